@@ -1,0 +1,24 @@
+"""The compiled half: job parser, device profiles and simulator (crates/blklab-python)."""
+
+class JobFileError(Exception):
+    message: str
+    source: str
+    line: int | None
+    option: str | None
+
+class ProfileError(Exception):
+    message: str
+    source: str
+    field: str | None
+
+class SimulationError(Exception):
+    message: str
+    field: str | None
+    kind: str
+
+def parse_jobs(text: str, source: str) -> str: ...
+def job_options() -> str: ...
+def schedulers() -> str: ...
+def devices() -> str: ...
+def check_device(toml_text: str, source: str) -> str: ...
+def simulate(request: str) -> str: ...

@@ -1,0 +1,32 @@
+"""Backends by kind of target. A new one is a file beside this one and a line in `_MODULES`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import cast
+
+from blklab.backends.protocol import Announce, Backend, Session, SessionOptions
+from blklab.errors import UnknownNameError
+from blklab.targets import LoopTarget, ModelTarget, PathTarget, Target
+
+__all__ = ["Announce", "Backend", "Session", "SessionOptions", "backend_for"]
+
+_MODULES = {"host": "blklab.backends.host", "sim": "blklab.backends.sim"}
+
+
+def backend_for(target: Target) -> Backend:
+    """The backend that serves a target.
+
+    Raises:
+        UnknownNameError: if this version has no backend for the target's scheme.
+    """
+    match target:
+        case PathTarget() | LoopTarget():
+            name = "host"
+        case ModelTarget(scheme=scheme):
+            name = scheme
+    if name not in _MODULES:
+        raise UnknownNameError(
+            f"this version of blklab has no backend for {name}: targets", hint="use sim: for a modelled device"
+        )
+    return cast("Backend", import_module(_MODULES[name]).BACKEND)

@@ -1,0 +1,85 @@
+"""What a backend is: the only place that touches a kernel or the simulator.
+
+A backend opens a target, giving a session; the session runs cells and, as a context manager, puts back
+everything it changed, whatever happens in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from blklab.plan import Cell
+from blklab.samples import RunSample, TargetDescription
+from blklab.scheduler_choice import SchedulerChoice
+from blklab.targets import Target
+from blklab.workloads import Workload
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """What holds for all runs of a session."""
+
+    run_id: str
+    """Names journals, scratch folders and control groups, so that leftovers can be told apart."""
+    queue: dict[str, str] = field(default_factory=dict)
+    cgroups: dict[str, dict[str, str]] = field(default_factory=dict)
+    runtime_ns: int | None = None
+    allow_writes: bool = False
+
+
+Announce = Callable[[str], None]
+"""Takes a line for people about what is going on (laying out files …)."""
+
+
+class Session(Protocol):
+    """An opened target."""
+
+    @property
+    def target(self) -> TargetDescription:
+        """What was found, before anything was changed."""
+
+    def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
+        """Makes sure that every scheduler, tunable, queue attribute and job will work.
+
+        Returns:
+            Warnings for the person.
+
+        Raises:
+            BlklabError: for the first thing that will not work. Nothing stays changed.
+        """
+
+    def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
+        """Does once what all runs need: lays out test files, checks space."""
+
+    def run(self, cell: Cell) -> RunSample:
+        """Makes one run.
+
+        A load that fails gives a sample with status ``failed``. An exception means that going on is
+        pointless (the device vanished, a setting could not be made).
+        """
+
+    def commands(self, cell: Cell) -> list[str]:
+        """What `run` would do, as shell commands a person can read and repeat; nothing is changed."""
+
+
+class Backend(Protocol):
+    """A way to carry out experiments."""
+
+    NAME: str
+
+    def describe(self, target: Target) -> TargetDescription:
+        """Finds out what a target is, without changing anything.
+
+        Raises:
+            BlklabError: if there is no such target.
+        """
+
+    def open(self, target: Target, options: SessionOptions) -> AbstractContextManager[Session]:
+        """Opens a target for runs.
+
+        Raises:
+            BlklabError: if a requirement is not met (root, tools, a free device); nothing is changed then.
+        """

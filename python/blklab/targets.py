@@ -1,0 +1,120 @@
+"""What is to be tested: one grammar for all backends.
+
+=====================================  =======================================================
+``PATH``                               a directory or file (the disks beneath it) or a block device
+``loop:SIZE[,dir=PATH]``               a scratch file of that size as a direct-I/O loop device
+``sim:DEVICE[,key=value…]``            a simulated device: a profile's name, ``fixed``, or a .toml file
+``uml:…``, ``qemu:…``                  reserved for kernels in virtual time and in virtual machines
+=====================================  =======================================================
+
+Parsing is pure: nothing is looked up on disk. A path that looks like one of the schemes can be written
+as ``./sim:x``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from blklab.errors import UnknownNameError, UsageError
+from blklab.units import parse_size_bytes
+
+_SCHEME = re.compile(r"([a-z][a-z0-9+]*):(.*)", re.DOTALL)
+_KEY = re.compile(r"[a-z][a-z0-9_]*")
+
+MODEL_SCHEMES = ("sim", "uml", "qemu")
+"""Schemes whose device is a model: they share the form ``SCHEME:DEVICE[,key=value…]``."""
+
+
+@dataclass(frozen=True)
+class PathTarget:
+    """A path of this machine; the host backend finds out what lies under it."""
+
+    path: str
+
+    @property
+    def text(self) -> str:
+        """The target in the grammar."""
+        return f"./{self.path}" if _SCHEME.fullmatch(self.path) else self.path
+
+
+@dataclass(frozen=True)
+class LoopTarget:
+    """A scratch file, set up as a loop device with direct I/O, written to freely and removed afterwards."""
+
+    size_bytes: int
+    directory: str | None
+    """Where the scratch file goes; nothing means the default scratch folder."""
+
+    @property
+    def text(self) -> str:
+        """The target in the grammar."""
+        place = f",dir={self.directory}" if self.directory else ""
+        size, suffix = self.size_bytes, ""
+        for unit in ("k", "m", "g", "t"):
+            if size % 1024:
+                break
+            size, suffix = size // 1024, unit
+        return f"loop:{size}{suffix}{place}"
+
+
+@dataclass(frozen=True)
+class ModelTarget:
+    """A modelled device under a backend that is not this machine's kernel."""
+
+    scheme: str
+    """One of `MODEL_SCHEMES`."""
+    device: str
+    """A kind (``fixed``), a profile's name (``hdd-7200``) or the path of a profile (``./mine.toml``)."""
+    parameters: tuple[tuple[str, str], ...]
+    """Changed parameters, as typed; the model checks names, units and ranges."""
+
+    @property
+    def text(self) -> str:
+        """The target in the grammar."""
+        return f"{self.scheme}:" + ",".join([self.device, *(f"{key}={value}" for key, value in self.parameters)])
+
+
+Target = PathTarget | LoopTarget | ModelTarget
+
+
+def parse_target(text: str) -> Target:
+    """Reads a target.
+
+    Raises:
+        UsageError: if a scheme's parameters do not follow the grammar.
+        UnknownNameError: if the scheme is not known.
+    """
+    if not text.strip() or "\0" in text:
+        raise UsageError("the target is empty", hint="name a directory, a block device, loop:1g or sim:hdd-7200")
+    match = _SCHEME.fullmatch(text)
+    if match is None:
+        return PathTarget(text)
+    scheme, rest = match[1], match[2]
+    name, *settings = rest.split(",")
+    parameters = _parse_parameters(text, settings)
+    if scheme == "loop":
+        unknown = parameters.keys() - {"dir"}
+        if unknown:
+            raise UnknownNameError(f"{text!r}: loop: has no parameter {min(unknown)!r}", hint="it takes dir=PATH")
+        return LoopTarget(parse_size_bytes(name), parameters.get("dir"))
+    if scheme in MODEL_SCHEMES:
+        if not name:
+            raise UsageError(f"{text!r} names no device", hint=f"write it like {scheme}:hdd-7200")
+        return ModelTarget(scheme, name, tuple(parameters.items()))
+    raise UnknownNameError(
+        f"{text!r}: unknown kind of target {scheme!r}",
+        hint=f"known are loop:, sim:, or a path (write ./{text} if it is one)",
+    )
+
+
+def _parse_parameters(text: str, settings: list[str]) -> dict[str, str]:
+    parameters: dict[str, str] = {}
+    for setting in settings:
+        key, separator, value = setting.partition("=")
+        if not separator or _KEY.fullmatch(key) is None or not value:
+            raise UsageError(f"{setting!r} in {text!r} is not KEY=VALUE")
+        if key in parameters:
+            raise UsageError(f"{text!r} sets {key} twice")
+        parameters[key] = value
+    return parameters
