@@ -27,6 +27,7 @@ def backend_for(target: Target) -> Backend:
             name = scheme
     if name not in _MODULES:
         raise UnknownNameError(
-            f"this version of blklab has no backend for {name}: targets", hint="use sim: for a modelled device"
+            f"this version of blklab has no backend for {name}: targets",
+            hint="use sim: for a modelled device",
         )
     return cast("Backend", import_module(_MODULES[name]).BACKEND)

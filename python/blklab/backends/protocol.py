@@ -28,6 +28,8 @@ class SessionOptions:
     cgroups: dict[str, dict[str, str]] = field(default_factory=dict)
     runtime_ns: int | None = None
     allow_writes: bool = False
+    dry_run: bool = False
+    """Only `Session.target` and `Session.commands` will be used: nothing is locked, created or changed."""
 
 
 Announce = Callable[[str], None]
