@@ -1,0 +1,128 @@
+"""What is mounted: the kernel's table of mounts, and which mount a path belongs to."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+_OCTAL = re.compile(r"\\([0-7]{3})")
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One line of ``/proc/PID/mountinfo`` (proc_pid_mountinfo(5))."""
+
+    mount_id: int
+    device_number: str
+    """Of the super block: ``254:0``, or ``0:N`` where the file system has no single device."""
+    root: str
+    """Which part of the file system is mounted: other than ``/`` for bind mounts and subvolumes."""
+    mount_point: str
+    options: str
+    filesystem: str
+    source: str
+    super_options: str
+
+    @property
+    def all_options(self) -> str:
+        """Options of the mount and of the super block, each once."""
+        return ",".join(dict.fromkeys(f"{self.options},{self.super_options}".split(",")))
+
+    def super_option(self, name: str) -> str | None:
+        """The value of an option ``name=value`` of the super block; commas in it may be escaped."""
+        for option in re.split(r"(?<!\\),", self.super_options):
+            key, separator, value = option.partition("=")
+            if separator and key == name:
+                return re.sub(r"\\(.)", r"\1", value)
+        return None
+
+
+def _unescape(text: str) -> str:
+    """Mountinfo writes blanks, tabs, newlines and backslashes as three octal digits."""
+    return _OCTAL.sub(lambda match: chr(int(match[1], 8)), text)
+
+
+def parse_mountinfo(text: str) -> list[Mount]:
+    """Reads a mountinfo table, in the order of mounting; lines of another form are passed over."""
+    mounts = []
+    for line in text.splitlines():
+        before, separator, after = line.partition(" - ")
+        fields, tail = before.split(" "), after.split(" ")
+        if not separator or len(fields) < 6 or len(tail) < 3:
+            continue
+        mounts.append(
+            Mount(
+                mount_id=int(fields[0]),
+                device_number=fields[2],
+                root=_unescape(fields[3]),
+                mount_point=_unescape(fields[4]),
+                options=fields[5],
+                filesystem=tail[0],
+                source=_unescape(tail[1]),
+                super_options=_unescape(tail[2]),
+            )
+        )
+    return mounts
+
+
+def read_mounts(proc: Path) -> list[Mount]:
+    """The mounts that this process sees; none where there is no such table."""
+    try:
+        return parse_mountinfo(
+            (proc / "self" / "mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
+        )
+    except OSError:
+        return []
+
+
+def mounts_of_all_namespaces(proc: Path) -> list[Mount]:
+    """The mounts of every mount namespace that some visible process lives in, each table once."""
+    seen: set[str] = set()
+    mounts: list[Mount] = []
+    for process in sorted(proc.glob("[0-9]*")):
+        try:
+            namespace = os.readlink(process / "ns" / "mnt")  # noqa: PTH115 - the target is no path
+            if namespace in seen:
+                continue
+            text = (process / "mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
+        except OSError:
+            continue  # it ended meanwhile, or is not ours to look into
+        seen.add(namespace)
+        mounts.extend(parse_mountinfo(text))
+    return mounts or read_mounts(proc)
+
+
+def mount_of(path: Path, proc: Path) -> Mount | None:
+    """The mount that an existing path lies on.
+
+    The kernel is asked which one it is, so mounts over mounts and bind mounts come out right; a table that
+    is not this process's own (as in tests) is searched for the longest mount point instead.
+    """
+    mounts = read_mounts(proc)
+    mount_id = _mount_id(path, proc)
+    for mount in mounts:
+        if mount.mount_id == mount_id:
+            return mount
+    real = path.resolve()
+    candidates = [mount for mount in mounts if real.is_relative_to(mount.mount_point)]
+    # Of two mounts on one point the later one hides the earlier one.
+    return max(
+        enumerate(candidates), key=lambda pair: (len(pair[1].mount_point), pair[0]), default=(0, None)
+    )[1]
+
+
+def _mount_id(path: Path, proc: Path) -> int | None:
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except (OSError, AttributeError):  # O_PATH is Linux's
+        return None
+    try:
+        information = (proc / "self" / "fdinfo" / str(descriptor)).read_text()
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    match = re.search(r"^mnt_id:\s*(\d+)$", information, re.MULTILINE)
+    return int(match[1]) if match else None
