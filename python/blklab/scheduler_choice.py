@@ -77,7 +77,9 @@ def parse_scheduler_choices(texts: str | Iterable[str]) -> list[SchedulerChoice]
     Raises:
         UsageError: for a malformed choice, an empty list, or two choices under one label.
     """
-    parts = texts.split(",") if isinstance(texts, str) else [part for text in texts for part in text.split(",")]
+    parts = (
+        texts.split(",") if isinstance(texts, str) else [part for text in texts for part in text.split(",")]
+    )
     choices = [parse_scheduler_choice(part) for part in parts if part.strip()]
     if not choices:
         raise UsageError("no scheduler named", hint=GRAMMAR_HINT)

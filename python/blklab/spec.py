@@ -162,7 +162,9 @@ def read_spec_file(path: Path) -> SpecValues:
     try:
         parsed = _SpecFile.model_validate(content)
     except ValidationError as error:
-        raise SpecError(f"{path}: {_first_mistake(error)}", hint="docs/experiments.md lists the keys") from error
+        raise SpecError(
+            f"{path}: {_first_mistake(error)}", hint="docs/experiments.md lists the keys"
+        ) from error
     if parsed.target is not None and parsed.targets is not None:
         raise SpecError(f"{path}: has both target and targets")
     values = parsed.model_dump(exclude={"target"})
@@ -185,6 +187,23 @@ def _first_mistake(error: ValidationError) -> str:
     return f"{place}: {mistake['msg']}"
 
 
+NO_LIMITS: dict[str, int | None] = {"blocks": None, "budget_ns": None}
+
+
+def run_limits(values: SpecValues) -> dict[str, int | None]:
+    """How long an experiment goes on: ``blocks`` and ``budget_ns`` of a specification.
+
+    Raises:
+        SpecError: if both are given.
+    """
+    if values.blocks is not None and values.budget is not None:
+        raise SpecError(
+            "blocks and budget cannot both be given", hint="a budget decides the number of blocks"
+        )
+    budget_ns = None if values.budget is None else parse_duration_ns(values.budget)
+    return {"blocks": values.blocks, "budget_ns": budget_ns}
+
+
 def build_specs(values: SpecValues) -> list[ExperimentSpec]:
     """Settles defaults and loads workloads: one experiment for each target.
 
@@ -195,19 +214,21 @@ def build_specs(values: SpecValues) -> list[ExperimentSpec]:
     if not values.targets:
         raise SpecError("no target named")
     if values.blocks is not None and values.budget is not None:
-        raise SpecError("blocks and budget cannot both be given", hint="a budget decides the number of blocks")
+        raise SpecError(
+            "blocks and budget cannot both be given", hint="a budget decides the number of blocks"
+        )
     workloads = [load_workload(name) for name in values.workloads or DEFAULT_WORKLOADS]
     names = [workload.name for workload in workloads]
     for name in names:
         if names.count(name) > 1:
             raise SpecError(f"the workload {name!r} is listed twice", hint="rename one of the files")
-    budget_ns = parse_duration_ns(values.budget) if values.budget is not None else None
-    blocks = values.blocks if values.blocks is not None or budget_ns is not None else DEFAULT_BLOCKS
+    limits = run_limits(values)
+    if limits == NO_LIMITS:
+        limits = {"blocks": DEFAULT_BLOCKS}
     settled: dict[str, Any] = {
+        **limits,
         "schedulers": parse_scheduler_choices(values.schedulers) if values.schedulers else [],
         "workloads": workloads,
-        "blocks": blocks,
-        "budget_ns": budget_ns,
         "runtime_ns": parse_duration_ns(values.runtime) if values.runtime is not None else None,
     }
     rest = values.model_dump(

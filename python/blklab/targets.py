@@ -72,7 +72,9 @@ class ModelTarget:
     @property
     def text(self) -> str:
         """The target in the grammar."""
-        return f"{self.scheme}:" + ",".join([self.device, *(f"{key}={value}" for key, value in self.parameters)])
+        return f"{self.scheme}:" + ",".join(
+            [self.device, *(f"{key}={value}" for key, value in self.parameters)]
+        )
 
 
 Target = PathTarget | LoopTarget | ModelTarget
@@ -86,7 +88,9 @@ def parse_target(text: str) -> Target:
         UnknownNameError: if the scheme is not known.
     """
     if not text.strip() or "\0" in text:
-        raise UsageError("the target is empty", hint="name a directory, a block device, loop:1g or sim:hdd-7200")
+        raise UsageError(
+            "the target is empty", hint="name a directory, a block device, loop:1g or sim:hdd-7200"
+        )
     match = _SCHEME.fullmatch(text)
     if match is None:
         return PathTarget(text)
@@ -96,7 +100,9 @@ def parse_target(text: str) -> Target:
     if scheme == "loop":
         unknown = parameters.keys() - {"dir"}
         if unknown:
-            raise UnknownNameError(f"{text!r}: loop: has no parameter {min(unknown)!r}", hint="it takes dir=PATH")
+            raise UnknownNameError(
+                f"{text!r}: loop: has no parameter {min(unknown)!r}", hint="it takes dir=PATH"
+            )
         return LoopTarget(parse_size_bytes(name), parameters.get("dir"))
     if scheme in MODEL_SCHEMES:
         if not name:

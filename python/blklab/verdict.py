@@ -1,99 +1,46 @@
 """From samples to a verdict: best, equal or undecided, for each workload and metric and over all.
 
-For each pair of schedulers under a workload and metric:
-
-* **equal** if two one-sided tests place their ratio within the margin of practical equality;
-* **better** (or worse) if the ratio differs from 1 and its estimate lies beyond the margin;
-* **undecided** otherwise.
-
-The p values are corrected by Holm's method: over the pairs of the workload, and for the metrics that the
-workloads decide by also over the workloads, since those together make the overall verdict. Metrics that do
-not decide are for the reader's insight. Fewer than `FEWEST_BLOCKS` blocks decide nothing.
+How pairs are compared stands in `blklab.comparison`. A scheduler is the best of a workload if it is better
+than every other one by the metric that the workload decides by; those that are equal to it share its place;
+as long as any rival is neither beaten nor equal, the workload is undecided and no winner is named.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from blklab.comparison import (
+    FEWEST_BLOCKS,
+    Comparison,
+    Question,
+    Result,
+    compare_all,
+    describe_effect,
+    metric_values,
+    summarise,
+)
 from blklab.experiment import ExperimentRecord
 from blklab.metrics import METRICS, Metric, metric_named
-from blklab.samples import RunSample
 from blklab.spec import ExperimentSpec
 from blklab.statistics.intervals import geometric_mean_interval
-from blklab.statistics.multiplicity import holm
-from blklab.statistics.paired import PairedDifference, paired_difference
-from blklab.statistics.sample_size import blocks_for_difference, blocks_for_equality
-from blklab.workloads import Workload
+
+__all__ = [
+    "Analysis",
+    "Comparison",
+    "MetricVerdict",
+    "Result",
+    "Status",
+    "Verdict",
+    "analyse",
+    "describe_effect",
+    "join_names",
+    "metric_values",
+]
 
 Status = Literal["best", "equal", "undecided"]
-Outcome = Literal["better", "worse", "equal", "undecided"]
-
-FEWEST_BLOCKS = 3
-
-_OPPOSITE: dict[Outcome, Outcome] = {
-    "better": "worse",
-    "worse": "better",
-    "equal": "equal",
-    "undecided": "undecided",
-}
-
-
-@dataclass(frozen=True)
-class Result:
-    """One scheduler under one workload: geometric mean of a metric over the runs, with its interval."""
-
-    scheduler: str
-    workload: str
-    metric: str
-    unit: str
-    n: int
-    mean: float
-    ci_low: float | None
-    ci_high: float | None
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Two schedulers under one workload and metric, as seen from the first."""
-
-    workload: str
-    metric: str
-    first: str
-    second: str
-    n: int
-    """Blocks that have both."""
-    ratio: float
-    """First over second."""
-    ci_low: float | None
-    ci_high: float | None
-    """Interval of this one ratio at the experiment's confidence."""
-    p_adjusted: float
-    """Of the difference, after Holm's correction."""
-    outcome: Outcome
-    more_blocks: int | None
-    """Blocks that an undecided pair would probably take in addition; nothing if decided or hopeless."""
-
-    def seen_from(self, label: str) -> Comparison:
-        """The same comparison with `label` first."""
-        if label == self.first:
-            return self
-        return Comparison(
-            workload=self.workload,
-            metric=self.metric,
-            first=self.second,
-            second=self.first,
-            n=self.n,
-            ratio=1 / self.ratio,
-            ci_low=None if self.ci_high is None else 1 / self.ci_high,
-            ci_high=None if self.ci_low is None else 1 / self.ci_low,
-            p_adjusted=self.p_adjusted,
-            outcome=_OPPOSITE[self.outcome],
-            more_blocks=self.more_blocks,
-        )
 
 
 @dataclass(frozen=True)
@@ -140,24 +87,6 @@ class Analysis:
         return next((v for v in self.metric_verdicts if v.workload == workload and v.decides), None)
 
 
-Series = Mapping[str, Mapping[int, float]]
-"""Scheduler's label → block → figure."""
-
-
-def metric_values(
-    samples: Sequence[RunSample], workload: Workload, metric: Metric
-) -> dict[str, dict[int, float]]:
-    """A metric's figure of every successful run of a workload, by scheduler and block."""
-    values: dict[str, dict[int, float]] = {}
-    for sample in samples:
-        if sample.status != "ok" or sample.cell.workload != workload.name:
-            continue
-        value = metric.compute([job for job in sample.jobs if job.name in workload.focus])
-        if value is not None:
-            values.setdefault(sample.cell.scheduler, {})[sample.cell.block] = value
-    return values
-
-
 def analyse(record: ExperimentRecord) -> Analysis:
     """Analyses an experiment, finished or not.
 
@@ -170,17 +99,17 @@ def analyse(record: ExperimentRecord) -> Analysis:
     results: list[Result] = []
     comparisons: list[Comparison] = []
     verdicts: list[MetricVerdict] = []
-    open_questions: list[_Question] = []
+    open_questions: list[Question] = []
     for workload in spec.workloads:
         decide_by = metric_named(workload.decide_by).name
         for metric in METRICS.values():
             values = metric_values(record.samples, workload, metric)
             if not values:
                 continue
-            results += _results(values, workload, metric, spec.confidence, labels)
+            results += summarise(values, workload, metric, spec.confidence, labels)
             family = deciding_family if metric.name == decide_by and not workload.control else 1
-            open_questions.append(_Question(workload, metric, metric.name == decide_by, values, family))
-    judged = _judge(open_questions, spec, labels)
+            open_questions.append(Question(workload, metric, metric.name == decide_by, values, family))
+    judged = compare_all(open_questions, spec, labels)
     for question, pairs in judged:
         comparisons += pairs
         verdicts.append(_metric_verdict(question, pairs, spec, labels))
@@ -193,142 +122,8 @@ def analyse(record: ExperimentRecord) -> Analysis:
     return Analysis(results, comparisons, verdicts, _overall(verdicts, spec, labels, warnings))
 
 
-@dataclass(frozen=True)
-class _Question:
-    """One workload and metric, before multiplicity is settled."""
-
-    workload: Workload
-    metric: Metric
-    decides: bool
-    values: Series
-    family: int
-    """Number of workloads whose questions are corrected together with this one's."""
-
-    @property
-    def joint(self) -> bool:
-        return self.decides and not self.workload.control
-
-
-def _results(
-    values: Series, workload: Workload, metric: Metric, confidence: float, labels: Sequence[str]
-) -> list[Result]:
-    results = []
-    for label in labels:
-        figures = [value for value in values.get(label, {}).values() if value > 0]
-        if figures:
-            interval = geometric_mean_interval(figures, confidence)
-            results.append(
-                Result(
-                    scheduler=label,
-                    workload=workload.name,
-                    metric=metric.name,
-                    unit=metric.unit,
-                    n=interval.n,
-                    mean=interval.mean,
-                    ci_low=interval.low,
-                    ci_high=interval.high,
-                )
-            )
-    return results
-
-
-@dataclass(frozen=True)
-class _Pair:
-    first: str
-    second: str
-    difference: PairedDifference
-
-
-def _judge(
-    questions: Sequence[_Question], spec: ExperimentSpec, labels: Sequence[str]
-) -> list[tuple[_Question, list[Comparison]]]:
-    """Compares all pairs; the deciding questions share one family, every other question is its own."""
-    level = 1 - spec.confidence
-    pairs_each = len(labels) * (len(labels) - 1) // 2
-    pairs_of = {
-        id(question): _pairs(question, spec, labels, level / max(1, pairs_each * question.family))
-        for question in questions
-    }
-    families = [[question for question in questions if question.joint]]
-    families += [[question] for question in questions if not question.joint]
-    comparisons: dict[int, list[Comparison]] = {}
-    for family in families:
-        members = [(question, pair) for question in family for pair in pairs_of[id(question)]]
-        different = holm([pair.difference.p_difference for _, pair in members])
-        equivalent = holm([pair.difference.p_equivalence for _, pair in members])
-        for (question, pair), p_different, p_equivalent in zip(members, different, equivalent, strict=True):
-            comparisons.setdefault(id(question), []).append(
-                _comparison(question, pair, p_different, p_equivalent, spec, level / max(1, len(members)))
-            )
-    return [(question, comparisons.get(id(question), [])) for question in questions]
-
-
-def _pairs(
-    question: _Question, spec: ExperimentSpec, labels: Sequence[str], smallest_level: float
-) -> list[_Pair]:
-    """Differences of all pairs over the blocks in which both have a positive figure."""
-    pairs = []
-    for first, second in itertools.combinations(labels, 2):
-        one, other = question.values.get(first, {}), question.values.get(second, {})
-        blocks = sorted(block for block in one.keys() & other.keys() if one[block] > 0 and other[block] > 0)
-        if blocks:
-            difference = paired_difference(
-                [one[block] for block in blocks],
-                [other[block] for block in blocks],
-                margin=spec.margin,
-                smallest_level=smallest_level,
-            )
-            pairs.append(_Pair(first, second, difference))
-    return pairs
-
-
-def _comparison(
-    question: _Question,
-    pair: _Pair,
-    p_different: float,
-    p_equivalent: float,
-    spec: ExperimentSpec,
-    strictest_level: float,
-) -> Comparison:
-    difference = pair.difference
-    level = 1 - spec.confidence
-    bound = math.log1p(spec.margin)
-    outcome: Outcome = "undecided"
-    if difference.n >= FEWEST_BLOCKS:
-        if p_equivalent < level:
-            outcome = "equal"
-        elif p_different < level and abs(difference.log_ratio) > bound:
-            higher = difference.log_ratio > 0
-            outcome = "better" if higher == (question.metric.better == "higher") else "worse"
-    interval = difference.ratio_interval(spec.confidence)
-    return Comparison(
-        workload=question.workload.name,
-        metric=question.metric.name,
-        first=pair.first,
-        second=pair.second,
-        n=difference.n,
-        ratio=difference.ratio,
-        ci_low=interval[0] if interval else None,
-        ci_high=interval[1] if interval else None,
-        p_adjusted=p_different,
-        outcome=outcome,
-        more_blocks=_more_blocks(difference, spec, strictest_level) if outcome == "undecided" else None,
-    )
-
-
-def _more_blocks(difference: PairedDifference, spec: ExperimentSpec, level: float) -> int | None:
-    if difference.n < 2:
-        return FEWEST_BLOCKS - difference.n
-    deviation = difference.standard_error * math.sqrt(difference.n)
-    if abs(difference.log_ratio) > math.log1p(spec.margin):
-        needed = blocks_for_difference(difference.log_ratio, deviation, level)
-    else:
-        needed = blocks_for_equality(difference.log_ratio, deviation, level, spec.margin)
-    return None if needed is None else max(1, FEWEST_BLOCKS - difference.n, needed - difference.n)
-
-
 def _metric_verdict(
-    question: _Question, pairs: Sequence[Comparison], spec: ExperimentSpec, labels: Sequence[str]
+    question: Question, pairs: Sequence[Comparison], spec: ExperimentSpec, labels: Sequence[str]
 ) -> MetricVerdict:
     """The first place and who shares it."""
     metric, name = question.metric, question.workload.name
@@ -370,7 +165,9 @@ def _metric_verdict(
         (pair for pair in rivals if pair.outcome == "better"), key=lambda pair: -sign * means[pair.second]
     )
     if unsettled:
-        return _undecided(verdict, leader, unsettled, sharing, metric)
+        candidates = [leader, *sharing, *(pair.second for pair in unsettled)]
+        more = _longest_need(pair.more_blocks for pair in unsettled)
+        return verdict("undecided", [], candidates, _open_question(candidates, unsettled, metric, more), more)
     first_place = [label for label in labels if label == leader or label in sharing]
     margin = f"{100 * spec.margin:g} %"
     if not beaten:
@@ -378,19 +175,16 @@ def _metric_verdict(
             "equal", first_place, first_place, f"{join_names(first_place)} are equal within {margin}"
         )
     if sharing:
-        text = f"{join_names(first_place)} are equal within {margin} and ahead of {join_names([p.second for p in beaten])}"
+        behind = join_names([pair.second for pair in beaten])
+        text = f"{join_names(first_place)} are equal within {margin} and ahead of {behind}"
         return verdict("equal", first_place, first_place, text)
     return verdict("best", [leader], [leader], f"{leader} is best: {describe_effect(beaten[0], metric)}")
 
 
-def _undecided(
-    verdict: object, leader: str, unsettled: Sequence[Comparison], sharing: Sequence[str], metric: Metric
-) -> MetricVerdict:
-    if not callable(verdict):
-        raise TypeError("needs the constructor of verdicts")
-    candidates = [leader, *sharing, *(pair.second for pair in unsettled)]
-    needs = [pair.more_blocks for pair in unsettled]
-    more = None if any(need is None for need in needs) else max(need for need in needs if need is not None)
+def _open_question(
+    candidates: Sequence[str], unsettled: Sequence[Comparison], metric: Metric, more: int | None
+) -> str:
+    """What is open between whom, and what it would take."""
     if unsettled[0].n < FEWEST_BLOCKS:
         outlook = f"at least {FEWEST_BLOCKS} blocks are needed"
     elif more is None:
@@ -398,9 +192,18 @@ def _undecided(
     else:
         outlook = f"about {more} more block{'s' if more > 1 else ''} would probably decide"
     nearest = min(unsettled, key=lambda pair: abs(math.log(pair.ratio)))
-    text = f"undecided between {join_names(candidates)} ({describe_effect(nearest, metric)}); {outlook}"
-    result: MetricVerdict = verdict("undecided", [], candidates, text, more)
-    return result
+    effect = f"{nearest.first}: {describe_effect(nearest, metric)}"
+    return f"undecided between {join_names(candidates)} ({effect}); {outlook}"
+
+
+def _longest_need(needs: Iterable[int | None]) -> int | None:
+    """Blocks until the slowest question is settled; nothing if one of them is hopeless."""
+    longest = 0
+    for need in needs:
+        if need is None:
+            return None
+        longest = max(longest, need)
+    return longest
 
 
 def _control_warnings(verdicts: Sequence[MetricVerdict], comparisons: Sequence[Comparison]) -> list[str]:
@@ -417,7 +220,7 @@ def _control_warnings(verdicts: Sequence[MetricVerdict], comparisons: Sequence[C
             and pair.outcome in ("better", "worse")
         ]
         for pair in differing:
-            effect = describe_effect(pair.seen_from(pair.first), METRICS[pair.metric])
+            effect = describe_effect(pair, METRICS[pair.metric])
             warnings.append(
                 f"the control {verdict.workload} differs although no scheduler can influence it "
                 f"({pair.first}: {effect}): something else differs between the runs, so distrust the rest"
@@ -465,24 +268,3 @@ def _overall(
 def join_names(names: Sequence[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
-
-
-def describe_effect(pair: Comparison, metric: Metric) -> str:
-    """The first scheduler against the second in words, with the interval: ``iops 12 % [8, 17] above kyber``."""
-    interval = ""
-    if abs(math.log(pair.ratio)) > math.log(2):
-        ratio, low, high = pair.ratio, pair.ci_low, pair.ci_high
-        word = "as high as"
-        if ratio < 1:
-            ratio, low, high = 1 / ratio, None if high is None else 1 / high, None if low is None else 1 / low
-            return f"{metric.name} {ratio:.3g} times{_interval(low, high, '.3g')} lower than {pair.second}"
-        return f"{metric.name} {ratio:.3g} times{_interval(low, high, '.3g')} {word} {pair.second}"
-    change, low, high = (
-        None if value is None else 100 * (value - 1) for value in (pair.ratio, pair.ci_low, pair.ci_high)
-    )
-    interval = _interval(low, high, "+.1f")
-    return f"{metric.name} {change:+.1f} %{interval} against {pair.second}"
-
-
-def _interval(low: float | None, high: float | None, form: str) -> str:
-    return "" if low is None or high is None else f" [{low:{form}}, {high:{form}}]"

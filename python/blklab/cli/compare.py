@@ -1,0 +1,210 @@
+"""`blklab compare`: the experiment, from the question to the verdict."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+from blklab.cli.options import json_option, parse_assignments, parse_cgroup_settings, store_option
+from blklab.cli.output import console_out, print_note, write_text
+from blklab.cli.progress import ProgressDisplay
+from blklab.errors import BlklabError, InterruptedRunError, SpecError
+from blklab.experiment import ExperimentRecord
+from blklab.pipeline import compare, planned_commands
+from blklab.report.document import COMPARE_SCHEMA, CompareDocument, compare_document
+from blklab.report.html import render_html
+from blklab.report.text import render
+from blklab.simulated_twin import simulated_twin
+from blklab.spec import NO_LIMITS, ExperimentSpec, SpecValues, build_specs, read_spec_file, run_limits
+from blklab.store import Store, default_report_folder
+from blklab.verdict import analyse
+
+
+@click.command(name="compare")
+@click.argument("target", required=False)
+@click.option(
+    "--spec", "spec_file", type=click.Path(path_type=Path), help="Experiment description (TOML); flags win."
+)
+@click.option("-w", "--workload", "workloads", multiple=True, metavar="NAME|FILE.fio", help="Repeatable.")
+@click.option(
+    "-s", "--schedulers", multiple=True, metavar="A,B,…", help="Default: all that the target offers."
+)
+@click.option("-n", "--blocks", type=click.IntRange(min=1), help="Blocks: each runs every scheduler once.")
+@click.option("--budget", metavar="TIME", help="As many blocks as fit, e.g. 2m, instead of --blocks.")
+@click.option("--seed", type=click.IntRange(min=0), help="Of the order and the load's random choices.")
+@click.option("--runtime", metavar="TIME", help="Length of each run of a time-based workload.")
+@click.option(
+    "--queue", "queue", multiple=True, metavar="KEY=VALUE", help="Queue attribute for all runs. Repeatable."
+)
+@click.option(
+    "--cgroup", "cgroups", multiple=True, metavar="GROUP:KEY=VALUE", help="Setting of a group. Repeatable."
+)
+@click.option("--confidence", type=float, help="Default 0.95.")
+@click.option("--margin", type=float, help="Differences below this fraction do not matter; default 0.02.")
+@click.option(
+    "--allow-writes",
+    is_flag=True,
+    default=None,
+    help="Let workloads write to a raw device. DESTROYS its data.",
+)
+@click.option("--resume", "resume", metavar="RUN", help="Go on with a stored run.")
+@click.option(
+    "--dry-run", is_flag=True, help="Print every setting and command of the first block; change nothing."
+)
+@json_option
+@click.option("--html", "html_file", metavar="FILE", help="Where the HTML report goes.")
+@store_option
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+def command(
+    *,
+    target: str | None,
+    spec_file: Path | None,
+    workloads: tuple[str, ...],
+    schedulers: tuple[str, ...],
+    blocks: int | None,
+    budget: str | None,
+    seed: int | None,
+    runtime: str | None,
+    queue: tuple[str, ...],
+    cgroups: tuple[str, ...],
+    confidence: float | None,
+    margin: float | None,
+    allow_writes: bool | None,
+    resume: str | None,
+    dry_run: bool,
+    json_file: str | None,
+    html_file: str | None,
+    store_url: str | None,
+    quiet: bool,
+) -> None:
+    """Find out which scheduler is best for TARGET, and how sure that is.
+
+    TARGET is a directory or file (the disks beneath it), a block device, loop:SIZE for a scratch loop
+    device, or sim:DEVICE[,key=value…] for a simulated one. Without TARGET: the disk beneath the current
+    directory as root on Linux, else a simulated disk.
+    """
+    given = SpecValues(
+        targets=[target] if target else None,
+        workloads=list(workloads) or None,
+        schedulers=list(schedulers) or None,
+        blocks=blocks,
+        budget=budget,
+        seed=seed,
+        runtime=runtime,
+        queue=parse_assignments(queue, "--queue") or None,
+        cgroups=parse_cgroup_settings(cgroups) or None,
+        confidence=confidence,
+        margin=margin,
+        allow_writes=allow_writes,
+    )
+    resumed: ExperimentRecord | None = None
+    if resume is not None:
+        if dry_run or spec_file is not None:
+            raise SpecError("--resume goes with neither --dry-run nor --spec")
+        with Store.opened(store_url) as store:
+            resumed = store.load(resume)
+        specs = [_resumed_spec(resumed.spec, given)]
+    else:
+        values = read_spec_file(spec_file).overlaid_by(given) if spec_file else given
+        specs = build_specs(values if values.targets else _with_default_target(values))
+    if dry_run:
+        for spec in specs:
+            _print_plan(spec)
+        return
+    documents: list[CompareDocument] = []
+    with Store.opened(store_url) as store:
+        for spec in specs:
+            try:
+                with ProgressDisplay(quiet=quiet) as display:
+                    record = compare(spec, store, display, resumed=resumed)
+            except BlklabError as error:
+                _say_what_is_kept(store, display.run_id, error)
+                raise
+            document = compare_document(record, analyse(record))
+            documents.append(document)
+            _deliver(record, document, json_file, html_file, several=len(specs) > 1)
+    if json_file is not None:
+        write_text(json_file, _as_json(documents))
+
+
+def _resumed_spec(stored: ExperimentSpec, given: SpecValues) -> ExperimentSpec:
+    """The stored experiment; only how long it goes on may change."""
+    changed = given.model_dump(exclude_none=True).keys() - {"blocks", "budget"}
+    if changed:
+        raise SpecError(
+            f"--resume keeps the stored experiment as it was; it cannot change {min(changed)}",
+            hint="only --blocks or --budget may be given",
+        )
+    limits = run_limits(given)
+    return stored if limits == NO_LIMITS else stored.model_copy(update=limits)
+
+
+def _with_default_target(values: SpecValues) -> SpecValues:
+    """The disk here, where it can be tested; else a simulated one, and that is said."""
+    if sys.platform == "linux" and os.geteuid() == 0:
+        return values.model_copy(update={"targets": ["."]})
+    reason = (
+        "without root this disk's scheduler cannot be changed"
+        if sys.platform == "linux"
+        else "this is not Linux"
+    )
+    twin = simulated_twin(Path.cwd())
+    print_note(f"{reason}: the answer is for a simulated disk, {twin}")
+    return values.model_copy(update={"targets": [twin]})
+
+
+def _print_plan(spec: ExperimentSpec) -> None:
+    settled, cells = planned_commands(spec, blocks=1)
+    console = console_out()
+    how_often = f"{settled.blocks} blocks" if settled.blocks else "blocks until the budget is used up"
+    console.print(
+        f"# {settled.target}: {how_often}, each with the runs of this one in an order of its own",
+        markup=False,
+    )
+    for cell, commands in cells:
+        console.print(f"# {cell.workload.name} under {cell.scheduler.label}", markup=False)
+        for line in commands:
+            console.print(line, markup=False, soft_wrap=True)
+
+
+def _say_what_is_kept(store: Store, run_id: str | None, error: BlklabError) -> None:
+    """After a failure or a signal: what was measured is not lost, and how to go on."""
+    if run_id is None:
+        return
+    kept = len(store.load(run_id).samples)
+    print_note(f"{kept} run{'' if kept == 1 else 's'} kept as {run_id}")
+    if isinstance(error, InterruptedRunError):
+        print_note(f"go on with: blklab compare --resume {run_id}")
+
+
+def _deliver(
+    record: ExperimentRecord,
+    document: CompareDocument,
+    json_file: str | None,
+    html_file: str | None,
+    *,
+    several: bool,
+) -> None:
+    if json_file != "-":
+        render(document, console_out())
+    if html_file is None and json_file is not None:
+        return
+    destination = html_file or str(default_report_folder() / f"{record.run_id}.html")
+    if html_file and several:
+        path = Path(html_file)
+        destination = str(path.with_name(f"{path.stem}-{record.run_id}{path.suffix}"))
+    write_text(destination, render_html(record, analyse(record)))
+    if json_file != "-":
+        console_out().print(f"report: {shlex.quote(destination)}", markup=False, soft_wrap=True)
+
+
+def _as_json(documents: list[CompareDocument]) -> str:
+    """One document for one target; several targets become a list under ``documents``."""
+    plain = [document.model_dump(mode="json", by_alias=True) for document in documents]
+    content = plain[0] if len(plain) == 1 else {"schema": f"{COMPARE_SCHEMA}+list", "documents": plain}
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)

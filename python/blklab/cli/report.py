@@ -1,0 +1,54 @@
+"""`blklab report`: a stored run again, analysed afresh."""
+
+from __future__ import annotations
+
+import click
+
+from blklab.cli.options import json_option, store_option
+from blklab.cli.output import console_out, write_text
+from blklab.report.document import compare_document
+from blklab.report.html import render_html
+from blklab.report.text import render
+from blklab.store import Store
+from blklab.verdict import analyse
+
+
+@click.command(name="report")
+@click.argument("run", default="latest")
+@click.option("--html", "html_file", metavar="FILE", help="Write the HTML report to FILE.")
+@click.option(
+    "--confidence", type=click.FloatRange(0.5, 1, min_open=True, max_open=True), help="Analyse with another."
+)
+@click.option(
+    "--margin", type=click.FloatRange(0, 1, max_open=True), help="Analyse with another margin of equality."
+)
+@json_option
+@store_option
+def command(
+    *,
+    run: str,
+    html_file: str | None,
+    confidence: float | None,
+    margin: float | None,
+    json_file: str | None,
+    store_url: str | None,
+) -> None:
+    """Show RUN (default: the latest): verdict, figures, warnings.
+
+    The analysis is made anew from the stored samples, so it can be repeated with another confidence or
+    margin at any time.
+    """
+    with Store.opened(store_url) as store:
+        record = store.load(run)
+    changed = {
+        key: value for key, value in (("confidence", confidence), ("margin", margin)) if value is not None
+    }
+    record = record.model_copy(update={"spec": record.spec.model_copy(update=changed)})
+    analysis = analyse(record)
+    document = compare_document(record, analysis)
+    if html_file is not None:
+        write_text(html_file, render_html(record, analysis))
+    if json_file is not None:
+        write_text(json_file, document.model_dump_json(by_alias=True, indent=2))
+    if json_file != "-" and html_file != "-":
+        render(document, console_out())

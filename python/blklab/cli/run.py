@@ -1,0 +1,99 @@
+"""`blklab run`: one cell, on any backend."""
+
+from __future__ import annotations
+
+import click
+
+from blklab.cli.options import json_option, parse_assignments, parse_cgroup_settings
+from blklab.cli.output import console_out, print_note, write_text
+from blklab.cli.progress import ProgressDisplay
+from blklab.errors import UsageError
+from blklab.pipeline import planned_commands, run_once
+from blklab.report.document import run_document
+from blklab.report.text import render_run
+from blklab.scheduler_choice import SchedulerChoice, parse_scheduler_choice
+from blklab.spec import ExperimentSpec, SpecValues, build_specs
+
+
+@click.command(name="run")
+@click.argument("target")
+@click.argument("workload", metavar="NAME|FILE.fio")
+@click.option("--scheduler", metavar="NAME", help="Default: the one in force on the target.")
+@click.option(
+    "--tunable", "tunables", multiple=True, metavar="KEY=VALUE", help="Of the scheduler. Repeatable."
+)
+@click.option("--queue", "queue", multiple=True, metavar="KEY=VALUE", help="Queue attribute. Repeatable.")
+@click.option(
+    "--cgroup", "cgroups", multiple=True, metavar="GROUP:KEY=VALUE", help="Setting of a group. Repeatable."
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), help="Of the load's random choices and the model's jitter."
+)
+@click.option("--runtime", metavar="TIME", help="Length of the run, if the workload is time-based.")
+@click.option(
+    "--allow-writes", is_flag=True, default=None, help="Let it write to a raw device. DESTROYS its data."
+)
+@click.option("--dry-run", is_flag=True, help="Print every setting and command; change nothing.")
+@json_option
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+def command(
+    *,
+    target: str,
+    workload: str,
+    scheduler: str | None,
+    tunables: tuple[str, ...],
+    queue: tuple[str, ...],
+    cgroups: tuple[str, ...],
+    seed: int | None,
+    runtime: str | None,
+    allow_writes: bool | None,
+    dry_run: bool,
+    json_file: str | None,
+    quiet: bool,
+) -> None:
+    """Run one workload on TARGET under one scheduler, once, and show what it did.
+
+    Nothing is stored. A run of a comparison is repeated with its seed.
+    """
+    queue_attributes = parse_assignments(queue, "--queue")
+    choice = _choice(scheduler, parse_assignments(tunables, "--tunable"))
+    values = SpecValues(
+        targets=[target],
+        workloads=[workload],
+        seed=seed,
+        runtime=runtime,
+        queue=queue_attributes or None,
+        cgroups=parse_cgroup_settings(cgroups) or None,
+        allow_writes=allow_writes,
+    )
+    spec: ExperimentSpec = build_specs(values)[0].with_schedulers([choice] if choice else [])
+    if dry_run:
+        _, cells = planned_commands(spec, blocks=None)
+        for line in (line for _, lines in cells for line in lines):
+            console_out().print(line, markup=False, soft_wrap=True)
+        return
+    with ProgressDisplay(quiet=quiet) as display:
+        sample, used, warnings = run_once(spec, display)
+    for warning in warnings:
+        print_note(warning)
+    document = run_document(
+        spec.target, sample, scheduler=used.name, tunables=used.tunables, queue=queue_attributes
+    )
+    if json_file != "-":
+        render_run(document, console_out())
+    if json_file is not None:
+        write_text(json_file, document.model_dump_json(by_alias=True, indent=2))
+
+
+def _choice(scheduler: str | None, tunables: dict[str, str]) -> SchedulerChoice | None:
+    """The scheduler as named, with the tunables of both spellings."""
+    if scheduler is None:
+        if tunables:
+            raise UsageError("--tunable needs --scheduler", hint="tunables belong to a scheduler")
+        return None
+    named = parse_scheduler_choice(scheduler)
+    twice = named.tunables.keys() & tunables.keys()
+    if twice:
+        raise UsageError(f"the tunable {min(twice)} is given twice")
+    merged = SchedulerChoice(name=named.name, tunables=named.tunables | tunables, label=named.label)
+    return merged.model_copy(update={"label": merged.without_label})

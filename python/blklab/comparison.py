@@ -1,0 +1,268 @@
+"""Comparing schedulers pair by pair within blocks, and putting that into words.
+
+For each pair under a workload and metric:
+
+* **equal** if two one-sided tests place their ratio within the margin of practical equality;
+* **better** (or worse) if the ratio differs from 1 and its estimate lies beyond the margin;
+* **undecided** otherwise.
+
+The p values are corrected by Holm's method: over the pairs of the workload, and for the metrics that the
+workloads decide by also over the workloads, since those together make the overall verdict. Metrics that do
+not decide are for the reader's insight. Fewer than `FEWEST_BLOCKS` blocks decide nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from blklab.metrics import Metric
+from blklab.samples import RunSample
+from blklab.spec import ExperimentSpec
+from blklab.statistics.intervals import geometric_mean_interval
+from blklab.statistics.multiplicity import holm
+from blklab.statistics.paired import PairedDifference, paired_difference
+from blklab.statistics.sample_size import blocks_for_difference, blocks_for_equality
+from blklab.workloads import Workload
+
+Outcome = Literal["better", "worse", "equal", "undecided"]
+
+FEWEST_BLOCKS = 3
+
+_OPPOSITE: dict[Outcome, Outcome] = {
+    "better": "worse",
+    "worse": "better",
+    "equal": "equal",
+    "undecided": "undecided",
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """One scheduler under one workload: geometric mean of a metric over the runs, with its interval."""
+
+    scheduler: str
+    workload: str
+    metric: str
+    unit: str
+    n: int
+    mean: float
+    ci_low: float | None
+    ci_high: float | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two schedulers under one workload and metric, as seen from the first."""
+
+    workload: str
+    metric: str
+    first: str
+    second: str
+    n: int
+    """Blocks that have both."""
+    ratio: float
+    """First over second."""
+    ci_low: float | None
+    ci_high: float | None
+    """Interval of this one ratio at the experiment's confidence."""
+    p_adjusted: float
+    """Of the difference, after Holm's correction."""
+    outcome: Outcome
+    more_blocks: int | None
+    """Blocks that an undecided pair would probably take in addition; nothing if decided or hopeless."""
+
+    def seen_from(self, label: str) -> Comparison:
+        """The same comparison with `label` first."""
+        if label == self.first:
+            return self
+        return Comparison(
+            workload=self.workload,
+            metric=self.metric,
+            first=self.second,
+            second=self.first,
+            n=self.n,
+            ratio=1 / self.ratio,
+            ci_low=None if self.ci_high is None else 1 / self.ci_high,
+            ci_high=None if self.ci_low is None else 1 / self.ci_low,
+            p_adjusted=self.p_adjusted,
+            outcome=_OPPOSITE[self.outcome],
+            more_blocks=self.more_blocks,
+        )
+
+
+Series = Mapping[str, Mapping[int, float]]
+"""Scheduler's label → block → figure."""
+
+
+def metric_values(
+    samples: Sequence[RunSample], workload: Workload, metric: Metric
+) -> dict[str, dict[int, float]]:
+    """A metric's figure of every successful run of a workload, by scheduler and block."""
+    values: dict[str, dict[int, float]] = {}
+    for sample in samples:
+        if sample.status != "ok" or sample.cell.workload != workload.name:
+            continue
+        value = metric.compute([job for job in sample.jobs if job.name in workload.focus])
+        if value is not None:
+            values.setdefault(sample.cell.scheduler, {})[sample.cell.block] = value
+    return values
+
+
+@dataclass(frozen=True)
+class Question:
+    """One workload and metric, before multiplicity is settled."""
+
+    workload: Workload
+    metric: Metric
+    decides: bool
+    values: Series
+    family: int
+    """Number of workloads whose questions are corrected together with this one's."""
+
+    @property
+    def joint(self) -> bool:
+        """Whether it is part of the overall verdict."""
+        return self.decides and not self.workload.control
+
+
+def summarise(
+    values: Series, workload: Workload, metric: Metric, confidence: float, labels: Sequence[str]
+) -> list[Result]:
+    """Each scheduler's mean and interval; figures of zero (a run without I/O) have no logarithm."""
+    results = []
+    for label in labels:
+        figures = [value for value in values.get(label, {}).values() if value > 0]
+        if figures:
+            interval = geometric_mean_interval(figures, confidence)
+            results.append(
+                Result(
+                    scheduler=label,
+                    workload=workload.name,
+                    metric=metric.name,
+                    unit=metric.unit,
+                    n=interval.n,
+                    mean=interval.mean,
+                    ci_low=interval.low,
+                    ci_high=interval.high,
+                )
+            )
+    return results
+
+
+@dataclass(frozen=True)
+class _Pair:
+    first: str
+    second: str
+    difference: PairedDifference
+
+
+def compare_all(
+    questions: Sequence[Question], spec: ExperimentSpec, labels: Sequence[str]
+) -> list[tuple[Question, list[Comparison]]]:
+    """Compares all pairs; the deciding questions share one family, every other question is its own."""
+    level = 1 - spec.confidence
+    pairs_each = len(labels) * (len(labels) - 1) // 2
+    pairs_of = {
+        id(question): _pairs(question, spec, labels, level / max(1, pairs_each * question.family))
+        for question in questions
+    }
+    families = [[question for question in questions if question.joint]]
+    families += [[question] for question in questions if not question.joint]
+    comparisons: dict[int, list[Comparison]] = {}
+    for family in families:
+        members = [(question, pair) for question in family for pair in pairs_of[id(question)]]
+        different = holm([pair.difference.p_difference for _, pair in members])
+        equivalent = holm([pair.difference.p_equivalence for _, pair in members])
+        for (question, pair), p_different, p_equivalent in zip(members, different, equivalent, strict=True):
+            comparisons.setdefault(id(question), []).append(
+                _comparison(question, pair, p_different, p_equivalent, spec, level / max(1, len(members)))
+            )
+    return [(question, comparisons.get(id(question), [])) for question in questions]
+
+
+def _pairs(
+    question: Question, spec: ExperimentSpec, labels: Sequence[str], smallest_level: float
+) -> list[_Pair]:
+    """Differences of all pairs over the blocks in which both have a positive figure."""
+    pairs = []
+    for first, second in itertools.combinations(labels, 2):
+        one, other = question.values.get(first, {}), question.values.get(second, {})
+        blocks = sorted(block for block in one.keys() & other.keys() if one[block] > 0 and other[block] > 0)
+        if blocks:
+            difference = paired_difference(
+                [one[block] for block in blocks],
+                [other[block] for block in blocks],
+                margin=spec.margin,
+                smallest_level=smallest_level,
+            )
+            pairs.append(_Pair(first, second, difference))
+    return pairs
+
+
+def _comparison(
+    question: Question,
+    pair: _Pair,
+    p_different: float,
+    p_equivalent: float,
+    spec: ExperimentSpec,
+    strictest_level: float,
+) -> Comparison:
+    difference = pair.difference
+    level = 1 - spec.confidence
+    bound = math.log1p(spec.margin)
+    outcome: Outcome = "undecided"
+    if difference.n >= FEWEST_BLOCKS:
+        if p_equivalent < level:
+            outcome = "equal"
+        elif p_different < level and abs(difference.log_ratio) > bound:
+            higher = difference.log_ratio > 0
+            outcome = "better" if higher == (question.metric.better == "higher") else "worse"
+    interval = difference.ratio_interval(spec.confidence)
+    return Comparison(
+        workload=question.workload.name,
+        metric=question.metric.name,
+        first=pair.first,
+        second=pair.second,
+        n=difference.n,
+        ratio=difference.ratio,
+        ci_low=interval[0] if interval else None,
+        ci_high=interval[1] if interval else None,
+        p_adjusted=p_different,
+        outcome=outcome,
+        more_blocks=_more_blocks(difference, spec, strictest_level) if outcome == "undecided" else None,
+    )
+
+
+def _more_blocks(difference: PairedDifference, spec: ExperimentSpec, level: float) -> int | None:
+    if difference.n < 2:
+        return FEWEST_BLOCKS - difference.n
+    deviation = difference.standard_error * math.sqrt(difference.n)
+    if abs(difference.log_ratio) > math.log1p(spec.margin):
+        needed = blocks_for_difference(difference.log_ratio, deviation, level)
+    else:
+        needed = blocks_for_equality(difference.log_ratio, deviation, level, spec.margin)
+    return None if needed is None else max(1, FEWEST_BLOCKS - difference.n, needed - difference.n)
+
+
+def describe_effect(pair: Comparison, metric: Metric) -> str:
+    """The first scheduler against the second in words: ``iops +12.0 % [+8.1, +16.9] against kyber``."""
+    ratio, low, high = pair.ratio, pair.ci_low, pair.ci_high
+    if ratio > 2:
+        return f"{metric.name} {ratio:.3g} times{_interval(low, high, '.3g')} as high as {pair.second}"
+    if ratio < 0.5:
+        inverse_low, inverse_high = (None if bound is None else 1 / bound for bound in (high, low))
+        interval = _interval(inverse_low, inverse_high, ".3g")
+        return f"{metric.name} {1 / ratio:.3g} times{interval} lower than {pair.second}"
+    low_percent, high_percent = (None if bound is None else 100 * (bound - 1) for bound in (low, high))
+    return (
+        f"{metric.name} {100 * (ratio - 1):+.1f} %{_interval(low_percent, high_percent, '+.1f')}"
+        f" against {pair.second}"
+    )
+
+
+def _interval(low: float | None, high: float | None, form: str) -> str:
+    return "" if low is None or high is None else f" [{low:{form}}, {high:{form}}]"
