@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,6 +109,10 @@ def resolve(path: str, roots: Roots | None = None) -> Resolution:
         UnknownNameError: if there is no such path, or it is neither of the three.
         RequirementError: if no disk with a scheduler lies beneath it (memory, network …).
     """
+    if sys.platform != "linux":
+        raise RequirementError(
+            "only Linux tells which disk lies beneath a path", hint="use sim:ssd-sata instead"
+        )
     roots = roots or Roots()
     try:
         status = Path(path).stat()

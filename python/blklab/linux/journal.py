@@ -229,7 +229,12 @@ class Journal:
         line, checksum = encode_line(complete, self._checksum)
         # A signal between writing and remembering would let the chain of checksums break.
         with shielded():
-            _write_whole(self._descriptor, line)
+            length = os.fstat(self._descriptor).st_size
+            try:
+                _write_whole(self._descriptor, line)
+            except RequirementError:
+                os.ftruncate(self._descriptor, length)  # later lines must not follow half a line
+                raise
             self._checksum = checksum
             self._entries.append(complete)
         return complete

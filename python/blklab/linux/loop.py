@@ -44,16 +44,13 @@ def create(journal: Journal, backing_file: Path) -> Disk:
     """
     real = backing_file.resolve(strict=True)
     index = _add(journal, real)
-    node = Path(f"/dev/loop{index}")
-    try:
-        subprocess.run(
-            ["losetup", "--direct-io=on", str(node), str(real)], check=True, capture_output=True, text=True
-        )
-    except FileNotFoundError as error:
-        raise MissingToolError("losetup is missing", hint="apt install mount (part of util-linux)") from error
-    except subprocess.CalledProcessError as error:
-        raise RequirementError(f"{node} cannot be set up over {real}: {error.stderr.strip()}") from error
-    folder = (_BLOCK / node.name).resolve()
+    while not _attach(index, real):
+        # A `losetup --find` of somebody else took the device that we had just made: it is theirs now.
+        entry = journal.loop_entry(f"loop{index}")
+        if entry is not None:
+            journal.release(entry)
+        index = _add(journal, real)
+    folder = (_BLOCK / f"loop{index}").resolve()
     if (folder / "loop" / "dio").read_text().strip() != "1":
         raise RequirementError(
             f"the file system under {real} does not do direct I/O",
@@ -96,6 +93,24 @@ def detach(journal: Journal, disk: Disk) -> None:
     if entry is not None:
         remove(entry["index"], Path(entry["backing_file"]))
         journal.release(entry)
+
+
+def _attach(index: int, backing_file: Path) -> bool:
+    """Attaches a file; False if the device has another one already."""
+    node = f"/dev/loop{index}"
+    try:
+        subprocess.run(
+            ["losetup", "--direct-io=on", node, str(backing_file)], check=True, capture_output=True, text=True
+        )
+    except FileNotFoundError as error:
+        raise MissingToolError("losetup is missing", hint="apt install mount (part of util-linux)") from error
+    except subprocess.CalledProcessError as error:
+        if _attached_file(_BLOCK / f"loop{index}") not in (None, str(backing_file)):
+            return False
+        raise RequirementError(
+            f"{node} cannot be set up over {backing_file}: {error.stderr.strip()}"
+        ) from error
+    return True
 
 
 def _add(journal: Journal, backing_file: Path) -> int:

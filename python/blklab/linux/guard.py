@@ -1,0 +1,180 @@
+"""Whether a block device may be written to: only if nothing whatsoever holds it or has left a mark on it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+from blklab.errors import (
+    DeviceInUseError,
+    MissingToolError,
+    NotRootError,
+    RequirementError,
+    UnknownNameError,
+)
+from blklab.linux.disks import Roots
+from blklab.linux.mounts import mounts_of_all_namespaces
+
+
+def check_writable_device(dev_path: str | Path, roots: Roots | None = None) -> None:
+    """Makes sure that overwriting a device harms nobody.
+
+    Looks for mounts in every mount namespace, swap, holders (device-mapper, md, bcache), membership of a
+    btrfs, partitions, loop devices on top, processes that have it open, signatures of file systems and
+    partition tables, and at last asks the kernel for exclusive use.
+
+    Raises:
+        DeviceInUseError: with everything that speaks against it.
+        RequirementError: if it cannot be found out, which counts as no.
+    """
+    reasons = reasons_against_writing(dev_path, roots)
+    if reasons:
+        raise DeviceInUseError(
+            f"{dev_path} must not be written to: {'; '.join(reasons)}",
+            hint="free it first (umount, swapoff, vgchange -an, mdadm --stop, wipefs -a), "
+            "or name a directory or loop:1g",
+        )
+
+
+def reasons_against_writing(dev_path: str | Path, roots: Roots | None = None) -> list[str]:
+    """Everything that speaks against writing to a device; none means that it is free.
+
+    Raises:
+        RequirementError: if it cannot be found out.
+    """
+    roots = roots or Roots()
+    path = Path(dev_path)
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise UnknownNameError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+    if not stat.S_ISBLK(status.st_mode):
+        raise UnknownNameError(f"{path} is no block device")
+    number = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
+    folder = (roots.sys / "dev" / "block" / number).resolve()
+    partitions = sorted(entry.parent for entry in folder.glob("*/partition"))
+    parts = {_read(part / "dev"): part.name for part in [folder, *partitions]}
+    reasons = [
+        *_mounts(parts, roots),
+        *_swap(parts, roots),
+        *_holders([folder, *partitions], roots),
+        *([f"it has the partitions {_names(partitions)}"] if partitions else []),
+        *_loops_on_top(parts, roots),
+        *_open_in_processes(parts, roots),
+        *_signatures(path),
+    ]
+    if _read(folder / "ro") == "1":
+        reasons.append("it is read-only")
+    else:
+        reasons += _exclusive_use(path)
+    return reasons
+
+
+def _mounts(parts: dict[str, str], roots: Roots) -> list[str]:
+    """Mounts by device number; a btrfs has none, its members are asked for in `_holders`."""
+    found = {
+        f"{parts[mount.device_number]} is mounted on {mount.mount_point}"
+        for mount in mounts_of_all_namespaces(roots.proc)
+        if mount.device_number in parts
+    }
+    return sorted(found)
+
+
+def _swap(parts: dict[str, str], roots: Roots) -> list[str]:
+    found = []
+    for line in _read(roots.proc / "swaps").splitlines()[1:]:
+        name = line.split()[0].encode().decode("unicode_escape")  # blanks are written as \040
+        number = _number_of(Path(name))
+        if number in parts:
+            found.append(f"{parts[number]} is in use as swap")
+    return found
+
+
+def _holders(folders: list[Path], roots: Roots) -> list[str]:
+    found = []
+    for folder in folders:
+        holders = sorted(entry.name for entry in (folder / "holders").glob("*"))
+        if holders:
+            found.append(f"{folder.name} is held by {', '.join(holders)}")
+        pools = sorted(
+            entry.parent.parent.name for entry in roots.sys.glob(f"fs/btrfs/*/devices/{folder.name}")
+        )
+        found += [f"{folder.name} belongs to the mounted btrfs {pool}" for pool in pools]
+    return found
+
+
+def _loops_on_top(parts: dict[str, str], roots: Roots) -> list[str]:
+    """A loop device over a block device does not claim it."""
+    found = []
+    for entry in sorted(roots.sys.glob("block/loop*/loop/backing_file")):
+        if _number_of(Path(_read(entry))) in parts:
+            found.append(f"{entry.parent.parent.name} is a loop device on it")
+    return found
+
+
+def _open_in_processes(parts: dict[str, str], roots: Roots) -> list[str]:
+    """A virtual machine or a database on a raw device need not claim it either."""
+    found: dict[int, str] = {}
+    for link in roots.proc.glob("[0-9]*/fd/*"):
+        process = int(link.parts[-3])
+        if process != os.getpid() and process not in found and _number_of(link) in parts:
+            found[process] = _read(link.parent.parent / "comm")
+    return [f"process {process} ({name}) has it open" for process, name in sorted(found.items())]
+
+
+def _signatures(path: Path) -> list[str]:
+    try:
+        answer = subprocess.run(
+            ["wipefs", "--no-act", "--json", str(path)], capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError as error:
+        raise MissingToolError(
+            "wipefs is missing, so it cannot be found out whether the device holds data",
+            hint="apt install util-linux",
+        ) from error
+    if answer.returncode != 0:
+        raise RequirementError(f"signatures on {path} cannot be looked for: {answer.stderr.strip()}")
+    if not answer.stdout.strip():
+        return []
+    try:
+        entries = json.loads(answer.stdout)["signatures"]
+        kinds = list(dict.fromkeys(str(entry["type"]) for entry in entries))
+    except (ValueError, KeyError, TypeError) as error:
+        raise RequirementError(f"wipefs said of {path} what cannot be understood: {error!r}") from error
+    return [f"it has a signature of {kind}" for kind in kinds]
+
+
+def _exclusive_use(path: Path) -> list[str]:
+    # Read-only, since closing a descriptor for writing makes udev look at the device anew.
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            return ["the kernel refuses exclusive use (O_EXCL): something has claimed it"]
+        if error.errno in (errno.EACCES, errno.EPERM):
+            raise NotRootError(f"{path} may not be opened", hint="run it as root") from error
+        return [f"it cannot be opened: {(error.strerror or str(error)).lower()}"]
+    return []
+
+
+def _number_of(path: Path) -> str | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}" if stat.S_ISBLK(status.st_mode) else None
+
+
+def _names(folders: list[Path]) -> str:
+    return ", ".join(folder.name for folder in folders)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
