@@ -109,11 +109,11 @@ def _holders(folders: list[Path], roots: Roots) -> list[str]:
 
 def _loops_on_top(parts: dict[str, str], roots: Roots) -> list[str]:
     """A loop device over a block device does not claim it."""
-    found = []
-    for entry in sorted(roots.sys.glob("block/loop*/loop/backing_file")):
-        if _number_of(Path(_read(entry))) in parts:
-            found.append(f"{entry.parent.parent.name} is a loop device on it")
-    return found
+    return [
+        f"{entry.parent.parent.name} is a loop device on it"
+        for entry in sorted(roots.sys.glob("block/loop*/loop/backing_file"))
+        if _number_of(Path(_read(entry))) in parts
+    ]
 
 
 def _open_in_processes(parts: dict[str, str], roots: Roots) -> list[str]:
@@ -137,14 +137,14 @@ def _signatures(path: Path) -> list[str]:
             hint="apt install util-linux",
         ) from error
     if answer.returncode != 0:
-        raise RequirementError(f"signatures on {path} cannot be looked for: {answer.stderr.strip()}")
+        return [f"signatures cannot be looked for ({answer.stderr.strip()})"]
     if not answer.stdout.strip():
         return []
     try:
         entries = json.loads(answer.stdout)["signatures"]
         kinds = list(dict.fromkeys(str(entry["type"]) for entry in entries))
     except (ValueError, KeyError, TypeError) as error:
-        raise RequirementError(f"wipefs said of {path} what cannot be understood: {error!r}") from error
+        raise RequirementError(f"what wipefs says of {path} cannot be understood: {error!r}") from error
     return [f"it has a signature of {kind}" for kind in kinds]
 
 

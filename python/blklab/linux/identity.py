@@ -52,13 +52,12 @@ def identify(disk: Disk, others: list[Disk] | None = None) -> Identity:
     for candidate in candidates:
         if not any(_shares(other, candidate) for other in others):
             return candidate
-    name = Identity(
+    return Identity(
         (("KERNEL", disk.name),),
         f"the name {disk.name}",
         f"{disk.name} has neither a serial number nor a known place, so the rule goes by its name, "
         "which may belong to another disk after a restart",
     )
-    return name
 
 
 def _own_names(disk: Disk) -> list[Identity]:
