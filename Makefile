@@ -1,0 +1,106 @@
+# blklab: `make demo` shows a verdict, `make test` runs every check, `make help` lists the rest.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV ?= .venv
+PYTHON := $(VENV)/bin/python
+STAMPS := build/stamps
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+# Debian keeps administrators' tools here, which a user's PATH may lack.
+export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
+CARGO = $$(scripts/find-cargo)
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml Cargo.lock $(wildcard devices/*.toml)
+
+.PHONY: help
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# ---- what must be there -------------------------------------------------------------------------
+
+$(STAMPS)/system-%: scripts/install-system-packages
+	@mkdir -p $(STAMPS)
+	scripts/install-system-packages $*
+	@touch $@
+
+$(PYTHON): | $(STAMPS)/system-run
+	$$(scripts/find-python) -m venv $(VENV)
+
+$(STAMPS)/python: pyproject.toml | $(PYTHON)
+	@mkdir -p $(STAMPS)
+	$(PYTHON) -m pip install --quiet --upgrade pip
+	$(PYTHON) scripts/list-requirements.py dev postgresql > build/requirements.txt
+	$(PYTHON) -m pip install --quiet --requirement build/requirements.txt
+	@touch $@
+
+$(STAMPS)/core: $(RUST_SOURCES) pyproject.toml $(STAMPS)/python
+	env -u CONDA_PREFIX PATH="$$(dirname "$(CARGO)"):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" \
+		$(VENV)/bin/maturin develop --release --quiet
+	@touch $@
+
+.PHONY: build
+build: $(STAMPS)/core ## Install everything that is missing and build
+
+# ---- the two commands of the README ---------------------------------------------------------------
+
+.PHONY: demo
+demo: build ## A verdict on this machine's disk (as root) or on a simulated one, with a report
+	@scripts/demo
+
+.PHONY: test
+test: $(STAMPS)/system-test lint types contract rust-test python-test ## Every check that ends within minutes
+
+.PHONY: test-all
+test-all: $(STAMPS)/system-test lint types contract rust-test ## The same with the slow suites
+	$(PYTHON) -m pytest -m ""
+
+# ---- single checks ----------------------------------------------------------------------------------
+
+.PHONY: lint
+lint: build ## Formatting and lints of Python and Rust
+	$(VENV)/bin/ruff format --check python tests benches scripts
+	$(VENV)/bin/ruff check python tests benches scripts
+	@cargo=$(CARGO); \
+	if "$$cargo" fmt --version >/dev/null 2>&1; then "$$cargo" fmt --all --check; \
+	else echo "skipped: cargo fmt is not installed (rustup component add rustfmt, or Debian's rustfmt)"; fi; \
+	if "$$cargo" clippy --version >/dev/null 2>&1; then "$$cargo" clippy --quiet --workspace --all-targets -- -D warnings; \
+	else echo "skipped: cargo clippy is not installed (rustup component add clippy, or Debian's rust-clippy)"; fi
+
+.PHONY: types
+types: build ## Static types of Python (mypy strict)
+	$(VENV)/bin/mypy
+
+.PHONY: contract
+contract: build ## The import contract: one way through
+	$(VENV)/bin/lint-imports
+
+.PHONY: rust-test
+rust-test: build ## Tests of the Rust crates
+	"$(CARGO)" test --quiet --workspace
+
+.PHONY: python-test
+python-test: build ## Tests of the Python package
+	$(PYTHON) -m pytest -m "not slow"
+
+.PHONY: format
+format: build ## Format all sources
+	$(VENV)/bin/ruff format python tests benches scripts
+	$(VENV)/bin/ruff check --fix python tests benches scripts
+	"$(CARGO)" fmt --all
+
+.PHONY: golden
+golden: build ## Refresh golden files and generated documents; look at the diff before committing
+	$(PYTHON) -m blklab.report.schema docs/schema
+	BLKLAB_REFRESH_GOLDEN=1 $(PYTHON) -m pytest -q -m "not slow" tests/report
+	BLKLAB_REFRESH_GOLDEN=1 "$(CARGO)" test --quiet --workspace
+
+.PHONY: bench
+bench: build ## Benchmarks: the engine, and what blklab costs over plain fio (root)
+	"$(CARGO)" bench --workspace
+	$(PYTHON) benches/host_overhead.py
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf build target $(VENV)

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from blklab.statistics.intervals import geometric_mean_interval
+from blklab.statistics.multiplicity import holm
+from blklab.statistics.paired import paired_difference, sign_flip_p
+from blklab.statistics.sample_size import blocks_for_difference, blocks_for_equality
+
+
+def test_the_interval_is_student_s_on_logarithms() -> None:
+    values = [float(value) for value in range(1, 11)]
+    interval = geometric_mean_interval(values, 0.95)
+    logs = np.log(values)
+    low, high = stats.t.interval(0.95, 9, loc=logs.mean(), scale=stats.sem(logs))
+    assert interval.low == pytest.approx(math.exp(low))
+    assert interval.high == pytest.approx(math.exp(high))
+    assert interval.mean == pytest.approx(stats.gmean(values))
+
+
+def test_a_single_value_has_no_interval() -> None:
+    interval = geometric_mean_interval([3.0], 0.95)
+    assert (interval.mean, interval.low, interval.high) == (pytest.approx(3.0), None, None)
+
+
+def test_equal_values_have_an_interval_of_no_width() -> None:
+    interval = geometric_mean_interval([0.1 + 0.2] * 7, 0.95)
+    assert interval.low == interval.high == pytest.approx(0.3)
+
+
+def test_the_difference_is_free_of_what_the_whole_block_suffers() -> None:
+    """Blocks that differ a hundredfold: the ratio within each is what counts."""
+    blocks = [1.0, 100.0, 3.0, 40.0, 0.5, 7.0]
+    first = [
+        block * factor for block, factor in zip(blocks, [1.10, 1.11, 1.09, 1.10, 1.12, 1.08], strict=True)
+    ]
+    difference = paired_difference(first, blocks, margin=0.02, smallest_level=0.05)
+    interval = difference.ratio_interval(0.95)
+    assert interval is not None
+    assert difference.ratio == pytest.approx(1.10, abs=0.001)
+    assert interval[1] - interval[0] < 0.04
+
+
+def test_p_value_is_the_larger_of_t_and_randomisation() -> None:
+    ratios = [1.10, 1.11, 1.09, 1.10, 1.12, 1.08]
+    difference = paired_difference(ratios, [1.0] * 6, margin=0.02, smallest_level=0.05)
+    assert difference.p_difference == pytest.approx(2 / 2**6)
+    alone = paired_difference(ratios, [1.0] * 6, margin=0.02, smallest_level=0.01)
+    assert alone.p_difference == pytest.approx(stats.ttest_1samp(np.log(ratios), 0).pvalue)
+
+
+def test_the_randomisation_test_counts_all_sign_patterns() -> None:
+    values = np.array([0.3, -0.1, 0.2, 0.4, 0.05])
+    sums = [
+        abs(sum(s * v for s, v in zip(signs, values, strict=True)))
+        for signs in itertools.product((1, -1), repeat=5)
+    ]
+    expected = sum(1 for total in sums if total >= abs(values.sum()) - 1e-12) / 32
+    assert sign_flip_p(values) == pytest.approx(expected)
+
+
+def test_the_sampled_randomisation_test_agrees_with_the_exact_one() -> None:
+    values = np.random.default_rng(5).normal(0.25, 1.0, size=20)
+    # The exact p value by convolution over a grid would be another method; t is close for normal noise.
+    assert sign_flip_p(values) == pytest.approx(stats.ttest_1samp(values, 0).pvalue, abs=0.02)
+
+
+def test_identical_series_are_equal_for_certain() -> None:
+    difference = paired_difference([5.0, 7.0, 9.0], [5.0, 7.0, 9.0], margin=0.02, smallest_level=0.05)
+    assert (difference.p_difference, difference.p_equivalence) == (1.0, 0.0)
+
+
+def test_a_constant_difference_without_noise_is_certain() -> None:
+    difference = paired_difference([1.1, 2.2, 3.3], [1.0, 2.0, 3.0], margin=0.02, smallest_level=0.05)
+    assert (difference.p_difference, difference.p_equivalence) == (0.0, 1.0)
+
+
+@given(
+    st.lists(st.floats(0.5, 2.0), min_size=2, max_size=10),
+    st.floats(0.01, 100),
+)
+def test_swapping_and_scaling_change_nothing_of_substance(ratios: list[float], scale: float) -> None:
+    ones = [1.0] * len(ratios)
+    forward = paired_difference(ratios, ones, margin=0.02, smallest_level=0.05)
+    backward = paired_difference(ones, ratios, margin=0.02, smallest_level=0.05)
+    scaled = paired_difference(
+        [r * scale for r in ratios], [scale] * len(ratios), margin=0.02, smallest_level=0.05
+    )
+    assert forward.log_ratio == pytest.approx(-backward.log_ratio, abs=1e-9)
+    assert forward.p_difference == pytest.approx(backward.p_difference, abs=1e-6)
+    assert forward.log_ratio == pytest.approx(scaled.log_ratio, abs=1e-9)
+
+
+def test_holm_against_a_worked_example() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([]) == []
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_never_lowers_a_p_value_and_keeps_the_order(p_values: list[float]) -> None:
+    adjusted = holm(p_values)
+    assert all(after >= before for after, before in zip(adjusted, p_values, strict=True))
+    ranked = sorted(range(len(p_values)), key=p_values.__getitem__)
+    assert all(adjusted[a] <= adjusted[b] for a, b in itertools.pairwise(ranked))
+
+
+def test_sample_size_is_the_smallest_that_is_enough() -> None:
+    needed = blocks_for_difference(0.05, 0.1, 0.05)
+    assert needed is not None
+
+    def half_width(n: int) -> float:
+        return float(stats.t.ppf(0.975, n - 1)) * 0.1 / math.sqrt(n)
+
+    assert half_width(needed) < 0.05 <= half_width(needed - 1)
+    assert blocks_for_difference(1e-9, 0.1, 0.05) is None
+    assert blocks_for_equality(0.0, 0.03, 0.05, 0.02) is not None
+    assert blocks_for_equality(0.05, 0.03, 0.05, 0.02) is None
+
+
+def test_false_alarms_stay_at_their_level_under_drift() -> None:
+    """A machine that slows down by half during the experiment: paired differences do not care."""
+    generator = np.random.default_rng(11)
+    alarms = 0
+    experiments = 600
+    for _ in range(experiments):
+        n = 8
+        drift = np.linspace(0, -0.7, 2 * n)
+        noise = generator.standard_t(3, size=2 * n) * 0.05
+        runs = np.exp(drift + noise).reshape(n, 2)
+        swapped = generator.integers(0, 2, size=n).astype(bool)
+        first = np.where(swapped, runs[:, 1], runs[:, 0])
+        second = np.where(swapped, runs[:, 0], runs[:, 1])
+        difference = paired_difference(list(first), list(second), margin=0.02, smallest_level=0.05)
+        alarms += difference.p_difference < 0.05
+    # Binomial: 0.05 * 600 = 30, plus three standard deviations.
+    assert alarms <= 30 + 3 * math.sqrt(600 * 0.05 * 0.95)
