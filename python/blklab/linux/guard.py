@@ -155,7 +155,7 @@ def _exclusive_use(path: Path) -> list[str]:
     except OSError as error:
         if error.errno == errno.EBUSY:
             return ["the kernel refuses exclusive use (O_EXCL): something has claimed it"]
-        if error.errno in (errno.EACCES, errno.EPERM):
+        if os.geteuid() != 0 and error.errno in (errno.EACCES, errno.EPERM):
             raise NotRootError(f"{path} may not be opened", hint="run it as root") from error
         return [f"it cannot be opened: {(error.strerror or str(error)).lower()}"]
     return []

@@ -13,7 +13,7 @@ from blklab.linux.disks import Disk
 from blklab.linux.journal import SUFFIX, boot_id
 from blklab.linux.journal_file import Entry, JournalContent, read_journal_file
 from blklab.linux.locks import disk_locks
-from blklab.linux.undo import find_again, undo_all
+from blklab.linux.undo import describe_pending, find_again, undo_all
 
 
 @dataclass
@@ -66,6 +66,27 @@ def recover(state: Path, *, force: bool = False) -> list[RecoveryReport]:
     return reports
 
 
+def preview(state: Path) -> list[RecoveryReport]:
+    """What `recover` would do, without doing it."""
+    reports = []
+    for path in stale_journals(state):
+        report = RecoveryReport(path, path.name.removesuffix(SUFFIX))
+        try:
+            content = _read_checked(report)
+            if content.damage is not None:
+                report.notes.append(f"damaged ({content.damage}): would be left alone without --force")
+            if content.entries:
+                report.done = describe_pending(
+                    content.entries[1:], same_boot=content.entries[0]["boot_id"] == boot_id()
+                )
+        except BlklabError as error:
+            report.error = error
+        except (KeyError, TypeError, ValueError) as error:
+            report.error = _senseless(path, error)
+        reports.append(report)
+    return reports
+
+
 def raise_for_failures(reports: list[RecoveryReport]) -> None:
     """Raises the first error of the reports, if there is one."""
     for report in reports:
@@ -76,11 +97,7 @@ def raise_for_failures(reports: list[RecoveryReport]) -> None:
 def _recover_one(path: Path, *, force: bool) -> RecoveryReport:
     report = RecoveryReport(path, path.name.removesuffix(SUFFIX))
     try:
-        _check_owner(path)
-        content = read_journal_file(path)
-        if content.entries:
-            header = content.entries[0]
-            report.purpose, report.started_at = str(header["purpose"]), str(header["started_at"])
+        content = _read_checked(report)
         if content.damage is not None and not force:
             raise JournalError(
                 f"the journal {path} is damaged: {content.damage}",
@@ -93,8 +110,21 @@ def _recover_one(path: Path, *, force: bool) -> RecoveryReport:
     except BlklabError as error:
         report.error = error
     except (KeyError, TypeError, ValueError) as error:
-        report.error = JournalError(f"the journal {path} has an entry that makes no sense: {error!r}")
+        report.error = _senseless(path, error)
     return report
+
+
+def _read_checked(report: RecoveryReport) -> JournalContent:
+    _check_owner(report.path)
+    content = read_journal_file(report.path)
+    if content.entries:
+        header = content.entries[0]
+        report.purpose, report.started_at = str(header["purpose"]), str(header["started_at"])
+    return content
+
+
+def _senseless(path: Path, error: Exception) -> JournalError:
+    return JournalError(f"the journal {path} has an entry that makes no sense: {error!r}")
 
 
 def _undo(report: RecoveryReport, content: JournalContent, *, force: bool) -> None:

@@ -21,7 +21,7 @@ from blklab.linux import loop
 from blklab.linux.disks import Disk, read_disk
 from blklab.linux.journal_file import Entry
 from blklab.linux.processes import members_of_group
-from blklab.linux.queue import QueueSnapshot, restore_snapshot
+from blklab.linux.queue import QueueSnapshot, differences, restore_snapshot
 
 OWN_PREFIXES = (".blklab-", "blklab-")
 """Only folders with such a name are ever removed with all that is in them."""
@@ -49,12 +49,9 @@ def undo_all(entries: list[Entry], *, same_boot: bool) -> Outcome:
             processes do not outlive a restart, files do.
     """
     outcome = Outcome()
-    released = {entry["of"] for entry in entries if entry["kind"] == "released"}
-    pending = [entry for entry in entries if entry["kind"] != "released" and entry["number"] not in released]
-    if not same_boot:
-        if any(entry["kind"] not in _DURABLE for entry in pending):
-            outcome.notes.append("the machine was restarted since: its settings went with that")
-        pending = [entry for entry in pending if entry["kind"] in _DURABLE]
+    pending, lost = _pending(entries, same_boot=same_boot)
+    if lost:
+        outcome.notes.append("the machine was restarted since: its settings went with that")
     # What still uses a device or a folder has to end before the device or folder can go.
     for entry in sorted(pending, key=lambda entry: (entry["kind"] != "process_group", -entry["number"])):
         undo = _UNDO.get(entry["kind"])
@@ -68,6 +65,43 @@ def undo_all(entries: list[Entry], *, same_boot: bool) -> Outcome:
         except OSError as error:
             outcome.failures.append(f"{entry.get('path', entry['kind'])}: {error.strerror or error}")
     return outcome
+
+
+def describe_pending(entries: list[Entry], *, same_boot: bool) -> list[str]:
+    """What `undo_all` would do, for people; disks are looked at, nothing is changed."""
+    lines = []
+    for entry in reversed(_pending(entries, same_boot=same_boot)[0]):
+        match entry["kind"]:
+            case "queue":
+                disk, why = find_again(entry["disk"])
+                wanted = QueueSnapshot(entry["snapshot"]["scheduler"], entry["snapshot"]["attributes"])
+                lines += (
+                    [
+                        f"{disk.name}: {name} = {value}"
+                        for name, (value, _) in differences(disk, wanted).items()
+                    ]
+                    if disk is not None
+                    else [why]
+                )
+            case "loop":
+                lines.append(f"loop{entry['index']} over {entry['backing_file']} removed")
+            case "process_group":
+                lines.append(f"processes of group {entry['group']} ended")
+            case "attribute":
+                lines.append(f"{entry['path']} = {entry['content'].strip()!r}")
+            case kind:
+                lines.append(f"{kind} {entry.get('path', '')} removed")
+    return lines
+
+
+def _pending(entries: list[Entry], *, same_boot: bool) -> tuple[list[Entry], bool]:
+    """Entries that are not settled, and whether some went with a restart of the machine."""
+    released = {entry["of"] for entry in entries if entry["kind"] == "released"}
+    pending = [entry for entry in entries if entry["kind"] != "released" and entry["number"] not in released]
+    if same_boot:
+        return pending, False
+    durable = [entry for entry in pending if entry["kind"] in _DURABLE]
+    return durable, len(durable) < len(pending)
 
 
 def identity_of(disk: Disk) -> dict[str, Any]:

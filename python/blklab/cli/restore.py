@@ -1,0 +1,91 @@
+"""`blklab restore`: puts back what killed runs left changed."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from blklab.cli.options import json_option
+from blklab.cli.output import console_out, write_text
+from blklab.errors import ExitCode
+from blklab.linux.requirements import require_linux, require_root
+
+if TYPE_CHECKING:
+    from blklab.linux.recovery import RecoveryReport
+
+SCHEMA = "blklab.restore/1"
+
+
+@click.command(name="restore")
+@click.option("--dry-run", is_flag=True, help="Show what would be put back; change nothing.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Also use the intact part of a damaged journal, and give up what cannot be put back.",
+)
+@json_option
+def command(*, dry_run: bool, force: bool, json_file: str | None) -> int:
+    """Put back what a killed run left changed.
+
+    Every comparison does this by itself when it starts. Runs that are still going are left alone.
+    """
+    require_linux("restoring settings")
+    from blklab.linux.recovery import preview, recover, stale_journals  # noqa: PLC0415 - needs Linux
+    from blklab.linux.state import state_directory  # noqa: PLC0415
+
+    state = state_directory()
+    if dry_run:
+        reports = preview(state)
+    else:
+        if stale_journals(state):
+            require_root("restoring settings")
+        reports = recover(state, force=force)
+    if json_file is not None:
+        write_text(json_file, json.dumps(_as_json(reports, dry_run=dry_run), indent=2, ensure_ascii=False))
+    else:
+        _print(reports, dry_run=dry_run)
+    return next((report.error.exit_code for report in reports if report.error is not None), ExitCode.OK)
+
+
+def _as_json(reports: list[RecoveryReport], *, dry_run: bool) -> dict[str, object]:
+    return {
+        "schema": SCHEMA,
+        "dry_run": dry_run,
+        "journals": [
+            {
+                "run": report.run_id,
+                "journal": str(report.path),
+                "purpose": report.purpose,
+                "started_at": report.started_at,
+                "done": report.done,
+                "notes": report.notes,
+                "error": report.error.message if report.error else None,
+            }
+            for report in reports
+        ],
+    }
+
+
+def _print(reports: list[RecoveryReport], *, dry_run: bool) -> None:
+    console = console_out()
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, soft_wrap=True)
+
+    if not reports:
+        say("nothing to restore: no killed run has left anything behind")
+    for report in reports:
+        since = f" of {report.started_at}" if report.started_at else ""
+        say(f"run {report.run_id}{since}{f' ({report.purpose})' if report.purpose else ''}")
+        for line in report.done:
+            say(f"  {'would be ' if dry_run else ''}put back: {line}")
+        for line in report.notes:
+            say(f"  note: {line}")
+        if report.error is not None:
+            say(f"  error: {report.error.message}")
+            if report.error.hint:
+                say(f"  hint: {report.error.hint}")
+        elif not report.done and not dry_run:
+            say("  everything was as before already")
