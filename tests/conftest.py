@@ -1,0 +1,60 @@
+"""What tests of several folders share."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or writes the person's store; colours and width do not depend on the terminal."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+    monkeypatch.delenv("BLKLAB_STORE", raising=False)
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.fixture(scope="session")
+def postgresql_url() -> Iterator[str]:
+    """A real PostgreSQL server of its own, on a socket in a folder of its own."""
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    initdb = shutil.which("initdb") or (str(folders[-1] / "initdb") if folders else None)
+    if initdb is None:
+        pytest.skip("PostgreSQL is not installed (Debian: postgresql)")
+    programs = Path(initdb).resolve().parent
+    # PostgreSQL refuses to run as root.
+    as_user: list[str] = []
+    if os.geteuid() == 0:
+        name = next((user for user in ("postgres", "nobody") if _is_user(user)), None)
+        if name is None or shutil.which("setpriv") is None:
+            pytest.skip("running as root, and neither a user postgres nor setpriv to become one")
+        as_user = ["setpriv", f"--reuid={name}", "--clear-groups", "--"]
+    with tempfile.TemporaryDirectory(prefix="blklab-postgresql-", ignore_cleanup_errors=True) as folder:
+        if as_user:
+            os.chown(folder, pwd.getpwnam(name or "").pw_uid, -1)
+        data = f"{folder}/data"
+        make = [*as_user, initdb, "-D", data, "-U", "blklab", "-A", "trust", "--no-sync"]
+        subprocess.run(make, check=True, capture_output=True, cwd="/")
+        control = [*as_user, str(programs / "pg_ctl"), "-D", data, "-w"]
+        options = f"-c listen_addresses='' -c unix_socket_directories='{folder}'"
+        start = [*control, "-l", f"{folder}/log", "-o", options, "start"]
+        subprocess.run(start, check=True, capture_output=True, cwd="/")
+        try:
+            yield f"postgresql://blklab@/postgres?host={folder}"
+        finally:
+            subprocess.run([*control, "-m", "immediate", "stop"], check=True, capture_output=True, cwd="/")
+
+
+def _is_user(name: str) -> bool:
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import blklab.metrics
+from blklab.errors import UnknownNameError
+from blklab.metrics import METRICS, metric_named
+from blklab.samples import DirectionSample, JobSample, LatencyHistogram
+
+SECOND_NS = 1_000_000_000
+
+
+def _histogram(*latencies_ns: int) -> LatencyHistogram:
+    bins: dict[int, int] = {}
+    for latency_ns in latencies_ns:
+        bins[latency_ns] = bins.get(latency_ns, 0) + 1
+    return LatencyHistogram(
+        count=len(latencies_ns),
+        sum_ns=sum(latencies_ns),
+        min_ns=min(latencies_ns),
+        max_ns=max(latencies_ns),
+        bins=bins,
+    )
+
+
+def _job(name: str = "job", *, runtime_ns: int = 2 * SECOND_NS, sync: bool = False) -> JobSample:
+    reads = DirectionSample(
+        direction="read",
+        ios=100,
+        bytes=409_600,
+        runtime_ns=runtime_ns,
+        latency=_histogram(*range(1_000, 101_000, 1_000)),
+    )
+    syncs = DirectionSample(
+        direction="sync", ios=4, bytes=0, runtime_ns=runtime_ns, latency=_histogram(5, 6, 7, 9_000_000)
+    )
+    return JobSample(
+        name=name,
+        clones=1,
+        runtime_ns=runtime_ns,
+        directions=[reads, syncs] if sync else [reads],
+        cpu_user_ns=1_000_000,
+        cpu_system_ns=3_000_000,
+    )
+
+
+def test_every_file_is_registered_and_every_name_has_a_file() -> None:
+    folder = Path(blklab.metrics.__file__).parent
+    files = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
+    assert files == set(METRICS)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_conformance(name: str) -> None:
+    """What every metric keeps: text for people, nothing from nothing, one finite figure from a run."""
+    metric = METRICS[name]
+    assert metric.description
+    assert metric.unit in {"B/s", "IO/s", "us"}
+    assert metric.compute([]) is None
+    value = metric.compute([_job(sync=True)])
+    assert value is not None
+    assert math.isfinite(value)
+    assert value > 0
+    assert metric.compute([_job(sync=True)]) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("throughput", 204_800),
+        ("iops", 50),
+        ("latency_mean", 50.5),
+        ("latency_p50", 50),
+        ("latency_p99", 99),
+        ("latency_p99_9", 100),
+        ("latency_max", 100),
+        ("sync_latency_p99", 9_000),
+        ("cpu_per_io", 40),
+    ],
+)
+def test_figures_of_a_known_run(name: str, value: float) -> None:
+    assert METRICS[name].compute([_job(sync=True)]) == pytest.approx(value)
+
+
+def test_rates_add_over_sections_and_latencies_merge() -> None:
+    jobs = [_job("a"), _job("b", runtime_ns=SECOND_NS)]
+    assert METRICS["iops"].compute(jobs) == pytest.approx(150)
+    assert METRICS["latency_p99"].compute(jobs) == pytest.approx(99)
+
+
+def test_figures_that_a_run_does_not_have_are_nothing() -> None:
+    job = _job().model_copy(update={"cpu_user_ns": None})
+    assert METRICS["cpu_per_io"].compute([job]) is None
+    assert METRICS["sync_latency_p99"].compute([job]) is None
+    assert METRICS["iops"].compute([_job(runtime_ns=0)]) is None
+
+
+def test_an_unknown_metric_is_named() -> None:
+    with pytest.raises(UnknownNameError, match="'speed'"):
+        metric_named("speed")
+
+
+@given(st.lists(st.integers(1, 10**10), min_size=1, max_size=60), st.floats(0.01, 1))
+def test_percentiles_are_order_statistics(latencies_ns: list[int], fraction: float) -> None:
+    histogram = _histogram(*latencies_ns)
+    rank = max(1, math.ceil(fraction * len(latencies_ns) - 1e-12))
+    assert histogram.percentile_ns(fraction) == sorted(latencies_ns)[rank - 1]
+
+
+@given(st.lists(st.lists(st.integers(1, 10**9), min_size=1, max_size=20), min_size=1, max_size=5))
+def test_merging_is_the_same_as_recording_together(parts: list[list[int]]) -> None:
+    together = _histogram(*(latency for part in parts for latency in part))
+    merged = LatencyHistogram.merged(_histogram(*part) for part in parts)
+    assert (
+        merged.model_dump()
+        == together.model_copy(update={"bins": dict(sorted(together.bins.items()))}).model_dump()
+    )

@@ -1,0 +1,129 @@
+"""The store on SQLite and on a real PostgreSQL: the same tests for both."""
+
+from __future__ import annotations
+
+import datetime
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from blklab.errors import StoreError, UnknownNameError
+from blklab.experiment import ExperimentRecord
+from blklab.store import Store, default_store_url, new_run_id
+from blklab.testing.experiments import make_experiment, make_spec
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'runs.sqlite'}"
+    return str(request.getfixturevalue("postgresql_url"))
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    with Store.opened(url) as opened:
+        yield opened
+
+
+def _stored(store: Store, run_id: str, created_at: str = "2026-01-02T03:04:05+00:00") -> ExperimentRecord:
+    """A made-up experiment, stored under a name no other test has."""
+    record = make_experiment(make_spec(blocks=3)).model_copy(
+        update={"run_id": run_id, "created_at": created_at}
+    )
+    store.begin(record)
+    for sample in record.samples:
+        store.add_sample(run_id, sample)
+    return record
+
+
+def test_what_is_stored_comes_back_whole(store: Store, url: str) -> None:
+    record = _stored(store, "20260102-0304-aaaa")
+    with Store.opened(url) as another:
+        assert another.load("20260102-0304-aaaa") == record
+    store.remove("20260102-0304-aaaa")
+
+
+def test_a_run_is_found_by_an_unambiguous_part_of_its_name(store: Store) -> None:
+    _stored(store, "20260102-0304-bbbb")
+    _stored(store, "20260102-0305-cccc", "2099-01-02T03:05:05+00:00")
+    assert store.load("bbbb").run_id == "20260102-0304-bbbb"
+    assert store.load("20260102-0305").run_id == "20260102-0305-cccc"
+    assert store.load("latest").run_id == "20260102-0305-cccc"
+    with pytest.raises(UnknownNameError, match="fits 2 runs"):
+        store.load("20260102")
+    with pytest.raises(UnknownNameError, match="no run 'zzzz'"):
+        store.load("zzzz")
+    assert [summary.run_id for summary in store.list_runs()] == ["20260102-0305-cccc", "20260102-0304-bbbb"]
+    assert store.remove("bbbb") == "20260102-0304-bbbb"
+    assert store.remove("cccc") == "20260102-0305-cccc"
+    assert store.list_runs() == []
+
+
+def test_a_run_made_again_replaces_its_former_self(store: Store) -> None:
+    record = _stored(store, "20260102-0304-dddd")
+    again = record.samples[0].model_copy(update={"elapsed_ns": 42})
+    store.add_sample(record.run_id, again)
+    samples = store.load(record.run_id).samples
+    assert samples[0].elapsed_ns == 42
+    assert len(samples) == len(record.samples)
+    store.set_state(record.run_id, "interrupted")
+    assert store.load(record.run_id).state == "interrupted"
+    store.remove(record.run_id)
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "runs.sqlite"
+    path.write_bytes(b"this is not a database, but somebody may want it\n" * 40)
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="not a database"):
+        Store(str(path))
+    assert path.read_bytes() == before
+
+
+def test_damaged_content_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "runs.sqlite"
+    with Store.opened(str(path)) as store:
+        _stored(store, "20260102-0304-eeee")
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE blklab_sample SET payload = '{\"cell\": 3}' WHERE sequence = 1")
+    with Store.opened(str(path)) as store, pytest.raises(StoreError, match=r"20260102-0304-eeee .*damaged"):
+        store.load("eeee")
+
+
+def test_another_format_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "runs.sqlite"
+    Store(str(path)).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE blklab_format SET number = 99")
+    with pytest.raises(StoreError, match="has format 99"):
+        Store(str(path))
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("nonsense://x", "no driver"),
+        ("postgresql://nobody@127.0.0.1:9/none", "cannot be used"),
+        ("sqlite:////proc/nowhere/runs.sqlite", "cannot be made"),
+    ],
+)
+def test_an_unreachable_store_is_one_clear_message(url: str, message: str) -> None:
+    with pytest.raises(StoreError, match=message):
+        Store(url)
+
+
+def test_the_default_is_in_the_xdg_data_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert default_store_url() == f"sqlite:///{tmp_path}/blklab/runs.sqlite"
+    monkeypatch.setenv("BLKLAB_STORE", "postgresql://somewhere")
+    assert default_store_url() == "postgresql://somewhere"
+
+
+def test_run_ids_sort_by_time_and_differ() -> None:
+    now = datetime.datetime(2026, 11, 21, 2, 31, tzinfo=datetime.timezone.utc)
+    names = {new_run_id(now) for _ in range(50)}
+    assert len(names) > 45
+    assert all(name.startswith("20261121-0231-") for name in names)
