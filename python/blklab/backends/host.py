@@ -1,0 +1,237 @@
+"""The running kernel as a backend: real disks, the kernel's own schedulers, fio as the load.
+
+`open` takes locks, finishes what a killed run left behind, and starts a journal. Everything that a session
+changes is announced there first and undone when the session ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from blklab.backends.host_session import HostSession
+from blklab.backends.protocol import Session, SessionOptions
+from blklab.errors import LockedError, RequirementError
+from blklab.linux.disks import Disk, Resolution, read_disk, resolve
+from blklab.linux.fio import find_fio
+from blklab.linux.journal import Journal
+from blklab.linux.locks import disk_locks
+from blklab.linux.places import DEFAULT_SCRATCH_FOLDER, DevicePlace, DirectoryPlace, LoopPlace, Place
+from blklab.linux.queue import schedulers_on_offer, snapshot
+from blklab.linux.recovery import raise_for_failures, recover
+from blklab.linux.requirements import require_linux, require_root
+from blklab.linux.state import state_directory
+from blklab.samples import DiskDescription, TargetDescription
+from blklab.targets import LoopTarget, ModelTarget, PathTarget, Target
+from blklab.units import format_bytes
+
+_SYS_BLOCK = Path("/sys/block")
+_VIRTUAL_BLOCK = Path("/sys/devices/virtual/block")
+
+
+class HostBackend:
+    """Carries out experiments on this machine."""
+
+    NAME = "host"
+
+    def describe(self, target: Target) -> TargetDescription:
+        """Finds out what a target is: what lies under a path, or what a loop device would be.
+
+        Raises:
+            UnknownNameError: if there is no such path.
+            RequirementError: if no disk lies beneath it.
+        """
+        require_linux("testing a disk")
+        if isinstance(target, LoopTarget):
+            return _describe_future_loop(target)
+        return _describe_path(target, _resolve(target))
+
+    @contextmanager
+    def open(self, target: Target, options: SessionOptions) -> Iterator[Session]:
+        """Opens a target; see the module."""
+        if options.dry_run:
+            yield self._dry_session(target, options)
+            return
+        require_root("testing a disk")
+        fio = find_fio()
+        with ExitStack() as stack:
+            if isinstance(target, LoopTarget):
+                folder = _scratch_folder(target)
+                # Its own queue is new, but the disk under its file serves the I/O: nobody else may test that.
+                stack.enter_context(disk_locks(_disks_under(folder), run_id=options.run_id))
+                _finish_dead_runs()
+                journal = stack.enter_context(Journal.create(options.run_id, f"test of {target.text}"))
+                loop_place = LoopPlace(target.size_bytes, folder, options.run_id, _next_loop_name())
+                leaves = [loop_place.create(journal)]
+                place: Place = loop_place
+                description = _describe_loop(target, leaves[0])
+            else:
+                resolution = _resolve(target)
+                leaves = resolution.leaves
+                stack.enter_context(disk_locks(leaves, run_id=options.run_id))
+                _finish_dead_runs()
+                description = _describe_path(target, resolution)
+                journal = stack.enter_context(Journal.create(options.run_id, f"test of {target.text}"))
+                place = _place_of(resolution, options, journal)
+            stack.callback(place.close)
+            for leaf in leaves:
+                journal.protect_queue(leaf)
+            yield HostSession(description, leaves, place, options, fio=fio, journal=journal)
+
+    def _dry_session(self, target: Target, options: SessionOptions) -> Session:
+        description = self.describe(target)
+        if isinstance(target, LoopTarget):
+            name = _next_loop_name()
+            leaf = replace(read_disk(_VIRTUAL_BLOCK / name), size_bytes=target.size_bytes)
+            place: Place = LoopPlace(target.size_bytes, _scratch_folder(target), options.run_id, name)
+            return HostSession(description, [leaf], place, options, fio=find_fio(), journal=None)
+        resolution = _resolve(target)
+        place = _place_of(resolution, options, None)
+        return HostSession(description, resolution.leaves, place, options, fio=find_fio(), journal=None)
+
+
+BACKEND = HostBackend()
+
+
+def _resolve(target: Target) -> Resolution:
+    if isinstance(target, PathTarget):
+        return resolve(target.path)
+    if isinstance(target, ModelTarget):
+        raise RequirementError(f"{target.text} is a model, not something of this machine")
+    return resolve(str(_scratch_folder(target)))
+
+
+def _place_of(resolution: Resolution, options: SessionOptions, journal: Journal | None) -> Place:
+    path = Path(resolution.path).resolve()
+    if resolution.kind == "block":
+        return DevicePlace(path, allow_writes=options.allow_writes)
+    return DirectoryPlace(path if resolution.kind == "directory" else path.parent, options.run_id, journal)
+
+
+def _finish_dead_runs() -> None:
+    """Puts back what killed runs left, before their settings are taken for this machine's own."""
+    reports = recover(state_directory())
+    # A journal whose disk a living run holds is that run's affair.
+    raise_for_failures([report for report in reports if not isinstance(report.error, LockedError)])
+
+
+def _scratch_folder(target: LoopTarget) -> Path:
+    folder = Path(target.directory) if target.directory is not None else DEFAULT_SCRATCH_FOLDER
+    if not folder.is_dir():
+        raise RequirementError(
+            f"{target.text}: there is no folder {folder}", hint="name one: loop:1g,dir=PATH"
+        )
+    return folder
+
+
+def _disks_under(folder: Path) -> list[Disk]:
+    try:
+        return resolve(str(folder)).leaves
+    except RequirementError:
+        return []  # on something that is no disk of this machine there is nothing to lock
+
+
+def _next_loop_name() -> str:
+    numbers = [
+        int(match[1]) for path in _SYS_BLOCK.glob("loop*") if (match := re.fullmatch(r"loop(\d+)", path.name))
+    ]
+    return f"loop{max(numbers, default=-1) + 1}"
+
+
+def _describe_disk(leaf: Disk) -> DiskDescription:
+    active, offered = schedulers_on_offer(leaf)
+    return DiskDescription(
+        name=leaf.name,
+        model=leaf.model,
+        size_bytes=leaf.size_bytes,
+        rotational=leaf.rotational,
+        scheduler=active,
+        schedulers=offered,
+        queue=snapshot(leaf).attributes,
+    )
+
+
+def _describe_path(target: Target, resolution: Resolution) -> TargetDescription:
+    disks = [_describe_disk(leaf) for leaf in resolution.leaves]
+    details = {
+        "kind": resolution.kind,
+        "stack": " → ".join(resolution.stack),
+        "source": resolution.source,
+        "filesystem": resolution.filesystem or "",
+        "mount_point": resolution.mount_point or "",
+        "mount_options": resolution.mount_options or "",
+    }
+    what = f"{resolution.filesystem} on {resolution.mount_point}" if resolution.filesystem else "block device"
+    parts = [f"{disk.name} ({_in_words(disk)})" for disk in disks]
+    return TargetDescription(
+        target=target.text,
+        backend="host",
+        summary=f"{target.text}: {what}, {' + '.join(parts)}",
+        disks=disks,
+        default_scheduler=_common([disk.scheduler for disk in disks]),
+        schedulers=_offered_by_all(disks),
+        details={key: value for key, value in details.items() if value},
+    )
+
+
+def _describe_loop(target: LoopTarget, leaf: Disk) -> TargetDescription:
+    disk = _describe_disk(leaf)
+    return TargetDescription(
+        target=target.text,
+        backend="host",
+        summary=f"{target.text}: scratch file in {_scratch_folder(target)} as the loop device {disk.name}"
+        f" ({format_bytes(disk.size_bytes)}, direct I/O)",
+        disks=[disk],
+        default_scheduler=disk.scheduler,
+        schedulers=disk.schedulers,
+        details={"kind": "loop", "scratch_folder": str(_scratch_folder(target))},
+    )
+
+
+def _describe_future_loop(target: LoopTarget) -> TargetDescription:
+    """A loop device that does not exist yet offers what others of this kernel do."""
+    name = _next_loop_name()
+    active: str | None = None
+    offered: list[str] = []
+    for folder in [*sorted(_SYS_BLOCK.glob("loop*")), *sorted(_SYS_BLOCK.glob("*"))]:
+        active, offered = schedulers_on_offer(read_disk(folder.resolve()))
+        if offered:
+            break
+    return TargetDescription(
+        target=target.text,
+        backend="host",
+        summary=f"{target.text}: scratch file in {_scratch_folder(target)} as a loop device"
+        f" ({format_bytes(target.size_bytes)}, direct I/O)",
+        disks=[
+            DiskDescription(
+                name=name,
+                model="loop device",
+                size_bytes=target.size_bytes,
+                scheduler=active,
+                schedulers=offered,
+            )
+        ],
+        default_scheduler=active,
+        schedulers=offered,
+        details={"kind": "loop", "scratch_folder": str(_scratch_folder(target))},
+    )
+
+
+def _in_words(disk: DiskDescription) -> str:
+    kind = {True: "rotational", False: "not rotational", None: ""}[disk.rotational]
+    return ", ".join(part for part in (disk.model, format_bytes(disk.size_bytes), kind) if part)
+
+
+def _common(values: Sequence[str | None]) -> str | None:
+    return values[0] if values and len(set(values)) == 1 else None
+
+
+def _offered_by_all(disks: Sequence[DiskDescription]) -> list[str]:
+    return (
+        [name for name in disks[0].schedulers if all(name in disk.schedulers for disk in disks)]
+        if disks
+        else []
+    )

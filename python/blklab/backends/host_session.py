@@ -1,0 +1,234 @@
+"""An opened target of the host backend: checks, preparation, runs."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from blklab.backends.protocol import Announce, SessionOptions
+from blklab.errors import DeviceVanishedError, SchedulerUnavailableError, UnknownNameError
+from blklab.linux import page_cache
+from blklab.linux.cgroups import (
+    RunGroups,
+    Setting,
+    acts_on_weights,
+    find_hierarchy,
+    group_names,
+    wanted_settings,
+)
+from blklab.linux.disks import Disk, read_disk
+from blklab.linux.fio import (
+    JOB_FILE,
+    Fio,
+    check_job_file,
+    expected_runtime_ns,
+    job_file_text,
+    run_fio,
+)
+from blklab.linux.journal import Journal
+from blklab.linux.places import Place
+from blklab.linux.queue import restore_snapshot
+from blklab.linux.queue_settings import QueueSettings
+from blklab.plan import Cell
+from blklab.samples import RunSample, TargetDescription
+from blklab.scheduler_choice import SchedulerChoice
+from blklab.workloads import Workload
+
+_WORK_FOLDERS = (Path("/run"), Path("/tmp"))  # noqa: S108 - the folder in it is new, and ours alone (mode 700)
+_DATA_LINK = "data"
+"""Name under which fio, running in the work folder, finds the test files: paths need no quoting this way."""
+
+
+class HostSession:
+    """See `blklab.backends.protocol.Session`."""
+
+    def __init__(
+        self,
+        target: TargetDescription,
+        leaves: Sequence[Disk],
+        place: Place,
+        options: SessionOptions,
+        *,
+        fio: Fio,
+        journal: Journal | None,
+    ) -> None:
+        self._target = target
+        self._leaves = leaves
+        self._place = place
+        self._options = options
+        self._fio = fio
+        self._journal_or_none = journal
+        self._settings = QueueSettings(leaves, options.queue)
+        self._groups: RunGroups | None = None
+        self._group_settings: list[Setting] = []
+        self._work_folder: Path | None = None
+
+    @property
+    def target(self) -> TargetDescription:
+        """What was found."""
+        return self._target
+
+    @property
+    def _journal(self) -> Journal:
+        if self._journal_or_none is None:
+            raise RuntimeError("a dry run changes nothing")
+        return self._journal_or_none
+
+    def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
+        """Tries every job file, control group, scheduler and setting once; puts queues back."""
+        self._place.check(workloads)
+        for workload in workloads:
+            check_job_file(self._fio, workload, self._job_file(workload, seed=0))
+        self._create_groups(workloads)
+        try:
+            for choice in choices:
+                self._settings.apply(choice)
+        finally:
+            self._settings.forget()
+            for leaf in self._leaves:
+                restore_snapshot(leaf, self._journal.protect_queue(leaf))
+        return self._warnings(choices, workloads)
+
+    def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
+        """Lays out the test files."""
+        self._create_groups(workloads)
+        self._place.prepare(workloads, announce)
+        self._check_alive()
+
+    def run(self, cell: Cell) -> RunSample:
+        """Sets the scheduler, empties the page cache, runs fio, reads what it says."""
+        started_at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        started_ns = time.monotonic_ns()
+        self._check_alive()
+        settings = self._settings.apply(cell.scheduler)
+        page_cache.drop_page_cache()
+        report = run_fio(
+            self._fio,
+            cell.workload,
+            self._job_file(cell.workload, seed=cell.key.seed),
+            self._ready_work_folder(),
+            read_only=self._place.read_only,
+            expected_ns=expected_runtime_ns(cell.workload, self._options.runtime_ns),
+        )
+        self._check_alive()
+        error = report.error
+        now = self._settings.read()
+        if error is None and now != settings:
+            changed = sorted(
+                name for name in now.keys() | settings.keys() if now.get(name) != settings.get(name)
+            )
+            error = f"settings were changed during the run by something else: {', '.join(changed)}"
+            self._settings.forget()
+        if self._groups is not None:
+            settings |= self._groups.read_back(self._group_settings)
+        return RunSample(
+            cell=cell.key,
+            status="ok" if error is None else "failed",
+            error=error,
+            started_at=started_at,
+            elapsed_ns=time.monotonic_ns() - started_ns,
+            jobs=report.jobs if error is None else [],
+            settings=settings,
+            engine={"name": "fio", "version": self._fio.version},
+            warnings=report.warnings,
+        )
+
+    def commands(self, cell: Cell) -> list[str]:
+        """Everything from laying out to fio. What is in force already is not written again by `run`."""
+        choice = cell.scheduler
+        if choice.name not in self._target.schedulers:
+            raise self._not_offered(choice)
+        lines = self._place.commands([cell.workload])
+        names = group_names(self._options.cgroups, [cell.workload])
+        if names or self._options.cgroups:
+            hierarchy = find_hierarchy()
+            groups = RunGroups(hierarchy, self._options.run_id)
+            wanted = wanted_settings(hierarchy, self._options.cgroups, [cell.workload], self._leaves)
+            lines += groups.commands(names, wanted)
+        lines += self._settings.commands(choice, self._target.schedulers)
+        lines += page_cache.commands()
+        folder = self._work_folder or self._future_work_folder()
+        lines += [f"mkdir -p -m 700 {shlex.quote(str(folder))}", f"cd {shlex.quote(str(folder))}"]
+        if self._place.folder is not None:
+            lines.append(f"ln -sfn {shlex.quote(str(self._place.folder))} {_DATA_LINK}")
+        text = self._job_file(cell.workload, seed=cell.key.seed)
+        lines.append(f"cat > {JOB_FILE} <<'END'\n{text}END")
+        lines.append(shlex.join(self._fio.command(read_only=self._place.read_only)))
+        return lines
+
+    def _job_file(self, workload: Workload, *, seed: int) -> str:
+        joins = {}
+        for job in workload.jobs:
+            if job.cgroup is not None:
+                groups = self._groups or RunGroups(find_hierarchy(), self._options.run_id)
+                joins[job.cgroup] = shlex.quote(str(groups.processes_file(job.cgroup)))
+        return job_file_text(
+            workload,
+            self._place.regions(workload),
+            seed=seed,
+            runtime_ns=self._options.runtime_ns,
+            group_joins=joins,
+            folder=None if self._place.folder is None else _DATA_LINK,
+        )
+
+    def _create_groups(self, workloads: Sequence[Workload]) -> None:
+        """Creates all control groups at once, the first time that it is known which."""
+        names = group_names(self._options.cgroups, workloads)
+        if self._groups is not None or not (names or self._options.cgroups):
+            return
+        hierarchy = find_hierarchy()
+        settings = wanted_settings(hierarchy, self._options.cgroups, workloads, self._leaves)
+        groups = RunGroups(hierarchy, self._options.run_id)
+        groups.create(self._journal, names, settings)
+        self._groups, self._group_settings = groups, settings
+
+    def _ready_work_folder(self) -> Path:
+        if self._work_folder is None:
+            folder = self._journal.own_directory(self._future_work_folder())
+            if self._place.folder is not None:
+                (folder / _DATA_LINK).symlink_to(self._place.folder)
+            self._work_folder = folder
+        return self._work_folder
+
+    def _future_work_folder(self) -> Path:
+        parent = next(folder for folder in _WORK_FOLDERS if folder.is_dir())
+        return parent / f"blklab-{self._options.run_id}"
+
+    def _check_alive(self) -> None:
+        """Makes sure that every leaf is still there and still the same disk."""
+        for leaf in self._leaves:
+            now = read_disk(leaf.sys_path, node=leaf.dev_path)
+            same = (now.device_number, now.serial, now.wwid) == (leaf.device_number, leaf.serial, leaf.wwid)
+            if not now.size_bytes or not same or now.diskseq != leaf.diskseq:
+                raise DeviceVanishedError(
+                    f"the disk {leaf.name} went away during the experiment",
+                    hint="what was measured before is kept; the kernel's log (dmesg) may say why",
+                )
+
+    def _warnings(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
+        warnings = []
+        weighs = any("weight" in setting.attribute for setting in self._group_settings)
+        deaf = [choice.label for choice in choices if not acts_on_weights(choice.name, self._options.cgroups)]
+        if weighs and deaf:
+            warnings.append(f"weights of control groups make no difference under {', '.join(deaf)}")
+        for workload in workloads:
+            idle = [job.name for job in workload.jobs if job.prioclass is not None or job.prio is not None]
+            deaf = [
+                choice.label for choice in choices if choice.name in ("none", "kyber", "noop", "deadline")
+            ]
+            if idle and deaf:
+                warnings.append(f"{workload.name}: I/O priorities make no difference under {', '.join(deaf)}")
+        return warnings
+
+    def _not_offered(self, choice: SchedulerChoice) -> Exception:
+        offered = ", ".join(self._target.schedulers) or "none at all"
+        if choice.name in ("mq-deadline", "kyber", "bfq", "deadline", "noop", "cfq", "anticipatory"):
+            return SchedulerUnavailableError(
+                f"this kernel does not offer the scheduler {choice.name} here", hint=f"it offers {offered}"
+            )
+        return UnknownNameError(
+            f"there is no scheduler {choice.name!r}", hint=f"this kernel offers {offered}"
+        )
