@@ -171,6 +171,11 @@ class Journal:
         """Records that an entry is settled: it will not be undone."""
         self._append({"kind": "released", "of": entry["number"]})
 
+    def keep_changes(self) -> None:
+        """Settles every entry: what was changed is meant to stay."""
+        for entry in [entry for entry in self._entries if entry["kind"] != "released"]:
+            self.release(entry)
+
     def restore(self) -> Outcome:
         """Undoes everything announced so far; may be repeated."""
         return undo_all(self._entries, same_boot=True)

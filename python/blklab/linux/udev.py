@@ -110,7 +110,7 @@ def check_rule(rule: Rule, disk: Disk) -> str:
             f"udev does not accept {rule.path}: {complaint[0] if complaint else 'no reason given'}"
         )
     if not _DAEMON.exists():
-        # `udevadm test` also makes links and notes as the daemon would: harmless only where it did so already.
+        # `udevadm test` makes links and notes as the daemon would: harmless only where it did so already.
         done = "udevadm verify accepts it" if known else "not checked"
         return f"{done}; whether it holds for this disk can only be tried where a udev daemon runs"
     trial = subprocess.run(

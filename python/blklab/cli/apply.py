@@ -1,0 +1,226 @@
+"""`blklab apply`: gives a disk a scheduler, now and at every start, or takes that back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from blklab.cli.options import json_option, store_option
+from blklab.cli.output import console_out, print_note, write_text
+from blklab.errors import RefusedError, UsageError
+from blklab.linux.requirements import require_linux, require_root
+from blklab.scheduler_choice import SchedulerChoice, parse_scheduler_choice
+from blklab.targets import PathTarget, parse_target
+
+if TYPE_CHECKING:
+    from blklab.linux.application import Application, Undoing
+
+SCHEMA = "blklab.apply/1"
+_RUN_ID = re.compile(r"latest|\d{8}-\d{4}-[a-z0-9]+|\d[\d-]*")
+"""A run's name or the beginning of one; no scheduler begins with a digit."""
+
+RunResolver = Callable[[str, "str | None", bool], "tuple[SchedulerChoice, str]"]
+
+
+def resolve_run(run_id: str, store_url: str | None, force: bool) -> tuple[SchedulerChoice, str]:
+    """The scheduler that a stored run found best, and the path that it tested.
+
+    Raises:
+        UnknownNameError: if there is no such run.
+        RefusedError: if it is undecided, or its disks are others than those beneath its target now.
+        UsageError: if it tested no disk of this machine.
+    """
+    from blklab.store import Store  # noqa: PLC0415 - SQLAlchemy takes its time; only runs need it
+    from blklab.verdict import analyse  # noqa: PLC0415
+
+    with Store.opened(store_url) as store:
+        record = store.load(run_id)
+    target = parse_target(record.spec.target)
+    if not isinstance(target, PathTarget):
+        raise UsageError(
+            f"run {record.run_id} tested {record.spec.target}, which is no disk of this machine",
+            hint="name the scheduler and the disk: blklab apply SCHEDULER --device DEVICE",
+        )
+    verdict = analyse(record).verdict
+    labels = verdict.best or (verdict.candidates if force else [])
+    if not labels or (verdict.status == "undecided" and not force):
+        raise RefusedError(
+            f"run {record.run_id} is undecided: {verdict.text}",
+            hint="continue it (`blklab compare --resume`), or name a scheduler yourself; "
+            "--force takes the first that is not ruled out",
+        )
+    choices = {choice.label: choice for choice in record.spec.schedulers}
+    # Among equals the one in force is no worse: nothing needs to change.
+    default = record.target.default_scheduler
+    label = next((name for name in labels if choices[name].without_label == default), labels[0])
+    _check_same_disks(record.run_id, target.path, record.target.disks, force=force)
+    return choices[label], target.path
+
+
+def _check_same_disks(run_id: str, path: str, tested: list[Any], *, force: bool) -> None:
+    from blklab.linux.disks import resolve  # noqa: PLC0415
+
+    then = sorted((disk.model, disk.size_bytes) for disk in tested)
+    now = sorted((disk.model, disk.size_bytes) for disk in resolve(path).leaves)
+    if then != now and not force:
+        raise RefusedError(
+            f"run {run_id} tested {path} on other disks than those that are there now",
+            hint="name the scheduler and the disk yourself, or use --force",
+        )
+
+
+@click.command(name="apply")
+@click.argument("what", required=False, metavar="[RUN|SCHEDULER[:TUNABLE=VALUE…]]")
+@click.option("--device", metavar="DEVICE|PATH", help="The disk; with RUN by default the one it tested.")
+@click.option("--undo", "undo_it", is_flag=True, help="Put back the former setting and remove the rule.")
+@click.option("--now-only", is_flag=True, help="Until the next start: write no udev rule.")
+@click.option("--dry-run", is_flag=True, help="Print what would be written; change nothing.")
+@click.option("--force", is_flag=True, help="Also after an undecided run; with --undo also an edited rule.")
+@store_option
+@json_option
+def command(
+    *,
+    what: str | None,
+    device: str | None,
+    undo_it: bool,
+    now_only: bool,
+    dry_run: bool,
+    force: bool,
+    store_url: str | None,
+    json_file: str | None,
+) -> None:
+    """Give a disk a scheduler, now and at every start.
+
+    RUN takes what a stored comparison found best. All disks beneath a path are set alike. The former setting
+    is kept for --undo.
+    """
+    require_linux("setting a scheduler")
+    if undo_it:
+        if what is not None:
+            raise UsageError("--undo takes no scheduler", hint="name the disk with --device")
+        if device is None:
+            raise UsageError("--undo needs --device")
+        _undo(device, dry_run=dry_run, force=force, json_file=json_file)
+        return
+    if what is None:
+        raise UsageError("name a run or a scheduler", hint="blklab apply mq-deadline --device /dev/sda")
+    if _RUN_ID.fullmatch(what):
+        choice, tested = resolve_run(what, store_url, force)
+        device = device or tested
+    else:
+        choice = parse_scheduler_choice(what)
+        if device is None:
+            raise UsageError(
+                "which disk?", hint=f"blklab apply {what} --device /dev/sda (or a directory on it)"
+            )
+    _apply(choice, device, permanent=not now_only, dry_run=dry_run, json_file=json_file)
+
+
+def _apply(
+    choice: SchedulerChoice, device: str, *, permanent: bool, dry_run: bool, json_file: str | None
+) -> None:
+    from blklab.linux import application  # noqa: PLC0415 - needs Linux
+    from blklab.linux.disks import resolve  # noqa: PLC0415
+    from blklab.linux.udev import require_udev  # noqa: PLC0415
+
+    if not dry_run:
+        require_root("setting a scheduler")
+    if permanent:
+        require_udev()
+    plans = [application.plan(disk, choice, permanent=permanent) for disk in resolve(device).leaves]
+    remarks = [] if dry_run else application.carry_out(plans, choice)
+    if dry_run:
+        remarks += [plan.identity.warning for plan in plans if plan.rule and plan.identity.warning]
+    _report(_apply_document(plans, choice, remarks, dry_run=dry_run), json_file)
+
+
+def _undo(device: str, *, dry_run: bool, force: bool, json_file: str | None) -> None:
+    from blklab.linux import application  # noqa: PLC0415 - needs Linux
+    from blklab.linux.disks import resolve  # noqa: PLC0415
+
+    if not dry_run:
+        require_root("setting a scheduler")
+    plans = [application.plan_undo(disk, force=force) for disk in resolve(device).leaves]
+    document = _undo_document(plans, dry_run=dry_run)
+    if not dry_run:
+        document["remarks"] = application.undo(plans)
+    _report(document, json_file)
+
+
+def _apply_document(
+    plans: list[Application], choice: SchedulerChoice, remarks: list[str], *, dry_run: bool
+) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "action": "apply",
+        "dry_run": dry_run,
+        "scheduler": choice.name,
+        "tunables": choice.tunables,
+        "disks": [
+            {
+                "disk": plan.disk.name,
+                "former_scheduler": plan.former_scheduler,
+                "goes_by": plan.identity.description,
+                "commands": plan.commands,
+                "rule": {"path": str(plan.rule.path), "text": plan.rule.text} if plan.rule else None,
+            }
+            for plan in plans
+        ],
+        "remarks": remarks,
+    }
+
+
+def _undo_document(plans: list[Undoing], *, dry_run: bool) -> dict[str, Any]:
+    from blklab.linux.application import undo_commands  # noqa: PLC0415 - needs Linux
+
+    return {
+        "schema": SCHEMA,
+        "action": "undo",
+        "dry_run": dry_run,
+        "scheduler": None,
+        "tunables": {},
+        "disks": [
+            {
+                "disk": plan.disk.name,
+                "former_scheduler": plan.applied.former.scheduler,
+                "goes_by": plan.applied.identity.description,
+                "commands": undo_commands(plan),
+                "rule": None,
+            }
+            for plan in plans
+        ],
+        "remarks": [],
+    }
+
+
+def _report(document: dict[str, Any], json_file: str | None) -> None:
+    if json_file is not None:
+        write_text(json_file, json.dumps(document, indent=2, ensure_ascii=False))
+        return
+    console = console_out()
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, soft_wrap=True)
+
+    for disk in document["disks"]:
+        if document["dry_run"]:
+            for line in disk["commands"]:
+                say(line)
+            if disk["rule"]:
+                say(f"\n{disk['rule']['path']}:\n{disk['rule']['text']}")
+        elif document["action"] == "undo":
+            say(f"{disk['disk']}: back to {disk['former_scheduler']}")
+        else:
+            setting = ":".join(
+                [document["scheduler"], *(f"{name}={value}" for name, value in document["tunables"].items())]
+            )
+            kept = (
+                f", and at every start ({disk['rule']['path']})" if disk["rule"] else ", until the next start"
+            )
+            say(f"{disk['disk']}: {setting}, was {disk['former_scheduler']}{kept}")
+    for remark in document["remarks"]:
+        print_note(remark)

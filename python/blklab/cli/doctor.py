@@ -1,0 +1,54 @@
+"""`blklab doctor`: what this machine can do, and how to get the rest."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from blklab.cli.options import json_option
+from blklab.cli.output import console_out, write_text
+from blklab.errors import ExitCode
+from blklab.linux.doctor import Finding, examine
+
+SCHEMA = "blklab.doctor/1"
+_STYLES = {"ok": "green", "lacking": "yellow", "missing": "red"}
+
+
+@click.command(name="doctor")
+@json_option
+def command(*, json_file: str | None) -> int:
+    """Say what this machine can do, and how to get the rest.
+
+    Exit code 0: comparisons on this machine's own disks can be made; 3: something needed is missing.
+    """
+    findings = examine()
+    ready = all(finding.state != "missing" for finding in findings)
+    if json_file is not None:
+        document = {"schema": SCHEMA, "ready": ready, "findings": [asdict(finding) for finding in findings]}
+        write_text(json_file, json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        _print(findings, ready=ready)
+    return ExitCode.OK if ready else ExitCode.REQUIREMENT
+
+
+def _print(findings: list[Finding], *, ready: bool) -> None:
+    console = console_out()
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column("mark")
+    table.add_column("subject", style="bold")
+    table.add_column("what was found", overflow="fold")
+    for finding in findings:
+        mark = Text(finding.state, style=_STYLES[finding.state])
+        text = finding.text if not finding.remedy else f"{finding.text}\n→ {finding.remedy}"
+        table.add_row(mark, finding.subject, Text(text))
+    console.print(table)
+    console.print(
+        f"\nComparisons on this machine's own disks {'can be made' if ready else 'cannot be made yet'}."
+        + ("" if ready else " Simulated ones can: sim:ssd-sata."),
+        markup=False,
+        soft_wrap=True,
+    )

@@ -1,0 +1,143 @@
+"""`blklab targets`: what can be tested here, and what could be simulated."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+from rich.table import Table
+
+from blklab.cli.options import json_option
+from blklab.cli.output import console_out, write_text
+from blklab.errors import BlklabError
+from blklab.linux.disks import Disk, Roots, all_disks, leaves_of, resolve
+from blklab.linux.guard import reasons_against_writing
+from blklab.linux.mounts import Mount, read_mounts
+from blklab.linux.queue import schedulers_on_offer
+from blklab.profiles import device_kinds, shipped_profiles
+from blklab.units import format_bytes
+
+SCHEMA = "blklab.targets/1"
+
+
+@click.command(name="targets")
+@json_option
+def command(*, json_file: str | None) -> None:
+    """List the disks of this machine and the devices that can be simulated.
+
+    A disk with a mounted file system is tested through a directory on it. Writing to a raw device needs
+    --allow-writes, and that nothing holds it.
+    """
+    disks = [_disk_entry(disk) for disk in all_disks()]
+    document = {"schema": SCHEMA, "disks": disks, "simulated": _simulated()}
+    if json_file is not None:
+        write_text(json_file, json.dumps(document, indent=2, ensure_ascii=False))
+        return
+    _print(document)
+
+
+def _simulated() -> list[dict[str, str]]:
+    profiles = [(name, profile.kind, profile.summary) for name, profile in shipped_profiles().items()]
+    kinds = [(kind, kind, summary) for kind, summary in device_kinds().items()]
+    return [
+        {"target": f"sim:{name}", "kind": kind, "summary": summary}
+        for name, kind, summary in profiles + kinds
+    ]
+
+
+def _disk_entry(disk: Disk) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "name": disk.name,
+        "device": str(disk.dev_path),
+        "model": disk.model,
+        "serial": disk.serial,
+        "size_bytes": disk.size_bytes,
+        "rotational": disk.rotational,
+        "scheduler": None,
+        "schedulers": [],
+        "mount_points": _mount_points(disk),
+        "readable": False,
+        "reads": "",
+        "writable": False,
+        "writes": "",
+    }
+    try:
+        leaves = leaves_of(disk)
+        offers = [schedulers_on_offer(leaf) for leaf in leaves]
+        entry["scheduler"] = offers[0][0]
+        entry["schedulers"] = [name for name in offers[0][1] if all(name in offered for _, offered in offers)]
+        entry["readable"] = True
+    except BlklabError as error:
+        entry["reads"] = error.message
+        entry["writes"] = error.message
+        return entry
+    try:
+        reasons = reasons_against_writing(disk.dev_path)
+    except BlklabError as error:
+        reasons = [error.message]
+    entry["writable"] = not reasons
+    entry["writes"] = "; ".join(reasons)
+    return entry
+
+
+def _mount_points(disk: Disk) -> list[str]:
+    """Where file systems are mounted that lie on this disk, whatever is in between."""
+    found: dict[str, None] = {}
+    seen: dict[str, bool] = {}
+    for mount in read_mounts(Roots().proc):
+        if mount.source not in seen or mount.filesystem == "overlay":
+            seen[mount.source] = _lies_on(mount, disk)
+        if seen[mount.source]:
+            found[mount.mount_point] = None
+    return list(found)
+
+
+def _lies_on(mount: Mount, disk: Disk) -> bool:
+    if mount.device_number.startswith("0:") and not mount.source.startswith("/"):
+        return False  # memory, network, the kernel's own: nothing to look for
+    try:
+        leaves = resolve(mount.mount_point).leaves
+    except BlklabError:
+        return False
+    return any(leaf.key == disk.key or leaf.dev_path == disk.dev_path for leaf in leaves)
+
+
+def _print(document: dict[str, Any]) -> None:
+    console = console_out()
+    if document["disks"]:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for heading in (
+            "disk",
+            "model",
+            "size",
+            "kind",
+            "schedulers",
+            "mounted on",
+            "reading",
+            "writing it raw",
+        ):
+            table.add_column(heading, overflow="fold")
+        for disk in document["disks"]:
+            table.add_row(
+                disk["device"],
+                disk["model"] or "-",
+                format_bytes(disk["size_bytes"]),
+                {True: "rotational", False: "flash", None: "-"}[disk["rotational"]],
+                " ".join(f"\\[{name}]" if name == disk["scheduler"] else name for name in disk["schedulers"])
+                or "-",
+                "\n".join(disk["mount_points"]) or "-",
+                "yes" if disk["readable"] else f"no: {disk['reads']}",
+                "with --allow-writes" if disk["writable"] else f"no: {disk['writes']}",
+            )
+        console.print(table)
+    else:
+        console.print("no disk can be tested here", markup=False)
+    console.print()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("simulated")
+    table.add_column("what it is", overflow="fold")
+    for device in document["simulated"]:
+        table.add_row(device["target"], device["summary"])
+    console.print(table)
+    console.print("\nA directory tests the disks beneath it; loop:1g makes a scratch device.", markup=False)
