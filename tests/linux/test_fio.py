@@ -1,0 +1,394 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blklab.errors import InterruptedRunError, JobFileError, MissingToolError, RunFailedError
+from blklab.interrupts import signals_as_exceptions
+from blklab.linux import fio as fio_module
+from blklab.linux.fio import (
+    Fio,
+    check_job_file,
+    expected_runtime_ns,
+    find_fio,
+    job_file_text,
+    run_fio,
+)
+from blklab.linux.fio_output import FioReport, latency_histogram, read_report
+from blklab.linux.layout import files_in_directory, regions_in_directory, regions_on_device
+from blklab.workloads import Workload, load_workload, parse_workload, shipped_workloads
+
+needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+# Running fio needs a process namespace of its own.
+runs_fio = pytest.mark.skipif(
+    shutil.which("fio") is None or os.geteuid() != 0, reason="needs fio, and root for its process namespace"
+)
+
+SMALL = """
+[reader]
+rw=randread
+bs=4k
+size=2m
+direct=1
+time_based
+runtime=300ms
+[writers]
+rw=randrw
+bs=4k
+size=1m
+numjobs=2
+fdatasync=8
+time_based
+ramp_time=100ms
+runtime=200ms
+"""
+
+
+def workload(text: str) -> Workload:
+    return parse_workload(text, name="test", source="test.fio")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """On a disk: direct I/O does not work everywhere in memory."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="blklab-test-") as name:
+        yield Path(name)
+
+
+def lay_out(work: Workload, folder: Path) -> None:
+    for name, length in files_in_directory([work]).items():
+        (folder / name).write_bytes(os.urandom(length))
+
+
+def run(work: Workload, folder: Path, **changes: Any) -> FioReport:
+    lay_out(work, folder)
+    text = job_file_text(work, regions_in_directory(work), seed=7)
+    settled: dict[str, Any] = {"read_only": False, "expected_ns": None, **changes}
+    return run_fio(find_fio(), work, text, folder, **settled)
+
+
+# What fio is given
+
+
+def test_each_clone_is_a_section_with_all_it_needs() -> None:
+    work = workload("[a]\nrw=write\nsize=1m\nnumjobs=2\nstonewall\nrandseed=3\n[b]\nfilename=x\nsize=1m\n")
+    text = job_file_text(work, regions_on_device(work, "/dev/with:colon", 8 << 20), seed=7)
+    sections = text.split("\n\n")
+    assert len(sections) == 4
+    assert "allow_file_create=0" in sections[0]
+    assert "lat_percentiles=1" in sections[0]
+    assert sections[1].splitlines()[:4] == [
+        "[a]",
+        "filename=/dev/with\\:colon",
+        "ioengine=psync",
+        "offset=0",
+    ]
+    assert "stonewall" in sections[1].splitlines()
+    assert "stonewall" not in sections[2].splitlines()
+    assert "offset=1048576" in sections[2].splitlines()
+    assert "randseed=3" in sections[1]
+    assert "randseed=7" in sections[3]
+    assert "numjobs" not in text
+
+
+def test_the_runtime_is_replaced_only_where_time_decides() -> None:
+    work = workload("[a]\nsize=1m\ntime_based\nruntime=3\n[b]\nsize=1m\nruntime=4\n")
+    text = job_file_text(work, regions_in_directory(work), seed=1, runtime_ns=250_000_000)
+    assert "runtime=250000us" in text
+    assert "runtime=4" in text.splitlines()
+
+
+def test_sections_with_odd_names_are_given_plain_ones() -> None:
+    work = workload("[../a b]\nsize=1m\n")
+    assert "[job-1]" in job_file_text(work, regions_in_directory(work), seed=1)
+
+
+def test_expected_runtime_adds_up_over_stonewalls() -> None:
+    text = "[a]\nsize=1m\nruntime=2\ntime_based\nramp_time=1\n[b]\nsize=1m\nruntime=9\n[c]\nstonewall\nsize=1m\nruntime=4\n"
+    assert expected_runtime_ns(workload(text), None) == 13_000_000_000
+    assert expected_runtime_ns(workload(text), 20_000_000_000) == 25_000_000_000
+    assert expected_runtime_ns(workload("[a]\nsize=1m\n"), None) is None
+
+
+@needs_fio
+@pytest.mark.parametrize("name", sorted(shipped_workloads()))
+def test_fio_takes_every_shipped_workload(name: str) -> None:
+    work = load_workload(name)
+    check_job_file(find_fio(), work, job_file_text(work, regions_in_directory(work), seed=(1 << 53) - 1))
+
+
+@needs_fio
+def test_what_fio_refuses_is_an_error_in_its_words() -> None:
+    work = workload("[a]\nsize=1m\n")
+    with pytest.raises(JobFileError, match=r"fio 3.* does not take it: .*no_such_option"):
+        check_job_file(find_fio(), work, "[a]\nno_such_option=1\n")
+
+
+# Which fio
+
+
+def fake_fio(folder: Path, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("setpriv", "unshare", "sh"):
+        real = shutil.which(name)
+        assert real is not None
+        (folder / name).symlink_to(real)
+    if version:
+        program = folder / "fio"
+        program.write_text(f"#!/bin/sh\necho {version}\n")
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", str(folder))
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="util-linux is not installed")
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [("", "fio is not installed"), ("fio-3.17", "too old"), ("fio-2.99", "too old"), ("hello", "no version")],
+)
+def test_a_missing_or_old_fio_is_an_error(
+    version: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_fio(tmp_path, version, monkeypatch)
+    with pytest.raises(MissingToolError, match=message):
+        find_fio()
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="util-linux is not installed")
+@pytest.mark.parametrize("version", ["fio-3.18", "fio-3.33", "fio-3.40-12-gabcdef", "fio-4.0"])
+def test_newer_versions_will_do(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_fio(tmp_path, version, monkeypatch)
+    assert find_fio().version == version.removeprefix("fio-")
+
+
+# What fio reports
+
+
+@runs_fio
+def test_a_run_gives_a_sample_for_each_section(folder: Path) -> None:
+    report = run(workload(SMALL), folder)
+    assert report.error is None
+    reader, writers = report.jobs
+    assert (reader.name, reader.clones, writers.name, writers.clones) == ("reader", 1, "writers", 2)
+    assert [entry.direction for entry in reader.directions] == ["read"]
+    assert [entry.direction for entry in writers.directions] == ["read", "write", "sync"]
+    assert reader.directions[0].bytes == reader.directions[0].ios * 4096
+    assert 0.29e9 < reader.runtime_ns < 0.5e9
+    assert 0.19e9 < writers.runtime_ns < 0.4e9
+    assert reader.cpu_user_ns is not None
+    assert reader.cpu_system_ns is not None
+    assert 0 < reader.cpu_user_ns + reader.cpu_system_ns <= 1.1 * reader.runtime_ns
+
+
+@runs_fio
+def test_bins_give_the_percentiles_that_fio_gives(folder: Path) -> None:
+    """Fio's own percentiles of total latency are computed from the same bins."""
+    run(workload(SMALL), folder)
+    jobs = json.loads((folder / "output.json").read_text())["jobs"]
+    compared = 0
+    for job in jobs:
+        for block in (job["read"]["lat_ns"], job["write"]["lat_ns"], job["sync"]["lat_ns"]):
+            if not block["N"]:
+                continue
+            histogram = latency_histogram(block)
+            assert sum(histogram.bins.values()) == block["N"] == histogram.count
+            for percent, value_ns in block["percentile"].items():
+                # Ours stays within the observed extremes, which a bin's middle may lie beyond.
+                expected = min(max(value_ns, histogram.min_ns), histogram.max_ns)
+                assert histogram.percentile_ns(float(percent) / 100) == expected, percent
+                compared += 1
+    assert compared >= 5 * 15
+
+
+@runs_fio
+def test_merged_clones_agree_with_fio_s_own_grouping(folder: Path) -> None:
+    """The same files and seeds twice would differ by chance; so fio's own merge of one run is the reference:
+    its client counts what the clones measured, the merge must keep every I/O and both extremes."""
+    work = workload("[w]\nrw=randread\nbs=4k\nsize=2m\nnumjobs=3\ndirect=1\nnumber_ios=400\n")
+    lay_out(work, folder)
+    text = job_file_text(work, regions_in_directory(work), seed=7)
+    (folder / "grouped.fio").write_text(text.replace("[global]", "[global]\ngroup_reporting=1"))
+    subprocess.run(
+        ["fio", "--output-format=json+", "--output=grouped.json", "grouped.fio"], cwd=folder, check=True
+    )
+    (grouped,) = json.loads((folder / "grouped.json").read_text())["jobs"]
+    sample = run(work, folder).jobs[0]
+    latency = sample.directions[0].latency
+    assert grouped["read"]["total_ios"] == sample.directions[0].ios == 1200
+    assert grouped["read"]["lat_ns"]["N"] == latency.count == sum(latency.bins.values()) == 1200
+    assert sum(grouped["read"]["lat_ns"]["bins"].values()) == 1200
+
+
+def entry(name: str, bins: dict[str, int], **changes: Any) -> dict[str, Any]:
+    count = sum(bins.values())
+    mean = sum(int(value) * number for value, number in bins.items()) / count
+    block = {"N": count, "mean": mean, "min": min(map(int, bins)), "max": max(map(int, bins)), "bins": bins}
+    return {
+        "jobname": name,
+        "error": 0,
+        "read": {"total_ios": count, "io_bytes": 4096 * count, "runtime": 100, "lat_ns": block},
+        "sync": {"total_ios": 0, "lat_ns": {"N": 0, "mean": 0.0, "min": 0, "max": 0}},
+        "job_runtime": 100,
+        "usr_cpu": 10.0,
+        "sys_cpu": 20.0,
+        "ctx": 5,
+        **changes,
+    }
+
+
+def test_clones_are_merged_bin_by_bin_and_never_averaged() -> None:
+    work = workload("[a]\nsize=1m\nnumjobs=2\n")
+    output = {"jobs": [entry("a", {"100": 90, "200": 10}), entry("a", {"100": 5, "9000": 95})]}
+    report = read_report(json.dumps(output, indent=1), messages="", returncode=0, workload=work)
+    latency = report.jobs[0].directions[0].latency
+    assert latency.bins == {100: 95, 200: 10, 9000: 95}
+    assert (latency.count, latency.min_ns, latency.max_ns) == (200, 100, 9000)
+    assert latency.percentile_ns(0.5) == 200
+    assert latency.mean_ns == pytest.approx((95 * 100 + 10 * 200 + 95 * 9000) / 200)
+    assert report.jobs[0].cpu_user_ns == 2 * 10_000_000
+    assert report.jobs[0].cpu_system_ns == 2 * 20_000_000
+    assert report.jobs[0].context_switches == 10
+
+
+@pytest.mark.parametrize(
+    ("output", "messages", "returncode", "expected"),
+    [
+        ("", "fio: engine libfoo not loadable", 1, "libfoo not loadable"),
+        ('{\n"jobs": [', "", 0, "fio failed"),
+        (json.dumps({"jobs": []}, indent=1), "", 0, "0 of 1 jobs"),
+        (json.dumps({"jobs": [entry("a", {"1": 1}, error=28)]}, indent=1), "", 1, "No space left on device"),
+        ("", "", -9, "signal 9"),
+    ],
+)
+def test_failures_are_told_in_words(output: str, messages: str, returncode: int, expected: str) -> None:
+    report = read_report(output, messages=messages, returncode=returncode, workload=workload("[a]\nsize=1m\n"))
+    assert report.error is not None
+    assert expected in report.error
+    assert report.jobs == []
+
+
+def test_messages_before_the_json_are_warnings() -> None:
+    output = "fio: something odd\n" + json.dumps({"jobs": [entry("a", {"1": 1})]}, indent=1)
+    report = read_report(output, messages="note: x\nnote: x\n", returncode=0, workload=workload("[a]\nsize=1m\n"))
+    assert report.error is None
+    assert report.warnings == ["note: x", "fio: something odd"]
+
+
+# How fio runs
+
+
+@runs_fio
+def test_a_missing_file_is_a_failure_and_is_not_created(folder: Path) -> None:
+    work = workload("[a]\nsize=1m\n")
+    text = job_file_text(work, regions_in_directory(work), seed=7)
+    report = run_fio(find_fio(), work, text, folder, read_only=False, expected_ns=None)
+    assert report.error is not None
+    assert not (folder / "read-0").exists()
+
+
+@runs_fio
+def test_read_only_keeps_fio_from_writing(folder: Path) -> None:
+    report = run(workload("[a]\nrw=write\nsize=1m\n"), folder, read_only=True)
+    assert report.error is not None
+    assert "read-only" in report.error or "readonly" in report.error
+
+
+@runs_fio
+def test_priorities_take_effect(folder: Path) -> None:
+    """As the kernel sees them, asked from outside while the job runs."""
+    if shutil.which("ionice") is None:
+        pytest.skip("ionice (util-linux) is not installed")
+    work = workload("[a]\nsize=1m\ntime_based\nruntime=1s\nprioclass=2\nprio=6\nnice=4\n")
+    seen: list[tuple[str, int]] = []
+
+    def look() -> None:
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline and ("best-effort: prio 6", 4) not in seen:
+            for pid in processes_in(folder):
+                answer = subprocess.run(["ionice", "-p", str(pid)], capture_output=True, text=True, check=False)
+                try:
+                    seen.append((answer.stdout.strip(), os.getpriority(os.PRIO_PROCESS, pid)))
+                except ProcessLookupError:
+                    continue
+            time.sleep(0.02)
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    assert run(work, folder).error is None
+    watcher.join()
+    assert ("best-effort: prio 6", 4) in seen
+
+
+def processes_in(folder: Path) -> list[int]:
+    """Processes whose working folder it is."""
+    found = []
+    for link in Path("/proc").glob("[0-9]*/cwd"):
+        try:
+            if link.readlink() == folder:
+                found.append(int(link.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def wait_until(condition: Any, seconds: float = 10) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+LONG = "[a]\nrw=randread\nsize=1m\nnumjobs=3\ntime_based\nruntime=60s\n"
+
+
+@runs_fio
+def test_a_signal_ends_fio_and_all_its_tasks(folder: Path) -> None:
+    def send() -> None:
+        wait_until(lambda: len(processes_in(folder)) >= 5)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    with pytest.raises(InterruptedRunError), signals_as_exceptions():
+        run(workload(LONG), folder)
+    sender.join()
+    assert processes_in(folder) == []
+
+
+@runs_fio
+def test_fio_that_hangs_is_ended(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fio_module, "_GRACE_S", 0.2)
+    with pytest.raises(RunFailedError, match="still running"):
+        run(workload(LONG), folder, expected_ns=500_000_000)
+    assert processes_in(folder) == []
+
+
+@runs_fio
+def test_nothing_is_started_once_blklab_is_dead(folder: Path) -> None:
+    """The shell compares its parent with who asked for it: a number that is not its parent's starts nothing."""
+    marker = folder / "started"
+    answer = subprocess.run(
+        ["setpriv", "--pdeathsig", "KILL", "sh", "-c", fio_module._ONLY_UNDER_PARENT, "1", "touch", str(marker)],
+        check=False,
+    )
+    assert answer.returncode != 0
+    assert not marker.exists()
+
+
+def test_a_fio_command_names_no_place() -> None:
+    command = Fio(path="/usr/bin/fio", version="3.33").command(read_only=True)
+    assert command[0] == "/usr/bin/fio"
+    assert "--readonly" in command
+    assert command[-1] == "job.fio"

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blklab.errors import JobFileError, SpaceError
+from blklab.linux.layout import Region, files_in_directory, regions_in_directory, regions_on_device
+from blklab.workloads import Workload, load_workload, parse_workload, shipped_workloads
+
+MIB = 1 << 20
+
+
+def workload(text: str) -> Workload:
+    return parse_workload(text, name="test", source="test.fio")
+
+
+def on_device(text: str, device_mib: int = 10) -> list[list[tuple[int, int]]]:
+    regions = regions_on_device(workload(text), "/dev/x", device_mib * MIB)
+    return [[(region.offset_bytes, region.size_bytes) for region in clones] for clones in regions]
+
+
+def test_jobs_without_size_share_the_device() -> None:
+    assert on_device("[a]\n[b]\noffset=1m\n") == [[(0, 10 * MIB)], [(MIB, 9 * MIB)]]
+
+
+def test_clones_have_files_of_their_own() -> None:
+    starts = [start for start, _ in on_device("[a]\nsize=1100k\nnumjobs=3\n")[0]]
+    assert starts == [0, 2 * MIB, 4 * MIB]
+
+
+def test_a_shared_name_is_one_file_and_as_large_as_asked() -> None:
+    text = "[a]\nfilename=x\nsize=1m\nnumjobs=2\noffset_increment=1m\n[b]\nfilename=x\n[c]\nsize=1m\n"
+    assert on_device(text) == [[(0, MIB), (MIB, MIB)], [(0, 2 * MIB)], [(2 * MIB, MIB)]]
+
+
+def test_percentages_are_of_the_device() -> None:
+    assert on_device("[a]\nsize=50%\n[b]\noffset=90%\n", 100) == [[(0, 50 * MIB)], [(90 * MIB, 10 * MIB)]]
+
+
+def test_what_does_not_fit_is_an_error_with_both_figures() -> None:
+    with pytest.raises(SpaceError, match=r"needs 12\.0 MiB.* has 10\.0 MiB"):
+        on_device("[a]\nsize=6m\nnumjobs=2\n")
+
+
+def test_an_offset_past_the_end_is_an_error_with_its_line() -> None:
+    with pytest.raises(JobFileError, match=r"test\.fio:3: job a"):
+        on_device("[a]\nfilename=x\noffset=10m\n")
+
+
+def test_readers_and_writers_have_different_files_in_a_directory() -> None:
+    reading, writing = workload("[a]\nsize=2m\n"), workload("[a]\nrw=write\nsize=1m\n[b]\nsize=4m\n")
+    assert regions_in_directory(reading) == [(Region("read-0", 0, 2 * MIB),)]
+    assert regions_in_directory(writing) == [
+        (Region("written-0", 0, MIB),),
+        (Region("read-0", 0, 4 * MIB),),
+    ]
+    assert files_in_directory([reading, writing]) == {"read-0": 4 * MIB, "written-0": MIB}
+
+
+@pytest.mark.parametrize("text", ["[a]\n", "[a]\nfilename=x\n", "[a]\nsize=10%\n"])
+def test_a_directory_needs_sizes(text: str) -> None:
+    with pytest.raises(JobFileError) as caught:
+        regions_in_directory(workload(text))
+    assert caught.value.hint is not None
+    assert "512m" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", sorted(shipped_workloads()))
+def test_shipped_workloads_fit_into_a_directory_and_a_small_device(name: str) -> None:
+    shipped = load_workload(name)
+    assert sum(files_in_directory([shipped]).values()) <= 512 * MIB
+    regions_on_device(shipped, "/dev/x", 600 * MIB)
+
+
+def test_all_shipped_workloads_share_their_files() -> None:
+    lengths = files_in_directory(load_workload(name) for name in shipped_workloads())
+    assert sum(lengths.values()) <= 1024 * MIB
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 4), st.integers(4, 4000), st.sampled_from(["", "x", "y"]), st.integers(0, 64)),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_files_never_overlap_on_a_device(jobs: list[tuple[int, int, str, int]]) -> None:
+    text = ""
+    for index, (numjobs, size_kib, name, step_kib) in enumerate(jobs):
+        text += f"[j{index}]\nnumjobs={numjobs}\nsize={size_kib}k\noffset_increment={step_kib}k\n"
+        text += f"filename={name}\n" if name else ""
+    parsed = workload(text)
+    spans: dict[object, tuple[int, int]] = {}
+    for index, (job, clones) in enumerate(
+        zip(parsed.jobs, regions_on_device(parsed, "/dev/x", 1 << 40), strict=True)
+    ):
+        for clone, region in enumerate(clones):
+            key = job.filename or (index, clone)
+            start, end = spans.get(key, (region.offset_bytes, 0))
+            spans[key] = min(start, region.offset_bytes), max(end, region.end_bytes)
+    ordered = sorted(spans.values())
+    assert all(first[1] <= second[0] for first, second in zip(ordered, ordered[1:], strict=False))

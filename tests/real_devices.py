@@ -1,0 +1,150 @@
+"""Real loop devices and mounts for tests as root; all is taken down again."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import itertools
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from blklab.linux.disks import Disk, read_disk
+
+_LOOP_CTL_REMOVE = 0x4C81
+_numbers = itertools.count(100 + os.getpid() % 50000)
+"""Of loop devices: far from those that others use, and from those of test runs beside this one."""
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state directory of the test's own."""
+    folder = tmp_path / "state"
+    monkeypatch.setenv("BLKLAB_STATE_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def scratch() -> Iterator[Path]:
+    """A folder on a disk: /tmp may be memory, on which a loop device has no direct I/O."""
+    folder = Path(tempfile.mkdtemp(prefix="blklab-test-", dir="/var/tmp"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.fixture
+def needs_root() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+
+
+@pytest.fixture
+def needs_loop(needs_root: None) -> None:
+    if not Path("/dev/loop-control").exists():
+        pytest.skip("this kernel has no loop driver")
+
+
+LoopMaker = Callable[[int], Disk]
+
+
+@pytest.fixture
+def make_loop(needs_loop: None, scratch: Path) -> Iterator[LoopMaker]:
+    """Makes loop devices of their own (not those that others may use) with a size in MiB."""
+    made: list[int] = []
+
+    def make(size_mib: int) -> Disk:
+        number = next(_numbers)
+        image = scratch / f"image-{number}"
+        with image.open("wb") as file:
+            file.truncate(size_mib << 20)
+        made.append(number)
+        subprocess.run(["losetup", f"/dev/loop{number}", image], check=True)
+        return read_disk(Path(f"/sys/block/loop{number}").resolve())
+
+    yield make
+    for number in made:
+        remove_loop(number)
+
+
+def remove_loop(number: int) -> None:
+    """Detaches and removes a loop device."""
+    if not Path(f"/sys/block/loop{number}").exists():
+        return
+    subprocess.run(["losetup", "--detach", f"/dev/loop{number}"], check=False, capture_output=True)
+    with Path("/dev/loop-control").open("rb") as control:
+        for _ in range(200):
+            try:
+                fcntl.ioctl(control, _LOOP_CTL_REMOVE, number)
+                return
+            except OSError:  # noqa: PERF203 - udev may have it open for a moment
+                time.sleep(0.02)
+    raise AssertionError(f"loop{number} cannot be removed")
+
+
+Mounter = Callable[..., Path]
+
+
+@pytest.fixture
+def mount(needs_root: None, scratch: Path) -> Iterator[Mounter]:
+    """Mounts something (arguments of mount(8)) on a new folder."""
+    mounted: list[Path] = []
+
+    def make(*arguments: str | Path) -> Path:
+        folder = scratch / f"mounted-{len(mounted)}"
+        folder.mkdir()
+        answer = subprocess.run(["mount", *arguments, folder], check=False, capture_output=True, text=True)
+        if answer.returncode:
+            pytest.skip(
+                f"this kernel does not mount {' '.join(map(str, arguments))}: {answer.stderr.strip()}"
+            )
+        mounted.append(folder)
+        return folder
+
+    yield make
+    for folder in reversed(mounted):
+        subprocess.run(["umount", folder], check=True)
+
+
+def tool(name: str, package: str) -> str:
+    """The path of a program; the test is skipped where it is missing."""
+    path = shutil.which(name)
+    if path is None:
+        pytest.skip(f"{name} is not installed (Debian: {package})")
+    return path
+
+
+def queues() -> dict[str, bytes]:
+    """Everything that can be read of all queues of this machine, byte for byte."""
+    content: dict[str, bytes] = {}
+    for folder in Path("/sys/block").iterdir():
+        for path in sorted((folder / "queue").rglob("*")):
+            if path.is_file():
+                with contextlib.suppress(OSError):
+                    content[str(path)] = path.read_bytes()
+    return content
+
+
+def changed(
+    before: dict[str, bytes], after: dict[str, bytes]
+) -> dict[str, tuple[bytes | None, bytes | None]]:
+    """What differs between two answers of `queues`."""
+    return {
+        path: (before.get(path), after.get(path))
+        for path in sorted(before.keys() | after.keys())
+        if before.get(path) != after.get(path)
+    }
+
+
+def write_partition_table(disk: Disk) -> None:
+    """Writes an MBR with one Linux partition from 1 MiB to 17 MiB."""
+    entry = bytes([0, 0, 0, 0, 0x83, 0, 0, 0]) + (2048).to_bytes(4, "little") + (32768).to_bytes(4, "little")
+    with disk.dev_path.open("r+b") as device:
+        device.write(bytes(446) + entry + bytes(48) + b"\x55\xaa")
