@@ -1,0 +1,110 @@
+//! One place that turns blksim's errors into Python exceptions.
+
+use blksim::error::{Error, ErrorKind, JobFileError, ProfileError, SimulationError};
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::{create_exception, types::PyType};
+
+create_exception!(
+    blklab._core,
+    CoreError,
+    PyException,
+    "Base of this module's errors; `message` says what was wrong."
+);
+create_exception!(
+    blklab._core,
+    PyJobFileError,
+    CoreError,
+    "A job file is wrong: `message`, `source`, `line` and `option` (None if unknown)."
+);
+create_exception!(
+    blklab._core,
+    PyProfileError,
+    CoreError,
+    "A device profile or parameter is wrong: `message`, `source`, `field` (None if unknown)."
+);
+create_exception!(
+    blklab._core,
+    PySimulationError,
+    CoreError,
+    "A simulation cannot run: `message`, `field` (None if unknown) and `kind`."
+);
+
+/// Registers the exceptions under the names that Python sees.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let add = |name: &str, class: Bound<'_, PyType>| -> PyResult<()> {
+        class.setattr("__name__", name)?;
+        class.setattr("__qualname__", name)?;
+        module.add(name, class)
+    };
+    let py = module.py();
+    add("CoreError", py.get_type::<CoreError>())?;
+    add("JobFileError", py.get_type::<PyJobFileError>())?;
+    add("ProfileError", py.get_type::<PyProfileError>())?;
+    add("SimulationError", py.get_type::<PySimulationError>())
+}
+
+/// The exception for an error of blksim, with its attributes set.
+pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
+    match error {
+        Error::JobFile(error) => job_file(py, error),
+        Error::Profile(error) => profile(py, error),
+        Error::Simulation(error) => simulation(py, error),
+    }
+}
+
+fn job_file(py: Python<'_>, error: &JobFileError) -> PyErr {
+    let exception = PyJobFileError::new_err(error.to_string());
+    with(py, exception, |value| {
+        value.setattr("message", &error.message)?;
+        value.setattr("source", &error.source_name)?;
+        value.setattr("line", error.line)?;
+        value.setattr("option", &error.option)
+    })
+}
+
+fn profile(py: Python<'_>, error: &ProfileError) -> PyErr {
+    let exception = PyProfileError::new_err(error.to_string());
+    with(py, exception, |value| {
+        value.setattr("message", &error.message)?;
+        value.setattr("source", &error.source_name)?;
+        value.setattr("field", &error.field)
+    })
+}
+
+fn simulation(py: Python<'_>, error: &SimulationError) -> PyErr {
+    let exception = PySimulationError::new_err(error.to_string());
+    with(py, exception, |value| {
+        value.setattr("message", &error.message)?;
+        value.setattr("field", &error.field)?;
+        value.setattr("kind", error.kind.name())
+    })
+}
+
+fn with(
+    py: Python<'_>,
+    exception: PyErr,
+    set: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<()>,
+) -> PyErr {
+    match set(exception.value(py).as_any()) {
+        Ok(()) => exception,
+        Err(error) => error,
+    }
+}
+
+/// The error for a request that is not well formed.
+pub fn bad_request(message: String) -> Error {
+    SimulationError::new(ErrorKind::Request, message).into()
+}
+
+/// The error for a panic, which is always a defect.
+pub fn from_panic(panic: &(dyn std::any::Any + Send)) -> Error {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "unknown cause".to_owned());
+    let message =
+        format!("internal error in the simulator: {text}; please report it with the request");
+    SimulationError::new(ErrorKind::Internal, message).into()
+}

@@ -1,0 +1,81 @@
+//! The Python module `blklab._core`: blksim behind JSON texts.
+//!
+//! Nothing is decided here. Values cross the border as JSON; errors become the
+//! exceptions of error.rs; a panic becomes a `SimulationError` of kind
+//! `internal`.
+
+mod convert;
+mod error;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use blksim::error::Error;
+use pyo3::prelude::*;
+use serde_json::Value;
+
+/// Runs `work` without the interpreter's lock and turns its result into text.
+fn detached(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<Value, Error> + Send,
+) -> PyResult<String> {
+    let result = py.detach(|| {
+        let caught = catch_unwind(AssertUnwindSafe(work));
+        caught.unwrap_or_else(|panic| Err(error::from_panic(panic.as_ref())))
+    });
+    match result {
+        Ok(value) => Ok(value.to_string()),
+        Err(cause) => Err(error::raise(py, &cause)),
+    }
+}
+
+/// Reads a job file; returns its jobs, warnings and host-only options as JSON.
+#[pyfunction]
+fn parse_jobs(py: Python<'_>, text: &str, source: &str) -> PyResult<String> {
+    detached(py, || Ok(convert::job_file(&blksim::workload::parse(text, source)?)))
+}
+
+/// The table of job options as JSON.
+#[pyfunction]
+fn job_options(py: Python<'_>) -> PyResult<String> {
+    detached(py, || Ok(convert::job_options()))
+}
+
+/// The simulated schedulers with their tunables as JSON.
+#[pyfunction]
+fn schedulers(py: Python<'_>) -> PyResult<String> {
+    detached(py, || Ok(convert::schedulers()))
+}
+
+/// The kinds of simulated devices with their parameters as JSON.
+#[pyfunction]
+fn devices(py: Python<'_>) -> PyResult<String> {
+    detached(py, || Ok(convert::devices()))
+}
+
+/// Checks a device profile; returns what it describes as JSON.
+#[pyfunction]
+fn check_device(py: Python<'_>, toml_text: &str, source: &str) -> PyResult<String> {
+    detached(py, || convert::profile(toml_text, source))
+}
+
+/// Runs one simulation; request and answer are JSON.
+#[pyfunction]
+fn simulate(py: Python<'_>, request: &str) -> PyResult<String> {
+    detached(py, || {
+        let setup = convert::setup(request)?;
+        let outcome = blksim::simulate::simulate(&setup)?;
+        Ok(convert::outcome(&setup, &outcome))
+    })
+}
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    error::register(module)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(parse_jobs, module)?)?;
+    module.add_function(wrap_pyfunction!(job_options, module)?)?;
+    module.add_function(wrap_pyfunction!(schedulers, module)?)?;
+    module.add_function(wrap_pyfunction!(devices, module)?)?;
+    module.add_function(wrap_pyfunction!(check_device, module)?)?;
+    module.add_function(wrap_pyfunction!(simulate, module)?)
+}

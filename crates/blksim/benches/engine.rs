@@ -1,0 +1,57 @@
+//! Simulated requests a second, on one core.
+//!
+//! `cargo bench -p blksim` prints the throughput of each case in elements
+//! (requests) a second.
+
+use std::hint::black_box;
+use std::path::Path;
+use std::time::Duration;
+
+use blksim::devices::Profile;
+use blksim::engine::Limits;
+use blksim::simulate::{Setup, simulate};
+use blksim::workload::parse;
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+
+/// 4 KiB random reads at depth 32 that end after `count` I/Os.
+fn setup(device: &str, scheduler: &str, count: u64) -> Setup {
+    let job = format!(
+        "[reader]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=32\nnumber_ios={count}\n"
+    );
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../devices/{device}.toml"));
+    let profile = match std::fs::read_to_string(&path) {
+        Ok(text) => Profile::parse(&text, device),
+        Err(_) => Profile::of_kind(device, device),
+    };
+    Setup {
+        profile: profile.expect("the profile is valid"),
+        scheduler: scheduler.to_owned(),
+        tunables: Vec::new(),
+        queue: Vec::new(),
+        machine: Vec::new(),
+        jobs: parse(&job, "bench").expect("the job is valid"),
+        runtime_ns: None,
+        seed: 1,
+        limits: Limits::default(),
+    }
+}
+
+fn engine(criterion: &mut Criterion) {
+    let cases = [("fixed", "none", 1_000_000)];
+    let mut group = criterion.benchmark_group("requests");
+    group
+        .sample_size(10)
+        .warm_up_time(Duration::from_secs(1))
+        .measurement_time(Duration::from_secs(3));
+    for (device, scheduler, count) in cases {
+        let setup = setup(device, scheduler, count);
+        group.throughput(Throughput::Elements(count));
+        group.bench_function(format!("{device}/{scheduler}"), |bencher| {
+            bencher.iter(|| black_box(simulate(&setup)).expect("the simulation runs"));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, engine);
+criterion_main!(benches);

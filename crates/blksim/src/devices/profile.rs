@@ -1,0 +1,92 @@
+//! Device profiles: a kind, a name, a line of summary and the kind's parameters.
+
+use super::{AnyDevice, Kind, build_kind, kind};
+use crate::device::{Device, Facts};
+use crate::error::ProfileError;
+use crate::params::Values;
+
+/// A profile, read and checked parameter by parameter.
+#[derive(Debug, Clone)]
+pub struct Profile {
+    pub name: String,
+    pub kind: &'static Kind,
+    pub summary: String,
+    pub values: Values,
+    source: String,
+}
+
+impl Profile {
+    /// The kind itself, with all its defaults.
+    pub fn of_kind(name: &str, source: &str) -> Result<Self, ProfileError> {
+        let kind = kind(name, source)?;
+        Ok(Self {
+            name: name.to_owned(),
+            kind,
+            summary: kind.summary.to_owned(),
+            values: Values::defaults(kind.parameters),
+            source: source.to_owned(),
+        })
+    }
+
+    /// Reads a profile file: `name`, `kind`, `summary`, and parameters of the kind.
+    pub fn parse(text: &str, source: &str) -> Result<Self, ProfileError> {
+        let fail = |field: Option<&str>, message: String| ProfileError {
+            message,
+            source_name: source.to_owned(),
+            field: field.map(str::to_owned),
+        };
+        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+            fail(None, format!("not valid TOML: {}", error.message()))
+        })?;
+        let word = |field: &str| match table.get(field) {
+            Some(toml::Value::String(text)) if !text.trim().is_empty() => {
+                Ok(text.trim().to_owned())
+            }
+            Some(_) => Err(fail(Some(field), "must be a non-empty string".to_owned())),
+            None => Err(fail(Some(field), "is missing".to_owned())),
+        };
+        let mut profile = Self::of_kind(&word("kind")?, source)?;
+        profile.name = word("name")?;
+        profile.summary = word("summary")?;
+        for (key, value) in &table {
+            if matches!(key.as_str(), "name" | "kind" | "summary") {
+                continue;
+            }
+            let text = match value {
+                toml::Value::String(text) => text.clone(),
+                toml::Value::Integer(number) => number.to_string(),
+                toml::Value::Float(number) => number.to_string(),
+                toml::Value::Boolean(flag) => u8::from(*flag).to_string(),
+                _ => {
+                    return Err(fail(Some(key), "must be a number, a flag or a string".to_owned()));
+                }
+            };
+            profile.set(key, &text)?;
+        }
+        Ok(profile)
+    }
+
+    /// Overrides one parameter.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), ProfileError> {
+        self.values.set(name, text).map_err(|error| ProfileError {
+            message: error.message,
+            source_name: self.source.clone(),
+            field: Some(error.name),
+        })
+    }
+
+    /// Builds the device, which checks the parameters against each other.
+    pub fn build(&self, seed: u64) -> Result<AnyDevice, ProfileError> {
+        build_kind(self.kind.name, &self.values, &self.source, seed)
+    }
+}
+
+/// The scheduler that the kernel would choose for a device.
+pub fn default_scheduler(facts: &Facts) -> &'static str {
+    if facts.nr_hw_queues > 1 { "none" } else { "mq-deadline" }
+}
+
+/// Facts of a profile, if it can be built.
+pub fn check(profile: &Profile) -> Result<Facts, ProfileError> {
+    profile.build(0).map(|device| device.facts().clone())
+}

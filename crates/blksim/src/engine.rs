@@ -1,0 +1,79 @@
+//! The engine: takes events off the agenda, one by one, until the jobs have
+//! ended. The only place, beside the stand-alone device runner, where time
+//! moves.
+
+use crate::error::{ErrorKind, SimulationError};
+use crate::host::Machine;
+use crate::quantity::format_duration;
+
+/// How far a simulation may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    pub events: u64,
+    pub simulated_ns: u64,
+}
+
+impl Default for Limits {
+    /// A thousand million events, a week of simulated time.
+    fn default() -> Self {
+        Self { events: 1_000_000_000, simulated_ns: 7 * 86_400 * 1_000_000_000 }
+    }
+}
+
+/// Runs a machine.
+#[derive(Debug)]
+pub struct Engine {
+    machine: Machine,
+    limits: Limits,
+    events: u64,
+}
+
+impl Engine {
+    pub fn new(machine: Machine, limits: Limits) -> Self {
+        Self { machine, limits, events: 0 }
+    }
+
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// Events that were handled.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Runs until all jobs have ended.
+    pub fn run(&mut self) -> Result<(), SimulationError> {
+        self.machine.start();
+        while !self.machine.finished() {
+            let Some(event) = self.machine.agenda.advance() else {
+                return Err(SimulationError::new(
+                    ErrorKind::Internal,
+                    "the simulation stands still although jobs have not ended; this is a defect of blksim",
+                ));
+            };
+            self.events += 1;
+            if self.events > self.limits.events {
+                return Err(self.exceeded("events", &self.limits.events.to_string()));
+            }
+            if event.time_ns > self.limits.simulated_ns {
+                return Err(
+                    self.exceeded("simulated_ns", &format_duration(self.limits.simulated_ns))
+                );
+            }
+            self.machine.react(event.class, event.subject);
+        }
+        Ok(())
+    }
+
+    fn exceeded(&self, limit: &str, value: &str) -> SimulationError {
+        let what = if limit == "events" { "events" } else { "of simulated time" };
+        let message = format!(
+            "the limit of {value} {what} was reached before the jobs ended (at {} after {} events); \
+             give the jobs a runtime, size or number_ios, or raise the limit",
+            format_duration(self.machine.agenda.now_ns()),
+            self.events
+        );
+        SimulationError::of(ErrorKind::Limit, limit, message)
+    }
+}

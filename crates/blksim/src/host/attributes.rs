@@ -1,0 +1,130 @@
+//! Queue attributes, as sysfs names them, and the host that the queue is in.
+
+use crate::device::Facts;
+use crate::error::{ErrorKind, SimulationError};
+use crate::params::{Param, ParamError, Problem, Unit, Values, unknown};
+use crate::scheduler::Family;
+
+/// Attributes of `/sys/block/*/queue` that the simulator honours. Where the
+/// default depends on the device or scheduler, the table's 0 stands for that.
+pub const QUEUE: &[Param] = &[
+    Param::new("nr_requests", Unit::Count, 0, (1, 65_536), "requests that the queue may hold"),
+    Param::new("read_ahead_kb", Unit::Kibibytes, 128, (0, 1 << 20), "largest readahead window"),
+    Param::new("max_sectors_kb", Unit::Kibibytes, 1280, (4, 32_767), "largest request"),
+    Param::new(
+        "nomerges",
+        Unit::Count,
+        0,
+        (0, 2),
+        "0: all merges; 1: only the simple ones; 2: none",
+    ),
+];
+
+/// Attributes that exist on a host but cannot change a simulated result.
+const NEUTRAL: &[&str] = &["rq_affinity", "add_random", "iostats"];
+
+/// The simulated machine around the queue.
+pub const MACHINE: &[Param] = &[
+    Param::new(
+        "memory",
+        Unit::Bytes,
+        4 << 30,
+        (64 << 20, 1 << 44),
+        "memory that free pages and the page cache share",
+    ),
+    Param::new(
+        "copy_bandwidth",
+        Unit::BytesPerSecond,
+        10 << 30,
+        (1 << 20, 1 << 44),
+        "speed of copying between the page cache and a program",
+    ),
+    Param::new(
+        "system_call",
+        Unit::Nanoseconds,
+        400,
+        (1, 1_000_000),
+        "processor time of a buffered read or write beside the copying",
+    ),
+    Param::new(
+        "dirty_background_ratio",
+        Unit::Percent,
+        10,
+        (0, 100),
+        "dirty share at which the flusher starts",
+    ),
+    Param::new("dirty_ratio", Unit::Percent, 20, (1, 100), "dirty share that is never exceeded"),
+    Param::new(
+        "dirty_expire_centisecs",
+        Unit::Centiseconds,
+        3000,
+        (1, 360_000),
+        "age at which dirty data is written",
+    ),
+    Param::new(
+        "dirty_writeback_centisecs",
+        Unit::Centiseconds,
+        500,
+        (1, 360_000),
+        "period of the flusher",
+    ),
+];
+
+/// Requests that a queue holds by default.
+fn default_nr_requests(facts: &Facts, family: Family, scheduler: &str) -> u64 {
+    match family {
+        Family::Legacy => 128,
+        Family::MultiQueue if scheduler == "none" => u64::from(facts.queue_depth),
+        Family::MultiQueue => 2 * u64::from(facts.queue_depth.min(128)),
+    }
+}
+
+/// Effective attributes of a queue.
+pub fn queue_values(
+    given: &[(String, String)],
+    facts: &Facts,
+    family: Family,
+    scheduler: &str,
+) -> Result<Values, SimulationError> {
+    let mut values = Values::defaults(QUEUE);
+    values.put("nr_requests", default_nr_requests(facts, family, scheduler));
+    values.put("max_sectors_kb", u64::from(facts.max_hw_sectors_kb.min(1280)));
+    for (name, text) in given {
+        if NEUTRAL.contains(&name.as_str()) {
+            continue;
+        }
+        values.set(name, text).map_err(|error| attribute_error(error, name))?;
+    }
+    let out_of_range = |name: &str, message: String| {
+        Err(SimulationError::of(ErrorKind::OutOfRange, name, message))
+    };
+    let max_kb = u64::from(facts.max_hw_sectors_kb);
+    if values.get("max_sectors_kb") > max_kb {
+        return out_of_range(
+            "max_sectors_kb",
+            format!("max_sectors_kb must not exceed the device's {max_kb} KiB"),
+        );
+    }
+    let nr_requests = values.get("nr_requests");
+    let (low, high) = match family {
+        Family::Legacy => (4, 65_536),
+        Family::MultiQueue if scheduler == "none" => (1, u64::from(facts.queue_depth)),
+        Family::MultiQueue => (1, 65_536),
+    };
+    if nr_requests < low || nr_requests > high {
+        let message = format!(
+            "nr_requests = {nr_requests}: must lie between {low} and {high} under {scheduler}"
+        );
+        return out_of_range("nr_requests", message);
+    }
+    Ok(values)
+}
+
+fn attribute_error(error: ParamError, name: &str) -> SimulationError {
+    if error.problem == Problem::Unknown {
+        let names = QUEUE.iter().map(|p| p.name).chain(NEUTRAL.iter().copied());
+        let message = format!("queue attribute {name}: {}", unknown(name, names));
+        return SimulationError::of(ErrorKind::UnknownQueueAttribute, name, message);
+    }
+    SimulationError::of(ErrorKind::OutOfRange, name, error.message)
+}

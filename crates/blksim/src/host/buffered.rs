@@ -1,0 +1,281 @@
+//! Buffered reads and writes, and fsync: calls that go step by step and sleep
+//! in between.
+
+use super::page_cache::PAGE_BYTES;
+use super::page_cache::state::{DIRTY, LOCKED, MARKER, PRESENT, WRITEBACK};
+use super::task::TaskId;
+use super::{FlushWaiter, Machine};
+use crate::event::Class;
+use crate::record::Direction;
+
+/// Pages after which a writer checks whether it must slow down (128 KiB, as
+/// 6.1 begins with).
+const DIRTY_CHECK_PAGES: u64 = 32;
+
+/// What a call is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    Reading,
+    Writing,
+    /// fsync: writes dirty pages of the range.
+    Flushing,
+    /// fsync: waits for pages under writeback.
+    Waiting,
+    /// fsync: waits for the device's cache.
+    Device,
+}
+
+/// A call that a task is in.
+#[derive(Debug, Clone, Copy)]
+pub struct BufferedCall {
+    stage: Stage,
+    /// What it is recorded as.
+    direction: Direction,
+    /// The next page, and the one after the last.
+    page: u64,
+    end: u64,
+    /// Bytes of the device that it covers.
+    start_byte: u64,
+    bytes: u64,
+    started_ns: u64,
+    /// Processor time that was used and has not passed yet.
+    cost_ns: u64,
+    since_check: u64,
+}
+
+impl Machine {
+    /// Starts a buffered read or write.
+    pub(super) fn start_buffered(
+        &mut self,
+        index: u32,
+        direction: Direction,
+        offset: u64,
+        bytes: u32,
+    ) {
+        let stage = if direction == Direction::Read { Stage::Reading } else { Stage::Writing };
+        self.start_call(
+            index,
+            stage,
+            direction,
+            offset,
+            u64::from(bytes),
+            self.costs.system_call_ns,
+        );
+    }
+
+    /// Starts fsync or fdatasync on a clone's file.
+    pub(super) fn start_sync(&mut self, index: u32) {
+        let file = self.files[self.clones[index as usize].region.file as usize];
+        self.start_call(index, Stage::Flushing, Direction::Sync, file.start, file.bytes, 0);
+    }
+
+    fn start_call(
+        &mut self,
+        task: TaskId,
+        stage: Stage,
+        direction: Direction,
+        start_byte: u64,
+        bytes: u64,
+        cost_ns: u64,
+    ) {
+        self.tasks[task as usize].call = Some(BufferedCall {
+            stage,
+            direction,
+            page: start_byte / PAGE_BYTES,
+            end: (start_byte + bytes).div_ceil(PAGE_BYTES),
+            start_byte,
+            bytes,
+            started_ns: self.agenda.now_ns(),
+            cost_ns,
+            since_check: 0,
+        });
+        self.advance_call(task);
+    }
+
+    /// Lets a call go on until it sleeps or is complete.
+    pub(super) fn advance_call(&mut self, task: TaskId) {
+        if self.tasks[task as usize].blocked {
+            return;
+        }
+        let Some(call) = self.tasks[task as usize].call else { return };
+        match call.stage {
+            Stage::Reading => self.advance_read(task, call),
+            Stage::Writing => self.advance_write(task, call),
+            Stage::Flushing => self.advance_flush(task, call),
+            Stage::Waiting => self.advance_wait(task, call),
+            Stage::Device => {}
+        }
+    }
+
+    /// Stores the call and, if processor time is owed, lets it pass first.
+    fn pay(&mut self, task: TaskId, mut call: BufferedCall) -> bool {
+        let cost_ns = std::mem::take(&mut call.cost_ns);
+        self.tasks[task as usize].call = Some(call);
+        if cost_ns > 0 {
+            self.agenda.at(self.agenda.now_ns() + cost_ns, Class::Task, task);
+            return true;
+        }
+        false
+    }
+
+    fn sleep_for_page(&mut self, task: TaskId, call: BufferedCall) {
+        self.page_waiters.push((call.page, task));
+        self.tasks[task as usize].call = Some(call);
+    }
+
+    fn advance_read(&mut self, task: TaskId, mut call: BufferedCall) {
+        let file_start = self.files[self.clones[task as usize].region.file as usize].start;
+        while call.page < call.end {
+            let page_state = self.cache.get(call.page);
+            let cached = page_state & (PRESENT | LOCKED) != 0;
+            if cached && page_state & MARKER == 0 && page_state & LOCKED == 0 {
+                call.cost_ns += self.costs.page_ns;
+                call.page += 1;
+                continue;
+            }
+            // Something is to be done at this page: first let time catch up.
+            if self.pay(task, call) {
+                return;
+            }
+            if page_state & MARKER != 0 {
+                self.cache.change(call.page, 0, MARKER);
+                self.read_ahead(task, call.page, call.end - call.page, true);
+            } else if cached {
+                self.sleep_for_page(task, call);
+                return;
+            } else {
+                self.read_ahead(task, call.page, call.end - call.page, false);
+            }
+            if self.tasks[task as usize].blocked {
+                return;
+            }
+        }
+        if self.pay(task, call) {
+            return;
+        }
+        self.clones[task as usize].window.previous = call.end - 1 - file_start / PAGE_BYTES;
+        self.end_call(task, call);
+    }
+
+    fn advance_write(&mut self, task: TaskId, mut call: BufferedCall) {
+        let last_byte = call.start_byte + call.bytes;
+        while call.page < call.end {
+            if call.since_check >= DIRTY_CHECK_PAGES {
+                if self.pay(task, call) {
+                    return;
+                }
+                call.since_check = 0;
+                let pause_ns = self.throttle_dirtier(DIRTY_CHECK_PAGES);
+                if pause_ns > 0 {
+                    if self.over_dirty_limit() {
+                        // At the limit the check is repeated after the pause.
+                        call.since_check = DIRTY_CHECK_PAGES;
+                    }
+                    call.cost_ns = pause_ns;
+                    self.pay(task, call);
+                    return;
+                }
+            }
+            let page_state = self.cache.get(call.page);
+            let begin = call.page * PAGE_BYTES;
+            let partial = begin < call.start_byte || begin + PAGE_BYTES > last_byte;
+            if page_state & LOCKED != 0 || (partial && page_state & PRESENT == 0) {
+                // Part of a page that is not in memory: it is read first.
+                if self.pay(task, call) {
+                    return;
+                }
+                if page_state & LOCKED == 0 {
+                    self.read_pages(task, call.page, 1, 0);
+                }
+                if !self.tasks[task as usize].blocked {
+                    self.sleep_for_page(task, call);
+                }
+                return;
+            }
+            self.cache.change(call.page, PRESENT | DIRTY, 0);
+            self.note_dirtied(self.clones[task as usize].region.file);
+            call.cost_ns += self.costs.page_ns;
+            call.page += 1;
+            call.since_check += 1;
+        }
+        if self.pay(task, call) {
+            return;
+        }
+        if self.clones[task as usize].sync {
+            call.stage = Stage::Flushing;
+            call.page = call.start_byte / PAGE_BYTES;
+            self.advance_flush(task, call);
+            return;
+        }
+        let pause_ns = self.throttle_dirtier(call.since_check);
+        call.since_check = 0;
+        if pause_ns > 0 {
+            // The call is over, but its task is held back before it returns.
+            call.page = call.end;
+            call.cost_ns = pause_ns;
+            self.pay(task, call);
+            return;
+        }
+        self.end_call(task, call);
+    }
+
+    /// fsync, first step: everything dirty is written, in order of pages.
+    fn advance_flush(&mut self, task: TaskId, mut call: BufferedCall) {
+        while let Some(page) = self.cache.next_with(DIRTY, call.page, call.end) {
+            call.page = page;
+            if self.cache.get(page) & WRITEBACK != 0 {
+                // It was changed while it is being written: wait, then write again.
+                self.sleep_for_page(task, call);
+                return;
+            }
+            let written = self.write_dirty_run(task, page, call.end, true);
+            call.page = page + written;
+            if self.tasks[task as usize].blocked {
+                self.tasks[task as usize].call = Some(call);
+                return;
+            }
+        }
+        call.stage = Stage::Waiting;
+        call.page = call.start_byte / PAGE_BYTES;
+        self.advance_wait(task, call);
+    }
+
+    /// fsync, second step: one pass over the pages that are being written.
+    fn advance_wait(&mut self, task: TaskId, mut call: BufferedCall) {
+        if let Some(page) = self.cache.next_with(WRITEBACK, call.page, call.end) {
+            call.page = page;
+            self.sleep_for_page(task, call);
+            return;
+        }
+        if self.disks[0].volatile_cache {
+            call.stage = Stage::Device;
+            self.tasks[task as usize].call = Some(call);
+            self.want_flush(0, FlushWaiter::Call(task));
+            return;
+        }
+        // Nothing to wait for: a system call still takes its time.
+        call.stage = Stage::Device;
+        let done_ns = self.agenda.now_ns() + self.costs.system_call_ns;
+        if call.started_ns == self.agenda.now_ns() {
+            call.stage = Stage::Waiting;
+            call.page = call.end;
+            self.tasks[task as usize].call = Some(call);
+            self.agenda.at(done_ns, Class::Task, task);
+            return;
+        }
+        self.end_call(task, call);
+    }
+
+    /// fsync, last step: the device's cache is empty.
+    pub(super) fn call_is_durable(&mut self, task: TaskId) {
+        if let Some(call) = self.tasks[task as usize].call {
+            self.end_call(task, call);
+        }
+    }
+
+    fn end_call(&mut self, task: TaskId, call: BufferedCall) {
+        self.tasks[task as usize].call = None;
+        let bytes = if call.direction == Direction::Sync { 0 } else { call.bytes };
+        self.finish_io(Self::clone_of(task), call.direction, bytes, call.started_ns);
+    }
+}

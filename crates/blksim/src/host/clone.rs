@@ -1,0 +1,216 @@
+//! Clones of jobs: their life from start to end, and the loop that issues.
+
+use super::Machine;
+use super::readahead::Window;
+use super::task::TaskId;
+use crate::event::Class;
+use crate::record::Direction;
+use crate::request::Priority;
+use crate::workload::Job;
+use crate::workload::generator::{Generator, Step};
+use crate::workload::job::Advice;
+use crate::workload::layout::Region;
+
+/// One process of a job.
+#[derive(Debug)]
+pub struct Clone {
+    pub(super) job: usize,
+    pub(super) phase: usize,
+    pub(super) generator: Generator,
+    pub(super) region: Region,
+    pub(super) priority: Priority,
+    pub(super) direct: bool,
+    pub(super) sync: bool,
+    pub(super) advice: Advice,
+    invalidate: bool,
+    pre_read: bool,
+    startdelay_ns: u64,
+    depth: u32,
+    batch: u32,
+    /// I/Os in flight.
+    pub(super) in_flight: u32,
+    running: bool,
+    exhausted: bool,
+    ended: bool,
+    /// The moment of the Issue event that is under way, if any.
+    wake_ns: Option<u64>,
+    /// Readahead state of its file descriptor.
+    pub(super) window: Window,
+}
+
+impl Clone {
+    pub fn new(
+        job: &Job,
+        index: usize,
+        number: u32,
+        phase: usize,
+        region: Region,
+        seed: u64,
+    ) -> Self {
+        Self {
+            job: index,
+            phase,
+            generator: Generator::new(job, number, region, seed),
+            region,
+            priority: Priority::resolve(job.prioclass, job.prio, job.nice),
+            direct: job.direct,
+            sync: job.sync,
+            advice: job.advice,
+            invalidate: job.invalidate && !job.pre_read,
+            pre_read: job.pre_read,
+            startdelay_ns: job.startdelay_ns,
+            depth: job.depth(),
+            batch: job.iodepth_batch.min(job.depth()),
+            in_flight: 0,
+            running: false,
+            exhausted: false,
+            ended: false,
+            wake_ns: None,
+            window: Window::default(),
+        }
+    }
+}
+
+impl Machine {
+    /// Starts the clones of the current phase; empty phases cannot occur.
+    pub(super) fn start_phase(&mut self) {
+        let now_ns = self.agenda.now_ns();
+        for index in 0..self.clones.len() {
+            let clone = &mut self.clones[index];
+            if clone.phase == self.phase {
+                let start_ns = now_ns.saturating_add(clone.startdelay_ns);
+                clone.wake_ns = Some(start_ns);
+                self.agenda.at(start_ns, Class::Issue, index as u32);
+            }
+        }
+    }
+
+    /// The moment has come at which a clone wanted to start or to issue.
+    pub(super) fn issue_timer(&mut self, index: u32) {
+        let now_ns = self.agenda.now_ns();
+        let clone = &mut self.clones[index as usize];
+        if clone.wake_ns.is_some_and(|wake_ns| wake_ns <= now_ns) {
+            clone.wake_ns = None;
+        }
+        if !clone.running && !clone.ended {
+            clone.running = true;
+            clone.generator.start(now_ns);
+            let (invalidate, pre_read, region) = (clone.invalidate, clone.pre_read, clone.region);
+            if invalidate {
+                self.cache.invalidate(region.start, region.bytes);
+            }
+            if pre_read {
+                self.cache.load(region.start, region.bytes);
+            }
+        }
+        self.drive(index);
+    }
+
+    /// Lets a clone issue as much as it may now.
+    pub(super) fn drive(&mut self, index: u32) {
+        let task = index;
+        let mut in_batch = 0;
+        let batching = self.clones[index as usize].batch > 1;
+        loop {
+            let clone = &mut self.clones[index as usize];
+            let sleeper = &self.tasks[task as usize];
+            if clone.in_flight >= clone.depth
+                || !clone.running
+                || clone.exhausted
+                || sleeper.blocked
+                || sleeper.call.is_some()
+            {
+                break;
+            }
+            let now_ns = self.agenda.now_ns();
+            match clone.generator.next(now_ns) {
+                Step::Transfer { direction, offset, bytes } => {
+                    clone.in_flight += 1;
+                    if clone.direct {
+                        if batching && in_batch == 0 {
+                            self.plug(task);
+                        }
+                        self.issue_direct(index, direction, offset, bytes, batching);
+                        in_batch += 1;
+                        if batching && in_batch >= self.clones[index as usize].batch {
+                            self.unplug(task);
+                            in_batch = 0;
+                        }
+                    } else {
+                        self.start_buffered(index, direction, offset, bytes);
+                    }
+                }
+                Step::Sync => {
+                    clone.in_flight += 1;
+                    if batching {
+                        self.unplug(task);
+                    }
+                    self.start_sync(index);
+                }
+                Step::Wait { until_ns } => {
+                    if clone.wake_ns.is_none_or(|wake_ns| wake_ns > until_ns) {
+                        clone.wake_ns = Some(until_ns);
+                        self.agenda.at(until_ns, Class::Issue, index);
+                    }
+                    break;
+                }
+                Step::Finished => {
+                    clone.exhausted = true;
+                    break;
+                }
+            }
+        }
+        if batching {
+            self.unplug(task);
+        }
+        let clone = &self.clones[index as usize];
+        if clone.exhausted && clone.in_flight == 0 && !clone.ended {
+            self.end_clone(index);
+        }
+    }
+
+    /// An I/O or call of a clone is done: it is recorded, and the clone goes on.
+    #[inline]
+    pub(super) fn finish_io(
+        &mut self,
+        index: u32,
+        direction: Direction,
+        bytes: u64,
+        start_ns: u64,
+    ) {
+        let now_ns = self.agenda.now_ns();
+        let clone = &mut self.clones[index as usize];
+        clone.in_flight -= 1;
+        if direction != Direction::Sync {
+            clone.generator.completed(now_ns);
+        }
+        if now_ns > clone.generator.measure_ns() {
+            self.records[clone.job].add(direction, bytes, now_ns - start_ns);
+        }
+        self.drive(index);
+    }
+
+    fn end_clone(&mut self, index: u32) {
+        let now_ns = self.agenda.now_ns();
+        let clone = &mut self.clones[index as usize];
+        clone.ended = true;
+        clone.running = false;
+        let runtime_ns = now_ns.saturating_sub(clone.generator.measure_ns());
+        let record = &mut self.records[clone.job];
+        record.runtime_ns = record.runtime_ns.max(runtime_ns);
+        let phase = clone.phase;
+        self.left_in_phase[phase] -= 1;
+        if phase == self.phase && self.left_in_phase[phase] == 0 {
+            self.phase += 1;
+            if !self.finished() {
+                self.start_phase();
+            }
+        }
+    }
+
+    /// The clone that runs as a task.
+    pub(super) fn clone_of(task: TaskId) -> u32 {
+        // Clones come first, so that the two indices are the same.
+        task
+    }
+}

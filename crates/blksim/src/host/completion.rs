@@ -1,0 +1,82 @@
+//! What follows when the device is done with a command.
+
+use super::Machine;
+use crate::device::{Device, Outbox};
+use crate::request::{NONE, Purpose, RequestId};
+
+impl Machine {
+    /// The device has completed a request.
+    #[inline]
+    pub(super) fn complete(&mut self, id: RequestId) {
+        let disk = self.requests[id].disk as usize;
+        let queue = &mut self.disks[disk];
+        queue.device.completed(id, &mut Outbox::new(&mut self.agenda, queue.index));
+        queue.in_flight -= 1;
+        if self.requests[id].purpose == Purpose::Flush {
+            self.requests.release(id);
+            self.flush_completed(disk);
+            self.run_queue(disk);
+            return;
+        }
+        let sectors = u64::from(self.requests[id].nr_sectors);
+        if self.requests[id].is_write() {
+            queue.counters.sectors_written += sectors;
+        } else {
+            queue.counters.sectors_read += sectors;
+        }
+        queue.schedule(&mut self.requests, &mut self.agenda, |s, cx| s.complete(cx, id));
+        if !queue.policies.is_empty() {
+            let mut released = std::mem::take(&mut self.released);
+            self.disks[disk].tell_policies(
+                &mut self.requests,
+                &mut self.agenda,
+                &mut released,
+                |policy, cx| policy.completed(cx, id),
+            );
+            self.released = released;
+        }
+        // The freed tag goes to whoever sleeps for one before the task that
+        // is about to learn of this completion can take it.
+        self.disks[disk].give_tag_back(&mut self.requests[id]);
+        while let Some(task) = self.disks[disk].wakeable(&self.requests) {
+            self.resume(task);
+        }
+        let mut part = id;
+        while part != NONE {
+            let next = self.requests[part].chain;
+            self.part_done(part);
+            part = next;
+        }
+        self.run_queue(disk);
+    }
+
+    /// One of the bios of a completed request.
+    #[inline]
+    fn part_done(&mut self, id: RequestId) {
+        let request = &self.requests[id];
+        let (purpose, owner) = (request.purpose, request.owner);
+        match purpose {
+            Purpose::Direct => {
+                self.requests.release(id);
+                self.direct_part_done(owner);
+            }
+            Purpose::PageRead | Purpose::Writeback => {
+                let extent = (request.first_sector, request.own_sectors);
+                self.requests.release(id);
+                if purpose == Purpose::PageRead {
+                    self.pages_read(extent.0, extent.1);
+                } else {
+                    self.pages_written(extent.0, extent.1);
+                }
+            }
+            Purpose::Flush => self.requests.release(id),
+        }
+    }
+
+    /// The device asked to be called now.
+    pub(super) fn wake_device(&mut self, subject: u32) {
+        let (disk, number) = Outbox::split_wake(subject);
+        let queue = &mut self.disks[disk as usize];
+        queue.device.wake(number, &mut Outbox::new(&mut self.agenda, disk));
+    }
+}

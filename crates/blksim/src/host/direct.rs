@@ -1,0 +1,113 @@
+//! Direct I/O: from a transfer to bios and back.
+
+use super::{FlushWaiter, Machine};
+use crate::record::Direction;
+use crate::request::{Flags, Operation, Purpose, Request, SECTOR_BYTES};
+
+/// A direct transfer under way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Io {
+    clone: u32,
+    direction: Direction,
+    bytes: u32,
+    /// Bios that are not done.
+    parts: u32,
+    start_ns: u64,
+}
+
+/// All direct transfers under way.
+#[derive(Debug, Default)]
+pub(super) struct Ios {
+    slots: Vec<Io>,
+    free: Vec<u32>,
+}
+
+impl Ios {
+    #[inline]
+    fn allocate(&mut self, io: Io) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self.slots[index as usize] = io;
+            return index;
+        }
+        self.slots.push(io);
+        (self.slots.len() - 1) as u32
+    }
+}
+
+impl Machine {
+    /// Issues a direct transfer of a clone.
+    #[inline]
+    pub(super) fn issue_direct(
+        &mut self,
+        index: u32,
+        direction: Direction,
+        offset: u64,
+        bytes: u32,
+        plugged: bool,
+    ) {
+        let start_ns = self.agenda.now_ns();
+        let clone = &self.clones[index as usize];
+        let operation = match direction {
+            Direction::Read => Operation::Read,
+            _ => Operation::Write,
+        };
+        let sector = offset / SECTOR_BYTES;
+        let nr_sectors = bytes / SECTOR_BYTES as u32;
+        let max_sectors = self.disks[0].max_sectors;
+        let parts = nr_sectors.div_ceil(max_sectors);
+        let mut bio = Request::new(operation, sector, nr_sectors, Purpose::Direct);
+        bio.priority = clone.priority;
+        bio.flags = Flags { sync: true, idle: operation == Operation::Write, ..Flags::default() };
+        bio.context = index;
+        bio.owner = self.ios.allocate(Io { clone: index, direction, bytes, parts, start_ns });
+        if operation == Operation::Write && !self.cache.is_empty() {
+            self.cache.invalidate(offset, u64::from(bytes));
+        }
+        if parts == 1 {
+            let id = self.requests.allocate(bio);
+            self.submit(index, id);
+            return;
+        }
+        if !plugged {
+            self.plug(index);
+        }
+        let mut left = nr_sectors;
+        while left > 0 {
+            bio.nr_sectors = left.min(max_sectors);
+            let id = self.requests.allocate(bio.clone());
+            self.submit(index, id);
+            bio.sector += u64::from(bio.nr_sectors);
+            left -= bio.nr_sectors;
+        }
+        if !plugged {
+            self.unplug(index);
+        }
+    }
+
+    /// A bio of a direct transfer is done.
+    #[inline]
+    pub(super) fn direct_part_done(&mut self, io_index: u32) {
+        let io = &mut self.ios.slots[io_index as usize];
+        io.parts -= 1;
+        if io.parts > 0 {
+            return;
+        }
+        let io = *io;
+        let durable = io.direction == Direction::Write
+            && self.clones[io.clone as usize].sync
+            && self.disks[0].volatile_cache;
+        if durable {
+            self.want_flush(0, FlushWaiter::Io(io_index));
+        } else {
+            self.direct_done(io_index);
+        }
+    }
+
+    /// A direct transfer is complete and, if that was asked, durable.
+    #[inline]
+    pub(super) fn direct_done(&mut self, io_index: u32) {
+        let io = self.ios.slots[io_index as usize];
+        self.ios.free.push(io_index);
+        self.finish_io(io.clone, io.direction, u64::from(io.bytes), io.start_ns);
+    }
+}

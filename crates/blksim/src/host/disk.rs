@@ -1,0 +1,239 @@
+//! A disk of the machine: the device, its scheduler, and the request queue
+//! between them with tags and limits.
+
+use std::collections::VecDeque;
+
+use super::task::TaskId;
+use crate::device::{Command, Device, Outbox};
+use crate::devices::AnyDevice;
+use crate::event::Agenda;
+use crate::extent_index::ExtentIndex;
+use crate::params::Values;
+use crate::policy::{Placement, Policy, PolicyContext};
+use crate::request::{Request, RequestId, Requests};
+use crate::scheduler::{Context, Family, QueueFacts};
+use crate::schedulers::AnyScheduler;
+
+/// Which merges a queue looks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Merging {
+    /// All.
+    Full,
+    /// Only with the last request and within a plug.
+    Simple,
+    Never,
+}
+
+/// Counts of what happened on a disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DiskCounters {
+    /// Requests given to the device, flushes included.
+    pub requests: u64,
+    pub flushes: u64,
+    /// Pieces of I/O that joined another request.
+    pub merges: u64,
+    pub sectors_read: u64,
+    pub sectors_written: u64,
+    /// Most tags ever in use, and most commands ever in the device.
+    pub peak_tags: u32,
+    pub peak_in_flight: u32,
+}
+
+/// Cache flushes that are wanted or under way: one at a time, and a caller
+/// that comes while one runs waits for the next.
+#[derive(Debug, Default)]
+pub struct Flushes {
+    pub running: bool,
+    pub served: Vec<super::FlushWaiter>,
+    pub waiting: Vec<super::FlushWaiter>,
+}
+
+#[derive(Debug)]
+pub struct Disk {
+    pub index: u8,
+    pub device: AnyDevice,
+    pub scheduler: AnyScheduler,
+    pub family: Family,
+    pub indexed: bool,
+    pub extents: ExtentIndex,
+    pub policies: Vec<Box<dyn Policy>>,
+    pub facts: QueueFacts,
+    pub max_sectors: u32,
+    pub merging: Merging,
+    pub volatile_cache: bool,
+    /// Requests that go before the scheduler's.
+    pub ahead: VecDeque<RequestId>,
+    pub in_flight: u32,
+    /// The request that was last inserted or merged into: the one-entry cache.
+    pub last_merge: Option<RequestId>,
+    /// Tags in use: of sync and async requests in the legacy path, all in the first otherwise.
+    pub tags: [u32; 2],
+    pub waiters: VecDeque<(TaskId, RequestId)>,
+    pub flushes: Flushes,
+    pub counters: DiskCounters,
+}
+
+impl Disk {
+    pub fn new(
+        index: u8,
+        device: AnyDevice,
+        scheduler: AnyScheduler,
+        info: &crate::scheduler::Info,
+        facts: QueueFacts,
+        queue: &Values,
+    ) -> Self {
+        let volatile_cache = device.facts().volatile_cache;
+        Self {
+            index,
+            device,
+            scheduler,
+            family: info.family,
+            indexed: info.indexed,
+            extents: ExtentIndex::default(),
+            policies: Vec::new(),
+            facts,
+            max_sectors: queue.get("max_sectors_kb") as u32 * 2,
+            merging: match queue.get("nomerges") {
+                0 => Merging::Full,
+                1 => Merging::Simple,
+                _ => Merging::Never,
+            },
+            volatile_cache,
+            ahead: VecDeque::new(),
+            in_flight: 0,
+            last_merge: None,
+            tags: [0; 2],
+            waiters: VecDeque::new(),
+            flushes: Flushes::default(),
+            counters: DiskCounters::default(),
+        }
+    }
+
+    /// Adds a policy behind those of the same placement.
+    pub fn add_policy(&mut self, policy: Box<dyn Policy>) {
+        let place = self.policies.partition_point(|p| p.placement() <= policy.placement());
+        self.policies.insert(place, policy);
+    }
+
+    /// How many policies stand above merging.
+    pub fn nr_above(&self) -> usize {
+        self.policies.iter().filter(|p| p.placement() == Placement::Above).count()
+    }
+
+    /// Which pool a request's tag comes from.
+    #[inline]
+    fn pool(&self, request: &Request) -> usize {
+        usize::from(self.family == Family::Legacy && !request.flags.sync)
+    }
+
+    #[inline]
+    pub fn tag_is_free(&self, request: &Request) -> bool {
+        let used = self.tags[self.pool(request)];
+        if used >= self.facts.nr_requests {
+            return false;
+        }
+        match self.scheduler.tag_limit(request) {
+            Some(limit) => used < limit,
+            None => true,
+        }
+    }
+
+    #[inline]
+    pub fn take_tag(&mut self, request: &mut Request) {
+        let pool = self.pool(request);
+        self.tags[pool] += 1;
+        self.counters.peak_tags = self.counters.peak_tags.max(self.tags[pool]);
+        request.tagged = true;
+    }
+
+    #[inline]
+    pub fn give_tag_back(&mut self, request: &mut Request) {
+        if std::mem::take(&mut request.tagged) {
+            let pool = self.pool(request);
+            self.tags[pool] -= 1;
+        }
+    }
+
+    /// The first sleeper whose request could have a tag now.
+    #[inline]
+    pub fn wakeable(&mut self, requests: &Requests) -> Option<TaskId> {
+        if self.waiters.is_empty() {
+            return None;
+        }
+        let index = self.waiters.iter().position(|(_, id)| self.tag_is_free(&requests[*id]))?;
+        self.waiters.remove(index).map(|(task, _)| task)
+    }
+
+    /// Calls the scheduler with a context; tells whether it asked for dispatch.
+    #[inline]
+    pub fn schedule<R>(
+        &mut self,
+        requests: &mut Requests,
+        agenda: &mut Agenda,
+        call: impl FnOnce(&mut AnyScheduler, &mut Context) -> R,
+    ) -> (R, bool) {
+        let mut kick = false;
+        let mut context = Context {
+            requests,
+            queue: self.facts,
+            in_flight: self.in_flight,
+            agenda,
+            disk: self.index,
+            kick: &mut kick,
+        };
+        let result = call(&mut self.scheduler, &mut context);
+        (result, kick)
+    }
+
+    /// Calls every policy; `released` collects what they let go.
+    pub fn tell_policies(
+        &mut self,
+        requests: &mut Requests,
+        agenda: &mut Agenda,
+        released: &mut Vec<RequestId>,
+        mut call: impl FnMut(&mut dyn Policy, &mut PolicyContext),
+    ) {
+        for index in 0..self.policies.len() {
+            self.with_policy(index, requests, agenda, released, &mut call);
+        }
+    }
+
+    /// Calls one policy.
+    pub fn with_policy<R>(
+        &mut self,
+        index: usize,
+        requests: &mut Requests,
+        agenda: &mut Agenda,
+        released: &mut Vec<RequestId>,
+        call: impl FnOnce(&mut dyn Policy, &mut PolicyContext) -> R,
+    ) -> R {
+        let mut context = PolicyContext {
+            requests,
+            in_flight: self.in_flight,
+            waiting_for_tag: self.waiters.len() as u32,
+            device_depth: self.facts.device_depth,
+            rotational: self.facts.rotational,
+            agenda,
+            disk: self.index,
+            released,
+        };
+        call(self.policies[index].as_mut(), &mut context)
+    }
+
+    /// Hands a request to the device.
+    #[inline]
+    pub fn give_to_device(&mut self, requests: &mut Requests, agenda: &mut Agenda, id: RequestId) {
+        let request = &mut requests[id];
+        request.dispatched_ns = agenda.now_ns();
+        self.in_flight += 1;
+        self.counters.requests += 1;
+        self.counters.peak_in_flight = self.counters.peak_in_flight.max(self.in_flight);
+        let command = Command {
+            id,
+            operation: request.operation,
+            sector: request.sector,
+            nr_sectors: request.nr_sectors,
+        };
+        self.device.submit(command, &mut Outbox::new(agenda, self.index));
+    }
+}

@@ -1,0 +1,219 @@
+//! The host above the queue: tasks that submit I/O, the page cache, writeback,
+//! and the disks below.
+//!
+//! A [`Machine`] reacts to events; only the engine takes them off the agenda.
+
+mod attributes;
+mod buffered;
+mod clone;
+mod completion;
+mod direct;
+mod disk;
+mod page_cache;
+mod readahead;
+mod submit;
+mod sync;
+mod task;
+mod writeback;
+
+pub use attributes::{MACHINE, QUEUE, queue_values};
+pub use clone::Clone;
+pub use disk::{Disk, DiskCounters};
+pub use page_cache::PAGE_BYTES;
+
+use crate::device::Device;
+use crate::event::{Agenda, Class};
+use crate::params::Values;
+use crate::record::JobRecord;
+use crate::request::{RequestId, Requests, SECTOR_BYTES};
+use crate::schedulers::AnyScheduler;
+use crate::workload::Job;
+use crate::workload::layout::{File, Layout};
+use direct::Ios;
+use page_cache::PageCache;
+use task::{Role, Task, TaskId};
+use writeback::Writeback;
+
+/// Who waits for a cache flush of the device.
+#[derive(Debug, Clone, Copy)]
+pub enum FlushWaiter {
+    /// A synchronous direct write, by its I/O.
+    Io(u32),
+    /// A task in fsync or a synchronous buffered write.
+    Call(TaskId),
+}
+
+/// Costs of the processor's work, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+struct Costs {
+    system_call_ns: u64,
+    /// Copying one page.
+    page_ns: u64,
+}
+
+/// A simulated machine.
+#[derive(Debug)]
+pub struct Machine {
+    pub agenda: Agenda,
+    pub requests: Requests,
+    pub disks: Vec<Disk>,
+    clones: Vec<Clone>,
+    tasks: Vec<Task>,
+    flusher: TaskId,
+    worker: TaskId,
+    ios: Ios,
+    files: Vec<File>,
+    cache: PageCache,
+    writeback: Writeback,
+    costs: Costs,
+    read_ahead_pages: u64,
+    max_io_pages: u64,
+    capacity_sectors: u64,
+    /// Tasks that sleep until a page is read or written back.
+    page_waiters: Vec<(u64, TaskId)>,
+    /// What policies let go, and tasks to wake, at the end of the event.
+    released: Vec<RequestId>,
+    woken: Vec<TaskId>,
+    scratch: Vec<RequestId>,
+    records: Vec<JobRecord>,
+    /// Clones that have not ended, in each phase between stonewalls.
+    left_in_phase: Vec<u32>,
+    phase: usize,
+}
+
+impl Machine {
+    /// Puts jobs, disks and the host together. Nothing happens before [`Machine::start`].
+    pub fn new(
+        jobs: &[Job],
+        layout: &Layout,
+        seed: u64,
+        disks: Vec<Disk>,
+        queue: &Values,
+        machine: &Values,
+    ) -> Self {
+        let mut tasks = Vec::new();
+        let mut clones = Vec::new();
+        let mut left_in_phase = vec![0];
+        for (index, job) in jobs.iter().enumerate() {
+            if job.stonewall && index > 0 {
+                left_in_phase.push(0);
+            }
+            let phase = left_in_phase.len() - 1;
+            for (number, region) in layout.regions[index].iter().enumerate() {
+                left_in_phase[phase] += 1;
+                tasks.push(Task::new(Role::Clone(clones.len() as u32)));
+                clones.push(Clone::new(job, index, number as u32, phase, *region, seed));
+            }
+        }
+        let flusher = tasks.len() as TaskId;
+        tasks.push(Task::new(Role::Flusher));
+        tasks.push(Task::new(Role::Worker));
+        let bandwidth = machine.get("copy_bandwidth");
+        let read_ahead_pages = queue.get("read_ahead_kb") * 1024 / PAGE_BYTES;
+        let capacity_sectors = disks[0].device.facts().capacity_bytes / SECTOR_BYTES;
+        let max_io_pages = queue.get("max_sectors_kb") * 1024 / PAGE_BYTES;
+        Self {
+            agenda: Agenda::new(),
+            requests: Requests::new(),
+            disks,
+            clones,
+            tasks,
+            flusher,
+            worker: flusher + 1,
+            ios: Ios::default(),
+            files: layout.files.clone(),
+            cache: PageCache::new(machine.get("memory") / PAGE_BYTES),
+            writeback: Writeback::new(machine, layout.files.len()),
+            costs: Costs {
+                system_call_ns: machine.get_ns("system_call"),
+                page_ns: (PAGE_BYTES * 1_000_000_000).div_ceil(bandwidth),
+            },
+            read_ahead_pages,
+            max_io_pages,
+            capacity_sectors,
+            page_waiters: Vec::new(),
+            released: Vec::new(),
+            woken: Vec::new(),
+            scratch: Vec::new(),
+            records: jobs.iter().map(|job| JobRecord::new(&job.name, job.numjobs)).collect(),
+            left_in_phase,
+            phase: 0,
+        }
+    }
+
+    /// Starts the first jobs and the flusher's clock.
+    pub fn start(&mut self) {
+        self.start_phase();
+        let period_ns = self.writeback.period_ns();
+        self.agenda.at(period_ns, Class::Writeback, 0);
+    }
+
+    /// All jobs have ended.
+    pub fn finished(&self) -> bool {
+        self.phase >= self.left_in_phase.len()
+    }
+
+    /// What the jobs did.
+    pub fn records(&self) -> &[JobRecord] {
+        &self.records
+    }
+
+    /// Reacts to one event; the clock already shows its time.
+    #[inline]
+    pub(crate) fn react(&mut self, class: Class, subject: u32) {
+        match class {
+            Class::Complete => self.complete(subject),
+            Class::DeviceWake => self.wake_device(subject),
+            Class::SchedulerTimer => self.scheduler_timer(subject as usize),
+            Class::PolicyTimer => self.policy_timer(subject as usize),
+            Class::Writeback => self.writeback_tick(),
+            Class::Task => self.task_goes_on(subject),
+            Class::Issue => self.issue_timer(subject),
+        }
+        if !(self.released.is_empty() && self.woken.is_empty()) {
+            self.settle();
+        }
+    }
+
+    /// Wakes who was to be woken, until nobody is left.
+    fn settle(&mut self) {
+        loop {
+            self.pass_on_released();
+            let Some(task) = self.woken.pop() else { break };
+            self.resume(task);
+        }
+    }
+
+    fn scheduler_timer(&mut self, disk: usize) {
+        self.disks[disk].schedule(&mut self.requests, &mut self.agenda, AnyScheduler::timer);
+        self.run_queue(disk);
+    }
+
+    fn policy_timer(&mut self, disk: usize) {
+        let mut released = std::mem::take(&mut self.released);
+        self.disks[disk].tell_policies(
+            &mut self.requests,
+            &mut self.agenda,
+            &mut released,
+            |policy, cx| policy.timer(cx),
+        );
+        self.released = released;
+    }
+
+    /// A task's submission is through: it goes on with what it was doing.
+    fn unblocked(&mut self, task: TaskId) {
+        match self.tasks[task as usize].role {
+            Role::Clone(_) if self.tasks[task as usize].call.is_some() => self.advance_call(task),
+            Role::Clone(clone) => self.drive(clone),
+            Role::Flusher => self.run_flusher(),
+            Role::Worker => {}
+        }
+    }
+
+    /// A task computed or slept for the time that it wanted.
+    fn task_goes_on(&mut self, task: TaskId) {
+        if self.tasks[task as usize].call.is_some() {
+            self.advance_call(task);
+        }
+    }
+}

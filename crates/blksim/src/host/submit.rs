@@ -1,0 +1,457 @@
+//! The way of a piece of I/O from its submitter to the device
+//! (schedulers.md, 1.1 to 1.4): policies, merging, tag, plug, scheduler.
+
+use super::Machine;
+use super::disk::Merging;
+use super::task::TaskId;
+use crate::policy::{Admission, Placement};
+use crate::request::{NONE, RequestId, Requests};
+use crate::scheduler::{Family, Merge};
+use crate::schedulers::AnyScheduler;
+
+/// Requests that a plug collects before it is flushed (6.1; 16 in 4.16).
+const PLUG_REQUESTS: u32 = 32;
+const PLUG_REQUESTS_LEGACY: u32 = 16;
+/// A plug is flushed once its newest request is this large: 128 KiB.
+const PLUG_FLUSH_SECTORS: u32 = 256;
+
+impl Machine {
+    /// Submits a bio for a task. It may have to sleep; then what it submits
+    /// afterwards queues up behind.
+    #[inline]
+    pub(super) fn submit(&mut self, task: TaskId, id: RequestId) {
+        self.requests[id].submitted_ns = self.agenda.now_ns();
+        if self.tasks[task as usize].blocked {
+            self.tasks[task as usize].pending.push_back(&mut self.requests, id);
+        } else if !self.enter(task, id) {
+            self.sleep_in_submission(task, id);
+        }
+    }
+
+    fn sleep_in_submission(&mut self, task: TaskId, id: RequestId) {
+        let sleeper = &mut self.tasks[task as usize];
+        sleeper.blocked = true;
+        sleeper.pending.push_front(&mut self.requests, id);
+        self.flush_plug(task);
+    }
+
+    /// Lets a task go on with its pending bios.
+    pub(super) fn resume(&mut self, task: TaskId) {
+        self.tasks[task as usize].blocked = false;
+        while let Some(id) = self.tasks[task as usize].pending.pop_front(&self.requests) {
+            if !self.enter(task, id) {
+                self.sleep_in_submission(task, id);
+                return;
+            }
+        }
+        if !self.tasks[task as usize].plugging {
+            self.flush_plug(task);
+        }
+        self.unblocked(task);
+    }
+
+    /// Takes a bio as far as it goes. False if its submitter must sleep.
+    #[inline]
+    fn enter(&mut self, task: TaskId, id: RequestId) -> bool {
+        let disk = self.requests[id].disk as usize;
+        if !self.disks[disk].policies.is_empty() {
+            if let Some(go_on) = self.ask_policies(disk, id) {
+                return go_on;
+            }
+        } else if self.try_merge(task, disk, id) {
+            return true;
+        }
+        let waited_for = &mut self.disks[disk];
+        if !waited_for.tag_is_free(&self.requests[id]) {
+            waited_for.waiters.push_back((task, id));
+            return false;
+        }
+        waited_for.take_tag(&mut self.requests[id]);
+        if self.tasks[task as usize].plugging {
+            self.add_to_plug(task, disk, id);
+        } else {
+            self.insert(disk, id);
+            self.run_queue(disk);
+        }
+        true
+    }
+
+    /// Policies above, merging, policies beside. `None` if the bio goes on to
+    /// its tag; otherwise whether the submitter may go on.
+    fn ask_policies(&mut self, disk: usize, id: RequestId) -> Option<bool> {
+        let context = self.requests[id].context;
+        let nr_above = self.disks[disk].nr_above();
+        loop {
+            let passed = self.requests[id].policies_passed as usize;
+            if passed == nr_above && !self.requests[id].merge_tried {
+                self.requests[id].merge_tried = true;
+                if self.try_merge(context, disk, id) {
+                    return Some(true);
+                }
+            }
+            if passed >= self.disks[disk].policies.len() {
+                return None;
+            }
+            let mut released = std::mem::take(&mut self.released);
+            let admission = self.disks[disk].with_policy(
+                passed,
+                &mut self.requests,
+                &mut self.agenda,
+                &mut released,
+                |policy, cx| {
+                    debug_assert!(policy.placement() == Placement::Above || passed >= nr_above);
+                    policy.admit(cx, id)
+                },
+            );
+            self.released = released;
+            match admission {
+                Admission::Pass => self.requests[id].policies_passed += 1,
+                Admission::Hold => return Some(true),
+                Admission::Sleep => return Some(false),
+            }
+        }
+    }
+
+    /// Passes on what policies released.
+    pub(super) fn pass_on_released(&mut self) {
+        while let Some(id) = self.released.pop() {
+            self.requests[id].policies_passed += 1;
+            let submitter = self.requests[id].context;
+            let sleeps = self
+                .tasks
+                .get(submitter as usize)
+                .is_some_and(|t| t.blocked && t.pending.head() == Some(id));
+            if sleeps {
+                self.resume(submitter);
+            } else {
+                self.submit(self.worker, id);
+            }
+        }
+    }
+
+    /// Joins a bio to a request that is already there, if there is one.
+    #[inline]
+    fn try_merge(&mut self, task: TaskId, disk: usize, id: RequestId) -> bool {
+        if self.disks[disk].merging == Merging::Never {
+            return false;
+        }
+        if self.tasks.get(task as usize).is_some_and(|t| !t.plug.is_empty())
+            && self.merge_into_plug(task, disk, id)
+        {
+            return true;
+        }
+        if self.disks[disk].scheduler.nr_queued() == 0 {
+            return false;
+        }
+        let Some((request, side)) = self.find_merge(disk, id) else { return false };
+        self.join_held(disk, request, id, side);
+        true
+    }
+
+    fn merge_into_plug(&mut self, task: TaskId, disk: usize, id: RequestId) -> bool {
+        let plug = self.tasks[task as usize].plug;
+        // 6.1 looks at the newest plugged request only; 4.16 at all of them.
+        let newest_only = self.disks[disk].family == Family::MultiQueue;
+        let mut candidate = if newest_only { plug.tail() } else { plug.head() };
+        while let Some(request) = candidate {
+            if let Some(side) = joining_side(&self.requests, request, id) {
+                if self.fits(disk, request, id) {
+                    self.join(disk, request, id, side);
+                    return true;
+                }
+            }
+            let next = self.requests[request].next;
+            candidate = (!newest_only && next != NONE).then_some(next);
+        }
+        false
+    }
+
+    /// Finds a held request: the one-entry cache, then by extent, then the
+    /// scheduler's own candidates.
+    #[inline]
+    fn find_merge(&mut self, disk: usize, id: RequestId) -> Option<(RequestId, Merge)> {
+        if let Some(last) = self.disks[disk].last_merge {
+            if let Some(side) = joining_side(&self.requests, last, id) {
+                if self.may_join(disk, last, id) {
+                    return Some((last, side));
+                }
+            }
+        }
+        if self.disks[disk].merging != Merging::Full {
+            return None;
+        }
+        let (sector, end) = (self.requests[id].sector, self.requests[id].end());
+        let queue = &self.disks[disk];
+        if queue.indexed {
+            let back = queue.extents.find(&self.requests, Merge::Back, sector, |request| {
+                self.may_join(disk, request, id)
+            });
+            if let Some(request) = back {
+                return Some((request, Merge::Back));
+            }
+            if queue.scheduler.front_merges() {
+                let front = queue.extents.find(&self.requests, Merge::Front, end, |request| {
+                    self.may_join(disk, request, id)
+                });
+                if let Some(request) = front {
+                    return Some((request, Merge::Front));
+                }
+            }
+            return None;
+        }
+        let found = queue.scheduler.merge_candidate(&self.requests, id);
+        found.filter(|(request, _)| self.may_join(disk, *request, id))
+    }
+
+    /// Size and kind allow the bio to join the request.
+    #[inline]
+    fn fits(&self, disk: usize, request: RequestId, id: RequestId) -> bool {
+        let (a, b) = (&self.requests[request], &self.requests[id]);
+        a.operation == b.operation
+            && a.disk == b.disk
+            && a.flags.sync == b.flags.sync
+            && a.group == b.group
+            && a.nr_sectors + b.nr_sectors <= self.disks[disk].max_sectors
+            && (self.disks[disk].family == Family::Legacy || a.priority == b.priority)
+    }
+
+    #[inline]
+    fn may_join(&self, disk: usize, request: RequestId, id: RequestId) -> bool {
+        if !self.fits(disk, request, id) {
+            return false;
+        }
+        self.disks[disk].scheduler.allow_merge(&self.requests, request, id)
+    }
+
+    /// Joins a bio to a request held by the scheduler, and the grown request
+    /// to its neighbour if they meet now.
+    fn join_held(&mut self, disk: usize, request: RequestId, id: RequestId, side: Merge) {
+        let old_sector = self.requests[request].sector;
+        let indexed = self.disks[disk].indexed;
+        if indexed {
+            self.disks[disk].extents.remove(&mut self.requests, request);
+        }
+        self.join(disk, request, id, side);
+        if indexed {
+            self.disks[disk].extents.insert(&mut self.requests, request);
+        }
+        self.disks[disk].schedule(&mut self.requests, &mut self.agenda, |s, cx| {
+            s.merged(cx, request, side, old_sector);
+        });
+        self.disks[disk].last_merge = Some(request);
+        if indexed {
+            self.coalesce(disk, request, side);
+        }
+    }
+
+    /// Two requests that have become neighbours become one.
+    fn coalesce(&mut self, disk: usize, request: RequestId, side: Merge) {
+        let grown = &self.requests[request];
+        let (search, key) = match side {
+            Merge::Back => (Merge::Front, grown.end()),
+            Merge::Front => (Merge::Back, grown.sector),
+        };
+        let neighbour = self.disks[disk].extents.find(&self.requests, search, key, |other| {
+            other != request && self.may_join(disk, request, other)
+        });
+        let Some(neighbour) = neighbour else { return };
+        // The lower of the two stays, as in the kernel.
+        let (kept, gone) =
+            if side == Merge::Back { (request, neighbour) } else { (neighbour, request) };
+        self.absorb(disk, kept, gone);
+    }
+
+    fn absorb(&mut self, disk: usize, kept: RequestId, gone: RequestId) {
+        self.disks[disk].extents.remove(&mut self.requests, kept);
+        self.disks[disk].extents.remove(&mut self.requests, gone);
+        self.disks[disk]
+            .schedule(&mut self.requests, &mut self.agenda, |s, cx| s.absorbed(cx, kept, gone));
+        self.give_tag_back(disk, gone);
+        self.join(disk, kept, gone, Merge::Back);
+        self.disks[disk].extents.insert(&mut self.requests, kept);
+        self.disks[disk].last_merge = Some(kept);
+    }
+
+    fn give_tag_back(&mut self, disk: usize, id: RequestId) {
+        self.disks[disk].give_tag_back(&mut self.requests[id]);
+        if let Some(task) = self.disks[disk].wakeable(&self.requests) {
+            self.woken.push(task);
+        }
+    }
+
+    /// Chains `id` (and what it already has) to `request`, whose extent grows.
+    fn join(&mut self, disk: usize, request: RequestId, id: RequestId, side: Merge) {
+        let added = &self.requests[id];
+        let (sectors, sector, priority) = (added.nr_sectors, added.sector, added.priority);
+        let tail = if added.chain_tail == NONE { id } else { added.chain_tail };
+        let kept = &mut self.requests[request];
+        kept.nr_sectors += sectors;
+        if side == Merge::Front {
+            kept.sector = sector;
+        }
+        // 2.6 and 4.x keep the better of two priorities.
+        if (priority.class, priority.level) < (kept.priority.class, kept.priority.level) {
+            kept.priority = priority;
+        }
+        let last = if kept.chain_tail == NONE { request } else { kept.chain_tail };
+        kept.chain_tail = tail;
+        self.requests[last].chain = id;
+        self.disks[disk].counters.merges += 1;
+        if !self.disks[disk].policies.is_empty() {
+            let mut released = std::mem::take(&mut self.released);
+            self.disks[disk].tell_policies(
+                &mut self.requests,
+                &mut self.agenda,
+                &mut released,
+                |policy, cx| policy.merged(cx, id, request),
+            );
+            self.released = released;
+        }
+    }
+
+    fn add_to_plug(&mut self, task: TaskId, disk: usize, id: RequestId) {
+        let limit = match self.disks[disk].family {
+            Family::Legacy => PLUG_REQUESTS_LEGACY,
+            Family::MultiQueue => PLUG_REQUESTS,
+        };
+        let plug = &self.tasks[task as usize].plug;
+        let newest_is_large =
+            plug.tail().is_some_and(|tail| self.requests[tail].nr_sectors >= PLUG_FLUSH_SECTORS);
+        if plug.len() >= limit || newest_is_large {
+            self.flush_plug(task);
+        }
+        self.tasks[task as usize].plug.push_back(&mut self.requests, id);
+    }
+
+    /// Starts to collect a task's requests.
+    pub(super) fn plug(&mut self, task: TaskId) {
+        self.tasks[task as usize].plugging = true;
+    }
+
+    /// Ends collecting and hands everything on.
+    pub(super) fn unplug(&mut self, task: TaskId) {
+        self.tasks[task as usize].plugging = false;
+        self.flush_plug(task);
+    }
+
+    /// Hands a task's collected requests to the scheduler.
+    pub(super) fn flush_plug(&mut self, task: TaskId) {
+        if self.tasks[task as usize].plug.is_empty() {
+            return;
+        }
+        let mut plug = std::mem::take(&mut self.tasks[task as usize].plug);
+        let mut touched = 0_u64;
+        if plug
+            .head()
+            .is_some_and(|id| self.disks[self.requests[id].disk as usize].family == Family::Legacy)
+        {
+            self.flush_sorted(plug, &mut touched);
+        } else {
+            while let Some(id) = plug.pop_front(&self.requests) {
+                let disk = self.requests[id].disk as usize;
+                touched |= 1 << disk;
+                self.insert(disk, id);
+            }
+        }
+        while touched != 0 {
+            let disk = touched.trailing_zeros() as usize;
+            touched &= touched - 1;
+            self.run_queue(disk);
+        }
+    }
+
+    /// The legacy flush: by disk and sector, each first tried as a back merge.
+    fn flush_sorted(&mut self, mut plug: super::task::Chain, touched: &mut u64) {
+        let mut order = std::mem::take(&mut self.scratch);
+        order.clear();
+        while let Some(id) = plug.pop_front(&self.requests) {
+            order.push(id);
+        }
+        order.sort_unstable_by_key(|&id| (self.requests[id].disk, self.requests[id].sector, id));
+        for &id in &order {
+            let disk = self.requests[id].disk as usize;
+            *touched |= 1 << disk;
+            let sector = self.requests[id].sector;
+            let queue = &self.disks[disk];
+            let before = (queue.indexed && queue.merging == Merging::Full)
+                .then(|| {
+                    queue
+                        .extents
+                        .find(&self.requests, Merge::Back, sector, |r| self.may_join(disk, r, id))
+                })
+                .flatten();
+            match before {
+                Some(request) => {
+                    self.give_tag_back(disk, id);
+                    self.join_held(disk, request, id, Merge::Back);
+                }
+                None => self.insert(disk, id),
+            }
+        }
+        self.scratch = order;
+    }
+
+    /// Puts a request into the scheduler.
+    #[inline]
+    fn insert(&mut self, disk: usize, id: RequestId) {
+        self.requests[id].inserted_ns = self.agenda.now_ns();
+        let queue = &mut self.disks[disk];
+        if queue.indexed {
+            queue.extents.insert(&mut self.requests, id);
+            queue.last_merge = Some(id);
+        }
+        queue.schedule(&mut self.requests, &mut self.agenda, |s, cx| s.insert(cx, id));
+    }
+
+    /// Gives the device what it can take.
+    #[inline]
+    pub(super) fn run_queue(&mut self, disk: usize) {
+        loop {
+            let queue = &mut self.disks[disk];
+            if queue.in_flight >= queue.facts.device_depth {
+                return;
+            }
+            let id = if let Some(id) = queue.ahead.pop_front() {
+                id
+            } else {
+                if queue.scheduler.nr_queued() == 0 {
+                    return;
+                }
+                let (next, _) =
+                    queue.schedule(&mut self.requests, &mut self.agenda, AnyScheduler::dispatch);
+                let Some(id) = next else { return };
+                if queue.indexed {
+                    queue.extents.remove(&mut self.requests, id);
+                }
+                if queue.last_merge == Some(id) {
+                    queue.last_merge = None;
+                }
+                id
+            };
+            self.disks[disk].give_to_device(&mut self.requests, &mut self.agenda, id);
+            if !self.disks[disk].policies.is_empty() {
+                let mut released = std::mem::take(&mut self.released);
+                self.disks[disk].tell_policies(
+                    &mut self.requests,
+                    &mut self.agenda,
+                    &mut released,
+                    |policy, cx| policy.issued(cx, id),
+                );
+                self.released = released;
+            }
+        }
+    }
+}
+
+/// On which side of `request` the bio lies, if they touch.
+#[inline]
+fn joining_side(requests: &Requests, request: RequestId, id: RequestId) -> Option<Merge> {
+    let (a, b) = (&requests[request], &requests[id]);
+    if a.end() == b.sector {
+        Some(Merge::Back)
+    } else if b.end() == a.sector {
+        Some(Merge::Front)
+    } else {
+        None
+    }
+}

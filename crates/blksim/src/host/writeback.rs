@@ -1,0 +1,308 @@
+//! Writeback: the flusher, and the throttling of those who dirty pages
+//! (schedulers.md, 1.8; `mm/page-writeback.c` and `fs/fs-writeback.c` of 6.1).
+//!
+//! Simplified: one flusher for all files; a dirtier's rate follows the
+//! position of all dirty pages between the thresholds, without the per-device
+//! correction that matters with several devices.
+
+use super::Machine;
+use super::page_cache::state::{DIRTY, WRITEBACK};
+use super::page_cache::{PAGE_BYTES, PAGE_SECTORS};
+use super::task::TaskId;
+use crate::event::Class;
+use crate::params::Values;
+use crate::request::{Flags, Operation, Priority, Purpose, Request};
+
+/// Pages of a bio at most.
+const BIO_PAGES: u64 = 256;
+/// Granularity of the flusher's chunks: 4 MiB.
+const CHUNK_PAGES: u64 = 1024;
+/// The kernel begins with an estimate of 100 MiB/s.
+const INITIAL_BANDWIDTH: u64 = 100 << 20;
+/// How often bandwidth and rates are estimated anew.
+const ESTIMATE_NS: u64 = 200_000_000;
+/// The longest that a dirtier is held back at once.
+const MAX_PAUSE_NS: u64 = 200_000_000;
+const SECOND: u64 = 1_000_000_000;
+
+/// Dirty state of a file.
+#[derive(Debug, Clone, Copy, Default)]
+struct FileState {
+    /// Since when it has had dirty pages.
+    dirty_since_ns: Option<u64>,
+    /// Where the flusher goes on.
+    cursor: u64,
+}
+
+#[derive(Debug)]
+pub struct Writeback {
+    period_ns: u64,
+    expire_ns: u64,
+    background_pages: u64,
+    limit_pages: u64,
+    files: Vec<FileState>,
+    /// The file that the flusher looks at next.
+    next_file: usize,
+    /// Pages a second: estimate of the device, and of what one dirtier may do.
+    bandwidth: u64,
+    dirty_rate: u64,
+    estimated_ns: u64,
+    written_since: u64,
+    dirtied_since: u64,
+    /// The flusher works because data has expired, not only for the threshold.
+    expired: bool,
+    /// It has to wait for a completion before it can write more.
+    stalled: bool,
+}
+
+impl Writeback {
+    pub fn new(machine: &Values, nr_files: usize) -> Self {
+        let pages = machine.get("memory") / PAGE_BYTES;
+        let limit_pages = (pages * machine.get("dirty_ratio") / 100).max(CHUNK_PAGES);
+        let background = pages * machine.get("dirty_background_ratio") / 100;
+        // As in the kernel: a background threshold at or above the limit counts as half of it.
+        let background_pages = if background >= limit_pages { limit_pages / 2 } else { background };
+        Self {
+            period_ns: machine.get_ns("dirty_writeback_centisecs"),
+            expire_ns: machine.get_ns("dirty_expire_centisecs"),
+            background_pages,
+            limit_pages,
+            files: vec![FileState::default(); nr_files],
+            next_file: 0,
+            bandwidth: INITIAL_BANDWIDTH / PAGE_BYTES,
+            dirty_rate: INITIAL_BANDWIDTH / PAGE_BYTES,
+            estimated_ns: 0,
+            written_since: 0,
+            dirtied_since: 0,
+            expired: false,
+            stalled: false,
+        }
+    }
+
+    pub fn period_ns(&self) -> u64 {
+        self.period_ns
+    }
+
+    /// Pages that the flusher writes of one file at a time: half a second's worth.
+    fn chunk_pages(&self) -> u64 {
+        (self.bandwidth / 2 / CHUNK_PAGES * CHUNK_PAGES).max(CHUNK_PAGES)
+    }
+
+    /// Below this many dirty pages nobody is held back.
+    fn free_run_pages(&self) -> u64 {
+        u64::midpoint(self.background_pages, self.limit_pages)
+    }
+
+    /// Where `dirty` lies between free running and the limit, as a factor for
+    /// the allowed rate in 1024ths: 1024 at the set point, 0 at the limit.
+    fn position_ratio(&self, dirty: u64) -> u64 {
+        let free_run = self.free_run_pages();
+        let set_point = u64::midpoint(free_run, self.limit_pages);
+        if dirty >= self.limit_pages {
+            return 0;
+        }
+        let span = i128::from((self.limit_pages - set_point).max(1));
+        let x = ((i128::from(set_point) - i128::from(dirty)) * 1024) / span;
+        (1024 + x * x * x / (1024 * 1024)).clamp(0, 2048) as u64
+    }
+}
+
+impl Machine {
+    /// A page of a file was dirtied.
+    pub(super) fn note_dirtied(&mut self, file: u32) {
+        self.writeback.dirtied_since += 1;
+        let state = &mut self.writeback.files[file as usize];
+        if state.dirty_since_ns.is_none() {
+            state.dirty_since_ns = Some(self.agenda.now_ns());
+        }
+    }
+
+    /// How long a task that dirtied `pages` must pause now.
+    pub(super) fn throttle_dirtier(&mut self, pages: u64) -> u64 {
+        let dirty = self.cache.nr_dirty() + self.cache.nr_writeback();
+        if self.cache.nr_dirty() > self.writeback.background_pages {
+            self.run_flusher();
+        }
+        self.estimate();
+        let writeback = &self.writeback;
+        let free_run = writeback.free_run_pages();
+        if dirty <= free_run || pages == 0 {
+            return 0;
+        }
+        let rate = writeback.dirty_rate * writeback.position_ratio(dirty) / 1024;
+        if rate == 0 {
+            return MAX_PAUSE_NS;
+        }
+        (pages * SECOND / rate).min(MAX_PAUSE_NS)
+    }
+
+    /// Every 200 ms: what the device wrote, and what each dirtier may do so that both balance.
+    fn estimate(&mut self) {
+        let now_ns = self.agenda.now_ns();
+        let dirty = self.cache.nr_dirty() + self.cache.nr_writeback();
+        let writeback = &mut self.writeback;
+        let elapsed_ns = now_ns - writeback.estimated_ns;
+        if elapsed_ns < ESTIMATE_NS {
+            return;
+        }
+        let per_second =
+            |pages: u64| (u128::from(pages) * u128::from(SECOND) / u128::from(elapsed_ns)) as u64;
+        let written = per_second(writeback.written_since);
+        let dirtied = per_second(writeback.dirtied_since);
+        writeback.estimated_ns = now_ns;
+        writeback.written_since = 0;
+        writeback.dirtied_since = 0;
+        if written > 0 {
+            // Smoothed over about three seconds, as the kernel does.
+            let weight = (elapsed_ns / 1_000_000).min(3000);
+            writeback.bandwidth = (writeback.bandwidth * (3000 - weight) + written * weight) / 3000;
+        }
+        let free_run = writeback.free_run_pages();
+        if dirty > free_run && dirtied > 0 {
+            let allowed = writeback.dirty_rate * writeback.position_ratio(dirty) / 1024;
+            let balanced =
+                u128::from(allowed) * u128::from(writeback.bandwidth) / u128::from(dirtied);
+            let target = (balanced as u64).clamp(1, 2 * writeback.bandwidth.max(1));
+            writeback.dirty_rate = (writeback.dirty_rate * 7 + target).div_ceil(8);
+        }
+    }
+
+    /// The flusher's periodic look.
+    pub(super) fn writeback_tick(&mut self) {
+        let now_ns = self.agenda.now_ns();
+        let deadline_ns = now_ns.checked_sub(self.writeback.expire_ns);
+        self.writeback.expired = deadline_ns.is_some_and(|deadline_ns| {
+            self.writeback.files.iter().any(|f| f.dirty_since_ns.is_some_and(|t| t <= deadline_ns))
+        });
+        self.run_flusher();
+        self.agenda.at(now_ns + self.writeback.period_ns, Class::Writeback, 0);
+    }
+
+    /// Writes until nothing is due or the flusher has to sleep for a tag.
+    pub(super) fn run_flusher(&mut self) {
+        let task = self.flusher;
+        while !self.tasks[task as usize].blocked && !self.writeback.stalled {
+            let over = self.cache.nr_dirty() > self.writeback.background_pages;
+            let Some(file) = self.next_dirty_file(over) else { return };
+            self.write_chunk(task, file);
+        }
+    }
+
+    /// The next file, in turn, of which something is to be written.
+    fn next_dirty_file(&mut self, over_threshold: bool) -> Option<usize> {
+        if !over_threshold && !self.writeback.expired {
+            return None;
+        }
+        let count = self.writeback.files.len();
+        let expired_ns = self.agenda.now_ns().checked_sub(self.writeback.expire_ns);
+        for step in 0..count {
+            let file = (self.writeback.next_file + step) % count;
+            let Some(since_ns) = self.writeback.files[file].dirty_since_ns else { continue };
+            if over_threshold || expired_ns.is_some_and(|t| since_ns <= t) {
+                self.writeback.next_file = (file + 1) % count;
+                return Some(file);
+            }
+        }
+        self.writeback.expired = false;
+        None
+    }
+
+    /// Writes one chunk of a file's dirty pages, from where the flusher was.
+    fn write_chunk(&mut self, task: TaskId, file: usize) {
+        let first = self.files[file].start / PAGE_BYTES;
+        let end = (self.files[file].start + self.files[file].bytes).div_ceil(PAGE_BYTES);
+        let chunk = self.writeback.chunk_pages();
+        let mut left = chunk;
+        let mut page = self.writeback.files[file].cursor.max(first);
+        let mut wrapped = page == first;
+        self.plug(task);
+        while left > 0 && !self.tasks[task as usize].blocked {
+            let Some(dirty) = self.next_writable(page, end) else {
+                if wrapped {
+                    break;
+                }
+                wrapped = true;
+                page = first;
+                continue;
+            };
+            let written = self.write_dirty_run(task, dirty, end.min(dirty + left), false);
+            page = dirty + written;
+            left = left.saturating_sub(written);
+        }
+        self.unplug(task);
+        let state = &mut self.writeback.files[file];
+        state.cursor = page;
+        if self.cache.next_with(DIRTY, first, end).is_none() {
+            state.dirty_since_ns = None;
+        }
+        // Nothing could be written although something is dirty: all of it is
+        // on its way already. The next completion calls again.
+        self.writeback.stalled = left == chunk && !self.tasks[task as usize].blocked;
+    }
+
+    /// The next page that is dirty and not being written.
+    fn next_writable(&mut self, from: u64, end: u64) -> Option<u64> {
+        let mut page = from;
+        loop {
+            page = self.cache.next_with(DIRTY, page, end)?;
+            if self.cache.get(page) & WRITEBACK == 0 {
+                return Some(page);
+            }
+            page += 1;
+        }
+    }
+
+    /// Writes the contiguous dirty pages from `first` on, at most one bio's
+    /// worth; tells how many.
+    pub(super) fn write_dirty_run(
+        &mut self,
+        task: TaskId,
+        first: u64,
+        end: u64,
+        sync: bool,
+    ) -> u64 {
+        let max_pages = BIO_PAGES.min((u64::from(self.disks[0].max_sectors) / PAGE_SECTORS).max(1));
+        let mut page = first;
+        while page < end && page - first < max_pages {
+            let page_state = self.cache.get(page);
+            if page_state & DIRTY == 0 || page_state & WRITEBACK != 0 {
+                break;
+            }
+            self.cache.change(page, WRITEBACK, DIRTY);
+            page += 1;
+        }
+        let sector = first * PAGE_SECTORS;
+        let sectors = ((page - first) * PAGE_SECTORS).min(self.capacity_sectors - sector);
+        let mut bio = Request::new(Operation::Write, sector, sectors as u32, Purpose::Writeback);
+        // The flusher is a kernel thread of ordinary priority, whoever dirtied the pages.
+        bio.priority = if sync {
+            self.clones[Self::clone_of(task) as usize].priority
+        } else {
+            Priority::DEFAULT
+        };
+        bio.flags = Flags { sync, background: !sync, ..Flags::default() };
+        bio.context = task;
+        let id = self.requests.allocate(bio);
+        self.submit(task, id);
+        page - first
+    }
+
+    /// A write of cached pages is done.
+    pub(super) fn pages_written(&mut self, sector: u64, nr_sectors: u32) {
+        let first = sector / PAGE_SECTORS;
+        let end = (sector + u64::from(nr_sectors)).div_ceil(PAGE_SECTORS);
+        for page in first..end {
+            self.cache.change(page, 0, WRITEBACK);
+        }
+        self.writeback.written_since += end - first;
+        self.wake_page_waiters(first, end);
+        if std::mem::take(&mut self.writeback.stalled) {
+            self.run_flusher();
+        }
+    }
+
+    /// Dirty pages have reached the limit: nobody may dirty more.
+    pub(super) fn over_dirty_limit(&self) -> bool {
+        self.cache.nr_dirty() + self.cache.nr_writeback() >= self.writeback.limit_pages
+    }
+}

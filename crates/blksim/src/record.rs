@@ -1,0 +1,183 @@
+//! What a run leaves behind: counts and latency histograms for each job.
+
+/// Bits of precision of a bucket, as fio's `FIO_IO_U_PLAT_BITS`.
+const PRECISION_BITS: u32 = 6;
+/// Buckets of one power of two.
+const VALUES_PER_GROUP: usize = 1 << PRECISION_BITS;
+const NR_GROUPS: usize = 29;
+const NR_BUCKETS: usize = NR_GROUPS * VALUES_PER_GROUP;
+
+/// A latency histogram in fio's bucket layout, so that simulated and measured
+/// histograms can be added: exact below 128 ns, then 64 buckets for each
+/// power of two.
+#[derive(Debug, Clone)]
+pub struct Histogram {
+    buckets: Vec<u64>,
+    count: u64,
+    sum_ns: u64,
+    min_ns: u64,
+    max_ns: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self { buckets: vec![0; NR_BUCKETS], count: 0, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
+    }
+}
+
+impl Histogram {
+    #[inline]
+    pub fn add(&mut self, ns: u64) {
+        self.buckets[bucket_of(ns)] += 1;
+        self.count += 1;
+        self.sum_ns += ns;
+        self.min_ns = self.min_ns.min(ns);
+        self.max_ns = self.max_ns.max(ns);
+    }
+
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    pub fn sum_ns(&self) -> u64 {
+        self.sum_ns
+    }
+
+    /// 0 if there is no sample.
+    pub fn min_ns(&self) -> u64 {
+        if self.count == 0 { 0 } else { self.min_ns }
+    }
+
+    pub fn max_ns(&self) -> u64 {
+        self.max_ns
+    }
+
+    pub fn mean_ns(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum_ns as f64 / self.count as f64 }
+    }
+
+    /// Occupied buckets: (representative value in ns, count), ascending.
+    pub fn bins(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.buckets
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > 0)
+            .map(|(index, count)| (representative(index), *count))
+    }
+}
+
+#[inline]
+fn bucket_of(ns: u64) -> usize {
+    let top = (ns | 1).ilog2();
+    if top <= PRECISION_BITS {
+        return ns as usize;
+    }
+    let shift = top - PRECISION_BITS;
+    let base = ((shift as usize) + 1) << PRECISION_BITS;
+    let offset = (ns >> shift) as usize & (VALUES_PER_GROUP - 1);
+    (base + offset).min(NR_BUCKETS - 1)
+}
+
+/// The middle of a bucket, rounded as fio rounds it.
+fn representative(index: usize) -> u64 {
+    if index < 2 * VALUES_PER_GROUP {
+        return index as u64;
+    }
+    let shift = (index >> PRECISION_BITS) - 1;
+    let base = 1_u64 << (shift + PRECISION_BITS as usize);
+    let offset = (index % VALUES_PER_GROUP) as u64;
+    base + (((2 * offset + 1) << shift) >> 1)
+}
+
+/// Reads, writes, or calls of fsync and fdatasync.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    Read = 0,
+    Write = 1,
+    Sync = 2,
+}
+
+impl Direction {
+    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Sync];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Sync => "sync",
+        }
+    }
+}
+
+/// What a job did in one direction.
+#[derive(Debug, Clone, Default)]
+pub struct DirectionRecord {
+    pub ios: u64,
+    pub bytes: u64,
+    pub latency: Histogram,
+}
+
+/// What a section of the job file did, all its clones together.
+#[derive(Debug, Clone, Default)]
+pub struct JobRecord {
+    pub name: String,
+    pub clones: u32,
+    /// Longest measured time of a clone.
+    pub runtime_ns: u64,
+    directions: [DirectionRecord; 3],
+}
+
+impl JobRecord {
+    pub fn new(name: &str, clones: u32) -> Self {
+        Self { name: name.to_owned(), clones, ..Self::default() }
+    }
+
+    #[inline]
+    pub fn add(&mut self, direction: Direction, bytes: u64, latency_ns: u64) {
+        let record = &mut self.directions[direction as usize];
+        record.ios += 1;
+        record.bytes += bytes;
+        record.latency.add(latency_ns);
+    }
+
+    pub fn direction(&self, direction: Direction) -> &DirectionRecord {
+        &self.directions[direction as usize]
+    }
+
+    /// Completed I/Os a second, reads and writes together.
+    pub fn iops(&self) -> f64 {
+        let ios = self.direction(Direction::Read).ios + self.direction(Direction::Write).ios;
+        if self.runtime_ns == 0 { 0.0 } else { ios as f64 * 1e9 / self.runtime_ns as f64 }
+    }
+
+    /// Bytes a second, reads and writes together.
+    pub fn bytes_per_second(&self) -> f64 {
+        let bytes = self.direction(Direction::Read).bytes + self.direction(Direction::Write).bytes;
+        if self.runtime_ns == 0 { 0.0 } else { bytes as f64 * 1e9 / self.runtime_ns as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_fios() {
+        // Values worked by hand from the layout: 64 buckets for each power of two.
+        for (ns, middle) in
+            [(0, 0), (63, 63), (64, 64), (127, 127), (128, 129), (129, 129), (130, 131)]
+        {
+            assert_eq!(representative(bucket_of(ns)), middle, "{ns}");
+        }
+        // 100 us = 1.52 * 2^16: shift 10, buckets of 1024 ns: 99,328 to 100,351.
+        assert_eq!(representative(bucket_of(100_000)), 99_328 + 512);
+        assert_eq!(bucket_of(u64::MAX), NR_BUCKETS - 1);
+    }
+
+    #[test]
+    fn every_bucket_holds_its_representative() {
+        for index in 0..NR_BUCKETS {
+            assert_eq!(bucket_of(representative(index)), index);
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! Requests: one slot of a slab each, addressed by a `u32`.
+//!
+//! A submitted piece of I/O (a "bio") and a request are the same slot here: a
+//! bio that merges into a request stays chained to it until completion.
+
+/// Index of a request in the slab.
+pub type RequestId = u32;
+
+/// No request.
+pub const NONE: RequestId = u32::MAX;
+
+/// Bytes of a sector, the unit of all positions.
+pub const SECTOR_BYTES: u64 = 512;
+
+/// What the device is asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Operation {
+    Read,
+    Write,
+    /// Empty the device's volatile write cache.
+    Flush,
+}
+
+/// Class of an I/O priority, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum PriorityClass {
+    RealTime = 0,
+    BestEffort = 1,
+    Idle = 2,
+}
+
+/// I/O priority with the class resolved (schedulers.md, 1.6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Priority {
+    pub class: PriorityClass,
+    /// 0 (best) to 7.
+    pub level: u8,
+}
+
+impl Priority {
+    pub const DEFAULT: Self = Self { class: PriorityClass::BestEffort, level: 4 };
+
+    /// The priority of a process: `prioclass` as ioprio numbers it (0 none, 1
+    /// real time, 2 best effort, 3 idle); without a class it follows from nice.
+    pub fn resolve(prioclass: Option<u8>, level: Option<u8>, nice: Option<i32>) -> Self {
+        let from_nice = ((nice.unwrap_or(0) + 20) / 5) as u8;
+        match (prioclass.unwrap_or(0), level) {
+            (1, level) => Self { class: PriorityClass::RealTime, level: level.unwrap_or(4) },
+            (3, _) => Self { class: PriorityClass::Idle, level: 7 },
+            (2, level) => Self { class: PriorityClass::BestEffort, level: level.unwrap_or(4) },
+            // fio: a level without a class means best effort.
+            (_, Some(level)) => Self { class: PriorityClass::BestEffort, level },
+            (_, None) => Self { class: PriorityClass::BestEffort, level: from_nice },
+        }
+    }
+}
+
+/// What a request is for, which decides where its completion goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Purpose {
+    /// Part of a direct I/O; the owner is the I/O.
+    Direct,
+    /// Fills pages of the cache.
+    PageRead,
+    /// Writes pages of the cache back.
+    Writeback,
+    /// A cache flush of the device; no owner.
+    Flush,
+}
+
+/// How a request behaves (schedulers.md, 1.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Flags {
+    /// Somebody waits for it: reads, direct writes, data-integrity writes.
+    pub sync: bool,
+    /// A direct write: worth idling for.
+    pub idle: bool,
+    /// Background or throttled writeback.
+    pub background: bool,
+    /// Readahead: nobody may ever want it.
+    pub readahead: bool,
+}
+
+/// One request, and the links of the lists that it may be on.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Extent, which grows by merges.
+    pub sector: u64,
+    pub nr_sectors: u32,
+    /// Extent as it was submitted.
+    pub own_sectors: u32,
+    pub first_sector: u64,
+    pub operation: Operation,
+    pub purpose: Purpose,
+    pub flags: Flags,
+    pub priority: Priority,
+    /// Which disk of the machine.
+    pub disk: u8,
+    /// Holds a tag of the queue.
+    pub tagged: bool,
+    /// Policies that have let it pass, and whether merging was tried since.
+    pub(crate) policies_passed: u8,
+    pub(crate) merge_tried: bool,
+    /// The I/O context: the task on whose behalf it was submitted.
+    pub context: u32,
+    /// The I/O that it is part of, where the purpose says so.
+    pub owner: u32,
+    /// Control group; 0 is the root.
+    pub group: u16,
+    /// Of use to schedulers: which of their queues it is on.
+    pub queue: u16,
+    /// When it was submitted, inserted into the scheduler, given to the device.
+    pub submitted_ns: u64,
+    pub inserted_ns: u64,
+    pub dispatched_ns: u64,
+    /// When a scheduler wants it looked at.
+    pub deadline_ns: u64,
+    /// Neighbours in a scheduler's FIFO; before that, `next` links the lists
+    /// of the host (pending, plug).
+    pub previous: RequestId,
+    pub next: RequestId,
+    /// Next in the chain of bios merged into a request.
+    pub chain: RequestId,
+    /// Last of the chain of bios merged into this request.
+    pub chain_tail: RequestId,
+    /// Neighbours in the hash of extent ends and of extent starts.
+    pub(crate) hashed: [(RequestId, RequestId); 2],
+}
+
+impl Request {
+    pub fn new(operation: Operation, sector: u64, nr_sectors: u32, purpose: Purpose) -> Self {
+        Self {
+            sector,
+            nr_sectors,
+            own_sectors: nr_sectors,
+            first_sector: sector,
+            operation,
+            purpose,
+            flags: Flags { sync: operation != Operation::Write, ..Flags::default() },
+            priority: Priority::DEFAULT,
+            disk: 0,
+            tagged: false,
+            policies_passed: 0,
+            merge_tried: false,
+            context: 0,
+            owner: NONE,
+            group: 0,
+            queue: 0,
+            submitted_ns: 0,
+            inserted_ns: 0,
+            dispatched_ns: 0,
+            deadline_ns: 0,
+            previous: NONE,
+            next: NONE,
+            chain: NONE,
+            chain_tail: NONE,
+            hashed: [(NONE, NONE); 2],
+        }
+    }
+
+    /// The sector after its last one.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.sector + u64::from(self.nr_sectors)
+    }
+
+    #[inline]
+    pub fn is_write(&self) -> bool {
+        self.operation == Operation::Write
+    }
+}
+
+/// All requests that exist. Freed slots are reused, so a steady load
+/// allocates nothing.
+#[derive(Debug, Default)]
+pub struct Requests {
+    slots: Vec<Request>,
+    free: Vec<RequestId>,
+    created: u64,
+}
+
+impl Requests {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    #[inline]
+    pub fn allocate(&mut self, request: Request) -> RequestId {
+        self.created += 1;
+        if let Some(id) = self.free.pop() {
+            self.slots[id as usize] = request;
+            return id;
+        }
+        self.slots.push(request);
+        (self.slots.len() - 1) as RequestId
+    }
+
+    #[inline]
+    pub fn release(&mut self, id: RequestId) {
+        debug_assert!(
+            !self.free.contains(&id) || self.free.len() > 64,
+            "request {id} released twice"
+        );
+        self.free.push(id);
+    }
+
+    /// Requests that exist now.
+    pub fn nr_live(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Requests that were ever made.
+    pub fn nr_created(&self) -> u64 {
+        self.created
+    }
+}
+
+impl std::ops::Index<RequestId> for Requests {
+    type Output = Request;
+
+    #[inline]
+    fn index(&self, id: RequestId) -> &Request {
+        &self.slots[id as usize]
+    }
+}
+
+impl std::ops::IndexMut<RequestId> for Requests {
+    #[inline]
+    fn index_mut(&mut self, id: RequestId) -> &mut Request {
+        &mut self.slots[id as usize]
+    }
+}
+
+/// A first-in-first-out list through `previous` and `next`.
+#[derive(Debug, Clone, Copy)]
+pub struct Fifo {
+    head: RequestId,
+    tail: RequestId,
+    len: u32,
+}
+
+impl Default for Fifo {
+    fn default() -> Self {
+        Self { head: NONE, tail: NONE, len: 0 }
+    }
+}
+
+impl Fifo {
+    #[inline]
+    pub fn head(&self) -> Option<RequestId> {
+        (self.head != NONE).then_some(self.head)
+    }
+
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.head == NONE
+    }
+
+    #[inline]
+    pub fn push_back(&mut self, requests: &mut Requests, id: RequestId) {
+        let request = &mut requests[id];
+        request.previous = self.tail;
+        request.next = NONE;
+        if self.tail == NONE {
+            self.head = id;
+        } else {
+            requests[self.tail].next = id;
+        }
+        self.tail = id;
+        self.len += 1;
+    }
+
+    #[inline]
+    pub fn remove(&mut self, requests: &mut Requests, id: RequestId) {
+        let (previous, next) = (requests[id].previous, requests[id].next);
+        if previous == NONE {
+            self.head = next;
+        } else {
+            requests[previous].next = next;
+        }
+        if next == NONE {
+            self.tail = previous;
+        } else {
+            requests[next].previous = previous;
+        }
+        self.len -= 1;
+    }
+
+    #[inline]
+    pub fn pop_front(&mut self, requests: &mut Requests) -> Option<RequestId> {
+        let id = self.head()?;
+        self.remove(requests, id);
+        Some(id)
+    }
+
+    /// Puts `id`, on no list, in the place of `other`, which leaves the list.
+    pub fn replace(&mut self, requests: &mut Requests, other: RequestId, id: RequestId) {
+        let (previous, next) = (requests[other].previous, requests[other].next);
+        requests[id].previous = previous;
+        requests[id].next = next;
+        if previous == NONE {
+            self.head = id;
+        } else {
+            requests[previous].next = id;
+        }
+        if next == NONE {
+            self.tail = id;
+        } else {
+            requests[next].previous = id;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn priorities_resolve_as_the_kernel_does() {
+        assert_eq!(Priority::resolve(None, None, None), Priority::DEFAULT);
+        assert_eq!(Priority::resolve(None, None, Some(-20)).level, 0);
+        assert_eq!(Priority::resolve(None, None, Some(19)).level, 7);
+        assert_eq!(Priority::resolve(Some(3), Some(1), None).class, PriorityClass::Idle);
+        let real_time = Priority { class: PriorityClass::RealTime, level: 2 };
+        assert_eq!(Priority::resolve(Some(1), Some(2), Some(5)), real_time);
+    }
+
+    #[test]
+    fn a_fifo_keeps_order_and_lets_go_anywhere() {
+        let mut requests = Requests::new();
+        let mut fifo = Fifo::default();
+        let ids: Vec<_> = (0..4)
+            .map(|i| requests.allocate(Request::new(Operation::Read, i, 1, Purpose::Direct)))
+            .collect();
+        for &id in &ids {
+            fifo.push_back(&mut requests, id);
+        }
+        fifo.remove(&mut requests, ids[1]);
+        fifo.remove(&mut requests, ids[3]);
+        assert_eq!(fifo.len(), 2);
+        assert_eq!(fifo.pop_front(&mut requests), Some(ids[0]));
+        assert_eq!(fifo.pop_front(&mut requests), Some(ids[2]));
+        assert!(fifo.is_empty());
+    }
+}

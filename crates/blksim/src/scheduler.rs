@@ -1,0 +1,131 @@
+//! What a scheduler is: it holds requests and says which one goes next.
+//!
+//! The queue (host/disk.rs) owns everything that schedulers share: tags, the
+//! search for merges by extent, the dispatch loop. A scheduler is told of
+//! every change and keeps only its own order. Hooks that few need have
+//! defaults; `none` is the template.
+
+use crate::event::{Agenda, Class};
+use crate::params::{Param, Values};
+use crate::request::{Request, RequestId, Requests};
+
+/// Which request path a scheduler belongs to; decides pools and defaults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// Before blk-mq: two pools of requests, for sync and for async ones.
+    Legacy,
+    /// blk-mq: one space of tags.
+    MultiQueue,
+}
+
+/// A scheduler's description, from which lists, help and validation come.
+#[derive(Debug, Clone, Copy)]
+pub struct Info {
+    pub name: &'static str,
+    /// Kernels that had it, and the one that the model follows.
+    pub kernel_versions: &'static str,
+    pub summary: &'static str,
+    pub family: Family,
+    /// The queue searches all held requests for back merges.
+    pub indexed: bool,
+    pub tunables: &'static [Param],
+}
+
+/// What a scheduler may know of its queue.
+#[derive(Debug, Clone, Copy)]
+pub struct QueueFacts {
+    pub rotational: bool,
+    /// Commands that the device takes at once.
+    pub device_depth: u32,
+    pub nr_requests: u32,
+}
+
+/// What a hook of a scheduler works on.
+#[derive(Debug)]
+pub struct Context<'a> {
+    pub requests: &'a mut Requests,
+    pub queue: QueueFacts,
+    /// Commands in the device now.
+    pub in_flight: u32,
+    pub(crate) agenda: &'a mut Agenda,
+    pub(crate) disk: u8,
+    pub(crate) kick: &'a mut bool,
+}
+
+impl Context<'_> {
+    #[inline]
+    pub fn now_ns(&self) -> u64 {
+        self.agenda.now_ns()
+    }
+
+    /// Asks for [`Scheduler::timer`] at `time_ns`. Timers are not cancelled:
+    /// a scheduler that changed its mind ignores the call.
+    pub fn timer_at(&mut self, time_ns: u64) {
+        self.agenda.at(time_ns, Class::SchedulerTimer, u32::from(self.disk));
+    }
+
+    /// Asks for dispatch to be tried again once the hook returns.
+    pub fn kick(&mut self) {
+        *self.kick = true;
+    }
+}
+
+/// On which side a piece of I/O joins a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Merge {
+    /// It follows the request.
+    Back,
+    /// It precedes the request, whose start moves.
+    Front,
+}
+
+/// A scheduler.
+pub trait Scheduler: Sized {
+    const INFO: Info;
+
+    fn new(tunables: &Values, queue: QueueFacts) -> Self;
+
+    /// Takes a request, which it must hand out exactly once.
+    fn insert(&mut self, cx: &mut Context, id: RequestId);
+
+    /// The next request for the device, if one may go now.
+    fn dispatch(&mut self, cx: &mut Context) -> Option<RequestId>;
+
+    /// Requests held.
+    fn nr_queued(&self) -> u32;
+
+    /// May `bio` join `request`, as far as this scheduler is concerned?
+    fn allow_merge(&self, _requests: &Requests, _request: RequestId, _bio: RequestId) -> bool {
+        true
+    }
+
+    /// Are front merges looked for?
+    fn front_merges(&self) -> bool {
+        false
+    }
+
+    /// A candidate for a merge beyond those that the queue finds by extent.
+    fn merge_candidate(&self, _requests: &Requests, _bio: RequestId) -> Option<(RequestId, Merge)> {
+        None
+    }
+
+    /// A held request grew. For a front merge, `old_sector` is where it began.
+    fn merged(&mut self, _cx: &mut Context, _id: RequestId, _side: Merge, _old_sector: u64) {}
+
+    /// A held request joined another held one and is no longer on its own.
+    fn absorbed(&mut self, _cx: &mut Context, _kept: RequestId, _gone: RequestId) {}
+
+    /// A request that was dispatched is done.
+    fn complete(&mut self, _cx: &mut Context, _id: RequestId) {}
+
+    /// A timer that it asked for.
+    fn timer(&mut self, _cx: &mut Context) {}
+
+    /// Tags that requests like this one may use, if fewer than all.
+    fn tag_limit(&self, _bio: &Request) -> Option<u32> {
+        None
+    }
+
+    /// Effective values of tunables whose default depends on the queue.
+    fn effective(&self, _tunables: &mut Values) {}
+}

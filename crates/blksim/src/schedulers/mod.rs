@@ -1,0 +1,118 @@
+//! The schedulers, and the one list of them.
+//!
+//! To add one: a file beside this one that implements [`Scheduler`], its
+//! `mod` line, and its line in `schedulers!` below. The conformance suite runs
+//! over [`ALL`], so it is covered at once.
+
+mod deadline;
+mod mq_deadline;
+mod none;
+mod noop;
+
+use crate::params::Values;
+use crate::request::{Request, RequestId, Requests};
+use crate::scheduler::{Context, Info, Merge, QueueFacts, Scheduler};
+
+/// Generates the enum through which all schedulers are called without
+/// indirection, and the list of their descriptions.
+macro_rules! schedulers {
+    ($($variant:ident($type:ty),)*) => {
+        /// Any scheduler. One exists for each disk, so its size does not matter.
+        #[derive(Debug)]
+        #[allow(clippy::large_enum_variant)]
+        pub enum AnyScheduler {
+            $($variant($type),)*
+        }
+
+        /// Descriptions of all schedulers.
+        pub const ALL: &[&Info] = &[$(&<$type as Scheduler>::INFO,)*];
+
+        /// The scheduler called `name`.
+        pub fn build(name: &str, tunables: &Values, queue: QueueFacts) -> Option<AnyScheduler> {
+            $(if name == <$type as Scheduler>::INFO.name {
+                return Some(AnyScheduler::$variant(<$type as Scheduler>::new(tunables, queue)));
+            })*
+            Option::None
+        }
+
+        macro_rules! each {
+            ($self:ident, $s:ident => $call:expr) => {
+                match $self { $(AnyScheduler::$variant($s) => $call,)* }
+            };
+        }
+    };
+}
+
+schedulers! {
+    None(none::None),
+    Noop(noop::Noop),
+    Deadline(deadline::Deadline),
+    MqDeadline(mq_deadline::MqDeadline),
+}
+
+/// The description of the scheduler called `name`.
+pub fn info(name: &str) -> Option<&'static Info> {
+    ALL.iter().copied().find(|info| info.name == name)
+}
+
+impl AnyScheduler {
+    #[inline]
+    pub fn insert(&mut self, cx: &mut Context, id: RequestId) {
+        each!(self, s => s.insert(cx, id));
+    }
+
+    #[inline]
+    pub fn dispatch(&mut self, cx: &mut Context) -> Option<RequestId> {
+        each!(self, s => s.dispatch(cx))
+    }
+
+    #[inline]
+    pub fn nr_queued(&self) -> u32 {
+        each!(self, s => s.nr_queued())
+    }
+
+    #[inline]
+    pub fn allow_merge(&self, requests: &Requests, request: RequestId, bio: RequestId) -> bool {
+        each!(self, s => s.allow_merge(requests, request, bio))
+    }
+
+    #[inline]
+    pub fn front_merges(&self) -> bool {
+        each!(self, s => s.front_merges())
+    }
+
+    #[inline]
+    pub fn merge_candidate(
+        &self,
+        requests: &Requests,
+        bio: RequestId,
+    ) -> Option<(RequestId, Merge)> {
+        each!(self, s => s.merge_candidate(requests, bio))
+    }
+
+    pub fn merged(&mut self, cx: &mut Context, id: RequestId, side: Merge, old_sector: u64) {
+        each!(self, s => s.merged(cx, id, side, old_sector));
+    }
+
+    pub fn absorbed(&mut self, cx: &mut Context, kept: RequestId, gone: RequestId) {
+        each!(self, s => s.absorbed(cx, kept, gone));
+    }
+
+    #[inline]
+    pub fn complete(&mut self, cx: &mut Context, id: RequestId) {
+        each!(self, s => s.complete(cx, id));
+    }
+
+    pub fn timer(&mut self, cx: &mut Context) {
+        each!(self, s => s.timer(cx));
+    }
+
+    #[inline]
+    pub fn tag_limit(&self, bio: &Request) -> Option<u32> {
+        each!(self, s => s.tag_limit(bio))
+    }
+
+    pub fn effective(&self, tunables: &mut Values) {
+        each!(self, s => s.effective(tunables));
+    }
+}

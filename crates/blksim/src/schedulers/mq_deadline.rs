@@ -1,0 +1,235 @@
+//! `mq-deadline`: deadline for blk-mq, with priority classes.
+//!
+//! Kernel: `block/mq-deadline.c`, since 4.11; follows 6.1 (classes, ageing,
+//! `async_depth`). Levels within a class make no difference.
+//!
+//! Simplified: no zoned devices; requests are never inserted at the head,
+//! because the device model never asks for a requeue.
+
+use super::deadline::{
+    FIFO_BATCH, FRONT_MERGES, READ, READ_EXPIRE, Settings, Side, WRITE, WRITE_EXPIRE,
+    WRITES_STARVED, direction,
+};
+use crate::params::{Param, Unit, Values};
+use crate::request::{Operation, Request, RequestId, Requests};
+use crate::scheduler::{Context, Family, Info, Merge, QueueFacts, Scheduler};
+
+const NR_CLASSES: usize = 3;
+
+/// The requests of one priority class.
+#[derive(Debug, Default)]
+struct Class {
+    sides: [Side; 2],
+    next: [Option<RequestId>; 2],
+    /// Inserted and not yet complete, in the device included.
+    unfinished: u32,
+}
+
+#[derive(Debug)]
+pub struct MqDeadline {
+    settings: Settings,
+    prio_aging_expire_ns: u64,
+    async_depth: u32,
+    classes: [Class; NR_CLASSES],
+    batch: u64,
+    starved: u64,
+    last_side: usize,
+    nr_queued: u32,
+}
+
+#[inline]
+fn class_of(requests: &Requests, id: RequestId) -> usize {
+    requests[id].priority.class as usize
+}
+
+impl Scheduler for MqDeadline {
+    const INFO: Info = Info {
+        name: "mq-deadline",
+        kernel_versions: "since 4.11; follows 6.1",
+        summary: "deadline for blk-mq, with strict priority classes and ageing",
+        family: Family::MultiQueue,
+        indexed: true,
+        tunables: &[
+            READ_EXPIRE,
+            WRITE_EXPIRE,
+            WRITES_STARVED,
+            FIFO_BATCH,
+            FRONT_MERGES,
+            Param::new(
+                "prio_aging_expire",
+                Unit::Milliseconds,
+                10_000,
+                (0, i32::MAX as u64),
+                "age at which a request of a lower class goes before a higher class",
+            ),
+            Param::new(
+                "async_depth",
+                Unit::Count,
+                0,
+                (0, i32::MAX as u64),
+                "tags for everything but reads; 0 stands for nr_requests",
+            ),
+        ],
+    };
+
+    fn new(tunables: &Values, queue: QueueFacts) -> Self {
+        let async_depth = match tunables.get("async_depth") {
+            0 => queue.nr_requests,
+            depth => depth.min(u64::from(queue.nr_requests)) as u32,
+        };
+        Self {
+            settings: Settings::new(tunables),
+            prio_aging_expire_ns: tunables.get_ns("prio_aging_expire"),
+            async_depth,
+            classes: Default::default(),
+            batch: 0,
+            starved: 0,
+            last_side: READ,
+            nr_queued: 0,
+        }
+    }
+
+    #[inline]
+    fn insert(&mut self, cx: &mut Context, id: RequestId) {
+        let side = direction(cx.requests, id);
+        let now_ns = cx.now_ns();
+        let class = &mut self.classes[class_of(cx.requests, id)];
+        class.unfinished += 1;
+        class.sides[side].insert(cx.requests, id, self.settings.expire_ns[side], now_ns);
+        self.nr_queued += 1;
+    }
+
+    #[inline]
+    fn dispatch(&mut self, cx: &mut Context) -> Option<RequestId> {
+        if self.nr_queued == 0 {
+            return None;
+        }
+        let busy = self.classes.iter().filter(|class| class.unfinished > 0).count();
+        if busy > 1 {
+            let latest = cx.now_ns().checked_sub(self.prio_aging_expire_ns);
+            for class in 1..NR_CLASSES {
+                if let Some(id) = latest.and_then(|latest| self.pick(cx, class, Some(latest))) {
+                    return Some(id);
+                }
+            }
+        }
+        for class in 0..NR_CLASSES {
+            if let Some(id) = self.pick(cx, class, None) {
+                return Some(id);
+            }
+            if self.classes[class].unfinished > 0 {
+                return None;
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn nr_queued(&self) -> u32 {
+        self.nr_queued
+    }
+
+    /// Requests of different priority do not merge.
+    #[inline]
+    fn allow_merge(&self, requests: &Requests, request: RequestId, bio: RequestId) -> bool {
+        requests[request].priority == requests[bio].priority
+    }
+
+    #[inline]
+    fn front_merges(&self) -> bool {
+        self.settings.front_merges
+    }
+
+    fn merged(&mut self, cx: &mut Context, id: RequestId, side: Merge, old_sector: u64) {
+        if side == Merge::Front {
+            let class = &mut self.classes[class_of(cx.requests, id)];
+            let tree = &mut class.sides[direction(cx.requests, id)].tree;
+            tree.remove(old_sector, id);
+            tree.insert(cx.requests[id].sector, id);
+        }
+    }
+
+    fn absorbed(&mut self, cx: &mut Context, kept: RequestId, gone: RequestId) {
+        let side = direction(cx.requests, gone);
+        let class = &mut self.classes[class_of(cx.requests, gone)];
+        if class.next[side] == Some(gone) {
+            class.next[side] = class.sides[side].tree.after(cx.requests[gone].sector, gone);
+        }
+        class.sides[side].absorb(cx.requests, kept, gone);
+        class.unfinished -= 1;
+        self.nr_queued -= 1;
+    }
+
+    #[inline]
+    fn complete(&mut self, cx: &mut Context, id: RequestId) {
+        self.classes[class_of(cx.requests, id)].unfinished -= 1;
+        // The last request of a class in the device held back the classes below.
+        if self.nr_queued > 0 {
+            cx.kick();
+        }
+    }
+
+    #[inline]
+    fn tag_limit(&self, bio: &Request) -> Option<u32> {
+        (bio.operation != Operation::Read).then_some(self.async_depth)
+    }
+
+    fn effective(&self, tunables: &mut Values) {
+        tunables.put("async_depth", u64::from(self.async_depth));
+    }
+}
+
+impl MqDeadline {
+    /// The deadline algorithm within one class; with `latest`, only for
+    /// requests inserted no later than that.
+    #[inline]
+    fn pick(&mut self, cx: &mut Context, class: usize, latest: Option<u64>) -> Option<RequestId> {
+        let now_ns = cx.now_ns();
+        let requests = &mut *cx.requests;
+        let going_on = self.classes[class].next[self.last_side];
+        let id = match going_on {
+            Some(id) if self.batch < self.settings.fifo_batch => id,
+            _ => {
+                let side = self.choose_side(class)?;
+                let Class { sides, next, .. } = &self.classes[class];
+                let id = match next[side] {
+                    Some(id) if !sides[side].expired(requests, now_ns) => id,
+                    _ => sides[side].fifo.head()?,
+                };
+                self.last_side = side;
+                self.batch = 0;
+                id
+            }
+        };
+        if latest.is_some_and(|latest| requests[id].inserted_ns > latest) {
+            return None;
+        }
+        self.batch += 1;
+        let side = direction(requests, id);
+        let class = &mut self.classes[class];
+        class.next[side] = class.sides[side].tree.after(requests[id].sector, id);
+        class.sides[side].remove(requests, id);
+        self.nr_queued -= 1;
+        Some(id)
+    }
+
+    fn choose_side(&mut self, class: usize) -> Option<usize> {
+        let sides = &self.classes[class].sides;
+        let [reads, writes] = [READ, WRITE].map(|side| !sides[side].fifo.is_empty());
+        if reads {
+            if writes {
+                let starved = self.starved;
+                self.starved += 1;
+                if starved >= self.settings.writes_starved {
+                    self.starved = 0;
+                    return Some(WRITE);
+                }
+            }
+            return Some(READ);
+        }
+        writes.then(|| {
+            self.starved = 0;
+            WRITE
+        })
+    }
+}

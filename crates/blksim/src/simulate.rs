@@ -1,0 +1,161 @@
+//! From a request to a result: checks everything a user gave, builds the
+//! machine, runs it.
+
+use crate::device::{Device, Facts};
+use crate::devices::Profile;
+use crate::engine::{Engine, Limits};
+use crate::error::{Error, ErrorKind, SimulationError};
+use crate::host::{Disk, MACHINE, Machine, queue_values};
+use crate::params::{Problem, Values, unknown};
+use crate::policy::Policy;
+use crate::record::JobRecord;
+use crate::scheduler::{Info, QueueFacts};
+use crate::schedulers;
+use crate::workload::JobFile;
+use crate::workload::layout::lay_out;
+
+/// Options as the user gave them.
+pub type Given = Vec<(String, String)>;
+
+/// All that a simulation depends on.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    pub profile: Profile,
+    pub scheduler: String,
+    pub tunables: Given,
+    /// Queue attributes, with sysfs names and units.
+    pub queue: Given,
+    /// The machine around the queue.
+    pub machine: Given,
+    pub jobs: JobFile,
+    /// Overrides the runtime of time-based jobs.
+    pub runtime_ns: Option<u64>,
+    pub seed: u64,
+    pub limits: Limits,
+}
+
+/// What a simulation found.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    pub scheduler: &'static Info,
+    pub tunables: Values,
+    pub queue: Values,
+    pub machine: Values,
+    pub facts: Facts,
+    pub jobs: Vec<JobRecord>,
+    pub events: u64,
+    pub requests: u64,
+    pub merges: u64,
+    pub flushes: u64,
+    pub simulated_ns: u64,
+    pub device_busy_ns: u64,
+    /// Most tags in use and most commands in the device at any moment.
+    pub peak_tags: u32,
+    pub peak_in_flight: u32,
+}
+
+/// Runs a simulation.
+pub fn simulate(setup: &Setup) -> Result<Outcome, Error> {
+    simulate_with(setup, Vec::new())
+}
+
+/// Runs a simulation with policies above or beside the scheduler.
+pub fn simulate_with(setup: &Setup, policies: Vec<Box<dyn Policy>>) -> Result<Outcome, Error> {
+    if let Some(remark) = setup.jobs.host_only.first() {
+        let message = format!(
+            "{}:{}: option {} of job {} is honoured by the host backend only; the simulator refuses it",
+            setup.jobs.source, remark.line, remark.option, remark.job
+        );
+        return Err(SimulationError::of(ErrorKind::HostOnly, &remark.option, message).into());
+    }
+    let info = find_scheduler(&setup.scheduler)?;
+    let mut tunables = tunable_values(info, &setup.tunables)?;
+    let device = setup.profile.build(setup.seed)?;
+    let facts = device.facts().clone();
+    let queue = queue_values(&setup.queue, &facts, info.family, info.name)?;
+    let machine = machine_values(&setup.machine)?;
+    let mut jobs = setup.jobs.jobs.clone();
+    if let Some(runtime_ns) = setup.runtime_ns {
+        if runtime_ns == 0 {
+            let message = "runtime_ns must be larger than 0";
+            return Err(SimulationError::of(ErrorKind::OutOfRange, "runtime_ns", message).into());
+        }
+        for job in jobs.iter_mut().filter(|job| job.time_based) {
+            job.runtime_ns = Some(runtime_ns);
+        }
+    }
+    let layout = lay_out(&jobs, facts.capacity_bytes)?;
+    let queue_facts = QueueFacts {
+        rotational: facts.rotational,
+        device_depth: facts.queue_depth,
+        nr_requests: queue.get("nr_requests") as u32,
+    };
+    let scheduler = schedulers::build(info.name, &tunables, queue_facts)
+        .ok_or_else(|| unknown_scheduler(info.name))?;
+    scheduler.effective(&mut tunables);
+    let mut disk = Disk::new(0, device, scheduler, info, queue_facts, &queue);
+    for policy in policies {
+        disk.add_policy(policy);
+    }
+    let host = Machine::new(&jobs, &layout, setup.seed, vec![disk], &queue, &machine);
+    let mut engine = Engine::new(host, setup.limits);
+    engine.run()?;
+    let host = engine.machine();
+    let disk = &host.disks[0];
+    Ok(Outcome {
+        scheduler: info,
+        tunables,
+        queue,
+        machine,
+        facts,
+        jobs: host.records().to_vec(),
+        events: engine.events(),
+        requests: disk.counters.requests,
+        merges: disk.counters.merges,
+        flushes: disk.counters.flushes,
+        simulated_ns: host.agenda.now_ns(),
+        device_busy_ns: disk.device.busy_ns().min(host.agenda.now_ns()),
+        peak_tags: disk.counters.peak_tags,
+        peak_in_flight: disk.counters.peak_in_flight,
+    })
+}
+
+fn unknown_scheduler(name: &str) -> SimulationError {
+    let names: Vec<_> = schedulers::ALL.iter().map(|info| info.name).collect();
+    let message = format!("scheduler {name:?} is not simulated; there are {}", names.join(", "));
+    SimulationError::of(ErrorKind::UnknownScheduler, "scheduler", message)
+}
+
+fn find_scheduler(name: &str) -> Result<&'static Info, SimulationError> {
+    schedulers::info(name).ok_or_else(|| unknown_scheduler(name))
+}
+
+fn tunable_values(info: &Info, given: &Given) -> Result<Values, SimulationError> {
+    let mut values = Values::defaults(info.tunables);
+    for (name, text) in given {
+        values.set(name, text).map_err(|error| {
+            if error.problem == Problem::Unknown {
+                let hint = unknown(name, info.tunables.iter().map(|p| p.name));
+                let message = format!("tunable {name} of {}: {hint}", info.name);
+                return SimulationError::of(ErrorKind::UnknownTunable, name, message);
+            }
+            let message = format!("tunable of {}: {}", info.name, error.message);
+            SimulationError::of(ErrorKind::OutOfRange, name, message)
+        })?;
+    }
+    Ok(values)
+}
+
+fn machine_values(given: &Given) -> Result<Values, SimulationError> {
+    let mut values = Values::defaults(MACHINE);
+    for (name, text) in given {
+        values.set(name, text).map_err(|error| {
+            let kind = match error.problem {
+                Problem::Unknown => ErrorKind::Request,
+                _ => ErrorKind::OutOfRange,
+            };
+            SimulationError::of(kind, name, format!("machine: {}", error.message))
+        })?;
+    }
+    Ok(values)
+}

@@ -1,0 +1,493 @@
+//! The stream of I/Os of one clone: what comes next, and when.
+
+use super::job::{BlockSizes, Distribution, Job, Mode, PerDirection};
+use super::layout::Region;
+use crate::record::Direction;
+use crate::rng::{Permutation, Stream};
+
+/// What a clone does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Transfer `bytes` at byte `offset` of the device.
+    Transfer { direction: Direction, offset: u64, bytes: u32 },
+    /// Call fsync or fdatasync.
+    Sync,
+    /// Do nothing before this moment.
+    Wait { until_ns: u64 },
+    /// Nothing more to issue.
+    Finished,
+}
+
+/// Where random offsets come from.
+#[derive(Debug)]
+enum Offsets {
+    /// Each block once, in random order.
+    Mapped {
+        order: Permutation,
+        next: u64,
+    },
+    Uniform,
+    Zipf {
+        zipf: Zipf,
+        scatter: Permutation,
+    },
+    Pareto {
+        exponent: f64,
+        scatter: Permutation,
+    },
+    Normal {
+        deviation: f64,
+    },
+}
+
+/// A limit on the rate in one direction.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pace {
+    bytes_per_second: u64,
+    ios_per_second: u64,
+    issued_bytes: u64,
+    issued_ios: u64,
+    next_ns: u64,
+}
+
+impl Pace {
+    fn limited(&self) -> bool {
+        self.bytes_per_second > 0 || self.ios_per_second > 0
+    }
+
+    /// Counts an I/O and sets the earliest moment of the next one. A clone
+    /// that fell behind may catch up, as fio does.
+    fn issued(&mut self, start_ns: u64, bytes: u32, poisson: Option<f64>) {
+        self.issued_bytes += u64::from(bytes);
+        self.issued_ios += 1;
+        let at = |count: u64, rate: u64| {
+            (u128::from(count) * 1_000_000_000).div_ceil(u128::from(rate)) as u64
+        };
+        if let Some(draw) = poisson {
+            let mean_ns = if self.ios_per_second > 0 {
+                1e9 / self.ios_per_second as f64
+            } else {
+                f64::from(bytes) * 1e9 / self.bytes_per_second as f64
+            };
+            self.next_ns = self.next_ns.max(start_ns) + (draw * mean_ns) as u64;
+        } else if self.ios_per_second > 0 {
+            self.next_ns = start_ns.saturating_add(at(self.issued_ios, self.ios_per_second));
+        } else {
+            self.next_ns = start_ns.saturating_add(at(self.issued_bytes, self.bytes_per_second));
+        }
+    }
+}
+
+/// The I/Os of one clone of a job.
+#[derive(Debug)]
+pub struct Generator {
+    mode: Mode,
+    region: Region,
+    block_sizes: PerDirection<BlockSizes>,
+    align: PerDirection<u64>,
+    rwmixread: u64,
+    percentage_random: u64,
+    offsets: Offsets,
+    /// Next sequential position of reads and of writes, relative to the region.
+    position: [u64; 2],
+    /// Bytes still to issue in this pass over the size.
+    left_bytes: u64,
+    pass_bytes: u64,
+    left_passes: u64,
+    left_ios: u64,
+    time_based: bool,
+    runtime_ns: Option<u64>,
+    ramp_ns: u64,
+    start_ns: u64,
+    deadline_ns: u64,
+    measure_ns: u64,
+    sync_every: u64,
+    writes_since_sync: u64,
+    end_fsync: bool,
+    thinktime_ns: u64,
+    thinktime_blocks: u64,
+    blocks_since_pause: u64,
+    pause_until_ns: u64,
+    pace: [Pace; 2],
+    poisson: bool,
+    prepared: Option<(Direction, u64, u32)>,
+    random: Stream,
+    mix: Stream,
+    timing: Stream,
+}
+
+impl Generator {
+    /// The stream of clone `index` of `job`.
+    pub fn new(job: &Job, index: u32, region: Region, seed: u64) -> Self {
+        let seed = job.randseed.unwrap_or(seed);
+        let stream = |what: &str| Stream::named(seed, &format!("job/{}/{index}/{what}", job.name));
+        let smallest = job.smallest_block();
+        let align = job.block_align.unwrap_or(PerDirection {
+            read: job.block_sizes.read.smallest(),
+            write: job.block_sizes.write.smallest(),
+        });
+        let mut random = stream("offset");
+        let blocks = (region.bytes / smallest).max(1);
+        let one_size = job.smallest_block() == job.largest_block();
+        let aligned = align.read == smallest && align.write == smallest
+            || !job.mode.reads
+            || !job.mode.writes;
+        let mapped = !job.norandommap && one_size && aligned && job.block_align.is_none();
+        let offsets = match job.distribution {
+            Distribution::Uniform if mapped => {
+                Offsets::Mapped { order: Permutation::new(blocks, &mut random), next: 0 }
+            }
+            Distribution::Uniform => Offsets::Uniform,
+            Distribution::Zipf(theta) => Offsets::Zipf {
+                zipf: Zipf::new(blocks, theta),
+                scatter: Permutation::new(blocks, &mut random),
+            },
+            // The share h of the blocks gets 1 - h of the accesses.
+            Distribution::Pareto(h) => Offsets::Pareto {
+                exponent: libm::log(h) / libm::log(1.0 - h),
+                scatter: Permutation::new(blocks, &mut random),
+            },
+            Distribution::Normal(percent) => Offsets::Normal { deviation: percent / 100.0 },
+        };
+        let pace = |bytes_per_second, ios_per_second| Pace {
+            bytes_per_second,
+            ios_per_second,
+            ..Pace::default()
+        };
+        let rate = job.rate;
+        let sync_every = if job.fsync > 0 { job.fsync } else { job.fdatasync };
+        let pass_bytes = job.io_size.unwrap_or(region.bytes / smallest * smallest);
+        Self {
+            mode: job.mode,
+            region,
+            block_sizes: job.block_sizes.clone(),
+            align,
+            rwmixread: job.rwmixread,
+            percentage_random: job.percentage_random,
+            offsets,
+            position: [0, 0],
+            left_bytes: pass_bytes,
+            pass_bytes,
+            left_passes: job.loops,
+            left_ios: job.number_ios.unwrap_or(u64::MAX),
+            time_based: job.time_based,
+            runtime_ns: job.runtime_ns,
+            ramp_ns: job.ramp_time_ns,
+            start_ns: 0,
+            deadline_ns: u64::MAX,
+            measure_ns: 0,
+            sync_every,
+            writes_since_sync: 0,
+            end_fsync: job.end_fsync && job.mode.writes,
+            thinktime_ns: job.thinktime_ns,
+            thinktime_blocks: job.thinktime_blocks,
+            blocks_since_pause: 0,
+            pause_until_ns: 0,
+            pace: [
+                pace(rate.bytes_per_second.read, rate.ios_per_second.read),
+                pace(rate.bytes_per_second.write, rate.ios_per_second.write),
+            ],
+            poisson: rate.poisson,
+            prepared: None,
+            random,
+            mix: stream("direction"),
+            timing: stream("timing"),
+        }
+    }
+
+    /// Starts the clock of the clone.
+    pub fn start(&mut self, now_ns: u64) {
+        self.start_ns = now_ns;
+        self.measure_ns = now_ns.saturating_add(self.ramp_ns);
+        if let Some(runtime_ns) = self.runtime_ns {
+            self.deadline_ns = self.measure_ns.saturating_add(runtime_ns);
+        }
+        for pace in &mut self.pace {
+            pace.next_ns = now_ns;
+        }
+    }
+
+    /// From when on I/Os are measured.
+    pub fn measure_ns(&self) -> u64 {
+        self.measure_ns
+    }
+
+    /// What to do now.
+    #[inline]
+    pub fn next(&mut self, now_ns: u64) -> Step {
+        if self.sync_every > 0 && self.writes_since_sync >= self.sync_every {
+            self.writes_since_sync = 0;
+            return Step::Sync;
+        }
+        if now_ns >= self.deadline_ns || self.left_ios == 0 {
+            return self.finish();
+        }
+        if self.pause_until_ns > now_ns {
+            return Step::Wait { until_ns: self.pause_until_ns.min(self.deadline_ns) };
+        }
+        let Some((direction, offset, bytes)) = self.prepare() else { return self.finish() };
+        let pace = &mut self.pace[direction as usize];
+        if pace.limited() {
+            if pace.next_ns > now_ns {
+                self.prepared = Some((direction, offset, bytes));
+                return Step::Wait { until_ns: pace.next_ns.min(self.deadline_ns) };
+            }
+            let draw = self.poisson.then(|| self.timing.exponential());
+            pace.issued(self.start_ns, bytes, draw);
+        }
+        self.left_ios -= 1;
+        self.left_bytes = self.left_bytes.saturating_sub(u64::from(bytes));
+        self.writes_since_sync += u64::from(direction == Direction::Write);
+        Step::Transfer { direction, offset: self.region.start + offset, bytes }
+    }
+
+    /// Notes that a transfer is complete.
+    #[inline]
+    pub fn completed(&mut self, now_ns: u64) {
+        if self.thinktime_ns > 0 {
+            self.blocks_since_pause += 1;
+            if self.blocks_since_pause >= self.thinktime_blocks {
+                self.blocks_since_pause = 0;
+                self.pause_until_ns = now_ns.saturating_add(self.thinktime_ns);
+            }
+        }
+    }
+
+    fn finish(&mut self) -> Step {
+        if std::mem::take(&mut self.end_fsync) {
+            return Step::Sync;
+        }
+        self.left_ios = 0;
+        Step::Finished
+    }
+
+    /// The next transfer: direction, offset in the region, bytes.
+    #[inline]
+    fn prepare(&mut self) -> Option<(Direction, u64, u32)> {
+        if let Some(prepared) = self.prepared.take() {
+            return Some(prepared);
+        }
+        let direction = match (self.mode.reads, self.mode.writes) {
+            (true, false) => Direction::Read,
+            (false, _) => Direction::Write,
+            (true, true) => {
+                if self.mix.percent(self.rwmixread) {
+                    Direction::Read
+                } else {
+                    Direction::Write
+                }
+            }
+        };
+        let sizes = match direction {
+            Direction::Read => &self.block_sizes.read,
+            _ => &self.block_sizes.write,
+        };
+        let bytes = match sizes.0.as_slice() {
+            [(bytes, _)] => *bytes,
+            several => draw_size(several, &mut self.mix),
+        };
+        if self.left_bytes < bytes && !self.next_pass() {
+            return None;
+        }
+        let random = self.mode.random
+            && (self.percentage_random == 100 || self.mix.percent(self.percentage_random));
+        let position = self.position[direction as usize];
+        let offset = if random {
+            self.random_offset(direction, bytes)
+        } else if position + bytes > self.region.bytes {
+            0
+        } else {
+            position
+        };
+        self.position[direction as usize] = offset + bytes;
+        Some((direction, offset, bytes as u32))
+    }
+
+    /// Starts the next pass over the size, if there is one.
+    fn next_pass(&mut self) -> bool {
+        if !self.time_based {
+            self.left_passes -= 1;
+            if self.left_passes == 0 {
+                self.left_passes = 1;
+                return false;
+            }
+        }
+        self.left_bytes = self.pass_bytes;
+        self.position = [0, 0];
+        true
+    }
+
+    fn random_offset(&mut self, direction: Direction, bytes: u64) -> u64 {
+        let align = match direction {
+            Direction::Read => self.align.read,
+            _ => self.align.write,
+        };
+        // Blocks at which a transfer may begin.
+        let slots = (self.region.bytes / align).max(1);
+        let slot = match &mut self.offsets {
+            Offsets::Mapped { order, next } => {
+                if *next >= self.region.bytes / bytes {
+                    // All were visited: begin again in another order.
+                    *next = 0;
+                    *order = Permutation::new(self.region.bytes / bytes, &mut self.random);
+                }
+                *next += 1;
+                order.apply(*next - 1)
+            }
+            Offsets::Uniform => self.random.below(slots),
+            Offsets::Zipf { zipf, scatter } => scatter.apply(zipf.draw(&mut self.random)) % slots,
+            Offsets::Pareto { exponent, scatter } => {
+                let rank = libm::pow(self.random.unit(), 1.0 / *exponent) * slots as f64;
+                scatter.apply((rank as u64).min(slots - 1)) % slots
+            }
+            Offsets::Normal { deviation } => loop {
+                let x = (0.5 + self.random.normal() * *deviation) * slots as f64;
+                if x >= 0.0 && x < slots as f64 {
+                    break x as u64;
+                }
+            },
+        };
+        let offset = slot * align;
+        if offset + bytes > self.region.bytes {
+            // A large block at the very end is pulled back to fit.
+            return (self.region.bytes - bytes) / align * align;
+        }
+        offset
+    }
+}
+
+fn draw_size(sizes: &[(u64, u64)], stream: &mut Stream) -> u64 {
+    let total: u64 = sizes.iter().map(|(_, weight)| weight).sum();
+    let mut draw = stream.below(total);
+    for (bytes, weight) in sizes {
+        if draw < *weight {
+            return *bytes;
+        }
+        draw -= weight;
+    }
+    sizes[sizes.len() - 1].0
+}
+
+/// Zipf-distributed ranks by rejection-inversion (Hörmann and Derflinger, 1996).
+#[derive(Debug)]
+struct Zipf {
+    ranks: f64,
+    theta: f64,
+    integral_first: f64,
+    integral_last: f64,
+    shortcut: f64,
+}
+
+impl Zipf {
+    fn new(ranks: u64, theta: f64) -> Self {
+        let mut zipf = Self {
+            ranks: ranks as f64,
+            theta,
+            integral_first: 0.0,
+            integral_last: 0.0,
+            shortcut: 0.0,
+        };
+        zipf.integral_first = zipf.integral(1.5) - 1.0;
+        zipf.integral_last = zipf.integral(zipf.ranks + 0.5);
+        zipf.shortcut = 2.0 - zipf.inverse(zipf.integral(2.5) - libm::pow(2.0, -theta));
+        zipf
+    }
+
+    /// Integral of x^-theta.
+    fn integral(&self, x: f64) -> f64 {
+        (libm::pow(x, 1.0 - self.theta) - 1.0) / (1.0 - self.theta)
+    }
+
+    fn inverse(&self, y: f64) -> f64 {
+        libm::pow((1.0 + (1.0 - self.theta) * y).max(0.0), 1.0 / (1.0 - self.theta))
+    }
+
+    /// A rank from 0, the most popular.
+    fn draw(&self, stream: &mut Stream) -> u64 {
+        loop {
+            let u = self.integral_last + stream.unit() * (self.integral_first - self.integral_last);
+            let x = self.inverse(u);
+            let rank = libm::round(x).clamp(1.0, self.ranks);
+            if rank - x <= self.shortcut
+                || u >= self.integral(rank + 0.5) - libm::pow(rank, -self.theta)
+            {
+                return rank as u64 - 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{layout, parse};
+
+    fn generator(text: &str) -> Generator {
+        let file = parse(text, "test").unwrap();
+        let layout = layout::lay_out(&file.jobs, 1 << 30).unwrap();
+        let mut generator = Generator::new(&file.jobs[0], 0, layout.regions[0][0], 1);
+        generator.start(0);
+        generator
+    }
+
+    fn offsets(generator: &mut Generator) -> Vec<u64> {
+        std::iter::from_fn(|| match generator.next(0) {
+            Step::Transfer { offset, .. } => Some(offset),
+            _ => None,
+        })
+        .collect()
+    }
+
+    #[test]
+    fn a_random_pass_visits_each_block_once() {
+        let mut seen = offsets(&mut generator("[a]\nrw=randread\nsize=1m\n"));
+        assert_eq!(seen.len(), 256);
+        assert!(seen.windows(2).any(|w| w[1] != w[0] + 4096));
+        seen.sort_unstable();
+        assert!(seen.windows(2).all(|w| w[1] == w[0] + 4096));
+    }
+
+    #[test]
+    fn loops_and_limits_count() {
+        assert_eq!(offsets(&mut generator("[a]\nsize=64k\nloops=3\n")).len(), 48);
+        assert_eq!(offsets(&mut generator("[a]\nsize=64k\nio_size=16k\n")).len(), 4);
+        assert_eq!(offsets(&mut generator("[a]\nnumber_ios=7\n")).len(), 7);
+    }
+
+    #[test]
+    fn zipf_ranks_have_the_right_weights() {
+        let zipf = Zipf::new(1000, 1.2);
+        let mut stream = Stream::named(5, "zipf");
+        let mut counts = [0_u32; 1000];
+        for _ in 0..200_000 {
+            counts[zipf.draw(&mut stream) as usize] += 1;
+        }
+        let norm: f64 = (1..=1000).map(|k| libm::pow(f64::from(k), -1.2)).sum();
+        for rank in [1_usize, 2, 10, 100] {
+            let expected = 200_000.0 * libm::pow(rank as f64, -1.2) / norm;
+            let seen = f64::from(counts[rank - 1]);
+            assert!(
+                (seen - expected).abs() < 5.0 * expected.sqrt() + 1.0,
+                "{rank}: {seen} {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn rates_space_the_ios() {
+        let mut generator = generator("[a]\nrate_iops=1000\nruntime=1\ntime_based\n");
+        assert!(matches!(generator.next(0), Step::Transfer { .. }));
+        assert_eq!(generator.next(0), Step::Wait { until_ns: 1_000_000 });
+        assert!(matches!(generator.next(1_000_000), Step::Transfer { .. }));
+        assert_eq!(generator.next(1_000_000), Step::Wait { until_ns: 2_000_000 });
+    }
+
+    #[test]
+    fn writes_are_followed_by_syncs() {
+        let mut generator = generator("[a]\nrw=write\nfdatasync=2\nnumber_ios=3\nend_fsync=1\n");
+        let steps: Vec<_> = std::iter::from_fn(|| Some(generator.next(0))).take(6).collect();
+        let syncs: Vec<_> = steps.iter().map(|s| *s == Step::Sync).collect();
+        assert_eq!(syncs, [false, false, true, false, true, false]);
+        assert_eq!(steps[5], Step::Finished);
+    }
+}

@@ -1,0 +1,208 @@
+//! A job: one section of a job file, its options read and checked.
+
+use std::collections::BTreeMap;
+
+/// Kind of I/O.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mode {
+    pub reads: bool,
+    pub writes: bool,
+    pub random: bool,
+}
+
+impl Mode {
+    pub(super) fn parse(text: &str) -> Self {
+        let random = text.starts_with("rand");
+        let rest = text.strip_prefix("rand").unwrap_or(text);
+        let (reads, writes) = match rest {
+            "read" => (true, false),
+            "write" => (false, true),
+            _ => (true, true),
+        };
+        Self { reads, writes, random }
+    }
+}
+
+/// A size that may depend on the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    Bytes(u64),
+    Percent(u64),
+}
+
+impl Extent {
+    /// Bytes on a device of `capacity` bytes; percentages are cut to 4 KiB.
+    pub fn bytes(self, capacity: u64) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Percent(percent) => (capacity / 100 * percent) & !4095,
+        }
+    }
+
+    pub fn fixed_bytes(self) -> Option<u64> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            Self::Percent(_) => None,
+        }
+    }
+}
+
+/// A value for reads and one for writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PerDirection<T> {
+    pub read: T,
+    pub write: T,
+}
+
+/// Where random offsets fall.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Distribution {
+    Uniform,
+    /// Exponent.
+    Zipf(f64),
+    /// Share of the range that gets the complementary share of accesses.
+    Pareto(f64),
+    /// Standard deviation in percent of the range, around its middle.
+    Normal(f64),
+}
+
+/// Block sizes with weights; a single entry for a fixed size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockSizes(pub Vec<(u64, u64)>);
+
+impl BlockSizes {
+    pub fn fixed(bytes: u64) -> Self {
+        Self(vec![(bytes, 100)])
+    }
+
+    pub fn largest(&self) -> u64 {
+        self.0.iter().map(|(bytes, _)| *bytes).max().unwrap_or(0)
+    }
+
+    pub fn smallest(&self) -> u64 {
+        self.0.iter().map(|(bytes, _)| *bytes).min().unwrap_or(0)
+    }
+}
+
+/// What a job tells the kernel about its buffered accesses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advice {
+    None,
+    Sequential,
+    Random,
+}
+
+/// A limit on the rate of one clone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RateLimit {
+    pub bytes_per_second: PerDirection<u64>,
+    pub ios_per_second: PerDirection<u64>,
+    pub poisson: bool,
+}
+
+/// One job, as it is to run.
+#[derive(Debug, Clone)]
+pub struct Job {
+    pub name: String,
+    pub line: u32,
+    /// Effective options: canonical name to the original text.
+    pub options: BTreeMap<&'static str, String>,
+    pub option_lines: BTreeMap<&'static str, u32>,
+    pub numjobs: u32,
+    pub mode: Mode,
+    /// As written: `randread`.
+    pub mode_text: String,
+    pub direct: bool,
+    pub engine: String,
+    pub iodepth: u32,
+    pub iodepth_batch: u32,
+    pub block_sizes: PerDirection<BlockSizes>,
+    pub block_align: Option<PerDirection<u64>>,
+    pub size: Option<Extent>,
+    pub offset: Extent,
+    pub offset_increment: u64,
+    pub io_size: Option<u64>,
+    pub number_ios: Option<u64>,
+    pub loops: u64,
+    pub runtime_ns: Option<u64>,
+    pub time_based: bool,
+    pub ramp_time_ns: u64,
+    pub startdelay_ns: u64,
+    pub stonewall: bool,
+    pub filename: Option<String>,
+    pub rwmixread: u64,
+    pub percentage_random: u64,
+    pub distribution: Distribution,
+    pub norandommap: bool,
+    pub randseed: Option<u64>,
+    pub fsync: u64,
+    pub fdatasync: u64,
+    pub end_fsync: bool,
+    /// `O_SYNC` or `O_DSYNC`.
+    pub sync: bool,
+    pub invalidate: bool,
+    pub pre_read: bool,
+    pub advice: Advice,
+    pub thinktime_ns: u64,
+    pub thinktime_blocks: u64,
+    pub rate: RateLimit,
+    pub prioclass: Option<u8>,
+    pub prio: Option<u8>,
+    pub nice: Option<i32>,
+    pub cgroup: Option<String>,
+    pub cgroup_weight: Option<u64>,
+}
+
+impl Job {
+    /// The engine keeps several I/Os in flight.
+    pub fn asynchronous(&self) -> bool {
+        matches!(self.engine.as_str(), "libaio" | "io_uring" | "posixaio")
+    }
+
+    /// I/Os in flight at most.
+    pub fn depth(&self) -> u32 {
+        if self.asynchronous() { self.iodepth } else { 1 }
+    }
+
+    /// The largest block that occurs.
+    pub fn largest_block(&self) -> u64 {
+        let mut largest = 0;
+        if self.mode.reads {
+            largest = self.block_sizes.read.largest();
+        }
+        if self.mode.writes {
+            largest = largest.max(self.block_sizes.write.largest());
+        }
+        largest
+    }
+
+    /// The smallest block that occurs.
+    pub fn smallest_block(&self) -> u64 {
+        let mut smallest = u64::MAX;
+        if self.mode.reads {
+            smallest = self.block_sizes.read.smallest();
+        }
+        if self.mode.writes {
+            smallest = smallest.min(self.block_sizes.write.smallest());
+        }
+        smallest
+    }
+}
+
+/// Something that was accepted but has no effect in the simulator, or only on the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    pub job: String,
+    pub option: String,
+    pub line: u32,
+    pub message: String,
+}
+
+/// A job file, read and checked.
+#[derive(Debug, Clone)]
+pub struct JobFile {
+    pub source: String,
+    pub jobs: Vec<Job>,
+    pub host_only: Vec<Remark>,
+    pub warnings: Vec<Remark>,
+}

@@ -1,0 +1,11 @@
+//! From a job file to a stream of I/Os.
+
+pub mod generator;
+mod interpret;
+pub mod job;
+pub mod layout;
+pub mod options;
+mod parser;
+
+pub use job::{Job, JobFile};
+pub use parser::parse;

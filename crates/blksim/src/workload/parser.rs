@@ -1,0 +1,197 @@
+//! Job files: sections of `key=value` lines, as fio reads them.
+//!
+//! `[global]` sections give defaults to the sections below them. Comments start
+//! with `;` or `#`. Every error names the file, the line and the option.
+
+use std::collections::BTreeMap;
+
+use super::interpret;
+use super::job::{JobFile, Remark};
+use super::options::{self, OptionSpec, Support};
+use crate::error::JobFileError;
+use crate::params::nearest;
+
+/// An option as it stands in the file.
+#[derive(Debug, Clone)]
+pub(super) struct Setting {
+    pub spec: &'static OptionSpec,
+    pub text: String,
+    pub line: u32,
+}
+
+/// The settings of a section, by canonical name.
+pub(super) type Settings = BTreeMap<&'static str, Setting>;
+
+/// Where an error happened.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub source: &'a str,
+}
+
+impl Place<'_> {
+    pub fn error(
+        self,
+        line: impl Into<Option<u32>>,
+        option: Option<&str>,
+        message: impl Into<String>,
+    ) -> JobFileError {
+        JobFileError {
+            message: message.into(),
+            source_name: self.source.to_owned(),
+            line: line.into(),
+            option: option.map(str::to_owned),
+        }
+    }
+}
+
+struct Section {
+    name: String,
+    line: u32,
+    settings: Settings,
+}
+
+/// Reads a job file.
+pub fn parse(text: &str, source: &str) -> Result<JobFile, JobFileError> {
+    let place = Place { source };
+    let sections = split_sections(text, place)?;
+    let mut file =
+        JobFile { source: source.to_owned(), jobs: vec![], host_only: vec![], warnings: vec![] };
+    let mut global = Settings::new();
+    for section in sections {
+        if section.name == "global" {
+            global.extend(section.settings);
+            continue;
+        }
+        let mut settings = global.clone();
+        settings.extend(section.settings);
+        note_support(&section.name, &settings, &mut file);
+        file.jobs.push(interpret::job(&section.name, section.line, &settings, place)?);
+    }
+    if file.jobs.is_empty() {
+        return Err(place.error(None, None, "no job: a job file needs a section such as [reader]"));
+    }
+    Ok(file)
+}
+
+fn split_sections(text: &str, place: Place) -> Result<Vec<Section>, JobFileError> {
+    let mut sections: Vec<Section> = Vec::new();
+    for (index, raw) in text.lines().enumerate() {
+        let line = index as u32 + 1;
+        let content = raw.trim();
+        if content.is_empty() || content.starts_with([';', '#']) {
+            continue;
+        }
+        if let Some(rest) = content.strip_prefix('[') {
+            let Some((name, after)) = rest.split_once(']') else {
+                return Err(place.error(line, None, "a section header needs a closing ]"));
+            };
+            let after = after.trim();
+            if !after.is_empty() && !after.starts_with([';', '#']) {
+                return Err(place.error(
+                    line,
+                    None,
+                    format!("unexpected text after the header: {after}"),
+                ));
+            }
+            let name = name.trim();
+            if name.is_empty() {
+                return Err(place.error(line, None, "a section needs a name"));
+            }
+            if name != "global" {
+                if let Some(first) = sections.iter().find(|s| s.name == name) {
+                    let message =
+                        format!("section [{name}] occurs twice (first in line {})", first.line);
+                    return Err(place.error(line, None, message));
+                }
+            }
+            sections.push(Section { name: name.to_owned(), line, settings: Settings::new() });
+            continue;
+        }
+        let Some(section) = sections.last_mut() else {
+            return Err(place.error(line, None, "an option stands before the first [section]"));
+        };
+        let setting = read_setting(content, line, place)?;
+        let name = setting.spec.name;
+        if let Some(first) = section.settings.get(name) {
+            let message = format!(
+                "{name} is given twice in [{}] (first in line {})",
+                section.name, first.line
+            );
+            return Err(place.error(line, Some(name), message));
+        }
+        section.settings.insert(name, setting);
+    }
+    Ok(sections)
+}
+
+/// Cuts a trailing comment: `;` or `#` after a space.
+fn without_comment(content: &str) -> &str {
+    let mut previous_is_space = false;
+    for (index, c) in content.char_indices() {
+        if previous_is_space && (c == ';' || c == '#') {
+            return content[..index].trim_end();
+        }
+        previous_is_space = c.is_whitespace();
+    }
+    content
+}
+
+fn read_setting(content: &str, line: u32, place: Place) -> Result<Setting, JobFileError> {
+    let content = without_comment(content);
+    let (key, value) = match content.split_once('=') {
+        Some((key, value)) => (key.trim(), Some(value.trim())),
+        None => (content, None),
+    };
+    let Some(spec) = options::find(key) else {
+        let hint = match nearest(key, options::usable_names()) {
+            Some(name) => format!("; did you mean {name}?"),
+            None => String::new(),
+        };
+        return Err(place.error(
+            line,
+            Some(key),
+            format!("{key} is not an option that blklab supports{hint}"),
+        ));
+    };
+    if spec.support == Support::Refused {
+        return Err(place.error(
+            line,
+            Some(spec.name),
+            format!("{key} is not allowed: {}", spec.help),
+        ));
+    }
+    let text = match value {
+        Some("") => {
+            return Err(place.error(line, Some(spec.name), format!("{key} has no value")));
+        }
+        Some(value) => value.to_owned(),
+        None if spec.kind == options::Kind::Flag => "1".to_owned(),
+        None => {
+            let message = format!("{key} needs a value: {}", spec.kind.describe());
+            return Err(place.error(line, Some(spec.name), message));
+        }
+    };
+    interpret::check(spec, &text).map_err(|message| place.error(line, Some(spec.name), message))?;
+    Ok(Setting { spec, text, line })
+}
+
+fn note_support(job: &str, settings: &Settings, file: &mut JobFile) {
+    for setting in settings.values() {
+        let remark = |message: String| Remark {
+            job: job.to_owned(),
+            option: setting.spec.name.to_owned(),
+            line: setting.line,
+            message,
+        };
+        match setting.spec.support {
+            Support::HostOnly => {
+                file.host_only.push(remark("only the host backend honours this".to_owned()));
+            }
+            Support::IgnoredWithWarning => {
+                file.warnings
+                    .push(remark(format!("ignored by the simulator: {}", setting.spec.help)));
+            }
+            _ => {}
+        }
+    }
+}
