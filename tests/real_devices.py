@@ -121,10 +121,25 @@ def tool(name: str, package: str) -> str:
     return path
 
 
-def queues() -> dict[str, bytes]:
+def own_loops(scratch: Path) -> list[str]:
+    """Names of the loop devices over files in a folder."""
+    found = []
+    for path in Path("/sys/block").glob("loop*/loop/backing_file"):
+        with contextlib.suppress(OSError):
+            if path.read_text().startswith(f"{scratch}/"):
+                found.append(path.parent.parent.name)
+    return sorted(found)
+
+
+SHARED_VARIABLE = "BLKLAB_TEST_SHARED_MACHINE"
+"""Set while other work goes on: then only the queues of the test's own disks are compared."""
+
+
+def queues(own: Disk) -> dict[str, bytes]:
     """Everything that can be read of all queues of this machine, byte for byte."""
     content: dict[str, bytes] = {}
-    for folder in Path("/sys/block").iterdir():
+    folders = [own.sys_path] if os.environ.get(SHARED_VARIABLE) else sorted(Path("/sys/block").iterdir())
+    for folder in folders:
         for path in sorted((folder / "queue").rglob("*")):
             if path.is_file():
                 with contextlib.suppress(OSError):
