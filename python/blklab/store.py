@@ -263,7 +263,7 @@ class Store:
         """
         with self._reporting(), Session(self._engine) as session:
             counts = dict(
-                session.execute(select(_Sample.run_id, func.count()).group_by(_Sample.run_id)).tuples().all()
+                session.execute(select(_Sample.run_id, func.count()).group_by(_Sample.run_id)).all()
             )
             summaries = []
             for experiment in session.scalars(select(_Experiment).order_by(_Experiment.created_at.desc())):

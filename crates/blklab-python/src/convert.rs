@@ -9,7 +9,7 @@ use blksim::error::{Error, ErrorKind, SimulationError};
 use blksim::params::{Param, Shown, Unit, Values};
 use blksim::record::{Direction, Histogram, JobRecord};
 use blksim::schedulers;
-use blksim::simulate::{Outcome, Setup};
+use blksim::simulate::{Checked, Outcome, Setup};
 use blksim::workload::job::{Extent, Remark};
 use blksim::workload::options::OPTIONS;
 use blksim::workload::{Job, JobFile, parse};
@@ -183,14 +183,14 @@ fn device(profile: &Profile, facts: &Facts) -> Value {
 #[serde(deny_unknown_fields)]
 pub struct Request {
     device: DeviceRequest,
-    scheduler: String,
+    scheduler: Option<String>,
     #[serde(default)]
     tunables: BTreeMap<String, String>,
     #[serde(default)]
     queue: BTreeMap<String, String>,
     #[serde(default)]
     machine: BTreeMap<String, String>,
-    jobs: JobsRequest,
+    jobs: Option<JobsRequest>,
     runtime_ns: Option<u64>,
     #[serde(default)]
     seed: u64,
@@ -223,10 +223,29 @@ struct LimitsRequest {
     simulated_ns: Option<u64>,
 }
 
-/// Reads a request.
+/// Reads a request to simulate.
 pub fn setup(text: &str) -> Result<Setup, Error> {
-    let request: Request = serde_json::from_str(text)
-        .map_err(|error| bad_request(format!("the request is not as expected: {error}")))?;
+    let request = request(text)?;
+    if request.scheduler.is_none() {
+        return Err(bad_request("the request names no scheduler".to_owned()));
+    }
+    if request.jobs.is_none() {
+        return Err(bad_request("the request has no jobs".to_owned()));
+    }
+    settle(request)
+}
+
+/// Reads a request to check: without a scheduler it means the device's default, without jobs an idle device.
+pub fn partial_setup(text: &str) -> Result<Setup, Error> {
+    settle(request(text)?)
+}
+
+fn request(text: &str) -> Result<Request, Error> {
+    serde_json::from_str(text)
+        .map_err(|error| bad_request(format!("the request is not as expected: {error}")))
+}
+
+fn settle(request: Request) -> Result<Setup, Error> {
     let device = request.device;
     let source = if device.source.is_empty() { "device" } else { &device.source };
     let mut profile = match (&device.profile, &device.kind) {
@@ -248,19 +267,36 @@ pub fn setup(text: &str) -> Result<Setup, Error> {
         profile.set(name, text)?;
     }
     let defaults = Limits::default();
+    let scheduler = match request.scheduler {
+        Some(name) => name,
+        None => default_scheduler(&check(&profile)?).to_owned(),
+    };
+    let jobs = match request.jobs {
+        Some(jobs) => parse(&jobs.text, &jobs.source)?,
+        None => JobFile::default(),
+    };
     Ok(Setup {
         profile,
-        scheduler: request.scheduler,
+        scheduler,
         tunables: request.tunables.into_iter().collect(),
         queue: request.queue.into_iter().collect(),
         machine: request.machine.into_iter().collect(),
-        jobs: parse(&request.jobs.text, &request.jobs.source)?,
+        jobs,
         runtime_ns: request.runtime_ns,
         seed: request.seed,
         limits: Limits {
             events: request.limits.events.unwrap_or(defaults.events),
             simulated_ns: request.limits.simulated_ns.unwrap_or(defaults.simulated_ns),
         },
+    })
+}
+
+/// The answer to a check.
+pub fn checked(setup: &Setup, checked: &Checked) -> Value {
+    json!({
+        "device": device(&setup.profile, &checked.facts),
+        "queue": values(&checked.queue),
+        "tunables": values(&checked.tunables),
     })
 }
 

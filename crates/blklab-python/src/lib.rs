@@ -58,6 +58,16 @@ fn check_device(py: Python<'_>, toml_text: &str, source: &str) -> PyResult<Strin
     detached(py, || convert::profile(toml_text, source))
 }
 
+/// Checks a request, parts of which may be missing, without simulating.
+#[pyfunction]
+fn check_request(py: Python<'_>, request: &str) -> PyResult<String> {
+    detached(py, || {
+        let setup = convert::partial_setup(request)?;
+        let checked = blksim::simulate::check(&setup)?;
+        Ok(convert::checked(&setup, &checked))
+    })
+}
+
 /// Runs one simulation; request and answer are JSON.
 #[pyfunction]
 fn simulate(py: Python<'_>, request: &str) -> PyResult<String> {
@@ -77,5 +87,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(schedulers, module)?)?;
     module.add_function(wrap_pyfunction!(devices, module)?)?;
     module.add_function(wrap_pyfunction!(check_device, module)?)?;
+    module.add_function(wrap_pyfunction!(check_request, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)
 }

@@ -11,8 +11,8 @@ use crate::policy::Policy;
 use crate::record::JobRecord;
 use crate::scheduler::{Info, QueueFacts};
 use crate::schedulers;
-use crate::workload::JobFile;
-use crate::workload::layout::lay_out;
+use crate::workload::layout::{Layout, lay_out};
+use crate::workload::{Job, JobFile};
 
 /// Options as the user gave them.
 pub type Given = Vec<(String, String)>;
@@ -59,8 +59,33 @@ pub fn simulate(setup: &Setup) -> Result<Outcome, Error> {
     simulate_with(setup, Vec::new())
 }
 
-/// Runs a simulation with policies above or beside the scheduler.
-pub fn simulate_with(setup: &Setup, policies: Vec<Box<dyn Policy>>) -> Result<Outcome, Error> {
+/// What is known of a request before anything is simulated.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    pub tunables: Values,
+    pub queue: Values,
+    pub facts: Facts,
+}
+
+/// Checks a request as `simulate` would, without simulating.
+pub fn check(setup: &Setup) -> Result<Checked, Error> {
+    let prepared = prepare(setup)?;
+    Ok(Checked { tunables: prepared.tunables, queue: prepared.queue, facts: prepared.facts })
+}
+
+/// A request with everything in it checked and settled.
+struct Prepared {
+    info: &'static Info,
+    tunables: Values,
+    queue: Values,
+    machine: Values,
+    facts: Facts,
+    jobs: Vec<Job>,
+    layout: Layout,
+    disk: Disk,
+}
+
+fn prepare(setup: &Setup) -> Result<Prepared, Error> {
     if let Some(remark) = setup.jobs.host_only.first() {
         let message = format!(
             "{}:{}: option {} of job {} is honoured by the host backend only; the simulator refuses it",
@@ -93,7 +118,13 @@ pub fn simulate_with(setup: &Setup, policies: Vec<Box<dyn Policy>>) -> Result<Ou
     let scheduler = schedulers::build(info.name, &tunables, queue_facts)
         .ok_or_else(|| unknown_scheduler(info.name))?;
     scheduler.effective(&mut tunables);
-    let mut disk = Disk::new(0, device, scheduler, info, queue_facts, &queue);
+    let disk = Disk::new(0, device, scheduler, info, queue_facts, &queue);
+    Ok(Prepared { info, tunables, queue, machine, facts, jobs, layout, disk })
+}
+
+/// Runs a simulation with policies above or beside the scheduler.
+pub fn simulate_with(setup: &Setup, policies: Vec<Box<dyn Policy>>) -> Result<Outcome, Error> {
+    let Prepared { info, tunables, queue, machine, facts, jobs, layout, mut disk } = prepare(setup)?;
     for policy in policies {
         disk.add_policy(policy);
     }

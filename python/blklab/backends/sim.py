@@ -69,7 +69,7 @@ class SimBackend:
                     rotational=device["rotational"],
                     scheduler=device["default_scheduler"],
                     schedulers=schedulers,
-                    queue=facts["queue"],
+                    queue={key: str(value) for key, value in facts["queue"].items()},
                 )
             ],
             default_scheduler=device["default_scheduler"],

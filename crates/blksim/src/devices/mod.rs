@@ -4,8 +4,10 @@
 //! its `mod` line, and its line in `devices!` below.
 
 mod fixed;
+mod hdd;
 mod profile;
 
+pub use hdd::Hdd;
 pub use profile::{Profile, check, default_scheduler};
 
 use crate::device::{Command, Device, Facts, Outbox};
@@ -58,6 +60,7 @@ macro_rules! devices {
 
 devices! {
     Fixed(fixed, "fixed"),
+    Hdd(hdd, "hdd"),
 }
 
 /// Builds a device of a kind from a few parameters given as text.

@@ -199,7 +199,7 @@ pub struct Remark {
 }
 
 /// A job file, read and checked.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct JobFile {
     pub source: String,
     pub jobs: Vec<Job>,

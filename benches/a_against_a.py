@@ -1,0 +1,73 @@
+"""How often a scheduler "beats" itself: comparisons of none with none on a real disk (root).
+
+    python benches/a_against_a.py [--target DIRECTORY] [--comparisons 20] [--blocks 6] [--runtime 1s]
+
+Every winner named here is a false one. At 95 % confidence one in twenty is to be expected at the most.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from blklab.cli.output import console_out
+from blklab.cli.progress import ProgressDisplay
+from blklab.interrupts import signals_as_exceptions
+from blklab.pipeline import compare
+from blklab.spec import SpecValues, build_specs
+from blklab.store import Store
+from blklab.verdict import analyse
+
+
+def main() -> int:
+    """Runs the comparisons and prints one line for each."""
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--target", default=".")
+    arguments.add_argument("--comparisons", type=int, default=20)
+    arguments.add_argument("--blocks", type=int, default=6)
+    arguments.add_argument("--runtime", default="1s")
+    arguments.add_argument("--workload", default="random-read-4k-qd32")
+    arguments.add_argument("--scheduler", default="none")
+    given = arguments.parse_args()
+    console = console_out()
+    outcomes: Counter[str] = Counter()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Store.opened(str(Path(folder) / "runs.sqlite")) as store,
+        signals_as_exceptions(),
+    ):
+        for number in range(given.comparisons):
+            values = SpecValues(
+                targets=[given.target],
+                workloads=[given.workload],
+                schedulers=[f"first={given.scheduler},second={given.scheduler}"],
+                blocks=given.blocks,
+                runtime=given.runtime,
+                seed=number,
+            )
+            with ProgressDisplay(quiet=not sys.stderr.isatty()) as display:
+                record = compare(build_specs(values)[0], store, display)
+            analysis = analyse(record)
+            verdict = analysis.verdict
+            decided = analysis.deciding(record.spec.workloads[0].name)
+            pair = next(c for c in analysis.comparisons if decided and c.metric == decided.metric)
+            outcomes[verdict.status] += 1
+            interval = f"[{pair.ci_low:.3f}, {pair.ci_high:.3f}]"
+            console.print(
+                f"{number + 1:3d}  {verdict.status:9s}  first/second {pair.ratio:.3f} {interval}"
+                f"  p {pair.p_adjusted:.3f}",
+                markup=False,
+            )
+    console.print(
+        f"{outcomes['best']} of {given.comparisons} named a winner"
+        f" ({outcomes['equal']} equal, {outcomes['undecided']} undecided)",
+        markup=False,
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

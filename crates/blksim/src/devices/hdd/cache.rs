@@ -1,0 +1,132 @@
+//! The disk's own memory: segments that were read, and data not yet written.
+
+/// Segments of data that was read, least recently used first out.
+#[derive(Debug)]
+pub struct ReadCache {
+    /// (first sector, end), most recent last.
+    segments: Vec<(u64, u64)>,
+    limit: usize,
+}
+
+impl ReadCache {
+    pub fn new(limit: usize) -> Self {
+        Self { segments: Vec::with_capacity(limit + 1), limit }
+    }
+
+    /// Holds all of `first..end`.
+    #[inline]
+    pub fn holds(&self, first: u64, end: u64) -> bool {
+        self.segments.iter().any(|(from, to)| *from <= first && end <= *to)
+    }
+
+    /// Remembers `first..end`, joined to a segment that it continues, of at
+    /// most `largest` sectors.
+    #[inline]
+    pub fn add(&mut self, first: u64, end: u64, largest: u64) {
+        if self.limit == 0 || first >= end {
+            return;
+        }
+        let continued = self.segments.iter().position(|(from, to)| *from <= first && first <= *to);
+        let (first, end) = match continued {
+            Some(index) => {
+                let (from, to) = self.segments.remove(index);
+                (from, end.max(to))
+            }
+            None => {
+                if self.segments.len() >= self.limit {
+                    self.segments.remove(0);
+                }
+                (first, end)
+            }
+        };
+        self.segments.push((first.max(end.saturating_sub(largest)), end));
+    }
+
+    /// Forgets what overlaps a write.
+    #[inline]
+    pub fn forget(&mut self, first: u64, end: u64) {
+        self.segments.retain(|(from, to)| *to <= first || end <= *from);
+    }
+}
+
+/// An extent that is in memory only.
+#[derive(Debug, Clone, Copy)]
+pub struct Dirty {
+    pub sector: u64,
+    pub nr_sectors: u64,
+    pub cylinder: u32,
+    pub clock_ns: u64,
+}
+
+/// Data that was accepted and is not on the medium.
+#[derive(Debug, Default)]
+pub struct WriteCache {
+    pub extents: Vec<Dirty>,
+    pub nr_sectors: u64,
+}
+
+impl WriteCache {
+    pub fn is_empty(&self) -> bool {
+        self.extents.is_empty()
+    }
+
+    /// Holds all of `first..end`.
+    pub fn holds(&self, first: u64, end: u64) -> bool {
+        self.extents.iter().any(|d| d.sector <= first && end <= d.sector + d.nr_sectors)
+    }
+
+    /// Takes data in. What was there already is overwritten in place; what
+    /// continues an extent extends it, up to `largest` sectors.
+    pub fn add(&mut self, dirty: Dirty, largest: u64) {
+        let end = dirty.sector + dirty.nr_sectors;
+        if self.holds(dirty.sector, end) {
+            return;
+        }
+        self.nr_sectors += dirty.nr_sectors;
+        let continued = self.extents.iter_mut().rev().find(|d| {
+            d.sector + d.nr_sectors == dirty.sector && d.nr_sectors + dirty.nr_sectors <= largest
+        });
+        match continued {
+            Some(extent) => extent.nr_sectors += dirty.nr_sectors,
+            None => self.extents.push(dirty),
+        }
+    }
+
+    /// Takes an extent out to be written.
+    pub fn take(&mut self, index: usize) -> Dirty {
+        let dirty = self.extents.swap_remove(index);
+        self.nr_sectors -= dirty.nr_sectors;
+        dirty
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_segment_goes_first_and_growth_is_bounded() {
+        let mut cache = ReadCache::new(2);
+        cache.add(0, 10, 100);
+        cache.add(1000, 1010, 100);
+        cache.add(10, 120, 100);
+        assert!(cache.holds(20, 120) && !cache.holds(0, 10));
+        cache.add(5000, 5001, 100);
+        assert!(!cache.holds(1000, 1010));
+        cache.forget(119, 130);
+        assert!(!cache.holds(20, 30));
+    }
+
+    #[test]
+    fn sequential_writes_become_one_extent() {
+        let mut cache = WriteCache::default();
+        let dirty = |sector| Dirty { sector, nr_sectors: 8, cylinder: 0, clock_ns: 0 };
+        cache.add(dirty(0), 16);
+        cache.add(dirty(8), 16);
+        cache.add(dirty(16), 16);
+        cache.add(dirty(0), 16);
+        assert_eq!((cache.extents.len(), cache.nr_sectors), (2, 24));
+        assert_eq!(cache.take(0).nr_sectors, 16);
+        assert_eq!(cache.nr_sectors, 8);
+    }
+}
