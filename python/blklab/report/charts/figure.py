@@ -1,0 +1,86 @@
+"""What all charts share: the frame with title and description, and the axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from blklab.report.figures import Scale
+from blklab.report.svg import Axis, element, group, label, line, tick_text
+
+WIDE = 880.0
+"""Width of a chart that takes the whole column, in CSS pixels at its natural size."""
+NARROW = 340.0
+"""Width of a chart on a phone."""
+PANEL = 290.0
+"""Width of a small chart beside others."""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Content of one SVG image."""
+
+    width: float
+    height: float
+    content: Markup
+
+
+def figure(kind: str, title: str, description: str, drawings: Sequence[Drawing], note: str = "") -> Markup:
+    """A chart in its frame.
+
+    Args:
+        kind: Which chart it is, for styles and tests.
+        title: Heading of the chart.
+        description: What a person sees in it, in words, for those who do not see it.
+        drawings: One, or a wide and a narrow one.
+        note: How to read it.
+    """
+    sizes = ["any"] if len(drawings) == 1 else ["wide", "narrow"]
+    images = [
+        element(
+            "svg",
+            {
+                "class": size,
+                "role": "img",
+                "aria-label": f"{title}. {description}",
+                "viewBox": f"0 0 {drawing.width:g} {drawing.height:g}",
+                "width": drawing.width,
+                "height": drawing.height,
+            },
+            drawing.content,
+        )
+        for size, drawing in zip(sizes, drawings, strict=True)
+    ]
+    caption = element(
+        "figcaption",
+        {},
+        element("strong", {}, title),
+        *([Markup(" "), element("span", {}, note)] if note else []),
+    )
+    return element("figure", {"class": "chart", "data-chart": kind}, caption, *images)
+
+
+def horizontal_axis(axis: Axis, y: float, top: float, scale: Scale, about: int) -> Markup:
+    """Grid lines from `top` to `y` with numbers beneath, in the scale's unit, and the unit after the last."""
+    ticks = axis.ticks(about)
+    shown = [scale.shown(value) for value in ticks]
+    parts = []
+    for value, number in zip(ticks, shown, strict=True):
+        x = axis.at(value)
+        parts.append(line(x, top, x, y, css="grid"))
+        parts.append(label(x, y + 17, tick_text(number, shown), css="tick", text_anchor="middle"))
+    return group(parts)
+
+
+def vertical_axis(axis: Axis, x: float, right: float, scale: Scale, about: int) -> Markup:
+    """Grid lines from `x` to `right` with numbers on their left."""
+    ticks = axis.ticks(about)
+    shown = [scale.shown(value) for value in ticks]
+    parts = []
+    for value, number in zip(ticks, shown, strict=True):
+        y = axis.at(value)
+        parts.append(line(x, y, right, y, css="grid"))
+        parts.append(label(x - 7, y + 4, tick_text(number, shown), css="tick", text_anchor="end"))
+    return group(parts)

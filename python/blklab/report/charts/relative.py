@@ -1,0 +1,126 @@
+"""Each scheduler against the leader, block by block: the comparison that the verdict rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure
+from blklab.report.figures import TIMES, margin_text, ratio_text
+from blklab.report.palette import Appearance
+from blklab.report.svg import CHARACTER_WIDTH, Axis, group, label, line, mark, rectangle, shortened
+
+
+@dataclass(frozen=True)
+class RelativeRow:
+    """A scheduler over the leader."""
+
+    name: str
+    appearance: Appearance
+    ratio: float
+    low: float | None
+    high: float | None
+    outcome: str
+    """In a word: beaten, equal, open."""
+
+
+_ROW = 36.0
+_STACKED_ROW = 42.0
+_FACTORS_FROM = 1.9
+"""From this span of ratios on the axis counts in factors, not in percent."""
+
+
+def relative_chart(title: str, rows: Sequence[RelativeRow], leader: str, margin: float, note: str) -> Markup:
+    """The chart: ratios with intervals, the margin of equality around 1. At least one row."""
+    described = "; ".join(
+        f"{row.name} {ratio_text(row.ratio, row.low, row.high)} against {leader}, {row.outcome}"
+        for row in rows
+    )
+    drawings = [_drawing(rows, leader, margin, WIDE), _drawing(rows, leader, margin, NARROW)]
+    return figure("relative", title, described, drawings, note)
+
+
+def _drawing(rows: Sequence[RelativeRow], leader: str, margin: float, width: float) -> Drawing:
+    wide = width == WIDE
+    texts = {row.name: ratio_text(row.ratio, row.low, row.high) for row in rows}
+    names = min(230.0, max(70.0, max(len(row.name) for row in rows) * CHARACTER_WIDTH)) + 16
+    values = max(map(len, texts.values())) * CHARACTER_WIDTH + 14
+    outcomes = max(len(row.outcome) for row in rows) * CHARACTER_WIDTH + 22
+    left, right = (names, width - values - outcomes) if wide else (8.0, width - 8)
+    row_height = _ROW if wide else _STACKED_ROW
+    top, first = 18.0, 24.0
+    bottom = first + row_height * len(rows)
+    axis = _axis(rows, margin, left, right)
+    parts = [
+        rectangle(
+            axis.at(1 / (1 + margin)),
+            top,
+            axis.at(1 + margin) - axis.at(1 / (1 + margin)),
+            bottom - top,
+            css="margin-band",
+        ),
+        _grid(axis, top, bottom, 7 if wide else 4),
+        line(axis.at(1), top, axis.at(1), bottom, css="leader"),
+        _above(axis, leader, margin),
+    ]
+    for index, row in enumerate(rows):
+        y = first + row_height * (index + 0.5 if wide else index)
+        text = texts[row.name]
+        if wide:
+            center = y
+            content = [
+                label(0, y + 4.5, shortened(row.name, names - 16), css="name", data_tip=row.name),
+                label(right + values, y + 4.5, text, css="value", text_anchor="end"),
+                label(right + values + 12, y + 4.5, row.outcome, css="standing"),
+            ]
+        else:
+            center = y + row_height - 10
+            name = shortened(row.name, width - (len(text) + len(row.outcome)) * CHARACTER_WIDTH - 24)
+            content = [
+                label(0, y + 13, name, css="name", data_tip=row.name),
+                label((len(name) + 1) * CHARACTER_WIDTH, y + 13, row.outcome, css="standing"),
+                label(width, y + 13, text, css="value", text_anchor="end"),
+            ]
+        content.append(_interval(row, axis, center, f"{row.name}: {text} against {leader}"))
+        parts.append(group(content, css="series", data_series=row.name))
+    return Drawing(width, bottom + 26, group(parts))
+
+
+def _interval(row: RelativeRow, axis: Axis, y: float, tip: str) -> Markup:
+    colour = row.appearance.css_class
+    parts = []
+    if row.low is not None and row.high is not None:
+        low, high = axis.at(row.low), axis.at(row.high)
+        parts.append(line(low, y, high, y, css=f"interval {colour}"))
+        parts += [line(x, y - 4, x, y + 4, css=f"interval-end {colour}") for x in (low, high)]
+    parts.append(mark(axis.at(row.ratio), y, 5, row.appearance, tip))
+    return group(parts)
+
+
+def _axis(rows: Sequence[RelativeRow], margin: float, left: float, right: float) -> Axis:
+    """Logarithmic, as ratios are, and wide enough for the margin to be seen as one."""
+    ratios = [ratio for row in rows for ratio in (row.ratio, row.low, row.high) if ratio]
+    reach = (1 + margin) ** 2
+    low, high = min([*ratios, 1 / reach]), max([*ratios, reach])
+    room = (high / low) ** 0.05
+    return Axis(low / room, high * room, left, right, logarithmic=True)
+
+
+def _grid(axis: Axis, top: float, bottom: float, about: int) -> Markup:
+    parts = []
+    as_factors = axis.high / axis.low > _FACTORS_FROM**2
+    for ratio in axis.ticks(about):
+        x = axis.at(ratio)
+        text = f"{ratio:g} {TIMES}" if as_factors else f"{100 * (ratio - 1):+.3g} %".replace("+0 %", "0 %")
+        parts.append(line(x, top, x, bottom, css="grid"))
+        parts.append(label(x, bottom + 17, text, css="tick", text_anchor="middle"))
+    return group(parts)
+
+
+def _above(axis: Axis, leader: str, margin: float) -> Markup:
+    text = shortened(f"{leader} ± {margin_text(margin)}", 260)
+    half = len(text) * CHARACTER_WIDTH / 2
+    x = min(max(axis.at(1), axis.start + half - 8), axis.end - half + 8)
+    return label(x, 12, text, css="tick", text_anchor="middle")

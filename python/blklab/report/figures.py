@@ -1,0 +1,168 @@
+"""Figures for people: one unit for a column or chart, and no more digits than the interval supports."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+MOST_DIGITS = 4
+"""However narrow the interval: a table of six-digit figures is not read."""
+FEWEST_DIGITS = 2
+DIGITS_WITHOUT_INTERVAL = 3
+
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+_RATIO_AS_FACTOR = 2.0
+"""From here on (and below its inverse) a ratio reads better as a factor than in percent."""
+
+_TIME_STEPS = ((1e-3, "ns"), (1.0, "µs"), (1e3, "ms"), (1e6, "s"))
+_RATE_STEPS = ((1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"))
+
+_PERCENTILE = re.compile(r"(p\d+)_(\d+)")
+_ABBREVIATIONS = {"iops": "IOPS", "cpu": "CPU", "io": "I/O"}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A unit for people: what is shown is the value over `factor`."""
+
+    factor: float
+    unit: str
+
+    def shown(self, value: float) -> float:
+        """The value in this unit."""
+        return value / self.factor
+
+    def figure(self, value: float, low: float | None = None, high: float | None = None) -> str:
+        """The value without its unit, rounded as its interval suggests."""
+        return rounded(self.shown(value), self._half_width(low, high))
+
+    def interval(self, value: float, low: float | None, high: float | None) -> str:
+        """``12.3 [12.1, 12.5]`` without the unit; just the value where there is no interval."""
+        figure = self.figure(value, low, high)
+        if low is None or high is None:
+            return figure
+        half = self._half_width(low, high)
+        center = self.shown(value)
+        bounds = (rounded(self.shown(bound), half, digits_of=center) for bound in (low, high))
+        return f"{figure} [{', '.join(bounds)}]"
+
+    def quantity(self, value: float, low: float | None = None, high: float | None = None) -> str:
+        """The value with its unit."""
+        return f"{self.figure(value, low, high)} {self.unit}"
+
+    def _half_width(self, low: float | None, high: float | None) -> float | None:
+        return None if low is None or high is None else (high - low) / 2 / self.factor
+
+
+def scale_for(unit: str, values: Iterable[float]) -> Scale:
+    """One scale for figures that stand in one column: SI prefixes for rates, ns to s for times.
+
+    Args:
+        unit: A metric's unit: ``us``, ``B/s``, ``IO/s``; any other one is left as it is.
+        values: The figures; the median one decides.
+    """
+    present = [abs(value) for value in values if value and math.isfinite(value)]
+    typical = statistics.median_high(present) if present else 0.0
+    if unit == "us":
+        steps: tuple[tuple[float, str], ...] = _TIME_STEPS
+        start = (1.0, "µs")
+    elif unit.endswith("/s"):
+        steps = tuple((factor, f"{prefix}{unit}") for factor, prefix in _RATE_STEPS)
+        start = steps[0]
+    else:
+        return Scale(1.0, unit)
+    fitting = [step for step in steps if typical >= step[0]] if typical else [start]
+    factor, name = fitting[-1] if fitting else steps[0]
+    return Scale(factor, name)
+
+
+def rounded(value: float, half_width: float | None = None, *, digits_of: float | None = None) -> str:
+    """A number down to the first doubtful digit: the leading one of the interval's half width.
+
+    One digit more where that leading digit is 1 or 2; never fewer than `FEWEST_DIGITS` nor more than
+    `MOST_DIGITS` significant digits.
+
+    Args:
+        value: What to write.
+        half_width: Half the width of its interval; nothing if there is none.
+        digits_of: The number whose magnitude counts for the limits, so that bounds are written like their
+            center; `value` itself by default.
+    """
+    reference = abs(value if digits_of is None else digits_of)
+    if not math.isfinite(value) or not math.isfinite(reference):
+        return "-"
+    magnitude = math.floor(math.log10(reference)) if reference else 0
+    if half_width is None or not math.isfinite(half_width):
+        place: float = magnitude - DIGITS_WITHOUT_INTERVAL + 1
+    else:
+        place = _doubtful_place(half_width) if half_width > 0 else -math.inf
+        place = max(magnitude - MOST_DIGITS + 1, min(place, magnitude - FEWEST_DIGITS + 1))
+    number = round(value, -int(place))
+    return _without_minus_zero(f"{number:.{max(0, -int(place))}f}")
+
+
+def _doubtful_place(half_width: float) -> float:
+    """Power of ten of the last digit worth writing."""
+    place = math.floor(math.log10(half_width))
+    return place - 1 if half_width / 10**place < 3 else place
+
+
+def _without_minus_zero(text: str) -> str:
+    return text[1:] if text.startswith("-") and not text.strip("-0.") else text
+
+
+def ratio_text(ratio: float, low: float | None = None, high: float | None = None) -> str:
+    """A ratio as people say it: ``+12 % [+8, +17]``, or as a factor where it is large."""
+    if ratio >= _RATIO_AS_FACTOR:
+        return _ratio_as_factor(ratio, low, high, TIMES)
+    if ratio <= 1 / _RATIO_AS_FACTOR:
+        inverse_low, inverse_high = (None if not bound else 1 / bound for bound in (high, low))
+        return _ratio_as_factor(1 / ratio, inverse_low, inverse_high, f"{TIMES} less")
+    half = None if low is None or high is None else 50 * (high - low)
+    figure = _signed_percent(ratio, half)
+    if low is None or high is None:
+        return f"{figure} %"
+    return f"{figure} % [{_signed_percent(low, half)}, {_signed_percent(high, half)}]"
+
+
+def _ratio_as_factor(ratio: float, low: float | None, high: float | None, sign: str) -> str:
+    if low is None or high is None:
+        return f"{rounded(ratio)} {sign}"
+    half = (high - low) / 2
+    bounds = (rounded(bound, half, digits_of=ratio) for bound in (low, high))
+    return f"{rounded(ratio, half)} {sign} [{', '.join(bounds)}]"
+
+
+def _signed_percent(ratio: float, half_width: float | None) -> str:
+    """A percentage with its sign; at most hundredths, and no decimals that the interval does not support."""
+    percent = 100 * (ratio - 1)
+    decimals = 1
+    if half_width is not None:
+        decimals = 2 if half_width == 0 else int(min(2, max(0, -_doubtful_place(half_width))))
+    text = f"{percent:+.{decimals}f}"
+    return text if text.strip("+-0.") else text.replace("-", "±").replace("+", "±")
+
+
+def margin_text(margin: float) -> str:
+    """``2 %``."""
+    return f"{100 * margin:g} %"
+
+
+def confidence_text(confidence: float) -> str:
+    """``95 %``."""
+    return f"{100 * confidence:g} %"
+
+
+def metric_title(name: str) -> str:
+    """A metric's name for people: ``latency_p99_9`` is ``latency p99.9``."""
+    words = _PERCENTILE.sub(r"\1.\2", name).split("_")
+    return " ".join(_ABBREVIATIONS.get(word, word) for word in words)
+
+
+def count_of(number: int, thing: str) -> str:
+    """``1 block``, ``2 blocks``."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"

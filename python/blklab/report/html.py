@@ -1,0 +1,137 @@
+"""The report as one HTML file that needs nothing else: no network, no library, no font.
+
+Whatever comes from outside (labels, job files, names of disks, messages of programs) is escaped by the
+template or by `blklab.report.svg`; the page's own policy lets no script run but the one below, by its hash.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from importlib.resources import files
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from blklab.experiment import ExperimentRecord
+from blklab.report.advice import next_steps
+from blklab.report.document import CompareDocument, compare_document
+from blklab.report.figures import confidence_text, count_of, margin_text
+from blklab.report.palette import appearances, colour_rules
+from blklab.report.repeat import repeat_command
+from blklab.report.sections import WorkloadSection, legend, workload_section
+from blklab.report.tables import setting_tables
+from blklab.report.wording import explanation, headline
+from blklab.units import format_bytes
+from blklab.verdict import Analysis
+
+MOST_OPEN_WORKLOADS = 3
+"""From here on only the first workload is unfolded when the page opens."""
+
+
+@dataclass(frozen=True)
+class _Fact:
+    name: str
+    value: str
+    remark: str
+
+
+def render_html(record: ExperimentRecord, analysis: Analysis) -> str:
+    """The report of an analysed experiment as the text of one HTML file (UTF-8)."""
+    document = compare_document(record, analysis)
+    looks = appearances(record.spec.schedulers)
+    sections = [
+        workload_section(record, document, workload, looks, f"workload-{index}")
+        for index, workload in enumerate(record.spec.workloads, start=1)
+    ]
+    script = _asset("report.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    environment = Environment(
+        loader=PackageLoader("blklab.report", "assets"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["unbroken"] = _unbroken
+    # Style and script are this package's own files.
+    return environment.get_template("report.html.j2").render(
+        document=document,
+        record=record,
+        headline=headline(document),
+        says=explanation(document),
+        facts=_facts(record, document),
+        steps=next_steps(document),
+        sections=sections,
+        unfolded=_unfolded(sections),
+        legend=legend(looks),
+        settings=setting_tables(record),
+        labels=list(looks),
+        repeat=repeat_command(record.spec),
+        engines=_engines(record),
+        memory=format_bytes(record.machine.memory_bytes),
+        confidence=confidence_text(record.spec.confidence),
+        margin=margin_text(record.spec.margin),
+        format_bytes=format_bytes,
+        count_of=count_of,
+        style=Markup(colour_rules() + _asset("report.css")),  # noqa: S704
+        script=Markup(script),  # noqa: S704
+        script_digest=digest,
+        data=_inert_json(document),
+    )
+
+
+def _asset(name: str) -> str:
+    return files("blklab.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _inert_json(document: CompareDocument) -> Markup:
+    """The document as JSON that cannot end the script element that holds it, nor begin a comment in it."""
+    text = json.dumps(
+        document.model_dump(mode="json", by_alias=True), ensure_ascii=True, separators=(",", ":")
+    )
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)  # noqa: S704 - see above
+
+
+_INTERVAL_OR_PERCENT = re.compile(r"\[[^\[\]]{1,40}\]|\d %")
+
+
+def _unbroken(text: str) -> str:
+    """Keeps intervals and percentages on one line."""
+    return _INTERVAL_OR_PERCENT.sub(lambda match: match[0].replace(" ", "\u00a0"), text)
+
+
+def _unfolded(sections: list[WorkloadSection]) -> set[str]:
+    few = len(sections) <= MOST_OPEN_WORKLOADS
+    return {section.anchor for section in (sections if few else sections[:1])}
+
+
+def _facts(record: ExperimentRecord, document: CompareDocument) -> list[_Fact]:
+    """How sure the verdict is, in numbers."""
+    spec = record.spec
+    failed = len(document.failed_runs)
+    asked = "" if spec.blocks is None or spec.blocks == document.blocks else f" of {spec.blocks}"
+    return [
+        _Fact("confidence", confidence_text(spec.confidence), "sure that no false winner is named"),
+        _Fact("blocks", f"{document.blocks}{asked}", "each runs every scheduler once, in random order"),
+        _Fact(
+            "runs",
+            str(len(record.samples)),
+            f"{failed} of them failed" if failed else "none of them failed",
+        ),
+        _Fact("margin", margin_text(spec.margin), "smaller differences count as equal"),
+    ]
+
+
+def _engines(record: ExperimentRecord) -> list[str]:
+    """Names and versions of what generated the load; more than one only if they changed on the way."""
+    named = (
+        " ".join(str(sample.engine[key]) for key in ("name", "version") if key in sample.engine)
+        for sample in record.samples
+    )
+    return [name for name in dict.fromkeys(named) if name]

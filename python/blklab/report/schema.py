@@ -1,0 +1,47 @@
+"""Writes the schemas of the documents for machines: ``python -m blklab.report.schema docs/schema``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from blklab.report.document import CompareDocument, RunDocument
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+DOCUMENTS: dict[str, tuple[type[BaseModel], str]] = {
+    "compare-1.json": (CompareDocument, "what `blklab compare --json` prints"),
+    "run-1.json": (RunDocument, "what `blklab run --json` prints"),
+}
+"""By file name."""
+
+
+def schema_of(model: type[BaseModel], title: str) -> dict[str, Any]:
+    """The JSON schema of a document as it is printed: fields under their printed names, all present."""
+    schema = model.model_json_schema(by_alias=True, mode="serialization")
+    return {"$schema": DIALECT, **schema, "title": title}
+
+
+def schema_text(file_name: str) -> str:
+    """Content of one of the schema files."""
+    model, title = DOCUMENTS[file_name]
+    return json.dumps(schema_of(model, title), indent=2, ensure_ascii=False) + "\n"
+
+
+def write_schemas(folder: Path) -> list[Path]:
+    """Writes all schema files and gives their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / name for name in DOCUMENTS]
+    for path in paths:
+        path.write_text(schema_text(path.name), encoding="utf-8")
+    return paths
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m blklab.report.schema FOLDER")
+    write_schemas(Path(sys.argv[1]))

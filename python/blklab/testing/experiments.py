@@ -1,0 +1,401 @@
+"""Makes experiments that never ran: records as a backend would leave them behind, from a seed.
+
+What happened in them is known beforehand, so analysis and reports can be held against the truth. A
+scheduler has a speed relative to the workload's, noise from run to run, and a tail; the machine drifts over
+the experiment and differs from block to block; runs can fail. Seeds and order come from the real plan.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from blklab.experiment import ExperimentRecord, RunState
+from blklab.plan import Cell, Plan
+from blklab.samples import (
+    NS_PER_SECOND,
+    DirectionSample,
+    DiskDescription,
+    JobSample,
+    LatencyHistogram,
+    MachineDescription,
+    RunSample,
+    TargetDescription,
+)
+from blklab.scheduler_choice import SchedulerChoice, parse_scheduler_choice
+from blklab.spec import ExperimentSpec
+from blklab.workloads import Job, Workload
+
+VALUES_PER_POWER_OF_TWO_BITS = 6
+"""fio's log-linear bins: 64 to a power of two (FIO_IO_U_PLAT_BITS)."""
+
+_START = datetime.datetime(2024, 5, 17, 9, 30, tzinfo=datetime.timezone.utc)
+
+
+@dataclass(frozen=True)
+class SchedulerBehaviour:
+    """How a made-up scheduler does."""
+
+    speed: float = 1.0
+    """I/Os per second relative to the workload's."""
+    noise: float = 0.01
+    """Standard deviation of the log of the speed from run to run."""
+    tail: float = 1.0
+    """Factor on the spread of latencies: above 1 the percentiles lie further apart."""
+
+
+@dataclass(frozen=True)
+class WorkloadBehaviour:
+    """How a made-up disk does under a workload."""
+
+    ios_per_second: float = 12_000.0
+    depth: int = 32
+    spread: float = 0.45
+    """Standard deviation of the log of latencies."""
+    schedulers: Mapping[str, SchedulerBehaviour] = field(default_factory=dict)
+    """By label, in place of what the experiment says of them: a control that differs, say."""
+
+
+def make_choice(text: str) -> SchedulerChoice:
+    """A scheduler in the grammar ``[LABEL=]NAME[:TUNABLE=VALUE…]``."""
+    return parse_scheduler_choice(text)
+
+
+def make_workload(
+    name: str,
+    *,
+    purpose: str = "Small random reads, 32 at a time.",
+    control: bool = False,
+    decide_by: str = "iops",
+    reads: bool = True,
+    syncs: bool = False,
+    background: bool = False,
+    block_size_bytes: int = 4096,
+    iodepth: int = 32,
+    source: str | None = None,
+    remark: str | None = None,
+) -> Workload:
+    """A workload with its job file, without going through the parser.
+
+    Args:
+        name: Its name.
+        purpose: Line for people.
+        control: Whether no scheduler can influence it.
+        decide_by: Metric that the verdict rests on.
+        reads: Reads if true, else writes.
+        syncs: Calls fdatasync after each write.
+        background: Adds a section of writers that is not measured.
+        block_size_bytes: Size of an I/O.
+        iodepth: I/Os in flight.
+        source: Where the job file is; a shipped workload's is its own name.
+        remark: A comment line for the job file.
+    """
+    focus = "reader" if reads else "writer"
+    options = {
+        "filename": "data",
+        "rw": "randread" if reads else "randwrite",
+        "bs": str(block_size_bytes),
+        "ioengine": "libaio",
+        "iodepth": str(iodepth),
+        "direct": "1",
+        "size": "256m",
+        "time_based": "1",
+        "runtime": "2s",
+    }
+    if syncs:
+        options["fdatasync"] = "1"
+    sections = {focus: options}
+    if background:
+        sections["background"] = options | {"rw": "randwrite", "numjobs": "4"}
+    lines = [f"; purpose: {purpose}", f"; decide-by: {decide_by}", f"; focus: {focus}"]
+    lines += [f"; control: {'yes' if control else 'no'}", *([f"; {remark}"] if remark else [])]
+    jobs = []
+    for section, settings in sections.items():
+        lines += ["", f"[{section}]"]
+        jobs.append(_job(section, len(lines), settings, block_size_bytes, iodepth))
+        lines += [f"{key}={value}" for key, value in settings.items()]
+    return Workload(
+        name=name,
+        source=source or f"{name}.fio",
+        text="\n".join(lines) + "\n",
+        purpose=purpose,
+        control=control,
+        focus=[focus],
+        decide_by=decide_by,
+        jobs=jobs,
+        host_only=[],
+        warnings=[],
+    )
+
+
+def _job(name: str, line: int, options: dict[str, str], block_size_bytes: int, iodepth: int) -> Job:
+    return Job(
+        name=name,
+        line=line,
+        options=options,
+        option_lines={key: line + 1 + index for index, key in enumerate(options)},
+        numjobs=int(options.get("numjobs", "1")),
+        rw=options["rw"],
+        reads=options["rw"].endswith("read"),
+        writes=options["rw"].endswith("write"),
+        sequential=not options["rw"].startswith("rand"),
+        direct=True,
+        ioengine=options["ioengine"],
+        iodepth=iodepth,
+        block_size_bytes=block_size_bytes,
+        size_bytes=256 << 20,
+        offset_bytes=0,
+        offset_increment_bytes=0,
+        io_size_bytes=None,
+        number_ios=None,
+        runtime_ns=2 * NS_PER_SECOND,
+        time_based=True,
+        ramp_time_ns=0,
+        startdelay_ns=0,
+        filename=options["filename"],
+        stonewall=False,
+        prioclass=None,
+        prio=None,
+        nice=None,
+        cgroup=None,
+        cgroup_weight=None,
+    )
+
+
+def make_spec(
+    schedulers: Sequence[str] = ("none", "mq-deadline", "kyber", "bfq"),
+    workloads: Sequence[Workload] = (),
+    *,
+    target: str = "/srv/data",
+    blocks: int | None = 6,
+    budget_ns: int | None = None,
+    seed: int = 1,
+) -> ExperimentSpec:
+    """A specification with the rest at its defaults."""
+    return ExperimentSpec(
+        target=target,
+        schedulers=[make_choice(text) for text in schedulers],
+        workloads=list(workloads) or [make_workload("random-read-4k-qd32", source="random-read-4k-qd32")],
+        blocks=blocks,
+        budget_ns=budget_ns,
+        seed=seed,
+    )
+
+
+def make_experiment(
+    spec: ExperimentSpec | None = None,
+    *,
+    behaviours: Mapping[str, SchedulerBehaviour] | None = None,
+    workloads: Mapping[str, WorkloadBehaviour] | None = None,
+    blocks_made: int | None = None,
+    block_noise: float = 0.02,
+    drift: float = 0.0,
+    failures: Collection[tuple[int, str, str]] = (),
+    state: RunState = "complete",
+    target: TargetDescription | None = None,
+    machine: MachineDescription | None = None,
+    warnings: Sequence[str] = (),
+) -> ExperimentRecord:
+    """An experiment as it would be stored. The same arguments give the same record.
+
+    Args:
+        spec: What was asked for; four schedulers under one workload by default.
+        behaviours: How schedulers do, by label; those not named are average.
+        workloads: How the disk does under a workload, by name.
+        blocks_made: Blocks carried out, where a budget decided or the experiment broke off.
+        block_noise: Standard deviation of the log of the speed from block to block, the same for all
+            schedulers of a block.
+        drift: Change of the log of the speed from the first run to the last.
+        failures: Runs that failed: block, workload, scheduler's label.
+        state: How the experiment ended.
+        target: What was tested; a rotating disk by default.
+        machine: Where; a small machine by default.
+        warnings: What the backend said beforehand.
+    """
+    spec = spec or make_spec()
+    plan = Plan(spec)
+    blocks = blocks_made if blocks_made is not None else spec.blocks or 6
+    total = blocks * plan.cells_per_block
+    samples: list[RunSample] = []
+    for number in range(blocks):
+        common = np.random.default_rng([spec.seed, number]).normal(0, block_noise)
+        for cell in plan.block(number):
+            slowdown = common + drift * cell.key.sequence / max(1, total - 1)
+            if (number, cell.workload.name, cell.scheduler.label) in failures:
+                samples.append(_failed_run(cell))
+            else:
+                samples.append(_run(cell, slowdown, behaviours or {}, workloads or {}))
+    return ExperimentRecord(
+        run_id=f"20240517-093000-test{spec.seed}",
+        created_at=_START.isoformat(timespec="seconds"),
+        state=state,
+        blklab_version="0.1.0",
+        spec=spec,
+        target=target or make_target(spec),
+        machine=machine or make_machine(),
+        samples=samples,
+        warnings=list(warnings),
+    )
+
+
+def make_target(
+    spec: ExperimentSpec, *, model: str = "EXAMPLE HDD 4000", backend: str = "host"
+) -> TargetDescription:
+    """A disk with the schedulers of an experiment."""
+    offered = list(dict.fromkeys(choice.name for choice in spec.schedulers))
+    return TargetDescription(
+        target=spec.target,
+        backend=backend,
+        summary=f"{spec.target} on vda ({model}, 4.0 TB, rotating)",
+        disks=[
+            DiskDescription(
+                name="vda",
+                model=model,
+                size_bytes=4_000_787_030_016,
+                rotational=True,
+                scheduler="mq-deadline",
+                schedulers=offered,
+                queue={
+                    "nr_requests": "256",
+                    "read_ahead_kb": "128",
+                    "wbt_lat_usec": "75000",
+                    "iosched/fifo_batch": "16",
+                    "iosched/read_expire": "500",
+                },
+            )
+        ],
+        default_scheduler="mq-deadline",
+        schedulers=offered,
+        details={"file system": "ext4", "mount options": "rw,relatime", "stack": "/dev/mapper/srv → vda"},
+    )
+
+
+def make_machine() -> MachineDescription:
+    """A small machine."""
+    return MachineDescription(
+        kernel="6.1.0-21-amd64",
+        cpu="Example CPU 2.4 GHz",
+        cpus=4,
+        memory_bytes=16 << 30,
+        details={"distribution": "Debian GNU/Linux 12 (bookworm)"},
+    )
+
+
+def _failed_run(cell: Cell) -> RunSample:
+    return RunSample(
+        cell=cell.key,
+        status="failed",
+        error="fio: io_u error on file data: Input/output error: read offset=1048576, buflen=4096",
+        started_at=_started_at(cell),
+        elapsed_ns=NS_PER_SECOND // 4,
+        jobs=[],
+        settings=_settings(cell),
+        engine={"name": "fio", "version": "3.33"},
+    )
+
+
+def _run(
+    cell: Cell,
+    slowdown: float,
+    behaviours: Mapping[str, SchedulerBehaviour],
+    workloads: Mapping[str, WorkloadBehaviour],
+) -> RunSample:
+    label = cell.scheduler.label
+    disk = workloads.get(cell.workload.name, WorkloadBehaviour())
+    behaviour = disk.schedulers.get(label, behaviours.get(label, SchedulerBehaviour()))
+    generator = np.random.default_rng([cell.key.seed, cell.key.position])
+    speed = disk.ios_per_second * behaviour.speed * math.exp(slowdown + generator.normal(0, behaviour.noise))
+    jobs = [
+        _job_sample(job, speed if job.name in cell.workload.focus else speed / 3, disk, behaviour, generator)
+        for job in cell.workload.jobs
+    ]
+    return RunSample(
+        cell=cell.key,
+        status="ok",
+        started_at=_started_at(cell),
+        elapsed_ns=2 * NS_PER_SECOND + 300_000_000,
+        jobs=jobs,
+        settings=_settings(cell),
+        engine={"name": "fio", "version": "3.33"},
+    )
+
+
+def _job_sample(
+    job: Job,
+    ios_per_second: float,
+    disk: WorkloadBehaviour,
+    behaviour: SchedulerBehaviour,
+    generator: np.random.Generator,
+) -> JobSample:
+    runtime_ns = 2 * NS_PER_SECOND
+    ios = max(1, round(ios_per_second * runtime_ns / NS_PER_SECOND))
+    mean_ns = disk.depth / ios_per_second * NS_PER_SECOND
+    spread = disk.spread * behaviour.tail
+    latency = _histogram(mean_ns, spread, min(ios, 4000), generator)
+    moved = ios * job.block_size_bytes
+    directions = [
+        DirectionSample(
+            direction="read" if job.reads else "write",
+            ios=ios,
+            bytes=moved,
+            runtime_ns=runtime_ns,
+            latency=latency,
+        )
+    ]
+    if "fdatasync" in job.options:
+        flush = _histogram(4 * mean_ns, spread, min(ios, 4000), generator)
+        directions.append(
+            DirectionSample(direction="sync", ios=ios, bytes=0, runtime_ns=runtime_ns, latency=flush)
+        )
+    return JobSample(
+        name=job.name,
+        clones=job.numjobs,
+        runtime_ns=runtime_ns,
+        directions=directions,
+        cpu_user_ns=ios * 2_000,
+        cpu_system_ns=round(ios * 6_500 * generator.normal(1, 0.02)),
+        context_switches=ios,
+    )
+
+
+def _histogram(mean_ns: float, spread: float, count: int, generator: np.random.Generator) -> LatencyHistogram:
+    """Log-normal latencies of a given mean, in fio's bins."""
+    latencies = np.exp(generator.normal(math.log(mean_ns) - spread**2 / 2, spread, count)).astype(np.int64)
+    bins: dict[int, int] = {}
+    for value_ns in latencies.tolist():
+        bin_ns = bin_value_ns(value_ns)
+        bins[bin_ns] = bins.get(bin_ns, 0) + 1
+    return LatencyHistogram(
+        count=count,
+        sum_ns=float(latencies.sum()),
+        min_ns=int(latencies.min()),
+        max_ns=int(latencies.max()),
+        bins=dict(sorted(bins.items())),
+    )
+
+
+def bin_value_ns(latency_ns: int) -> int:
+    """The middle of the bin of fio's layout in which a latency falls."""
+    width_bits = max(0, latency_ns.bit_length() - 1 - VALUES_PER_POWER_OF_TWO_BITS)
+    width = 1 << width_bits
+    return latency_ns if width == 1 else latency_ns // width * width + width // 2
+
+
+def _settings(cell: Cell) -> dict[str, str]:
+    settings = {
+        "vda/scheduler": cell.scheduler.name,
+        "vda/nr_requests": "256",
+        "vda/read_ahead_kb": "128",
+        "vda/wbt_lat_usec": "0" if cell.scheduler.name == "bfq" else "75000",
+    }
+    if cell.scheduler.name == "mq-deadline":
+        settings |= {"vda/iosched/fifo_batch": "16", "vda/iosched/read_expire": "500"}
+    return settings | {f"vda/iosched/{key}": value for key, value in cell.scheduler.tunables.items()}
+
+
+def _started_at(cell: Cell) -> str:
+    return (_START + datetime.timedelta(seconds=2.4 * cell.key.sequence)).isoformat(timespec="milliseconds")
