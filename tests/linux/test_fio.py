@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,8 @@ def test_sections_with_odd_names_are_given_plain_ones() -> None:
 
 
 def test_expected_runtime_adds_up_over_stonewalls() -> None:
-    text = "[a]\nsize=1m\nruntime=2\ntime_based\nramp_time=1\n[b]\nsize=1m\nruntime=9\n[c]\nstonewall\nsize=1m\nruntime=4\n"
+    text = "[a]\nsize=1m\nruntime=2\ntime_based\nramp_time=1\n[b]\nsize=1m\nruntime=9\n"
+    text += "[c]\nstonewall\nsize=1m\nruntime=4\n"
     assert expected_runtime_ns(workload(text), None) == 13_000_000_000
     assert expected_runtime_ns(workload(text), 20_000_000_000) == 25_000_000_000
     assert expected_runtime_ns(workload("[a]\nsize=1m\n"), None) is None
@@ -212,8 +214,7 @@ def test_bins_give_the_percentiles_that_fio_gives(folder: Path) -> None:
 
 @runs_fio
 def test_merged_clones_agree_with_fio_s_own_grouping(folder: Path) -> None:
-    """The same files and seeds twice would differ by chance; so fio's own merge of one run is the reference:
-    its client counts what the clones measured, the merge must keep every I/O and both extremes."""
+    """A fixed number of I/Os, once merged by fio and once by us: every I/O is counted, in bins too."""
     work = workload("[w]\nrw=randread\nbs=4k\nsize=2m\nnumjobs=3\ndirect=1\nnumber_ios=400\n")
     lay_out(work, folder)
     text = job_file_text(work, regions_in_directory(work), seed=7)
@@ -271,7 +272,9 @@ def test_clones_are_merged_bin_by_bin_and_never_averaged() -> None:
     ],
 )
 def test_failures_are_told_in_words(output: str, messages: str, returncode: int, expected: str) -> None:
-    report = read_report(output, messages=messages, returncode=returncode, workload=workload("[a]\nsize=1m\n"))
+    report = read_report(
+        output, messages=messages, returncode=returncode, workload=workload("[a]\nsize=1m\n")
+    )
     assert report.error is not None
     assert expected in report.error
     assert report.jobs == []
@@ -279,7 +282,9 @@ def test_failures_are_told_in_words(output: str, messages: str, returncode: int,
 
 def test_messages_before_the_json_are_warnings() -> None:
     output = "fio: something odd\n" + json.dumps({"jobs": [entry("a", {"1": 1})]}, indent=1)
-    report = read_report(output, messages="note: x\nnote: x\n", returncode=0, workload=workload("[a]\nsize=1m\n"))
+    report = read_report(
+        output, messages="note: x\nnote: x\n", returncode=0, workload=workload("[a]\nsize=1m\n")
+    )
     assert report.error is None
     assert report.warnings == ["note: x", "fio: something odd"]
 
@@ -315,7 +320,9 @@ def test_priorities_take_effect(folder: Path) -> None:
         deadline = time.monotonic() + 5
         while time.monotonic() < deadline and ("best-effort: prio 6", 4) not in seen:
             for pid in processes_in(folder):
-                answer = subprocess.run(["ionice", "-p", str(pid)], capture_output=True, text=True, check=False)
+                answer = subprocess.run(
+                    ["ionice", "-p", str(pid)], capture_output=True, text=True, check=False
+                )
                 try:
                     seen.append((answer.stdout.strip(), os.getpriority(os.PRIO_PROCESS, pid)))
                 except ProcessLookupError:
@@ -333,11 +340,9 @@ def processes_in(folder: Path) -> list[int]:
     """Processes whose working folder it is."""
     found = []
     for link in Path("/proc").glob("[0-9]*/cwd"):
-        try:
+        with suppress(OSError):
             if link.readlink() == folder:
                 found.append(int(link.parent.name))
-        except OSError:
-            continue
     return found
 
 
@@ -377,10 +382,20 @@ def test_fio_that_hangs_is_ended(folder: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @runs_fio
 def test_nothing_is_started_once_blklab_is_dead(folder: Path) -> None:
-    """The shell compares its parent with who asked for it: a number that is not its parent's starts nothing."""
+    """The shell compares its parent with who asked for it, and starts nothing if they differ."""
     marker = folder / "started"
     answer = subprocess.run(
-        ["setpriv", "--pdeathsig", "KILL", "sh", "-c", fio_module._ONLY_UNDER_PARENT, "1", "touch", str(marker)],
+        [
+            "setpriv",
+            "--pdeathsig",
+            "KILL",
+            "sh",
+            "-c",
+            fio_module._ONLY_UNDER_PARENT,
+            "1",
+            "touch",
+            str(marker),
+        ],
         check=False,
     )
     assert answer.returncode != 0

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,7 +82,9 @@ def test_all_shipped_workloads_share_their_files() -> None:
 
 @given(
     st.lists(
-        st.tuples(st.integers(1, 4), st.integers(4, 4000), st.sampled_from(["", "x", "y"]), st.integers(0, 64)),
+        st.tuples(
+            st.integers(1, 4), st.integers(4, 4000), st.sampled_from(["", "x", "y"]), st.integers(0, 64)
+        ),
         min_size=1,
         max_size=6,
     )
@@ -100,4 +104,4 @@ def test_files_never_overlap_on_a_device(jobs: list[tuple[int, int, str, int]]) 
             start, end = spans.get(key, (region.offset_bytes, 0))
             spans[key] = min(start, region.offset_bytes), max(end, region.end_bytes)
     ordered = sorted(spans.values())
-    assert all(first[1] <= second[0] for first, second in zip(ordered, ordered[1:], strict=False))
+    assert all(first[1] <= second[0] for first, second in pairwise(ordered))

@@ -62,7 +62,7 @@ def lay_out(folder: Path, lengths: Mapping[str, int]) -> None:
 
 
 def allocate(descriptor: int, length: int) -> None:
-    """Reserves a file's blocks, together if possible; without them the file system finds out while filling."""
+    """Reserves a file's blocks, next to each other if possible, where the file system can do that."""
     try:
         os.posix_fallocate(descriptor, 0, length)
     except OSError as error:

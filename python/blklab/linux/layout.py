@@ -5,7 +5,8 @@ none owns one for each of its clones. In a directory these become real files; on
 one behind the other, each at a multiple of 1 MiB, from the start of the device.
 
 ``size`` is the length of the part that a clone works on, counted from its offset (as in fio). A job without
-a size covers the file that it shares with a job that has one, otherwise the whole device.
+a size covers the file that it shares with a job that has one, otherwise the whole device. A percentage is
+one of the device, for an offset one of the job's size if it has one. The simulator follows the same rules.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def regions_in_directory(workload: Workload) -> list[JobRegions]:
     """
     for job in workload.jobs:
         for option in ("size", "offset"):
-            if _percentage(job, option) is not None:
+            if _percentage(job, option) is not None and job.size_bytes is None:
                 raise JobFileError(
                     f"job {job.name}: {option}={job.options[option]} needs a block device",
                     source=workload.source,
@@ -132,7 +133,9 @@ def regions_on_device(workload: Workload, device_path: str, device_bytes: int) -
 
 def _file_keys(workload: Workload, job: Job) -> Sequence[_FileKey]:
     """The logical file of each clone."""
-    if job.filename is not None:
+    if job.filename is not None and any(
+        "size" in other.options for other in workload.jobs if other.filename == job.filename
+    ):
         return [("shared", job.filename, 0)] * job.numjobs
     if "size" not in job.options:
         return [("device", "", 0)] * job.numjobs
@@ -145,17 +148,19 @@ def _file_lengths(workload: Workload, device_bytes: int | None) -> dict[_FileKey
     """Logical files in order of appearance with their lengths; nothing where no job gives a size."""
     lengths: dict[_FileKey, int | None] = {}
     for job in workload.jobs:
-        for clone, key in enumerate(_file_keys(workload, job)):
+        size = _given_size(job, device_bytes)
+        for key in _file_keys(workload, job):
             lengths.setdefault(key, None)
-            size = _given_size(job, device_bytes)
             if size is not None:
-                lengths[key] = max(lengths[key] or 0, _offset(job, clone, device_bytes) + size)
+                # Files of clones are alike: each as long as the one that reaches furthest.
+                end = _offset(job, job.numjobs - 1, device_bytes) + size
+                lengths[key] = max(lengths[key] or 0, end)
     return lengths
 
 
 def _given_size(job: Job, device_bytes: int | None) -> int | None:
     share = _percentage(job, "size")
-    return job.size_bytes if share is None else _share_of_device(share, device_bytes)
+    return job.size_bytes if share is None else _share(share, device_bytes or 0)
 
 
 def _size(job: Job, offset: int, file_length: int, device_bytes: int | None) -> int:
@@ -165,7 +170,10 @@ def _size(job: Job, offset: int, file_length: int, device_bytes: int | None) -> 
 
 def _offset(job: Job, clone: int, device_bytes: int | None) -> int:
     share = _percentage(job, "offset")
-    start = job.offset_bytes if share is None else _share_of_device(share, device_bytes)
+    if share is None:
+        start = job.offset_bytes
+    else:
+        start = _share(share, _given_size(job, device_bytes) or device_bytes or 0)
     return start + clone * job.offset_increment_bytes
 
 
@@ -174,8 +182,8 @@ def _percentage(job: Job, option: str) -> int | None:
     return int(text[:-1]) if text.endswith("%") else None
 
 
-def _share_of_device(percent: int, device_bytes: int | None) -> int:
-    return (device_bytes or 0) // 100 * percent // _BLOCK_BYTES * _BLOCK_BYTES
+def _share(percent: int, of_bytes: int) -> int:
+    return of_bytes // 100 * percent // _BLOCK_BYTES * _BLOCK_BYTES
 
 
 def _checked(workload: Workload, job: Job, region: Region) -> Region:

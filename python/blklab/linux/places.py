@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from blklab.errors import DeviceVanishedError, RefusedError, SpaceError
+from blklab.errors import DeviceVanishedError, RefusedError, RequirementError
 from blklab.linux.data_files import allocate, check_space, fill, lay_out, write_error
 from blklab.linux.guard import check_writable_device
 from blklab.linux.layout import JobRegions, files_in_directory, regions_in_directory, regions_on_device
@@ -232,8 +233,8 @@ def device_size_bytes(device: Path) -> int:
     """Size of a block device.
 
     Raises:
-        DeviceVanishedError: if it cannot be opened any more.
-        SpaceError: if it is empty.
+        DeviceVanishedError: if it is not there any more.
+        RequirementError: if it may not be opened, or is empty.
     """
     try:
         descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
@@ -242,9 +243,12 @@ def device_size_bytes(device: Path) -> int:
         finally:
             os.close(descriptor)
     except OSError as error:
-        raise DeviceVanishedError(
-            f"{device} cannot be opened: {(error.strerror or str(error)).lower()}"
+        reason = (error.strerror or str(error)).lower()
+        if error.errno in (errno.ENOENT, errno.ENXIO, errno.ENODEV):
+            raise DeviceVanishedError(f"{device} is gone: {reason}") from error
+        raise RequirementError(
+            f"{device} cannot be opened: {reason}", hint="in a container or guest the device may be forbidden"
         ) from error
     if not size:
-        raise SpaceError(f"{device} is empty")
+        raise RequirementError(f"{device} is empty")
     return size

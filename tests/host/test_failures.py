@@ -1,0 +1,196 @@
+"""What can go wrong on a real machine: each a typed error or a failed sample, and everything as before."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from blklab.errors import (
+    BlklabError,
+    DeviceVanishedError,
+    MissingToolError,
+    NotRootError,
+    RequirementError,
+    SpaceError,
+)
+from blklab.linux.data_files import check_space, lay_out
+from blklab.scheduler_choice import parse_scheduler_choices
+from host.conftest import READ, WRITE, Filesystem, LoopDevice, cell, loops_over, opened, work
+
+pytestmark = pytest.mark.root
+
+LONG_READ = "[r]\nrw=randread\nbs=4k\nsize=8m\ndirect=1\nioengine=libaio\niodepth=8\ntime_based\nruntime=3s\n"
+
+
+def test_no_space_is_found_out_before_anything_is_laid_out(ext4: Filesystem) -> None:
+    big = work("[w]\nrw=write\nsize=1g\n")
+    with opened(str(ext4.folder)) as session:
+        with pytest.raises(SpaceError, match=r"has .* MiB free; the test files need 1\.00 GiB"):
+            session.check([], [big])
+        with pytest.raises(SpaceError):
+            session.prepare([big], print)
+        assert not (ext4.folder / ".blklab-test").exists()
+    with pytest.raises(SpaceError), opened(f"loop:1g,dir={ext4.folder}"):
+        pass
+    ext4.assert_untouched()
+
+
+def test_a_reserve_stays_free(ext4: Filesystem) -> None:
+    status = os.statvfs(ext4.folder)
+    free = status.f_bavail * status.f_frsize
+    with pytest.raises(SpaceError, match="are to stay free"):
+        check_space(ext4.folder, free - (32 << 20))
+    check_space(ext4.folder, free - (70 << 20))
+
+
+def test_space_that_runs_out_while_laying_out_is_an_error(ext4: Filesystem) -> None:
+    with pytest.raises(SpaceError, match="no space for"):
+        lay_out(ext4.folder, {"big": 1 << 30})
+
+
+def test_a_read_only_file_system_is_an_error(ext4: Filesystem) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(ext4.folder)], check=True)
+    with opened(str(ext4.folder)) as session, pytest.raises(SpaceError, match="read-only file system"):
+        session.check(parse_scheduler_choices("none"), [work(WRITE)])
+    with pytest.raises(SpaceError, match="read-only"):
+        lay_out(ext4.folder, {"x": 4096})
+    ext4.assert_untouched()
+
+
+@pytest.mark.parametrize("target", ["directory", "loop"])
+def test_without_fio_nothing_begins(
+    target: str, ext4: Filesystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: Path
+) -> None:
+    for name in ("setpriv", "unshare", "losetup"):
+        (tmp_path / name).symlink_to(shutil.which(name) or "")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    name = str(ext4.folder) if target == "directory" else f"loop:8m,dir={ext4.folder}"
+    with pytest.raises(MissingToolError, match="fio is not installed"), opened(name):
+        pass
+    assert not state.exists()
+    monkeypatch.undo()
+    ext4.assert_untouched()
+
+
+def test_fio_that_fails_gives_a_failed_sample(raw: LoopDevice) -> None:
+    """The device answers with errors from some moment on: its backing file loses its end."""
+    with opened(raw.device) as session:
+        session.check(parse_scheduler_choices("mq-deadline"), [work(LONG_READ)])
+        cutter = threading.Timer(1.0, os.truncate, (raw.backing, 0))
+        cutter.start()
+        sample = session.run(cell("mq-deadline", work(LONG_READ)))
+        cutter.join()
+        assert sample.status == "failed"
+        assert sample.error is not None
+        assert "Input/output error" in sample.error
+        assert sample.jobs == []
+        assert sample.settings[f"{raw.name}/scheduler"] == "mq-deadline"
+    raw.assert_unchanged()
+
+
+def test_a_device_that_vanishes_ends_the_experiment(raw: LoopDevice, state: Path) -> None:
+    """Detached while fio is on it: it answers with errors and is gone as soon as fio has closed it."""
+
+    def detach() -> None:
+        time.sleep(1)
+        os.truncate(raw.backing, 0)
+        subprocess.run(["losetup", "--detach", raw.device], check=True)
+
+    with opened(raw.device) as session:
+        session.check(parse_scheduler_choices("bfq"), [work(LONG_READ)])
+        thread = threading.Thread(target=detach)
+        thread.start()
+        with pytest.raises(DeviceVanishedError, match=raw.name):
+            session.run(cell("bfq", work(LONG_READ)))
+        thread.join()
+        with pytest.raises(DeviceVanishedError):
+            session.run(cell("none", work(LONG_READ)))
+    # No journal is kept: the settings went with the device, and another disk is not ours to change.
+    assert list((state / "journal").iterdir()) == []
+
+
+def test_our_own_loop_device_may_vanish_too(disk_folder: Path) -> None:
+
+    def detach(name: str) -> None:
+        time.sleep(1)
+        subprocess.run(["losetup", "--detach", f"/dev/{name}"], check=True)
+
+    with opened(f"loop:16m,dir={disk_folder}") as session:
+        session.prepare([work(LONG_READ)], print)
+        thread = threading.Thread(target=detach, args=(session.target.disks[0].name,))
+        thread.start()
+        with pytest.raises(DeviceVanishedError):
+            session.run(cell("none", work(LONG_READ)))
+        thread.join()
+    assert loops_over(disk_folder) == []
+    assert list(disk_folder.iterdir()) == []
+
+
+def test_another_disk_under_the_same_name_is_noticed(raw: LoopDevice) -> None:
+    with opened(raw.device) as session:
+        session.run(cell("none", work(READ)))
+        subprocess.run(["losetup", "--detach", raw.device], check=True)
+        subprocess.run(["losetup", raw.device, str(raw.backing)], check=True)
+        with pytest.raises(DeviceVanishedError):
+            session.run(cell("none", work(READ)))
+
+
+OPEN = """
+import sys
+from blklab.backends.host import BACKEND
+from blklab.backends.protocol import SessionOptions
+from blklab.errors import BlklabError
+from blklab.targets import parse_target
+try:
+    with BACKEND.open(parse_target(sys.argv[1]), SessionOptions(run_id="second")):
+        print("opened")
+except BlklabError as error:
+    print(type(error).__name__, error.message)
+"""
+
+
+def open_elsewhere(device: str) -> str:
+    """What happens to another process that opens a device."""
+    return subprocess.run(
+        [sys.executable, "-c", OPEN, device], check=True, capture_output=True, text=True
+    ).stdout
+
+
+def test_two_runs_on_one_disk_at_once_are_refused(raw: LoopDevice) -> None:
+    with opened(raw.device, run_id="first"):
+        assert open_elsewhere(raw.device).startswith(
+            f"LockedError another run is on {raw.name}: run first, process"
+        )
+    assert open_elsewhere(raw.device) == "opened\n"
+
+
+def test_root_is_needed(raw: LoopDevice) -> None:
+    """In a forked process that has become nobody: its Python may be out of nobody's reach."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.setresuid(65534, 65534, 65534)
+            with opened(raw.device):
+                code = 2
+        except NotRootError:
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_unknown_places_are_errors() -> None:
+    with pytest.raises(RequirementError, match="there is no folder"), opened("loop:8m,dir=/nowhere/at/all"):
+        pass
+    with pytest.raises(BlklabError), opened("/nowhere/at/all"):
+        pass
+    with pytest.raises(RequirementError, match="memory"), opened("/dev/shm"):
+        pass

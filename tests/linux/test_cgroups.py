@@ -1,0 +1,250 @@
+"""Control groups against a tree of files that stands for cgroup v2.
+
+The I/O controller can be under v1 or v2, not both; a machine that has it under v1 (with something of init's
+still open there) cannot show v2. The tree has the files that Linux 6.18 has, and answers as it does; what a
+real kernel says under v1 is in tests/host/test_control_groups.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from blklab.errors import JobFileError, RequirementError, TunableError, UsageError
+from blklab.linux import cgroups
+from blklab.linux.cgroups import (
+    Hierarchy,
+    RunGroups,
+    acts_on_weights,
+    device_numbers,
+    find_hierarchy,
+    group_names,
+    undo_writes,
+    wanted_settings,
+)
+from blklab.linux.disks import Disk
+from blklab.linux.journal import Journal
+from blklab.workloads import Workload, parse_workload
+
+CHILD_FILES = ("io.weight", "io.bfq.weight", "io.max", "cgroup.procs", "cgroup.subtree_control")
+DISKS = [
+    Disk(name, number, Path("/sys/x"), Path("/dev/null"), "", "", "", 1, None)
+    for name, number in (("vda", "254:0"), ("vdb", "254:16"))
+]
+
+
+class TreeJournal:
+    """Creates groups as the kernel does: with their files in them. Remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.created: list[str] = []
+        self.protected: dict[str, list[str] | None] = {}
+        self.files: tuple[str, ...] = CHILD_FILES
+
+    def own_cgroup(self, path: Path) -> Path:
+        path.mkdir()
+        for name in self.files:
+            (path / name).write_text("default 100\n" if name.endswith("weight") else "")
+        self.created.append(path.name)
+        return path
+
+    def protect_attribute(self, path: Path, undo: list[str] | None = None) -> str:
+        self.protected[path.name] = undo
+        return path.read_text()
+
+
+def kernel_like(kept: Callable[[str, str], str]) -> Callable[[Path, str], None]:
+    """A write that leaves in the file what the kernel would show."""
+
+    def write(path: Path, value: str) -> None:
+        path.write_text(kept(path.name, value))
+
+    return write
+
+
+def as_linux_shows(name: str, value: str) -> str:
+    if name.endswith("weight"):
+        return f"default {value.removeprefix('default ')}\n"
+    if name == "io.max":
+        number, *limits = value.split()
+        all_limits = {"rbps": "max", "wbps": "max", "riops": "max", "wiops": "max"}
+        all_limits |= dict(limit.split("=", 1) for limit in limits)
+        return f"8:0 rbps=1 wbps=max riops=max wiops=max\n{number} " + " ".join(
+            f"{key}={limit}" for key, limit in all_limits.items()
+        )
+    if name == "io.cost.qos":
+        number, *words = value.split()
+        words = [f"{word}.00" if "pct" in word and "." not in word else word for word in words]
+        return f"{number} ctrl=user " + " ".join(words) + " wlat=5000 min=1.00 max=10000.00\n"
+    return value + "\n"
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hierarchy:
+    for name in ("io.cost.qos", "io.cost.model", "cgroup.subtree_control"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "cgroup.controllers").write_text("cpu io memory\n")
+    monkeypatch.setattr(cgroups, "_write", kernel_like(as_linux_shows))
+    return Hierarchy(2, tmp_path)
+
+
+def workload(text: str) -> Workload:
+    return parse_workload(text, name="w", source="w.fio")
+
+
+def create(
+    tree: Hierarchy,
+    groups: dict[str, dict[str, str]],
+    works: list[Workload],
+    journal: TreeJournal | None = None,
+) -> tuple[RunGroups, TreeJournal, dict[str, str]]:
+    journal = journal or TreeJournal()
+    settings = wanted_settings(tree, groups, works, DISKS)
+    made = RunGroups(tree, "run")
+    made.create(cast("Journal", journal), group_names(groups, works), settings)
+    return made, journal, made.read_back(settings)
+
+
+def test_groups_are_children_of_one_of_ours_with_control_handed_down(tree: Hierarchy) -> None:
+    works = [workload("[a]\nsize=1m\ncgroup=batch\n[b]\nsize=1m\ncgroup=extra\n")]
+    made, journal, _ = create(tree, {"batch": {"io.bfq.weight": "50"}}, works)
+    assert journal.created == ["blklab-run", "batch", "extra"]
+    assert journal.protected == {"cgroup.subtree_control": ["-io"]}
+    assert (tree.root / "cgroup.subtree_control").read_text() == "+io\n"
+    assert (tree.root / "blklab-run" / "cgroup.subtree_control").read_text() == "+io\n"
+    assert made.processes_file("extra") == tree.root / "blklab-run" / "extra" / "cgroup.procs"
+
+
+def test_control_that_is_handed_down_already_is_left_alone(tree: Hierarchy) -> None:
+    (tree.root / "cgroup.subtree_control").write_text("cpu io\n")
+    _, journal, _ = create(tree, {"batch": {}}, [])
+    assert journal.protected == {}
+
+
+def test_limits_are_written_for_each_leaf_and_read_back(
+    tree: Hierarchy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[tuple[str, str]] = []
+    plain = cgroups._write
+
+    def write(path: Path, value: str) -> None:
+        written.append((path.name, value))
+        plain(path, value)
+
+    monkeypatch.setattr(cgroups, "_write", write)
+    _, _, seen = create(tree, {"slow": {"io.max": "rbps=1048576 wiops=100"}}, [])
+    assert ("io.max", "254:0 rbps=1048576 wiops=100") in written
+    assert ("io.max", "254:16 rbps=1048576 wiops=100") in written
+    assert "254:16 rbps=1048576 wbps=max riops=max wiops=100" in seen["cgroup/slow/io.max"]
+
+
+def test_a_weight_of_a_job_goes_to_every_weight_that_the_kernel_has(tree: Hierarchy) -> None:
+    works = [workload("[a]\nsize=1m\ncgroup=batch\ncgroup_weight=300\n")]
+    _, _, seen = create(tree, {}, works)
+    assert seen == {"cgroup/batch/io.bfq.weight": "default 300", "cgroup/batch/io.weight": "default 300"}
+
+
+def test_a_weight_without_any_weight_in_the_kernel_is_an_error(tree: Hierarchy) -> None:
+    journal = TreeJournal()
+    journal.files = ("io.max", "cgroup.procs", "cgroup.subtree_control")
+    with pytest.raises(TunableError, match="no weight of I/O"):
+        create(tree, {}, [workload("[a]\nsize=1m\ncgroup=b\ncgroup_weight=300\n")], journal)
+
+
+def test_io_weight_is_not_io_bfq_weight(tree: Hierarchy) -> None:
+    journal = TreeJournal()
+    journal.files = ("io.bfq.weight", "cgroup.procs", "cgroup.subtree_control")
+    with pytest.raises(TunableError, match=r"no io\.weight under cgroup v2") as caught:
+        create(tree, {"batch": {"io.weight": "50"}}, [], journal)
+    assert caught.value.hint is not None
+    assert "io.bfq.weight" in caught.value.hint
+    assert "CONFIG_BLK_CGROUP_IOCOST" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("attribute", "hint"),
+    [("io.latency", "CONFIG_BLK_CGROUP_IOLATENCY"), ("blkio.throttle.read_bps_device", "io.max")],
+)
+def test_what_is_missing_says_where_it_comes_from(tree: Hierarchy, attribute: str, hint: str) -> None:
+    with pytest.raises(TunableError, match=f"no {attribute}") as caught:
+        create(tree, {"batch": {attribute: "target=5000"}}, [])
+    assert hint in (caught.value.hint or "")
+
+
+def test_a_value_that_the_kernel_changes_is_an_error(
+    tree: Hierarchy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cgroups, "_write", kernel_like(lambda name, value: "default 1000\n"))
+    with pytest.raises(TunableError, match=r"asked for io\.weight = 2000, the kernel kept default 1000"):
+        create(tree, {"batch": {"io.weight": "2000"}}, [])
+
+
+def test_cost_parameters_belong_to_the_root_and_are_undone(tree: Hierarchy) -> None:
+    with pytest.raises(UsageError, match="belongs to the root group"):
+        wanted_settings(tree, {"batch": {"io.cost.qos": "enable=1"}}, [], DISKS)
+    _, journal, seen = create(tree, {"/": {"io.cost.qos": "enable=1 rpct=95 rlat=5000"}}, [])
+    assert "rpct=95.00" in seen["cgroup/io.cost.qos"]
+    assert journal.protected["io.cost.qos"] == ["254:16 enable=0 ctrl=auto"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "value", "undo"),
+    [
+        ("io.max", "", "8:0 rbps=5", ["8:0 rbps=max wbps=max riops=max wiops=max"]),
+        ("io.max", "8:0 rbps=7 wbps=max\n", "8:0 rbps=5", ["8:0 rbps=7 wbps=max"]),
+        ("blkio.throttle.read_bps_device", "8:16 9\n", "8:0 5", ["8:0 0"]),
+        ("blkio.throttle.read_bps_device", "8:0 9\n", "8:0 5", ["8:0 9"]),
+        ("io.latency", "", "8:0 target=5", ["8:0 target=0"]),
+        ("io.cost.qos", "8:0 enable=1 ctrl=auto rpct=95.00\n", "8:0 enable=0", ["8:0 enable=1 ctrl=auto"]),
+        ("io.cost.qos", "8:0 enable=1 ctrl=user rpct=9.00\n", "8:0 x", ["8:0 enable=1 ctrl=user rpct=9.00"]),
+        ("io.cost.model", "", "8:0 ctrl=user", ["8:0 ctrl=auto"]),
+        ("io.weight", "default 100\n", "50", ["default 100"]),
+    ],
+)
+def test_root_attributes_know_what_brings_them_back(
+    tmp_path: Path, name: str, content: str, value: str, undo: list[str]
+) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    assert undo_writes(path, value) == undo
+
+
+def test_jobs_that_cannot_join_are_errors_with_their_line() -> None:
+    with pytest.raises(JobFileError, match=r"w\.fio:3: job a: cgroup_weight needs a cgroup"):
+        group_names([], [workload("[a]\nsize=1m\ncgroup_weight=5\n")])
+    different = [workload(f"[a]\nsize=1m\ncgroup=x\ncgroup_weight={weight}\n") for weight in (5, 6)]
+    with pytest.raises(JobFileError, match="has the weight 5 already"):
+        wanted_settings(Hierarchy(2, Path("/x")), {}, different, DISKS)
+
+
+def test_weights_matter_to_bfq_and_io_cost() -> None:
+    assert acts_on_weights("bfq", {})
+    assert not acts_on_weights("kyber", {})
+    assert acts_on_weights("kyber", {"/": {"io.cost.qos": "enable=1"}})
+
+
+def test_a_hidden_path_counts_as_its_device() -> None:
+    hidden = Disk("nvme0c0n1", "", Path("/sys/x"), Path("/dev/null"), "", "", "", 1, None)
+    assert device_numbers([hidden, *DISKS, *DISKS]) == ["1:3", "254:0", "254:16"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("30 1 0:26 / {root} rw - cgroup2 cgroup2 rw\n", 2),
+        ("30 1 0:26 / {root} rw - cgroup2 cgroup2 rw\n31 1 0:27 / /b rw - cgroup cgroup rw,blkio\n", 1),
+        ("31 1 0:27 / /b rw - cgroup cgroup rw,cpu\n", None),
+    ],
+)
+def test_the_hierarchy_is_found(tmp_path: Path, lines: str, expected: int | None) -> None:
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self" / "mountinfo").write_text(lines.format(root=tmp_path))
+    (tmp_path / "cgroup.controllers").write_text("io\n")
+    if expected is None:
+        with pytest.raises(RequirementError, match="no control group hierarchy"):
+            find_hierarchy(tmp_path)
+    else:
+        assert find_hierarchy(tmp_path).version == expected
