@@ -137,20 +137,33 @@ SHARED_VARIABLE = "BLKLAB_TEST_SHARED_MACHINE"
 
 def queues(own: Disk) -> dict[str, bytes]:
     """Everything that can be read of all queues of this machine, byte for byte."""
+    if os.environ.get(SHARED_VARIABLE):
+        return queue_of(own)
+    return {
+        path: content
+        for folder in sorted(Path("/sys/block").iterdir())
+        for path, content in _readable_files(folder.resolve() / "queue").items()
+    }
+
+
+def queue_of(disk: Disk) -> dict[str, bytes]:
+    """The same of one disk."""
+    return _readable_files(disk.sys_path / "queue")
+
+
+def _readable_files(folder: Path) -> dict[str, bytes]:
     content: dict[str, bytes] = {}
-    folders = [own.sys_path] if os.environ.get(SHARED_VARIABLE) else sorted(Path("/sys/block").iterdir())
-    for folder in folders:
-        for path in sorted((folder / "queue").rglob("*")):
-            if path.is_file():
-                with contextlib.suppress(OSError):
-                    content[str(path)] = path.read_bytes()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            with contextlib.suppress(OSError):
+                content[str(path)] = path.read_bytes()
     return content
 
 
 def changed(
     before: dict[str, bytes], after: dict[str, bytes]
 ) -> dict[str, tuple[bytes | None, bytes | None]]:
-    """What differs between two answers of `queues`."""
+    """What differs between two answers of `queues` or `queue_of`."""
     return {
         path: (before.get(path), after.get(path))
         for path in sorted(before.keys() | after.keys())

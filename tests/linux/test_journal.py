@@ -24,7 +24,7 @@ from blklab.linux.locks import disk_locks
 from blklab.linux.queue import read_attribute, set_scheduler, write_attribute
 from blklab.linux.recovery import preview, raise_for_failures, recover, stale_journals
 from blklab.linux.undo import identity_of
-from real_devices import LoopMaker, changed, queues, remove_loop
+from real_devices import LoopMaker, changed, queue_of, remove_loop
 
 Edit = dict[str, Any]
 
@@ -264,18 +264,18 @@ def test_a_killed_run_is_finished(make_loop: LoopMaker, state: Path) -> None:
     disk = make_loop(32)
     set_scheduler(disk, "mq-deadline")
     write_attribute(disk, "iosched/fifo_batch", "5")
-    before = queues(disk)
+    before = queue_of(disk)
     path = _die_with_journal(state, disk, "dead")
     assert read_attribute(disk, "scheduler") == "bfq"
     assert stale_journals(state) == [path]
     (planned,) = preview(state)
     assert f"{disk.name}: scheduler = mq-deadline" in planned.done
-    assert changed(before, queues(disk)), "a preview changes nothing"
+    assert changed(before, queue_of(disk)), "a preview changes nothing"
     (report,) = recover(state)
     assert report.error is None
     assert report.run_id == "dead"
     assert f"{disk.name}: scheduler = mq-deadline" in report.done
-    assert not changed(before, queues(disk))
+    assert not changed(before, queue_of(disk))
     assert recover(state) == []
 
 
@@ -283,7 +283,7 @@ def test_a_killed_run_is_finished(make_loop: LoopMaker, state: Path) -> None:
 def test_of_two_killed_runs_the_older_state_wins(make_loop: LoopMaker, state: Path) -> None:
     disk = make_loop(32)
     set_scheduler(disk, "mq-deadline")
-    before = queues(disk)
+    before = queue_of(disk)
     first = _die_with_journal(state, disk, "b-first")
     os.utime(first)
     # The second run starts a second later, and so finds bfq.
@@ -295,13 +295,13 @@ def test_of_two_killed_runs_the_older_state_wins(make_loop: LoopMaker, state: Pa
     first.write_bytes(lines)
     _die_with_journal(state, disk, "a-second")
     assert [report.run_id for report in recover(state)] == ["a-second", "b-first"]
-    assert not changed(before, queues(disk))
+    assert not changed(before, queue_of(disk))
 
 
 @pytest.mark.root
 def test_torn_last_line(make_loop: LoopMaker, state: Path) -> None:
     disk = make_loop(32)
-    before = queues(disk)
+    before = queue_of(disk)
     path = _die_with_journal(state, disk, "dead")
     whole = path.read_bytes()
     line, _ = encode_line({"kind": "file", "number": 2, "path": "/x"}, "")
@@ -309,7 +309,7 @@ def test_torn_last_line(make_loop: LoopMaker, state: Path) -> None:
         path.write_bytes(whole + torn)
         (report,) = recover(state)
         assert report.error is None, torn
-        assert not changed(before, queues(disk))
+        assert not changed(before, queue_of(disk))
         set_scheduler(disk, "bfq")
     assert not path.exists()
 
@@ -329,7 +329,7 @@ def test_a_journal_torn_at_any_byte_is_read_as_far_as_it_goes(state: Path) -> No
 @pytest.mark.root
 def test_corrupt_journal(make_loop: LoopMaker, state: Path) -> None:
     disk = make_loop(32)
-    before = queues(disk)
+    before = queue_of(disk)
     path = _die_with_journal(state, disk, "dead")
     good = path.read_bytes()
     more, _ = encode_line(
@@ -347,7 +347,7 @@ def test_corrupt_journal(make_loop: LoopMaker, state: Path) -> None:
         raise_for_failures([report])
     (report,) = recover(state, force=True)
     assert report.error is None
-    assert not changed(before, queues(disk))
+    assert not changed(before, queue_of(disk))
     assert path.with_suffix(".damaged").read_bytes() == damaged
     assert recover(state) == []
 

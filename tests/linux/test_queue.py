@@ -30,7 +30,7 @@ from blklab.linux.queue import (
     tunables,
     write_attribute,
 )
-from real_devices import LoopMaker, changed, queues, remove_loop
+from real_devices import LoopMaker, changed, queue_of, remove_loop
 
 pytestmark = pytest.mark.root
 
@@ -72,7 +72,7 @@ def test_restoring_brings_back_every_byte(disk: Disk) -> None:
         write_attribute(disk, name, value)
     write_attribute(disk, "rotational", "1")
     write_attribute(disk, "read_ahead_kb", "48")
-    before, taken = queues(disk), snapshot(disk)
+    before, taken = queue_of(disk), snapshot(disk)
     assert taken.attributes["iosched/slice_idle"] == "8", "one setting, two names of different resolution"
     set_scheduler(disk, "mq-deadline")
     for name, value in (
@@ -82,20 +82,20 @@ def test_restoring_brings_back_every_byte(disk: Disk) -> None:
         ("nomerges", "2"),
     ):
         write_attribute(disk, name, value)
-    assert changed(before, queues(disk))
+    assert changed(before, queue_of(disk))
     written = restore_snapshot(disk, taken)
-    assert not changed(before, queues(disk))
+    assert not changed(before, queue_of(disk))
     assert f"{disk.name}: scheduler = bfq" in written
     assert restore_snapshot(disk, taken) == [], "a second time there is nothing to do"
 
 
 def test_restoring_tunables_under_the_same_scheduler(disk: Disk) -> None:
     set_scheduler(disk, "mq-deadline")
-    before, taken = queues(disk), snapshot(disk)
+    before, taken = queue_of(disk), snapshot(disk)
     write_attribute(disk, "iosched/fifo_batch", "3")
     assert differences(disk, taken) == {"iosched/fifo_batch": ("16", "3")}
     assert restore_snapshot(disk, taken) == [f"{disk.name}: iosched/fifo_batch = 16"]
-    assert not changed(before, queues(disk))
+    assert not changed(before, queue_of(disk))
 
 
 def test_what_cannot_be_restored_is_named(disk: Disk) -> None:
@@ -149,13 +149,13 @@ def test_a_request_for_the_default_is_met_by_any_value(disk: Disk) -> None:
 
 
 def test_unknown_and_former_schedulers(disk: Disk) -> None:
-    before = queues(disk)
+    before = queue_of(disk)
     with pytest.raises(UnknownNameError, match="no scheduler 'bqf'") as caught:
         set_scheduler(disk, "bqf")
     assert "did you mean bfq?" in str(caught.value.hint)
     with pytest.raises(SchedulerUnavailableError, match="does not offer the scheduler cfq"):
         set_scheduler(disk, "cfq")
-    assert not changed(before, queues(disk))
+    assert not changed(before, queue_of(disk))
 
 
 def test_tunables_by_bare_name(disk: Disk) -> None:
