@@ -61,13 +61,19 @@ def make_loop(needs_loop: None, scratch: Path) -> Iterator[LoopMaker]:
     made: list[int] = []
 
     def make(size_mib: int) -> Disk:
-        number = next(_numbers)
+        # A `losetup --find` of somebody else may be faster to take a device that was just made.
+        for _ in range(20):
+            number = next(_numbers)
+            if not Path(f"/sys/block/loop{number}").exists() and attach(number, size_mib):
+                made.append(number)
+                return read_disk(Path(f"/sys/block/loop{number}").resolve())
+        raise AssertionError("no loop device is to be had")
+
+    def attach(number: int, size_mib: int) -> bool:
         image = scratch / f"image-{number}"
         with image.open("wb") as file:
             file.truncate(size_mib << 20)
-        made.append(number)
-        subprocess.run(["losetup", f"/dev/loop{number}", image], check=True)
-        return read_disk(Path(f"/sys/block/loop{number}").resolve())
+        return not subprocess.run(["losetup", f"/dev/loop{number}", image], check=False).returncode
 
     yield make
     for number in made:

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.root
 
 
 @pytest.fixture
-def disk(make_loop: LoopMaker) -> Iterator[Disk]:
+def disk(make_loop: LoopMaker) -> Disk:
     made = make_loop(32)
     _, offered = schedulers_on_offer(made)
     missing = {"none", "mq-deadline", "bfq"} - set(offered)
@@ -168,7 +168,7 @@ def test_tunables_by_bare_name(disk: Disk) -> None:
 def test_a_vanished_disk(disk: Disk) -> None:
     taken = snapshot(disk)
     remove_loop(int(disk.name.removeprefix("loop")))
-    attempts = [
+    attempts: list[Callable[[], object]] = [
         lambda: schedulers_on_offer(disk),
         lambda: snapshot(disk),
         lambda: read_attribute(disk, "nr_requests"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import itertools
 import os
 import re
 import subprocess
@@ -26,6 +27,7 @@ _LOOP_CTL_ADD = 0x4C80
 _LOOP_CTL_REMOVE = 0x4C81
 _LOOP_CLR_FD = 0x4C01
 """Requests of linux/loop.h."""
+_NAME = re.compile(r"loop(\d+)")
 _CONTROL = Path("/dev/loop-control")
 _BLOCK = Path("/sys/block")
 _HIGHEST_INDEX = 65535
@@ -138,10 +140,8 @@ def _add(journal: Journal, backing_file: Path) -> int:
 
 
 def _first_free_index() -> int:
-    used = [
-        int(match[1]) for entry in _BLOCK.glob("loop*") if (match := re.fullmatch(r"loop(\d+)", entry.name))
-    ]
-    return max(used, default=-1) + 1
+    used = {int(match[1]) for entry in _BLOCK.glob("loop*") if (match := _NAME.fullmatch(entry.name))}
+    return next(index for index in itertools.count() if index not in used)
 
 
 def _wait_for_node(index: int) -> None:
