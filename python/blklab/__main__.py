@@ -1,0 +1,5 @@
+"""`python -m blklab` is the command line."""
+
+from blklab.cli import main
+
+main()

@@ -1,0 +1,138 @@
+"""Bad input: one clear message, the documented exit code, never a traceback, nothing on standard output."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from blklab.cli import _COMMANDS, run
+from blklab.errors import ExitCode
+
+GOOD_JOB = "[r]\nrw=randread\nbs=4k\ndirect=1\nnumber_ios=50\n"
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_with_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.fio").write_text(GOOD_JOB)
+    (tmp_path / "odd.fio").write_text("[r]\nrw=randread\nbs=4k\nblub=3\nnumber_ios=5\n")
+    (tmp_path / "syntax.fio").write_text("[r]\nrw=randread\nbs=4k\n[broken\nnumber_ios=5\n")
+    (tmp_path / "path.fio").write_text("[r]\nrw=randwrite\nfilename=/dev/sda\nnumber_ios=5\n")
+    (tmp_path / "command.fio").write_text("[r]\nrw=read\nexec_prerun=rm -rf /\nnumber_ios=5\n")
+    (tmp_path / "empty.fio").write_text("")
+    (tmp_path / "binary.fio").write_bytes(b"[r]\nrw=\xff\xfe\n")
+    (tmp_path / "focus.fio").write_text("; focus: nobody\n" + GOOD_JOB)
+    (tmp_path / "decide.fio").write_text("; decide-by: speed\n" + GOOD_JOB)
+    (tmp_path / "spec.toml").write_text('target = "sim:fixed"\nshedulers = ["none"]\n')
+    (tmp_path / "torn.toml").write_text('target = "sim:')
+    (tmp_path / "bad-profile.toml").write_text(
+        'name = "bad"\nsummary = "bad"\nkind = "fixed"\nlatency = "-3us"\n'
+    )
+
+
+CASES = [
+    # arguments, exit code, what the message must name
+    (["compare", "qumu:x"], 2, "qumu"),
+    (["compare", "sim:hdd-7201"], 2, "hdd-7201"),
+    (["compare", "sim:fixed,latncy=3us"], 2, "latncy"),
+    (["compare", "sim:fixed,latency=soon"], 2, "latency"),
+    (["compare", "sim:./nowhere.toml"], 2, "nowhere.toml"),
+    (["compare", "sim:./bad-profile.toml"], 2, "latency"),
+    (["compare", "sim:fixed", "-s", "none,deadlin"], 3, "deadlin"),
+    (["compare", "sim:fixed", "-s", "none"], 2, "two schedulers"),
+    (["compare", "sim:fixed", "-s", "none,none"], 2, "listed twice"),
+    (["compare", "sim:fixed", "-s", "none,deadline:fifo_batsch=3"], 2, "fifo_batsch"),
+    (["compare", "sim:fixed", "-s", "none,deadline:fifo_batch=-3"], 2, "fifo_batch"),
+    (["compare", "sim:fixed", "-s", "none,deadline", "--queue", "nr_requests=0"], 2, "nr_requests"),
+    (["compare", "sim:fixed", "-s", "none,deadline", "--queue", "colour=red"], 2, "colour"),
+    (["compare", "sim:fixed", "--queue", "nr_requests"], 2, "KEY=VALUE"),
+    (["compare", "sim:fixed", "-w", "random-raed"], 2, "random-raed"),
+    (["compare", "sim:fixed", "-w", "missing.fio"], 2, "missing.fio"),
+    (["compare", "sim:fixed", "-w", "odd.fio"], 2, "odd.fio:4"),
+    (["compare", "sim:fixed", "-w", "syntax.fio"], 2, "syntax.fio:4"),
+    (["compare", "sim:fixed", "-w", "path.fio"], 2, "path.fio:3"),
+    (["compare", "sim:fixed", "-w", "command.fio"], 2, "command.fio:3"),
+    (["compare", "sim:fixed", "-w", "empty.fio"], 2, "empty.fio"),
+    (["compare", "sim:fixed", "-w", "binary.fio"], 2, "binary.fio:2"),
+    (["compare", "sim:fixed", "-w", "focus.fio"], 2, "focus.fio:1"),
+    (["compare", "sim:fixed", "-w", "decide.fio"], 2, "'speed'"),
+    (["compare", "sim:fixed", "--blocks", "3", "--budget", "1m"], 2, "both"),
+    (["compare", "sim:fixed", "--blocks", "none"], 2, "--blocks"),
+    (["compare", "sim:fixed", "--budget", "soon"], 2, "soon"),
+    (["compare", "sim:fixed", "--confidence", "1.5"], 2, "confidence"),
+    (["compare", "--spec", "spec.toml"], 2, "shedulers"),
+    (["compare", "--spec", "torn.toml"], 2, "torn.toml"),
+    (["compare", "--spec", "nowhere.toml"], 2, "nowhere.toml"),
+    (["compare", "--resume", "nothing"], 2, "nothing"),
+    (["compare", "/nowhere/at/all"], 2, "/nowhere/at/all"),
+    (["compare", "sim:fixed", "--frobnicate"], 2, "--frobnicate"),
+    (["run", "sim:fixed", "good.fio", "--tunable", "a=1"], 2, "--scheduler"),
+    (["run", "sim:fixed", "good.fio", "--scheduler", "none", "--seed", "-1"], 2, "--seed"),
+    (["report", "nothing"], 2, "nothing"),
+    (["report", "latest", "--store", "good.fio"], 6, "good.fio"),
+    (["runs", "--store", "nonsense://"], 6, "nonsense"),
+    (["frobnicate"], 2, "frobnicate"),
+    (["apply", "bfq", "--device", "/dev/nowhere"], 2, "/dev/nowhere"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "named"), CASES, ids=lambda value: str(value)[:60])
+def test_one_message_and_the_documented_code(
+    arguments: list[str], code: int, named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*arguments, "--quiet"] if arguments[0] in {"compare", "run"} else arguments) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert named in captured.err
+    assert "Traceback" not in captured.err
+    assert "defect" not in captured.err
+
+
+def test_a_store_that_is_damaged_is_left_as_it_is(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    before = (tmp_path / "good.fio").read_bytes()
+    assert run(["runs", "--store", "good.fio"]) == ExitCode.DATA
+    assert (tmp_path / "good.fio").read_bytes() == before
+
+
+def _not_root(arguments: list[str]) -> list[str]:
+    """The command as a user who is not root: for root, in a user namespace where it is nobody."""
+    command = [sys.executable, "-m", "blklab", *arguments]
+    if os.geteuid() != 0:
+        return command
+    trial = subprocess.run(["unshare", "--user", "true"], capture_output=True, check=False)
+    if trial.returncode != 0:
+        pytest.skip("running as root, and this kernel has no user namespaces to stop being root in")
+    return ["unshare", "--user", *command]
+
+
+def test_without_root_a_real_disk_is_refused() -> None:
+    refused = subprocess.run(_not_root(["compare", "/", "-q"]), capture_output=True, text=True, check=False)
+    assert refused.returncode == ExitCode.REQUIREMENT, refused.stderr
+    assert refused.stderr.startswith("error: ")
+    assert "root" in refused.stderr
+
+
+def test_without_root_and_target_a_simulated_disk_answers_and_that_is_said() -> None:
+    arguments = _not_root(["compare", "-w", "good.fio", "-s", "none,mq-deadline", "-q"])
+    simulated = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert simulated.returncode == 0, simulated.stderr
+    assert "the answer is for a simulated disk, sim:" in simulated.stderr
+
+
+def test_every_command_has_a_help_page(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in _COMMANDS:
+        assert run([name, "--help"]) == 0
+        assert f"Usage: blklab {name}" in capsys.readouterr().out
+
+
+def test_the_documented_exit_codes_are_the_real_ones() -> None:
+    page = (ROOT / "docs" / "exit-codes.md").read_text(encoding="utf-8")
+    documented = dict(re.findall(r"^\| (\d+) \| (\w+) \|", page, flags=re.MULTILINE))
+    assert documented == {str(code.value): code.name for code in ExitCode}

@@ -1,0 +1,218 @@
+"""`blklab compare` and `blklab run` on simulated devices: contract for machines, repeatability, resuming."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blklab.cli import run
+
+RANDOM_READS = (
+    "; purpose: Random reads.\n[reader]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=8\n"
+    "time_based\nruntime=200ms\n"
+)
+DEVICE = "sim:fixed,latency=200us,depth=4,jitter=40us"
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> str:
+    path = tmp_path / "reads.fio"
+    path.write_text(RANDOM_READS)
+    return str(path)
+
+
+def _json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert run([*arguments, "--json", "-", "--quiet"]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def test_compare_keeps_its_contract(capsys: pytest.CaptureFixture[str], job: str) -> None:
+    document = _json(
+        capsys, "compare", DEVICE, "-w", job, "-s", "none,mq-deadline", "--blocks", "3", "--seed", "5"
+    )
+    assert document["schema"] == "blklab.compare/1"
+    assert document["target"] == DEVICE
+    assert document["blocks"] == 3
+    keys = {"scheduler", "workload", "metric", "unit", "n", "mean", "ci_low", "ci_high"}
+    assert all(keys <= result.keys() for result in document["results"])
+    assert {(result["scheduler"], result["n"]) for result in document["results"]} == {
+        ("none", 3),
+        ("mq-deadline", 3),
+    }
+    assert document["verdict"]["status"] in {"best", "equal", "undecided"}
+    assert {"status", "best", "text"} <= document["verdict"].keys()
+    assert len([c for c in document["comparisons"] if c["metric"] == "iops"]) == 1
+
+
+def test_the_same_seed_gives_the_same_figures(capsys: pytest.CaptureFixture[str], job: str) -> None:
+    arguments = ("compare", DEVICE, "-w", job, "-s", "none,mq-deadline", "--blocks", "3")
+    first, second = _json(capsys, *arguments, "--seed", "5"), _json(capsys, *arguments, "--seed", "5")
+    other = _json(capsys, *arguments, "--seed", "6")
+    assert first["results"] == second["results"]
+    assert first["comparisons"] == second["comparisons"]
+    assert first["run"] != second["run"]
+    assert first["results"] != other["results"]
+
+
+def test_run_keeps_its_contract_and_repeats_to_the_byte(capsys: pytest.CaptureFixture[str], job: str) -> None:
+    arguments = ["run", DEVICE, job, "--scheduler", "mq-deadline", "--tunable", "fifo_batch=1", "--queue",
+                 "nr_requests=16", "--seed", "3", "--json", "-"]  # fmt: skip
+    assert run(arguments) == 0
+    first = capsys.readouterr().out
+    assert run(arguments) == 0
+    assert capsys.readouterr().out == first
+    document = json.loads(first)
+    assert document["schema"] == "blklab.run/1"
+    assert (document["scheduler"], document["tunables"]) == ("mq-deadline", {"fifo_batch": "1"})
+    reader = document["jobs"][0]
+    assert reader["name"] == "reader"
+    assert reader["iops"] * 4096 == pytest.approx(reader["bytes_per_second"])
+    assert set(reader["latency_us"]) == {"mean", "p50", "p99", "p99_9", "max"}
+    assert document["settings"]["fixed/iosched/fifo_batch"] == "1"
+    assert document["settings"]["fixed/nr_requests"] == "16"
+    assert document["engine"]["name"] == "blksim"
+
+
+def test_multiplied_jobs_keep_their_section_s_name(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    job = tmp_path / "many.fio"
+    job.write_text(RANDOM_READS.replace("[reader]", "[reader]\nnumjobs=3"))
+    document = _json(capsys, "run", "sim:fixed,latency=200us,depth=64", str(job), "--scheduler", "none")
+    assert [(entry["name"], entry["clones"]) for entry in document["jobs"]] == [("reader", 3)]
+    assert document["jobs"][0]["iops"] == pytest.approx(3 * 8 / 200e-6, rel=0.02)
+
+
+def test_a_fixed_device_gives_depth_over_latency(capsys: pytest.CaptureFixture[str], job: str) -> None:
+    document = _json(
+        capsys, "run", "sim:fixed,latency=200us,depth=4", job, "--scheduler", "none", "--runtime", "1s"
+    )
+    assert document["jobs"][0]["iops"] == pytest.approx(20_000, rel=0.001)
+
+
+def test_the_report_for_people(capsys: pytest.CaptureFixture[str], job: str, tmp_path: Path) -> None:
+    html = tmp_path / "report.html"
+    code = run(["compare", DEVICE, "-w", job, "-s", "none,mq-deadline", "--blocks", "3", "--html", str(html)])
+    captured = capsys.readouterr()
+    assert code == 0
+    assert "equal within 2 %" in captured.out.replace("\n", " ")
+    assert f"report: {html}" in captured.out
+    assert "<html" in html.read_text(encoding="utf-8")
+
+
+def test_stored_runs_are_listed_and_analysed_again(capsys: pytest.CaptureFixture[str], job: str) -> None:
+    document = _json(capsys, "compare", DEVICE, "-w", job, "-s", "none,mq-deadline", "--blocks", "3")
+    assert run(["runs"]) == 0
+    assert document["run"] in capsys.readouterr().out
+    assert run(["report", "latest", "--json", "-"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again == document
+    assert run(["report", document["run"], "--margin", "0.5", "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["margin"] == 0.5
+    assert run(["runs", "--remove", document["run"]]) == 0
+    assert run(["report", document["run"]]) == 2
+
+
+def test_an_experiment_is_extended_by_resuming_it(capsys: pytest.CaptureFixture[str], job: str) -> None:
+    arguments = ("compare", DEVICE, "-w", job, "-s", "none,mq-deadline", "--seed", "5")
+    short = _json(capsys, *arguments, "--blocks", "2")
+    extended = _json(capsys, "compare", "--resume", short["run"], "--blocks", "4")
+    at_once = _json(capsys, *arguments, "--blocks", "4")
+    assert extended["run"] == short["run"]
+    assert extended["results"] == at_once["results"]
+
+
+def test_resuming_changes_nothing_but_the_length(capsys: pytest.CaptureFixture[str], job: str) -> None:
+    short = _json(capsys, "compare", DEVICE, "-w", job, "-s", "none,mq-deadline", "--blocks", "2")
+    assert run(["compare", "--resume", short["run"], "--seed", "9"]) == 2
+    assert "cannot change seed" in capsys.readouterr().err
+
+
+def test_an_interrupted_comparison_keeps_what_it_has_and_goes_on(job: str, tmp_path: Path) -> None:
+    """A signal in the midst: exit code 130, samples kept, the resumed run equals an undisturbed one."""
+    store = str(tmp_path / "runs.sqlite")
+    blklab = [sys.executable, "-m", "blklab"]
+    common = ["-w", job, "-s", "none,mq-deadline", "--seed", "5", "--store", store, "--runtime", "3s"]
+    process = subprocess.Popen(
+        [*blklab, "compare", DEVICE, *common, "--blocks", "400"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+    def stored_runs() -> list[dict[str, Any]]:
+        listing = subprocess.run(
+            [*blklab, "runs", "--json", "--store", store], capture_output=True, text=True, check=False
+        )
+        runs: list[dict[str, Any]] = json.loads(listing.stdout)["runs"] if listing.returncode == 0 else []
+        return runs
+
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not any(stored["samples"] >= 5 for stored in stored_runs()):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "go on with: blklab compare --resume" in errors
+    runs = stored_runs()
+    assert runs[0]["state"] == "interrupted"
+    blocks = str(runs[0]["samples"] // 2 + 3)
+    resume = [
+        *blklab,
+        "compare",
+        "--resume",
+        runs[0]["run_id"],
+        "--blocks",
+        blocks,
+        "--store",
+        store,
+        "--json",
+        "-",
+    ]
+    resumed = json.loads(subprocess.run(resume, capture_output=True, text=True, check=True).stdout)
+    undisturbed = [*blklab, "compare", DEVICE, *common, "--blocks", blocks, "--json", "-"]
+    whole = json.loads(subprocess.run(undisturbed, capture_output=True, text=True, check=True).stdout)
+    assert resumed["results"] == whole["results"]
+
+
+def test_a_budget_decides_the_number_of_blocks(capsys: pytest.CaptureFixture[str], job: str) -> None:
+    start = time.monotonic()
+    document = _json(
+        capsys, "compare", DEVICE, "-w", job, "-s", "none,mq-deadline", "--budget", "3s", "--runtime", "5s"
+    )
+    assert document["blocks"] >= 2
+    assert time.monotonic() - start < 15
+
+
+def test_a_specification_file(capsys: pytest.CaptureFixture[str], job: str, tmp_path: Path) -> None:
+    spec = tmp_path / "experiment.toml"
+    spec.write_text(
+        f'targets = ["{DEVICE}", "sim:hdd-7200"]\nschedulers = ["none", "deadline"]\n'
+        'workloads = ["reads.fio"]\nblocks = 3\n'
+    )
+    assert run(["compare", "--spec", str(spec), "--json", "-", "--quiet"]) == 0
+    documents = json.loads(capsys.readouterr().out)["documents"]
+    assert [document["target"] for document in documents] == [DEVICE, "sim:hdd-7200"]
+
+
+def test_dry_run_prints_commands_and_stores_nothing(capsys: pytest.CaptureFixture[str], job: str) -> None:
+    assert run(["compare", DEVICE, "-w", job, "-s", "none,mq-deadline", "--dry-run"]) == 0
+    assert capsys.readouterr().out.count("blklab run sim:fixed") == 2
+    assert run(["runs", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"] == []
+
+
+def test_the_shipped_workloads_run_on_every_profile(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["workloads", "--json"]) == 0
+    names = [entry["name"] for entry in json.loads(capsys.readouterr().out)["workloads"]]
+    assert len(names) >= 9
+    for profile in ("hdd-7200", "ssd-sata", "nvme-tlc"):
+        for name in names:
+            document = _json(capsys, "run", f"sim:{profile}", name, "--runtime", "300ms")
+            assert all(job["ios"] > 0 for job in document["jobs"]), (profile, name)
