@@ -14,8 +14,8 @@ from blklab.errors import InterruptedRunError, RunFailedError, SpecError
 from blklab.experiment import ExperimentRecord, RunState
 from blklab.linux.machine import describe_machine
 from blklab.metrics import metric_named
-from blklab.plan import Cell, Plan
-from blklab.samples import CellKey, RunSample
+from blklab.plan import Cell, CellKey, Plan
+from blklab.samples import RunSample
 from blklab.scheduler_choice import SchedulerChoice
 from blklab.spec import ExperimentSpec
 from blklab.store import Store, new_run_id

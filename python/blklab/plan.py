@@ -13,10 +13,27 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from blklab.samples import CellKey
+from pydantic import BaseModel, ConfigDict, Field
+
 from blklab.scheduler_choice import SchedulerChoice
 from blklab.spec import ExperimentSpec
 from blklab.workloads import Workload
+
+
+class CellKey(BaseModel):
+    """Where a run stands in the plan."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    block: int = Field(ge=0)
+    sequence: int = Field(ge=0)
+    """Order in which the runs are made, over the whole experiment."""
+    position: int = Field(ge=0)
+    """Position of the scheduler within its block and workload."""
+    workload: str
+    scheduler: str
+    """The label of the scheduler choice."""
+    seed: int
 
 
 @dataclass(frozen=True)

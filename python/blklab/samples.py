@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
+
+from blklab.plan import CellKey
 
 Direction = Literal["read", "write", "trim", "sync"]
 
@@ -100,20 +102,6 @@ class JobSample(_Record):
     def data_directions(self) -> list[DirectionSample]:
         """Directions that move data: all but `sync`."""
         return [entry for entry in self.directions if entry.direction != "sync"]
-
-
-class CellKey(_Record):
-    """Where a run stands in the plan."""
-
-    block: int = Field(ge=0)
-    sequence: int = Field(ge=0)
-    """Order in which the runs were made, over the whole experiment."""
-    position: int = Field(ge=0)
-    """Position of the scheduler within its block and workload."""
-    workload: str
-    scheduler: str
-    """The label of the scheduler choice."""
-    seed: int
 
 
 class RunSample(_Record):

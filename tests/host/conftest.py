@@ -17,8 +17,7 @@ from blklab.backends.host import BACKEND
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.linux.disks import read_disk
 from blklab.linux.queue import restore_snapshot, snapshot
-from blklab.plan import Cell
-from blklab.samples import CellKey
+from blklab.plan import Cell, CellKey
 from blklab.scheduler_choice import parse_scheduler_choice
 from blklab.targets import parse_target
 from blklab.workloads import Workload, parse_workload

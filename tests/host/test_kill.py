@@ -23,7 +23,7 @@ import sys
 from blklab.backends.host import BACKEND
 from blklab.backends.protocol import SessionOptions
 from blklab.plan import Cell
-from blklab.samples import CellKey
+from blklab.plan import CellKey
 from blklab.scheduler_choice import parse_scheduler_choices
 from blklab.targets import parse_target
 from blklab.workloads import parse_workload

@@ -18,6 +18,10 @@ from pathlib import Path
 import pytest
 
 BLKLAB = [sys.executable, "-m", "blklab"]
+QUESTION = [
+    "-w", "random-read-4k-qd1", "-s", "none,mq-deadline:fifo_batch=4,kyber,bfq", "--queue", "nomerges=1",
+    "--blocks", "2", "--runtime", "200ms", "-q", "--json", "-",
+]  # fmt: skip
 LONGEST_S = 9.0
 """A comparison of two blocks as below takes about as long, so moments fall into every phase of it."""
 
@@ -56,14 +60,13 @@ def _leftovers(folder: Path, state: Path) -> list[str]:
 def _kill_comparisons(count: int, folder: Path, seed: int) -> None:
     state = folder / "state"
     environment = {**os.environ, "BLKLAB_STATE_DIR": str(state), "XDG_DATA_HOME": str(folder / "data")}
-    chance = random.Random(seed)
+    chance = random.Random(seed)  # noqa: S311 - not for secrets
     ended_by_themselves = 0
     for number in range(count):
         target = chance.choice([str(folder), f"loop:32m,dir={folder}"])
         before = _settings()
         process = subprocess.Popen(
-            [*BLKLAB, "compare", target, "-w", "random-read-4k-qd1", "-s", "none,mq-deadline:fifo_batch=4,kyber,bfq",
-             "--queue", "nomerges=1", "--blocks", "2", "--runtime", "200ms", "-q", "--json", "-"],
+            [*BLKLAB, "compare", target, *QUESTION],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment,
         )  # fmt: skip
         time.sleep(chance.uniform(0.3, LONGEST_S))

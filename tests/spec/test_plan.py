@@ -38,7 +38,7 @@ def test_the_order_is_random_and_balanced() -> None:
 
 
 def test_schedulers_of_a_block_share_the_seed_and_blocks_do_not() -> None:
-    seeds = {}
+    seeds: dict[tuple[int, str], set[int]] = {}
     for block in _plan().blocks():
         for cell in block:
             seeds.setdefault((cell.key.block, cell.key.workload), set()).add(cell.key.seed)

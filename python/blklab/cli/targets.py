@@ -40,10 +40,8 @@ def command(*, json_file: str | None) -> None:
 def _simulated() -> list[dict[str, str]]:
     profiles = [(name, profile.kind, profile.summary) for name, profile in shipped_profiles().items()]
     kinds = [(kind, kind, summary) for kind, summary in device_kinds().items()]
-    return [
-        {"target": f"sim:{name}", "kind": kind, "summary": summary}
-        for name, kind, summary in profiles + kinds
-    ]
+    known = profiles + kinds
+    return [{"target": f"sim:{name}", "kind": kind, "summary": summary} for name, kind, summary in known]
 
 
 def _disk_entry(disk: Disk) -> dict[str, Any]:

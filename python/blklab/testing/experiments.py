@@ -28,7 +28,7 @@ from blklab.samples import (
 )
 from blklab.scheduler_choice import SchedulerChoice, parse_scheduler_choice
 from blklab.spec import ExperimentSpec
-from blklab.workloads import Job, Workload
+from blklab.workloads import Job, Workload, parse_workload
 
 VALUES_PER_POWER_OF_TWO_BITS = 6
 """fio's log-linear bins: 64 to a power of two (FIO_IO_U_PLAT_BITS)."""
@@ -79,7 +79,7 @@ def make_workload(
     source: str | None = None,
     remark: str | None = None,
 ) -> Workload:
-    """A workload with its job file, without going through the parser.
+    """A workload from a job file made to measure, read by the parser.
 
     Args:
         name: Its name.
@@ -113,57 +113,9 @@ def make_workload(
         sections["background"] = options | {"rw": "randwrite", "numjobs": "4"}
     lines = [f"; purpose: {purpose}", f"; decide-by: {decide_by}", f"; focus: {focus}"]
     lines += [f"; control: {'yes' if control else 'no'}", *([f"; {remark}"] if remark else [])]
-    jobs = []
     for section, settings in sections.items():
-        lines += ["", f"[{section}]"]
-        jobs.append(_job(section, len(lines), settings, block_size_bytes, iodepth))
-        lines += [f"{key}={value}" for key, value in settings.items()]
-    return Workload(
-        name=name,
-        source=source or f"{name}.fio",
-        text="\n".join(lines) + "\n",
-        purpose=purpose,
-        control=control,
-        focus=[focus],
-        decide_by=decide_by,
-        jobs=jobs,
-        host_only=[],
-        warnings=[],
-    )
-
-
-def _job(name: str, line: int, options: dict[str, str], block_size_bytes: int, iodepth: int) -> Job:
-    return Job(
-        name=name,
-        line=line,
-        options=options,
-        option_lines={key: line + 1 + index for index, key in enumerate(options)},
-        numjobs=int(options.get("numjobs", "1")),
-        rw=options["rw"],
-        reads=options["rw"].endswith("read"),
-        writes=options["rw"].endswith("write"),
-        sequential=not options["rw"].startswith("rand"),
-        direct=True,
-        ioengine=options["ioengine"],
-        iodepth=iodepth,
-        block_size_bytes=block_size_bytes,
-        size_bytes=256 << 20,
-        offset_bytes=0,
-        offset_increment_bytes=0,
-        io_size_bytes=None,
-        number_ios=None,
-        runtime_ns=2 * NS_PER_SECOND,
-        time_based=True,
-        ramp_time_ns=0,
-        startdelay_ns=0,
-        filename=options["filename"],
-        stonewall=False,
-        prioclass=None,
-        prio=None,
-        nice=None,
-        cgroup=None,
-        cgroup_weight=None,
-    )
+        lines += ["", f"[{section}]", *(f"{key}={value}" for key, value in settings.items())]
+    return parse_workload("\n".join(lines) + "\n", name=name, source=source or f"{name}.fio")
 
 
 def make_spec(

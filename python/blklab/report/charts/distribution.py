@@ -30,7 +30,15 @@ _SHARES = (
     (1e-5, "1 in 100 000"),
     (1e-6, "1 in a million"),
 )
-_SHORT_SHARES = {1.0: "all", 0.5: "p50", 0.1: "p90", 0.01: "p99", 1e-3: "p99.9", 1e-4: "p99.99"}
+_SHORT_SHARES = {
+    1.0: "all",
+    0.5: "p50",
+    0.1: "p90",
+    0.01: "p99",
+    1e-3: "p99.9",
+    1e-4: "p99.99",
+    1e-5: "p99.999",
+}
 
 
 @dataclass(frozen=True)
@@ -96,7 +104,7 @@ def exceedance(latencies: LatencyHistogram) -> list[tuple[float, float]]:
 
 def _exceedance(series: Sequence[LatencySeries], scale: Scale, width: float, height: float) -> Drawing:
     wide = width == WIDE
-    left, right, top, bottom = (150.0 if wide else 52.0), width - 14, 12.0, height - 44
+    left, right, top, bottom = (150.0 if wide else 60.0), width - 14, 12.0, height - 44
     rarest = min(max(RAREST_SHOWN, exceedance(one.latencies)[-1][1]) for one in series)
     x_axis = _latency_axis(series, left, right)
     y_axis = Axis(rarest / 1.5, 1.0, bottom, top, logarithmic=True)
