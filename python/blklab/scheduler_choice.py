@@ -88,7 +88,7 @@ def parse_scheduler_choices(texts: str | Iterable[str]) -> list[SchedulerChoice]
         if choice.label in seen:
             raise UsageError(
                 f"the scheduler {choice.label!r} is listed twice",
-                hint=f"label the copies to compare it with itself: first={choice.label},second={choice.label}",
+                hint=f"label the copies: first={choice.label},second={choice.label}",
             )
         seen.add(choice.label)
     return choices

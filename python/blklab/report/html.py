@@ -85,7 +85,7 @@ def render_html(record: ExperimentRecord, analysis: Analysis) -> str:
 
 
 def _asset(name: str) -> str:
-    return files("blklab.report").joinpath("assets", name).read_text(encoding="utf-8")
+    return files("blklab.report").joinpath("assets").joinpath(name).read_text(encoding="utf-8")
 
 
 def _inert_json(document: CompareDocument) -> Markup:
