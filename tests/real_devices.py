@@ -182,3 +182,34 @@ def write_partition_table(disk: Disk) -> None:
     entry = bytes([0, 0, 0, 0, 0x83, 0, 0, 0]) + (2048).to_bytes(4, "little") + (32768).to_bytes(4, "little")
     with disk.dev_path.open("r+b") as device:
         device.write(bytes(446) + entry + bytes(48) + b"\x55\xaa")
+
+
+_PRIVATE = """
+set -e
+mount -t tmpfs tmpfs /run
+mkdir -p /run/udev /run/dev
+: > /run/udev/control
+mkdir -p /etc/udev
+mount -t tmpfs tmpfs /etc/udev
+mkdir /etc/udev/rules.d
+mount -t tmpfs tmpfs /run/dev
+cp -a /dev/null /dev/urandom /dev/loop-control $DEVICES /run/dev
+mount --bind /run/dev /dev
+exec "$@"
+"""
+
+
+def in_private_machine(command: list[str], disks: list[Disk]) -> subprocess.CompletedProcess[str]:
+    """Runs a command in a mount namespace with a /run, /dev and /etc/udev of its own.
+
+    So udev's tools can be let loose: they make links, nodes and notes as the daemon would.
+    """
+    unshare = tool("unshare", "util-linux")
+    environment = {**os.environ, "DEVICES": " ".join(str(disk.dev_path) for disk in disks)}
+    return subprocess.run(
+        [unshare, "--mount", "sh", "-c", _PRIVATE, "sh", *command],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=environment,
+    )

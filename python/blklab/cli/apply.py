@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from blklab.linux.application import Application, Undoing
 
 SCHEMA = "blklab.apply/1"
-_RUN_ID = re.compile(r"latest|\d{8}-\d{4}-[a-z0-9]+|\d[\d-]*")
-"""A run's name or the beginning of one; no scheduler begins with a digit."""
+_RUN_ID = re.compile(r"latest|\d[\da-z-]*|(?=.*\d)[\da-z]{4}")
+"""A run's name, or its beginning or end as the store takes it. No scheduler begins with a digit, and none has
+four characters with a digit among them."""
 
 RunResolver = Callable[[str, "str | None", bool], "tuple[SchedulerChoice, str]"]
 

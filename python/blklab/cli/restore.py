@@ -32,16 +32,13 @@ def command(*, dry_run: bool, force: bool, json_file: str | None) -> int:
     Every comparison does this by itself when it starts. Runs that are still going are left alone.
     """
     require_linux("restoring settings")
-    from blklab.linux.recovery import preview, recover, stale_journals  # noqa: PLC0415 - needs Linux
+    from blklab.linux.recovery import any_journals, preview, recover  # noqa: PLC0415 - needs Linux
     from blklab.linux.state import state_directory  # noqa: PLC0415
 
     state = state_directory()
-    if dry_run:
-        reports = preview(state)
-    else:
-        if stale_journals(state):
-            require_root("restoring settings")
-        reports = recover(state, force=force)
+    if any_journals(state):
+        require_root("restoring settings")  # journals are for root's eyes: others could not even tell
+    reports = preview(state) if dry_run else recover(state, force=force)
     if json_file is not None:
         write_text(json_file, json.dumps(_as_json(reports, dry_run=dry_run), indent=2, ensure_ascii=False))
     else:

@@ -44,7 +44,7 @@ def examine() -> list[Finding]:
     if sys.platform == "linux":
         findings += [_root(), _sysfs()]
         findings += _disks()
-        findings += [_fio(), *_tools(), _cgroups(), _loop(), _room(), _journals()]
+        findings += [_fio(), *_tools(), _udev(), _cgroups(), _loop(), _room(), _journals()]
     findings += [_core(), _postgresql(), _chromium()]
     return findings
 
@@ -126,7 +126,6 @@ def _tools() -> list[Finding]:
     wanted = (
         ("losetup", "loop devices", "mount"),
         ("wipefs", "writing to raw devices", "util-linux"),
-        ("udevadm", "blklab apply", "udev"),
     )
     findings = []
     for program, purpose, package in wanted:
@@ -139,6 +138,15 @@ def _tools() -> list[Finding]:
     return findings
 
 
+def _udev() -> Finding:
+    purpose = "blklab apply needs it to set a scheduler at every start"
+    if shutil.which("udevadm") is None:
+        return Finding("udev", "lacking", f"missing: {purpose}", "apt install udev")
+    if not Path("/run/udev/control").exists():
+        return Finding("udev", "lacking", f"no udev daemon runs: {purpose}", "systemctl start systemd-udevd")
+    return Finding("udev", "ok", "runs")
+
+
 def _cgroups() -> Finding:
     try:
         from blklab.linux.cgroups import find_hierarchy  # noqa: PLC0415 - needs the compiled core
@@ -148,12 +156,12 @@ def _cgroups() -> Finding:
         hierarchy = find_hierarchy()
     except BlklabError as error:
         return Finding("control groups", "lacking", error.message, error.hint)
-    prefixes = ("blkio.",) if hierarchy.version == 1 else ("io.",)
+    prefix = "blkio." if hierarchy.version == 1 else "io."
     files = sorted(
         {
             entry.name
             for entry in [*hierarchy.root.glob("*"), *hierarchy.root.glob("*/*")]
-            if entry.name.startswith(prefixes)
+            if entry.name.startswith(prefix) and entry.name != "blkio.reset_stats"
         }
     )
     settings = [name for name in files if _writable(hierarchy.root, name)]
@@ -198,9 +206,16 @@ def _room() -> Finding:
 
 
 def _journals() -> Finding:
-    from blklab.linux.recovery import stale_journals  # noqa: PLC0415 - for Linux
+    from blklab.linux.recovery import any_journals, stale_journals  # noqa: PLC0415 - for Linux
     from blklab.linux.state import state_directory  # noqa: PLC0415
 
+    if os.geteuid() != 0 and any_journals(state_directory()):
+        return Finding(
+            "killed runs",
+            "lacking",
+            "there are journals, which only root can read",
+            "sudo blklab restore",
+        )
     stale = stale_journals(state_directory())
     if stale:
         names = ", ".join(path.stem for path in stale)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 from dataclasses import dataclass
 
@@ -102,9 +103,15 @@ def _shares(other: Disk, identity: Identity) -> bool:
 
 def _properties(disk: Disk) -> dict[str, str]:
     """What udev knows of a device; on a machine without its daemon, what its built-in finds out."""
-    known = _udevadm("info", "--query=property", f"--path={disk.sys_path}")
+    return _properties_of(str(disk.sys_path), disk.diskseq)
+
+
+@functools.lru_cache(maxsize=256)
+def _properties_of(sys_path: str, diskseq: str) -> dict[str, str]:
+    del diskseq  # tells a disk from the next one in its place
+    known = _udevadm("info", "--query=property", f"--path={sys_path}")
     if "ID_PATH" not in known:
-        known = _udevadm("test-builtin", "path_id", str(disk.sys_path)) | known
+        known = _udevadm("test-builtin", "path_id", sys_path) | known
     return known
 
 

@@ -32,6 +32,11 @@ class RecoveryReport:
     """Why the journal is kept; nothing if it is settled and deleted."""
 
 
+def any_journals(state: Path) -> bool:
+    """Whether there are journals at all, of living or killed runs; works without root."""
+    return any((state / "journal").glob(f"*{SUFFIX}"))
+
+
 def stale_journals(state: Path) -> list[Path]:
     """Journals that no living run holds, the youngest first."""
     stale = []

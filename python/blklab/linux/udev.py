@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -83,7 +84,8 @@ def write_rule(rule: Rule) -> None:
         draft.rename(rule.path)
         sync_directory(rule.path.parent)
     except OSError as error:
-        draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            draft.unlink()
         raise RequirementError(
             f"{rule.path} cannot be written: {(error.strerror or str(error)).lower()}"
         ) from error

@@ -1,0 +1,281 @@
+"""`blklab apply` on real loop devices, in a mount namespace with an /etc/udev of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blklab.cli import run
+from blklab.cli.apply import resolve_run
+from blklab.errors import RefusedError, UnknownNameError, UsageError
+from blklab.linux.disks import Disk
+from blklab.linux.journal import Journal
+from blklab.linux.locks import disk_locks
+from blklab.samples import DiskDescription
+from blklab.store import Store
+from blklab.testing.experiments import (
+    SchedulerBehaviour,
+    make_choice,
+    make_experiment,
+    make_spec,
+    make_target,
+)
+from real_devices import LoopMaker, changed, in_private_machine, queue_of, tool
+
+pytestmark = pytest.mark.root
+
+
+@pytest.fixture
+def disk(make_loop: LoopMaker, state: Path) -> Disk:
+    tool("udevadm", "udev")
+    made = make_loop(32)
+    queue = made.sys_path / "queue"
+    (queue / "scheduler").write_text("mq-deadline")
+    (queue / "iosched" / "fifo_batch").write_text("5")
+    (queue / "nr_requests").write_text("99")
+    return made
+
+
+class PrivateMachine:
+    """Runs commands that share one private /etc/udev; each call is a whole shell script."""
+
+    def __init__(self, disk: Disk) -> None:
+        self.disk = disk
+
+    def __call__(self, script: str) -> subprocess.CompletedProcess[str]:
+        blklab = f'blklab() {{ "{sys.executable}" -m blklab "$@"; }}\n'
+        device = f"DEVICE={self.disk.dev_path}\n"
+        rules = "rules() { cat /etc/udev/rules.d/* 2>/dev/null || true; }\n"
+        return in_private_machine(["sh", "-c", blklab + device + rules + script], [self.disk])
+
+
+@pytest.fixture
+def private(disk: Disk) -> PrivateMachine:
+    return PrivateMachine(disk)
+
+
+def _scheduler(disk: Disk) -> str:
+    return (disk.sys_path / "queue" / "scheduler").read_text()
+
+
+def test_set_and_undo(disk: Disk, private: PrivateMachine, state: Path) -> None:
+    before = queue_of(disk)
+    answer = private(
+        "set -e; blklab apply bfq:slice_idle=0 --device $DEVICE; echo ---; rules; echo ---\n"
+        "cat /sys/block/${DEVICE#/dev/}/queue/scheduler /sys/block/${DEVICE#/dev/}/queue/iosched/slice_idle\n"
+        "blklab apply --undo --device $DEVICE; echo ---; rules"
+    )
+    assert answer.returncode == 0, answer.stderr
+    applied, rule, in_force, after = answer.stdout.split("---\n")
+    assert f"{disk.name}: bfq:slice_idle=0, was mq-deadline, and at every start" in applied
+    assert 'ATTR{queue/scheduler}="bfq"' in rule
+    assert f"blklab apply --undo --device {disk.dev_path}" in rule
+    assert in_force.splitlines()[:2] == ["none mq-deadline kyber [bfq] ", "0"] or "[bfq]" in in_force
+    assert f"{disk.name}: back to mq-deadline" in in_force
+    assert after == ""
+    assert "udevadm test accept it" in answer.stderr
+    assert not changed(before, queue_of(disk))
+    assert not list(state.glob("applied/*"))
+    assert not list(state.glob("journal/*"))
+
+
+def test_undo_after_two_goes_back_to_the_beginning(disk: Disk, private: PrivateMachine) -> None:
+    before = queue_of(disk)
+    answer = private(
+        "set -e; blklab apply bfq --device $DEVICE; blklab apply kyber --device $DEVICE\n"
+        "ls /etc/udev/rules.d | wc -l; grep -c kyber /etc/udev/rules.d/*.rules\n"
+        "blklab apply --undo --device $DEVICE; rules"
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert "\n1\n" in answer.stdout, "one rule for one disk"
+    assert not changed(before, queue_of(disk))
+
+
+def test_now_only_writes_no_rule(disk: Disk, private: PrivateMachine) -> None:
+    before = queue_of(disk)
+    answer = private(
+        "set -e; blklab apply none --now-only --device $DEVICE; rules; blklab apply --undo --device $DEVICE"
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert "until the next start" in answer.stdout
+    assert "ATTR" not in answer.stdout
+    assert not changed(before, queue_of(disk))
+
+
+def test_tunables_not_named_are_at_their_defaults(disk: Disk, private: PrivateMachine) -> None:
+    """As they will be after the next start."""
+    answer = private("blklab apply mq-deadline:writes_starved=3 --now-only --device $DEVICE")
+    assert answer.returncode == 0, answer.stderr
+    iosched = disk.sys_path / "queue" / "iosched"
+    assert (iosched / "writes_starved").read_text() == "3\n"
+    assert (iosched / "fifo_batch").read_text() == "16\n"
+
+
+def test_dry_run_says_all_and_does_nothing(disk: Disk, private: PrivateMachine, state: Path) -> None:
+    before = queue_of(disk)
+    answer = private("set -e; blklab apply bfq:slice_idle=0 --device $DEVICE --dry-run; echo ---; rules")
+    assert answer.returncode == 0, answer.stderr
+    planned, after = answer.stdout.split("---\n")
+    assert f"echo bfq > {disk.sys_path}/queue/scheduler\n" in planned
+    assert f"echo 0 > {disk.sys_path}/queue/iosched/slice_idle\n" in planned
+    assert "/etc/udev/rules.d/90-blklab-" in planned
+    assert after == ""
+    assert not changed(before, queue_of(disk))
+    assert not state.exists()
+
+
+def test_dry_run_prints_exactly_what_is_then_written(
+    disk: Disk, private: PrivateMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    answer = private(
+        "set -e; blklab apply bfq --device $DEVICE --dry-run --json plan.json 2>/dev/null\n"
+        f"blklab apply bfq --device $DEVICE --json {disk.name}.json\n"
+        "rules | grep -v 'Written by' > written; blklab apply --undo --device $DEVICE"
+    )
+    assert answer.returncode == 0, answer.stderr
+    plan: dict[str, Any] = json.loads(Path("plan.json").read_text())
+    done: dict[str, Any] = json.loads(Path(f"{disk.name}.json").read_text())
+    assert (plan["schema"], plan["dry_run"], done["dry_run"]) == ("blklab.apply/1", True, False)
+    (planned,), (made,) = plan["disks"], done["disks"]
+    assert planned["commands"] == made["commands"]
+    text = "".join(
+        line for line in planned["rule"]["text"].splitlines(keepends=True) if "Written by" not in line
+    )
+    assert text == Path("written").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ("bfq:slice_idle=-5 --device $DEVICE", 2, "slice_idle = -5"),
+        ("bfq:slice_idel=5 --device $DEVICE", 2, "slice_idel"),
+        ("cfq --device $DEVICE", 3, "cfq"),
+        ("bfq --device /dev/nosuchdisk", 2, "/dev/nosuchdisk"),
+        ("bfq", 2, "which disk"),
+        ("", 2, "name a run or a scheduler"),
+        ("--undo --device $DEVICE", 2, "to be undone"),
+        ("--undo", 2, "--device"),
+        ("bfq --undo --device $DEVICE", 2, "--undo takes no scheduler"),
+        ("20990101-0000-zzzz --device $DEVICE", 2, "20990101-0000-zzzz"),
+        ("Bfq! --device $DEVICE", 2, "Bfq!"),
+    ],
+)
+def test_a_request_that_fails_changes_nothing(
+    disk: Disk, private: PrivateMachine, state: Path, arguments: str, code: int, words: str
+) -> None:
+    before = queue_of(disk)
+    answer = private(f"blklab apply {arguments}; code=$?; rules; exit $code")
+    assert answer.returncode == code, answer.stderr
+    assert words in answer.stderr
+    assert "Traceback" not in answer.stderr
+    assert answer.stdout == ""
+    assert not changed(before, queue_of(disk))
+    assert not list(state.glob("applied/*"))
+    assert not list(state.glob("journal/*"))
+
+
+def test_an_edited_rule_is_not_removed_without_force(disk: Disk, private: PrivateMachine) -> None:
+    answer = private(
+        "blklab apply bfq --device $DEVICE; echo '# mine' | tee -a /etc/udev/rules.d/*.rules > /dev/null\n"
+        "blklab apply --undo --device $DEVICE; echo code $?; rules | tail -1\n"
+        "blklab apply --undo --force --device $DEVICE; echo code $?; rules"
+    )
+    assert "code 4\n# mine\n" in answer.stdout
+    assert answer.stdout.endswith("code 0\n")
+    assert "was edited" in answer.stderr
+
+
+def test_a_damaged_record_is_named(disk: Disk, private: PrivateMachine) -> None:
+    answer = private(
+        "blklab apply bfq --device $DEVICE; echo x | tee $BLKLAB_STATE_DIR/applied/*.json > /dev/null\n"
+        "blklab apply --undo --device $DEVICE; echo code $?"
+    )
+    assert "code 6" in answer.stdout
+    assert "cannot be read" in answer.stderr
+
+
+def test_a_disk_with_a_living_run_is_left_alone(disk: Disk, private: PrivateMachine, state: Path) -> None:
+    with disk_locks([disk], run_id="a-run"), Journal.create("a-run", "a test"):
+        answer = private("blklab apply bfq --device $DEVICE")
+    assert answer.returncode == 4
+    assert "a-run" in answer.stderr
+    assert "[mq-deadline]" in _scheduler(disk)
+
+
+def test_without_root(disk: Disk, private: PrivateMachine) -> None:
+    tool("setpriv", "util-linux")
+    command = f"setpriv --reuid=65534 --clear-groups {sys.executable} -m blklab apply bfq --device $DEVICE"
+    answer = private(command)
+    if "No module named" in answer.stderr or "Permission denied" in answer.stderr:
+        pytest.skip("other users cannot read this copy of blklab")
+    assert answer.returncode == 3
+    assert "needs root" in answer.stderr
+
+
+def _stored(
+    tmp_path: Path,
+    disk: Disk,
+    speeds: dict[str, float],
+    *,
+    size_bytes: int | None = None,
+    noise: float = 0.003,
+) -> str:
+    spec = make_spec(tuple(speeds), target=str(disk.dev_path))
+    description = DiskDescription(name=disk.name, model=disk.model, size_bytes=size_bytes or disk.size_bytes)
+    target = make_target(spec).model_copy(update={"disks": [description]})
+    behaviours = {
+        make_choice(text).label: SchedulerBehaviour(speed=speed, noise=noise)
+        for text, speed in speeds.items()
+    }
+    record = make_experiment(spec, behaviours=behaviours, target=target).model_copy(
+        update={"run_id": "20261121-0231-k3f9"}
+    )
+    url = str(tmp_path / "runs.sqlite")
+    with Store.opened(url) as store:
+        store.begin(record)
+        for sample in record.samples:
+            store.add_sample(record.run_id, sample)
+    return url
+
+
+def test_a_run_names_its_winner_and_its_disk(
+    disk: Disk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = _stored(tmp_path, disk, {"none": 1.0, "gentle=bfq:slice_idle=0": 1.5})
+    for name in ("20261121-0231-k3f9", "latest", "k3f9", "20261121"):
+        choice, path = resolve_run(name, url, False)  # noqa: FBT003
+        assert (choice.without_label, path) == ("bfq:slice_idle=0", str(disk.dev_path))
+    code = run(["apply", "k3f9", "--store", url, "--dry-run"])
+    shown = capsys.readouterr()
+    assert code == 0, shown.err
+    assert f"echo bfq > {disk.sys_path}/queue/scheduler" in shown.out
+
+
+def test_an_undecided_run_is_refused(disk: Disk, tmp_path: Path) -> None:
+    url = _stored(tmp_path, disk, {"none": 1.0, "bfq": 1.05}, noise=0.15)
+    with pytest.raises(RefusedError, match="is undecided"):
+        resolve_run("latest", url, False)  # noqa: FBT003
+    assert resolve_run("latest", url, True)[1] == str(disk.dev_path)  # noqa: FBT003
+
+
+def test_a_run_on_another_disk_is_refused(disk: Disk, tmp_path: Path) -> None:
+    url = _stored(tmp_path, disk, {"none": 1.0, "bfq": 1.5}, size_bytes=12345)
+    with pytest.raises(RefusedError, match="other disks"):
+        resolve_run("latest", url, False)  # noqa: FBT003
+    assert resolve_run("latest", url, True)[0].name == "bfq"  # noqa: FBT003
+
+
+def test_a_run_on_a_model_has_no_disk(tmp_path: Path) -> None:
+    url = str(tmp_path / "runs.sqlite")
+    with Store.opened(url) as store:
+        store.begin(make_experiment(make_spec(target="sim:hdd-7200")))
+    with pytest.raises(UsageError, match="no disk of this machine"):
+        resolve_run("latest", url, False)  # noqa: FBT003
+    with pytest.raises(UnknownNameError):
+        resolve_run("20990101-0000-zzzz", url, False)  # noqa: FBT003
