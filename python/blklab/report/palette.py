@@ -23,7 +23,7 @@ COLOURS: tuple[tuple[str, str], ...] = (
     ("#762a8a", "#d79bf5"),
     ("#665800", "#ffd43b"),
     ("#3a94d8", "#7fdcff"),
-    ("#8a1020", "#f0628c"),
+    ("#8a1020", "#ee5a86"),
     ("#3d4148", "#eceff2"),
 )
 """For a light page, for a dark page."""

@@ -1,0 +1,223 @@
+"""The HTML report as text: complete, escaped, and without a word to the outside."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from report_cases import CASES, HOSTILE, analysed, html_of
+
+from blklab.experiment import ExperimentRecord
+from blklab.metrics import METRICS
+from blklab.report.document import compare_document
+from blklab.report.html import render_html
+from blklab.report.repeat import repeat_command
+from blklab.testing.experiments import make_experiment, make_spec, make_target
+from blklab.verdict import analyse
+
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+
+
+class _Outline(HTMLParser):
+    """Collects elements with their attributes and text, and checks that they are closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.raw: dict[str, list[str]] = {"script": [], "style": []}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in self.raw:
+            self.raw[self.open[-1]].append(data)
+        else:
+            self.text.append(data)
+
+    def having(self, attribute: str) -> list[str]:
+        return [value for _, given in self.elements if (value := given.get(attribute)) is not None]
+
+
+def _outline(html: str) -> _Outline:
+    outline = _Outline()
+    outline.feed(html)
+    outline.close()
+    assert outline.open == []
+    return outline
+
+
+def _html(record: ExperimentRecord) -> str:
+    return render_html(record, analyse(record))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_well_formed_and_self_contained(case: str) -> None:
+    outline = _outline(html_of(case))
+    tags = {tag for tag, _ in outline.elements}
+    assert not tags & {"img", "iframe", "object", "embed", "base", "form", "b-none"}
+    for attribute in ("src", "href", "srcset", "action", "xlink:href", "data"):
+        assert all(value.startswith(("#", "data:image/png;base64,")) for value in outline.having(attribute))
+    assert not re.search(r"@import|url\(", "".join(outline.raw["style"]))
+    assert not any(
+        name.startswith("on") or name == "style" for _, given in outline.elements for name in given
+    )
+    ids = outline.having("id")
+    assert len(ids) == len(set(ids))
+    targets = [value[1:] for value in outline.having("href") if value.startswith("#")]
+    assert set(targets) <= set(ids)
+
+
+def test_no_address_in_what_is_ours() -> None:
+    assert "://" not in html_of("decided")
+
+
+def test_hostile_text_stays_text() -> None:
+    record = analysed("damaged")[0]
+    html = _html(record)
+    assert HOSTILE not in html
+    assert "<b>name</b>" not in html
+    assert "<i>none</i>" not in html
+    outline = _outline(html)
+    text = "".join(outline.text)
+    assert text.count(HOSTILE) >= 4  # purpose, job file, model, warning
+    assert "<i>none</i> & \"co\" 'x'" in text
+    assert [given.get("type") for tag, given in outline.elements if tag == "script"] == [
+        "application/json",
+        None,
+    ]
+
+
+def test_hostile_text_of_every_field_stays_text() -> None:
+    # JSON has no other quoting than its own: every string of the record becomes hostile.
+    record = analysed("decided")[0]
+    plain = record.model_dump(mode="json")
+
+    def poison(value: object, key: str = "") -> object:
+        if isinstance(value, dict):
+            return {name: poison(one, name) for name, one in value.items()}
+        if isinstance(value, list):
+            return [poison(one, key) for one in value]
+        free_text = (
+            "summary",
+            "model",
+            "cpu",
+            "kernel",
+            "purpose",
+            "text",
+            "started_at",
+            "created_at",
+            "source",
+        )
+        return f"{value}{HOSTILE}" if isinstance(value, str) and key in free_text else value
+
+    poisoned = ExperimentRecord.model_validate(poison(plain))
+    outline = _outline(_html(poisoned))
+    assert sum(1 for tag, _ in outline.elements if tag == "script") == 2
+    assert "img" not in {tag for tag, _ in outline.elements}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_embedded_figures_are_the_document(case: str) -> None:
+    record, analysis = analysed(case)
+    html = html_of(case)
+    embedded = re.search(r'<script type="application/json" id="blklab-data">(.*?)</script>', html, re.DOTALL)
+    assert embedded is not None
+    assert not set("<>&") & set(embedded[1])
+    expected = compare_document(record, analysis).model_dump(mode="json", by_alias=True)
+    assert json.loads(embedded[1]) == json.loads(json.dumps(expected))
+
+
+def test_only_our_script_may_run() -> None:
+    html = html_of("equal")
+    script = html.rsplit("<script>", 1)[1].split("</script>", 1)[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
+    assert policy is not None
+    assert (
+        f"script-src &#39;sha256-{digest}&#39;" in policy[1] or f"script-src 'sha256-{digest}'" in policy[1]
+    )
+    assert policy[1].startswith("default-src 'none'")
+
+
+def test_order_of_the_content() -> None:
+    text = "".join(_outline(html_of("suspicious")).text)
+    order = [
+        "none is best",
+        "blklab apply 20240517",
+        "1 warning",
+        "IOPS, which decides",
+        "Against none, block by block",
+        "Other figures",
+        "how many were slower",
+        "where most lie",
+        "Every run: IOPS",
+        "Each against each",
+        "How to read this",
+        "Machine, disk and settings",
+        "Schedulers as asked for",
+        "Do it again",
+        "Seed",
+    ]
+    places = [text.index(words) for words in order]
+    assert places == sorted(places)
+
+
+def test_every_chart_of_every_workload() -> None:
+    record = analysed("undecided")[0]
+    outline = _outline(_html(record))
+    kinds = outline.having("data-chart")
+    for kind in ("forest", "relative", "exceedance", "density", "sequence"):
+        assert kinds.count(kind) >= len(record.spec.workloads)
+    assert kinds.count("exceedance") == 3  # reads, and the log's writes and syncs
+    panels = {kind.removeprefix("panel-") for kind in kinds if kind.startswith("panel-")}
+    # All but the one that decides: IOPS in one workload, sync latency, which only the log has, in the other.
+    assert panels == METRICS.keys() - {"sync_latency_p99"}
+    images = [given for tag, given in outline.elements if tag == "svg" and given.get("role") == "img"]
+    assert images
+    assert all(len(given["aria-label"] or "") > 20 for given in images)
+
+
+def test_says_how_to_repeat_and_what_was_found() -> None:
+    record = analysed("decided")[0]
+    text = "".join(_outline(_html(record)).text)
+    assert repeat_command(record.spec) in text
+    assert record.spec.workloads[0].text in text
+    for expected in ("6.1.0-21-amd64", "EXAMPLE HDD 4000", "wbt_lat_usec", "iosched/fifo_batch", "fio 3.33"):
+        assert expected in text
+
+
+def test_settings_that_change_between_runs_are_marked() -> None:
+    record = analysed("equal")[0]
+    assert "changed between runs" not in _html(record)
+    last = record.samples[-1]
+    leaky = last.model_copy(update={"settings": last.settings | {"vda/nr_requests": "64"}})
+    record = record.model_copy(update={"samples": [*record.samples[:-1], leaky]})
+    assert "changed between runs" in _html(record)
+
+
+def test_no_apply_command_for_a_model_or_without_a_winner() -> None:
+    spec = make_spec(target="sim:hdd-7200")
+    record = make_experiment(spec, target=make_target(spec, backend="sim"))
+    assert "blklab apply" not in _html(record)
+    assert "blklab apply" not in html_of("undecided")
+    assert "modelled disk" in _html(record)
+
+
+def test_same_record_same_report() -> None:
+    assert _html(CASES["undecided"]()) == html_of("undecided")
+
+
+def test_size_stays_reasonable() -> None:
+    assert len(html_of("twelve").encode()) < 1_500_000
