@@ -124,7 +124,8 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
 
 /// Runs a simulation with policies above or beside the scheduler.
 pub fn simulate_with(setup: &Setup, policies: Vec<Box<dyn Policy>>) -> Result<Outcome, Error> {
-    let Prepared { info, tunables, queue, machine, facts, jobs, layout, mut disk } = prepare(setup)?;
+    let Prepared { info, tunables, queue, machine, facts, jobs, layout, mut disk } =
+        prepare(setup)?;
     for policy in policies {
         disk.add_policy(policy);
     }

@@ -4,6 +4,7 @@
 //! its `mod` line, and its line in `devices!` below.
 
 mod fixed;
+mod flash;
 mod hdd;
 mod profile;
 
@@ -61,6 +62,7 @@ macro_rules! devices {
 devices! {
     Fixed(fixed, "fixed"),
     Hdd(hdd, "hdd"),
+    Flash(flash, "flash"),
 }
 
 /// Builds a device of a kind from a few parameters given as text.

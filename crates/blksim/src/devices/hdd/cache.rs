@@ -27,17 +27,14 @@ impl ReadCache {
             return;
         }
         let continued = self.segments.iter().position(|(from, to)| *from <= first && first <= *to);
-        let (first, end) = match continued {
-            Some(index) => {
-                let (from, to) = self.segments.remove(index);
-                (from, end.max(to))
+        let (first, end) = if let Some(index) = continued {
+            let (from, to) = self.segments.remove(index);
+            (from, end.max(to))
+        } else {
+            if self.segments.len() >= self.limit {
+                self.segments.remove(0);
             }
-            None => {
-                if self.segments.len() >= self.limit {
-                    self.segments.remove(0);
-                }
-                (first, end)
-            }
+            (first, end)
         };
         self.segments.push((first.max(end.saturating_sub(largest)), end));
     }
@@ -73,6 +70,13 @@ impl WriteCache {
     /// Holds all of `first..end`.
     pub fn holds(&self, first: u64, end: u64) -> bool {
         self.extents.iter().any(|d| d.sector <= first && end <= d.sector + d.nr_sectors)
+    }
+
+    /// Would take `first..end` in without another extent.
+    pub fn takes_without_extent(&self, first: u64, end: u64, largest: u64) -> bool {
+        let continues =
+            |d: &Dirty| d.sector + d.nr_sectors == first && d.nr_sectors + (end - first) <= largest;
+        self.extents.iter().any(continues) || self.holds(first, end)
     }
 
     /// Takes data in. What was there already is overwritten in place; what

@@ -22,8 +22,8 @@ mod geometry;
 
 use std::collections::VecDeque;
 
-pub use geometry::Geometry;
 use cache::{Dirty, ReadCache, WriteCache};
+pub use geometry::Geometry;
 use geometry::{Figures, SeekCurve};
 
 use crate::device::{Command, Device, Facts, Outbox};
@@ -31,7 +31,8 @@ use crate::error::ProfileError;
 use crate::params::{Param, Unit, Values};
 use crate::request::Operation;
 
-pub const SUMMARY: &str = "one arm: seeks, rotation, zones, memory for read-ahead and write-back, NCQ";
+pub const SUMMARY: &str =
+    "one arm: seeks, rotation, zones, memory for read-ahead and write-back, NCQ";
 
 const MS: u64 = 1_000_000;
 
@@ -40,25 +41,116 @@ pub const PARAMETERS: &[Param] = &[
     Param::new("heads", Unit::Count, 10, (1, 64), "recording surfaces"),
     Param::new("cylinders", Unit::Count, 310_194, (16, 10_000_000), "tracks of a surface"),
     Param::new("zones", Unit::Count, 60, (1, 1000), "zones of equal width"),
-    Param::new("outer_sectors", Unit::Sectors, 3072, (1, 100_000), "sectors a track in the outermost zone"),
-    Param::new("inner_sectors", Unit::Sectors, 1536, (1, 100_000), "sectors a track in the innermost zone"),
-    Param::new("serpentine", Unit::Count, 128, (1, 1_000_000), "tracks on one head before the next head's turn"),
-    Param::new("track_switch", Unit::Nanoseconds, 600_000, (0, 100 * MS), "time to the neighbouring track; tracks are skewed by it"),
-    Param::new("head_switch", Unit::Nanoseconds, 600_000, (0, 100 * MS), "time to the next head; skewed by it"),
-    Param::new("seek_near", Unit::Nanoseconds, 1_497_000, (0, 1000 * MS), "short seeks: constant part"),
-    Param::new("seek_near_root", Unit::Nanoseconds, 19_200, (0, 100 * MS), "short seeks: times the root of the distance in cylinders"),
-    Param::new("seek_far_from", Unit::Count, 67_809, (2, 10_000_000), "distance at which the linear part begins"),
-    Param::new("seek_far", Unit::Nanoseconds, 4_508_000, (0, 1000 * MS), "long seeks: constant part"),
+    Param::new(
+        "outer_sectors",
+        Unit::Sectors,
+        3072,
+        (1, 100_000),
+        "sectors a track in the outermost zone",
+    ),
+    Param::new(
+        "inner_sectors",
+        Unit::Sectors,
+        1536,
+        (1, 100_000),
+        "sectors a track in the innermost zone",
+    ),
+    Param::new(
+        "serpentine",
+        Unit::Count,
+        128,
+        (1, 1_000_000),
+        "tracks on one head before the next head's turn",
+    ),
+    Param::new(
+        "track_switch",
+        Unit::Nanoseconds,
+        600_000,
+        (0, 100 * MS),
+        "time to the neighbouring track; tracks are skewed by it",
+    ),
+    Param::new(
+        "head_switch",
+        Unit::Nanoseconds,
+        600_000,
+        (0, 100 * MS),
+        "time to the next head; skewed by it",
+    ),
+    Param::new(
+        "seek_near",
+        Unit::Nanoseconds,
+        1_497_000,
+        (0, 1000 * MS),
+        "short seeks: constant part",
+    ),
+    Param::new(
+        "seek_near_root",
+        Unit::Nanoseconds,
+        19_200,
+        (0, 100 * MS),
+        "short seeks: times the root of the distance in cylinders",
+    ),
+    Param::new(
+        "seek_far_from",
+        Unit::Count,
+        67_809,
+        (2, 10_000_000),
+        "distance at which the linear part begins",
+    ),
+    Param::new(
+        "seek_far",
+        Unit::Nanoseconds,
+        4_508_000,
+        (0, 1000 * MS),
+        "long seeks: constant part",
+    ),
     Param::new("seek_far_slope", Unit::Nanoseconds, 31, (0, MS), "long seeks: for each cylinder"),
-    Param::new("write_settle", Unit::Nanoseconds, 461_000, (0, 100 * MS), "additional settling before a write"),
+    Param::new(
+        "write_settle",
+        Unit::Nanoseconds,
+        461_000,
+        (0, 100 * MS),
+        "additional settling before a write",
+    ),
     Param::new("queue_depth", Unit::Count, 32, (1, 256), "commands queued in the drive; 1: no NCQ"),
-    Param::new("starvation_limit", Unit::Nanoseconds, 2000 * MS, (MS, 1_000_000 * MS), "age at which a command is served before all nearer ones"),
+    Param::new(
+        "starvation_limit",
+        Unit::Nanoseconds,
+        2000 * MS,
+        (MS, 1_000_000 * MS),
+        "age at which a command is served before all nearer ones",
+    ),
     Param::new("cache_segments", Unit::Count, 32, (0, 1024), "segments of memory for data read"),
     Param::new("segment_sectors", Unit::Sectors, 3072, (1, 1 << 20), "size of a segment"),
     Param::flag("read_ahead", 1, "go on reading after a read"),
-    Param::new("write_cache_sectors", Unit::Sectors, 33_792, (0, 1 << 24), "memory for data to be written; 0: write through"),
-    Param::new("cache_hit", Unit::Nanoseconds, 66_000, (1, 100 * MS), "time of a command that memory serves, beside the transfer"),
-    Param::new("interface_rate", Unit::BytesPerSecond, 600_000_000, (1_000_000, 100_000_000_000), "speed of the interface"),
+    Param::new(
+        "write_cache_sectors",
+        Unit::Sectors,
+        33_792,
+        (0, 1 << 24),
+        "memory for data to be written; 0: write through",
+    ),
+    Param::new(
+        "write_cache_extents",
+        Unit::Count,
+        11,
+        (1, 4096),
+        "separate pieces of data that this memory tells apart",
+    ),
+    Param::new(
+        "cache_hit",
+        Unit::Nanoseconds,
+        66_000,
+        (1, 100 * MS),
+        "time of a command that memory serves, beside the transfer",
+    ),
+    Param::new(
+        "interface_rate",
+        Unit::BytesPerSecond,
+        600_000_000,
+        (1_000_000, 100_000_000_000),
+        "speed of the interface",
+    ),
 ];
 
 /// A command that needs the arm.
@@ -101,6 +193,7 @@ pub struct Hdd {
     segment_sectors: u64,
     read_ahead: bool,
     write_limit: u64,
+    extent_limit: usize,
     cache_hit_ns: u64,
     interface_rate: u64,
     arm: Arm,
@@ -179,6 +272,7 @@ impl Hdd {
             segment_sectors: get("segment_sectors"),
             read_ahead: values.flag("read_ahead") && get("cache_segments") > 0,
             write_limit: get("write_cache_sectors"),
+            extent_limit: get("write_cache_extents") as usize,
             cache_hit_ns: get("cache_hit"),
             interface_rate: get("interface_rate"),
             arm: Arm::Idle,
@@ -261,23 +355,31 @@ impl Hdd {
 
     /// Serves a command from memory.
     fn answer(&mut self, command: Command, outbox: &mut Outbox) {
-        let transfer_ns =
-            u64::from(command.nr_sectors) * 512 * 1_000_000_000 / self.interface_rate;
+        let transfer_ns = u64::from(command.nr_sectors) * 512 * 1_000_000_000 / self.interface_rate;
         self.answering += 1;
         outbox.complete_at(outbox.now_ns() + self.cache_hit_ns + transfer_ns, command.id);
     }
 
     fn accept_write(&mut self, command: Command, outbox: &mut Outbox) {
-        let sectors = u64::from(command.nr_sectors);
-        let fits = self.dirty.nr_sectors + sectors <= self.write_limit;
-        // A write larger than the memory goes in when that is empty.
-        if !self.blocked.is_empty() || !(fits || self.dirty.is_empty()) {
+        if !self.blocked.is_empty() || !self.has_room(&command) {
             self.blocked.push_back(command);
             self.next_access(outbox);
             return;
         }
         self.take_in(command, outbox);
         self.next_access(outbox);
+    }
+
+    /// Memory has room for a write. One larger than the memory goes in when
+    /// that is empty.
+    fn has_room(&self, command: &Command) -> bool {
+        if self.dirty.is_empty() {
+            return true;
+        }
+        let (first, end) = extent(command);
+        self.dirty.nr_sectors + (end - first) <= self.write_limit
+            && (self.dirty.extents.len() < self.extent_limit
+                || self.dirty.takes_without_extent(first, end, self.segment_sectors))
     }
 
     fn take_in(&mut self, command: Command, outbox: &mut Outbox) {
@@ -310,7 +412,14 @@ impl Hdd {
 
     /// Time from now until the head is over a sector.
     #[inline]
-    fn reach_ns(&self, phase_ns: u64, cylinder: u32, angle_ns: u64, write: bool, best_ns: u64) -> u64 {
+    fn reach_ns(
+        &self,
+        phase_ns: u64,
+        cylinder: u32,
+        angle_ns: u64,
+        write: bool,
+        best_ns: u64,
+    ) -> u64 {
         let mut seek_ns = self.geometry.seek_ns(self.cylinder, cylinder);
         if write {
             seek_ns += self.write_settle_ns;
@@ -341,7 +450,8 @@ impl Hdd {
         // them, or when memory is three quarters full.
         let pressed = self.barrier.is_some()
             || !self.blocked.is_empty()
-            || self.dirty.nr_sectors * 4 > self.write_limit * 3;
+            || self.dirty.nr_sectors * 4 > self.write_limit * 3
+            || self.dirty.extents.len() * 4 > self.extent_limit * 3;
         let destage = !self.dirty.is_empty() && (self.waiting.is_empty() || pressed);
         if self.waiting.is_empty() && !destage {
             self.finish_barrier(outbox);
@@ -353,7 +463,8 @@ impl Hdd {
             let write = w.write && self.cylinder != w.cylinder;
             let mut reach_ns = self.reach_ns(phase_ns, w.cylinder, w.angle_ns, write, best.0);
             if now_ns - w.since_ns > self.starvation_ns {
-                reach_ns = reach_ns.min(self.reach_ns(phase_ns, w.cylinder, w.angle_ns, write, u64::MAX));
+                reach_ns =
+                    reach_ns.min(self.reach_ns(phase_ns, w.cylinder, w.angle_ns, write, u64::MAX));
                 best = (reach_ns, index, false);
                 break;
             }
@@ -424,9 +535,7 @@ impl Hdd {
 
     fn admit_blocked(&mut self, outbox: &mut Outbox) {
         while let Some(command) = self.blocked.front() {
-            let sectors = u64::from(command.nr_sectors);
-            let fits = self.dirty.nr_sectors + sectors <= self.write_limit;
-            if !(fits || self.dirty.is_empty()) {
+            if !self.has_room(command) {
                 return;
             }
             if let Some(command) = self.blocked.pop_front() {

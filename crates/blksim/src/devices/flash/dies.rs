@@ -1,0 +1,119 @@
+//! The dies' time: reads at once, programs and erases one after the other,
+//! suspended by reads.
+
+use std::collections::VecDeque;
+
+use crate::device::Outbox;
+
+/// A program or an erase.
+#[derive(Debug, Clone, Copy)]
+pub struct Work {
+    pub duration_ns: u64,
+    /// Buffer slots that it frees when done.
+    pub slots: u64,
+}
+
+#[derive(Debug, Default)]
+struct Die {
+    /// End of the last read.
+    reads_end_ns: u64,
+    /// End of the work under way; reads push it back.
+    work_end_ns: u64,
+    /// Slots of the work under way, if there is one.
+    active: Option<u64>,
+    queue: VecDeque<Work>,
+    /// End of all queued work, as far as known.
+    all_end_ns: u64,
+}
+
+#[derive(Debug)]
+pub struct Dies {
+    dies: Vec<Die>,
+    suspend_ns: u64,
+}
+
+impl Dies {
+    pub fn new(count: usize, suspend_ns: u64) -> Self {
+        Self { dies: (0..count).map(|_| Die::default()).collect(), suspend_ns }
+    }
+
+    #[inline]
+    pub fn count(&self) -> usize {
+        self.dies.len()
+    }
+
+    /// Reads for `read_ns` from `ready_ns` on; gives the moment when it is done.
+    #[inline]
+    pub fn read(&mut self, die: usize, ready_ns: u64, read_ns: u64) -> u64 {
+        let die = &mut self.dies[die];
+        let mut start_ns = ready_ns.max(die.reads_end_ns);
+        if die.active.is_some() {
+            if die.reads_end_ns <= ready_ns && start_ns < die.work_end_ns {
+                start_ns += self.suspend_ns;
+            }
+            let from_ns = ready_ns.max(die.reads_end_ns);
+            let taken_ns = start_ns + read_ns - from_ns;
+            die.work_end_ns += taken_ns;
+            die.all_end_ns += taken_ns;
+        }
+        die.reads_end_ns = start_ns + read_ns;
+        die.reads_end_ns
+    }
+
+    /// Adds work; gives the moment when the die is expected to be through with all of it.
+    pub fn add(&mut self, index: usize, work: Work, outbox: &mut Outbox) -> u64 {
+        let die = &mut self.dies[index];
+        if die.active.is_some() {
+            die.queue.push_back(work);
+            die.all_end_ns += work.duration_ns;
+        } else {
+            die.all_end_ns = start(die, index, work, outbox);
+        }
+        die.all_end_ns
+    }
+
+    /// The end of a die's work may have come; gives the buffer slots that it frees.
+    pub fn wake(&mut self, index: usize, outbox: &mut Outbox) -> u64 {
+        let die = &mut self.dies[index];
+        let Some(slots) = die.active else { return 0 };
+        if die.work_end_ns > outbox.now_ns() {
+            // Reads came in between.
+            outbox.wake_at(die.work_end_ns, index as u32);
+            return 0;
+        }
+        die.active = None;
+        if let Some(work) = die.queue.pop_front() {
+            start(die, index, work, outbox);
+        }
+        slots
+    }
+}
+
+fn start(die: &mut Die, index: usize, work: Work, outbox: &mut Outbox) -> u64 {
+    let start_ns = outbox.now_ns().max(die.reads_end_ns);
+    die.work_end_ns = start_ns + work.duration_ns;
+    die.active = Some(work.slots);
+    outbox.wake_at(die.work_end_ns, index as u32);
+    die.work_end_ns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Agenda;
+
+    #[test]
+    fn a_read_suspends_a_program_and_the_program_ends_later() {
+        let mut agenda = Agenda::new();
+        let mut outbox = Outbox::new(&mut agenda, 0);
+        let mut dies = Dies::new(1, 20);
+        assert_eq!(dies.add(0, Work { duration_ns: 1000, slots: 4 }, &mut outbox), 1000);
+        assert_eq!(dies.read(0, 100, 50), 170);
+        assert_eq!(dies.read(0, 100, 50), 220, "already suspended");
+        let event = agenda.advance().unwrap();
+        assert_eq!(event.time_ns, 1000);
+        assert_eq!(dies.wake(0, &mut Outbox::new(&mut agenda, 0)), 0);
+        assert_eq!(agenda.advance().unwrap().time_ns, 1120);
+        assert_eq!(dies.wake(0, &mut Outbox::new(&mut agenda, 0)), 4);
+    }
+}

@@ -1,0 +1,567 @@
+//! `flash`: a solid-state drive. Channels, dies, a write buffer, an SLC cache,
+//! a page-mapped translation layer with garbage collection.
+//!
+//! * A read waits for its die, then crosses channel and link. It suspends a
+//!   program or an erase that it meets.
+//! * A write is acknowledged once it is in the buffer. Full program units go
+//!   to the dies in turn; when the buffer is full, writes wait for programs.
+//! * Garbage collection runs in step with the writes that cause it and takes
+//!   the dies' time for reading, programming and erasing.
+//! * A flush empties the buffer, if the drive has no capacitors; on SATA it is
+//!   not queued and holds up everything behind it.
+//!
+//! Simplified: channel and link are charged in order of arrival, with the
+//! backlog found then; moved data is charged to the die that it is moved to;
+//! a read of data that is still in the buffer costs a read of the medium;
+//! the SLC cache empties itself whenever the drive is idle.
+//!
+//! References: `MQSim` and FEMU (structure, cell times); Desnoyers 2014
+//! (steady state of garbage collection).
+
+mod dies;
+mod ftl;
+mod slot_map;
+
+use std::collections::VecDeque;
+
+use dies::{Dies, Work};
+use ftl::{Condition, Ftl, Program, Shape};
+
+use crate::device::{Command, Device, Facts, Outbox};
+use crate::error::ProfileError;
+use crate::params::{Param, Unit, Values};
+use crate::request::Operation;
+
+pub const SUMMARY: &str =
+    "solid-state drive: channels, dies, write buffer, SLC cache, garbage collection";
+
+const MS: u64 = 1_000_000;
+const SLOT_BYTES: u64 = 4096;
+const SLOT_SECTORS: u64 = SLOT_BYTES / 512;
+const CONDITIONS: &[&str] = &["fresh", "sequential", "random"];
+
+pub const PARAMETERS: &[Param] = &[
+    Param::new(
+        "capacity",
+        Unit::Bytes,
+        1_000_204_886_016,
+        (1 << 26, 1 << 43),
+        "size that the host sees",
+    ),
+    Param::new(
+        "spare_permille",
+        Unit::Count,
+        70,
+        (1, 2000),
+        "physical space beyond it, in thousandths",
+    ),
+    Param::new(
+        "queue_depth",
+        Unit::Count,
+        1023,
+        (1, 65_535),
+        "commands that the drive takes at once",
+    ),
+    Param::new("hw_queues", Unit::Count, 8, (1, 1024), "hardware queues"),
+    Param::new("max_sectors_kb", Unit::Kibibytes, 2048, (4, 32_767), "largest command"),
+    Param::new(
+        "link_read_rate",
+        Unit::BytesPerSecond,
+        3_500_000_000,
+        (1_000_000, 1 << 40),
+        "speed from drive to host",
+    ),
+    Param::new(
+        "link_write_rate",
+        Unit::BytesPerSecond,
+        3_300_000_000,
+        (1_000_000, 1 << 40),
+        "speed from host to drive",
+    ),
+    Param::new(
+        "command",
+        Unit::Nanoseconds,
+        500,
+        (0, MS),
+        "time of the link for each command beside the data",
+    ),
+    Param::new(
+        "interface",
+        Unit::Nanoseconds,
+        14_900,
+        (0, 10 * MS),
+        "delay of a command outside the medium",
+    ),
+    Param::new("channels", Unit::Count, 8, (1, 256), "channels"),
+    Param::new(
+        "channel_rate",
+        Unit::BytesPerSecond,
+        1_200_000_000,
+        (1_000_000, 1 << 40),
+        "speed of a channel",
+    ),
+    Param::new("dies", Unit::Count, 64, (1, 4096), "dies in all"),
+    Param::new("planes", Unit::Count, 2, (1, 16), "planes of a die, read and programmed together"),
+    Param::new("page", Unit::Bytes, 16_384, (4096, 1 << 20), "page of a plane"),
+    Param::new(
+        "erase_block",
+        Unit::Bytes,
+        24 << 20,
+        (1 << 16, 1 << 30),
+        "erase block of a die, all planes",
+    ),
+    Param::new(
+        "read_low",
+        Unit::Nanoseconds,
+        29_800,
+        (1, 100 * MS),
+        "reading a page that needs few levels",
+    ),
+    Param::new("read_middle", Unit::Nanoseconds, 35_800, (1, 100 * MS), "reading a middle page"),
+    Param::new(
+        "read_high",
+        Unit::Nanoseconds,
+        41_800,
+        (1, 100 * MS),
+        "reading a page that needs most levels",
+    ),
+    Param::new(
+        "program",
+        Unit::Nanoseconds,
+        1_230_000,
+        (1, 1000 * MS),
+        "programming a page on all planes",
+    ),
+    Param::new("erase", Unit::Nanoseconds, 3_000_000, (1, 1000 * MS), "erasing a block"),
+    Param::new(
+        "suspend",
+        Unit::Nanoseconds,
+        20_000,
+        (0, 100 * MS),
+        "suspending a program or erase for a read",
+    ),
+    Param::new("buffer", Unit::Bytes, 64 << 20, (1 << 16, 1 << 34), "write buffer"),
+    Param::new(
+        "slc_cache",
+        Unit::Bytes,
+        0,
+        (0, 1 << 42),
+        "data that is first programmed as SLC; 0: none",
+    ),
+    Param::new(
+        "slc_program",
+        Unit::Nanoseconds,
+        300_000,
+        (1, 1000 * MS),
+        "programming a page as SLC",
+    ),
+    Param::new(
+        "slc_fold_rate",
+        Unit::BytesPerSecond,
+        500_000_000,
+        (1, 1 << 40),
+        "speed at which an idle drive empties the SLC cache",
+    ),
+    Param::flag("flush_drains", 1, "a flush empties the buffer; 0: capacitors protect it"),
+    Param::flag("flush_exclusive", 0, "a flush is not queued, as on SATA"),
+    Param::new(
+        "flush",
+        Unit::Nanoseconds,
+        0,
+        (0, 1000 * MS),
+        "time of a flush beside emptying the buffer",
+    ),
+    Param::choice(
+        "condition",
+        CONDITIONS,
+        1,
+        "what was written before: nothing, everything once in order, or at random until steady",
+    ),
+];
+
+/// A flush that waits for the buffer.
+#[derive(Debug, Clone, Copy)]
+struct Draining {
+    id: u32,
+    /// It is done once this many slots have been programmed in all.
+    target: u64,
+}
+
+#[derive(Debug)]
+pub struct Flash {
+    facts: Facts,
+    ftl: Ftl,
+    dies: Dies,
+    unit_slots: u64,
+    unit_bytes: u64,
+    channels: u64,
+    read_ns: [u64; 3],
+    program_ns: u64,
+    erase_ns: u64,
+    slc_slots: u64,
+    slc_program_ns: u64,
+    slc_fold_rate: u64,
+    slc_used: u64,
+    link_read_rate: u64,
+    link_write_rate: u64,
+    channel_rate: u64,
+    command_ns: u64,
+    interface_ns: u64,
+    /// When the link in each direction and the channels are free.
+    link_free_ns: [u64; 2],
+    channel_free_ns: Vec<u64>,
+    buffer_slots: u64,
+    buffered: u64,
+    /// Slots of the program unit that is being collected.
+    collecting: Vec<u32>,
+    accepted_slots: u64,
+    programmed_slots: u64,
+    blocked: VecDeque<Command>,
+    flush_drains: bool,
+    flush_exclusive: bool,
+    flush_ns: u64,
+    draining: VecDeque<Draining>,
+    barrier: bool,
+    barrier_id: u32,
+    held: VecDeque<Command>,
+    outstanding: u32,
+    programs: Vec<Program>,
+    busy_until_ns: u64,
+    busy_ns: u64,
+}
+
+impl Flash {
+    pub fn new(values: &Values, source: &str, seed: u64) -> Result<Self, ProfileError> {
+        let get = |name: &str| values.get(name);
+        let fail = |field: &str, message: String| ProfileError {
+            message,
+            source_name: source.to_owned(),
+            field: Some(field.to_owned()),
+        };
+        let (dies, channels) = (get("dies"), get("channels"));
+        if channels > dies {
+            let message = format!("{channels} channels have only {dies} dies");
+            return Err(fail("channels", message));
+        }
+        let page = get("page");
+        if page % SLOT_BYTES != 0 {
+            return Err(fail("page", format!("page = {page}: must be a multiple of 4096 bytes")));
+        }
+        let unit_bytes = page * get("planes");
+        let erase_block = get("erase_block");
+        if erase_block % unit_bytes != 0 {
+            let message = format!(
+                "erase_block = {erase_block}: must be a multiple of page x planes = {unit_bytes} bytes"
+            );
+            return Err(fail("erase_block", message));
+        }
+        let buffer_slots = get("buffer") / SLOT_BYTES;
+        if get("buffer") < unit_bytes {
+            return Err(fail("buffer", format!("must hold a program unit of {unit_bytes} bytes")));
+        }
+        let logical = get("capacity") / SLOT_BYTES;
+        let physical = u128::from(logical) * u128::from(1000 + get("spare_permille")) / 1000;
+        if physical + 16 * u128::from(dies * erase_block / SLOT_BYTES) >= u128::from(u32::MAX) {
+            return Err(fail("capacity", "capacity and spare exceed 16 TiB".to_owned()));
+        }
+        let shape = Shape {
+            logical,
+            superblock: dies * erase_block / SLOT_BYTES,
+            unit: unit_bytes / SLOT_BYTES,
+            dies,
+            spare_permille: get("spare_permille"),
+        };
+        let condition = match values.word("condition") {
+            "fresh" => Condition::Fresh,
+            "random" => Condition::Random,
+            _ => Condition::Sequential,
+        };
+        let ftl = Ftl::new(shape, condition, seed).map_err(|message| fail("capacity", message))?;
+        Ok(Self {
+            facts: Facts {
+                capacity_bytes: logical * SLOT_BYTES,
+                rotational: false,
+                queue_depth: get("queue_depth") as u32,
+                nr_hw_queues: get("hw_queues") as u32,
+                volatile_cache: values.flag("flush_drains"),
+                max_hw_sectors_kb: get("max_sectors_kb") as u32,
+            },
+            ftl,
+            dies: Dies::new(dies as usize, get("suspend")),
+            unit_slots: shape.unit,
+            unit_bytes,
+            channels,
+            read_ns: [get("read_low"), get("read_middle"), get("read_high")],
+            program_ns: get("program"),
+            erase_ns: get("erase"),
+            slc_slots: get("slc_cache") / SLOT_BYTES,
+            slc_program_ns: get("slc_program"),
+            slc_fold_rate: get("slc_fold_rate"),
+            slc_used: 0,
+            link_read_rate: get("link_read_rate"),
+            link_write_rate: get("link_write_rate"),
+            channel_rate: get("channel_rate"),
+            command_ns: get("command"),
+            interface_ns: get("interface"),
+            link_free_ns: [0; 2],
+            channel_free_ns: vec![0; channels as usize],
+            buffer_slots,
+            buffered: 0,
+            collecting: Vec::with_capacity(shape.unit as usize),
+            accepted_slots: 0,
+            programmed_slots: 0,
+            blocked: VecDeque::new(),
+            flush_drains: values.flag("flush_drains"),
+            flush_exclusive: values.flag("flush_exclusive"),
+            flush_ns: get("flush"),
+            draining: VecDeque::new(),
+            barrier: false,
+            barrier_id: 0,
+            held: VecDeque::new(),
+            outstanding: 0,
+            programs: Vec::new(),
+            busy_until_ns: 0,
+            busy_ns: 0,
+        })
+    }
+
+    /// Charges a transfer to a resource that serves in order, with a constant
+    /// part; gives waiting plus transfer.
+    #[inline]
+    fn charge(free_ns: &mut u64, now_ns: u64, constant_ns: u64, bytes: u64, rate: u64) -> u64 {
+        let transfer_ns = bytes * 1_000_000_000 / rate;
+        *free_ns = (*free_ns).max(now_ns) + constant_ns + transfer_ns;
+        *free_ns - now_ns
+    }
+
+    #[inline]
+    fn note_busy(&mut self, from_ns: u64, until_ns: u64) {
+        let from_ns = from_ns.max(self.busy_until_ns);
+        if until_ns > from_ns {
+            self.busy_ns += until_ns - from_ns;
+            self.busy_until_ns = until_ns;
+        }
+    }
+
+    #[inline]
+    fn accept(&mut self, command: Command, outbox: &mut Outbox) {
+        match command.operation {
+            Operation::Read => self.read(command, outbox),
+            Operation::Write => {
+                if self.blocked.is_empty() && self.has_room(&command) {
+                    self.take_in(command, outbox);
+                } else {
+                    self.blocked.push_back(command);
+                }
+            }
+            Operation::Flush => self.flush(command.id, outbox),
+        }
+    }
+
+    #[inline]
+    fn read(&mut self, command: Command, outbox: &mut Outbox) {
+        let now_ns = outbox.now_ns();
+        let (first, end) = slots(&command);
+        let mut done_ns = now_ns;
+        let mut slot = first;
+        while slot < end {
+            let Some(physical) = self.ftl.find(slot as u32) else {
+                // Never written: the controller answers with zeros.
+                slot += 1;
+                continue;
+            };
+            // Slots that follow each other in the same unit are read at once.
+            let unit = self.ftl.unit(physical);
+            let mut count = 1;
+            while slot + count < end
+                && self.ftl.find((slot + count) as u32) == Some(physical + count as u32)
+                && self.ftl.unit(physical + count as u32) == unit
+            {
+                count += 1;
+            }
+            slot += count;
+            let die = self.ftl.die(physical);
+            // Lower, middle and upper pages of a cell follow each other on a die.
+            let level = (unit / self.dies.count() as u64 % 3) as usize;
+            let read_ns = self.dies.read(die as usize, now_ns, self.read_ns[level]);
+            let channel = &mut self.channel_free_ns[(u64::from(die) % self.channels) as usize];
+            let crossing_ns =
+                Self::charge(channel, now_ns, 0, count * SLOT_BYTES, self.channel_rate);
+            done_ns = done_ns.max(read_ns + crossing_ns);
+        }
+        self.note_busy(now_ns, done_ns);
+        let bytes = u64::from(command.nr_sectors) * 512;
+        let link_ns = Self::charge(
+            &mut self.link_free_ns[0],
+            now_ns,
+            self.command_ns,
+            bytes,
+            self.link_read_rate,
+        );
+        outbox.complete_at(done_ns + link_ns + self.interface_ns, command.id);
+    }
+
+    /// The buffer has room; a write larger than the buffer goes in when that is empty.
+    fn has_room(&self, command: &Command) -> bool {
+        let (first, end) = slots(command);
+        self.buffered == 0 || self.buffered + (end - first) <= self.buffer_slots
+    }
+
+    fn take_in(&mut self, command: Command, outbox: &mut Outbox) {
+        let now_ns = outbox.now_ns();
+        let (first, end) = slots(&command);
+        let bytes = u64::from(command.nr_sectors) * 512;
+        let link_ns = Self::charge(
+            &mut self.link_free_ns[1],
+            now_ns,
+            self.command_ns,
+            bytes,
+            self.link_write_rate,
+        );
+        outbox.complete_at(now_ns + link_ns + self.interface_ns, command.id);
+        self.buffered += end - first;
+        self.accepted_slots += end - first;
+        for slot in first..end {
+            self.collecting.push(slot as u32);
+            if self.collecting.len() as u64 >= self.unit_slots {
+                self.program(outbox);
+            }
+        }
+    }
+
+    /// Sends what was collected to the dies, with the collection of garbage that it causes.
+    fn program(&mut self, outbox: &mut Outbox) {
+        let now_ns = outbox.now_ns();
+        self.fold(now_ns);
+        let collected = std::mem::take(&mut self.collecting);
+        let mut programs = std::mem::take(&mut self.programs);
+        self.ftl.write(&collected, &mut programs);
+        for program in programs.drain(..) {
+            let host = program.moved_slots == 0;
+            let slots = if host { collected.len() as u64 } else { 0 };
+            let program_ns = if host && self.slc_used + slots <= self.slc_slots {
+                self.slc_used += slots;
+                self.slc_program_ns
+            } else {
+                self.program_ns
+            };
+            let moving_ns = program.moved_slots * self.read_ns[1];
+            let channel = (u64::from(program.die) % self.channels) as usize;
+            let bytes = self.unit_bytes;
+            Self::charge(&mut self.channel_free_ns[channel], now_ns, 0, bytes, self.channel_rate);
+            let work = Work { duration_ns: moving_ns + program_ns, slots };
+            let busy_ns = self.dies.add(program.die as usize, work, outbox);
+            self.note_busy(now_ns, busy_ns);
+        }
+        for _ in 0..self.ftl.take_erased() {
+            for die in 0..self.dies.count() {
+                self.dies.add(die, Work { duration_ns: self.erase_ns, slots: 0 }, outbox);
+            }
+        }
+        self.programs = programs;
+        self.collecting = collected;
+        self.collecting.clear();
+    }
+
+    /// An idle drive has moved data out of its SLC cache.
+    fn fold(&mut self, now_ns: u64) {
+        let idle_ns = now_ns.saturating_sub(self.busy_until_ns);
+        if idle_ns > 0 && self.slc_used > 0 {
+            let bytes = u128::from(idle_ns) * u128::from(self.slc_fold_rate) / 1_000_000_000;
+            let slots = (bytes / u128::from(SLOT_BYTES)) as u64;
+            self.slc_used = self.slc_used.saturating_sub(slots);
+        }
+    }
+
+    fn flush(&mut self, id: u32, outbox: &mut Outbox) {
+        if self.flush_drains && !self.collecting.is_empty() {
+            self.program(outbox);
+        }
+        if self.flush_exclusive {
+            self.barrier = true;
+            self.barrier_id = id;
+        }
+        // Writes that still wait for the buffer were not acknowledged: the
+        // flush need not cover them, but an exclusive one comes after them.
+        let target = if self.flush_drains { self.accepted_slots } else { 0 };
+        self.draining.push_back(Draining { id, target });
+        self.finish_flushes(outbox);
+    }
+
+    /// Completes flushes whose data is on the medium.
+    fn finish_flushes(&mut self, outbox: &mut Outbox) {
+        while let Some(&Draining { id, target }) = self.draining.front() {
+            if self.programmed_slots < target || (self.barrier && self.outstanding > 1) {
+                return;
+            }
+            self.draining.pop_front();
+            outbox.complete_at(outbox.now_ns() + self.interface_ns + self.flush_ns, id);
+        }
+    }
+}
+
+/// Slots that a command touches.
+#[inline]
+fn slots(command: &Command) -> (u64, u64) {
+    let end = command.sector + u64::from(command.nr_sectors);
+    (command.sector / SLOT_SECTORS, end.div_ceil(SLOT_SECTORS))
+}
+
+impl Device for Flash {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    #[inline]
+    fn submit(&mut self, command: Command, outbox: &mut Outbox) {
+        if self.barrier {
+            self.held.push_back(command);
+        } else {
+            self.outstanding += 1;
+            self.accept(command, outbox);
+        }
+    }
+
+    #[inline]
+    fn completed(&mut self, id: u32, outbox: &mut Outbox) {
+        self.outstanding -= 1;
+        if !self.barrier {
+            return;
+        }
+        if id != self.barrier_id {
+            self.finish_flushes(outbox);
+            return;
+        }
+        self.barrier = false;
+        while !self.barrier {
+            let Some(command) = self.held.pop_front() else { return };
+            self.outstanding += 1;
+            self.accept(command, outbox);
+        }
+    }
+
+    /// A die may have finished a program.
+    fn wake(&mut self, number: u32, outbox: &mut Outbox) {
+        let slots = self.dies.wake(number as usize, outbox);
+        if slots == 0 {
+            return;
+        }
+        self.buffered -= slots;
+        self.programmed_slots += slots;
+        while self.blocked.front().is_some_and(|command| self.has_room(command)) {
+            if let Some(command) = self.blocked.pop_front() {
+                self.take_in(command, outbox);
+            }
+        }
+        if !self.draining.is_empty() {
+            if self.flush_drains && !self.collecting.is_empty() && self.blocked.is_empty() {
+                self.program(outbox);
+            }
+            self.finish_flushes(outbox);
+        }
+    }
+
+    fn busy_ns(&self) -> u64 {
+        self.busy_ns
+    }
+}
