@@ -22,8 +22,7 @@ SESSION = """
 import sys
 from blklab.backends.host import BACKEND
 from blklab.backends.protocol import SessionOptions
-from blklab.plan import Cell
-from blklab.plan import CellKey
+from blklab.plan import Cell, CellKey
 from blklab.scheduler_choice import parse_scheduler_choices
 from blklab.targets import parse_target
 from blklab.workloads import parse_workload

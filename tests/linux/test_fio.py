@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from blklab import _core
 from blklab.errors import InterruptedRunError, JobFileError, MissingToolError, RunFailedError
 from blklab.interrupts import signals_as_exceptions
 from blklab.linux import fio as fio_module
@@ -129,6 +130,37 @@ def test_expected_runtime_adds_up_over_stonewalls() -> None:
 def test_fio_takes_every_shipped_workload(name: str) -> None:
     work = load_workload(name)
     check_job_file(find_fio(), work, job_file_text(work, regions_in_directory(work), seed=(1 << 53) - 1))
+
+
+EXAMPLES = {
+    "blockalign": "4k", "bssplit": "4k/60:64k/40", "io_size": "1m", "number_ios": "10", "prio": "3",
+    "prioclass": "2", "randseed": "9", "rate": "1m", "rate_iops": "100", "runtime": "1s",
+    "random_distribution": "zipf:1.2", "thinktime": "50us", "offset": "4k", "offset_increment": "4k",
+    "ramp_time": "100ms", "startdelay": "10ms", "size": "1m", "filename": "x", "cgroup": "x",
+    "cgroup_weight": "100", "clocksource": "clock_gettime", "description": "x", "percentile_list": "99",
+    "cpus_allowed": "0", "fallocate": "none", "random_generator": "lfsr", "log_avg_msec": "100",
+    "log_hist_msec": "100", "iodepth_batch_complete": "1", "iodepth_batch_complete_min": "1",
+    "iodepth_low": "1", "sync": "dsync", "rate_process": "poisson", "readwrite": "randrw",
+    "hipri": "0", "sqthread_poll": "0", "time_based": "0",
+}  # fmt: skip
+
+
+@needs_fio
+def test_fio_takes_every_option_that_the_parser_takes() -> None:
+    """Under the name and with the kind of value that the parser hands on."""
+    fio = find_fio()
+    for option in json.loads(_core.job_options()):
+        name = option["name"]
+        if option["support"] == "refused" or name in ("hipri", "sqthread_poll"):
+            continue  # the last two belong to engines that not every fio was built with
+        value = EXAMPLES.get(name, option["default"] or "1")
+        size = "" if name == "size" else "size=1m\n"
+        group = "cgroup=x\n" if name == "cgroup_weight" else ""
+        work = workload(f"[a]\n{size}{group}{name}={value}\n")
+        text = job_file_text(
+            work, regions_in_directory(work), seed=1, group_joins={"x": "/sys/fs/cgroup/x/cgroup.procs"}
+        )
+        check_job_file(fio, work, text)
 
 
 @needs_fio

@@ -6,7 +6,6 @@ changes is announced there first and undone when the session ends, however it en
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -19,6 +18,7 @@ from blklab.linux.disks import Disk, Resolution, read_disk, resolve
 from blklab.linux.fio import find_fio
 from blklab.linux.journal import Journal
 from blklab.linux.locks import disk_locks
+from blklab.linux.loop import first_free_index
 from blklab.linux.places import DEFAULT_SCRATCH_FOLDER, DevicePlace, DirectoryPlace, LoopPlace, Place
 from blklab.linux.queue import schedulers_on_offer, snapshot
 from blklab.linux.recovery import raise_for_failures, recover
@@ -64,7 +64,7 @@ class HostBackend:
                 stack.enter_context(disk_locks(_disks_under(folder), run_id=options.run_id))
                 _finish_dead_runs()
                 journal = stack.enter_context(Journal.create(options.run_id, f"test of {target.text}"))
-                loop_place = LoopPlace(target.size_bytes, folder, options.run_id, _next_loop_name())
+                loop_place = LoopPlace(target.size_bytes, folder, options.run_id, f"loop{first_free_index()}")
                 leaves = [loop_place.create(journal)]
                 place: Place = loop_place
                 description = _describe_loop(target, leaves[0])
@@ -84,7 +84,7 @@ class HostBackend:
     def _dry_session(self, target: Target, options: SessionOptions) -> Session:
         description = self.describe(target)
         if isinstance(target, LoopTarget):
-            name = _next_loop_name()
+            name = f"loop{first_free_index()}"
             leaf = replace(read_disk(_VIRTUAL_BLOCK / name), size_bytes=target.size_bytes)
             place: Place = LoopPlace(target.size_bytes, _scratch_folder(target), options.run_id, name)
             return HostSession(description, [leaf], place, options, fio=find_fio(), journal=None)
@@ -132,13 +132,6 @@ def _disks_under(folder: Path) -> list[Disk]:
         return resolve(str(folder)).leaves
     except RequirementError:
         return []  # on something that is no disk of this machine there is nothing to lock
-
-
-def _next_loop_name() -> str:
-    numbers = [
-        int(match[1]) for path in _SYS_BLOCK.glob("loop*") if (match := re.fullmatch(r"loop(\d+)", path.name))
-    ]
-    return f"loop{max(numbers, default=-1) + 1}"
 
 
 def _describe_disk(leaf: Disk) -> DiskDescription:
@@ -193,7 +186,7 @@ def _describe_loop(target: LoopTarget, leaf: Disk) -> TargetDescription:
 
 def _describe_future_loop(target: LoopTarget) -> TargetDescription:
     """A loop device that does not exist yet offers what others of this kernel do."""
-    name = _next_loop_name()
+    name = f"loop{first_free_index()}"
     active: str | None = None
     offered: list[str] = []
     for folder in [*sorted(_SYS_BLOCK.glob("loop*")), *sorted(_SYS_BLOCK.glob("*"))]:

@@ -116,7 +116,7 @@ def _attach(index: int, backing_file: Path) -> bool:
 
 
 def _add(journal: Journal, backing_file: Path) -> int:
-    index = _first_free_index()
+    index = first_free_index()
     while index <= _HIGHEST_INDEX:
         entry = journal.own_loop(index, backing_file)
         try:
@@ -139,7 +139,8 @@ def _add(journal: Journal, backing_file: Path) -> int:
     raise RequirementError("no loop device is free")
 
 
-def _first_free_index() -> int:
+def first_free_index() -> int:
+    """The lowest number that no loop device has, attached or not."""
     used = {int(match[1]) for entry in _BLOCK.glob("loop*") if (match := _NAME.fullmatch(entry.name))}
     return next(index for index in itertools.count() if index not in used)
 
