@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 from rich.table import Table
+from rich.text import Text
 
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, write_text
@@ -103,39 +104,32 @@ def _lies_on(mount: Mount, disk: Disk) -> bool:
 
 def _print(document: dict[str, Any]) -> None:
     console = console_out()
-    if document["disks"]:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for heading in (
-            "disk",
-            "model",
-            "size",
-            "kind",
-            "schedulers",
-            "mounted on",
-            "reading",
-            "writing it raw",
+    for disk in document["disks"]:
+        kind = {True: "rotational", False: "flash", None: ""}[disk["rotational"]]
+        facts = [disk["model"], format_bytes(disk["size_bytes"]), kind]
+        console.print(Text.assemble((disk["device"], "bold"), "  ", ", ".join(filter(None, facts))))
+        schedulers = (f"[{name}]" if name == disk["scheduler"] else name for name in disk["schedulers"])
+        table = Table(box=None, show_header=False, padding=(0, 1, 0, 2))
+        table.add_column()
+        table.add_column(overflow="fold")
+        for subject, text in (
+            ("schedulers", " ".join(schedulers)),
+            ("mounted on", ", ".join(disk["mount_points"])),
+            ("reading it", "yes" if disk["readable"] else f"no: {disk['reads']}"),
+            ("writing it raw", "with --allow-writes" if disk["writable"] else f"no: {disk['writes']}"),
         ):
-            table.add_column(heading, overflow="fold")
-        for disk in document["disks"]:
-            table.add_row(
-                disk["device"],
-                disk["model"] or "-",
-                format_bytes(disk["size_bytes"]),
-                {True: "rotational", False: "flash", None: "-"}[disk["rotational"]],
-                " ".join(f"\\[{name}]" if name == disk["scheduler"] else name for name in disk["schedulers"])
-                or "-",
-                "\n".join(disk["mount_points"]) or "-",
-                "yes" if disk["readable"] else f"no: {disk['reads']}",
-                "with --allow-writes" if disk["writable"] else f"no: {disk['writes']}",
-            )
+            if text:
+                table.add_row(subject, Text(text))
         console.print(table)
-    else:
-        console.print("no disk can be tested here", markup=False)
-    console.print()
+        console.print()
+    if not document["disks"]:
+        console.print("no disk of this machine can be tested\n", markup=False)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("simulated")
-    table.add_column("what it is", overflow="fold")
+    table.add_column("", overflow="fold")
     for device in document["simulated"]:
         table.add_row(device["target"], device["summary"])
     console.print(table)
-    console.print("\nA directory tests the disks beneath it; loop:1g makes a scratch device.", markup=False)
+    console.print(
+        "\nA directory stands for the disks beneath it; loop:1g makes a scratch device.", markup=False
+    )

@@ -65,12 +65,14 @@ def reasons_against_writing(dev_path: str | Path, roots: Roots | None = None) ->
         *([f"it has the partitions {_names(partitions)}"] if partitions else []),
         *_loops_on_top(parts, roots),
         *_open_in_processes(parts, roots),
-        *_signatures(path),
     ]
     if _read(folder / "ro") == "1":
         reasons.append("it is read-only")
-    else:
-        reasons += _exclusive_use(path)
+    refusal = _refusal_of_exclusive_use(path)
+    if refusal is None or refusal[0] == errno.EBUSY:
+        reasons += _signatures(path)
+    if refusal is not None:
+        reasons.append(refusal[1])
     return reasons
 
 
@@ -148,17 +150,18 @@ def _signatures(path: Path) -> list[str]:
     return [f"it has a signature of {kind}" for kind in kinds]
 
 
-def _exclusive_use(path: Path) -> list[str]:
+def _refusal_of_exclusive_use(path: Path) -> tuple[int | None, str] | None:
+    """The error number and what it means; nothing if the kernel lets us have the device."""
     # Read-only, since closing a descriptor for writing makes udev look at the device anew.
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
     except OSError as error:
         if error.errno == errno.EBUSY:
-            return ["the kernel refuses exclusive use (O_EXCL): something has claimed it"]
+            return error.errno, "the kernel refuses exclusive use (O_EXCL): something has claimed it"
         if os.geteuid() != 0 and error.errno in (errno.EACCES, errno.EPERM):
             raise NotRootError(f"{path} may not be opened", hint="run it as root") from error
-        return [f"it cannot be opened: {(error.strerror or str(error)).lower()}"]
-    return []
+        return error.errno, f"it cannot be opened: {(error.strerror or str(error)).lower()}"
+    return None
 
 
 def _number_of(path: Path) -> str | None:
