@@ -99,10 +99,10 @@ def test_quiet_complete_and_fitting(page: Page, tmp_path: Path, case: str, width
         assert 0.75 <= chart["scale"] <= 1.35, chart
         assert chart["drawn"] == chart["marks"], chart
         assert chart["outside"] == 0, chart
-        assert chart["marks"] > 0 or case == "empty", chart
+        assert chart["marks"] > 0, chart
     workloads = len(analysed(case)[0].spec.workloads)
     kinds = [chart["kind"] for chart in charts]
-    expected = {"forest"} if case == "empty" else {"forest", "relative", "exceedance", "density", "sequence"}
+    expected = set() if case == "empty" else {"forest", "relative", "exceedance", "density", "sequence"}
     for kind in expected:
         assert kinds.count(kind) >= workloads, kind
 

@@ -67,6 +67,8 @@ def test_interval_is_written_like_its_center() -> None:
     assert scale.interval(10_800, 10_300, 11_400) == "10.8 [10.3, 11.4]"
     assert scale.interval(10_800, 9_960, 11_400) == "10.8 [10.0, 11.4]"
     assert scale.interval(10_800, None, None) == "10.8"
+    # Bounds that are far apart keep digits of their own.
+    assert scale.interval(510, 1.4, 188_280) == "0.51 [0.0014, 190]"
     assert scale.quantity(10_800, 10_300, 11_400) == "10.8 kIO/s"
 
 
@@ -77,6 +79,7 @@ def test_interval_is_written_like_its_center() -> None:
         (1.0, 1.0, 1.0, "±0.00 % [±0.00, ±0.00]"),
         (0.97, 0.96, 0.98, "-3.0 % [-4.0, -2.0]"),
         (0.97, None, None, "-3.0 %"),
+        (0.69, 0.079, 6.04, f"0.69 {TIMES} [0.079, 6.0]"),
         (3.1, 2.8, 3.4, f"3.1 {TIMES} [2.8, 3.4]"),
         (0.1, 0.08, 0.125, f"10.0 {TIMES} less [8.0, 12.5]"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 import re
 from html.parser import HTMLParser
@@ -13,10 +14,12 @@ from report_cases import CASES, HOSTILE, analysed, html_of
 
 from blklab.experiment import ExperimentRecord
 from blklab.metrics import METRICS
+from blklab.report.charts.distribution import log_density
 from blklab.report.document import compare_document
 from blklab.report.html import render_html
 from blklab.report.repeat import repeat_command
-from blklab.testing.experiments import make_experiment, make_spec, make_target
+from blklab.samples import LatencyHistogram
+from blklab.testing.experiments import bin_value_ns, make_experiment, make_spec, make_target
 from blklab.verdict import analyse
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
@@ -205,6 +208,29 @@ def test_settings_that_change_between_runs_are_marked() -> None:
     leaky = last.model_copy(update={"settings": last.settings | {"vda/nr_requests": "64"}})
     record = record.model_copy(update={"samples": [*record.samples[:-1], leaky]})
     assert "changed between runs" in _html(record)
+
+
+def test_a_control_that_differs_is_no_winner() -> None:
+    text = "".join(_outline(html_of("suspicious")).text)
+    assert text.count("⚠ differs") == 2
+    assert text.count("★ best") == 2  # the other workload, in the overview and at its head
+    assert "A control differs: something other than the scheduler is at work." in text
+    assert "⚠ differs" not in html_of("decided")
+
+
+def test_density_is_complete_and_smooth() -> None:
+    """Bins spread over their width: shares add up, and evenly filled bins make no ripple."""
+    bins = {bin_value_ns(value): 1 for value in range(1 << 20, 1 << 22)}
+    widths = {value: 1 << (value.bit_length() - 7) for value in bins}
+    even = LatencyHistogram(
+        count=sum(widths.values()), sum_ns=0, min_ns=1 << 20, max_ns=(1 << 22) - 1, bins=widths
+    )
+    shares = log_density(even, 60)
+    assert sum(shares.values()) == pytest.approx(1)
+    inner = [shares[part] for part in sorted(shares)[1:-1]]
+    growth = [later / earlier for earlier, later in itertools.pairwise(inner)]
+    # An even density per ns grows by the parts' own ratio on a logarithmic axis.
+    assert all(step == pytest.approx(10 ** (1 / 60), rel=0.02) for step in growth)
 
 
 def test_no_apply_command_for_a_model_or_without_a_winner() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from blklab.report.document import CompareDocument
 from blklab.report.figures import count_of, margin_text
 from blklab.report.repeat import continue_command
-from blklab.report.standing import labels_of, results_of
+from blklab.report.standing import differing_controls, labels_of, results_of
 from blklab.verdict import join_names
 
 
@@ -23,6 +23,13 @@ def next_steps(document: CompareDocument) -> list[Advice]:
     """What a person may do with this verdict, the most useful first."""
     steps: list[Advice] = []
     verdict = document.verdict
+    if differing_controls(document):
+        steps.append(
+            Advice(
+                "A control differs: something other than the scheduler is at work. Find it before you rely "
+                "on this verdict (other load, heat, a noisy neighbour)."
+            )
+        )
     if document.state in ("interrupted", "failed"):
         steps.append(
             Advice("The experiment did not run to its end. To go on with it:", continue_command(document.run))

@@ -18,6 +18,9 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 _RATIO_AS_FACTOR = 2.0
 """From here on (and below its inverse) a ratio reads better as a factor than in percent."""
 
+_WIDE_INTERVAL = 3.0
+"""From this ratio of its bounds on, an interval tells a magnitude: each bound has digits of its own."""
+
 _TIME_STEPS = ((1e-3, "ns"), (1.0, "µs"), (1e3, "ms"), (1e6, "s"))
 _RATE_STEPS = ((1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"))
 
@@ -45,6 +48,9 @@ class Scale:
         figure = self.figure(value, low, high)
         if low is None or high is None:
             return figure
+        if high > _WIDE_INTERVAL * low:
+            bounds = (rounded(self.shown(bound), abs(self.shown(bound))) for bound in (low, high))
+            return f"{rounded(self.shown(value), self.shown(value))} [{', '.join(bounds)}]"
         half = self._half_width(low, high)
         center = self.shown(value)
         bounds = (rounded(self.shown(bound), half, digits_of=center) for bound in (low, high))
@@ -117,6 +123,9 @@ def _without_minus_zero(text: str) -> str:
 
 def ratio_text(ratio: float, low: float | None = None, high: float | None = None) -> str:
     """A ratio as people say it: ``+12 % [+8, +17]``, or as a factor where it is large."""
+    if low is not None and high is not None and high > _WIDE_INTERVAL * low:
+        bounds = ", ".join(rounded(bound, abs(bound)) for bound in (low, high))
+        return f"{rounded(ratio, ratio)} {TIMES} [{bounds}]"
     if ratio >= _RATIO_AS_FACTOR:
         return _ratio_as_factor(ratio, low, high, TIMES)
     if ratio <= 1 / _RATIO_AS_FACTOR:

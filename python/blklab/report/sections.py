@@ -15,7 +15,15 @@ from blklab.report.charts.sequence import SequenceRun, sequence_chart
 from blklab.report.document import CompareDocument, MetricVerdictPart
 from blklab.report.figures import margin_text, metric_title, scale_for
 from blklab.report.palette import Appearance
-from blklab.report.standing import Standing, deciding_verdict, metrics_of, pairs_against, ranked, results_of
+from blklab.report.standing import (
+    Standing,
+    deciding_verdict,
+    differing_controls,
+    metrics_of,
+    pairs_against,
+    ranked,
+    results_of,
+)
 from blklab.report.svg import element, mark
 from blklab.report.tables import FigureTable, MatrixRow, figure_table, pair_matrix
 from blklab.report.wording import finding
@@ -48,7 +56,9 @@ class WorkloadSection:
     """Title of the metric that decides."""
     decides_meaning: str
     finding: str
-    forest: Markup
+    differs: bool
+    """Whether it is a control in which schedulers differ."""
+    forest: Markup | None
     relative: Markup | None
     panels: list[Markup]
     distributions: list[Markup]
@@ -78,6 +88,7 @@ def workload_section(
         decides=title,
         decides_meaning=metric.description,
         finding="" if verdict is None else finding(document, verdict),
+        differs=workload.name in differing_controls(document),
         forest=_forest(record, document, workload, metric, looks),
         relative=_relative(document, workload, metric, looks, order),
         panels=[
@@ -86,7 +97,7 @@ def workload_section(
         distributions=_distributions(record, workload, looks),
         sequence=_sequence(record, workload, metric, looks),
         order=order,
-        matrix=pair_matrix(document, workload.name, metric.name, order),
+        matrix=pair_matrix(document, workload.name, metric.name, order) if verdict else [],
         figures=figure_table(document, workload.name, metric.name),
         runs=runs,
         unit=unit,
@@ -121,7 +132,10 @@ def _values(record: ExperimentRecord, workload: Workload, metric: Metric) -> dic
 
 def _forest(
     record: ExperimentRecord, document: CompareDocument, workload: Workload, metric: Metric, looks: Looks
-) -> Markup:
+) -> Markup | None:
+    """Means with intervals; nothing if no run gave the figure."""
+    if not results_of(document, workload.name, metric.name):
+        return None
     values = _values(record, workload, metric)
     runs: dict[str, list[float]] = {}
     for sample in record.samples:

@@ -57,6 +57,18 @@ def pairs_against(
     return pairs
 
 
+def differing_controls(document: CompareDocument) -> list[str]:
+    """Controls in which schedulers differ by the metric that decides: then the set-up is at fault."""
+    decides = {(verdict.workload, verdict.metric) for verdict in document.verdicts if verdict.decides}
+    differing = {
+        part.workload
+        for part in document.comparisons
+        if (part.workload, part.metric) in decides and part.outcome in ("better", "worse")
+    }
+    names = [str(workload["name"]) for workload in document.workloads if workload["control"]]
+    return [name for name in names if name in differing]
+
+
 _OPPOSITE: dict[Outcome, Outcome] = {
     "better": "worse",
     "worse": "better",

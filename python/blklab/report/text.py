@@ -18,7 +18,15 @@ from blklab.metrics import METRICS, metric_named
 from blklab.report.advice import next_steps
 from blklab.report.document import CompareDocument, JobPart, LatencyPart, RunDocument
 from blklab.report.figures import TIMES, confidence_text, count_of, metric_title, scale_for
-from blklab.report.standing import Row, Standing, deciding_verdict, metrics_of, ranked, results_of
+from blklab.report.standing import (
+    Row,
+    Standing,
+    deciding_verdict,
+    differing_controls,
+    metrics_of,
+    ranked,
+    results_of,
+)
 from blklab.report.wording import explanation, finding, headline
 
 _SIGNS = {
@@ -150,9 +158,10 @@ def _print_workload(document: CompareDocument, workload: str, printer: _Printer)
         printer.line(("no figures", "bold red"), f": no run gave a figure for {metric_title(metric.name)}")
         return
     if len(document.workloads) > 1:
-        printer.line(
-            (f"{_STATUS_SIGNS[verdict.status]} ", _STATUS_STYLES[verdict.status]), finding(document, verdict)
-        )
+        sign, style = _STATUS_SIGNS[verdict.status], _STATUS_STYLES[verdict.status]
+        if workload in differing_controls(document):
+            sign, style = "⚠", "bold yellow"
+        printer.line((f"{sign} ", style), finding(document, verdict))
     rows = ranked(document, workload, metric.name)
     table, left_out = _results_table(document, workload, metric.name, rows, printer)
     printer.console.print(table)

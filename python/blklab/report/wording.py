@@ -58,6 +58,8 @@ def finding(document: CompareDocument, verdict: MetricVerdictPart) -> str:
     low, high = (None if not bound else 1 / bound for bound in (pair.ci_high, pair.ci_low))
     next_best = f"with {rivals[0]}, the next best" if len(rivals) > 1 else f"with {rivals[0]}"
     effect = _effect(1 / pair.ratio, low, high)
+    if verdict.control:
+        return f"a control, yet {winner} has {metric_title(verdict.metric)} {effect} {next_best}"
     return f"{winner} is best, with {metric_title(verdict.metric)} {effect} {next_best}"
 
 

@@ -16,7 +16,9 @@ from blklab.samples import LatencyHistogram
 
 NS_PER_US = 1_000
 
-DENSITY_BINS_PER_DECADE = 24
+PARTS_OF_AXIS = 72
+"""Steps of a hill from one end of the axis to the other, within these bounds a decade:"""
+FEWEST_PARTS, MOST_PARTS = 20, 100
 RAREST_SHOWN = 1e-7
 """Share of I/Os below which nothing is drawn."""
 
@@ -158,13 +160,21 @@ def _thinned(points: Sequence[tuple[float, float]], step: float = 0.6) -> list[t
     return kept
 
 
-def log_density(latencies: LatencyHistogram) -> dict[int, float]:
-    """Share of I/Os in each of `DENSITY_BINS_PER_DECADE` parts of a decade, by the part's number."""
+def log_density(latencies: LatencyHistogram, parts_per_decade: int) -> dict[int, float]:
+    """Share of I/Os in each part of a decade, by the part's number.
+
+    A bin of the histogram is spread over its own width (a 64th of its power of two); counted in its middle,
+    bins would beat against the parts.
+    """
     total = sum(latencies.bins.values())
     shares: dict[int, float] = {}
     for value_ns, count in latencies.bins.items():
-        part = math.floor(math.log10(max(1, value_ns)) * DENSITY_BINS_PER_DECADE)
-        shares[part] = shares.get(part, 0.0) + count / total
+        width = max(1.0, 2.0 ** (value_ns.bit_length() - 7))
+        low = math.log10(max(0.5, value_ns - width / 2)) * parts_per_decade
+        high = math.log10(value_ns + width / 2) * parts_per_decade
+        for part in range(math.floor(low), math.floor(high) + 1):
+            overlap = min(high, part + 1) - max(low, part)
+            shares[part] = shares.get(part, 0.0) + count / total * overlap / (high - low)
     return shares
 
 
@@ -179,17 +189,22 @@ def _density(series: Sequence[LatencySeries], scale: Scale, width: float) -> Dra
         horizontal_axis(x_axis, bottom, 6, scale, 8 if wide else 4),
         label(right, bottom + 36, f"latency, {scale.unit}", css="axis-title", text_anchor="end"),
     ]
-    shares = {one.name: log_density(one.latencies) for one in series}
+    decades = math.log10(x_axis.high / x_axis.low)
+    parts_per_decade = round(min(MOST_PARTS, max(FEWEST_PARTS, PARTS_OF_AXIS / decades)))
+    shares = {one.name: log_density(one.latencies, parts_per_decade) for one in series}
     tallest = max(max(parts_of.values()) for parts_of in shares.values())
     for index, one in enumerate(series):
         base = 14 + row * (index + 1) - 4
-        parts.append(_hill(one, shares[one.name], tallest, x_axis, base, hill, scale, wide=wide))
+        parts.append(
+            _hill(one, shares[one.name], parts_per_decade, tallest, x_axis, base, hill, scale, wide=wide)
+        )
     return Drawing(width, bottom + 44, group(parts))
 
 
 def _hill(
     one: LatencySeries,
     shares: Mapping[int, float],
+    parts_per_decade: int,
     tallest: float,
     axis: Axis,
     base: float,
@@ -199,7 +214,7 @@ def _hill(
     wide: bool,
 ) -> Markup:
     def x_of(part: float) -> float:
-        return axis.at(10 ** (part / DENSITY_BINS_PER_DECADE) / NS_PER_US)
+        return axis.at(10 ** (part / parts_per_decade) / NS_PER_US)
 
     first, last = min(shares), max(shares)
     outline = [(x_of(first), base)]
