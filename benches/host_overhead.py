@@ -1,0 +1,122 @@
+"""What blklab itself costs: fio's IOPS under the host backend against plain fio.
+
+Both run the same job file on the same file under the same scheduler, in pairs, in alternating order. The
+result is the geometric mean of the ratios with a 95 % interval (Student's t on their logarithms). As root::
+
+    python benches/host_overhead.py [TARGET] [--workload NAME]… [--scheduler NAME] [--pairs N] [--runtime T]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from scipy import stats
+
+from blklab.backends.host import BACKEND
+from blklab.backends.protocol import Session, SessionOptions
+from blklab.errors import BlklabError
+from blklab.linux.page_cache import drop_page_cache
+from blklab.metrics import metric_named
+from blklab.plan import Cell, CellKey
+from blklab.scheduler_choice import parse_scheduler_choice
+from blklab.targets import parse_target
+from blklab.units import parse_duration_ns
+from blklab.workloads import Workload, load_workload
+
+AIM = 0.01
+"""How far the ratio may be from 1."""
+
+
+def under_blklab(session: Session, cell: Cell) -> float:
+    """IOPS as blklab measures them."""
+    sample = session.run(cell)
+    iops = metric_named("iops").compute(sample.jobs)
+    if iops is None:
+        raise SystemExit(f"no I/O: {sample.error}")
+    return iops
+
+
+def plain_fio(folder: Path) -> float:
+    """IOPS as fio reports them on its own, for the job file that blklab left in a folder."""
+    drop_page_cache()
+    command = ["fio", "--output-format=json", "--output=plain.json", "job.fio"]
+    subprocess.run(command, cwd=folder, check=True)
+    jobs = json.loads((folder / "plain.json").read_text())["jobs"]
+    return float(sum(job["read"]["iops"] + job["write"]["iops"] for job in jobs))
+
+
+def measure(session: Session, workload: Workload, scheduler: str, pairs: int) -> list[float]:
+    """Ratios, blklab over plain, one for each pair."""
+    choice = parse_scheduler_choice(scheduler)
+    key = CellKey(block=0, sequence=0, position=0, workload=workload.name, scheduler=choice.label, seed=1)
+    cell = Cell(key=key, scheduler=choice, workload=workload)
+    change = next(line for line in session.commands(cell) if line.startswith("cd "))
+    folder = Path(change.removeprefix("cd "))
+    under_blklab(session, cell)  # warms the device up, and leaves the job file
+    ratios = []
+    for pair in range(pairs):
+        if pair % 2:
+            plain = plain_fio(folder)
+            ours = under_blklab(session, cell)
+        else:
+            ours = under_blklab(session, cell)
+            plain = plain_fio(folder)
+        ratios.append(ours / plain)
+        print(f"{workload.name}: pair {pair + 1}: {ours:.0f} / {plain:.0f} = {ours / plain:.4f}", flush=True)  # noqa: T201
+    return ratios
+
+
+def summary(ratios: list[float]) -> tuple[float, float, float]:
+    """Geometric mean and the ends of its 95 % interval."""
+    logarithms = [math.log(ratio) for ratio in ratios]
+    mean = statistics.fmean(logarithms)
+    error = statistics.stdev(logarithms) / math.sqrt(len(logarithms))
+    reach = float(stats.t.ppf(0.975, len(logarithms) - 1)) * error
+    return math.exp(mean), math.exp(mean - reach), math.exp(mean + reach)
+
+
+def main() -> int:
+    """Measures; the exit code says whether the aim is met."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("target", nargs="?", default=".")
+    parser.add_argument("--workload", action="append", help="default: random-read-4k-qd1 and -qd32")
+    parser.add_argument("--scheduler", default="none")
+    parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--runtime", default="1s")
+    arguments = parser.parse_args()
+    workloads = [
+        load_workload(name) for name in arguments.workload or ("random-read-4k-qd1", "random-read-4k-qd32")
+    ]
+    options = SessionOptions(
+        run_id=f"overhead-{os.getpid()}", runtime_ns=parse_duration_ns(arguments.runtime)
+    )
+    met = True
+    try:
+        with BACKEND.open(parse_target(arguments.target), options) as session:
+            session.check([parse_scheduler_choice(arguments.scheduler)], workloads)
+            session.prepare(workloads, lambda line: print(line, file=sys.stderr))  # noqa: T201
+            for workload in workloads:
+                ratio, low, high = summary(measure(session, workload, arguments.scheduler, arguments.pairs))
+                within = abs(ratio - 1) <= AIM
+                met = met and within
+                print(  # noqa: T201
+                    f"{workload.name}, {arguments.scheduler}, {session.target.summary}:"
+                    f" blklab / plain fio = {ratio:.4f}"
+                    f" (95 %: {low:.4f} to {high:.4f}, {arguments.pairs} pairs),"
+                    f" {'within' if within else 'not within'} {AIM:.0%}"
+                )
+    except BlklabError as error:
+        print(f"error: {error.message}", file=sys.stderr)  # noqa: T201
+        return int(error.exit_code)
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
