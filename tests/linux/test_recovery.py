@@ -1,0 +1,340 @@
+"""Journals of killed runs: finished by the next start, and never trusted blindly."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+from dead_journals import dead_journal, die_with_journal
+
+from blklab.errors import JournalError, LockedError, RestoreError
+from blklab.linux.journal_file import decode, encode_line
+from blklab.linux.locks import disk_locks
+from blklab.linux.queue import read_attribute, set_scheduler, write_attribute
+from blklab.linux.recovery import preview, raise_for_failures, recover, stale_journals
+from blklab.linux.undo import identity_of
+from real_devices import LoopMaker, changed, queue_of, remove_loop
+
+
+def test_a_process_group_number_that_was_used_again_is_left_alone(state: Path) -> None:
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as sleeper:
+        entry = {"kind": "process_group", "group": sleeper.pid, "started_ticks": 10**15}
+        dead_journal(state, "run-1", [entry])
+        raise_for_failures(recover(state))
+        assert sleeper.poll() is None
+        sleeper.kill()
+
+
+@pytest.mark.root
+def test_a_killed_run_is_finished(make_loop: LoopMaker, state: Path) -> None:
+    disk = make_loop(32)
+    set_scheduler(disk, "mq-deadline")
+    write_attribute(disk, "iosched/fifo_batch", "5")
+    before = queue_of(disk)
+    path = die_with_journal(state, disk, "dead")
+    assert read_attribute(disk, "scheduler") == "bfq"
+    assert stale_journals(state) == [path]
+    (planned,) = preview(state)
+    assert f"{disk.name}: scheduler = mq-deadline" in planned.done
+    assert changed(before, queue_of(disk)), "a preview changes nothing"
+    (report,) = recover(state)
+    assert report.error is None
+    assert report.run_id == "dead"
+    assert f"{disk.name}: scheduler = mq-deadline" in report.done
+    assert not changed(before, queue_of(disk))
+    assert recover(state) == []
+
+
+@pytest.mark.root
+def test_of_two_killed_runs_the_older_state_wins(make_loop: LoopMaker, state: Path) -> None:
+    disk = make_loop(32)
+    set_scheduler(disk, "mq-deadline")
+    before = queue_of(disk)
+    first = die_with_journal(state, disk, "b-first")
+    os.utime(first)
+    # The second run starts a second later, and so finds bfq.
+    data = first.read_bytes().replace(b'"started_at":"20', b'"started_at":"19')
+    lines, checksum = b"", ""
+    for line in data.splitlines():
+        encoded, checksum = encode_line(json.loads(line[9:]), checksum)
+        lines += encoded
+    first.write_bytes(lines)
+    die_with_journal(state, disk, "a-second")
+    assert [report.run_id for report in recover(state)] == ["a-second", "b-first"]
+    assert not changed(before, queue_of(disk))
+
+
+@pytest.mark.root
+def test_torn_last_line(make_loop: LoopMaker, state: Path) -> None:
+    disk = make_loop(32)
+    before = queue_of(disk)
+    path = die_with_journal(state, disk, "dead")
+    whole = path.read_bytes()
+    line, _ = encode_line({"kind": "file", "number": 2, "path": "/x"}, "")
+    for torn in (line[:1], line[:30], line[:-1], b"\0" * 100):
+        path.write_bytes(whole + torn)
+        (report,) = recover(state)
+        assert report.error is None, torn
+        assert not changed(before, queue_of(disk))
+        set_scheduler(disk, "bfq")
+    assert not path.exists()
+
+
+def test_a_journal_torn_at_any_byte_is_read_as_far_as_it_goes(state: Path) -> None:
+    path = dead_journal(
+        state, "dead", [{"kind": "file", "path": f"/x/{n}", "parent_inode": 1} for n in range(3)]
+    )
+    data = path.read_bytes()
+    ends = [position + 1 for position, byte in enumerate(data) if byte == 10]
+    for length in range(len(data) + 1):
+        content = decode(data[:length])
+        assert content.damage is None, length
+        assert len(content.entries) == sum(1 for end in ends if end <= length)
+
+
+@pytest.mark.root
+def test_corrupt_journal(make_loop: LoopMaker, state: Path) -> None:
+    disk = make_loop(32)
+    before = queue_of(disk)
+    path = die_with_journal(state, disk, "dead")
+    good = path.read_bytes()
+    more, _ = encode_line(
+        {"kind": "file", "number": 2, "path": "/x", "parent_inode": 1}, f"{zlib.crc32(b'?'):08x}"
+    )
+    damaged = good + more
+    path.write_bytes(damaged)
+    (report,) = recover(state)
+    assert isinstance(report.error, JournalError)
+    assert "line 3 is damaged" in report.error.message
+    assert "--force" in str(report.error.hint)
+    assert path.read_bytes() == damaged, "nothing of it is lost"
+    assert read_attribute(disk, "scheduler") == "bfq", "nothing was changed"
+    with pytest.raises(JournalError):
+        raise_for_failures([report])
+    (report,) = recover(state, force=True)
+    assert report.error is None
+    assert not changed(before, queue_of(disk))
+    assert path.with_suffix(".damaged").read_bytes() == damaged
+    assert recover(state) == []
+
+
+def test_damage_is_noticed_wherever_it_is(state: Path) -> None:
+    path = dead_journal(
+        state, "dead", [{"kind": "file", "path": f"/x/{n}", "parent_inode": 1} for n in range(4)]
+    )
+    data = path.read_bytes()
+    lines = data.splitlines(keepends=True)
+    for position in range(0, len(data) - len(lines[-1]), 7):
+        flipped = data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :]
+        assert decode(flipped).damage is not None, position
+    assert decode(b"".join([*lines[:2], *lines[3:]])).damage, "a line was taken out"
+    assert decode(b"".join([lines[0], lines[2], lines[1], *lines[3:]])).damage, "lines changed places"
+
+
+def test_a_journal_of_another_version(state: Path) -> None:
+    path = dead_journal(state, "dead", [])
+    line, _ = encode_line({"kind": "header", "version": 99}, "")
+    path.write_bytes(line)
+    (report,) = recover(state)
+    assert isinstance(report.error, JournalError)
+    assert "format 99" in report.error.message
+
+
+def test_an_entry_that_makes_no_sense(state: Path) -> None:
+    dead_journal(state, "dead", [{"kind": "queue"}])
+    (report,) = recover(state)
+    assert isinstance(report.error, JournalError)
+    assert "makes no sense" in report.error.message
+    assert preview(state)[0].error is not None
+
+
+def test_an_empty_journal_says_that_nothing_had_begun(state: Path) -> None:
+    path = dead_journal(state, "dead", [])
+    path.write_bytes(b"")
+    (report,) = recover(state)
+    assert report.error is None
+    assert not path.exists()
+
+
+def test_a_journal_of_somebody_else_is_not_obeyed(state: Path, needs_root: None, scratch: Path) -> None:
+    victim = scratch / "precious"
+    victim.touch()
+    entry = {"kind": "file", "path": str(victim), "parent_inode": scratch.stat().st_ino}
+    path = dead_journal(state, "dead", [entry])
+    os.chown(path, 65534, 65534)
+    (report,) = recover(state)
+    assert isinstance(report.error, JournalError)
+    assert victim.exists()
+
+
+@pytest.mark.root
+def test_a_disk_that_is_another_one_now(make_loop: LoopMaker, state: Path, scratch: Path) -> None:
+    disk = make_loop(32)
+    path = die_with_journal(state, disk, "dead")
+    remove_loop(int(disk.name.removeprefix("loop")))
+    subprocess.run(["losetup", disk.dev_path, scratch / f"image-{disk.name[4:]}"], check=True)
+    set_scheduler(disk, "kyber")
+    (report,) = recover(state)
+    assert report.error is None
+    assert report.notes == [f"{disk.name} is another disk now (diskseq differ): left alone"]
+    assert read_attribute(disk, "scheduler") == "kyber"
+    assert not path.exists()
+
+
+@pytest.mark.root
+def test_a_loop_device_that_is_gone(make_loop: LoopMaker, state: Path) -> None:
+    disk = make_loop(32)
+    die_with_journal(state, disk, "dead")
+    remove_loop(int(disk.name.removeprefix("loop")))
+    (report,) = recover(state)
+    assert report.error is None
+    assert report.notes == [f"{disk.name} is gone, and its settings with it"]
+
+
+@pytest.mark.root
+def test_after_a_restart_of_the_machine_only_files_are_removed(
+    make_loop: LoopMaker, state: Path, scratch: Path
+) -> None:
+    """The restart is simulated by a header that names another boot."""
+    disk = make_loop(32)
+    set_scheduler(disk, "bfq")
+    left = scratch / "left"
+    left.touch()
+    queue = {
+        "kind": "queue",
+        "disk": identity_of(disk),
+        "snapshot": {"scheduler": "none", "attributes": {}},
+    }
+    file = {"kind": "file", "path": str(left), "parent_inode": scratch.stat().st_ino}
+    dead_journal(state, "dead", [queue, file], boot_id="another")
+    (report,) = recover(state)
+    assert report.error is None
+    assert report.done == [f"removed {left}"]
+    assert "restarted" in report.notes[0]
+    assert read_attribute(disk, "scheduler") == "bfq"
+
+
+def test_a_file_system_that_is_not_mounted_now(state: Path, scratch: Path) -> None:
+    mount_point = scratch / "mount-point"
+    mount_point.mkdir()
+    entry = {"kind": "directory", "path": str(mount_point / ".blklab-x"), "parent_inode": 2}
+    path = dead_journal(state, "dead", [entry])
+    (report,) = recover(state)
+    assert isinstance(report.error, RestoreError)
+    assert "mounted" in report.error.message
+    assert path.exists()
+    (report,) = recover(state, force=True)
+    assert report.error is None
+    assert "given up" in report.notes[0]
+    assert not path.exists()
+
+
+@pytest.mark.root
+def test_recovery_waits_for_a_living_run_on_the_same_disk(make_loop: LoopMaker, state: Path) -> None:
+    disk = make_loop(32)
+    path = die_with_journal(state, disk, "dead")
+    holder = (
+        "import sys\nfrom blklab.linux.disks import resolve\nfrom blklab.linux.locks import disk_locks\n"
+        "with disk_locks(resolve(sys.argv[1]).leaves, run_id='other'):\n"
+        "    print('held', flush=True); sys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", holder, str(disk.dev_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        (report,) = recover(state)
+        process.communicate()
+    assert isinstance(report.error, LockedError)
+    assert path.exists()
+    with disk_locks([disk], run_id="us"):
+        (report,) = recover(state)
+    assert report.error is None, "our own lock is no obstacle"
+
+
+@pytest.mark.root
+def test_recovery_may_be_killed_and_done_again(make_loop: LoopMaker, state: Path) -> None:
+    disk = make_loop(32)
+    set_scheduler(disk, "mq-deadline")
+    write_attribute(disk, "iosched/fifo_batch", "5")
+    before = queue_of(disk)
+    path = die_with_journal(state, disk, "dead")
+    program = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from blklab.linux import queue, recovery\n"
+        "real, left = queue._write, [int(sys.argv[2])]\n"
+        "def write(path, value):\n"
+        "    if not left[0]:\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    left[0] -= 1\n"
+        "    real(path, value)\n"
+        "queue._write = write\n"
+        "recovery.recover(Path(sys.argv[1]))\n"
+    )
+    for writes in range(3):  # the scheduler, and one tunable: the third attempt gets through
+        ended = subprocess.run([sys.executable, "-c", program, str(state), str(writes)], check=False)
+        assert ended.returncode == (-signal.SIGKILL if writes < 2 else 0)
+        if writes == 0:
+            assert path.exists()
+            assert read_attribute(disk, "scheduler") == "bfq"
+        elif writes == 1:
+            assert path.exists()
+            assert changed(before, queue_of(disk))
+            set_scheduler(disk, "bfq")
+    assert not changed(before, queue_of(disk))
+    assert not path.exists()
+
+
+@pytest.mark.root
+def test_two_starts_at_once_recover_once(make_loop: LoopMaker, state: Path) -> None:
+    disk = make_loop(32)
+    set_scheduler(disk, "mq-deadline")
+    before = queue_of(disk)
+    program = (
+        "import sys\nfrom pathlib import Path\nfrom blklab.linux.recovery import recover\n"
+        "sys.stdin.readline()\nprint([report.done for report in recover(Path(sys.argv[1]))])\n"
+    )
+    for round_number in range(5):
+        die_with_journal(state, disk, f"dead-{round_number}")
+        processes = [
+            subprocess.Popen(
+                [sys.executable, "-c", program, str(state)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(3)
+        ]
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        answers = [process.communicate()[0].strip() for process in processes]
+        assert sorted(answer != "[]" for answer in answers) == [False, False, True], answers
+        assert not changed(before, queue_of(disk))
+
+
+def test_drafts_of_killed_runs_are_swept(state: Path) -> None:
+    folder = state / "journal"
+    folder.mkdir(parents=True)
+    (folder / ".run-1.99999999.new").touch()
+    (folder / f".run-2.{os.getpid()}.new").touch()
+    assert recover(state) == []
+    assert [path.name for path in folder.glob(".*.new")] == [f".run-2.{os.getpid()}.new"]
+
+
+@pytest.mark.root
+def test_a_loop_number_that_was_given_to_another_file_is_left_alone(
+    make_loop: LoopMaker, state: Path, scratch: Path
+) -> None:
+    disk = make_loop(16)
+    index = int(disk.name.removeprefix("loop"))
+    dead_journal(state, "dead", [{"kind": "loop", "index": index, "backing_file": str(scratch / "else")}])
+    raise_for_failures(recover(state))
+    assert (disk.sys_path / "loop").exists()
