@@ -1,7 +1,8 @@
 """What blklab itself costs: fio's IOPS under the host backend against plain fio.
 
-Both run the same job file on the same file under the same scheduler, in pairs, in alternating order. The
-result is the geometric mean of the ratios with a 95 % interval (Student's t on their logarithms). As root::
+Both run the same job file on the same file under the same scheduler, in many short pairs, in alternating
+order. The result is the median of the ratios with its distribution-free 95 % interval: on a busy machine
+single pairs can be far off, and neither may count for more than its rank. As root::
 
     python benches/host_overhead.py [TARGET] [--workload NAME]… [--scheduler NAME] [--pairs N] [--runtime T]
 """
@@ -10,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import statistics
 import subprocess
@@ -74,12 +74,10 @@ def measure(session: Session, workload: Workload, scheduler: str, pairs: int) ->
 
 
 def summary(ratios: list[float]) -> tuple[float, float, float]:
-    """Geometric mean and the ends of its 95 % interval."""
-    logarithms = [math.log(ratio) for ratio in ratios]
-    mean = statistics.fmean(logarithms)
-    error = statistics.stdev(logarithms) / math.sqrt(len(logarithms))
-    reach = float(stats.t.ppf(0.975, len(logarithms) - 1)) * error
-    return math.exp(mean), math.exp(mean - reach), math.exp(mean + reach)
+    """Median and the ends of its 95 % interval, which are ratios too (from the sign test)."""
+    ordered = sorted(ratios)
+    outside = max(int(stats.binom.ppf(0.025, len(ordered), 0.5)) - 1, 0)
+    return statistics.median(ordered), ordered[outside], ordered[-1 - outside]
 
 
 def main() -> int:
@@ -88,8 +86,8 @@ def main() -> int:
     parser.add_argument("target", nargs="?", default=".")
     parser.add_argument("--workload", action="append", help="default: random-read-4k-qd1 and -qd32")
     parser.add_argument("--scheduler", default="none")
-    parser.add_argument("--pairs", type=int, default=20)
-    parser.add_argument("--runtime", default="1s")
+    parser.add_argument("--pairs", type=int, default=60)
+    parser.add_argument("--runtime", default="500ms")
     arguments = parser.parse_args()
     workloads = [
         load_workload(name) for name in arguments.workload or ("random-read-4k-qd1", "random-read-4k-qd32")
