@@ -81,7 +81,7 @@ def test_set_and_undo(disk: Disk, private: PrivateMachine, state: Path) -> None:
     assert "udevadm test accept it" in answer.stderr
     assert not changed(before, queue_of(disk))
     assert not list(state.glob("applied/*"))
-    assert not list(state.glob("journal/*"))
+    assert not list(state.glob("journal/*.journal"))
 
 
 def test_undo_after_two_goes_back_to_the_beginning(disk: Disk, private: PrivateMachine) -> None:
@@ -177,7 +177,7 @@ def test_a_request_that_fails_changes_nothing(
     assert answer.stdout == ""
     assert not changed(before, queue_of(disk))
     assert not list(state.glob("applied/*"))
-    assert not list(state.glob("journal/*"))
+    assert not list(state.glob("journal/*.journal"))
 
 
 def test_an_edited_rule_is_not_removed_without_force(disk: Disk, private: PrivateMachine) -> None:

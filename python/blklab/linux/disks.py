@@ -48,6 +48,8 @@ _REMOTE = {
     "lustre",
     "fuse.sshfs",
 }
+_DRIVERS = {"virtio_blk": "virtio disk", "vbd": "Xen disk", "xen_blkfront": "Xen disk"}
+"""Disks of virtual machines that have no model, by their driver."""
 _NVME_HEAD = re.compile(r"nvme(\d+)n(\d+)")
 
 
@@ -198,6 +200,12 @@ def read_disk(folder: Path, roots: Roots | None = None, *, node: Path | None = N
 def has_scheduler(folder: Path) -> bool:
     """Whether the device of a sysfs folder orders its requests itself (one that takes bios does not)."""
     return "[" in _read(folder / "queue" / "scheduler")
+
+
+def _model(folder: Path) -> str:
+    named = _read(folder / "device" / "model") or _read(folder / "device" / "name")
+    driver = folder / "device" / "driver"
+    return named or (_DRIVERS.get(driver.resolve().name, "") if driver.exists() else "")
 
 
 def _serial(folder: Path) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import os
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from blklab.errors import BlklabError, JournalError, RestoreError
+from blklab.errors import BlklabError, JournalError, RequirementError, RestoreError
 from blklab.linux.disks import Disk
 from blklab.linux.journal import SUFFIX, boot_id
 from blklab.linux.journal_file import Entry, JournalContent, read_journal_file
@@ -39,6 +40,38 @@ def any_journals(state: Path) -> bool:
 
 def stale_journals(state: Path) -> list[Path]:
     """Journals that no living run holds, the youngest first."""
+    with _one_at_a_time(state):
+        return _stale(state)
+
+
+@contextmanager
+def _one_at_a_time(state: Path) -> Iterator[None]:
+    """Waits for any other process that looks into journals.
+
+    A journal locked by such a look would be taken for a living run's, and be left out by a run that starts in
+    the same moment.
+    """
+    folder = state / "journal"
+    if not folder.is_dir():
+        yield
+        return
+    try:
+        descriptor = os.open(
+            folder / ".recovery.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+        )
+    except OSError as error:
+        if os.geteuid() == 0:
+            raise RequirementError(f"{folder} cannot be written: {error.strerror}") from error
+        yield  # without root there is nothing to be done, nor anything to be disturbed
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _stale(state: Path) -> list[Path]:
     stale = []
     for path in (state / "journal").glob(f"*{SUFFIX}"):
         descriptor = _lock(path)
@@ -60,15 +93,25 @@ def recover(state: Path, *, force: bool = False) -> list[RecoveryReport]:
         A report for each stale journal; a journal with an `error` is still there.
     """
     reports = []
-    for path in stale_journals(state):
-        descriptor = _lock(path)
-        if descriptor is None:
-            continue  # somebody else is at it
-        try:
-            reports.append(_recover_one(path, force=force))
-        finally:
-            os.close(descriptor)
+    with _one_at_a_time(state):
+        _sweep_drafts(state)
+        for path in _stale(state):
+            descriptor = _lock(path)
+            if descriptor is None:
+                continue
+            try:
+                reports.append(_recover_one(path, force=force))
+            finally:
+                os.close(descriptor)
     return reports
+
+
+def _sweep_drafts(state: Path) -> None:
+    """Removes journals whose run was killed before they were ready; it had changed nothing."""
+    for path in (state / "journal").glob(".*.new"):
+        process = path.name.split(".")[-2]
+        if process.isdigit() and not Path("/proc", process).exists():
+            path.unlink(missing_ok=True)
 
 
 def preview(state: Path) -> list[RecoveryReport]:

@@ -20,6 +20,7 @@ from blklab.errors import BlklabError, DeviceVanishedError, RestoreError
 from blklab.linux import loop
 from blklab.linux.disks import Disk, read_disk
 from blklab.linux.journal_file import Entry
+from blklab.linux.mounts import read_mounts
 from blklab.linux.processes import members_of_group
 from blklab.linux.queue import QueueSnapshot, differences, restore_snapshot
 
@@ -176,6 +177,13 @@ def _undo_directory(entry: Entry, outcome: Outcome) -> None:
         return
     if not path.name.startswith(OWN_PREFIXES):
         raise RestoreError(f"{path} does not look like a folder of ours; remove it yourself")
+    inside = [
+        mount.mount_point for mount in read_mounts(Path("/proc")) if path in Path(mount.mount_point).parents
+    ]
+    if inside or path.is_mount():
+        raise RestoreError(
+            f"{path}: something is mounted there ({', '.join(inside) or path}); unmount it first"
+        )
     shutil.rmtree(path)
     outcome.done.append(f"removed {path}")
 
