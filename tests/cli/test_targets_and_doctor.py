@@ -120,8 +120,8 @@ def test_doctor_finds_the_journal_of_a_killed_run(state: Path) -> None:
     (folder / "20261121-0231-k3f9.journal").write_bytes(encode_line({"kind": "header", "version": 1}, "")[0])
     finding = next(finding for finding in doctor.examine() if finding.subject == "killed runs")
     assert finding.state == "lacking"
-    assert "20261121-0231-k3f9" in finding.text
-    assert finding.remedy == "blklab restore"
+    assert "blklab restore" in str(finding.remedy)
+    assert ("20261121-0231-k3f9" in finding.text) == (os.geteuid() == 0), "only root can tell"
 
 
 def test_doctor_without_root() -> None:

@@ -160,6 +160,14 @@ def test_serial_number_of_a_scsi_page(tree: SysfsTree) -> None:
     assert all_disks(tree.roots)[0].serial == "WD-1234"
 
 
+def test_a_virtual_disk_is_named_by_its_driver(tree: SysfsTree, tmp_path: Path) -> None:
+    folder = tree.disk("vda", "254:0")
+    (tmp_path / "virtio_blk").mkdir()
+    (folder / "device").mkdir()
+    (folder / "device" / "driver").symlink_to(tmp_path / "virtio_blk")
+    assert all_disks(tree.roots)[0].model == "virtio disk"
+
+
 def test_persistent_memory_has_no_scheduler(tree: SysfsTree, tmp_path: Path) -> None:
     tree.disk("pmem0", "259:3", scheduler=WITHOUT_SCHEDULER)
     with pytest.raises(RequirementError, match="pmem0 has no I/O scheduler"):

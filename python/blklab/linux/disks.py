@@ -186,9 +186,7 @@ def read_disk(folder: Path, roots: Roots | None = None, *, node: Path | None = N
         device_number=_read(folder / "dev"),
         sys_path=folder,
         dev_path=node or roots.dev / folder.name.replace("!", "/"),
-        model="loop device"
-        if loop
-        else _read(folder / "device" / "model") or _read(folder / "device" / "name"),
+        model="loop device" if loop else _model(folder),
         serial=_serial(folder),
         wwid=_read(folder / "wwid") or _read(folder / "device" / "wwid") or _read(folder / "dm" / "uuid"),
         size_bytes=int(size) * SECTOR_BYTES if size.isdigit() else 0,

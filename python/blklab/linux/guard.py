@@ -12,7 +12,6 @@ from pathlib import Path
 from blklab.errors import (
     DeviceInUseError,
     MissingToolError,
-    NotRootError,
     RequirementError,
     UnknownNameError,
 )
@@ -158,8 +157,6 @@ def _refusal_of_exclusive_use(path: Path) -> tuple[int | None, str] | None:
     except OSError as error:
         if error.errno == errno.EBUSY:
             return error.errno, "the kernel refuses exclusive use (O_EXCL): something has claimed it"
-        if os.geteuid() != 0 and error.errno in (errno.EACCES, errno.EPERM):
-            raise NotRootError(f"{path} may not be opened", hint="run it as root") from error
         return error.errno, f"it cannot be opened: {(error.strerror or str(error)).lower()}"
     return None
 
