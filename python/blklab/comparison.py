@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from blklab.figures import metric_title, ratio_text
 from blklab.metrics import Metric
 from blklab.samples import RunSample
 from blklab.spec import ExperimentSpec
@@ -249,20 +250,6 @@ def _more_blocks(difference: PairedDifference, spec: ExperimentSpec, level: floa
 
 
 def describe_effect(pair: Comparison, metric: Metric) -> str:
-    """The first scheduler against the second in words: ``iops +12.0 % [+8.1, +16.9] against kyber``."""
-    ratio, low, high = pair.ratio, pair.ci_low, pair.ci_high
-    if ratio > 2:
-        return f"{metric.name} {ratio:.3g} times{_interval(low, high, '.3g')} as high as {pair.second}"
-    if ratio < 0.5:
-        inverse_low, inverse_high = (None if bound is None else 1 / bound for bound in (high, low))
-        interval = _interval(inverse_low, inverse_high, ".3g")
-        return f"{metric.name} {1 / ratio:.3g} times{interval} lower than {pair.second}"
-    low_percent, high_percent = (None if bound is None else 100 * (bound - 1) for bound in (low, high))
-    return (
-        f"{metric.name} {100 * (ratio - 1):+.1f} %{_interval(low_percent, high_percent, '+.1f')}"
-        f" against {pair.second}"
-    )
-
-
-def _interval(low: float | None, high: float | None, form: str) -> str:
-    return "" if low is None or high is None else f" [{low:{form}}, {high:{form}}]"
+    """The first scheduler against the second in words: ``IOPS +12 % [+8, +17] against kyber``."""
+    effect = ratio_text(pair.ratio, pair.ci_low, pair.ci_high)
+    return f"{metric_title(metric.name)} {effect} against {pair.second}"

@@ -187,10 +187,10 @@ def _run_blocks(
 def _complete_groups(record: ExperimentRecord, plan: Plan) -> set[int]:
     """Sequence numbers of runs that need not be made again.
 
-    A group (block and workload) that was broken off is made again from its start: its runs are compared
-    with one another because they stood next to one another.
+    A group (block and workload) that was broken off, or has a failed run, is made again from its start:
+    its runs are compared with one another because they stood next to one another.
     """
-    stored = {sample.cell.sequence: sample.cell for sample in record.samples}
+    stored = {sample.cell.sequence: sample.cell for sample in record.samples if sample.status == "ok"}
     kept: set[int] = set()
     for number in sorted({cell.block for cell in stored.values()}):
         groups: dict[str, list[Cell]] = {}

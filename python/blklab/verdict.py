@@ -23,6 +23,7 @@ from blklab.comparison import (
     summarise,
 )
 from blklab.experiment import ExperimentRecord
+from blklab.figures import metric_title
 from blklab.metrics import METRICS, Metric, metric_named
 from blklab.spec import ExperimentSpec
 from blklab.statistics.intervals import geometric_mean_interval
@@ -241,7 +242,7 @@ def _overall(
         return Verdict("undecided", [], list(labels), text, None, warnings)
     if len(present) == 1:
         only = present[0]
-        text = f"{only.workload}, by {only.metric}: {only.text}"
+        text = f"{only.workload}, by {metric_title(only.metric)}: {only.text}"
         return Verdict(only.status, only.best, only.candidates, text, only.more_blocks, warnings)
     candidates = [label for label in labels if all(label in v.candidates for v in present)]
     unsettled = [v for v in present if v.status == "undecided"]

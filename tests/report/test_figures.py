@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blklab.report.figures import TIMES, metric_title, ratio_text, rounded, scale_for
+from blklab.figures import TIMES, metric_title, ratio_text, rounded, scale_for
 from blklab.report.svg import Axis, axis_over, shortened
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from blklab.figures import count_of, margin_text
 from blklab.report.document import CompareDocument
-from blklab.report.figures import count_of, margin_text
 from blklab.report.repeat import continue_command
 from blklab.report.standing import differing_controls, labels_of, results_of
 from blklab.verdict import join_names

@@ -17,9 +17,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from blklab.experiment import ExperimentRecord
+from blklab.figures import confidence_text, count_of, margin_text
 from blklab.report.advice import next_steps
 from blklab.report.document import CompareDocument, compare_document
-from blklab.report.figures import confidence_text, count_of, margin_text
 from blklab.report.palette import appearances, colour_rules
 from blklab.report.repeat import repeat_command
 from blklab.report.sections import WorkloadSection, legend, workload_section

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from blklab.experiment import ExperimentRecord
+from blklab.figures import margin_text, metric_title, scale_for
 from blklab.metrics import METRICS, Metric, metric_named
 from blklab.report.charts.distribution import LatencySeries, density_chart, exceedance_chart
 from blklab.report.charts.forest import ForestRow, Margin, forest_chart
 from blklab.report.charts.relative import RelativeRow, relative_chart
 from blklab.report.charts.sequence import SequenceRun, sequence_chart
 from blklab.report.document import CompareDocument, MetricVerdictPart
-from blklab.report.figures import margin_text, metric_title, scale_for
 from blklab.report.palette import Appearance
 from blklab.report.standing import (
     Standing,

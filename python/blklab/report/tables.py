@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from blklab.comparison import FEWEST_BLOCKS
 from blklab.experiment import ExperimentRecord
+from blklab.figures import count_of, metric_title, ratio_text, scale_for
 from blklab.metrics import METRICS
 from blklab.report.document import CompareDocument, ComparisonPart
-from blklab.report.figures import count_of, metric_title, ratio_text, scale_for
 from blklab.report.standing import labels_of, metrics_of, results_of, reversed_pair
 from blklab.samples import DiskDescription
 

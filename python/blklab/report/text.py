@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from blklab.figures import TIMES, confidence_text, count_of, metric_title, scale_for
 from blklab.metrics import METRICS, metric_named
 from blklab.report.advice import next_steps
 from blklab.report.document import CompareDocument, JobPart, LatencyPart, RunDocument
-from blklab.report.figures import TIMES, confidence_text, count_of, metric_title, scale_for
 from blklab.report.standing import (
     Row,
     Standing,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from blklab.figures import metric_title, rounded
 from blklab.metrics import METRICS
 from blklab.report.document import CompareDocument, MetricVerdictPart
-from blklab.report.figures import metric_title, rounded
 from blklab.report.standing import deciding_verdict, pairs_against, results_of
 from blklab.verdict import join_names
 

@@ -10,6 +10,7 @@ test assumes nothing about the noise but what the plan itself did.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -88,12 +89,21 @@ def sign_flip_p(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
     """Two-sided p value of the randomisation test on the mean of symmetric values."""
     n = len(values)
     observed = abs(float(values.sum())) * (1 - 1e-12)
+    exceeding = int(np.count_nonzero(np.abs(_sign_patterns(n) @ values) >= observed))
     if n <= MAX_EXACT_BLOCKS:
-        patterns = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
-        sums = np.abs((2 * patterns - 1) @ values)
-        return float(np.mean(sums >= observed))
-    # A fixed generator: the analysis of stored samples must give the same figures every time.
-    generator = np.random.default_rng(20_210_927)
-    signs = generator.integers(0, 2, size=(SAMPLED_SIGN_PATTERNS, n), dtype=np.int8) * 2 - 1
-    exceeding = int(np.count_nonzero(np.abs(signs @ values) >= observed))
+        return exceeding / 2**n
+    # The observed pattern is one of those that could have been: it counts too.
     return (exceeding + 1) / (SAMPLED_SIGN_PATTERNS + 1)
+
+
+@functools.lru_cache(maxsize=8)
+def _sign_patterns(n: int) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """All patterns of n signs, one a row; for many blocks a fixed random sample of them.
+
+    Fixed, because the analysis of stored samples must give the same figures every time.
+    """
+    if n <= MAX_EXACT_BLOCKS:
+        bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+    else:
+        bits = np.random.default_rng(20_210_927).integers(0, 2, size=(SAMPLED_SIGN_PATTERNS, n), dtype=np.int8)
+    return (bits * 2 - 1).astype(float)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from blklab.figures import Scale, scale_for
 from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure, horizontal_axis
-from blklab.report.figures import Scale, scale_for
 from blklab.report.palette import Appearance
 from blklab.report.svg import Axis, group, label, line, mark, polyline, shortened
 from blklab.samples import LatencyHistogram

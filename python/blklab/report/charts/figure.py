@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from blklab.report.figures import Scale
+from blklab.figures import Scale
 from blklab.report.svg import Axis, element, group, label, line, tick_text
 
 WIDE = 880.0

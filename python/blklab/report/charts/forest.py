@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
+from blklab.figures import Scale
 from blklab.report.charts.figure import NARROW, PANEL, WIDE, Drawing, figure, horizontal_axis
-from blklab.report.figures import Scale
 from blklab.report.palette import Appearance
 from blklab.report.svg import (
     CHARACTER_WIDTH,

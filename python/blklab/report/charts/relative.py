@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from blklab.figures import TIMES, margin_text, ratio_text
 from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure
-from blklab.report.figures import TIMES, margin_text, ratio_text
 from blklab.report.palette import Appearance
 from blklab.report.svg import CHARACTER_WIDTH, Axis, group, label, line, mark, rectangle, shortened
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from blklab.figures import Scale, count_of
 from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure, vertical_axis
-from blklab.report.figures import Scale, count_of
 from blklab.report.palette import Appearance
 from blklab.report.svg import axis_over, cross, group, label, line, mark, polyline, rectangle
 
