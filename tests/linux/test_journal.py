@@ -13,11 +13,12 @@ import pytest
 from blklab.errors import InterruptedRunError, RequirementError, RestoreError
 from blklab.interrupts import signals_as_exceptions
 from blklab.linux import loop
+from blklab.linux.disks import resolve
 from blklab.linux.journal import Journal
 from blklab.linux.journal_file import decode
-from blklab.linux.queue import set_scheduler
+from blklab.linux.queue import schedulers_on_offer, set_scheduler, write_attribute
 from blklab.linux.recovery import recover
-from real_devices import LoopMaker
+from real_devices import LoopMaker, changed, queue_of
 
 
 def test_a_normal_end_removes_what_was_made(state: Path, scratch: Path) -> None:
@@ -242,3 +243,22 @@ def test_own_loop_device(needs_loop: None, state: Path, scratch: Path) -> None:
 def test_own_loop_device_over_nothing(needs_loop: None, state: Path, scratch: Path) -> None:
     with pytest.raises(FileNotFoundError), Journal.create("run-1", "a test") as journal:
         loop.create(journal, scratch / "gone")
+
+
+@pytest.mark.root
+def test_the_real_disk_under_the_root_directory(needs_root: None, state: Path) -> None:
+    """Every scheduler of the disk for a moment, and all is back: loop devices have no hardware to reset."""
+    try:
+        (disk, *_) = resolve("/").leaves
+    except RequirementError as error:
+        pytest.skip(f"/ is on no disk here: {error.message}")
+    before = queue_of(disk)
+    with Journal.create("run-1", "a test") as journal:
+        journal.protect_queue(disk)
+        _, offered = schedulers_on_offer(disk)
+        for name in offered:
+            set_scheduler(disk, name)
+            assert schedulers_on_offer(disk)[0] == name
+        write_attribute(disk, "nomerges", "2")
+        write_attribute(disk, "read_ahead_kb", "64")
+    assert not changed(before, queue_of(disk))

@@ -91,7 +91,7 @@ def sign_flip_p(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
     observed = abs(float(values.sum())) * (1 - 1e-12)
     exceeding = int(np.count_nonzero(np.abs(_sign_patterns(n) @ values) >= observed))
     if n <= MAX_EXACT_BLOCKS:
-        return exceeding / 2**n
+        return float(exceeding / 2**n)
     # The observed pattern is one of those that could have been: it counts too.
     return (exceeding + 1) / (SAMPLED_SIGN_PATTERNS + 1)
 
