@@ -32,7 +32,7 @@ LONG_READ = "[r]\nrw=randread\nbs=4k\nsize=8m\ndirect=1\nioengine=libaio\niodept
 def test_no_space_is_found_out_before_anything_is_laid_out(ext4: Filesystem) -> None:
     big = work("[w]\nrw=write\nsize=1g\n")
     with opened(str(ext4.folder)) as session:
-        with pytest.raises(SpaceError, match=r"has .* MiB free; the test files need 1\.00 GiB"):
+        with pytest.raises(SpaceError, match=r"has .* MiB free; the test data need 1\.00 GiB"):
             session.check([], [big])
         with pytest.raises(SpaceError):
             session.prepare([big], print)

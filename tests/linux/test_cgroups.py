@@ -14,7 +14,7 @@ from typing import cast
 import pytest
 
 from blklab.errors import JobFileError, RequirementError, TunableError, UsageError
-from blklab.linux import cgroups
+from blklab.linux import cgroups, undo
 from blklab.linux.cgroups import (
     Hierarchy,
     RunGroups,
@@ -187,11 +187,27 @@ def test_cost_parameters_belong_to_the_root_and_are_undone(tree: Hierarchy) -> N
         wanted_settings(tree, {"batch": {"io.cost.qos": "enable=1"}}, [], DISKS)
     _, journal, seen = create(tree, {"/": {"io.cost.qos": "enable=1 rpct=95 rlat=5000"}}, [])
     assert "rpct=95.00" in seen["cgroup/io.cost.qos"]
-    assert journal.protected["io.cost.qos"] == ["254:16 enable=0 ctrl=auto"]
+    assert journal.protected["io.cost.qos"] == ["254:0 enable=0 ctrl=auto", "254:16 enable=0 ctrl=auto"]
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "value", "undo"),
+    ("now", "before", "restored"),
+    [
+        ("254:0 enable=0 ctrl=auto rpct=95.00 rlat=5000\n", "", True),
+        ("254:0 enable=1 ctrl=auto rpct=95.00 rlat=5000\n", "", False),
+        ("254:0 enable=0 ctrl=auto rpct=0.00\n8:0 enable=1 ctrl=user\n", "", False),
+        ("254:0 enable=0 ctrl=auto rpct=0.00\n", "8:0 enable=1 ctrl=user\n", False),
+    ],
+)
+def test_a_line_of_defaults_that_the_kernel_keeps_is_no_failure(
+    now: str, before: str, restored: bool
+) -> None:
+    """io.cost keeps a line for a device that had none before; anything else must be as it was."""
+    assert undo._only_adds(now, before, ["254:0 enable=0 ctrl=auto"]) is restored
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "value", "expected"),
     [
         ("io.max", "", "8:0 rbps=5", ["8:0 rbps=max wbps=max riops=max wiops=max"]),
         ("io.max", "8:0 rbps=7 wbps=max\n", "8:0 rbps=5", ["8:0 rbps=7 wbps=max"]),
@@ -205,11 +221,11 @@ def test_cost_parameters_belong_to_the_root_and_are_undone(tree: Hierarchy) -> N
     ],
 )
 def test_root_attributes_know_what_brings_them_back(
-    tmp_path: Path, name: str, content: str, value: str, undo: list[str]
+    tmp_path: Path, name: str, content: str, value: str, expected: list[str]
 ) -> None:
     path = tmp_path / name
     path.write_text(content)
-    assert undo_writes(path, value) == undo
+    assert undo_writes(path, value) == expected
 
 
 def test_jobs_that_cannot_join_are_errors_with_their_line() -> None:

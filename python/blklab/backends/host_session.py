@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from blklab.backends.protocol import Announce, SessionOptions
-from blklab.errors import DeviceVanishedError, SchedulerUnavailableError, UnknownNameError
+from blklab.errors import DeviceVanishedError
 from blklab.linux import page_cache
 from blklab.linux.cgroups import (
     RunGroups,
@@ -30,7 +30,7 @@ from blklab.linux.fio import (
 )
 from blklab.linux.journal import Journal
 from blklab.linux.places import Place
-from blklab.linux.queue import restore_snapshot
+from blklab.linux.queue import restore_snapshot, unavailable_scheduler
 from blklab.linux.queue_settings import QueueSettings
 from blklab.plan import Cell
 from blklab.samples import RunSample, TargetDescription
@@ -140,7 +140,7 @@ class HostSession:
         """Everything from laying out to fio. What is in force already is not written again by `run`."""
         choice = cell.scheduler
         if choice.name not in self._target.schedulers:
-            raise self._not_offered(choice)
+            raise unavailable_scheduler(self._target.target, choice.name, self._target.schedulers)
         lines = self._place.commands([cell.workload])
         names = group_names(self._options.cgroups, [cell.workload])
         if names or self._options.cgroups:
@@ -222,13 +222,3 @@ class HostSession:
             if idle and deaf:
                 warnings.append(f"{workload.name}: I/O priorities make no difference under {', '.join(deaf)}")
         return warnings
-
-    def _not_offered(self, choice: SchedulerChoice) -> Exception:
-        offered = ", ".join(self._target.schedulers) or "none at all"
-        if choice.name in ("mq-deadline", "kyber", "bfq", "deadline", "noop", "cfq", "anticipatory"):
-            return SchedulerUnavailableError(
-                f"this kernel does not offer the scheduler {choice.name} here", hint=f"it offers {offered}"
-            )
-        return UnknownNameError(
-            f"there is no scheduler {choice.name!r}", hint=f"this kernel offers {offered}"
-        )

@@ -220,11 +220,13 @@ class RunGroups:
             _write(self.parent / "cgroup.subtree_control", "+io")
         for name in names:
             journal.own_cgroup(self.folder(name))
+        undo: dict[Path, list[str]] = {}
         for setting in settings:
-            if setting.group == ROOT_GROUP:
-                path = self.folder(ROOT_GROUP) / setting.attribute
-                if path.exists():
-                    journal.protect_attribute(path, undo=undo_writes(path, setting.value))
+            path = self.folder(ROOT_GROUP) / setting.attribute
+            if setting.group == ROOT_GROUP and path.exists():
+                undo.setdefault(path, []).extend(undo_writes(path, setting.value))
+        for path, texts in undo.items():
+            journal.protect_attribute(path, undo=texts)
         written: dict[str, int] = {}
         for setting in settings:
             path = self.folder(setting.group) / setting.attribute

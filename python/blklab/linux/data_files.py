@@ -33,9 +33,9 @@ def check_space(folder: Path, needed_bytes: int) -> None:
     reserve = max(_RESERVE_BYTES, round(status.f_blocks * status.f_frsize * _RESERVE_SHARE))
     if needed_bytes + reserve > free:
         raise SpaceError(
-            f"{folder} has {format_bytes(free)} free; the test files need {format_bytes(needed_bytes)}"
+            f"{folder} has {format_bytes(free)} free; the test data need {format_bytes(needed_bytes)}"
             f" and {format_bytes(reserve)} are to stay free",
-            hint="free some space, or use a workload with smaller files",
+            hint="free some space, or ask for less",
         )
 
 
@@ -88,9 +88,7 @@ def fill(descriptor: int, length: int) -> None:
 def write_error(path: Path, error: OSError) -> BlklabError:
     """The error of ours for a failed creation or write."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return SpaceError(
-            f"no space for {path}", hint="free some space, or use a workload with smaller files"
-        )
+        return SpaceError(f"no space for {path}", hint="free some space, or ask for less")
     if error.errno == errno.EROFS:
         return _read_only(path.parent)
     if error.errno in (errno.EACCES, errno.EPERM):

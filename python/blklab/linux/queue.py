@@ -139,7 +139,7 @@ def set_scheduler(disk: Disk, name: str) -> None:
         _write(_path(disk, _SCHEDULER), name)
     except OSError as error:
         _raise_if_not_ours(disk, _SCHEDULER, error)
-        raise _unavailable(disk, name, offered) from error
+        raise unavailable_scheduler(disk.name, name, offered) from error
     kept = schedulers_on_offer(disk)[0]
     if kept != name:
         raise SchedulerUnavailableError(
@@ -349,18 +349,18 @@ def _unreadable(disk: Disk, name: str, error: OSError) -> BlklabError:
     )
 
 
-def _unavailable(disk: Disk, name: str, offered: list[str]) -> BlklabError:
+def unavailable_scheduler(where: str, name: str, offered: list[str]) -> BlklabError:
+    """The error for a scheduler that a disk does not offer: one that this kernel lacks, or that never was."""
     if name in _KNOWN_SCHEDULERS:
         return SchedulerUnavailableError(
-            f"this kernel does not offer the scheduler {name} for {disk.name}",
+            f"this kernel does not offer the scheduler {name} for {where}",
             hint=f"it offers {', '.join(offered) or 'none at all'}; {name} is a kernel option "
             f"({_KNOWN_SCHEDULERS[name]})",
         )
     close = difflib.get_close_matches(name, [*offered, *_KNOWN_SCHEDULERS], n=1)
     hint = f"did you mean {close[0]}? " if close else ""
     return UnknownNameError(
-        f"there is no scheduler {name!r}",
-        hint=f"{hint}{disk.name} offers {', '.join(offered) or 'none at all'}",
+        f"there is no scheduler {name!r}", hint=f"{hint}{where} offers {', '.join(offered) or 'none at all'}"
     )
 
 
