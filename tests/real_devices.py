@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -169,12 +169,17 @@ def _readable_files(folder: Path) -> dict[str, bytes]:
 def changed(
     before: dict[str, bytes], after: dict[str, bytes]
 ) -> dict[str, tuple[bytes | None, bytes | None]]:
-    """What differs between two answers of `queues` or `queue_of`."""
+    """What differs between two answers of `queues` or `queue_of`, over the disks that both have."""
+    common = _disks_of(before) & _disks_of(after)
     return {
         path: (before.get(path), after.get(path))
         for path in sorted(before.keys() | after.keys())
-        if before.get(path) != after.get(path)
+        if before.get(path) != after.get(path) and _disks_of([path]) <= common
     }
+
+
+def _disks_of(paths: Iterable[str]) -> set[str]:
+    return {path.partition("/queue/")[0] for path in paths}
 
 
 def write_partition_table(disk: Disk) -> None:

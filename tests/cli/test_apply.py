@@ -156,6 +156,7 @@ def test_dry_run_prints_exactly_what_is_then_written(
         ("bfq:slice_idle=-5 --device $DEVICE", 2, "slice_idle = -5"),
         ("bfq:slice_idel=5 --device $DEVICE", 2, "slice_idel"),
         ("cfq --device $DEVICE", 3, "cfq"),
+        ("bqf --device $DEVICE", 2, "did you mean bfq?"),
         ("bfq --device /dev/nosuchdisk", 2, "/dev/nosuchdisk"),
         ("bfq", 2, "which disk"),
         ("", 2, "name a run or a scheduler"),

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import blklab
-from blklab.errors import RefusedError, SchedulerUnavailableError, UnknownNameError
+from blklab.errors import RefusedError, UnknownNameError
 from blklab.linux.applied import Applied, forget, recall, record_path, remember
 from blklab.linux.disks import Disk
 from blklab.linux.identity import Identity, identify
@@ -23,6 +23,7 @@ from blklab.linux.queue import (
     read_attribute,
     restore_snapshot,
     schedulers_on_offer,
+    unavailable_scheduler,
     write_attribute,
 )
 from blklab.linux.recovery import raise_for_failures, recover
@@ -70,10 +71,7 @@ def plan(disk: Disk, choice: SchedulerChoice, *, permanent: bool) -> Application
     """
     active, offered = schedulers_on_offer(disk)
     if choice.name not in offered:
-        raise SchedulerUnavailableError(
-            f"this kernel does not offer the scheduler {choice.name!r} for {disk.name}",
-            hint=f"it offers {', '.join(offered)}; a module may have to be loaded first",
-        )
+        raise unavailable_scheduler(disk.name, choice.name, offered)
     writes = [("scheduler", choice.name)]
     if active == choice.name and choice.tunables:
         # Leaving it and coming back gives every tunable its default, as after a start.
