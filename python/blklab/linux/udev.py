@@ -17,6 +17,8 @@ from blklab.linux.journal_file import sync_directory
 from blklab.scheduler_choice import SchedulerChoice
 
 RULES_DIRECTORY = Path("/etc/udev/rules.d")
+_TRACE = re.compile(r"\.rules:\d+ ")
+"""How `udevadm test` names the lines that it applies; not every version prints them."""
 _DAEMON = Path("/run/udev/control")
 _NUMBER = 90
 """After 60-persistent-storage.rules, which finds serial numbers and places, and after distributions' own
@@ -118,15 +120,18 @@ def check_rule(rule: Rule, disk: Disk) -> str:
     trial = subprocess.run(
         ["udevadm", "test", "--action=add", str(disk.sys_path)], capture_output=True, text=True, check=False
     )
-    said = [line for line in (trial.stdout + trial.stderr).splitlines() if rule.path.name in line]
-    if not any("queue/scheduler" in line and "riting" in line for line in said):
-        complaint = [line for line in said if "eading rules file" not in line]
-        raise RunFailedError(
-            f"udev does not apply {rule.path} to {disk.name}"
-            + (f": {complaint[0].strip()}" if complaint else ""),
-            hint="no event of this disk would set the scheduler; use --now-only",
-        )
-    return ("udevadm verify and " if known else "") + "udevadm test accept it and apply it to this disk"
+    lines = (trial.stdout + trial.stderr).splitlines()
+    said = [line for line in lines if rule.path.name in line]
+    if any("queue/scheduler" in line and "riting" in line for line in said):
+        return ("udevadm verify and " if known else "") + "udevadm test accept it and apply it to this disk"
+    complaint = [line for line in said if "eading rules file" not in line]
+    if not complaint and not any(_TRACE.search(line) for line in lines):
+        return "udevadm test does not tell which rules it applied; look after the next start"
+    raise RunFailedError(
+        f"udev does not apply {rule.path} to {disk.name}"
+        + (f": {complaint[0].strip()}" if complaint else ""),
+        hint="no event of this disk would set the scheduler; use --now-only",
+    )
 
 
 def reload_rules() -> str | None:
