@@ -27,6 +27,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A state directory of the test's own."""
     folder = tmp_path / "state"
     monkeypatch.setenv("BLKLAB_STATE_DIR", str(folder))
+    monkeypatch.setenv("BLKLAB_LOCK_DIR", str(folder / "locks"))
     return folder
 
 

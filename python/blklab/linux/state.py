@@ -8,6 +8,7 @@ from pathlib import Path
 from blklab.errors import RequirementError
 
 STATE_VARIABLE = "BLKLAB_STATE_DIR"
+LOCK_VARIABLE = "BLKLAB_LOCK_DIR"
 _DEFAULT_STATE = Path("/var/lib/blklab")
 _DEFAULT_LOCKS = Path("/run/lock/blklab")
 
@@ -19,8 +20,12 @@ def state_directory() -> Path:
 
 
 def lock_directory() -> Path:
-    """The folder of disk locks; it need not outlive a reboot."""
-    return state_directory() / "locks" if os.environ.get(STATE_VARIABLE) else _DEFAULT_LOCKS
+    """The folder of disk locks: ``$BLKLAB_LOCK_DIR``, else /run/lock/blklab.
+
+    The same for runs with different state directories, since they would fight over the same disks.
+    """
+    chosen = os.environ.get(LOCK_VARIABLE)
+    return Path(chosen).absolute() if chosen else _DEFAULT_LOCKS
 
 
 def make_private_directory(path: Path) -> Path:

@@ -186,19 +186,19 @@ impl Machine {
         self.wake_page_waiters(first, end);
     }
 
-    /// Wakes tasks that sleep for one of these pages.
+    /// Wakes tasks that sleep for one of these pages. A task may go to sleep
+    /// for the same page again: who is woken is settled beforehand.
     pub(super) fn wake_page_waiters(&mut self, first: u64, end: u64) {
-        let mut index = 0;
-        while index < self.page_waiters.len() {
-            let (page, task) = self.page_waiters[index];
-            if (first..end).contains(&page) {
-                self.page_waiters.remove(index);
-                self.advance_call(task);
-                // The call may have changed the list: look at it afresh.
-                index = 0;
-            } else {
-                index += 1;
+        let mut woken = Vec::new();
+        self.page_waiters.retain(|&(page, task)| {
+            let wakes = (first..end).contains(&page);
+            if wakes {
+                woken.push(task);
             }
+            !wakes
+        });
+        for task in woken {
+            self.advance_call(task);
         }
     }
 }
