@@ -15,16 +15,14 @@ import pytest
 
 from blklab.errors import JobFileError, RequirementError, TunableError, UsageError
 from blklab.linux import cgroups, undo
-from blklab.linux.cgroups import (
-    Hierarchy,
-    RunGroups,
+from blklab.linux.cgroup_settings import (
     acts_on_weights,
     device_numbers,
-    find_hierarchy,
     group_names,
     undo_writes,
     wanted_settings,
 )
+from blklab.linux.cgroups import Hierarchy, RunGroups, find_hierarchy
 from blklab.linux.disks import Disk
 from blklab.linux.journal import Journal
 from blklab.workloads import Workload, parse_workload
@@ -102,7 +100,7 @@ def create(
     journal: TreeJournal | None = None,
 ) -> tuple[RunGroups, TreeJournal, dict[str, str]]:
     journal = journal or TreeJournal()
-    settings = wanted_settings(tree, groups, works, DISKS)
+    settings = wanted_settings(2, groups, works, DISKS)
     made = RunGroups(tree, "run")
     made.create(cast("Journal", journal), group_names(groups, works), settings)
     return made, journal, made.read_back(settings)
@@ -184,7 +182,7 @@ def test_a_value_that_the_kernel_changes_is_an_error(
 
 def test_cost_parameters_belong_to_the_root_and_are_undone(tree: Hierarchy) -> None:
     with pytest.raises(UsageError, match="belongs to the root group"):
-        wanted_settings(tree, {"batch": {"io.cost.qos": "enable=1"}}, [], DISKS)
+        wanted_settings(2, {"batch": {"io.cost.qos": "enable=1"}}, [], DISKS)
     _, journal, seen = create(tree, {"/": {"io.cost.qos": "enable=1 rpct=95 rlat=5000"}}, [])
     assert "rpct=95.00" in seen["cgroup/io.cost.qos"]
     assert journal.protected["io.cost.qos"] == ["254:0 enable=0 ctrl=auto", "254:16 enable=0 ctrl=auto"]
@@ -233,7 +231,7 @@ def test_jobs_that_cannot_join_are_errors_with_their_line() -> None:
         group_names([], [workload("[a]\nsize=1m\ncgroup_weight=5\n")])
     different = [workload(f"[a]\nsize=1m\ncgroup=x\ncgroup_weight={weight}\n") for weight in (5, 6)]
     with pytest.raises(JobFileError, match="has the weight 5 already"):
-        wanted_settings(Hierarchy(2, Path("/x")), {}, different, DISKS)
+        wanted_settings(2, {}, different, DISKS)
 
 
 def test_weights_matter_to_bfq_and_io_cost() -> None:

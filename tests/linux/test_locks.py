@@ -87,6 +87,6 @@ def test_a_lock_is_no_link_to_somewhere_else(state: Path, tmp_path: Path) -> Non
 
 
 def test_a_lock_folder_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BLKLAB_STATE_DIR", "/proc/nowhere")
+    monkeypatch.setenv("BLKLAB_LOCK_DIR", "/proc/nowhere")
     with pytest.raises(RequirementError, match="/proc/nowhere"), disk_locks([_disk(1)]):
         pass

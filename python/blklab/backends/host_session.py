@@ -11,14 +11,8 @@ from pathlib import Path
 from blklab.backends.protocol import Announce, SessionOptions
 from blklab.errors import DeviceVanishedError
 from blklab.linux import page_cache
-from blklab.linux.cgroups import (
-    RunGroups,
-    Setting,
-    acts_on_weights,
-    find_hierarchy,
-    group_names,
-    wanted_settings,
-)
+from blklab.linux.cgroup_settings import Setting, acts_on_weights, group_names, wanted_settings
+from blklab.linux.cgroups import RunGroups, find_hierarchy
 from blklab.linux.disks import Disk, read_disk
 from blklab.linux.fio import (
     JOB_FILE,
@@ -146,7 +140,7 @@ class HostSession:
         if names or self._options.cgroups:
             hierarchy = find_hierarchy()
             groups = RunGroups(hierarchy, self._options.run_id)
-            wanted = wanted_settings(hierarchy, self._options.cgroups, [cell.workload], self._leaves)
+            wanted = wanted_settings(hierarchy.version, self._options.cgroups, [cell.workload], self._leaves)
             lines += groups.commands(names, wanted)
         lines += self._settings.commands(choice, self._target.schedulers)
         lines += page_cache.commands()
@@ -180,7 +174,7 @@ class HostSession:
         if self._groups is not None or not (names or self._options.cgroups):
             return
         hierarchy = find_hierarchy()
-        settings = wanted_settings(hierarchy, self._options.cgroups, workloads, self._leaves)
+        settings = wanted_settings(hierarchy.version, self._options.cgroups, workloads, self._leaves)
         groups = RunGroups(hierarchy, self._options.run_id)
         groups.create(self._journal, names, settings)
         self._groups, self._group_settings = groups, settings
