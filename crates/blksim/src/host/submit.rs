@@ -58,8 +58,12 @@ impl Machine {
             if let Some(go_on) = self.ask_policies(disk, id) {
                 return go_on;
             }
-        } else if self.try_merge(task, disk, id) {
-            return true;
+        } else if !self.requests[id].merge_tried {
+            // One that slept for its tag does not look for a merge again.
+            self.requests[id].merge_tried = true;
+            if self.try_merge(task, disk, id) {
+                return true;
+            }
         }
         let waited_for = &mut self.disks[disk];
         if !waited_for.tag_is_free(&self.requests[id]) {

@@ -1,0 +1,141 @@
+//! The contract of schedulers and devices, checked for every pair of them.
+
+mod support;
+
+use blksim::devices::KINDS;
+use blksim::record::Direction;
+use blksim::schedulers::ALL;
+use blksim::simulate::simulate_with;
+use support::{Auditor, PROFILES, SCHEDULERS, fingerprint, fixed, given, run, setup};
+
+const DEVICES: [&str; 4] = ["fixed", "hdd-7200", "nvme-tlc", "ssd-sata"];
+
+/// Loads that between them take every path: merging, sorting, plugging,
+/// splitting, priorities, page cache, flushes, waiting for tags.
+const LOADS: &[(&str, &str)] = &[
+    ("random", "[a]\nrw=randrw\ndirect=1\nioengine=libaio\niodepth=64\nnumber_ios=3000\nsize=1g\n"),
+    (
+        "sequential",
+        "[a]\nrw=rw\nbs=4k\ndirect=1\nioengine=libaio\niodepth=64\niodepth_batch=16\nnumber_ios=4000\nsize=64m\n",
+    ),
+    ("split", "[a]\nrw=randrw\nbs=4m\ndirect=1\nnumjobs=3\nnumber_ios=30\nsize=256m\n"),
+    (
+        "classes",
+        "[global]\ndirect=1\nioengine=libaio\niodepth=16\nnumber_ios=500\nsize=64m\nrw=randrw\n\
+         [rt]\nprioclass=1\n[be]\nprio=0\n[low]\nprio=7\n[idle]\nprioclass=3\n",
+    ),
+    (
+        "buffered",
+        "[r]\nrw=read\nbs=64k\nsize=32m\n[rr]\nrw=randread\nsize=32m\nnumber_ios=200\n\
+         [w]\nrw=randwrite\nbs=6k\nsize=16m\nfsync=20\nnumber_ios=200\n[s]\nrw=write\nsync=1\nnumber_ios=50\nsize=1m\n",
+    ),
+    (
+        "durable",
+        "[log]\nrw=write\nbs=8k\nfdatasync=1\nnumber_ios=100\nsize=8m\n\
+         [other]\nrw=randwrite\ndirect=1\nsync=1\nnumber_ios=100\nsize=8m\n",
+    ),
+];
+
+#[test]
+fn every_request_completes_exactly_once_on_every_pair() {
+    for device in DEVICES {
+        for scheduler in SCHEDULERS {
+            for (load, jobs) in LOADS {
+                let what = format!("{scheduler} on {device}, {load}");
+                let auditor = Auditor::default();
+                let outcome =
+                    simulate_with(&setup(device, scheduler, jobs), vec![Box::new(auditor.clone())])
+                        .unwrap_or_else(|error| panic!("{what}: {error}"));
+                auditor.verify(&outcome, &what);
+                assert_eq!(auditor.nr_under_way(), 0, "{what}");
+                assert!(outcome.device_busy_ns <= outcome.simulated_ns, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn jobs_do_exactly_what_they_were_told() {
+    for device in DEVICES {
+        for scheduler in SCHEDULERS {
+            let jobs = "[a]\nrw=randread\ndirect=1\nioengine=libaio\niodepth=8\nnumber_ios=777\nnumjobs=3\nbs=8k\nsize=64m\n";
+            let outcome = run(&setup(device, scheduler, jobs));
+            let reads = outcome.jobs[0].direction(Direction::Read);
+            assert_eq!(
+                (reads.ios, reads.bytes),
+                (777 * 3, 777 * 3 * 8192),
+                "{scheduler} on {device}"
+            );
+            assert_eq!(reads.latency.count(), 777 * 3);
+        }
+    }
+}
+
+#[test]
+fn few_tags_suffice() {
+    for device in DEVICES {
+        for scheduler in SCHEDULERS {
+            let least = if matches!(scheduler, "noop" | "deadline") { "4" } else { "1" };
+            for (load, jobs) in LOADS {
+                let what = format!("{scheduler} on {device}, {load}");
+                let mut setup = setup(device, scheduler, jobs);
+                setup.queue = given(&[("nr_requests", least)]);
+                let auditor = Auditor::default();
+                let outcome = simulate_with(&setup, vec![Box::new(auditor.clone())])
+                    .unwrap_or_else(|error| panic!("{what}: {error}"));
+                auditor.verify(&outcome, &what);
+                assert_eq!(auditor.nr_under_way(), 0, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_policy_that_lets_everything_pass_changes_nothing() {
+    for scheduler in SCHEDULERS {
+        for (load, jobs) in LOADS {
+            let setup = setup("hdd-7200", scheduler, jobs);
+            let watched = simulate_with(&setup, vec![Box::new(Auditor::default())]).unwrap();
+            assert_eq!(fingerprint(&watched), fingerprint(&run(&setup)), "{scheduler}, {load}");
+        }
+    }
+}
+
+#[test]
+fn the_device_is_kept_busy_while_there_is_work() {
+    for scheduler in SCHEDULERS {
+        let jobs = "[a]\nrw=randrw\ndirect=1\nnumjobs=64\nruntime=1\ntime_based\n";
+        let outcome = run(&fixed(&[("latency", "100us"), ("depth", "8")], scheduler, jobs));
+        let iops = outcome.jobs[0].iops();
+        assert!((iops / 80_000.0 - 1.0).abs() < 0.001, "{scheduler}: {iops}");
+    }
+}
+
+#[test]
+fn adjacent_requests_merge_where_the_scheduler_merges() {
+    let jobs = "[a]\nrw=write\nbs=4k\ndirect=1\nioengine=libaio\niodepth=64\nsize=4m\n";
+    for (scheduler, merges) in
+        [("none", false), ("noop", true), ("deadline", true), ("mq-deadline", true)]
+    {
+        let outcome = run(&fixed(&[("depth", "1")], scheduler, jobs));
+        assert_eq!(outcome.merges > 0, merges, "{scheduler}: {}", outcome.merges);
+        let mut never = fixed(&[("depth", "1")], scheduler, jobs);
+        never.queue = given(&[("nomerges", "2")]);
+        assert_eq!(run(&never).merges, 0, "{scheduler}");
+    }
+}
+
+#[test]
+fn everything_listed_is_covered() {
+    assert_eq!(ALL.iter().map(|info| info.name).collect::<Vec<_>>(), SCHEDULERS);
+    for kind in KINDS {
+        assert!(DEVICES.iter().any(|device| support::profile(device).kind.name == kind.name));
+    }
+    let directory = format!("{}/../../devices", env!("CARGO_MANIFEST_DIR"));
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if let Some(stem) = name.strip_suffix(".toml") {
+            assert!(PROFILES.contains(&stem), "{name} is not covered by the conformance suite");
+        }
+    }
+}
