@@ -268,7 +268,7 @@ def test_a_dry_run_lists_every_write_and_the_job_file(ext4: Filesystem) -> None:
         f"echo none > {queue}/scheduler\necho bfq > {queue}/scheduler\necho 64 > {queue}/nr_requests",
         f"echo 0 > {queue}/iosched/slice_idle",
         "echo 1 > /proc/sys/vm/drop_caches",
-        f"mkdir -m 700 {ext4.folder}/.blklab-test",
+        f"mkdir -p -m 700 {ext4.folder}/.blklab-test",
         "randseed=5",
         "readwrite=randwrite",
         "fio --output-format=json+",

@@ -88,7 +88,7 @@ class DirectoryPlace:
 
     def commands(self, workloads: Sequence[Workload]) -> list[str]:
         """Creation of the folder and its files."""
-        lines = [f"mkdir -m 700 {shlex.quote(str(self.folder))}"]
+        lines = [f"mkdir -p -m 700 {shlex.quote(str(self.folder))}"]
         for name, length in files_in_directory(workloads).items():
             lines.append(f"head -c {length} /dev/urandom > {shlex.quote(str(self.folder / name))}")
         return [*lines, f"sync -f {shlex.quote(str(self.folder))}"]
@@ -218,7 +218,7 @@ class LoopPlace:
         del workloads
         backing = shlex.quote(str(self._scratch / "loop.img"))
         return [
-            f"mkdir -m 700 {shlex.quote(str(self._scratch))}",
+            f"mkdir -p -m 700 {shlex.quote(str(self._scratch))}",
             f"fallocate -l {self._size_bytes} {backing}",
             f"losetup --direct-io=on {self.device} {backing}",
             f"head -c {self._size_bytes} /dev/urandom > {self.device}",
