@@ -37,7 +37,14 @@ fn setup(device: &str, scheduler: &str, count: u64) -> Setup {
 }
 
 fn engine(criterion: &mut Criterion) {
-    let cases = [("fixed", "none", 1_000_000)];
+    let cases = [
+        ("fixed", "none", 1_000_000),
+        ("nvme-tlc", "none", 1_000_000),
+        ("nvme-tlc", "noop", 1_000_000),
+        ("nvme-tlc", "deadline", 1_000_000),
+        ("nvme-tlc", "mq-deadline", 1_000_000),
+        ("hdd-7200", "none", 200_000),
+    ];
     let mut group = criterion.benchmark_group("requests");
     group
         .sample_size(10)
