@@ -21,9 +21,10 @@ from blklab.errors import (
 )
 from blklab.linux.disks import read_disk
 from blklab.linux.queue import set_scheduler, write_attribute
+from blklab.metrics import metric_named
 from blklab.scheduler_choice import parse_scheduler_choices
 from blklab.targets import parse_target
-from blklab.workloads import load_workload
+from blklab.workloads import load_workload, shipped_workloads
 from host.conftest import READ, WRITE, Filesystem, LoopDevice, cell, loops_over, opened, work
 
 pytestmark = pytest.mark.root
@@ -138,16 +139,17 @@ def test_a_loop_target_makes_its_device_and_removes_it(disk_folder: Path) -> Non
 
 
 def test_every_shipped_workload_runs_on_a_loop_device(disk_folder: Path) -> None:
-    names = ["buffered-sequential-read", "reader-beside-writers", "write-ahead-log", "many-readers"]
-    workloads = [load_workload(name) for name in names]
+    workloads = [load_workload(name) for name in shipped_workloads()]
     with opened(f"loop:516m,dir={disk_folder}", runtime_ns=200_000_000) as session:
         session.check(parse_scheduler_choices("mq-deadline"), workloads)
+        session.prepare(workloads, print)
         for workload in workloads:
             sample = session.run(cell("mq-deadline", workload))
             assert sample.status == "ok", sample.error
             assert [job.name for job in sample.jobs] == [job.name for job in workload.jobs]
-        log = session.run(cell("mq-deadline", workloads[2])).jobs[0]
-        assert {entry.direction for entry in log.directions} == {"write", "sync"}
+            focused = [job for job in sample.jobs if job.name in workload.focus]
+            # Each has the figure that its verdict is to rest on.
+            assert metric_named(workload.decide_by).compute(focused), workload.name
 
 
 # Settings
