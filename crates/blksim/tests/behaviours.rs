@@ -113,6 +113,30 @@ fn real_time_goes_strictly_before_best_effort() {
 }
 
 #[test]
+fn two_real_time_requests_empty_the_device_of_others() {
+    // One of the two is always in the device. It counts as unfinished, so two
+    // of the four places stay empty.
+    let jobs = CLASSES.replace("[rt]\n", "[rt]\niodepth=2\n");
+    let mut setup = fixed(&[("latency", "1ms"), ("depth", "4")], "mq-deadline", &jobs);
+    setup.tunables = given(&[("prio_aging_expire", "100000")]);
+    setup.queue = given(&[("nr_requests", "64")]);
+    let outcome = run(&setup);
+    let lower = job(&outcome, "be").direction(Direction::Read).ios;
+    assert!(lower <= 16, "{lower} best-effort reads");
+    assert!(job(&outcome, "rt").iops() > 1990.0);
+}
+
+#[test]
+fn a_lone_real_time_reader_leaves_gaps() {
+    // When its only request completes, the queue is run before it can ask for
+    // the next: nothing of its class is unfinished, and the others get in.
+    let jobs = CLASSES.replace("[rt]\n", "[rt]\niodepth=1\n");
+    let mut setup = fixed(&[("latency", "1ms"), ("depth", "4")], "mq-deadline", &jobs);
+    setup.queue = given(&[("nr_requests", "64")]);
+    assert!(job(&run(&setup), "be").iops() > 1000.0);
+}
+
+#[test]
 fn ageing_lets_a_lower_class_through() {
     let mut setup = fixed(&[("latency", "1ms"), ("depth", "4")], "mq-deadline", CLASSES);
     setup.queue = given(&[("nr_requests", "64")]);
@@ -193,6 +217,11 @@ fn readahead_grows_the_windows_of_a_small_reader() {
         auditor.seen.lock().unwrap().order.iter().map(|(_, _, sectors)| sectors / 2).collect();
     assert_eq!(sizes[..6], [16, 32, 64, 128, 128, 128]);
     assert!(sizes.len() < 64 * 8 + 8, "{}", sizes.len());
+    // With a larger limit windows begin by growing fourfold.
+    let mut large = setup("hdd-7200", "mq-deadline", jobs);
+    large.queue = given(&[("read_ahead_kb", "1024")]);
+    let sizes: Vec<u32> = order(&large).iter().map(|(_, _, sectors)| sectors / 2).collect();
+    assert_eq!(sizes[..6], [16, 64, 128, 256, 512, 1024]);
     // Told that access is random, the kernel reads what is asked for.
     let jobs = "[a]\nrw=randread\nbs=4k\nsize=64m\nnumber_ios=100\n";
     assert_eq!(run(&setup("hdd-7200", "mq-deadline", jobs)).requests, 100);

@@ -18,6 +18,10 @@ const LOADS: &[(&str, &str)] = &[
         "sequential",
         "[a]\nrw=rw\nbs=4k\ndirect=1\nioengine=libaio\niodepth=64\niodepth_batch=16\nnumber_ios=4000\nsize=64m\n",
     ),
+    (
+        "large",
+        "[a]\nrw=write\nbs=64k\ndirect=1\nioengine=libaio\niodepth=64\niodepth_batch=16\nsize=64m\n",
+    ),
     ("split", "[a]\nrw=randrw\nbs=4m\ndirect=1\nnumjobs=3\nnumber_ios=30\nsize=256m\n"),
     (
         "classes",

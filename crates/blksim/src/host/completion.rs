@@ -35,9 +35,11 @@ impl Machine {
             );
             self.released = released;
         }
-        // The freed tag goes to whoever sleeps for one before the task that
-        // is about to learn of this completion can take it.
+        // The queue is run before any task learns of this completion, as the
+        // interrupt does; the freed tag goes to whoever sleeps for one before
+        // the task whose request this was can take it.
         self.disks[disk].give_tag_back(&mut self.requests[id]);
+        self.run_queue(disk);
         while let Some(task) = self.disks[disk].wakeable(&self.requests) {
             self.resume(task);
         }
@@ -47,7 +49,6 @@ impl Machine {
             self.part_done(part);
             part = next;
         }
-        self.run_queue(disk);
     }
 
     /// One of the bios of a completed request.
