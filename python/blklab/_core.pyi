@@ -1,18 +1,18 @@
 """The compiled half: job parser, device profiles and simulator (crates/blklab-python)."""
 
-class JobFileError(Exception):
+class CoreError(Exception):
     message: str
+
+class JobFileError(CoreError):
     source: str
     line: int | None
     option: str | None
 
-class ProfileError(Exception):
-    message: str
+class ProfileError(CoreError):
     source: str
     field: str | None
 
-class SimulationError(Exception):
-    message: str
+class SimulationError(CoreError):
     field: str | None
     kind: str
 
