@@ -31,7 +31,7 @@ pub enum PriorityClass {
     Idle = 2,
 }
 
-/// I/O priority with the class resolved (schedulers.md, 1.6).
+/// I/O priority with the class resolved (`block/ioprio.c` of Linux 6.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Priority {
     pub class: PriorityClass,
@@ -71,7 +71,7 @@ pub enum Purpose {
     Flush,
 }
 
-/// How a request behaves (schedulers.md, 1.5).
+/// How a request behaves: what the kernel puts into the bio's operation flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flags {
     /// Somebody waits for it: reads, direct writes, data-integrity writes.

@@ -152,7 +152,7 @@ fn flash_meets_its_published_figures() {
         );
         run(&setup(device, "none", &jobs)).jobs[0].clone()
     };
-    // 970 EVO Plus class: simulators.md; the tolerance is what one set of figures leaves open.
+    // 970 EVO Plus class, published figures; the tolerance is what one set of figures leaves open.
     within("nvme read 1", rate("nvme-tlc", "randread", "4k", 1).iops(), 19_000.0, 0.1);
     within("nvme write 1", rate("nvme-tlc", "randwrite", "4k", 1).iops(), 60_000.0, 0.05);
     within("nvme read 32", rate("nvme-tlc", "randread", "4k", 32).iops(), 600_000.0, 0.2);

@@ -1,5 +1,5 @@
 //! Readahead: which pages to read before they are asked for
-//! (schedulers.md, 1.7; `mm/readahead.c` of 6.1).
+//! (`mm/readahead.c` of Linux 6.1).
 
 use super::Machine;
 use super::page_cache::state::{LOCKED, MARKER, PRESENT};

@@ -1,5 +1,5 @@
 //! The way of a piece of I/O from its submitter to the device
-//! (schedulers.md, 1.1 to 1.4): policies, merging, tag, plug, scheduler.
+//! (`block/blk-mq.c` and `block/blk-merge.c` of Linux 6.1): policies, merging, tag, plug, scheduler.
 
 use super::Machine;
 use super::disk::Merging;

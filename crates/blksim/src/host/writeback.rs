@@ -1,5 +1,5 @@
 //! Writeback: the flusher, and the throttling of those who dirty pages
-//! (schedulers.md, 1.8; `mm/page-writeback.c` and `fs/fs-writeback.c` of 6.1).
+//! (`mm/page-writeback.c` and `fs/fs-writeback.c` of Linux 6.1).
 //!
 //! Simplified: one flusher for all files; a dirtier's rate follows the
 //! position of all dirty pages between the thresholds, without the per-device
