@@ -16,9 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
-from blklab.statistics.intervals import standard_error, t_quantile
+from blklab.statistics.intervals import standard_error, t_quantile, t_upper_tail
 
 MAX_EXACT_BLOCKS = 14
 """Up to here all sign patterns are enumerated (16,384); beyond, a fixed random sample of them is used."""
@@ -78,10 +77,10 @@ def paired_difference(
         p_equivalence = 0.0 if abs(center) <= bound else 1.0
         return PairedDifference(n, 0.0 if identical else center, 0.0, p_difference, p_equivalence)
     freedom = n - 1
-    p_difference = float(2 * stats.t.sf(abs(center) / error, freedom))
+    p_difference = 2 * t_upper_tail(abs(center) / error, freedom)
     if 2.0 ** (1 - n) <= smallest_level:
         p_difference = max(p_difference, sign_flip_p(ratios))
-    p_equivalence = float(stats.t.sf((bound - abs(center)) / error, freedom))
+    p_equivalence = t_upper_tail((bound - abs(center)) / error, freedom)
     return PairedDifference(n, center, error, p_difference, p_equivalence)
 
 
@@ -105,5 +104,7 @@ def _sign_patterns(n: int) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     if n <= MAX_EXACT_BLOCKS:
         bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
     else:
-        bits = np.random.default_rng(20_210_927).integers(0, 2, size=(SAMPLED_SIGN_PATTERNS, n), dtype=np.int8)
+        bits = np.random.default_rng(20_210_927).integers(
+            0, 2, size=(SAMPLED_SIGN_PATTERNS, n), dtype=np.int8
+        )
     return (bits * 2 - 1).astype(float)
