@@ -11,7 +11,8 @@ STAMPS := build/stamps
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 # Debian keeps administrators' tools here, which a user's PATH may lack.
 export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
-CARGO = $$(scripts/find-cargo)
+# cargo takes rustc from the PATH, so the folder of the cargo that works must come first.
+WITH_RUST = PATH="$$(dirname "$$(scripts/find-cargo)"):$$PATH"
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml Cargo.lock $(wildcard devices/*.toml)
 
 .PHONY: help
@@ -36,8 +37,7 @@ $(STAMPS)/python: pyproject.toml | $(PYTHON)
 	@touch $@
 
 $(STAMPS)/core: $(RUST_SOURCES) pyproject.toml $(STAMPS)/python
-	env -u CONDA_PREFIX PATH="$$(dirname "$(CARGO)"):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" \
-		$(VENV)/bin/maturin develop --release --quiet
+	$(WITH_RUST) VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(VENV)/bin/maturin develop --release --quiet >/dev/null
 	@touch $@
 
 .PHONY: build
@@ -62,10 +62,10 @@ test-all: $(STAMPS)/system-test lint types contract rust-test ## The same with t
 lint: build ## Formatting and lints of Python and Rust
 	$(VENV)/bin/ruff format --check python tests benches scripts
 	$(VENV)/bin/ruff check python tests benches scripts
-	@cargo=$(CARGO); \
-	if "$$cargo" fmt --version >/dev/null 2>&1; then "$$cargo" fmt --all --check; \
+	@export $(WITH_RUST); \
+	if cargo fmt --version >/dev/null 2>&1; then cargo fmt --all --check; \
 	else echo "skipped: cargo fmt is not installed (rustup component add rustfmt, or Debian's rustfmt)"; fi; \
-	if "$$cargo" clippy --version >/dev/null 2>&1; then "$$cargo" clippy --quiet --workspace --all-targets -- -D warnings; \
+	if cargo clippy --version >/dev/null 2>&1; then cargo clippy --quiet --workspace --all-targets -- -D warnings; \
 	else echo "skipped: cargo clippy is not installed (rustup component add clippy, or Debian's rust-clippy)"; fi
 
 .PHONY: types
@@ -78,7 +78,7 @@ contract: build ## The import contract: one way through
 
 .PHONY: rust-test
 rust-test: build ## Tests of the Rust crates
-	"$(CARGO)" test --quiet --workspace
+	$(WITH_RUST) cargo test --quiet --workspace
 
 .PHONY: python-test
 python-test: build ## Tests of the Python package
@@ -88,17 +88,17 @@ python-test: build ## Tests of the Python package
 format: build ## Format all sources
 	$(VENV)/bin/ruff format python tests benches scripts
 	$(VENV)/bin/ruff check --fix python tests benches scripts
-	"$(CARGO)" fmt --all
+	$(WITH_RUST) cargo fmt --all
 
 .PHONY: golden
 golden: build ## Refresh golden files and generated documents; look at the diff before committing
 	$(PYTHON) -m blklab.report.schema docs/schema
 	BLKLAB_REFRESH_GOLDEN=1 $(PYTHON) -m pytest -q -m "not slow" tests/report
-	BLKLAB_REFRESH_GOLDEN=1 "$(CARGO)" test --quiet --workspace
+	$(WITH_RUST) BLKSIM_GOLDEN=refresh cargo test --quiet -p blksim --test determinism
 
 .PHONY: bench
 bench: build ## Benchmarks: the engine, and what blklab costs over plain fio (root)
-	"$(CARGO)" bench --workspace
+	$(WITH_RUST) cargo bench --workspace
 	$(PYTHON) benches/host_overhead.py
 
 .PHONY: clean
