@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from real_devices import SHARED_VARIABLE
 
 BLKLAB = [sys.executable, "-m", "blklab"]
