@@ -110,8 +110,8 @@ pub struct Request {
     pub owner: u32,
     /// Control group; 0 is the root.
     pub group: u16,
-    /// Of use to schedulers: which of their queues it is on.
-    pub queue: u16,
+    /// Of use to schedulers: which of their queues it is on; `NONE` before insertion.
+    pub queue: u32,
     /// When it was submitted, inserted into the scheduler, given to the device.
     pub submitted_ns: u64,
     pub inserted_ns: u64,
@@ -148,7 +148,7 @@ impl Request {
             context: 0,
             owner: NONE,
             group: 0,
-            queue: 0,
+            queue: NONE,
             submitted_ns: 0,
             inserted_ns: 0,
             dispatched_ns: 0,

@@ -85,6 +85,9 @@ pub trait Scheduler: Sized {
 
     fn new(tunables: &Values, queue: QueueFacts) -> Self;
 
+    /// Sets defaults that depend on the queue, before the user's values.
+    fn defaults(_tunables: &mut Values, _queue: QueueFacts) {}
+
     /// Takes a request, which it must hand out exactly once.
     fn insert(&mut self, cx: &mut Context, id: RequestId);
 
@@ -120,6 +123,9 @@ pub trait Scheduler: Sized {
 
     /// A timer that it asked for.
     fn timer(&mut self, _cx: &mut Context) {}
+
+    /// A task has ended: it will submit nothing more.
+    fn task_ended(&mut self, _cx: &mut Context, _task: u32) {}
 
     /// Tags that requests like this one may use, if fewer than all.
     fn tag_limit(&self, _bio: &Request) -> Option<u32> {

@@ -28,6 +28,18 @@ impl SectorTree {
         self.set.range((sector, id + 1)..).next().map(|(_, id)| *id)
     }
 
+    /// The request before this one, if any: no wrapping.
+    #[inline]
+    pub fn before(&self, sector: u64, id: RequestId) -> Option<RequestId> {
+        self.set.range(..(sector, id)).next_back().map(|(_, id)| *id)
+    }
+
+    /// The lowest request.
+    #[inline]
+    pub fn first(&self) -> Option<RequestId> {
+        self.set.first().map(|(_, id)| *id)
+    }
+
     pub fn len(&self) -> usize {
         self.set.len()
     }

@@ -94,7 +94,6 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
         return Err(SimulationError::of(ErrorKind::HostOnly, &remark.option, message).into());
     }
     let info = find_scheduler(&setup.scheduler)?;
-    let mut tunables = tunable_values(info, &setup.tunables)?;
     let device = setup.profile.build(setup.seed)?;
     let facts = device.facts().clone();
     let queue = queue_values(&setup.queue, &facts, info.family, info.name)?;
@@ -115,6 +114,7 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
         device_depth: facts.queue_depth,
         nr_requests: queue.get("nr_requests") as u32,
     };
+    let mut tunables = tunable_values(info, queue_facts, &setup.tunables)?;
     let scheduler = schedulers::build(info.name, &tunables, queue_facts)
         .ok_or_else(|| unknown_scheduler(info.name))?;
     scheduler.effective(&mut tunables);
@@ -162,8 +162,12 @@ fn find_scheduler(name: &str) -> Result<&'static Info, SimulationError> {
     schedulers::info(name).ok_or_else(|| unknown_scheduler(name))
 }
 
-fn tunable_values(info: &Info, given: &Given) -> Result<Values, SimulationError> {
-    let mut values = Values::defaults(info.tunables);
+fn tunable_values(
+    info: &Info,
+    queue: QueueFacts,
+    given: &Given,
+) -> Result<Values, SimulationError> {
+    let mut values = schedulers::defaults(info, queue);
     for (name, text) in given {
         values.set(name, text).map_err(|error| {
             if error.problem == Problem::Unknown {

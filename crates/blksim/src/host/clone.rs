@@ -199,11 +199,24 @@ impl Machine {
         let record = &mut self.records[clone.job];
         record.runtime_ns = record.runtime_ns.max(runtime_ns);
         let phase = clone.phase;
+        self.tell_schedulers_of_end(index);
         self.left_in_phase[phase] -= 1;
         if phase == self.phase && self.left_in_phase[phase] == 0 {
             self.phase += 1;
             if !self.finished() {
                 self.start_phase();
+            }
+        }
+    }
+
+    /// A scheduler that waits for this task's next request need not any more.
+    fn tell_schedulers_of_end(&mut self, task: TaskId) {
+        for disk in 0..self.disks.len() {
+            let (requests, agenda) = (&mut self.requests, &mut self.agenda);
+            let ((), kicked) =
+                self.disks[disk].schedule(requests, agenda, |s, cx| s.task_ended(cx, task));
+            if kicked {
+                self.run_queue(disk);
             }
         }
     }

@@ -4,7 +4,11 @@
 //! `mod` line, and its line in `schedulers!` below. The conformance suite runs
 //! over [`ALL`], so it is covered at once.
 
+mod anticipatory;
+mod closest;
 mod deadline;
+mod decaying_mean;
+mod idle_timer;
 mod mq_deadline;
 mod none;
 mod noop;
@@ -35,6 +39,15 @@ macro_rules! schedulers {
             Option::None
         }
 
+        /// The default tunables of a scheduler, on this queue.
+        pub fn defaults(info: &Info, queue: QueueFacts) -> Values {
+            let mut tunables = Values::defaults(info.tunables);
+            $(if info.name == <$type as Scheduler>::INFO.name {
+                <$type as Scheduler>::defaults(&mut tunables, queue);
+            })*
+            tunables
+        }
+
         macro_rules! each {
             ($self:ident, $s:ident => $call:expr) => {
                 match $self { $(AnyScheduler::$variant($s) => $call,)* }
@@ -48,6 +61,7 @@ schedulers! {
     Noop(noop::Noop),
     Deadline(deadline::Deadline),
     MqDeadline(mq_deadline::MqDeadline),
+    Anticipatory(anticipatory::Anticipatory),
 }
 
 /// The description of the scheduler called `name`.
@@ -105,6 +119,10 @@ impl AnyScheduler {
 
     pub fn timer(&mut self, cx: &mut Context) {
         each!(self, s => s.timer(cx));
+    }
+
+    pub fn task_ended(&mut self, cx: &mut Context, task: u32) {
+        each!(self, s => s.task_ended(cx, task));
     }
 
     #[inline]
