@@ -13,6 +13,7 @@ use blksim::request::{NONE, Operation, RequestId};
 use blksim::simulate::{Outcome, Setup, simulate};
 use blksim::workload::parse;
 
+/// The schedulers that promise to keep the device busy while there is work.
 pub const SCHEDULERS: [&str; 4] = ["none", "noop", "deadline", "mq-deadline"];
 pub const PROFILES: [&str; 3] = ["hdd-7200", "nvme-tlc", "ssd-sata"];
 
