@@ -5,6 +5,7 @@
 //! over [`ALL`], so it is covered at once.
 
 mod anticipatory;
+mod cfq;
 mod closest;
 mod deadline;
 mod decaying_mean;
@@ -62,6 +63,8 @@ schedulers! {
     Deadline(deadline::Deadline),
     MqDeadline(mq_deadline::MqDeadline),
     Anticipatory(anticipatory::Anticipatory),
+    Cfq(cfq::Cfq<true>),
+    OldCfq(cfq::Cfq<false>),
 }
 
 /// The description of the scheduler called `name`.

@@ -25,6 +25,11 @@ pub(super) struct ThinkTime {
 }
 
 impl ThinkTime {
+    /// Nothing is known yet; a first request's time counts from now.
+    pub fn since(now_ns: u64) -> Self {
+        Self { last_end_ns: now_ns, mean: DecayingMean::default() }
+    }
+
     #[inline]
     pub fn add(&mut self, now_ns: u64, idle_ns: u64) {
         self.mean.add(now_ns.saturating_sub(self.last_end_ns).min(2 * idle_ns));
@@ -189,8 +194,7 @@ impl Queue {
     #[inline]
     pub fn learn_seek(&mut self, sector: u64, nr_sectors: u32, rotational: bool) {
         let distance = self.last_sector.map_or(0, |last| last.abs_diff(sector));
-        let random =
-            if rotational { distance > SEEK_SECTORS } else { nr_sectors < SMALL_SECTORS };
+        let random = if rotational { distance > SEEK_SECTORS } else { nr_sectors < SMALL_SECTORS };
         self.seeks = self.seeks << 1 | u32::from(random);
         self.last_sector = Some(sector + u64::from(nr_sectors));
     }

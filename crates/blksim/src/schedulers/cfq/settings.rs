@@ -18,7 +18,8 @@ const fn microseconds(name: &'static str, default: u64, min: u64) -> Param {
     Param::new(name, Unit::Microseconds, default, (min, MAX), help)
 }
 
-const SLICE_SYNC: Param = milliseconds("slice_sync", 100, 1, "time slice of a sync queue at level 4");
+const SLICE_SYNC: Param =
+    milliseconds("slice_sync", 100, 1, "time slice of a sync queue at level 4");
 const SLICE_ASYNC: Param =
     milliseconds("slice_async", 40, 1, "time slice of an async queue at level 4");
 const SLICE_ASYNC_RQ: Param = Param::new(
@@ -28,12 +29,8 @@ const SLICE_ASYNC_RQ: Param = Param::new(
     (1, MAX),
     "requests of an async slice: 2 x this x (8 - level)",
 );
-const SLICE_IDLE: Param = milliseconds(
-    "slice_idle",
-    8,
-    0,
-    "longest wait for the next request of a queue; 0: none",
-);
+const SLICE_IDLE: Param =
+    milliseconds("slice_idle", 8, 0, "longest wait for the next request of a queue; 0: none");
 const FIFO_EXPIRE_SYNC: Param =
     milliseconds("fifo_expire_sync", 125, 1, "deadline of a sync request within its slice");
 const FIFO_EXPIRE_ASYNC: Param =
