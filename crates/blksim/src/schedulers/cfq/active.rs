@@ -276,13 +276,13 @@ impl<const TREES: bool> Cfq<TREES> {
 
     pub(super) fn hand_out(
         &mut self,
-        requests: &Requests,
+        requests: &mut Requests,
         id: QueueId,
         request: RequestId,
         now_ns: u64,
     ) {
         let next = self.following(requests, id, request);
-        self.queues[id].held.tree.remove(requests[request].sector, request);
+        self.queues[id].held.remove(requests, request);
         self.set_next(requests, id, next);
         let queue = &mut self.queues[id];
         queue.dispatched += 1;
