@@ -58,7 +58,7 @@ mod tests {
             mean.add(1000);
             assert_eq!(mean.is_settled(), settled);
         }
-        assert!((998..=1002).contains(&mean.mean()), "{}", mean.mean());
+        assert!((990..=1010).contains(&mean.mean()), "{}", mean.mean());
         for _ in 0..40 {
             mean.add(0);
         }

@@ -31,6 +31,8 @@ mod order;
 mod preemption;
 mod queue;
 mod settings;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 

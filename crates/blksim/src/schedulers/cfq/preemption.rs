@@ -3,7 +3,7 @@
 use super::group::Workload;
 use super::queue::QueueId;
 use super::{CLOSE_SECTORS, Cfq};
-use crate::request::{PriorityClass, Request, RequestId};
+use crate::request::{Request, RequestId};
 use crate::scheduler::Context;
 
 /// A request larger than this ends the wait for it at once: one page.
@@ -62,11 +62,11 @@ impl<const TREES: bool> Cfq<TREES> {
             return true;
         }
         if TREES {
-            let no_idle = |id: QueueId| {
-                Self::workload_of(&self.queues[id]) == Workload::SyncNoIdle
-                    && self.queues[id].priority.class != PriorityClass::Idle
-            };
-            if no_idle(active) && no_idle(id) && old.is_empty() {
+            // Random readers share their turn: one does not idle for itself.
+            if self.serving_workload == Workload::SyncNoIdle
+                && Self::workload_of(new) == Workload::SyncNoIdle
+                && old.is_empty()
+            {
                 return true;
             }
             if old.is_empty() && !self.deserves_idling(active) {

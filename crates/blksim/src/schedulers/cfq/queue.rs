@@ -265,6 +265,11 @@ impl Queues {
         (self.slots.len() - 1) as QueueId
     }
 
+    #[cfg(test)]
+    pub fn nr_slots(&self) -> usize {
+        self.slots.len()
+    }
+
     pub fn release(&mut self, id: QueueId) {
         self.free.push(id);
     }
