@@ -11,14 +11,12 @@ const BOTH: [&str; 2] = ["cfq", "cfq-2.6.32"];
 const DISK: [(&str, &str); 3] = [("latency", "1ms"), ("depth", "1"), ("rotational", "1")];
 
 /// Sequential readers, one for each level, that always have requests waiting.
-fn readers(levels: &[u8], extra: &str) -> String {
-    let mut jobs = format!(
-        "[global]\nrw=read\ndirect=1\nsize=1g\nioengine=libaio\niodepth=4\nruntime=120\ntime_based\n{extra}"
-    );
-    for (index, level) in levels.iter().enumerate() {
-        jobs += &format!("[r{index}]\nprio={level}\n");
-    }
-    jobs
+fn readers(levels: &[u8]) -> String {
+    let global = "[global]\nrw=read\ndirect=1\nsize=1g\nioengine=libaio\niodepth=4\nruntime=120\ntime_based\n";
+    let section = |(index, level): (usize, &u8)| {
+        ["[r", &index.to_string(), "]\nprio=", &level.to_string(), "\n"].concat()
+    };
+    std::iter::once(global.to_owned()).chain(levels.iter().enumerate().map(section)).collect()
 }
 
 fn shares(outcome: &Outcome) -> Vec<f64> {
@@ -47,7 +45,7 @@ fn two_queues_share_the_disk_as_their_slices() {
     // turns alternate whatever the keys are, so only the slices count.
     for scheduler in BOTH {
         for (levels, ratio) in [([0, 7], 4.5), ([0, 4], 1.8), ([4, 4], 1.0)] {
-            let shares = shares(&run(&slices(scheduler, &readers(&levels, ""))));
+            let shares = shares(&run(&slices(scheduler, &readers(&levels))));
             let seen = shares[0] / shares[1];
             assert!((seen / ratio - 1.0).abs() < 0.05, "{scheduler} {levels:?}: {seen}");
         }
@@ -59,7 +57,7 @@ fn readers_that_ask_one_by_one_get_the_same_shares() {
     // Each leaves its queue empty whenever a request is under way; the disk
     // waits for the next, so the slice goes on.
     for scheduler in BOTH {
-        let jobs = readers(&[0, 7], "").replace("iodepth=4", "iodepth=1");
+        let jobs = readers(&[0, 7]).replace("iodepth=4", "iodepth=1");
         let shares = shares(&run(&slices(scheduler, &jobs)));
         let seen = shares[0] / shares[1];
         assert!((seen / 4.5 - 1.0).abs() < 0.05, "{scheduler}: {seen}");
@@ -70,13 +68,13 @@ fn readers_that_ask_one_by_one_get_the_same_shares() {
 fn with_a_third_queue_low_levels_skip_rounds() {
     // A key lies (n - 1) x (180 ms - own slice) in the future: with three
     // queues level 7 is set back by more than a round of the others.
-    let shares = shares(&run(&slices("cfq", &readers(&[0, 0, 7], ""))));
+    let shares = shares(&run(&slices("cfq", &readers(&[0, 0, 7]))));
     assert_near(&shares, &[0.466, 0.465, 0.069], 0.01, "0, 0, 7");
 }
 
 #[test]
 fn eight_levels_spread_as_the_keys_say() {
-    let jobs = readers(&[0, 1, 2, 3, 4, 5, 6, 7], "");
+    let jobs = readers(&[0, 1, 2, 3, 4, 5, 6, 7]);
     let with = shares(&run(&slices("cfq", &jobs)));
     assert_near(&[with[0], with[7]], &[0.47, 0.013], 0.02, "low_latency");
     let mut plain = slices("cfq", &jobs);
@@ -242,7 +240,7 @@ fn a_writer_that_syncs_loses_the_disk_to_a_reader() {
 fn low_latency_bounds_the_wait_of_many_readers() {
     // Slices shrink so that all have a turn in target_latency, 300 ms; without
     // it, eight slices of 100 ms follow each other.
-    let jobs = readers(&[4; 8], "");
+    let jobs = readers(&[4; 8]);
     let worst_ms = |low_latency: &str| {
         let mut setup = slices("cfq", &jobs);
         setup.tunables = given(&[("low_latency", low_latency)]);

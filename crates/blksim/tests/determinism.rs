@@ -2,6 +2,7 @@
 
 mod support;
 
+use blksim::schedulers::ALL;
 use support::{SCHEDULERS, fingerprint, fixed, run, setup};
 
 const JOBS: &str = "[a]\nrw=randrw\ndirect=1\nioengine=libaio\niodepth=16\nnumber_ios=2000\n\
@@ -11,7 +12,7 @@ const JOBS: &str = "[a]\nrw=randrw\ndirect=1\nioengine=libaio\niodepth=16\nnumbe
 #[test]
 fn the_same_seed_gives_the_same_bits() {
     for device in ["fixed", "hdd-7200", "nvme-tlc", "ssd-sata"] {
-        for scheduler in SCHEDULERS {
+        for scheduler in ALL.iter().map(|info| info.name) {
             let setup = setup(device, scheduler, JOBS);
             assert_eq!(
                 fingerprint(&run(&setup)),

@@ -4,10 +4,15 @@
 mod support;
 
 use blksim::engine::Limits;
+use blksim::schedulers::ALL;
 use blksim::simulate::simulate_with;
 use blksim::workload::parse;
 use proptest::prelude::*;
-use support::{Auditor, SCHEDULERS, fingerprint, given, run, setup};
+use support::{Auditor, fingerprint, given, run, setup};
+
+fn names() -> Vec<&'static str> {
+    ALL.iter().map(|info| info.name).collect()
+}
 
 fn job() -> impl Strategy<Value = String> {
     let mode = prop::sample::select(vec!["read", "write", "randread", "randwrite", "rw", "randrw"]);
@@ -68,7 +73,7 @@ proptest! {
     #[test]
     fn whatever_is_accepted_runs_to_its_end(
         jobs in jobs(),
-        scheduler in prop::sample::select(SCHEDULERS.to_vec()),
+        scheduler in prop::sample::select(names()),
         device in prop::sample::select(vec!["fixed", "hdd-7200", "nvme-tlc", "ssd-sata"]),
         nr_requests in 4..40_u32,
         nomerges in 0..3_u32,

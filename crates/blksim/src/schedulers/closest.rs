@@ -40,7 +40,7 @@ impl BackSeek {
         let (low, high) = if left.sector <= right.sector { (a, b) } else { (b, a) };
         match (self.cost(head, requests[low].sector), self.cost(head, requests[high].sector)) {
             (Some(lower), Some(higher)) if lower < higher => low,
-            (Some(_), None) | (None, None) => low,
+            (Some(_) | None, None) => low,
             _ => high,
         }
     }

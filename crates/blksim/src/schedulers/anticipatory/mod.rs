@@ -26,6 +26,7 @@
 //! SOSP 2001; `Documentation/block/as-iosched.txt`.
 
 mod history;
+mod waiting;
 
 use super::closest::BackSeek;
 use super::deadline::Side;
@@ -34,44 +35,24 @@ use crate::params::{Param, Unit, Values};
 use crate::request::{Request, RequestId, Requests};
 use crate::scheduler::{Context, Family, Info, Merge, QueueFacts, Scheduler};
 use history::{Newcomers, Task};
+use waiting::Wait;
 
 const ASYNC: usize = 0;
 const SYNC: usize = 1;
 
 /// One tick of a kernel with HZ = 1000.
 const TICK_NS: u64 = 1_000_000;
-/// A request this near is as good as the awaited one; doubles with each tick.
-const NEAR_SECTORS: u64 = 8192;
-/// After this, everything is near.
-const NEAR_TICKS: u64 = 20;
-
 const BACK_SEEK: BackSeek = BackSeek { max_sectors: 1024 * 1024, penalty: 2 };
 
 /// The largest time that the kernel's tunables take.
 const MAX_MS: u64 = i32::MAX as u64;
 
-/// What the wait for a task's next read has come to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wait {
-    Off,
-    /// Its last read is still in the device.
-    ForCompletion,
-    /// Its last read is done, the clock runs.
-    ForNext,
-    /// The wait is over: the next request goes, whosever it is.
-    Finished,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Settings {
+#[derive(Debug)]
+pub struct Anticipatory {
+    /// Deadlines and times of batches, of async and of sync requests.
     expire_ns: [u64; 2],
     batch_expire_ns: [u64; 2],
     antic_expire_ns: u64,
-}
-
-#[derive(Debug)]
-pub struct Anticipatory {
-    settings: Settings,
     sides: [Side; 2],
     next: [Option<RequestId>; 2],
     /// The end of the request that was dispatched last.
@@ -155,11 +136,9 @@ impl Scheduler for Anticipatory {
         let batch_expire_ns =
             [tunables.get_ns("write_batch_expire"), tunables.get_ns("read_batch_expire")];
         Self {
-            settings: Settings {
-                expire_ns: [tunables.get_ns("write_expire"), tunables.get_ns("read_expire")],
-                batch_expire_ns,
-                antic_expire_ns: tunables.get_ns("antic_expire"),
-            },
+            expire_ns: [tunables.get_ns("write_expire"), tunables.get_ns("read_expire")],
+            batch_expire_ns,
+            antic_expire_ns: tunables.get_ns("antic_expire"),
             sides: Default::default(),
             next: [None; 2],
             head: [0; 2],
@@ -195,7 +174,7 @@ impl Scheduler for Anticipatory {
             task.learn(&mut self.newcomers, now_ns, request.sector, request.end());
         }
         task.queued += 1;
-        self.sides[side].insert(cx.requests, id, self.settings.expire_ns[side], now_ns);
+        self.sides[side].insert(cx.requests, id, self.expire_ns[side], now_ns);
         self.next[side] =
             BACK_SEEK.closer_of(cx.requests, Some(id), self.next[side], self.head[side]);
         if self.is_waiting() && self.acceptable(cx.requests, now_ns, Some(id)) {
@@ -218,7 +197,7 @@ impl Scheduler for Anticipatory {
         let mut chosen = None;
         if going_on {
             let next = self.next[self.batch];
-            if self.batch == SYNC && self.settings.antic_expire_ns > 0 {
+            if self.batch == SYNC && self.antic_expire_ns > 0 {
                 if self.fifo_expired(cx.requests, SYNC, now_ns) {
                     let oldest = self.sides[SYNC].fifo.head()?;
                     return self.hand_out(cx, oldest);
@@ -229,7 +208,7 @@ impl Scheduler for Anticipatory {
                 }
             }
             if next.is_some() && reads && !writes {
-                self.batch_end_ns = now_ns.saturating_add(self.settings.batch_expire_ns[SYNC]);
+                self.batch_end_ns = now_ns.saturating_add(self.batch_expire_ns[SYNC]);
             }
             chosen = next;
         }
@@ -279,13 +258,13 @@ impl Scheduler for Anticipatory {
         let (side, index) = (side_of(&cx.requests[id]), cx.requests[id].context);
         self.in_device -= 1;
         if self.draining && self.in_device == 0 {
-            self.batch_end_ns = now_ns.saturating_add(self.settings.batch_expire_ns[self.batch]);
+            self.batch_end_ns = now_ns.saturating_add(self.batch_expire_ns[self.batch]);
             self.draining = false;
             self.clock_waits = self.batch == SYNC;
             cx.kick();
         } else if self.clock_waits && self.batch == side {
             self.adapt_write_quota(now_ns);
-            self.batch_end_ns = now_ns.saturating_add(self.settings.batch_expire_ns[SYNC]);
+            self.batch_end_ns = now_ns.saturating_add(self.batch_expire_ns[SYNC]);
             self.clock_waits = false;
         }
         let task = &mut self.tasks[index as usize];
@@ -302,19 +281,10 @@ impl Scheduler for Anticipatory {
     }
 
     fn timer(&mut self, cx: &mut Context) {
-        if !self.timer.rings(cx) || !self.is_waiting() {
-            return;
+        if self.timer.rings(cx) && self.is_waiting() {
+            self.give_up();
+            cx.kick();
         }
-        if let Some(task) = self.awaited.and_then(|index| self.tasks.get(index as usize)) {
-            if task.think.is_empty() {
-                self.newcomers.exits_again();
-            }
-            if !task.alive {
-                self.newcomers.no_successor_again();
-            }
-        }
-        self.wait = Wait::Finished;
-        cx.kick();
     }
 
     fn task_ended(&mut self, _cx: &mut Context, task: u32) {
@@ -326,104 +296,6 @@ impl Scheduler for Anticipatory {
 
 impl Anticipatory {
     #[inline]
-    fn is_waiting(&self) -> bool {
-        matches!(self.wait, Wait::ForCompletion | Wait::ForNext)
-    }
-
-    #[inline]
-    fn should_wait(&mut self, requests: &Requests, now_ns: u64, next: Option<RequestId>) -> bool {
-        self.awaited.is_some()
-            && self.wait != Wait::Finished
-            && !self.acceptable(requests, now_ns, next)
-    }
-
-    fn start_waiting(&mut self, cx: &mut Context) {
-        match self.awaited_done_ns {
-            Some(done_ns) => self.wait_for_next(cx, done_ns),
-            None => self.wait = Wait::ForCompletion,
-        }
-    }
-
-    fn wait_for_next(&mut self, cx: &mut Context, done_ns: u64) {
-        self.wait = Wait::ForNext;
-        self.timer.set(cx, done_ns.saturating_add(self.settings.antic_expire_ns));
-    }
-
-    fn stop_waiting(&mut self) {
-        self.timer.cancel();
-        self.wait = Wait::Finished;
-    }
-
-    /// Should `candidate` (or, without one, whatever comes) end the wait for
-    /// the awaited task?
-    fn acceptable(
-        &mut self,
-        requests: &Requests,
-        now_ns: u64,
-        candidate: Option<RequestId>,
-    ) -> bool {
-        let Some(index) = self.awaited else { return true };
-        let candidate = candidate.map(|id| &requests[id]);
-        if candidate.is_some_and(|request| request.context == index) {
-            return true;
-        }
-        let antic_expire_ns = self.settings.antic_expire_ns;
-        if self.awaited_done_ns.is_some_and(|done_ns| now_ns >= done_ns + antic_expire_ns) {
-            return true;
-        }
-        let near = candidate
-            .is_some_and(|request| request.flags.sync && self.is_near(request, index, now_ns));
-        let Self { tasks, newcomers, .. } = self;
-        let task = &mut tasks[index as usize];
-        if task.queued > 0 {
-            return true;
-        }
-        if let (Some(request), true) = (candidate, near) {
-            if !task.alive {
-                if task.think.is_empty() {
-                    newcomers.exits_again();
-                }
-                newcomers.successor_came();
-            }
-            // A neighbour's request stands in for the task's own.
-            task.learn(newcomers, now_ns, request.sector, request.end());
-            return true;
-        }
-        if !task.alive {
-            if task.think.is_empty() {
-                newcomers.exits_again();
-            }
-            if newcomers.successor_unlikely() {
-                return true;
-            }
-        }
-        if task.think.is_empty() {
-            newcomers.not_worth_waiting(antic_expire_ns)
-        } else {
-            task.think.mean() > antic_expire_ns
-        }
-    }
-
-    /// Is a request of another task as near as the awaited one is likely to be?
-    fn is_near(&self, request: &Request, awaited: u32, now_ns: u64) -> bool {
-        let waited_ns = match self.awaited_done_ns {
-            Some(done_ns) if self.wait != Wait::Off => now_ns - done_ns,
-            _ => 0,
-        };
-        let ticks = waited_ns / TICK_NS;
-        if ticks > NEAR_TICKS || waited_ns > self.settings.antic_expire_ns {
-            return true;
-        }
-        let window = NEAR_SECTORS << ticks;
-        let head = self.head[self.batch];
-        if head <= request.sector + window / 2 && request.sector <= head + window {
-            return true;
-        }
-        let expected = self.tasks[awaited as usize].expected_seek(&self.newcomers);
-        head.abs_diff(request.sector) < expected
-    }
-
-    #[inline]
     fn batch_is_over(&self, now_ns: u64) -> bool {
         !self.clock_waits
             && (now_ns > self.batch_end_ns || self.batch == ASYNC && self.writes_left == 0)
@@ -434,7 +306,7 @@ impl Anticipatory {
     /// requests does not turn into a storm of seeks.
     #[inline]
     fn fifo_expired(&mut self, requests: &Requests, side: usize, now_ns: u64) -> bool {
-        if now_ns - self.last_fifo_check_ns[side] < self.settings.expire_ns[side] {
+        if now_ns - self.last_fifo_check_ns[side] < self.expire_ns[side] {
             return false;
         }
         self.last_fifo_check_ns[side] = now_ns;
@@ -465,8 +337,7 @@ impl Anticipatory {
                 return None;
             }
             if self.batch == ASYNC {
-                self.batch_end_ns =
-                    cx.now_ns().saturating_add(self.settings.batch_expire_ns[ASYNC]);
+                self.batch_end_ns = cx.now_ns().saturating_add(self.batch_expire_ns[ASYNC]);
             } else {
                 self.clock_waits = true;
             }
@@ -501,7 +372,7 @@ impl Anticipatory {
 
     /// A write batch is over: its quota moves towards what fills its time.
     fn adapt_write_quota(&mut self, now_ns: u64) {
-        let allowed_ns = self.settings.batch_expire_ns[ASYNC];
+        let allowed_ns = self.batch_expire_ns[ASYNC];
         let taken_ns = (now_ns + allowed_ns).saturating_sub(self.batch_end_ns);
         if taken_ns > allowed_ns && !self.writes_idled {
             if taken_ns > 3 * allowed_ns {

@@ -17,10 +17,10 @@ enum Verdict {
 
 impl<const TREES: bool> Cfq<TREES> {
     /// The queue that is served now, if any.
-    pub(super) fn select(&mut self, requests: &Requests, now_ns: u64) -> Option<QueueId> {
+    pub(super) fn select(&mut self, now_ns: u64) -> Option<QueueId> {
         let mut neighbour = None;
         if let Some(id) = self.active {
-            match self.judge(requests, id, now_ns) {
+            match self.judge(id, now_ns) {
                 Verdict::Serve => return Some(id),
                 Verdict::Wait => return None,
                 Verdict::End(next) => neighbour = next,
@@ -40,7 +40,7 @@ impl<const TREES: bool> Cfq<TREES> {
         Some(id)
     }
 
-    fn judge(&mut self, requests: &Requests, id: QueueId, now_ns: u64) -> Verdict {
+    fn judge(&mut self, id: QueueId, now_ns: u64) -> Verdict {
         let queue = &self.queues[id];
         let (empty, used) = (queue.is_empty(), queue.slice_is_used(now_ns));
         if TREES && queue.extended && !empty {
@@ -62,7 +62,6 @@ impl<const TREES: bool> Cfq<TREES> {
             if self.queues[id].successor.is_none() {
                 self.plan_merge(id, neighbour);
             }
-            debug_assert!(!self.queues[neighbour].is_empty(), "{}", requests.nr_live());
             return Verdict::End(Some(neighbour));
         }
         if self.timer.is_set() {

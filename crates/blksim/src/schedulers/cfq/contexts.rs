@@ -2,13 +2,19 @@
 //! queues, and the merging and parting of the queues of tasks that read in the
 //! same place.
 
-use super::Cfq;
 use super::group::Group;
 use super::queue::{Queue, QueueId, ThinkTime};
+use super::{Cfq, NR_LEVELS};
 use crate::request::{Priority, Request};
 
 /// 2.6.32: a shared queue that has been seeky for this long is split.
 const SPLIT_AFTER_NS: u64 = 1_000_000_000;
+
+/// A priority whose level is one of the eight.
+#[inline]
+fn known_level(priority: Priority) -> Priority {
+    Priority { level: priority.level.min(NR_LEVELS as u8 - 1), ..priority }
+}
 
 /// A task, on this disk.
 #[derive(Debug, Clone)]
@@ -63,26 +69,27 @@ impl<const TREES: bool> Cfq<TREES> {
     /// The shared queue of async requests at a bio's priority, if it exists.
     #[inline]
     pub(super) fn async_queue(&self, bio: &Request) -> Option<QueueId> {
-        self.groups[self.group_of(bio)].async_queues[Group::async_slot(bio.priority)]
+        self.groups[Self::group_of(bio)].async_queues[Group::async_slot(known_level(bio.priority))]
     }
 
     #[inline]
-    fn group_of(&self, request: &Request) -> u16 {
+    fn group_of(request: &Request) -> u16 {
         if TREES { request.group } else { 0 }
     }
 
     /// The queue that a new request goes to.
     #[inline]
     pub(super) fn queue_for(&mut self, request: &Request, now_ns: u64) -> QueueId {
-        let group = self.group_of(request);
+        let group = Self::group_of(request);
+        let priority = known_level(request.priority);
         self.groups.ensure(group, now_ns);
         self.contexts.ensure(request.context, now_ns);
         if !request.flags.sync {
-            let slot = Group::async_slot(request.priority);
+            let slot = Group::async_slot(priority);
             if let Some(queue) = self.groups[group].async_queues[slot] {
                 return queue;
             }
-            let queue = self.queues.allocate(Queue::new(false, request.priority, group));
+            let queue = self.queues.allocate(Queue::new(false, priority, group));
             // One that is never forgotten.
             self.queues[queue].tasks = 1;
             self.groups[group].async_queues[slot] = Some(queue);
@@ -98,18 +105,18 @@ impl<const TREES: bool> Cfq<TREES> {
         }
         if let Some(queue) = self.contexts.tasks[index].queue {
             if let Some(queue) = self.follow(index, queue, now_ns) {
-                if self.contexts.tasks[index].priority != request.priority {
-                    self.contexts.tasks[index].priority = request.priority;
-                    self.queues[queue].priority = request.priority;
+                if self.contexts.tasks[index].priority != priority {
+                    self.contexts.tasks[index].priority = priority;
+                    self.queues[queue].priority = priority;
                 }
                 return queue;
             }
         }
-        let queue = self.queues.allocate(Queue::new(true, request.priority, group));
+        let queue = self.queues.allocate(Queue::new(true, priority, group));
         self.queues[queue].tasks = 1;
         let task = &mut self.contexts.tasks[index];
         task.queue = Some(queue);
-        task.priority = request.priority;
+        task.priority = priority;
         queue
     }
 

@@ -1,5 +1,6 @@
 //! When the disk waits for a queue's next request, and what that is decided by.
 
+use super::group::tree_of;
 use super::queue::QueueId;
 use super::{Cfq, TICK_NS};
 use crate::request::{Request, RequestId, Requests};
@@ -179,7 +180,7 @@ impl<const TREES: bool> Cfq<TREES> {
             if TREES {
                 let tree = match queue.place {
                     Some(place) => place.tree,
-                    None => super::group::tree_of(queue.priority.class, Self::workload_of(queue)),
+                    None => tree_of(queue.priority.class, Self::workload_of(queue)),
                 };
                 group.trees[tree].think.last_end_ns = now_ns;
             }

@@ -18,7 +18,8 @@
 //! queue is boosted or preempted for that. A queue is chosen when a request
 //! is inserted, not when it is allocated. No request is moved on the dispatch
 //! list behind the scheduler, because it hands out a request only when the
-//! device can have it. When a disk's wait ends early, the timer is stopped.
+//! device can have it. A task that the disk waits for does not get past a full
+//! pool of requests. When a wait ends early, its timer is stopped.
 //!
 //! Parameters: settings.rs. References: `Documentation/block/cfq-iosched.txt`
 //! (4.16); J. Axboe, "Time sliced CFQ", 2004.
@@ -170,7 +171,7 @@ impl<const TREES: bool> Scheduler for Cfq<TREES> {
             return None;
         }
         let now_ns = cx.now_ns();
-        let queue_id = self.select(cx.requests, now_ns)?;
+        let queue_id = self.select(now_ns)?;
         if !TREES && !self.may_dispatch(queue_id, now_ns) {
             return None;
         }
@@ -219,7 +220,7 @@ impl<const TREES: bool> Scheduler for Cfq<TREES> {
     }
 
     fn absorbed(&mut self, cx: &mut Context, kept: RequestId, gone: RequestId) {
-        let (queue_id, now_ns) = (cx.requests[gone].queue, cx.now_ns());
+        let queue_id = cx.requests[gone].queue;
         if self.queues[queue_id].next == Some(gone) {
             let next = if cx.requests[kept].queue == queue_id {
                 Some(kept)
@@ -236,7 +237,7 @@ impl<const TREES: bool> Scheduler for Cfq<TREES> {
         }
         self.nr_queued -= 1;
         if self.queues[queue_id].is_empty() && self.active != Some(queue_id) {
-            self.queue_becomes_idle(queue_id, now_ns);
+            self.queue_becomes_idle(queue_id);
             self.forget(queue_id);
         }
     }

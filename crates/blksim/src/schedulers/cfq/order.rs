@@ -4,8 +4,8 @@
 use super::group::{FRACTION_BITS, Place, Workload, tree_of};
 use super::queue::{Queue, QueueId};
 use super::settings::rank;
-use super::{Cfq, NR_LEVELS, TICK_NS};
-use crate::request::{RequestId, Requests};
+use super::{Cfq, TICK_NS};
+use crate::request::{PriorityClass, RequestId, Requests};
 
 /// A queue of class IDLE goes this long after the last one of its tree.
 const IDLE_DELAY_NS: i64 = 200_000_000;
@@ -35,7 +35,7 @@ impl<const TREES: bool> Cfq<TREES> {
     }
 
     /// A queue without requests leaves the order of turns.
-    pub(super) fn queue_becomes_idle(&mut self, id: QueueId, _now_ns: u64) {
+    pub(super) fn queue_becomes_idle(&mut self, id: QueueId) {
         self.busy_queues -= 1;
         self.busy_sync_queues -= u32::from(self.queues[id].sync);
         self.leave_tree(id);
@@ -103,8 +103,7 @@ impl<const TREES: bool> Cfq<TREES> {
         if !queue.sync {
             return;
         }
-        let found_at =
-            next.map(|next| (queue.priority.level.min(NR_LEVELS as u8 - 1), requests[next].sector));
+        let found_at = next.map(|next| (queue.priority.level, requests[next].sector));
         if found_at == queue.found_at {
             return;
         }
@@ -193,7 +192,7 @@ impl<const TREES: bool> Cfq<TREES> {
         }
         if self.queues[id].place.is_some() {
             if self.queues[id].is_empty() {
-                self.queue_becomes_idle(id, now_ns);
+                self.queue_becomes_idle(id);
             } else {
                 self.enter_tree(id, now_ns, false);
             }
@@ -209,7 +208,7 @@ impl<const TREES: bool> Cfq<TREES> {
     fn charge_group(&mut self, id: QueueId, now_ns: u64) {
         let queue = &self.queues[id];
         let group = &self.groups[queue.group];
-        let nr_idle = group.nr_busy(crate::request::PriorityClass::Idle);
+        let nr_idle = group.nr_busy(PriorityClass::Idle);
         let nr_sync = u64::from(group.nr_queues).saturating_sub(group.nr_busy_async() + nr_idle);
         let charge = if self.counts_requests() {
             queue.slice_dispatched

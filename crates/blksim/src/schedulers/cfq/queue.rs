@@ -80,8 +80,6 @@ pub(super) struct Queue {
     pub awaited: bool,
     /// Its slice was extended so that its group keeps the disk.
     pub extended: bool,
-    /// A waiting submitter was let past a full queue in this slice.
-    pub let_past: bool,
 
     /// Worth idling for.
     pub idle_window: bool,
@@ -126,7 +124,6 @@ impl Queue {
             fifo_checked: false,
             awaited: false,
             extended: false,
-            let_past: false,
             idle_window: sync && priority.class != PriorityClass::Idle,
             deep: false,
             seeks: 0,
@@ -177,7 +174,6 @@ impl Queue {
         self.slice_is_new = true;
         self.awaited = false;
         self.must_dispatch = false;
-        self.let_past = false;
         self.fifo_checked = false;
     }
 
