@@ -4,6 +4,7 @@
 mod support;
 
 use blksim::engine::Limits;
+use blksim::params::Shown;
 use blksim::schedulers::ALL;
 use blksim::simulate::simulate_with;
 use blksim::workload::parse;
@@ -98,6 +99,40 @@ proptest! {
                 .unwrap_or_else(|error| panic!("{error}\n{jobs}"));
             auditor.verify(&outcome, &jobs);
             prop_assert_eq!(fingerprint(&outcome), fingerprint(&run(&setup)));
+        }
+    }
+
+    #[test]
+    fn tunables_at_their_bounds_keep_the_contract(
+        scheduler in prop::sample::select(names()),
+        device in prop::sample::select(vec!["fixed", "hdd-7200", "nvme-tlc"]),
+        choices in prop::collection::vec(0..4_usize, 32),
+    ) {
+        let jobs = "[global]\ndirect=1\nsize=64m\nnumber_ios=60\n[a]\nrw=randread\n[b]\nrw=read\nprio=0\n\
+            [c]\nrw=randrw\nioengine=libaio\niodepth=16\nprio=7\n[d]\nprioclass=3\n[e]\nprioclass=1\nrw=write\n";
+        let mut setup = setup(device, scheduler, jobs);
+        let table = ALL.iter().find(|info| info.name == scheduler).map_or(&[][..], |i| i.tunables);
+        for (param, choice) in table.iter().zip(choices) {
+            let value = [param.min, param.default, param.max, param.min + 1][choice];
+            let shown = match param.show(value.min(param.max)) {
+                Shown::Number(number) => number.to_string(),
+                Shown::Word(word) => word.to_owned(),
+            };
+            // A default of 0 may stand for one that the queue decides.
+            if value != param.default {
+                setup.tunables.push((param.name.to_owned(), shown));
+            }
+        }
+        let auditor = Auditor::default();
+        match simulate_with(&setup, vec![Box::new(auditor.clone())]) {
+            Ok(outcome) => {
+                auditor.verify(&outcome, scheduler);
+                prop_assert_eq!(auditor.nr_under_way(), 0);
+            }
+            // Told to wait for weeks, a scheduler does.
+            Err(error) => {
+                prop_assert!(error.to_string().contains("simulated time"), "{}", error);
+            }
         }
     }
 
