@@ -190,6 +190,8 @@ pub struct Request {
     queue: BTreeMap<String, String>,
     #[serde(default)]
     machine: BTreeMap<String, String>,
+    #[serde(default)]
+    cgroups: BTreeMap<String, BTreeMap<String, String>>,
     jobs: Option<JobsRequest>,
     runtime_ns: Option<u64>,
     #[serde(default)]
@@ -281,6 +283,11 @@ fn settle(request: Request) -> Result<Setup, Error> {
         tunables: request.tunables.into_iter().collect(),
         queue: request.queue.into_iter().collect(),
         machine: request.machine.into_iter().collect(),
+        cgroups: request
+            .cgroups
+            .into_iter()
+            .map(|(name, attributes)| (name, attributes.into_iter().collect()))
+            .collect(),
         jobs,
         runtime_ns: request.runtime_ns,
         seed: request.seed,

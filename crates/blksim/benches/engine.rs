@@ -29,6 +29,7 @@ fn setup(device: &str, scheduler: &str, count: u64) -> Setup {
         tunables: Vec::new(),
         queue: Vec::new(),
         machine: Vec::new(),
+        cgroups: Vec::new(),
         jobs: parse(&job, "bench").expect("the job is valid"),
         runtime_ns: None,
         seed: 1,

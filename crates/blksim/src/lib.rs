@@ -13,6 +13,7 @@ pub mod event;
 mod extent_index;
 pub mod host;
 pub mod params;
+pub mod policies;
 pub mod policy;
 pub mod quantity;
 pub mod record;

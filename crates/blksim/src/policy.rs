@@ -37,6 +37,10 @@ pub struct PolicyContext<'a> {
     pub in_flight: u32,
     pub waiting_for_tag: u32,
     pub device_depth: u32,
+    pub nr_requests: u32,
+    pub volatile_cache: bool,
+    /// When a task that dirties pages was last held back.
+    pub dirtier_paused_ns: Option<u64>,
     pub rotational: bool,
     pub(crate) agenda: &'a mut Agenda,
     pub(crate) disk: u8,

@@ -6,6 +6,7 @@
 //! defaults; `none` is the template.
 
 use crate::event::{Agenda, Class};
+use crate::host::GroupWeights;
 use crate::params::{Param, Values};
 use crate::request::{Request, RequestId, Requests};
 
@@ -45,6 +46,8 @@ pub struct QueueFacts {
 pub struct Context<'a> {
     pub requests: &'a mut Requests,
     pub queue: QueueFacts,
+    /// Weights of the control groups, by [`Request::group`]; see [`Context::group`].
+    pub groups: &'a [GroupWeights],
     /// Commands in the device now.
     pub in_flight: u32,
     pub(crate) agenda: &'a mut Agenda,
@@ -56,6 +59,12 @@ impl Context<'_> {
     #[inline]
     pub fn now_ns(&self) -> u64 {
         self.agenda.now_ns()
+    }
+
+    /// Weights of a control group.
+    #[inline]
+    pub fn group(&self, index: u16) -> GroupWeights {
+        self.groups.get(index as usize).copied().unwrap_or_default()
     }
 
     /// Asks for [`Scheduler::timer`] at `time_ns`. Timers are not cancelled:

@@ -5,8 +5,9 @@ use crate::device::{Device, Facts};
 use crate::devices::Profile;
 use crate::engine::{Engine, Limits};
 use crate::error::{Error, ErrorKind, SimulationError};
-use crate::host::{Disk, MACHINE, Machine, queue_values};
+use crate::host::{Cgroups, Disk, GivenGroups, MACHINE, Machine, queue_values};
 use crate::params::{Problem, Values, unknown};
+use crate::policies;
 use crate::policy::Policy;
 use crate::record::JobRecord;
 use crate::scheduler::{Info, QueueFacts};
@@ -27,6 +28,8 @@ pub struct Setup {
     pub queue: Given,
     /// The machine around the queue.
     pub machine: Given,
+    /// Control groups and what they are set to; the root is `/`.
+    pub cgroups: GivenGroups,
     pub jobs: JobFile,
     /// Overrides the runtime of time-based jobs.
     pub runtime_ns: Option<u64>,
@@ -82,6 +85,7 @@ struct Prepared {
     facts: Facts,
     jobs: Vec<Job>,
     layout: Layout,
+    cgroups: Cgroups,
     disk: Disk,
 }
 
@@ -118,18 +122,25 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
     let scheduler = schedulers::build(info.name, &tunables, queue_facts)
         .ok_or_else(|| unknown_scheduler(info.name))?;
     scheduler.effective(&mut tunables);
-    let disk = Disk::new(0, device, scheduler, info, queue_facts, &queue);
-    Ok(Prepared { info, tunables, queue, machine, facts, jobs, layout, disk })
+    let cgroups = Cgroups::new(&setup.cgroups, &jobs)?;
+    let mut disk = Disk::new(0, device, scheduler, info, queue_facts, &queue);
+    disk.groups = cgroups.weights();
+    for policy in policies::build(&cgroups, &queue, queue_facts, &jobs) {
+        disk.add_policy(policy);
+    }
+    Ok(Prepared { info, tunables, queue, machine, facts, jobs, layout, cgroups, disk })
 }
 
 /// Runs a simulation with policies above or beside the scheduler.
 pub fn simulate_with(setup: &Setup, policies: Vec<Box<dyn Policy>>) -> Result<Outcome, Error> {
-    let Prepared { info, tunables, queue, machine, facts, jobs, layout, mut disk } =
+    let Prepared { info, tunables, queue, machine, facts, jobs, layout, cgroups, mut disk } =
         prepare(setup)?;
     for policy in policies {
         disk.add_policy(policy);
     }
-    let host = Machine::new(&jobs, &layout, setup.seed, vec![disk], &queue, &machine);
+    let mut host = Machine::new(&jobs, &layout, setup.seed, vec![disk], &queue, &machine);
+    let of_jobs: Vec<_> = jobs.iter().map(|job| cgroups.of_job(job)).collect();
+    host.set_groups(&of_jobs);
     let mut engine = Engine::new(host, setup.limits);
     engine.run()?;
     let host = engine.machine();

@@ -72,10 +72,10 @@ fn the_syntax_is_fios() {
 
 #[test]
 fn options_without_effect_are_remarked_on() {
-    let file = parse("[a]\ncpus_allowed=1\ngroup_reporting\ncgroup=x\n", "x").unwrap();
+    let file = parse("[a]\ncpus_allowed=1\ngroup_reporting\ncgroup_nodelete\n", "x").unwrap();
     assert_eq!((file.warnings.len(), file.host_only.len()), (1, 1));
     assert_eq!((file.warnings[0].option.as_str(), file.warnings[0].line), ("cpus_allowed", 2));
-    assert_eq!((file.host_only[0].option.as_str(), file.host_only[0].line), ("cgroup", 4));
+    assert_eq!((file.host_only[0].option.as_str(), file.host_only[0].line), ("cgroup_nodelete", 4));
 }
 
 /// The error of a simulation that cannot run.
@@ -109,8 +109,8 @@ fn errors_in_requests_name_the_field() {
     let mut none = setup("fixed", "none", jobs);
     none.queue = given(&[("nr_requests", "64")]);
     expect(&none, ErrorKind::OutOfRange, "nr_requests", "between 1 and 32");
-    let host = setup("fixed", "none", "[a]\ncgroup=x\n");
-    expect(&host, ErrorKind::HostOnly, "cgroup", "test.fio:2");
+    let host = setup("fixed", "none", "[a]\ncgroup_nodelete\n");
+    expect(&host, ErrorKind::HostOnly, "cgroup_nodelete", "test.fio:2");
     let far = setup("fixed", "none", "[a]\noffset=1t\n");
     expect(&far, ErrorKind::Layout, "offset", "past the end");
     let mut zero = setup("fixed", "none", "[a]\ntime_based\nruntime=1\n");

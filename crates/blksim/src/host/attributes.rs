@@ -18,6 +18,13 @@ pub const QUEUE: &[Param] = &[
         (0, 2),
         "0: all merges; 1: only the simple ones; 2: none",
     ),
+    Param::new(
+        "wbt_lat_usec",
+        Unit::Microseconds,
+        0,
+        (0, 100_000_000),
+        "read latency that buffered writes must not spoil; 0: off",
+    ),
 ];
 
 /// Attributes that exist on a host but cannot change a simulated result.
@@ -79,6 +86,17 @@ fn default_nr_requests(facts: &Facts, family: Family, scheduler: &str) -> u64 {
     }
 }
 
+/// Writeback throttling is on by default for blk-mq, but bfq turns it off; the
+/// legacy path has it off, as kernels were configured.
+fn default_wbt_lat_usec(facts: &Facts, family: Family, scheduler: &str) -> u64 {
+    match family {
+        Family::Legacy => 0,
+        Family::MultiQueue if scheduler == "bfq" => 0,
+        Family::MultiQueue if facts.rotational => 75_000,
+        Family::MultiQueue => 2_000,
+    }
+}
+
 /// Effective attributes of a queue.
 pub fn queue_values(
     given: &[(String, String)],
@@ -88,6 +106,7 @@ pub fn queue_values(
 ) -> Result<Values, SimulationError> {
     let mut values = Values::defaults(QUEUE);
     values.put("nr_requests", default_nr_requests(facts, family, scheduler));
+    values.put("wbt_lat_usec", default_wbt_lat_usec(facts, family, scheduler));
     values.put("max_sectors_kb", u64::from(facts.max_hw_sectors_kb.min(1280)));
     for (name, text) in given {
         if NEUTRAL.contains(&name.as_str()) {

@@ -193,7 +193,8 @@ impl Machine {
                 return;
             }
             self.cache.change(call.page, PRESENT | DIRTY, 0);
-            self.note_dirtied(self.clones[task as usize].region.file);
+            let clone = &self.clones[task as usize];
+            self.note_dirtied(clone.region.file, clone.group);
             call.cost_ns += self.costs.page_ns;
             call.page += 1;
             call.since_check += 1;

@@ -19,6 +19,8 @@ pub struct Clone {
     pub(super) generator: Generator,
     pub(super) region: Region,
     pub(super) priority: Priority,
+    /// Control group.
+    pub(super) group: u16,
     pub(super) direct: bool,
     pub(super) sync: bool,
     pub(super) advice: Advice,
@@ -53,6 +55,7 @@ impl Clone {
             generator: Generator::new(job, number, region, seed),
             region,
             priority: Priority::resolve(job.prioclass, job.prio, job.nice),
+            group: 0,
             direct: job.direct,
             sync: job.sync,
             advice: job.advice,

@@ -59,6 +59,7 @@ impl Machine {
         bio.priority = clone.priority;
         bio.flags = Flags { sync: true, idle: operation == Operation::Write, ..Flags::default() };
         bio.context = index;
+        bio.group = clone.group;
         bio.owner = self.ios.allocate(Io { clone: index, direction, bytes, parts, start_ns });
         if operation == Operation::Write && !self.cache.is_empty() {
             self.cache.invalidate(offset, u64::from(bytes));

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use super::GroupWeights;
 use super::task::TaskId;
 use crate::device::{Command, Device, Outbox};
 use crate::devices::AnyDevice;
@@ -58,6 +59,10 @@ pub struct Disk {
     pub extents: ExtentIndex,
     pub policies: Vec<Box<dyn Policy>>,
     pub facts: QueueFacts,
+    /// Weights of the control groups, by index.
+    pub groups: Vec<GroupWeights>,
+    /// When a task that dirties pages was last held back.
+    pub dirtier_paused_ns: Option<u64>,
     pub max_sectors: u32,
     pub merging: Merging,
     pub volatile_cache: bool,
@@ -92,6 +97,8 @@ impl Disk {
             extents: ExtentIndex::default(),
             policies: Vec::new(),
             facts,
+            groups: Vec::new(),
+            dirtier_paused_ns: None,
             max_sectors: queue.get("max_sectors_kb") as u32 * 2,
             merging: match queue.get("nomerges") {
                 0 => Merging::Full,
@@ -176,6 +183,7 @@ impl Disk {
         let mut context = Context {
             requests,
             queue: self.facts,
+            groups: &self.groups,
             in_flight: self.in_flight,
             agenda,
             disk: self.index,
@@ -212,6 +220,9 @@ impl Disk {
             in_flight: self.in_flight,
             waiting_for_tag: self.waiters.len() as u32,
             device_depth: self.facts.device_depth,
+            nr_requests: self.facts.nr_requests,
+            volatile_cache: self.volatile_cache,
+            dirtier_paused_ns: self.dirtier_paused_ns,
             rotational: self.facts.rotational,
             agenda,
             disk: self.index,

@@ -5,6 +5,7 @@
 
 mod attributes;
 mod buffered;
+mod cgroups;
 mod clone;
 mod completion;
 mod direct;
@@ -17,6 +18,10 @@ mod task;
 mod writeback;
 
 pub use attributes::{MACHINE, QUEUE, queue_values};
+pub use cgroups::{
+    BAND, BAND_GROUP, COST_MODEL, COST_QOS, Cgroups, GivenGroups, Group, GroupWeights, MAX,
+    UNLIMITED,
+};
 pub use clone::Clone;
 pub use disk::{Disk, DiskCounters};
 pub use page_cache::PAGE_BYTES;
@@ -138,6 +143,13 @@ impl Machine {
             records: jobs.iter().map(|job| JobRecord::new(&job.name, job.numjobs)).collect(),
             left_in_phase,
             phase: 0,
+        }
+    }
+
+    /// Puts every job into its control group, by index.
+    pub fn set_groups(&mut self, of_jobs: &[u16]) {
+        for clone in &mut self.clones {
+            clone.group = of_jobs.get(clone.job).copied().unwrap_or(0);
         }
     }
 

@@ -167,7 +167,9 @@ impl Machine {
             // The device's last page may be cut.
             let sectors = (pages * PAGE_SECTORS).min(device_sectors - sector);
             let mut bio = Request::new(Operation::Read, sector, sectors as u32, Purpose::PageRead);
-            bio.priority = self.clones[Self::clone_of(task) as usize].priority;
+            let clone = &self.clones[Self::clone_of(task) as usize];
+            bio.priority = clone.priority;
+            bio.group = clone.group;
             bio.flags = Flags { sync: true, readahead: true, ..Flags::default() };
             bio.context = task;
             let id = self.requests.allocate(bio);

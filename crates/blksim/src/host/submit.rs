@@ -118,7 +118,10 @@ impl Machine {
 
     /// Passes on what policies released.
     pub(super) fn pass_on_released(&mut self) {
-        while let Some(id) = self.released.pop() {
+        // In the order of release; what is released meanwhile goes behind.
+        let mut next = 0;
+        while let Some(&id) = self.released.get(next) {
+            next += 1;
             self.requests[id].policies_passed += 1;
             let submitter = self.requests[id].context;
             let sleeps = self
@@ -131,6 +134,7 @@ impl Machine {
                 self.submit(self.worker, id);
             }
         }
+        self.released.clear();
     }
 
     /// Joins a bio to a request that is already there, if there is one.

@@ -3,7 +3,10 @@
 //!
 //! Simplified: one flusher for all files; a dirtier's rate follows the
 //! position of all dirty pages between the thresholds, without the per-device
-//! correction that matters with several devices.
+//! correction that matters with several devices. Writeback is charged to the
+//! control group that dirtied a file first (the kernel: to the one that dirties
+//! most of it), but one flusher serves all groups, so one that a policy puts to
+//! sleep holds up the writeback of others.
 
 use super::Machine;
 use super::page_cache::state::{DIRTY, WRITEBACK};
@@ -30,6 +33,9 @@ const SECOND: u64 = 1_000_000_000;
 struct FileState {
     /// Since when it has had dirty pages.
     dirty_since_ns: Option<u64>,
+    /// Control group that its writeback is charged to: that of the task which
+    /// dirtied it when it was clean.
+    owner: u16,
     /// Where the flusher goes on.
     cursor: u64,
 }
@@ -41,6 +47,8 @@ pub struct Writeback {
     background_pages: u64,
     limit_pages: u64,
     files: Vec<FileState>,
+    /// Owner of the file that the flusher is writing.
+    group: u16,
     /// The file that the flusher looks at next.
     next_file: usize,
     /// Pages a second: estimate of the device, and of what one dirtier may do.
@@ -68,6 +76,7 @@ impl Writeback {
             background_pages,
             limit_pages,
             files: vec![FileState::default(); nr_files],
+            group: 0,
             next_file: 0,
             bandwidth: INITIAL_BANDWIDTH / PAGE_BYTES,
             dirty_rate: INITIAL_BANDWIDTH / PAGE_BYTES,
@@ -109,11 +118,12 @@ impl Writeback {
 
 impl Machine {
     /// A page of a file was dirtied.
-    pub(super) fn note_dirtied(&mut self, file: u32) {
+    pub(super) fn note_dirtied(&mut self, file: u32, group: u16) {
         self.writeback.dirtied_since += 1;
         let state = &mut self.writeback.files[file as usize];
         if state.dirty_since_ns.is_none() {
             state.dirty_since_ns = Some(self.agenda.now_ns());
+            state.owner = group;
         }
     }
 
@@ -130,6 +140,9 @@ impl Machine {
             return 0;
         }
         let rate = writeback.dirty_rate * writeback.position_ratio(dirty) / 1024;
+        for disk in &mut self.disks {
+            disk.dirtier_paused_ns = Some(self.agenda.now_ns());
+        }
         if rate == 0 {
             return MAX_PAUSE_NS;
         }
@@ -212,6 +225,7 @@ impl Machine {
         let first = self.files[file].start / PAGE_BYTES;
         let end = (self.files[file].start + self.files[file].bytes).div_ceil(PAGE_BYTES);
         let chunk = self.writeback.chunk_pages();
+        self.writeback.group = self.writeback.files[file].owner;
         let mut left = chunk;
         let mut page = self.writeback.files[file].cursor.max(first);
         let mut wrapped = page == first;
@@ -275,10 +289,11 @@ impl Machine {
         let sectors = ((page - first) * PAGE_SECTORS).min(self.capacity_sectors - sector);
         let mut bio = Request::new(Operation::Write, sector, sectors as u32, Purpose::Writeback);
         // The flusher is a kernel thread of ordinary priority, whoever dirtied the pages.
-        bio.priority = if sync {
-            self.clones[Self::clone_of(task) as usize].priority
+        (bio.priority, bio.group) = if sync {
+            let clone = &self.clones[Self::clone_of(task) as usize];
+            (clone.priority, clone.group)
         } else {
-            Priority::DEFAULT
+            (Priority::DEFAULT, self.writeback.group)
         };
         bio.flags = Flags { sync, background: !sync, ..Flags::default() };
         bio.context = task;

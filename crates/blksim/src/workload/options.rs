@@ -142,6 +142,14 @@ pub const OPTIONS: &[OptionSpec] = &[
         "alignment of random offsets; default: the block size",
     ),
     option("bssplit", &[], Kind::Split, "", "block sizes with their shares in percent"),
+    option("cgroup", &[], Kind::Text, "", "control group of the job; default: the root"),
+    option(
+        "cgroup_weight",
+        &[],
+        Kind::Number(1, 10_000),
+        "",
+        "weight of that group (io.weight and bfq's)",
+    ),
     option("direct", &[], Kind::Flag, "0", "bypass the page cache (O_DIRECT)"),
     option("fdatasync", &[], COUNT, "0", "fdatasync after this many writes; 0: never"),
     option(
@@ -343,9 +351,7 @@ pub const OPTIONS: &[OptionSpec] = &[
     ignored("random_generator", Kind::Text, "the simulator has its own"),
     ignored("sqthread_poll", Kind::Flag, "polling is not simulated"),
     // Only the host backend.
-    host_only("cgroup", Kind::Text, "control group of the job"),
     host_only("cgroup_nodelete", Kind::Flag, "keep the control group"),
-    host_only("cgroup_weight", Kind::Number(1, 10_000), "weight of the control group"),
     // What blklab decides.
     refused("directory", "blklab decides where files are laid out"),
     refused("exec_prerun", "blklab runs no commands of a job file"),

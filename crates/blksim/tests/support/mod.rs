@@ -33,6 +33,7 @@ pub fn setup(device: &str, scheduler: &str, jobs: &str) -> Setup {
         tunables: Vec::new(),
         queue: Vec::new(),
         machine: Vec::new(),
+        cgroups: Vec::new(),
         jobs: parse(jobs, "test.fio").unwrap(),
         runtime_ns: None,
         seed: 1,
@@ -51,6 +52,19 @@ pub fn fixed(parameters: &[(&str, &str)], scheduler: &str, jobs: &str) -> Setup 
 
 pub fn given(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+}
+
+/// Settings of control groups: group, attribute, value.
+pub fn groups(settings: &[(&str, &str, &str)]) -> blksim::host::GivenGroups {
+    let mut given: blksim::host::GivenGroups = Vec::new();
+    for (group, attribute, value) in settings {
+        let setting = ((*attribute).to_owned(), (*value).to_owned());
+        match given.iter_mut().find(|(name, _)| name == group) {
+            Some((_, attributes)) => attributes.push(setting),
+            None => given.push(((*group).to_owned(), vec![setting])),
+        }
+    }
+    given
 }
 
 pub fn run(setup: &Setup) -> Outcome {

@@ -1,0 +1,38 @@
+//! The I/O control policies, and the one place that decides which of them
+//! stand at a queue.
+//!
+//! A policy that can change nothing is left out, so that it costs nothing.
+
+mod iocost;
+mod throttle;
+mod wbt;
+
+use crate::host::{Cgroups, MAX, UNLIMITED};
+use crate::params::Values;
+use crate::policy::Policy;
+use crate::scheduler::QueueFacts;
+use crate::workload::Job;
+
+/// The policies that settings and jobs call for.
+pub fn build(
+    cgroups: &Cgroups,
+    queue: &Values,
+    facts: QueueFacts,
+    jobs: &[Job],
+) -> Vec<Box<dyn Policy>> {
+    let mut policies: Vec<Box<dyn Policy>> = Vec::new();
+    let limited = cgroups.groups.iter().any(|g| MAX.iter().any(|p| g.max.get(p.name) != UNLIMITED));
+    if limited {
+        policies.push(Box::new(throttle::Throttle::new(&cgroups.groups)));
+    }
+    // It acts on buffered writes alone.
+    let buffered_writes = jobs.iter().any(|job| job.mode.writes && !job.direct);
+    let target_ns = queue.get_ns("wbt_lat_usec");
+    if target_ns > 0 && buffered_writes {
+        policies.push(Box::new(wbt::Wbt::new(target_ns, facts.device_depth)));
+    }
+    if cgroups.cost_qos.flag("enable") && cgroups.groups.len() > 1 {
+        policies.push(Box::new(iocost::IoCost::new(cgroups, facts.rotational, facts.device_depth)));
+    }
+    policies
+}

@@ -1,0 +1,64 @@
+//! Known behaviours of blk-iocost, each with its reason.
+
+mod support;
+
+use support::{fixed, given, job, run};
+
+const ENABLE: (&str, &str, &str) = ("/", "io.cost.qos", "enable=1");
+
+const TWO: &str = "[global]\nrw=randread\ndirect=1\nioengine=libaio\niodepth=32\nruntime=20\nramp_time=5\ntime_based\n\
+    [a]\ncgroup=a\n[b]\ncgroup=b\n";
+
+/// I/Os a second of two busy groups.
+fn two(device: &str, scheduler: &str, groups: &[(&str, &str, &str)], jobs: &str) -> (f64, f64) {
+    let mut setup = support::setup(device, scheduler, jobs);
+    setup.cgroups = support::groups(groups);
+    let outcome = run(&setup);
+    (job(&outcome, "a").iops(), job(&outcome, "b").iops())
+}
+
+#[test]
+fn weights_of_busy_groups_are_their_shares() {
+    // Both groups always want more: each gets device time by weight, and all
+    // I/Os cost the same.
+    for device in ["hdd-7200", "ssd-sata"] {
+        let groups = [ENABLE, ("a", "io.weight", "100"), ("b", "io.weight", "default 200")];
+        let (a, b) = two(device, "mq-deadline", &groups, TWO);
+        assert!((b / a / 2.0 - 1.0).abs() < 0.1, "{device}: {a} to {b}");
+    }
+}
+
+#[test]
+fn it_is_off_unless_enabled() {
+    let groups = [("a", "io.weight", "100"), ("b", "io.weight", "1000")];
+    let (a, b) = two("ssd-sata", "mq-deadline", &groups, TWO);
+    assert!((b / a - 1.0).abs() < 0.05, "{a} to {b}");
+}
+
+#[test]
+fn a_share_that_is_not_used_goes_to_others() {
+    // `a` could have nine tenths but wants 100 reads a second: `b` gets the rest.
+    let jobs = TWO.replace("cgroup=a", "cgroup=a\nrate_iops=100");
+    let mut setup = fixed(&[("latency", "1ms"), ("depth", "4")], "mq-deadline", &jobs);
+    setup.queue = given(&[("nr_requests", "16")]);
+    setup.cgroups = support::groups(&[
+        ENABLE,
+        ("/", "io.cost.model", "ctrl=user rbps=1g rseqiops=4000 rrandiops=4000"),
+        ("a", "io.weight", "900"),
+    ]);
+    let outcome = run(&setup);
+    let (a, b) = (job(&outcome, "a").iops(), job(&outcome, "b").iops());
+    assert!((a - 100.0).abs() < 5.0, "{a}");
+    assert!(b > 3300.0, "{b} of 4000 less {a}");
+}
+
+#[test]
+fn the_model_prices_sequential_and_random_apart() {
+    // By the model of a disk, a random read of 4 KiB costs 2.7 ms and a
+    // sequential one 24 us: with equal weights the streams get equal time.
+    let jobs = TWO.replace("[b]", "[b]\nrw=read\noffset=100g");
+    let groups =
+        [ENABLE, ("/", "io.cost.qos", "enable=1 min=100 max=100"), ("a", "io.weight", "100")];
+    let (a, b) = two("hdd-7200", "mq-deadline", &groups, &jobs);
+    assert!(b > 10.0 * a, "{a} random to {b} sequential");
+}

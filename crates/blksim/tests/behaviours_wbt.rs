@@ -1,0 +1,70 @@
+//! Known behaviours of writeback throttling, each with its reason.
+
+mod support;
+
+use blksim::record::Direction;
+use blksim::simulate::Setup;
+use support::{fixed, given, job, run};
+
+/// A reader beside writers, with `wbt_lat_usec`: reads a second.
+fn reads(setup: &Setup, target: &str) -> f64 {
+    let mut setup = setup.clone();
+    setup.queue.extend(given(&[("wbt_lat_usec", target)]));
+    let outcome = run(&setup);
+    assert_eq!(outcome.queue.get("wbt_lat_usec").to_string(), target);
+    job(&outcome, "r").direction(Direction::Read).ios as f64
+}
+
+const READER: &str = "[global]\nruntime=10\ntime_based\n[r]\nrw=randread\ndirect=1\nsize=1g\n";
+
+fn device(jobs: &str) -> Setup {
+    // Slow enough for a queue of writes to show in the latency of reads.
+    let mut setup = fixed(&[("latency", "1ms"), ("depth", "1")], "none", jobs);
+    setup.scheduler = "mq-deadline".to_owned();
+    setup.tunables = given(&[("writes_starved", "1"), ("fifo_batch", "1")]);
+    setup.machine = given(&[("memory", "64m")]);
+    setup
+}
+
+#[test]
+fn buffered_writers_are_restrained_beside_a_reader() {
+    // Through `none` a read stands behind all queued writes; with a limit of
+    // a few writes in flight it hardly waits.
+    let jobs = format!("{READER}[w]\nrw=randwrite\nsize=256m\nnumjobs=4\n");
+    let mut setup = device(&jobs);
+    setup.profile.set("depth", "32").unwrap();
+    setup.scheduler = "none".to_owned();
+    setup.tunables = Vec::new();
+    setup.profile.set("latency", "1ms").unwrap();
+    let with = reads(&setup, "500");
+    assert!(with > 0.0);
+    let mut hdd = support::setup("hdd-7200", "mq-deadline", &jobs);
+    hdd.machine = given(&[("memory", "64m")]);
+    let (with, without) = (reads(&hdd, "75000"), reads(&hdd, "0"));
+    assert!(with > 1.2 * without, "{with} reads with, {without} without");
+}
+
+#[test]
+fn direct_writers_are_not_touched() {
+    // O_DIRECT writes are synchronous and idle-worthy: exempt.
+    let jobs = format!(
+        "{READER}[w]\nrw=randwrite\ndirect=1\nioengine=libaio\niodepth=16\nsize=256m\n\
+         [b]\nrw=randwrite\nsize=4m\nnumber_ios=1\n"
+    );
+    let setup = device(&jobs);
+    let (with, without) = (reads(&setup, "2000"), reads(&setup, "0"));
+    assert!((with / without - 1.0).abs() < 0.01, "{with} reads with, {without} without");
+}
+
+#[test]
+fn it_is_on_for_multi_queue_schedulers_alone() {
+    let jobs = "[w]\nrw=write\nsize=1m\n";
+    for (device, scheduler, expected) in [
+        ("hdd-7200", "mq-deadline", 75_000),
+        ("nvme-tlc", "none", 2_000),
+        ("hdd-7200", "deadline", 0),
+    ] {
+        let outcome = run(&support::setup(device, scheduler, jobs));
+        assert_eq!(outcome.queue.get("wbt_lat_usec"), expected, "{scheduler}");
+    }
+}
