@@ -4,6 +4,7 @@
 //! A policy that can change nothing is left out, so that it costs nothing.
 
 mod iocost;
+mod iolatency;
 mod throttle;
 mod wbt;
 
@@ -24,6 +25,13 @@ pub fn build(
     let limited = cgroups.groups.iter().any(|g| MAX.iter().any(|p| g.max.get(p.name) != UNLIMITED));
     if limited {
         policies.push(Box::new(throttle::Throttle::new(&cgroups.groups)));
+    }
+    if cgroups.groups.iter().any(|group| group.latency_target_ns > 0) {
+        policies.push(Box::new(iolatency::IoLatency::new(
+            &cgroups.groups,
+            facts.rotational,
+            facts.nr_requests,
+        )));
     }
     // It acts on buffered writes alone.
     let buffered_writes = jobs.iter().any(|job| job.mode.writes && !job.direct);
