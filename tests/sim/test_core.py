@@ -113,3 +113,16 @@ def test_no_request_panics_the_simulator(text: str) -> None:
     with pytest.raises(_core.SimulationError) as caught:
         _core.simulate(text)
     assert caught.value.kind != "internal"
+
+
+def test_control_groups_reach_the_simulator() -> None:
+    jobs = {
+        "text": "[r]\nrw=randread\nbs=4k\ndirect=1\nruntime=2\ntime_based\ncgroup=batch\n",
+        "source": "r.fio",
+    }
+    answer = json.loads(_core.simulate(_request(jobs=jobs, cgroups={"batch": {"io.max": "riops=100"}})))
+    assert 195 <= answer["jobs"][0]["directions"][0]["ios"] <= 215
+    with pytest.raises(_core.SimulationError) as caught:
+        _core.check_request(_request(cgroups={"batch": {"io.weigth": "100"}}))
+    assert (caught.value.kind, caught.value.field) == ("unknown_tunable", "io.weigth")
+    assert "did you mean io.weight" in caught.value.message

@@ -125,7 +125,7 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
     let cgroups = Cgroups::new(&setup.cgroups, &jobs)?;
     let mut disk = Disk::new(0, device, scheduler, info, queue_facts, &queue);
     disk.groups = cgroups.weights();
-    for policy in policies::build(&cgroups, &queue, queue_facts, &jobs) {
+    for policy in policies::build(&cgroups, &queue, queue_facts, &jobs, setup.seed) {
         disk.add_policy(policy);
     }
     Ok(Prepared { info, tunables, queue, machine, facts, jobs, layout, cgroups, disk })

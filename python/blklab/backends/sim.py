@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import shlex
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -81,11 +82,6 @@ class SimBackend:
     def open(self, target: Target, options: SessionOptions) -> Iterator[Session]:
         """Opens a modelled device; there is nothing to restore."""
         description = self.describe(target)
-        if options.cgroups:
-            raise UsageError(
-                "the simulator has no control groups",
-                hint="leave out the cgroups, or test on this machine's disk",
-            )
         yield SimSession(_model_target(target), description, options)
 
 
@@ -156,14 +152,20 @@ class SimSession:
         """The simulation as a command; it changes nothing anyway."""
         tunables = "".join(f" --tunable {key}={value}" for key, value in cell.scheduler.tunables.items())
         queue = "".join(f" --queue {key}={value}" for key, value in self._options.queue.items())
+        groups = "".join(
+            f" --cgroup {shlex.quote(f'{group}:{key}={value}')}"
+            for group, settings in self._options.cgroups.items()
+            for key, value in settings.items()
+        )
         command = f"blklab run {self.target.target} {cell.workload.source} --scheduler {cell.scheduler.name}"
-        return [f"{command}{tunables}{queue} --seed {cell.key.seed}"]
+        return [f"{command}{tunables}{queue}{groups} --seed {cell.key.seed}"]
 
     def _request(self, choice: SchedulerChoice, workload: Workload, *, seed: int) -> dict[str, Any]:
         return self._device | {
             "scheduler": choice.name,
             "tunables": choice.tunables,
             "queue": self._options.queue,
+            "cgroups": self._options.cgroups,
             "jobs": {"text": workload.text, "source": workload.source},
             "runtime_ns": self._options.runtime_ns,
             "seed": seed,

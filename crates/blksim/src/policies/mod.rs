@@ -3,6 +3,7 @@
 //!
 //! A policy that can change nothing is left out, so that it costs nothing.
 
+mod ioband;
 mod iocost;
 mod iolatency;
 mod throttle;
@@ -20,11 +21,15 @@ pub fn build(
     queue: &Values,
     facts: QueueFacts,
     jobs: &[Job],
+    seed: u64,
 ) -> Vec<Box<dyn Policy>> {
     let mut policies: Vec<Box<dyn Policy>> = Vec::new();
     let limited = cgroups.groups.iter().any(|g| MAX.iter().any(|p| g.max.get(p.name) != UNLIMITED));
     if limited {
         policies.push(Box::new(throttle::Throttle::new(&cgroups.groups)));
+    }
+    if let Some(band) = &cgroups.band {
+        policies.push(Box::new(ioband::IoBand::new(cgroups, band, seed)));
     }
     if cgroups.groups.iter().any(|group| group.latency_target_ns > 0) {
         policies.push(Box::new(iolatency::IoLatency::new(
