@@ -108,6 +108,8 @@ pub struct Request {
     pub context: u32,
     /// The I/O that it is part of, where the purpose says so.
     pub owner: u32,
+    /// The bio of an array that it is a piece of.
+    pub(crate) array_part: u32,
     /// Control group; 0 is the root.
     pub group: u16,
     /// Of use to schedulers: which of their queues it is on; `NONE` before insertion.
@@ -147,6 +149,7 @@ impl Request {
             merge_tried: false,
             context: 0,
             owner: NONE,
+            array_part: NONE,
             group: 0,
             queue: NONE,
             submitted_ns: 0,

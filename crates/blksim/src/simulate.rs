@@ -2,14 +2,15 @@
 //! machine, runs it.
 
 use crate::device::{Device, Facts};
-use crate::devices::Profile;
+use crate::devices::{Profile, array};
 use crate::engine::{Engine, Limits};
 use crate::error::{Error, ErrorKind, SimulationError};
-use crate::host::{Cgroups, Disk, GivenGroups, MACHINE, Machine, queue_values};
+use crate::host::{Cgroups, Disk, GivenGroups, MACHINE, Machine, Raid, queue_values};
 use crate::params::{Problem, Values, unknown};
 use crate::policies;
 use crate::policy::Policy;
 use crate::record::JobRecord;
+use crate::request::SECTOR_BYTES;
 use crate::scheduler::{Info, QueueFacts};
 use crate::schedulers;
 use crate::workload::layout::{Layout, lay_out};
@@ -51,6 +52,7 @@ pub struct Outcome {
     pub merges: u64,
     pub flushes: u64,
     pub simulated_ns: u64,
+    /// Mean of the members, for an array.
     pub device_busy_ns: u64,
     /// Most tags in use and most commands in the device at any moment.
     pub peak_tags: u32,
@@ -86,7 +88,8 @@ struct Prepared {
     jobs: Vec<Job>,
     layout: Layout,
     cgroups: Cgroups,
-    disk: Disk,
+    disks: Vec<Disk>,
+    raid: Option<Raid>,
 }
 
 fn prepare(setup: &Setup) -> Result<Prepared, Error> {
@@ -99,7 +102,11 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
     }
     let info = find_scheduler(&setup.scheduler)?;
     let device = setup.profile.build(setup.seed)?;
-    let facts = device.facts().clone();
+    let mut facts = device.facts().clone();
+    let raid = array(&setup.profile, &facts)?;
+    if let Some(raid) = &raid {
+        facts.capacity_bytes = raid.capacity_sectors * SECTOR_BYTES;
+    }
     let queue = queue_values(&setup.queue, &facts, info.family, info.name)?;
     let machine = machine_values(&setup.machine)?;
     let mut jobs = setup.jobs.jobs.clone();
@@ -119,32 +126,49 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
         nr_requests: queue.get("nr_requests") as u32,
     };
     let mut tunables = tunable_values(info, queue_facts, &setup.tunables)?;
-    let scheduler = schedulers::build(info.name, &tunables, queue_facts)
-        .ok_or_else(|| unknown_scheduler(info.name))?;
-    scheduler.effective(&mut tunables);
     let cgroups = Cgroups::new(&setup.cgroups, &jobs)?;
-    let mut disk = Disk::new(0, device, scheduler, info, queue_facts, &queue);
-    disk.groups = cgroups.weights();
-    for policy in policies::build(&cgroups, &queue, queue_facts, &jobs, setup.seed) {
-        disk.add_policy(policy);
+    let mut disks = Vec::new();
+    let mut member = Some(device);
+    for index in 0..raid.as_ref().map_or(1, Raid::nr_members) {
+        let device = match member.take() {
+            Some(device) => device,
+            None => setup.profile.build(setup.seed.wrapping_add(index as u64))?,
+        };
+        let scheduler = schedulers::build(info.name, &tunables, queue_facts)
+            .ok_or_else(|| unknown_scheduler(info.name))?;
+        if index == 0 {
+            scheduler.effective(&mut tunables);
+        }
+        let mut disk = Disk::new(index as u8, device, scheduler, info, queue_facts, &queue);
+        disk.groups = cgroups.weights();
+        for policy in policies::build(&cgroups, &queue, queue_facts, &jobs, setup.seed) {
+            disk.add_policy(policy);
+        }
+        disks.push(disk);
     }
-    Ok(Prepared { info, tunables, queue, machine, facts, jobs, layout, cgroups, disk })
+    Ok(Prepared { info, tunables, queue, machine, facts, jobs, layout, cgroups, disks, raid })
 }
 
 /// Runs a simulation with policies above or beside the scheduler.
 pub fn simulate_with(setup: &Setup, policies: Vec<Box<dyn Policy>>) -> Result<Outcome, Error> {
-    let Prepared { info, tunables, queue, machine, facts, jobs, layout, cgroups, mut disk } =
+    let Prepared { info, tunables, queue, machine, facts, jobs, layout, cgroups, mut disks, raid } =
         prepare(setup)?;
     for policy in policies {
-        disk.add_policy(policy);
+        disks[0].add_policy(policy);
     }
-    let mut host = Machine::new(&jobs, &layout, setup.seed, vec![disk], &queue, &machine);
+    let mut host = Machine::new(&jobs, &layout, setup.seed, disks, &queue, &machine);
+    if let Some(raid) = raid {
+        host.set_array(raid);
+    }
     let of_jobs: Vec<_> = jobs.iter().map(|job| cgroups.of_job(job)).collect();
     host.set_groups(&of_jobs);
     let mut engine = Engine::new(host, setup.limits);
     engine.run()?;
     let host = engine.machine();
-    let disk = &host.disks[0];
+    let now_ns = host.agenda.now_ns();
+    let sum = |figure: fn(&Disk) -> u64| host.disks.iter().map(figure).sum::<u64>();
+    let most = |figure: fn(&Disk) -> u32| host.disks.iter().map(figure).max().unwrap_or(0);
+    let busy_ns = sum(|disk| disk.device.busy_ns()) / host.disks.len() as u64;
     Ok(Outcome {
         scheduler: info,
         tunables,
@@ -153,13 +177,13 @@ pub fn simulate_with(setup: &Setup, policies: Vec<Box<dyn Policy>>) -> Result<Ou
         facts,
         jobs: host.records().to_vec(),
         events: engine.events(),
-        requests: disk.counters.requests,
-        merges: disk.counters.merges,
-        flushes: disk.counters.flushes,
-        simulated_ns: host.agenda.now_ns(),
-        device_busy_ns: disk.device.busy_ns().min(host.agenda.now_ns()),
-        peak_tags: disk.counters.peak_tags,
-        peak_in_flight: disk.counters.peak_in_flight,
+        requests: sum(|disk| disk.counters.requests),
+        merges: sum(|disk| disk.counters.merges),
+        flushes: sum(|disk| disk.counters.flushes),
+        simulated_ns: now_ns,
+        device_busy_ns: busy_ns.min(now_ns),
+        peak_tags: most(|disk| disk.counters.peak_tags),
+        peak_in_flight: most(|disk| disk.counters.peak_in_flight),
     })
 }
 

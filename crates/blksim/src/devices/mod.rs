@@ -9,7 +9,7 @@ mod hdd;
 mod profile;
 
 pub use hdd::Hdd;
-pub use profile::{Profile, check, default_scheduler};
+pub use profile::{Profile, array, check, default_scheduler};
 
 use crate::device::{Command, Device, Facts, Outbox};
 use crate::error::ProfileError;

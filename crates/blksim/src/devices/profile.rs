@@ -3,7 +3,9 @@
 use super::{AnyDevice, Kind, build_kind, kind};
 use crate::device::{Device, Facts};
 use crate::error::ProfileError;
+use crate::host::{RAID, Raid};
 use crate::params::Values;
+use crate::request::SECTOR_BYTES;
 
 /// A profile, read and checked parameter by parameter.
 #[derive(Debug, Clone)]
@@ -12,6 +14,8 @@ pub struct Profile {
     pub kind: &'static Kind,
     pub summary: String,
     pub values: Values,
+    /// The array of such devices that it stands for, if any.
+    pub raid: Values,
     source: String,
 }
 
@@ -24,6 +28,7 @@ impl Profile {
             kind,
             summary: kind.summary.to_owned(),
             values: Values::defaults(kind.parameters),
+            raid: Values::defaults(RAID),
             source: source.to_owned(),
         })
     }
@@ -68,7 +73,9 @@ impl Profile {
 
     /// Overrides one parameter.
     pub fn set(&mut self, name: &str, text: &str) -> Result<(), ProfileError> {
-        self.values.set(name, text).map_err(|error| ProfileError {
+        let of_array = RAID.iter().any(|p| p.name == name);
+        let values = if of_array { &mut self.raid } else { &mut self.values };
+        values.set(name, text).map_err(|error| ProfileError {
             message: error.message,
             source_name: self.source.clone(),
             field: Some(error.name),
@@ -81,6 +88,16 @@ impl Profile {
     }
 }
 
+/// The array that a profile asks for over members like `facts`, if any.
+pub fn array(profile: &Profile, facts: &Facts) -> Result<Option<Raid>, ProfileError> {
+    let sectors = facts.capacity_bytes / SECTOR_BYTES;
+    Raid::new(&profile.raid, sectors, facts.rotational).map_err(|(field, message)| ProfileError {
+        message,
+        source_name: profile.source.clone(),
+        field: Some(field.to_owned()),
+    })
+}
+
 /// The scheduler that the kernel would choose for a device.
 pub fn default_scheduler(facts: &Facts) -> &'static str {
     if facts.nr_hw_queues > 1 { "none" } else { "mq-deadline" }
@@ -88,5 +105,9 @@ pub fn default_scheduler(facts: &Facts) -> &'static str {
 
 /// Facts of a profile, if it can be built.
 pub fn check(profile: &Profile) -> Result<Facts, ProfileError> {
-    profile.build(0).map(|device| device.facts().clone())
+    let mut facts = profile.build(0)?.facts().clone();
+    if let Some(raid) = array(profile, &facts)? {
+        facts.capacity_bytes = raid.capacity_sectors * SECTOR_BYTES;
+    }
+    Ok(facts)
 }

@@ -53,8 +53,12 @@ impl Machine {
 
     /// One of the bios of a completed request.
     #[inline]
-    fn part_done(&mut self, id: RequestId) {
+    pub(super) fn part_done(&mut self, id: RequestId) {
         let request = &self.requests[id];
+        if request.array_part != NONE {
+            self.array_part_done(id);
+            return;
+        }
         let (purpose, owner) = (request.purpose, request.owner);
         match purpose {
             Purpose::Direct => {

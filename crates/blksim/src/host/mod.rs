@@ -11,6 +11,7 @@ mod completion;
 mod direct;
 mod disk;
 mod page_cache;
+mod raid;
 mod readahead;
 mod submit;
 mod sync;
@@ -25,6 +26,7 @@ pub use cgroups::{
 pub use clone::Clone;
 pub use disk::{Disk, DiskCounters};
 pub use page_cache::PAGE_BYTES;
+pub use raid::{RAID, Raid};
 
 use crate::device::Device;
 use crate::event::{Agenda, Class};
@@ -46,6 +48,8 @@ pub enum FlushWaiter {
     Io(u32),
     /// A task in fsync or a synchronous buffered write.
     Call(TaskId),
+    /// An array, by its flush.
+    Array(u32),
 }
 
 /// Costs of the processor's work, in nanoseconds.
@@ -66,6 +70,7 @@ pub struct Machine {
     tasks: Vec<Task>,
     flusher: TaskId,
     worker: TaskId,
+    raid: Option<Raid>,
     ios: Ios,
     files: Vec<File>,
     cache: PageCache,
@@ -125,6 +130,7 @@ impl Machine {
             tasks,
             flusher,
             worker: flusher + 1,
+            raid: None,
             ios: Ios::default(),
             files: layout.files.clone(),
             cache: PageCache::new(machine.get("memory") / PAGE_BYTES),

@@ -21,6 +21,17 @@ impl Machine {
     #[inline]
     pub(super) fn submit(&mut self, task: TaskId, id: RequestId) {
         self.requests[id].submitted_ns = self.agenda.now_ns();
+        if self.raid.is_some() {
+            self.submit_to_array(task, id);
+        } else {
+            self.submit_to_disk(task, id);
+        }
+    }
+
+    /// Submits a bio for one disk.
+    #[inline]
+    pub(super) fn submit_to_disk(&mut self, task: TaskId, id: RequestId) {
+        self.requests[id].submitted_ns = self.agenda.now_ns();
         if self.tasks[task as usize].blocked {
             self.tasks[task as usize].pending.push_back(&mut self.requests, id);
         } else if !self.enter(task, id) {
@@ -123,15 +134,14 @@ impl Machine {
         while let Some(&id) = self.released.get(next) {
             next += 1;
             self.requests[id].policies_passed += 1;
-            let submitter = self.requests[id].context;
-            let sleeps = self
-                .tasks
-                .get(submitter as usize)
-                .is_some_and(|t| t.blocked && t.pending.head() == Some(id));
-            if sleeps {
-                self.resume(submitter);
-            } else {
-                self.submit(self.worker, id);
+            // The worker sleeps in bios of others.
+            let sleeper = [self.requests[id].context, self.worker].into_iter().find(|task| {
+                let task = self.tasks.get(*task as usize);
+                task.is_some_and(|t| t.blocked && t.pending.head() == Some(id))
+            });
+            match sleeper {
+                Some(task) => self.resume(task),
+                None => self.submit_to_disk(self.worker, id),
             }
         }
         self.released.clear();

@@ -7,6 +7,14 @@ impl Machine {
     /// Asks for a flush that begins no earlier than now. Flushes go before the
     /// scheduler's requests; those wanted while one runs share the next.
     pub(super) fn want_flush(&mut self, disk: usize, waiter: FlushWaiter) {
+        if self.raid.is_some() {
+            self.flush_array(waiter);
+        } else {
+            self.want_disk_flush(disk, waiter);
+        }
+    }
+
+    pub(super) fn want_disk_flush(&mut self, disk: usize, waiter: FlushWaiter) {
         self.disks[disk].flushes.waiting.push(waiter);
         self.start_flush(disk);
         self.run_queue(disk);
@@ -34,9 +42,14 @@ impl Machine {
         let mut served = std::mem::take(&mut flushes.served);
         self.start_flush(disk);
         for waiter in served.drain(..) {
+            let waiter = match waiter {
+                FlushWaiter::Array(flush) => self.array_member_flushed(flush),
+                other => Some(other),
+            };
             match waiter {
-                FlushWaiter::Io(io) => self.direct_done(io),
-                FlushWaiter::Call(task) => self.call_is_durable(task),
+                Some(FlushWaiter::Io(io)) => self.direct_done(io),
+                Some(FlushWaiter::Call(task)) => self.call_is_durable(task),
+                Some(FlushWaiter::Array(_)) | None => {}
             }
         }
         let flushes = &mut self.disks[disk].flushes;

@@ -202,6 +202,8 @@ pub struct Hdd {
     reads: ReadCache,
     stream: Option<Stream>,
     dirty: WriteCache,
+    /// The last access wrote cached data.
+    destaged: bool,
     /// Writes that wait for memory.
     blocked: VecDeque<Command>,
     /// A flush under way, and the commands behind it.
@@ -281,6 +283,7 @@ impl Hdd {
             reads: ReadCache::new(get("cache_segments") as usize),
             stream: None,
             dirty: WriteCache::default(),
+            destaged: false,
             blocked: VecDeque::new(),
             barrier: None,
             held: VecDeque::new(),
@@ -447,12 +450,15 @@ impl Hdd {
         }
         let now_ns = outbox.now_ns();
         // Cached writes go when there is nothing else, when a flush wants
-        // them, or when memory is three quarters full.
+        // them, or when memory is three quarters full; then they take turns
+        // with commands, or a stream of writes, always near the head, would
+        // keep a reader waiting for the starvation limit.
         let pressed = self.barrier.is_some()
             || !self.blocked.is_empty()
             || self.dirty.nr_sectors * 4 > self.write_limit * 3
             || self.dirty.extents.len() * 4 > self.extent_limit * 3;
-        let destage = !self.dirty.is_empty() && (self.waiting.is_empty() || pressed);
+        let destage =
+            !self.dirty.is_empty() && (self.waiting.is_empty() || (pressed && !self.destaged));
         if self.waiting.is_empty() && !destage {
             self.finish_barrier(outbox);
             return;
@@ -484,6 +490,7 @@ impl Hdd {
         }
         let (reach_ns, index, is_destage) = best;
         self.stop_stream(now_ns);
+        self.destaged = is_destage;
         if is_destage {
             let dirty = self.dirty.take(index);
             let done_ns = self.access(now_ns + reach_ns, dirty.sector, dirty.nr_sectors);
