@@ -98,6 +98,14 @@ def test_a_fixed_device_gives_depth_over_latency(capsys: pytest.CaptureFixture[s
     assert document["jobs"][0]["iops"] == pytest.approx(20_000, rel=0.001)
 
 
+def test_control_groups_limit_simulated_jobs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    job = tmp_path / "limited.fio"
+    job.write_text(RANDOM_READS.replace("[reader]", "[reader]\ncgroup=batch"))
+    arguments = ("run", DEVICE, str(job), "--scheduler", "none", "--runtime", "4s")
+    document = _json(capsys, *arguments, "--cgroup", "batch:io.max=riops=500")
+    assert document["jobs"][0]["iops"] == pytest.approx(500, rel=0.03)
+
+
 def test_the_report_for_people(capsys: pytest.CaptureFixture[str], job: str, tmp_path: Path) -> None:
     html = tmp_path / "report.html"
     code = run(["compare", DEVICE, "-w", job, "-s", "none,mq-deadline", "--blocks", "3", "--html", str(html)])
