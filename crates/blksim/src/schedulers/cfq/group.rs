@@ -219,6 +219,12 @@ impl Groups {
         }
     }
 
+    /// Has this group done I/O, or been given a share?
+    #[inline]
+    pub fn knows(&self, group: u16) -> bool {
+        usize::from(group) < self.slots.len()
+    }
+
     /// Sets what a group is entitled to. A parent that would be its own
     /// descendant is not taken.
     pub fn set_share(&mut self, group: u16, share: GroupShare, now_ns: u64) {

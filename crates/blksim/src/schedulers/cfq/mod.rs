@@ -38,6 +38,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 use super::idle_timer::IdleTimer;
+use crate::host::GroupWeights;
 use crate::params::Values;
 use crate::request::{NONE, PriorityClass, Request, RequestId, Requests};
 use crate::scheduler::{Context, Family, Info, Merge, QueueFacts, Scheduler};
@@ -149,6 +150,9 @@ impl<const TREES: bool> Scheduler for Cfq<TREES> {
     #[inline]
     fn insert(&mut self, cx: &mut Context, id: RequestId) {
         let now_ns = cx.now_ns();
+        if TREES {
+            self.meet_group(cx, cx.requests[id].group);
+        }
         let queue_id = self.queue_for(&cx.requests[id], now_ns);
         cx.requests[id].queue = queue_id;
         let queue = &mut self.queues[queue_id];
@@ -283,6 +287,24 @@ impl<const TREES: bool> Cfq<TREES> {
     /// Sets the weights of a control group.
     pub fn set_group(&mut self, group: u16, share: GroupShare, now_ns: u64) {
         self.groups.set_share(group, share, now_ns);
+    }
+
+    /// At the first request of a group that was not seen yet: takes the weights of all groups over.
+    #[inline]
+    fn meet_group(&mut self, cx: &Context, group: u16) {
+        if !self.groups.knows(group) {
+            self.take_weights(cx, group);
+        }
+    }
+
+    #[cold]
+    fn take_weights(&mut self, cx: &Context, group: u16) {
+        for index in 0..=group.max(cx.groups.len().saturating_sub(1) as u16) {
+            let GroupWeights { cfq, parent, .. } = cx.group(index);
+            // The root has twice the weight of others. Tasks beside child groups weigh as their group does.
+            let weight = if index == 0 { 2 * cfq } else { cfq };
+            self.set_group(index, GroupShare { parent, weight, leaf_weight: weight }, cx.now_ns());
+        }
     }
 
     /// The queue that a request is in, or a bio would go to.

@@ -34,6 +34,7 @@ impl<const TREES: bool> Bench<TREES> {
             agenda: &mut self.agenda,
             disk: 0,
             kick: &mut false,
+            groups: &[],
         };
         call(&mut self.cfq, &mut context)
     }
