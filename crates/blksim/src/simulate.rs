@@ -11,6 +11,7 @@ use crate::policy::Policy;
 use crate::record::JobRecord;
 use crate::scheduler::{Info, QueueFacts};
 use crate::schedulers;
+use crate::timeline::Timeline;
 use crate::workload::layout::{Layout, lay_out};
 use crate::workload::{Job, JobFile};
 
@@ -124,32 +125,78 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
 
 /// Runs a simulation with policies above or beside the scheduler.
 pub fn simulate_with(setup: &Setup, policies: Vec<Box<dyn Policy>>) -> Result<Outcome, Error> {
-    let Prepared { info, tunables, queue, machine, facts, jobs, layout, mut disk } =
-        prepare(setup)?;
-    for policy in policies {
-        disk.add_policy(policy);
+    let mut simulation = Simulation::new(setup, policies)?;
+    simulation.advance(u64::MAX)?;
+    Ok(simulation.outcome())
+}
+
+/// A simulation under way, for a caller that wants to look up now and then.
+#[derive(Debug)]
+pub struct Simulation {
+    engine: Engine,
+    info: &'static Info,
+    tunables: Values,
+    queue: Values,
+    machine: Values,
+    facts: Facts,
+}
+
+impl Simulation {
+    /// Checks a request and puts its machine together.
+    pub fn new(setup: &Setup, policies: Vec<Box<dyn Policy>>) -> Result<Self, Error> {
+        let Prepared { info, tunables, queue, machine, facts, jobs, layout, mut disk } =
+            prepare(setup)?;
+        for policy in policies {
+            disk.add_policy(policy);
+        }
+        let host = Machine::new(&jobs, &layout, setup.seed, vec![disk], &queue, &machine);
+        let engine = Engine::new(host, setup.limits);
+        Ok(Self { engine, info, tunables, queue, machine, facts })
     }
-    let host = Machine::new(&jobs, &layout, setup.seed, vec![disk], &queue, &machine);
-    let mut engine = Engine::new(host, setup.limits);
-    engine.run()?;
-    let host = engine.machine();
-    let disk = &host.disks[0];
-    Ok(Outcome {
-        scheduler: info,
-        tunables,
-        queue,
-        machine,
-        facts,
-        jobs: host.records().to_vec(),
-        events: engine.events(),
-        requests: disk.counters.requests,
-        merges: disk.counters.merges,
-        flushes: disk.counters.flushes,
-        simulated_ns: host.agenda.now_ns(),
-        device_busy_ns: disk.device.busy_ns().min(host.agenda.now_ns()),
-        peak_tags: disk.counters.peak_tags,
-        peak_in_flight: disk.counters.peak_in_flight,
-    })
+
+    /// Writes a timeline of up to about `limit_bytes`; more is an error of [`Self::advance`].
+    pub fn record(&mut self, limit_bytes: u64) {
+        self.engine.machine_mut().record(limit_bytes);
+    }
+
+    /// Goes on for up to `events` events; tells whether all jobs have ended.
+    pub fn advance(&mut self, events: u64) -> Result<bool, Error> {
+        let finished = self.engine.advance(events)?;
+        if self.engine.machine().timeline_is_full() {
+            let message = "the timeline has outgrown its limit; give the jobs a shorter runtime, \
+                           or raise the limit timeline_bytes";
+            let error = SimulationError::of(ErrorKind::Limit, "timeline_bytes", message);
+            return Err(error.into());
+        }
+        Ok(finished)
+    }
+
+    /// What was recorded, if that was asked for.
+    pub fn take_timeline(&mut self) -> Option<Timeline> {
+        self.engine.machine_mut().take_timeline()
+    }
+
+    /// What the jobs did so far.
+    pub fn outcome(&self) -> Outcome {
+        let host = self.engine.machine();
+        let disk = &host.disks[0];
+        Outcome {
+            scheduler: self.info,
+            tunables: self.tunables.clone(),
+            queue: self.queue.clone(),
+            machine: self.machine.clone(),
+            facts: self.facts.clone(),
+            jobs: host.records().to_vec(),
+            events: self.engine.events(),
+            requests: disk.counters.requests,
+            merges: disk.counters.merges,
+            flushes: disk.counters.flushes,
+            simulated_ns: host.agenda.now_ns(),
+            device_busy_ns: disk.device.busy_ns().min(host.agenda.now_ns()),
+            peak_tags: disk.counters.peak_tags,
+            peak_in_flight: disk.counters.peak_in_flight,
+        }
+    }
 }
 
 fn unknown_scheduler(name: &str) -> SimulationError {
