@@ -36,6 +36,8 @@ MAGIC: Final = b"blklab timeline\n"
 SUFFIX: Final = ".timeline"
 _PREFIX_BYTES: Final = len(MAGIC) + 8
 
+SECTOR_BYTES: Final = 512
+
 NO_JOB: Final = 0xFFFF
 """Job of a row that no job stands behind: background writeback, cache flushes."""
 NO_HEAD: Final = 0xFFFF_FFFF_FFFF_FFFF
