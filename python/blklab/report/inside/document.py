@@ -13,6 +13,7 @@ from blklab.report.inside.parties import Cast, Floats
 from blklab.timeline import FLUSH, MERGED, SECTOR_BYTES
 
 NS_PER_US = 1_000
+EXPLAIN_SCHEMA: Literal["blklab.explain/1"] = "blklab.explain/1"
 
 
 class _Part(BaseModel):
@@ -59,7 +60,7 @@ class SlowestPart(_Part):
 class ExplainDocument(_Part):
     """`blklab.explain/1`."""
 
-    schema_name: Literal["blklab.explain/1"] = Field(default="blklab.explain/1", serialization_alias="schema")
+    schema_: Literal["blklab.explain/1"] = Field(default=EXPLAIN_SCHEMA, alias="schema")
     target: str
     workload: str
     scheduler: str
