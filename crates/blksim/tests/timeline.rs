@@ -28,8 +28,8 @@ fn every_request_leaves_a_row_and_nothing_changes_by_being_watched() {
             let setup = setup(device, scheduler, JOBS);
             let (outcome, timeline) = recorded(&setup, u64::MAX);
             assert_eq!(fingerprint(&outcome), fingerprint(&run(&setup)), "{case}");
-            let mut rows = RequestRow::all(&timeline.requests);
-            let merged = rows.by_ref().filter(|row| row.flags & flag::MERGED != 0).count() as u64;
+            let is_merged = |row: &RequestRow| row.flags & flag::MERGED != 0;
+            let merged = RequestRow::all(&timeline.requests).filter(is_merged).count() as u64;
             let total = RequestRow::all(&timeline.requests).count() as u64;
             // The run ends with the jobs; background writeback may still be in the device.
             let in_device = outcome.requests - (total - merged);
