@@ -70,7 +70,7 @@ def _slowest(document: ExplainDocument) -> list[str]:
 def times(part: WaitPart) -> list[str]:
     """Mean, p99 and maximum, each with a unit of its own."""
     return [
-        "-" if value is None else scale_for("us", [value]).quantity(value)
+        "-" if value is None else scale_for("us", [value]).quantity(value) if value else "0"
         for value in (part.mean, part.p99, part.max)
     ]
 
