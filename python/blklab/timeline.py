@@ -5,7 +5,7 @@ A file (``.timeline``) is
 ====================  ====================================================================================
 16 bytes              the magic ``blklab timeline`` and a line feed
 4 bytes               version of the format (1)
-4 bytes               length of the header in bytes, a multiple of 8
+4 bytes               length of the header in bytes (a multiple of 8, so that rows lie aligned)
 the header            JSON: ``tables`` (name, rows, row_bytes, crc32 and columns, each with name, bytes, unit
                       and help) and ``run`` (what was simulated), padded with blanks
 the tables            rows of fixed size, one table behind the other, in the order of the header
