@@ -94,7 +94,7 @@ fn simulate_many(
     requests: Vec<String>,
     workers: usize,
 ) -> PyResult<Vec<running::PyAnswer>> {
-    running::many(py, &requests, workers)
+    running::many(py, requests, workers)
 }
 
 #[pymodule]

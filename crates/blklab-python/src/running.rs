@@ -84,7 +84,10 @@ fn until_stopped(request: &str, stop: &AtomicBool) -> Result<Option<Answer>, Err
 
 /// Runs many simulations on `workers` threads. Answers come in the order of
 /// the requests; the first request (in that order) that fails decides the error.
-pub fn many(py: Python<'_>, requests: &[String], workers: usize) -> PyResult<Vec<PyAnswer>> {
+pub fn many(py: Python<'_>, requests: Vec<String>, workers: usize) -> PyResult<Vec<PyAnswer>> {
+    // The texts live as long as the threads that read them.
+    let requests = requests.into_boxed_slice();
+    let requests = requests.as_ref();
     let workers = workers.clamp(1, requests.len().max(1));
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let mut answers: Vec<Option<Result<Option<Answer>, Error>>> = Vec::new();
