@@ -93,6 +93,7 @@ format: build ## Format all sources
 .PHONY: golden
 golden: build ## Refresh golden files and generated documents; look at the diff before committing
 	$(PYTHON) -m blklab.report.schema docs/schema
+	$(PYTHON) -m blklab.report.reference docs/simulator.md
 	BLKLAB_REFRESH_GOLDEN=1 $(PYTHON) -m pytest -q -m "not slow" tests/report
 	$(WITH_RUST) BLKSIM_GOLDEN=refresh cargo test --quiet -p blksim --test determinism
 

@@ -1,5 +1,9 @@
-"""blklab: which Linux I/O scheduler, for this disk and this work, and how sure are we?"""
+"""blklab: which Linux I/O scheduler, for this disk and this work, and how sure are we?
 
+`simulate` and `simulate_many` are for programs and notebooks; everything else is the command line's.
+"""
+
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
 try:
@@ -7,4 +11,19 @@ try:
 except PackageNotFoundError:  # running from a source tree that was never installed
     __version__ = "0+unknown"
 
-__all__ = ["__version__"]
+_PUBLIC = {
+    "SimulationRequest": "blklab.simulation",
+    "SimulationResult": "blklab.simulation",
+    "simulate": "blklab.simulation",
+    "simulate_many": "blklab.simulation",
+    "Timeline": "blklab.timeline",
+}
+"""Where the public names are; imported when they are first used, so that ``blklab --help`` is quick."""
+
+__all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604 - the table above is their one list
+
+
+def __getattr__(name: str) -> object:
+    if name in _PUBLIC:
+        return getattr(import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import blklab
 from blklab.backends import Session, SessionOptions, backend_for
-from blklab.errors import InterruptedRunError, RunFailedError, SpecError
+from blklab.errors import InterruptedRunError, RunFailedError, SpecError, UsageError
 from blklab.experiment import ExperimentRecord, RunState
 from blklab.linux.machine import describe_machine
 from blklab.metrics import metric_named
@@ -202,21 +202,36 @@ def _complete_groups(record: ExperimentRecord, plan: Plan) -> set[int]:
     return kept
 
 
-def run_once(spec: ExperimentSpec, observer: Observer) -> tuple[RunSample, SchedulerChoice, list[str]]:
+def run_once(
+    spec: ExperimentSpec, observer: Observer, *, timeline_file: str | None = None
+) -> tuple[RunSample, SchedulerChoice, list[str]]:
     """Makes a single run of the first workload under the first scheduler (the target's own by default).
 
     The seed is used as it is, so that a run of a comparison can be repeated.
+
+    Args:
+        spec: The experiment.
+        observer: Hears what goes on.
+        timeline_file: Where the inside view goes; only simulated targets have one.
 
     Returns:
         The sample, the scheduler used, and warnings.
 
     Raises:
+        UsageError: if a timeline is asked of a target that has none.
         RunFailedError: if the load failed.
         BlklabError: if the run cannot be made.
     """
     workload = spec.workloads[0]
     target = parse_target(spec.target)
-    with backend_for(target).open(target, _session_options(spec, _fresh_run_id())) as session:
+    backend = backend_for(target)
+    if timeline_file is not None and not backend.TIMELINES:
+        raise UsageError(
+            f"{spec.target}: only simulated devices show what happens inside",
+            hint="leave out --timeline, or name a target such as sim:hdd-7200",
+        )
+    options = _session_options(spec, _fresh_run_id(), timeline_file=timeline_file)
+    with backend.open(target, options) as session:
         choice = _choice_for(spec, session)
         warnings = session.check([choice], [workload])
         session.prepare([workload], observer.announce)
@@ -251,13 +266,16 @@ def _fresh_run_id() -> str:
     return new_run_id(datetime.datetime.now(datetime.timezone.utc))
 
 
-def _session_options(spec: ExperimentSpec, run_id: str, *, dry_run: bool = False) -> SessionOptions:
+def _session_options(
+    spec: ExperimentSpec, run_id: str, *, dry_run: bool = False, timeline_file: str | None = None
+) -> SessionOptions:
     return SessionOptions(
         run_id=run_id,
         queue=spec.queue,
         cgroups=spec.cgroups,
         runtime_ns=spec.runtime_ns,
         allow_writes=spec.allow_writes,
+        timeline_file=timeline_file,
         dry_run=dry_run,
     )
 

@@ -10,6 +10,7 @@ use blksim::params::{Param, Shown, Unit, Values};
 use blksim::record::{Direction, Histogram, JobRecord};
 use blksim::schedulers;
 use blksim::simulate::{Checked, Outcome, Setup};
+use blksim::timeline;
 use blksim::workload::job::{Extent, Remark};
 use blksim::workload::options::OPTIONS;
 use blksim::workload::{Job, JobFile, parse};
@@ -123,6 +124,22 @@ pub fn devices() -> Value {
         .collect()
 }
 
+/// The tables of a timeline.
+pub fn timeline_format() -> Value {
+    let tables: Vec<Value> = timeline::TABLES
+        .iter()
+        .map(|table| {
+            let columns: Vec<Value> = table
+                .columns
+                .iter()
+                .map(|c| json!({"name": c.name, "bytes": c.bytes, "unit": c.unit, "help": c.help}))
+                .collect();
+            json!({"name": table.name, "row_bytes": table.row_bytes, "columns": columns})
+        })
+        .collect();
+    json!({"version": timeline::VERSION, "tables": tables})
+}
+
 fn params(table: &[Param]) -> Value {
     table
         .iter()
@@ -198,6 +215,19 @@ pub struct Request {
     seed: u64,
     #[serde(default)]
     limits: LimitsRequest,
+    /// Record what happens inside.
+    #[serde(default)]
+    timeline: bool,
+}
+
+/// What a timeline may take by default: 2 GiB.
+const TIMELINE_BYTES: u64 = 2 << 30;
+
+/// A request to simulate, read.
+pub struct Prepared {
+    pub setup: Setup,
+    /// Limit of the timeline, if one is wanted.
+    pub timeline_bytes: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -223,10 +253,11 @@ struct JobsRequest {
 struct LimitsRequest {
     events: Option<u64>,
     simulated_ns: Option<u64>,
+    timeline_bytes: Option<u64>,
 }
 
 /// Reads a request to simulate.
-pub fn setup(text: &str) -> Result<Setup, Error> {
+pub fn setup(text: &str) -> Result<Prepared, Error> {
     let request = request(text)?;
     if request.scheduler.is_none() {
         return Err(bad_request("the request names no scheduler".to_owned()));
@@ -234,7 +265,9 @@ pub fn setup(text: &str) -> Result<Setup, Error> {
     if request.jobs.is_none() {
         return Err(bad_request("the request has no jobs".to_owned()));
     }
-    settle(request)
+    let limit_bytes = request.limits.timeline_bytes.unwrap_or(TIMELINE_BYTES);
+    let timeline_bytes = request.timeline.then_some(limit_bytes);
+    Ok(Prepared { setup: settle(request)?, timeline_bytes })
 }
 
 /// Reads a request to check: without a scheduler it means the device's default, without jobs an idle device.

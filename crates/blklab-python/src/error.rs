@@ -97,6 +97,11 @@ pub fn bad_request(message: String) -> Error {
     SimulationError::new(ErrorKind::Request, message).into()
 }
 
+/// The error for a simulation that was never made; it stands behind another one's.
+pub fn not_run() -> Error {
+    SimulationError::new(ErrorKind::Internal, "a simulation was left out").into()
+}
+
 /// The error for a panic, which is always a defect.
 pub fn from_panic(panic: &(dyn std::any::Any + Send)) -> Error {
     let text = panic

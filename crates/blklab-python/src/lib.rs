@@ -6,6 +6,7 @@
 
 mod convert;
 mod error;
+mod running;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -68,14 +69,32 @@ fn check_request(py: Python<'_>, request: &str) -> PyResult<String> {
     })
 }
 
+/// The tables of a timeline and the version of their format as JSON.
+#[pyfunction]
+fn timeline_format(py: Python<'_>) -> PyResult<String> {
+    detached(py, || Ok(convert::timeline_format()))
+}
+
 /// Runs one simulation; request and answer are JSON.
 #[pyfunction]
 fn simulate(py: Python<'_>, request: &str) -> PyResult<String> {
-    detached(py, || {
-        let setup = convert::setup(request)?;
-        let outcome = blksim::simulate::simulate(&setup)?;
-        Ok(convert::outcome(&setup, &outcome))
-    })
+    Ok(running::one(py, request)?.0)
+}
+
+/// Runs one simulation; gives the answer and, if the request has a `timeline`, the rows of its tables.
+#[pyfunction]
+fn simulate_recorded(py: Python<'_>, request: &str) -> PyResult<running::PyAnswer> {
+    running::one(py, request)
+}
+
+/// Runs many simulations on so many threads; answers in the order of the requests.
+#[pyfunction]
+fn simulate_many(
+    py: Python<'_>,
+    requests: Vec<String>,
+    workers: usize,
+) -> PyResult<Vec<running::PyAnswer>> {
+    running::many(py, requests, workers)
 }
 
 #[pymodule]
@@ -88,5 +107,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(devices, module)?)?;
     module.add_function(wrap_pyfunction!(check_device, module)?)?;
     module.add_function(wrap_pyfunction!(check_request, module)?)?;
-    module.add_function(wrap_pyfunction!(simulate, module)?)
+    module.add_function(wrap_pyfunction!(timeline_format, module)?)?;
+    module.add_function(wrap_pyfunction!(simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(simulate_recorded, module)?)?;
+    module.add_function(wrap_pyfunction!(simulate_many, module)?)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use blksim::devices::Profile;
 use blksim::engine::Limits;
-use blksim::simulate::{Setup, simulate};
+use blksim::simulate::{Setup, Simulation, simulate};
 use blksim::workload::parse;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -61,6 +61,17 @@ fn engine(criterion: &mut Criterion) {
             bencher.iter(|| black_box(simulate(&setup)).expect("the simulation runs"));
         });
     }
+    // What it costs to be watched.
+    let setup = setup("nvme-tlc", "none", 1_000_000);
+    group.throughput(Throughput::Elements(1_000_000));
+    group.bench_function("nvme-tlc/none/recorded", |bencher| {
+        bencher.iter(|| {
+            let mut simulation = Simulation::new(&setup, Vec::new()).expect("the setup is valid");
+            simulation.record(1 << 30);
+            simulation.advance(u64::MAX).expect("the simulation runs");
+            black_box(simulation.take_timeline())
+        });
+    });
     group.finish();
 }
 

@@ -26,15 +26,20 @@ pub struct Engine {
     machine: Machine,
     limits: Limits,
     events: u64,
+    started: bool,
 }
 
 impl Engine {
     pub fn new(machine: Machine, limits: Limits) -> Self {
-        Self { machine, limits, events: 0 }
+        Self { machine, limits, events: 0, started: false }
     }
 
     pub fn machine(&self) -> &Machine {
         &self.machine
+    }
+
+    pub(crate) fn machine_mut(&mut self) -> &mut Machine {
+        &mut self.machine
     }
 
     /// Events that were handled.
@@ -44,8 +49,21 @@ impl Engine {
 
     /// Runs until all jobs have ended.
     pub fn run(&mut self) -> Result<(), SimulationError> {
-        self.machine.start();
+        self.advance(u64::MAX).map(|_| ())
+    }
+
+    /// Handles up to `events` events; tells whether all jobs have ended. In
+    /// how many steps a run is made does not change it.
+    pub fn advance(&mut self, events: u64) -> Result<bool, SimulationError> {
+        if !self.started {
+            self.started = true;
+            self.machine.start();
+        }
+        let stop = self.events.saturating_add(events);
         while !self.machine.finished() {
+            if self.events >= stop {
+                return Ok(false);
+            }
             let Some(event) = self.machine.agenda.advance() else {
                 return Err(SimulationError::new(
                     ErrorKind::Internal,
@@ -63,7 +81,7 @@ impl Engine {
             }
             self.machine.react(event.class, event.subject);
         }
-        Ok(())
+        Ok(true)
     }
 
     fn exceeded(&self, limit: &str, value: &str) -> SimulationError {

@@ -23,4 +23,5 @@ pub mod scheduler;
 pub mod schedulers;
 pub mod sector_tree;
 pub mod simulate;
+pub mod timeline;
 pub mod workload;

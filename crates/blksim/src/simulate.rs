@@ -13,6 +13,7 @@ use crate::record::JobRecord;
 use crate::request::SECTOR_BYTES;
 use crate::scheduler::{Info, QueueFacts};
 use crate::schedulers;
+use crate::timeline::Timeline;
 use crate::workload::layout::{Layout, lay_out};
 use crate::workload::{Job, JobFile};
 
@@ -151,40 +152,96 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
 
 /// Runs a simulation with policies above or beside the scheduler.
 pub fn simulate_with(setup: &Setup, policies: Vec<Box<dyn Policy>>) -> Result<Outcome, Error> {
-    let Prepared { info, tunables, queue, machine, facts, jobs, layout, cgroups, mut disks, raid } =
-        prepare(setup)?;
-    for policy in policies {
-        disks[0].add_policy(policy);
+    let mut simulation = Simulation::new(setup, policies)?;
+    simulation.advance(u64::MAX)?;
+    Ok(simulation.outcome())
+}
+
+/// A simulation under way, for a caller that wants to look up now and then.
+#[derive(Debug)]
+pub struct Simulation {
+    engine: Engine,
+    info: &'static Info,
+    tunables: Values,
+    queue: Values,
+    machine: Values,
+    facts: Facts,
+}
+
+impl Simulation {
+    /// Checks a request and puts its machine together.
+    pub fn new(setup: &Setup, policies: Vec<Box<dyn Policy>>) -> Result<Self, Error> {
+        let Prepared {
+            info,
+            tunables,
+            queue,
+            machine,
+            facts,
+            jobs,
+            layout,
+            cgroups,
+            mut disks,
+            raid,
+        } = prepare(setup)?;
+        for policy in policies {
+            disks[0].add_policy(policy);
+        }
+        let mut host = Machine::new(&jobs, &layout, setup.seed, disks, &queue, &machine);
+        if let Some(raid) = raid {
+            host.set_array(raid);
+        }
+        let of_jobs: Vec<_> = jobs.iter().map(|job| cgroups.of_job(job)).collect();
+        host.set_groups(&of_jobs);
+        let engine = Engine::new(host, setup.limits);
+        Ok(Self { engine, info, tunables, queue, machine, facts })
     }
-    let mut host = Machine::new(&jobs, &layout, setup.seed, disks, &queue, &machine);
-    if let Some(raid) = raid {
-        host.set_array(raid);
+
+    /// Writes a timeline of up to about `limit_bytes`; more is an error of [`Self::advance`].
+    pub fn record(&mut self, limit_bytes: u64) {
+        self.engine.machine_mut().record(limit_bytes);
     }
-    let of_jobs: Vec<_> = jobs.iter().map(|job| cgroups.of_job(job)).collect();
-    host.set_groups(&of_jobs);
-    let mut engine = Engine::new(host, setup.limits);
-    engine.run()?;
-    let host = engine.machine();
-    let now_ns = host.agenda.now_ns();
-    let sum = |figure: fn(&Disk) -> u64| host.disks.iter().map(figure).sum::<u64>();
-    let most = |figure: fn(&Disk) -> u32| host.disks.iter().map(figure).max().unwrap_or(0);
-    let busy_ns = sum(|disk| disk.device.busy_ns()) / host.disks.len() as u64;
-    Ok(Outcome {
-        scheduler: info,
-        tunables,
-        queue,
-        machine,
-        facts,
-        jobs: host.records().to_vec(),
-        events: engine.events(),
-        requests: sum(|disk| disk.counters.requests),
-        merges: sum(|disk| disk.counters.merges),
-        flushes: sum(|disk| disk.counters.flushes),
-        simulated_ns: now_ns,
-        device_busy_ns: busy_ns.min(now_ns),
-        peak_tags: most(|disk| disk.counters.peak_tags),
-        peak_in_flight: most(|disk| disk.counters.peak_in_flight),
-    })
+
+    /// Goes on for up to `events` events; tells whether all jobs have ended.
+    pub fn advance(&mut self, events: u64) -> Result<bool, Error> {
+        let finished = self.engine.advance(events)?;
+        if self.engine.machine().timeline_is_full() {
+            let message = "the timeline has outgrown its limit; give the jobs a shorter runtime, \
+                           or raise the limit timeline_bytes";
+            let error = SimulationError::of(ErrorKind::Limit, "timeline_bytes", message);
+            return Err(error.into());
+        }
+        Ok(finished)
+    }
+
+    /// What was recorded, if that was asked for.
+    pub fn take_timeline(&mut self) -> Option<Timeline> {
+        self.engine.machine_mut().take_timeline()
+    }
+
+    /// What the jobs did so far.
+    pub fn outcome(&self) -> Outcome {
+        let host = self.engine.machine();
+        let now_ns = host.agenda.now_ns();
+        let sum = |figure: fn(&Disk) -> u64| host.disks.iter().map(figure).sum::<u64>();
+        let most = |figure: fn(&Disk) -> u32| host.disks.iter().map(figure).max().unwrap_or(0);
+        let busy_ns = sum(|disk| disk.device.busy_ns()) / host.disks.len() as u64;
+        Outcome {
+            scheduler: self.info,
+            tunables: self.tunables.clone(),
+            queue: self.queue.clone(),
+            machine: self.machine.clone(),
+            facts: self.facts.clone(),
+            jobs: host.records().to_vec(),
+            events: self.engine.events(),
+            requests: sum(|disk| disk.counters.requests),
+            merges: sum(|disk| disk.counters.merges),
+            flushes: sum(|disk| disk.counters.flushes),
+            simulated_ns: now_ns,
+            device_busy_ns: busy_ns.min(now_ns),
+            peak_tags: most(|disk| disk.counters.peak_tags),
+            peak_in_flight: most(|disk| disk.counters.peak_in_flight),
+        }
+    }
 }
 
 fn unknown_scheduler(name: &str) -> SimulationError {

@@ -278,3 +278,15 @@ fn a_random_steady_state_writes_slower_than_a_fresh_drive() {
     let (fresh, steady) = (iops("fresh"), iops("random"));
     assert!(steady * 5.0 < fresh, "{steady} against {fresh}");
 }
+
+/// A part of a unit in a small buffer must not keep a large write out for ever.
+#[test]
+fn a_flash_buffer_smaller_than_a_write_does_not_stall() {
+    let jobs = "[small]\nrw=randwrite\nbs=4k\ndirect=1\nnumber_ios=101\nsize=1m\n\
+        [large]\nrw=write\nbs=64k\ndirect=1\nnumber_ios=50\nsize=4m\n";
+    for scheduler in SCHEDULERS {
+        let outcome = run(&setup("sd-card", scheduler, jobs));
+        assert_eq!(outcome.jobs[0].direction(Direction::Write).ios, 101, "{scheduler}");
+        assert_eq!(outcome.jobs[1].direction(Direction::Write).ios, 50, "{scheduler}");
+    }
+}

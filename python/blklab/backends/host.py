@@ -36,6 +36,7 @@ class HostBackend:
     """Carries out experiments on this machine."""
 
     NAME = "host"
+    TIMELINES = False
 
     def describe(self, target: Target) -> TargetDescription:
         """Finds out what a target is: what lies under a path, or what a loop device would be.

@@ -28,6 +28,8 @@ class SessionOptions:
     cgroups: dict[str, dict[str, str]] = field(default_factory=dict)
     runtime_ns: int | None = None
     allow_writes: bool = False
+    timeline_file: str | None = None
+    """Where the run leaves its inside view, on backends that have one (`TIMELINES`)."""
     dry_run: bool = False
     """Only `Session.target` and `Session.commands` will be used: nothing is locked, created or changed."""
 
@@ -71,6 +73,8 @@ class Backend(Protocol):
     """A way to carry out experiments."""
 
     NAME: str
+    TIMELINES: bool
+    """Whether its sessions can leave a timeline."""
 
     def describe(self, target: Target) -> TargetDescription:
         """Finds out what a target is, without changing anything.

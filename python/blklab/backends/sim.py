@@ -15,47 +15,29 @@ from typing import Any
 
 from blklab import _core
 from blklab.backends.protocol import Announce, Session, SessionOptions
-from blklab.errors import (
-    BlklabError,
-    JobFileError,
-    ProfileError,
-    SchedulerUnavailableError,
-    SimulationError,
-    TunableError,
-    UnknownNameError,
-    UsageError,
-)
+from blklab.errors import JobFileError, SimulationError, UsageError
 from blklab.plan import Cell
-from blklab.profiles import Profile, load_profile
+from blklab.profiles import load_profile
 from blklab.samples import DiskDescription, JobSample, RunSample, TargetDescription
 from blklab.scheduler_choice import SchedulerChoice
+from blklab.simulation import call_core, device_request, run_facts
 from blklab.targets import ModelTarget, Target
+from blklab.timeline import Timeline
 from blklab.workloads import Workload
-
-_ERRORS_BY_KIND: dict[str, type[BlklabError]] = {
-    "unknown_scheduler": SchedulerUnavailableError,
-    "unknown_tunable": TunableError,
-    "unknown_queue_attribute": TunableError,
-    "unknown_device": UnknownNameError,
-    "out_of_range": TunableError,
-    "host_only": UsageError,
-    "layout": UsageError,
-    "endless": UsageError,
-}
-"""Kinds of `_core.SimulationError`; every other kind is a failed simulation."""
 
 
 class SimBackend:
     """Serves ``sim:`` targets."""
 
     NAME = "sim"
+    TIMELINES = True
 
     def describe(self, target: Target) -> TargetDescription:
         """Describes the modelled device and the schedulers that the simulator has."""
         model = _model_target(target)
         profile = load_profile(model.device)
         # An idle device is asked rather than described from the profile's text: parameters count in.
-        facts = _checked(_device_request(model, profile))
+        facts = _checked(device_request(model, profile))
         schedulers = [entry["name"] for entry in json.loads(_core.schedulers())]
         device = facts["device"]
         return TargetDescription(
@@ -90,7 +72,7 @@ class SimSession:
 
     def __init__(self, target: ModelTarget, description: TargetDescription, options: SessionOptions) -> None:
         self.target = description
-        self._device = _device_request(target, load_profile(target.device))
+        self._device = device_request(target, load_profile(target.device))
         self._options = options
 
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
@@ -121,19 +103,20 @@ class SimSession:
         start_ns = time.monotonic_ns()
         request = self._request(cell.scheduler, cell.workload, seed=cell.key.seed)
         try:
-            answer = json.loads(_core.simulate(json.dumps(request)))
-        except _core.SimulationError as error:
-            typed = _typed_error(error)
-            if isinstance(typed, SimulationError):
-                return RunSample(
-                    cell=cell.key,
-                    status="failed",
-                    error=typed.message,
-                    started_at=started_at,
-                    elapsed_ns=time.monotonic_ns() - start_ns,
-                    jobs=[],
-                )
-            raise typed from error
+            text, tables = call_core(_core.simulate_recorded, json.dumps(request))
+        except SimulationError as error:
+            return RunSample(
+                cell=cell.key,
+                status="failed",
+                error=error.message,
+                started_at=started_at,
+                elapsed_ns=time.monotonic_ns() - start_ns,
+                jobs=[],
+            )
+        answer = json.loads(text)
+        if tables is not None and self._options.timeline_file is not None:
+            facts = run_facts(answer, target=self.target.target, workload=cell.workload.name)
+            Timeline.from_rows(facts, *tables).save(self._options.timeline_file)
         name = self.target.disks[0].name
         settings = {f"{name}/scheduler": answer["scheduler"]}
         settings |= {f"{name}/iosched/{key}": str(value) for key, value in answer["tunables"].items()}
@@ -170,6 +153,7 @@ class SimSession:
             "runtime_ns": self._options.runtime_ns,
             "seed": seed,
             "limits": {"events": None, "simulated_ns": None},
+            "timeline": self._options.timeline_file is not None,
         }
 
 
@@ -179,32 +163,10 @@ def _model_target(target: Target) -> ModelTarget:
     return target
 
 
-def _device_request(target: ModelTarget, profile: Profile) -> dict[str, Any]:
-    return {
-        "device": {
-            "profile": profile.text,
-            "source": profile.source,
-            "kind": None if profile.text is not None else profile.kind,
-            "parameters": dict(target.parameters),
-        }
-    }
-
-
 def _checked(request: dict[str, Any], *, source: str = "") -> dict[str, Any]:
     """Asks the core whether a request could be simulated, and for the facts of its device and queue."""
-    try:
-        facts: dict[str, Any] = json.loads(_core.check_request(json.dumps(request)))
-    except _core.SimulationError as error:
-        raise _typed_error(error) from error
-    except _core.ProfileError as error:
-        raise ProfileError(str(error)) from error
-    except _core.JobFileError as error:
-        raise JobFileError(error.message, source=source or error.source, line=error.line) from error
+    facts: dict[str, Any] = json.loads(call_core(_core.check_request, json.dumps(request), source=source))
     return facts
-
-
-def _typed_error(error: _core.SimulationError) -> BlklabError:
-    return _ERRORS_BY_KIND.get(error.kind, SimulationError)(error.message)
 
 
 BACKEND = SimBackend()

@@ -14,7 +14,18 @@ from blklab.cli import output
 from blklab.errors import BlklabError, ExitCode, InterruptedRunError
 from blklab.interrupts import signals_as_exceptions
 
-_COMMANDS = ("compare", "run", "targets", "workloads", "runs", "report", "apply", "restore", "doctor")
+_COMMANDS = (
+    "compare",
+    "run",
+    "explain",
+    "targets",
+    "workloads",
+    "runs",
+    "report",
+    "apply",
+    "restore",
+    "doctor",
+)
 """In the order in which the help lists them; the command ``x`` is `blklab.cli.x.command`."""
 
 DEBUG_VARIABLE = "BLKLAB_DEBUG"

@@ -33,6 +33,9 @@ from blklab.spec import ExperimentSpec, SpecValues, build_specs
 @click.option(
     "--allow-writes", is_flag=True, default=None, help="Let it write to a raw device. DESTROYS its data."
 )
+@click.option(
+    "--timeline", "timeline_file", metavar="FILE", help="Write what happened inside (simulated targets only)."
+)
 @click.option("--dry-run", is_flag=True, help="Print every setting and command; change nothing.")
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
@@ -47,6 +50,7 @@ def command(
     seed: int | None,
     runtime: str | None,
     allow_writes: bool | None,
+    timeline_file: str | None,
     dry_run: bool,
     json_file: str | None,
     quiet: bool,
@@ -73,9 +77,11 @@ def command(
             console_out().print(line, markup=False, soft_wrap=True)
         return
     with ProgressDisplay(quiet=quiet) as display:
-        sample, used, warnings = run_once(spec, display)
+        sample, used, warnings = run_once(spec, display, timeline_file=timeline_file)
     for warning in warnings:
         print_note(warning)
+    if timeline_file is not None:
+        print_note(f"timeline: {timeline_file}; `blklab explain --from {timeline_file}` draws it")
     document = run_document(
         spec.target, sample, scheduler=used.name, tunables=used.tunables, queue=queue_attributes
     )

@@ -232,14 +232,15 @@ def run_document(
         queue=queue,
         seed=sample.cell.seed,
         workload=sample.cell.workload,
-        jobs=[_job_part(job) for job in sample.jobs],
+        jobs=[job_part(job) for job in sample.jobs],
         settings=sample.settings,
         engine=sample.engine,
         warnings=sample.warnings,
     )
 
 
-def _job_part(job: JobSample) -> JobPart:
+def job_part(job: JobSample) -> JobPart:
+    """A job's sample in the documented form."""
     data = job.data_directions()
     ios, moved = sum(entry.ios for entry in data), sum(entry.bytes for entry in data)
     cpu_ns = (

@@ -6,21 +6,15 @@ template or by `blklab.report.svg`; the page's own policy lets no script run but
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import re
 from dataclasses import dataclass
-from importlib.resources import files
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from blklab.experiment import ExperimentRecord
 from blklab.figures import confidence_text, count_of, margin_text
 from blklab.report.advice import next_steps
 from blklab.report.document import CompareDocument, compare_document
-from blklab.report.palette import appearances, colour_rules
+from blklab.report.page import inert_json, page_environment, page_script, page_style
+from blklab.report.palette import appearances
 from blklab.report.repeat import repeat_command
 from blklab.report.sections import WorkloadSection, legend, workload_section
 from blklab.report.tables import setting_tables
@@ -47,17 +41,9 @@ def render_html(record: ExperimentRecord, analysis: Analysis) -> str:
         workload_section(record, document, workload, looks, f"workload-{index}")
         for index, workload in enumerate(record.spec.workloads, start=1)
     ]
-    script = _asset("report.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    environment = Environment(
-        loader=PackageLoader("blklab.report", "assets"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    script, digest = page_script()
+    environment = page_environment()
     environment.filters["unbroken"] = _unbroken
-    # Style and script are this package's own files.
     return environment.get_template("report.html.j2").render(
         document=document,
         record=record,
@@ -77,25 +63,11 @@ def render_html(record: ExperimentRecord, analysis: Analysis) -> str:
         margin=margin_text(record.spec.margin),
         format_bytes=format_bytes,
         count_of=count_of,
-        style=Markup(colour_rules() + _asset("report.css")),  # noqa: S704
-        script=Markup(script),  # noqa: S704
+        style=page_style(),
+        script=script,
         script_digest=digest,
-        data=_inert_json(document),
+        data=inert_json(document),
     )
-
-
-def _asset(name: str) -> str:
-    return files("blklab.report").joinpath("assets").joinpath(name).read_text(encoding="utf-8")
-
-
-def _inert_json(document: CompareDocument) -> Markup:
-    """The document as JSON that cannot end the script element that holds it, nor begin a comment in it."""
-    text = json.dumps(
-        document.model_dump(mode="json", by_alias=True), ensure_ascii=True, separators=(",", ":")
-    )
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)  # noqa: S704 - see above
 
 
 _INTERVAL_OR_PERCENT = re.compile(r"\[[^\[\]]{1,40}\]|\d %")

@@ -60,7 +60,7 @@ MOST_FAILED_RUNS_SHOWN = 5
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
-class _Printer:
+class Printer:
     """Prints plain text to a console, in whatever characters it can take."""
 
     def __init__(self, console: Console) -> None:
@@ -111,7 +111,7 @@ class _Printer:
 
 def render(document: CompareDocument, console: Console) -> None:
     """Prints the report of a comparison."""
-    printer = _Printer(console)
+    printer = Printer(console)
     style = _STATUS_STYLES[document.verdict.status]
     printer.blank()
     printer.line((headline(document), style))
@@ -139,7 +139,7 @@ def _circumstances(document: CompareDocument) -> str:
     )
 
 
-def _print_failed_runs(document: CompareDocument, printer: _Printer) -> None:
+def _print_failed_runs(document: CompareDocument, printer: Printer) -> None:
     for run in document.failed_runs[:MOST_FAILED_RUNS_SHOWN]:
         where = f"block {run['block'] + 1}, {run['workload']} under {run['scheduler']}"
         printer.line(("✗ failed: ", "bold red"), f"{where}: {run['error'] or 'no reason given'}", indent=2)
@@ -148,7 +148,7 @@ def _print_failed_runs(document: CompareDocument, printer: _Printer) -> None:
         printer.line(f"and {left} more", indent=2)
 
 
-def _print_workload(document: CompareDocument, workload: str, printer: _Printer) -> None:
+def _print_workload(document: CompareDocument, workload: str, printer: Printer) -> None:
     facts = next(one for one in document.workloads if one["name"] == workload)
     metric = metric_named(str(facts["decide_by"]))
     verdict = deciding_verdict(document, workload)
@@ -170,7 +170,7 @@ def _print_workload(document: CompareDocument, workload: str, printer: _Printer)
 
 
 def _results_table(
-    document: CompareDocument, workload: str, deciding: str, rows: Sequence[Row], printer: _Printer
+    document: CompareDocument, workload: str, deciding: str, rows: Sequence[Row], printer: Printer
 ) -> tuple[Table, list[str]]:
     """The table, and the metrics that it has no room for."""
     decides = _DecidingColumn(document, workload, deciding)
@@ -251,7 +251,7 @@ def _short_title(metric: str) -> str:
 
 def render_run(document: RunDocument, console: Console) -> None:
     """Prints the result of a single run."""
-    printer = _Printer(console)
+    printer = Printer(console)
     printer.blank()
     tunables = "".join(f":{key}={value}" for key, value in document.tunables.items())
     printer.line(
@@ -273,7 +273,7 @@ def render_run(document: RunDocument, console: Console) -> None:
     printer.line((f"seed {document.seed}{f'; load by {engine}' if engine else ''}", "dim"))
 
 
-def _add_job(table: Table, job: JobPart, printer: _Printer) -> None:
+def _add_job(table: Table, job: JobPart, printer: Printer) -> None:
     """A row for the job, and one for each direction where there are several."""
     clones = f" {TIMES}{job.clones}" if job.clones > 1 else ""
     cells = (job.name + clones, job.iops, job.bytes_per_second, job.latency_us)
@@ -293,7 +293,7 @@ def _add_row(
     bytes_per_second: float | None,
     latency: LatencyPart,
     *,
-    printer: _Printer,
+    printer: Printer,
 ) -> None:
     figures = [
         _compact("IO/s", ios_per_second),

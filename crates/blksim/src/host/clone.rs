@@ -187,8 +187,12 @@ impl Machine {
         if direction != Direction::Sync {
             clone.generator.completed(now_ns);
         }
-        if now_ns > clone.generator.measure_ns() {
+        let measured = now_ns > clone.generator.measure_ns();
+        if measured {
             self.records[clone.job].add(direction, bytes, now_ns - start_ns);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.finished_io(index, direction, bytes, (start_ns, now_ns), measured);
         }
         self.drive(index);
     }

@@ -10,6 +10,10 @@ impl Machine {
     pub(super) fn complete(&mut self, id: RequestId) {
         let disk = self.requests[id].disk as usize;
         let queue = &mut self.disks[disk];
+        if let Some(recorder) = &mut self.recorder {
+            let now_ns = self.agenda.now_ns();
+            recorder.completed(&self.requests, id, now_ns, queue.device.head_sector());
+        }
         queue.device.completed(id, &mut Outbox::new(&mut self.agenda, queue.index));
         queue.in_flight -= 1;
         if self.requests[id].purpose == Purpose::Flush {

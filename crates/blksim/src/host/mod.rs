@@ -34,6 +34,7 @@ use crate::params::Values;
 use crate::record::JobRecord;
 use crate::request::{RequestId, Requests, SECTOR_BYTES};
 use crate::schedulers::AnyScheduler;
+use crate::timeline::{NO_JOB, Recorder, Timeline};
 use crate::workload::Job;
 use crate::workload::layout::{File, Layout};
 use direct::Ios;
@@ -89,6 +90,8 @@ pub struct Machine {
     /// Clones that have not ended, in each phase between stonewalls.
     left_in_phase: Vec<u32>,
     phase: usize,
+    /// Writes down what happens, if that was asked for.
+    recorder: Option<Box<Recorder>>,
 }
 
 impl Machine {
@@ -149,6 +152,7 @@ impl Machine {
             records: jobs.iter().map(|job| JobRecord::new(&job.name, job.numjobs)).collect(),
             left_in_phase,
             phase: 0,
+            recorder: None,
         }
     }
 
@@ -157,6 +161,23 @@ impl Machine {
         for clone in &mut self.clones {
             clone.group = of_jobs.get(clone.job).copied().unwrap_or(0);
         }
+    }
+
+    /// Writes a timeline of up to about `limit_bytes` from now on.
+    pub fn record(&mut self, limit_bytes: u64) {
+        let job_of = |clone: &Clone| u16::try_from(clone.job).unwrap_or(NO_JOB);
+        let jobs = self.clones.iter().map(job_of).collect();
+        self.recorder = Some(Box::new(Recorder::new(jobs, limit_bytes)));
+    }
+
+    /// Whether the timeline has outgrown its limit.
+    pub fn timeline_is_full(&self) -> bool {
+        self.recorder.as_ref().is_some_and(|recorder| recorder.is_full())
+    }
+
+    /// Ends the timeline and hands it over.
+    pub fn take_timeline(&mut self) -> Option<Timeline> {
+        self.recorder.take().map(|recorder| recorder.into_timeline())
     }
 
     /// Starts the first jobs and the flusher's clock.

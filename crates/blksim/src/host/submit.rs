@@ -4,6 +4,7 @@
 use super::Machine;
 use super::disk::Merging;
 use super::task::TaskId;
+use crate::device::Device;
 use crate::policy::{Admission, Placement};
 use crate::request::{NONE, RequestId, Requests};
 use crate::scheduler::{Family, Merge};
@@ -446,6 +447,11 @@ impl Machine {
                 }
                 id
             };
+            if let Some(recorder) = &mut self.recorder {
+                let queue = &self.disks[disk];
+                let queued = queue.scheduler.nr_queued();
+                recorder.dispatched(id, queue.device.head_sector(), queued, queue.in_flight + 1);
+            }
             self.disks[disk].give_to_device(&mut self.requests, &mut self.agenda, id);
             if !self.disks[disk].policies.is_empty() {
                 let mut released = std::mem::take(&mut self.released);

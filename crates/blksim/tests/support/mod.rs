@@ -15,7 +15,8 @@ use blksim::workload::parse;
 
 /// The schedulers that promise to keep the device busy while there is work.
 pub const SCHEDULERS: [&str; 4] = ["none", "noop", "deadline", "mq-deadline"];
-pub const PROFILES: [&str; 3] = ["hdd-7200", "nvme-tlc", "ssd-sata"];
+pub const PROFILES: [&str; 8] =
+    ["emmc", "hdd-7200", "nvme-tlc", "optane", "sas-15k", "sd-card", "ssd-sata", "virtio-network"];
 
 /// A device: `fixed`, or the name of a shipped profile.
 pub fn profile(name: &str) -> Profile {

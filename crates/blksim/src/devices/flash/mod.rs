@@ -352,6 +352,7 @@ impl Flash {
                     self.take_in(command, outbox);
                 } else {
                     self.blocked.push_back(command);
+                    self.make_room(outbox);
                 }
             }
             Operation::Flush => self.flush(command.id, outbox),
@@ -405,6 +406,16 @@ impl Flash {
     fn has_room(&self, command: &Command) -> bool {
         let (first, end) = slots(command);
         self.buffered == 0 || self.buffered + (end - first) <= self.buffer_slots
+    }
+
+    /// A write waits for room, and no program is under way that would make
+    /// some: what was collected goes to a die although it fills no unit. Only
+    /// a buffer that is small beside the largest write comes to this.
+    fn make_room(&mut self, outbox: &mut Outbox) {
+        let collected = self.collecting.len() as u64;
+        if !self.blocked.is_empty() && collected > 0 && self.buffered == collected {
+            self.program(outbox);
+        }
     }
 
     fn take_in(&mut self, command: Command, outbox: &mut Outbox) {
@@ -553,6 +564,7 @@ impl Device for Flash {
                 self.take_in(command, outbox);
             }
         }
+        self.make_room(outbox);
         if !self.draining.is_empty() {
             if self.flush_drains && !self.collecting.is_empty() && self.blocked.is_empty() {
                 self.program(outbox);

@@ -1,0 +1,144 @@
+//! Runs simulations outside the interpreter's lock, in slices, so that a
+//! signal (Ctrl-C) ends them soon; one, or many on several threads.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use blksim::error::Error;
+use blksim::simulate::Simulation;
+use blksim::timeline::Timeline;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::convert;
+use crate::error;
+
+/// Events between two looks at the signals: some tens of milliseconds.
+const SLICE_EVENTS: u64 = 200_000;
+/// How often the caller of many simulations looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// An answer in JSON, and both tables if they were asked for.
+pub struct Answer {
+    text: String,
+    timeline: Option<Timeline>,
+}
+
+/// What Python gets: the answer and, where recorded, the rows of both tables.
+pub type PyAnswer = (String, Option<(Py<PyBytes>, Py<PyBytes>)>);
+
+impl Answer {
+    fn of(request: &convert::Prepared, simulation: &mut Simulation) -> Self {
+        let text = convert::outcome(&request.setup, &simulation.outcome()).to_string();
+        Self { text, timeline: simulation.take_timeline() }
+    }
+
+    fn into_python(self, py: Python<'_>) -> PyAnswer {
+        let tables = self.timeline.map(|Timeline { requests, ios }| {
+            (PyBytes::new(py, &requests).unbind(), PyBytes::new(py, &ios).unbind())
+        });
+        (self.text, tables)
+    }
+}
+
+fn begin(request: &str) -> Result<(convert::Prepared, Simulation), Error> {
+    let prepared = convert::setup(request)?;
+    let mut simulation = Simulation::new(&prepared.setup, Vec::new())?;
+    if let Some(limit_bytes) = prepared.timeline_bytes {
+        simulation.record(limit_bytes);
+    }
+    Ok((prepared, simulation))
+}
+
+/// A panic becomes an error.
+fn caught<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|panic| Err(error::from_panic(panic.as_ref())))
+}
+
+/// Runs one simulation. Signals are looked at between slices.
+pub fn one(py: Python<'_>, request: &str) -> PyResult<PyAnswer> {
+    let raised = |cause: Error| error::raise(py, &cause);
+    let (request, mut simulation) = py.detach(|| caught(|| begin(request))).map_err(raised)?;
+    while !py.detach(|| caught(|| simulation.advance(SLICE_EVENTS))).map_err(raised)? {
+        py.check_signals()?;
+    }
+    let answer = py.detach(|| caught(|| Ok(Answer::of(&request, &mut simulation))));
+    Ok(answer.map_err(raised)?.into_python(py))
+}
+
+/// Runs one of many; nothing if it was told to stop on the way.
+fn until_stopped(request: &str, stop: &AtomicBool) -> Result<Option<Answer>, Error> {
+    caught(|| {
+        let (request, mut simulation) = begin(request)?;
+        while !simulation.advance(SLICE_EVENTS)? {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(Answer::of(&request, &mut simulation)))
+    })
+}
+
+/// Runs many simulations on `workers` threads. Answers come in the order of
+/// the requests; the first request (in that order) that fails decides the error.
+pub fn many(py: Python<'_>, requests: Vec<String>, workers: usize) -> PyResult<Vec<PyAnswer>> {
+    // The texts live as long as the threads that read them.
+    let requests = requests.into_boxed_slice();
+    let requests = requests.as_ref();
+    let workers = workers.clamp(1, requests.len().max(1));
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let mut answers: Vec<Option<Result<Option<Answer>, Error>>> = Vec::new();
+    answers.resize_with(requests.len(), || None);
+    let outcome = std::thread::scope(|scope| {
+        let (sender, mut receiver) = mpsc::channel();
+        for _ in 0..workers {
+            let (sender, next, stop) = (sender.clone(), &next, &stop);
+            scope.spawn(move || {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(request) = requests.get(index) else { break };
+                    let answer = until_stopped(request, stop);
+                    // After an error nothing later can matter, and earlier
+                    // requests are all under way.
+                    let failed = answer.is_err();
+                    let gone = sender.send((index, answer)).is_err();
+                    if failed || gone || stop.load(Ordering::Relaxed) {
+                        next.store(requests.len(), Ordering::Relaxed);
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        loop {
+            // The receiver goes with the wait and comes back: it is no shared thing.
+            let heard = py.detach(move || (receiver.recv_timeout(LOOK), receiver));
+            receiver = heard.1;
+            match heard.0 {
+                Ok((index, answer)) => answers[index] = Some(answer),
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if let Err(signal) = py.check_signals() {
+                stop.store(true, Ordering::Relaxed);
+                next.store(requests.len(), Ordering::Relaxed);
+                // The threads end with their slices; none needs the interpreter.
+                return Err(signal);
+            }
+        }
+    });
+    outcome?;
+    let mut given = Vec::with_capacity(requests.len());
+    for answer in answers {
+        match answer {
+            Some(Ok(Some(answer))) => given.push(answer.into_python(py)),
+            Some(Err(cause)) => return Err(error::raise(py, &cause)),
+            // Not reached without an error before it.
+            Some(Ok(None)) | None => return Err(error::raise(py, &error::not_run())),
+        }
+    }
+    Ok(given)
+}

@@ -1,0 +1,123 @@
+"""`blklab explain`: one simulated run, drawn."""
+
+from __future__ import annotations
+
+import shlex
+
+import click
+
+from blklab.cli.options import json_option, parse_assignments
+from blklab.cli.output import console_out, print_note, write_text
+from blklab.errors import UsageError
+from blklab.report.charts.time_axis import Window
+from blklab.report.inside.document import explain_document
+from blklab.report.inside.holding import holding_of
+from blklab.report.inside.html import render_explanation_page
+from blklab.report.inside.parties import cast_of
+from blklab.report.inside.text import render_explanation
+from blklab.simulation import SimulationRequest, run_request
+from blklab.targets import ModelTarget, parse_target
+from blklab.timeline import Timeline
+from blklab.units import parse_duration_ns
+
+
+@click.command(name="explain")
+@click.argument("target", required=False)
+@click.argument("workload", metavar="NAME|FILE.fio", required=False)
+@click.option("--from", "from_file", metavar="FILE", help="Draw a timeline that `blklab run` left.")
+@click.option("--scheduler", metavar="NAME", help="Default: the one that the kernel would choose.")
+@click.option(
+    "--tunable", "tunables", multiple=True, metavar="KEY=VALUE", help="Of the scheduler. Repeatable."
+)
+@click.option("--queue", "queue", multiple=True, metavar="KEY=VALUE", help="Queue attribute. Repeatable.")
+@click.option("--seed", type=click.IntRange(min=0), help="Of the load's random choices and the model's.")
+@click.option("--runtime", metavar="TIME", help="Length of the run, if the workload is time-based.")
+@click.option(
+    "--window", metavar="FROM-TO", help="Part to look at closely, as 1.2s-1.3s; default: the slowest request."
+)
+@click.option("--html", "html_file", metavar="FILE", help="Where the page goes; default: explain.html.")
+@json_option
+def command(
+    *,
+    target: str | None,
+    workload: str | None,
+    from_file: str | None,
+    scheduler: str | None,
+    tunables: tuple[str, ...],
+    queue: tuple[str, ...],
+    seed: int | None,
+    runtime: str | None,
+    window: str | None,
+    html_file: str | None,
+    json_file: str | None,
+) -> None:
+    """Draw one run of WORKLOAD on the simulated TARGET: positions, who held the device, depths, latencies.
+
+    Writes a page that needs nothing else, and a summary. With --from it draws a recorded run.
+    """
+    near = None if window is None else _window(window)
+    if from_file is None:
+        if target is None or workload is None:
+            raise UsageError(
+                "name a simulated target and a workload, or a timeline with --from",
+                hint="such as `blklab explain sim:hdd-7200 reader-beside-writers`",
+            )
+        request = SimulationRequest(
+            _simulated(target),
+            workload,
+            scheduler=scheduler,
+            tunables=parse_assignments(tunables, "--tunable"),
+            queue=parse_assignments(queue, "--queue"),
+            seed=1 if seed is None else seed,
+            runtime=runtime,
+            timeline=True,
+        )
+        timeline = _simulate(request)
+    else:
+        given = (target, workload, scheduler, seed, runtime)
+        if tunables or queue or any(value is not None for value in given):
+            raise UsageError("--from draws a run as it was made; leave out what describes another")
+        timeline = Timeline.load(from_file)
+    cast = cast_of(timeline)
+    holding = holding_of(cast)
+    document = explain_document(cast, holding)
+    if json_file is not None:
+        write_text(json_file, document.model_dump_json(by_alias=True, indent=2))
+    if html_file != "-" and json_file != "-":
+        render_explanation(document, console_out())
+    if html_file is None and json_file is not None:
+        return
+    destination = html_file or "explain.html"
+    write_text(destination, render_explanation_page(cast, holding, document, near))
+    if destination != "-" and json_file != "-":
+        console_out().print(f"page: {shlex.quote(destination)}", markup=False, soft_wrap=True)
+
+
+def _simulate(request: SimulationRequest) -> Timeline:
+    result = run_request(request)
+    for warning in result.warnings:
+        print_note(warning)
+    if result.timeline is None:
+        raise TypeError("the simulation was asked for a timeline and left none")
+    return result.timeline
+
+
+def _simulated(text: str) -> str:
+    target = parse_target(text)
+    if not isinstance(target, ModelTarget) or target.scheme != "sim":
+        raise UsageError(
+            f"{text}: only simulated devices show what happens inside",
+            hint="name a target such as sim:hdd-7200; `blklab targets` lists them",
+        )
+    return target.text
+
+
+def _window(text: str) -> Window:
+    start, separator, end = text.partition("-")
+    if not separator:
+        raise UsageError(f"--window {text!r} is not FROM-TO", hint="write it like 1.2s-1.3s or 0-50ms")
+    start_ns = 0 if start.strip() in ("0", "0s") else parse_duration_ns(start)
+    end_ns = parse_duration_ns(end)
+    if end_ns <= start_ns:
+        raise UsageError(f"--window {text!r} ends before it begins")
+    return Window(float(start_ns), float(end_ns))

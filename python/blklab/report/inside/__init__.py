@@ -1,0 +1,1 @@
+"""What `blklab explain` says of one simulated run, from its timeline."""

@@ -1,0 +1,40 @@
+"""One run explained in a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from blklab.report.document import RunDocument
+from blklab.report.inside.document import ExplainDocument
+from blklab.report.inside.wording import NARROW_COLUMNS, PARTY_HEADINGS, findings, party_rows
+from blklab.report.text import Printer, render_run
+
+
+def render_explanation(document: ExplainDocument, console: Console) -> None:
+    """Prints the run's figures, the table of who used the device, and what stands out."""
+    run = RunDocument(
+        target=document.target,
+        scheduler=document.scheduler,
+        tunables={},
+        queue={},
+        seed=document.seed,
+        workload=document.workload,
+        jobs=document.jobs,
+        settings={},
+        engine={},
+        warnings=[],
+    )
+    render_run(run, console)
+    printer = Printer(console)
+    printer.blank()
+    table = printer.table()
+    table.add_column("who", overflow="fold", max_width=24)
+    for column in NARROW_COLUMNS:
+        table.add_column(PARTY_HEADINGS[column], justify="right", no_wrap=True)
+    for name, cells in party_rows(document):
+        table.add_row(printer.text(name), *(printer.text(cells[column]) for column in NARROW_COLUMNS))
+    if document.parties:
+        console.print(table)
+        printer.blank()
+    for finding in findings(document):
+        printer.line(finding)

@@ -1,0 +1,45 @@
+"""Recorded runs whose pages are tested and looked at; each shows something of its own."""
+
+from __future__ import annotations
+
+import functools
+
+import blklab
+from blklab.report.inside.parties import Cast, cast_of
+
+HOSTILE = "<b>&x"
+"""What a section may be called."""
+
+_TWO = "[reader]\nrw=randread\ndirect=1\nnumber_ios=150\nsize=64m\n[writers]\nrw=write\nbs=256k\ndirect=1\n\
+ioengine=libaio\niodepth=8\nsize=256m\nnumjobs=2\n"
+_EQUAL = "".join(
+    f"[{name}]\nrw=randread\ndirect=1\nioengine=libaio\niodepth=4\ntime_based\nruntime=1s\nsize=64m\n"
+    for name in "ab"
+)
+_MANY = "".join(f"[job {n}]\nrw=randread\ndirect=1\nnumber_ios={5 + n}\nsize=16m\n" for n in range(12))
+
+CASES: dict[str, tuple[str, str, str]] = {
+    "two-jobs": ("hdd-7200", "mq-deadline", _TWO),
+    "equal": ("fixed,jitter=50us,depth=4", "none", _EQUAL),
+    "sequential": ("hdd-7200", "deadline", "[reader]\nrw=read\nbs=64k\nsize=64m\n"),
+    "log": ("ssd-sata", "none", "[log]\nrw=write\nbs=8k\nsize=4m\nfdatasync=1\n"),
+    "many-jobs": ("nvme-tlc", "none", _MANY),
+    "one-request": ("fixed", "none", f"[{HOSTILE}]\nrw=randread\ndirect=1\nnumber_ios=1\n"),
+    "large": (
+        "nvme-tlc",
+        "none",
+        "[r]\nrw=randrw\ndirect=1\nioengine=libaio\niodepth=32\nnumber_ios=400000\nsize=4g\n",
+    ),
+    "memory-only": ("hdd-7200", "none", "[r]\nrw=read\nbs=64k\nsize=1m\npre_read=1\n"),
+}
+"""Device, scheduler and jobs, by name."""
+
+
+@functools.cache
+def cast_for(case: str) -> Cast:
+    """The recorded run of a case."""
+    device, scheduler, jobs = CASES[case]
+    timeline = blklab.simulate(device, jobs, scheduler=scheduler, timeline=True).timeline
+    if timeline is None:
+        raise TypeError("no timeline was recorded")
+    return cast_of(timeline)

@@ -1,0 +1,118 @@
+"""What is worked out from a timeline: parties, who held the device, depths, and thinning."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from inside_cases import CASES, cast_for
+from numpy.typing import NDArray
+
+from blklab.report.inside.document import ExplainDocument, explain_document, head_jumps
+from blklab.report.inside.holding import holding_of, turns
+from blklab.report.inside.html import render_explanation_page
+from blklab.report.inside.parties import FLUSH_NAME
+from blklab.report.inside.steps import Steps, extremes_by_column, occupied_cells
+from blklab.report.inside.wording import findings
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_device_is_held_by_one_party_at_a_time(case: str) -> None:
+    cast = cast_for(case)
+    holding = holding_of(cast)
+    edges = np.linspace(0, cast.end_ns, 200)
+    held = sum(holding.within(party, edges) for party in range(len(cast.parties)))
+    assert np.all(np.asarray(held) <= 1 + 1e-9)
+    whole = sum(holding.share(party, 0, cast.end_ns) for party in range(len(cast.parties)))
+    document = explain_document(cast, holding)
+    assert whole == pytest.approx(1 - document.idle_share, abs=1e-3)
+    assert [party.name for party in document.parties] == [party.name for party in cast.parties]
+    assert sum(party.requests for party in document.parties) == len(cast.served)
+    ExplainDocument.model_validate_json(document.model_dump_json(by_alias=True))
+    assert findings(document)
+
+
+def test_turns_of_a_disk_follow_one_another() -> None:
+    starts, ends = turns(cast_for("two-jobs"))
+    assert (starts <= ends).all()
+    assert (starts[1:] >= ends[:-1]).all()
+
+
+def test_equal_work_on_equal_devices_is_shared_equally() -> None:
+    cast = cast_for("equal")
+    holding = holding_of(cast)
+    shares = [holding.share(party, 0, cast.end_ns) for party in range(2)]
+    assert shares[0] == pytest.approx(0.5, abs=0.01)
+    assert shares[1] == pytest.approx(0.5, abs=0.01)
+    assert head_jumps(cast) is None
+
+
+def test_sequential_work_hardly_moves_the_head() -> None:
+    jumps = head_jumps(cast_for("sequential"))
+    assert jumps is not None
+    assert np.median(jumps) == 0
+
+
+def test_the_slowest_is_the_slowest_and_its_time_is_accounted_for() -> None:
+    cast = cast_for("two-jobs")
+    document = explain_document(cast, holding_of(cast))
+    assert document.slowest is not None
+    longest_us = float((cast.served["complete_ns"] - cast.served["arrive_ns"]).max()) / 1000
+    assert document.slowest.waiting_us + document.slowest.in_device_us == pytest.approx(longest_us)
+    assert sum(document.slowest.held_meanwhile.values()) == pytest.approx(1, abs=0.01)
+
+
+def test_flushes_are_a_party_of_their_own() -> None:
+    cast = cast_for("log")
+    assert FLUSH_NAME in [party.name for party in cast.parties]
+
+
+def test_envelopes_keep_every_extreme() -> None:
+    begins = np.array([0.0, 10.0, 10.0, 50.0])
+    ends = np.array([20.0, 20.0, 11.0, 90.0])
+    steps = Steps.between(begins, ends)
+    low, mean, high = steps.envelope(np.array([0.0, 25.0, 50.0, 100.0]))
+    assert low.tolist() == [0, 0, 0]
+    assert high.tolist() == [3, 0, 1]
+    # 10 + 3 + 9 * 2 + 0 over 25; nothing; 40 over 50.
+    assert mean.tolist() == pytest.approx([31 / 25, 0, 0.8])
+    assert [part.tolist() for part in Steps.between(ends[:0], ends[:0]).envelope(ends)] == [[0.0] * 3] * 3
+
+
+def test_a_hand_over_at_one_moment_leaves_no_gap() -> None:
+    steps = Steps.between(np.array([0.0, 10.0]), np.array([10.0, 20.0]))
+    low, _, high = steps.envelope(np.array([1.0, 19.0]))
+    assert (low.tolist(), high.tolist()) == ([1], [1])
+
+
+def test_thinned_lines_keep_first_last_and_extremes() -> None:
+    stream = np.random.default_rng(1)
+    times: NDArray[np.float64] = np.sort(stream.uniform(0, 100, 50_000))
+    values = stream.normal(size=50_000)
+    points = extremes_by_column(times, values, np.linspace(0, 100.001, 101))
+    assert len(points) <= 400
+    assert max(value for _, value in points) == values.max()
+    assert min(value for _, value in points) == values.min()
+    assert points[0] == (times[0], values[0])
+    assert points[-1] == (times[-1], values[-1])
+    assert [time for time, _ in points] == sorted(time for time, _ in points)
+
+
+def test_thinned_dots_cover_the_same_cells() -> None:
+    stream = np.random.default_rng(2)
+    x, y = stream.uniform(60, 860, 300_000), stream.normal(150, 20, 300_000)
+    left, top, cell = occupied_cells(x, y)
+    assert len(left) < 15_000
+    for dots, thinned in ((x, left), (y, top)):
+        assert abs(dots.max() - thinned.max()) <= cell
+        assert abs(dots.min() - thinned.min()) <= cell
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_pages_are_small_and_the_same_each_time(case: str) -> None:
+    cast = cast_for(case)
+    holding = holding_of(cast)
+    document = explain_document(cast, holding)
+    page = render_explanation_page(cast, holding, document)
+    assert len(page) < 4_000_000
+    assert page == render_explanation_page(cast, holding, document)
+    assert "nan" not in page.lower().replace("nanosecond", "")

@@ -1,0 +1,174 @@
+"""`blklab.simulate` and `blklab.simulate_many`: results, errors, threads and signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import blklab
+from blklab.errors import (
+    ProfileError,
+    SchedulerUnavailableError,
+    SimulationError,
+    TunableError,
+    UnknownNameError,
+    UsageError,
+)
+from blklab.simulation import Jobs, Setting
+from blklab.workloads import load_workload
+
+READER: dict[str, dict[str, Setting]] = {
+    "reader": {"rw": "randread", "bs": "4k", "direct": 1, "number_ios": 500}
+}
+ENDLESS: dict[str, dict[str, Setting]] = {
+    "reader": {"rw": "randread", "direct": True, "time_based": True, "runtime": "10h"}
+}
+
+
+def test_a_result_says_what_was_simulated_and_what_came_out() -> None:
+    result = blklab.simulate("fixed,latency=200us", READER, scheduler="mq-deadline:fifo_batch=4", seed=3)
+    assert (result.target, result.scheduler, result.seed) == ("sim:fixed,latency=200us", "mq-deadline", 3)
+    assert result.tunables["fifo_batch"] == 4
+    (reads,) = result.job("reader").directions
+    assert (reads.ios, reads.latency.min_ns, reads.latency.max_ns) == (500, 200_000, 200_000)
+    assert result.timeline is None
+    with pytest.raises(UnknownNameError, match="writer"):
+        result.job("writer")
+
+
+def test_jobs_come_in_every_form(tmp_path: Path) -> None:
+    text = "[reader]\nrw=randread\nbs=4k\ndirect=1\nnumber_ios=500\n"
+    named = blklab.simulate("sim:hdd-7200", "random-read-4k-qd1", runtime="200ms")
+    assert named.workload == "random-read-4k-qd1"
+    (tmp_path / "mine.fio").write_text(text)
+    forms: list[Jobs] = [text, READER, tmp_path / "mine.fio", load_workload(str(tmp_path / "mine.fio"))]
+    results = [blklab.simulate("hdd-7200", jobs).jobs for jobs in forms]
+    assert all(result == results[0] for result in results)
+
+
+def test_without_a_scheduler_the_devices_default_is_taken() -> None:
+    assert blklab.simulate("hdd-7200", READER).scheduler == "mq-deadline"
+    assert blklab.simulate("nvme-tlc", READER).scheduler == "none"
+
+
+def test_mistakes_are_typed_errors() -> None:
+    with pytest.raises(UnknownNameError, match="hdd-7201"):
+        blklab.simulate("hdd-7201", READER)
+    with pytest.raises(UsageError, match="names no device"):
+        blklab.simulate("sim:", READER)
+    with pytest.raises(ProfileError, match="latency"):
+        blklab.simulate("fixed,latency=-1", READER)
+    with pytest.raises(SchedulerUnavailableError, match="cfk"):
+        blklab.simulate("fixed", READER, scheduler="cfk")
+    with pytest.raises(TunableError, match="fifo_batch"):
+        blklab.simulate("fixed", READER, scheduler="mq-deadline", tunables={"fifo_batch": "many"})
+    with pytest.raises(UsageError, match="twice"):
+        blklab.simulate("fixed", READER, scheduler="deadline:fifo_batch=1", tunables={"fifo_batch": 2})
+    with pytest.raises(UsageError, match="seed"):
+        blklab.simulate("fixed", READER, seed=-1)
+    with pytest.raises(SimulationError, match="limit"):
+        blklab.simulate("fixed", ENDLESS, max_events=1000)
+    with pytest.raises(SimulationError, match="timeline"):
+        blklab.simulate("fixed", ENDLESS, timeline=True, max_timeline_bytes=1000)
+
+
+def _requests(*, timeline: bool = False) -> list[blklab.SimulationRequest]:
+    return [
+        blklab.SimulationRequest(device, READER, scheduler=scheduler, seed=seed, timeline=timeline)
+        for device in ("hdd-7200", "nvme-tlc", "optane")
+        for scheduler in ("none", "deadline", "mq-deadline")
+        for seed in (1, 2)
+    ]
+
+
+def test_many_give_the_same_on_any_number_of_threads() -> None:
+    one_by_one = [
+        blklab.simulate(one.device, one.jobs, scheduler=one.scheduler, seed=one.seed) for one in _requests()
+    ]
+    for workers in (1, 2, 7, None):
+        assert blklab.simulate_many(_requests(), workers=workers) == one_by_one
+    recorded = blklab.simulate_many(_requests(timeline=True), workers=3)
+    again = blklab.simulate_many(_requests(timeline=True), workers=1)
+    for first, second in zip(recorded, again, strict=True):
+        assert first.timeline is not None
+        assert second.timeline is not None
+        assert first.timeline.requests.tobytes() == second.timeline.requests.tobytes()
+        assert first.jobs == second.jobs
+
+
+def test_none_and_one_of_many() -> None:
+    assert blklab.simulate_many([]) == []
+    with pytest.raises(UsageError, match="workers"):
+        blklab.simulate_many(_requests(), workers=0)
+
+
+def test_the_first_mistake_of_many_decides_whatever_the_threads() -> None:
+    good = blklab.SimulationRequest("fixed", READER)
+    late = blklab.SimulationRequest("fixed", READER, tunables={"no_such": 1}, scheduler="deadline")
+    early = blklab.SimulationRequest("fixed", ENDLESS, max_events=500_000)
+    for workers in (1, 2, 4):
+        with pytest.raises(SimulationError, match="500000 events"):
+            blklab.simulate_many([good, early, late, late, good], workers=workers)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_ctrl_c_ends_a_long_simulation(many: bool) -> None:
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        if many:
+            blklab.simulate_many([blklab.SimulationRequest("fixed", ENDLESS)] * 3, workers=2)
+        else:
+            blklab.simulate("fixed", ENDLESS)
+    assert time.monotonic() - start < 5
+
+
+def test_ctrl_c_ends_the_command() -> None:
+    command = [sys.executable, "-c", "from blklab.cli import main; main()"]
+    process = subprocess.Popen(
+        [*command, "run", "sim:fixed,latency=1us", "random-read-4k-qd32", "--runtime", "10h"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(3)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert "interrupted by SIGINT" in said
+
+
+def test_other_threads_run_meanwhile() -> None:
+    ticks = []
+    stop = threading.Event()
+
+    def tick() -> None:
+        while not stop.is_set():
+            ticks.append(time.monotonic())
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    start = time.monotonic()
+    blklab.simulate("nvme-tlc", {"r": {"rw": "randread", "direct": 1, "iodepth": 32, "number_ios": 500_000}})
+    end = time.monotonic()
+    stop.set()
+    thread.join()
+    during = [moment for moment in ticks if start < moment < end]
+    # With the lock held there would be none, or one at the end.
+    assert len(during) > 5
+
+
+def test_public_names_are_quick_to_import() -> None:
+    loaded = "'numpy' in sys.modules"
+    code = f"import sys, blklab; assert not {loaded}; blklab.simulate; assert {loaded}"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = getattr(blklab, "nonsense")  # noqa: B009 - the type checker knows better
