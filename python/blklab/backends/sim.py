@@ -15,7 +15,7 @@ from typing import Any
 
 from blklab import _core
 from blklab.backends.protocol import Announce, Session, SessionOptions
-from blklab.errors import JobFileError, SimulationError, UsageError
+from blklab.errors import JobFileError, SimulationError
 from blklab.plan import Cell
 from blklab.profiles import load_profile
 from blklab.samples import DiskDescription, JobSample, RunSample, TargetDescription
