@@ -10,6 +10,7 @@ mod closest;
 mod deadline;
 mod decaying_mean;
 mod idle_timer;
+mod kyber;
 mod mq_deadline;
 mod none;
 mod noop;
@@ -65,6 +66,8 @@ schedulers! {
     Anticipatory(anticipatory::Anticipatory),
     Cfq(cfq::Cfq<true>),
     OldCfq(cfq::Cfq<false>),
+    Kyber(kyber::Kyber),
+    Kyber412(kyber::Kyber412),
 }
 
 /// The description of the scheduler called `name`.
