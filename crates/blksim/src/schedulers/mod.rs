@@ -5,6 +5,7 @@
 //! over [`ALL`], so it is covered at once.
 
 mod anticipatory;
+mod bfq;
 mod cfq;
 mod closest;
 mod deadline;
@@ -14,6 +15,7 @@ mod kyber;
 mod mq_deadline;
 mod none;
 mod noop;
+mod tag_map;
 
 use crate::params::Values;
 use crate::request::{Request, RequestId, Requests};
@@ -66,6 +68,7 @@ schedulers! {
     Anticipatory(anticipatory::Anticipatory),
     Cfq(cfq::Cfq<true>),
     OldCfq(cfq::Cfq<false>),
+    Bfq(bfq::Bfq),
     Kyber(kyber::Kyber),
     Kyber412(kyber::Kyber412),
 }

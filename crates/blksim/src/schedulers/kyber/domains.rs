@@ -28,7 +28,7 @@ struct Domain {
 /// `N` domains.
 #[derive(Debug)]
 pub(super) struct Domains<const N: usize> {
-    domains: [Domain; N],
+    all: [Domain; N],
     current: usize,
     batching: u32,
     nr_queued: u32,
@@ -38,7 +38,7 @@ impl<const N: usize> Domains<N> {
     /// From (most tokens, batch) of each domain.
     pub fn new(sizes: [(u32, u32); N]) -> Self {
         Self {
-            domains: sizes.map(|(max_depth, batch)| Domain {
+            all: sizes.map(|(max_depth, batch)| Domain {
                 depth: max_depth,
                 max_depth,
                 in_use: 0,
@@ -58,22 +58,22 @@ impl<const N: usize> Domains<N> {
     }
 
     pub fn depth(&self, domain: usize) -> u32 {
-        self.domains[domain].depth
+        self.all[domain].depth
     }
 
     pub fn is_throttled(&self, domain: usize) -> bool {
-        self.domains[domain].depth < self.domains[domain].max_depth
+        self.all[domain].depth < self.all[domain].max_depth
     }
 
     /// Sets the number of tokens, at least 1.
     pub fn resize(&mut self, domain: usize, depth: u32) {
-        let domain = &mut self.domains[domain];
+        let domain = &mut self.all[domain];
         domain.depth = depth.clamp(1, domain.max_depth);
     }
 
     #[inline]
     pub fn insert(&mut self, requests: &mut Requests, domain: usize, id: RequestId) {
-        self.domains[domain].arrived.push_back(requests, id);
+        self.all[domain].arrived.push_back(requests, id);
         self.nr_queued += 1;
     }
 
@@ -85,7 +85,7 @@ impl<const N: usize> Domains<N> {
         bio: RequestId,
     ) -> Option<(RequestId, Merge)> {
         let (start, end) = (requests[bio].sector, requests[bio].end());
-        let arrived = &self.domains[domain].arrived;
+        let arrived = &self.all[domain].arrived;
         let mut candidate = arrived.tail();
         for _ in 0..arrived.len().min(MERGE_SEARCH) {
             let id = candidate?;
@@ -105,7 +105,7 @@ impl<const N: usize> Domains<N> {
     /// token; then the others follow in turn.
     #[inline]
     pub fn dispatch(&mut self, requests: &mut Requests) -> Option<RequestId> {
-        if self.batching < self.domains[self.current].batch {
+        if self.batching < self.all[self.current].batch {
             if let Some(id) = self.take(requests) {
                 return Some(id);
             }
@@ -123,7 +123,7 @@ impl<const N: usize> Domains<N> {
     /// The next request of the current domain, with a token.
     #[inline]
     fn take(&mut self, requests: &mut Requests) -> Option<RequestId> {
-        let domain = &mut self.domains[self.current];
+        let domain = &mut self.all[self.current];
         if domain.in_use >= domain.depth {
             return None;
         }
@@ -140,7 +140,7 @@ impl<const N: usize> Domains<N> {
     /// A request is done and returns its token.
     #[inline]
     pub fn release(&mut self, domain: usize) {
-        self.domains[domain].in_use -= 1;
+        self.all[domain].in_use -= 1;
     }
 }
 

@@ -18,8 +18,9 @@
 //! References: kernel commit 00e043936e9a ("blk-mq: introduce Kyber multiqueue
 //! I/O scheduler").
 
+use super::super::tag_map::limited_to;
 use super::domains::Domains;
-use super::{READ_LAT, WRITE_LAT, async_tags};
+use super::{ASYNC_SHARE, READ_LAT, WRITE_LAT};
 use crate::params::Values;
 use crate::request::{Operation, Request, RequestId, Requests};
 use crate::scheduler::{Context, Family, Info, Merge, QueueFacts, Scheduler};
@@ -107,7 +108,7 @@ impl Scheduler for Kyber412 {
             domains: Domains::new(SIZES),
             targets_ns: [tunables.get_ns("read_lat_nsec"), tunables.get_ns("write_lat_nsec")],
             means: Default::default(),
-            async_tags: async_tags(queue.nr_requests),
+            async_tags: limited_to(queue.nr_requests, ASYNC_SHARE),
             watch_until_ns: None,
         }
     }

@@ -35,35 +35,6 @@ const WRITE_LAT: Param = Param::new(
     "latency that writes should not exceed",
 );
 
-/// Share of the tags that async requests may use, in percent.
-const ASYNC_PERCENT: u32 = 75;
-
-/// Tags for async requests: 75 % of each word of the tag map. The words are
-/// small enough that there are at least four, if there are four tags.
-fn async_tags(nr_requests: u32) -> u32 {
-    let mut shift = 6;
-    if nr_requests >= 4 {
-        while (4 << shift) > nr_requests {
-            shift -= 1;
-        }
-    }
-    let word = 1_u32 << shift;
-    let share = (word * ASYNC_PERCENT / 100).max(1);
-    nr_requests / word * share + (nr_requests % word).min(share)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::async_tags;
-
-    #[test]
-    fn async_requests_get_three_quarters_of_each_word() {
-        assert_eq!(async_tags(256), 192);
-        assert_eq!(async_tags(64), 48);
-        // Words of 8 (7 of them and 6 bits over).
-        assert_eq!(async_tags(62), 7 * 6 + 6);
-        // Words of one bit: nothing to withhold.
-        assert_eq!(async_tags(4), 4);
-        assert_eq!(async_tags(1), 1);
-    }
-}
+/// Share of each word of the tag map that async requests may use, in
+/// hundredths of a percent.
+const ASYNC_SHARE: u32 = 7500;

@@ -18,8 +18,9 @@
 //! References: the kernel's `Documentation/block/kyber-iosched.rst`; commit
 //! 6e25cb01ea20 ("kyber: implement improved heuristics").
 
+use super::super::tag_map::limited_to;
 use super::domains::Domains;
-use super::{READ_LAT, WRITE_LAT, async_tags};
+use super::{ASYNC_SHARE, READ_LAT, WRITE_LAT};
 use crate::params::Values;
 use crate::request::{Operation, Request, RequestId, Requests};
 use crate::scheduler::{Context, Family, Info, Merge, QueueFacts, Scheduler};
@@ -116,7 +117,7 @@ impl Scheduler for Kyber {
             domains: Domains::new(SIZES),
             targets_ns: [tunables.get_ns("read_lat_nsec"), tunables.get_ns("write_lat_nsec")],
             latencies: Default::default(),
-            async_tags: async_tags(queue.nr_requests),
+            async_tags: limited_to(queue.nr_requests, ASYNC_SHARE),
             timer_ns: None,
         }
     }
