@@ -47,6 +47,8 @@ fn engine(criterion: &mut Criterion) {
         ("nvme-tlc", "anticipatory", 1_000_000),
         ("nvme-tlc", "cfq", 1_000_000),
         ("nvme-tlc", "cfq-2.6.32", 1_000_000),
+        ("nvme-tlc", "kyber", 1_000_000),
+        ("nvme-tlc", "bfq", 1_000_000),
         ("hdd-7200", "none", 200_000),
     ];
     let mut group = criterion.benchmark_group("requests");

@@ -257,6 +257,11 @@ impl Fifo {
         (self.head != NONE).then_some(self.head)
     }
 
+    #[inline]
+    pub fn tail(&self) -> Option<RequestId> {
+        (self.tail != NONE).then_some(self.tail)
+    }
+
     pub fn len(&self) -> u32 {
         self.len
     }
@@ -301,6 +306,23 @@ impl Fifo {
         let id = self.head()?;
         self.remove(requests, id);
         Some(id)
+    }
+
+    /// Moves everything on `other` behind what is here.
+    #[inline]
+    pub fn append(&mut self, requests: &mut Requests, other: &mut Self) {
+        let other = std::mem::take(other);
+        if other.is_empty() {
+            return;
+        }
+        if self.is_empty() {
+            *self = other;
+            return;
+        }
+        requests[self.tail].next = other.head;
+        requests[other.head].previous = self.tail;
+        self.tail = other.tail;
+        self.len += other.len;
     }
 
     /// Puts `id`, on no list, in the place of `other`, which leaves the list.
@@ -351,5 +373,17 @@ mod tests {
         assert_eq!(fifo.pop_front(&mut requests), Some(ids[0]));
         assert_eq!(fifo.pop_front(&mut requests), Some(ids[2]));
         assert!(fifo.is_empty());
+        let mut other = Fifo::default();
+        for &id in &ids[..2] {
+            other.push_back(&mut requests, id);
+        }
+        fifo.append(&mut requests, &mut other);
+        other.push_back(&mut requests, ids[2]);
+        fifo.append(&mut requests, &mut other);
+        assert!(other.is_empty());
+        assert_eq!((fifo.len(), fifo.tail()), (3, Some(ids[2])));
+        for &id in &ids[..3] {
+            assert_eq!(fifo.pop_front(&mut requests), Some(id));
+        }
     }
 }

@@ -5,14 +5,17 @@
 //! over [`ALL`], so it is covered at once.
 
 mod anticipatory;
+mod bfq;
 mod cfq;
 mod closest;
 mod deadline;
 mod decaying_mean;
 mod idle_timer;
+mod kyber;
 mod mq_deadline;
 mod none;
 mod noop;
+mod tag_map;
 
 use crate::params::Values;
 use crate::request::{Request, RequestId, Requests};
@@ -65,6 +68,9 @@ schedulers! {
     Anticipatory(anticipatory::Anticipatory),
     Cfq(cfq::Cfq<true>),
     OldCfq(cfq::Cfq<false>),
+    Bfq(bfq::Bfq),
+    Kyber(kyber::Kyber),
+    Kyber412(kyber::Kyber412),
 }
 
 /// The description of the scheduler called `name`.

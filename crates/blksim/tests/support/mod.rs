@@ -14,7 +14,8 @@ use blksim::simulate::{Outcome, Setup, simulate};
 use blksim::workload::parse;
 
 /// The schedulers that promise to keep the device busy while there is work.
-pub const SCHEDULERS: [&str; 4] = ["none", "noop", "deadline", "mq-deadline"];
+pub const SCHEDULERS: [&str; 6] =
+    ["none", "noop", "deadline", "mq-deadline", "kyber", "kyber-4.12"];
 pub const PROFILES: [&str; 8] =
     ["emmc", "hdd-7200", "nvme-tlc", "optane", "sas-15k", "sd-card", "ssd-sata", "virtio-network"];
 

@@ -1,0 +1,332 @@
+//! Slots: who is served, for how many sectors, how a slot ends and what is
+//! charged for it.
+//!
+//! A queue is charged the sectors that it was served; async ones three times
+//! that, unless fairness needs exact shares. A queue that was slow is charged
+//! the time that it took, as if it had got sectors at the full rate, so that
+//! random I/O shares time and sequential I/O shares sectors.
+//!
+//! Kernel: `bfq_select_queue`, `bfq_bfqq_expire`, `__bfq_bfqq_recalc_budget`,
+//! `bfq_bfqq_is_slow` in `block/bfq-iosched.c`, Linux 6.1.
+
+use super::Bfq;
+use super::entity::QueueId;
+use super::queue::MS;
+use crate::request::{RequestId, Requests};
+use crate::scheduler::Context;
+
+/// Until enough budgets have been assigned, sectors.
+pub(super) const DEFAULT_MAX_BUDGET: u64 = 16 * 1024;
+/// What the decaying count of assigned budgets reaches with the eleventh.
+const ENOUGH_BUDGETS: u64 = 194;
+/// Sectors of async requests count so many times.
+const ASYNC_CHARGE: u64 = 3;
+/// Slots shorter than this say nothing about speed.
+const SHORTEST_NS: i64 = MS;
+const SHORT_NS: i64 = 20 * MS;
+
+/// Why a slot ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// It waited long enough for the next request.
+    TooIdle,
+    Timeout,
+    Exhausted,
+    NoMoreRequests,
+    Preempted,
+}
+
+impl Bfq {
+    pub(super) fn assigned_max_budget(&self) -> u64 {
+        if self.budgets_assigned < ENOUGH_BUDGETS { DEFAULT_MAX_BUDGET } else { self.max_budget }
+    }
+
+    pub(super) fn min_budget(&self) -> u64 {
+        self.assigned_max_budget() / 32
+    }
+
+    /// The peak rate may have changed.
+    pub(super) fn follow_rate(&mut self) {
+        if self.settings.max_budget == 0 {
+            self.max_budget = self.rate.sectors_in(self.settings.timeout_ns).max(1);
+        }
+    }
+
+    /// What serving a request costs its queue.
+    pub(super) fn charge_of(&self, requests: &Requests, q: QueueId, id: RequestId) -> u64 {
+        let sectors = u64::from(requests[id].nr_sectors);
+        if self.queue(q).sync || self.is_raised(q) || self.is_asymmetric(Some(q)) {
+            sectors
+        } else {
+            sectors * ASYNC_CHARGE
+        }
+    }
+
+    pub(super) fn budget_left(&self, q: QueueId) -> u64 {
+        self.hierarchy.entities[self.queue(q).entity as usize].budget_left()
+    }
+
+    fn timed_out(&self, q: QueueId, now_ns: i64) -> bool {
+        self.queue(q).timeout_ns <= now_ns
+    }
+
+    /// Its time is up, and it is not so that it was waited for and has used
+    /// most of its budget.
+    pub(super) fn may_end_by_timeout(&self, q: QueueId, now_ns: i64) -> bool {
+        let entity = &self.hierarchy.entities[self.queue(q).entity as usize];
+        (!self.waiting || entity.budget_left() >= entity.budget / 3) && self.timed_out(q, now_ns)
+    }
+
+    /// The queue whose next request goes to the device now, if one may.
+    pub(super) fn choose(&mut self, cx: &mut Context, now_ns: i64) -> Option<QueueId> {
+        if let Some(q) = self.in_service {
+            if self.may_end_by_timeout(q, now_ns) && !self.must_wait(q) {
+                self.expire(cx, Reason::Timeout, false, now_ns);
+            }
+        }
+        loop {
+            let q = match self.in_service {
+                Some(q) => q,
+                None => self.begin_slot(now_ns)?,
+            };
+            let reason = if let Some(next) = self.queue(q).next {
+                if self.charge_of(cx.requests, q, next) <= self.budget_left(q) {
+                    self.stop_waiting();
+                    return Some(q);
+                }
+                Reason::Exhausted
+            } else {
+                if self.waiting || (self.queue(q).dispatched != 0 && self.better_to_wait(q)) {
+                    return self.choose_to_inject(cx, q, now_ns);
+                }
+                if self.goes_on_waiting(cx, q, now_ns) {
+                    return self.choose_to_inject(cx, q, now_ns);
+                }
+                Reason::NoMoreRequests
+            };
+            self.expire(cx, reason, false, now_ns);
+        }
+    }
+
+    fn begin_slot(&mut self, now_ns: i64) -> Option<QueueId> {
+        let q = self.hierarchy.select(now_ns)?;
+        self.unlist(q);
+        self.budgets_assigned = (self.budgets_assigned * 7 + 256) / 8;
+        self.prolong_soft(q, now_ns);
+        let queue = &self.queues[q as usize];
+        let entity = &self.hierarchy.entities[queue.entity as usize];
+        let longer = if queue.raise.is_soft_real_time() {
+            1
+        } else {
+            (entity.weight / entity.base_weight.max(1)).max(1)
+        };
+        let queue = self.queue_mut(q);
+        queue.fifo_checked = false;
+        self.slot_began_ns = now_ns;
+        let timeout_ns = self.settings.timeout_ns.saturating_mul(longer as i64);
+        self.queue_mut(q).timeout_ns = now_ns.saturating_add(timeout_ns);
+        self.in_service = Some(q);
+        self.slot_last_sector = 0;
+        Some(q)
+    }
+
+    /// Charges sectors to a queue.
+    pub(super) fn charge(&mut self, q: QueueId, sectors: u64, now_ns: i64) {
+        let raised = self.is_raised(q);
+        let queue = &mut self.queues[q as usize];
+        if queue.service_from_backlogged == 0 {
+            queue.first_io_ns = now_ns;
+        }
+        if raised {
+            queue.raise.service += sectors;
+        }
+        queue.service_from_backlogged += sectors;
+        self.hierarchy.serve(queue.entity, sectors);
+    }
+
+    /// Sends the next request of a queue to the device.
+    pub(super) fn send(&mut self, cx: &mut Context, q: QueueId, now_ns: i64) -> RequestId {
+        // `choose` returns only queues that have a next request.
+        let id = self.queue(q).next.unwrap_or(crate::request::NONE);
+        let sectors = self.charge_of(cx.requests, q, id);
+        self.charge(q, sectors, now_ns);
+        let own = self.in_service == Some(q);
+        self.injection.sent(id, own);
+        self.depart(cx, q, id, now_ns);
+        if own {
+            self.update_raise(q, now_ns);
+            if self.nr_busy() > 1 && self.queue(q).is_idle_class() {
+                self.expire(cx, Reason::Exhausted, false, now_ns);
+            }
+        }
+        id
+    }
+
+    /// Was the slot slow, and how long was it?
+    fn is_slow(&self, q: QueueId, compensate: bool, now_ns: i64) -> (bool, i64) {
+        let queue = self.queue(q);
+        if !queue.sync {
+            return (false, 0);
+        }
+        let until_ns = if compensate { self.waiting_since_ns } else { now_ns };
+        let took_ns = until_ns - self.slot_began_ns;
+        if took_ns < SHORTEST_NS {
+            let assumed_ns =
+                if self.settings.rotational { self.settings.slice_idle_ns } else { 2 * MS };
+            return (queue.is_seeky(), assumed_ns);
+        }
+        if took_ns > SHORT_NS {
+            let service = self.hierarchy.entities[queue.entity as usize].service;
+            return (service < self.max_budget / 2, took_ns);
+        }
+        (queue.is_seeky(), took_ns)
+    }
+
+    fn charge_time(&mut self, q: QueueId, took_ns: i64, now_ns: i64) {
+        let timeout_ns = self.settings.timeout_ns;
+        let bounded_ns = took_ns.min(timeout_ns) as u64;
+        let worth = (u128::from(self.max_budget) * u128::from(bounded_ns)
+            / timeout_ns.max(1) as u128) as u64;
+        let entity = &mut self.hierarchy.entities[self.queues[q as usize].entity as usize];
+        let total = worth.max(entity.service);
+        entity.budget = entity.budget.max(total);
+        let more = total - entity.service;
+        self.charge(q, more, now_ns);
+    }
+
+    /// Ends the slot of the queue in service. With `compensate` the time
+    /// that was spent waiting for it does not count.
+    pub(super) fn expire(
+        &mut self,
+        cx: &mut Context,
+        reason: Reason,
+        compensate: bool,
+        now_ns: i64,
+    ) {
+        let Some(q) = self.in_service else { return };
+        let (slow, took_ns) = self.is_slow(q, compensate, now_ns);
+        let id = self.queue(q).entity;
+        let raised = self.is_raised(q);
+        let entity = &self.hierarchy.entities[id as usize];
+        let much_left = entity.budget_left() >= entity.budget / 3;
+        if !raised && (slow || (reason == Reason::Timeout && much_left)) {
+            self.charge_time(q, took_ns, now_ns);
+        }
+        if self.settings.low_latency {
+            let queue = self.queue_mut(q);
+            if !raised {
+                queue.raise.started_ns = now_ns;
+            }
+            if queue.is_empty() {
+                if queue.dispatched == 0 {
+                    self.set_soft_next(q, now_ns);
+                } else {
+                    queue.raise.soft_pending = true;
+                }
+            }
+        }
+        self.set_budget(cx.requests, q, reason);
+        self.stop_waiting();
+        let needed = reason == Reason::Preempted && self.waiting_is_owed(q);
+        self.in_service = None;
+        let queue = self.queue_mut(q);
+        if queue.shared && queue.is_seeky() {
+            queue.split_wanted = true;
+        }
+        if queue.is_empty() && !needed {
+            if queue.dispatched == 0 {
+                queue.timeout_ns = now_ns;
+            }
+            self.no_longer_busy(q, true);
+        } else {
+            self.queue_mut(q).wait_interrupted = needed;
+            self.hierarchy.end_service(id, true);
+            self.enlist(q);
+        }
+        let queue = &mut self.queues[q as usize];
+        if !queue.busy && !matches!(reason, Reason::Timeout | Reason::Exhausted) {
+            // What it has left of its budget counts if it comes back in time.
+            queue.may_resume = true;
+        } else {
+            self.hierarchy.entities[id as usize].service = 0;
+        }
+        self.hierarchy.reset_service_above(id);
+        self.release_if_unused(q);
+    }
+
+    /// The budget of the next slot, from how this one ended.
+    fn set_budget(&mut self, requests: &Requests, q: QueueId, reason: Reason) {
+        let least = self.min_budget();
+        let most = self.max_budget;
+        let raised = self.is_raised(q);
+        let queue = &self.queues[q as usize];
+        let entity = &self.hierarchy.entities[queue.entity as usize];
+        let old = queue.max_budget;
+        let mut budget = if raised {
+            2 * least
+        } else if queue.sync {
+            match reason {
+                Reason::TooIdle if queue.dispatched > 0 => (old * 2).min(most),
+                Reason::TooIdle if old > 5 * least => old - 4 * least,
+                Reason::TooIdle => least,
+                Reason::Timeout => (old * 2).min(most),
+                Reason::Exhausted => (old * 4).min(most),
+                Reason::NoMoreRequests => entity.service.max(least),
+                Reason::Preempted => return,
+            }
+        } else {
+            most
+        };
+        if self.budgets_assigned >= ENOUGH_BUDGETS && self.settings.max_budget == 0 {
+            budget = budget.min(most);
+        }
+        let next = queue.next.map_or(0, |id| self.charge_of(requests, q, id));
+        let queue = &mut self.queues[q as usize];
+        queue.max_budget = budget;
+        if queue.next.is_some() {
+            self.hierarchy.entities[queue.entity as usize].budget = budget.max(next);
+        }
+    }
+
+    /// A queue that was without requests has one: what budget does it start
+    /// with? True if it goes on with what it had.
+    pub(super) fn budget_for_activation(
+        &mut self,
+        requests: &Requests,
+        q: QueueId,
+        in_time: bool,
+    ) -> bool {
+        let queue = &self.queues[q as usize];
+        let (id, max_budget) = (queue.entity as usize, queue.max_budget);
+        let left = self.hierarchy.entities[id].budget_left();
+        if queue.may_resume && in_time && left > 0 {
+            let entity = &mut self.hierarchy.entities[id];
+            entity.budget = left.min(max_budget);
+            entity.service = 0;
+            return true;
+        }
+        let next = queue.next.map_or(0, |next| self.charge_of(requests, q, next));
+        self.queue_mut(q).may_resume = false;
+        let entity = &mut self.hierarchy.entities[id];
+        entity.service = 0;
+        entity.budget = max_budget.max(next);
+        false
+    }
+
+    /// The next request of a queue is another one or has grown.
+    pub(super) fn next_changed(&mut self, cx: &mut Context, q: QueueId) {
+        let queue = self.queue(q);
+        let Some(next) = queue.next else { return };
+        if self.in_service == Some(q) || !queue.busy {
+            return;
+        }
+        let (id, max_budget) = (queue.entity, queue.max_budget);
+        let charge = self.charge_of(cx.requests, q, next);
+        let entity = &mut self.hierarchy.entities[id as usize];
+        let budget = max_budget.max(charge).max(entity.service);
+        if entity.budget != budget {
+            entity.budget = budget;
+            self.hierarchy.activate(id, false);
+        }
+    }
+}

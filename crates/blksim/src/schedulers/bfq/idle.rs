@@ -1,0 +1,158 @@
+//! Waiting: when the queue in service has nothing for the moment, is it better
+//! to leave the device without work, or with less, than to serve another?
+//!
+//! Either because a sequential reader's next request pays for the wait, or
+//! because a queue that is cut off as soon as it pauses would not get its
+//! share.
+//!
+//! Simplified: a queue that was preempted while it was waited for, and is
+//! chosen again before it has a request, is waited for the rest of the time.
+//! In the kernel that takes a request of it in the device, which the queue
+//! has there because dispatch is tried even when the device is full.
+//!
+//! Kernel: `bfq_better_to_idle`, `bfq_asymmetric_scenario`,
+//! `bfq_arm_slice_timer`, `bfq_update_hw_tag` in `block/bfq-iosched.c`,
+//! Linux 6.1.
+
+use super::Bfq;
+use super::budget::Reason;
+use super::entity::QueueId;
+use super::queue::MS;
+use crate::scheduler::Context;
+
+/// A seeky queue is waited for so long, and a raised one at least so long.
+const SEEKY_WAIT_NS: i64 = 2 * MS;
+const RAISED_WAIT_NS: i64 = 20 * MS;
+
+/// More commands than this in the device, and it queues; found in so many samples.
+const QUEUEING_DEPTH: u32 = 3;
+const QUEUEING_SAMPLES: u32 = 32;
+
+impl Bfq {
+    /// The device may reorder; assumed until it is known.
+    fn queues_commands(&self) -> bool {
+        self.queueing.unwrap_or(true)
+    }
+
+    /// Waiting costs no throughput, or gains some.
+    pub(super) fn waiting_pays(&self, q: QueueId) -> bool {
+        let queue = self.queue(q);
+        let rotational = self.settings.rotational;
+        let seeks_alone = rotational && !self.queues_commands();
+        let steady = !queue.is_seeky() && queue.io_bound && queue.short_think;
+        (seeks_alone || ((rotational || !self.queues_commands()) && steady)) && self.nr_raised == 0
+    }
+
+    /// Equal treatment of requests would not give everyone his share.
+    pub(super) fn is_asymmetric(&self, q: Option<QueueId>) -> bool {
+        let weights = self.by_level.iter().filter(|count| **count > 0).count();
+        let smallest = q.is_some_and(|q| {
+            self.queue(q).counted_level.is_some()
+                && self.queue(q).counted_level == self.by_level.iter().rposition(|count| *count > 0)
+        });
+        let classes = self.busy.iter().filter(|count| **count > 0).count();
+        (weights > 1 && !smallest) || classes > 1 || self.nr_pending_in_groups > 0
+    }
+
+    /// Without waiting the queue would not get what it is due.
+    pub(super) fn waiting_is_owed(&self, q: QueueId) -> bool {
+        let queue = self.queue(q);
+        if queue.sync && queue.processes == 0 {
+            return false;
+        }
+        let raised = self.is_raised(q)
+            && (self.nr_raised < self.nr_busy() || self.in_device >= queue.dispatched + 4);
+        raised || self.is_asymmetric(Some(q)) || self.nr_busy() == 1
+    }
+
+    pub(super) fn better_to_wait(&self, q: QueueId) -> bool {
+        let queue = self.queue(q);
+        if queue.sync && queue.processes == 0 {
+            return false;
+        }
+        if self.settings.strict {
+            return true;
+        }
+        if self.settings.slice_idle_ns == 0 || !queue.sync || queue.is_idle_class() {
+            return false;
+        }
+        self.waiting_pays(q) || self.waiting_is_owed(q)
+    }
+
+    pub(super) fn must_wait(&self, q: QueueId) -> bool {
+        self.queue(q).is_empty() && self.better_to_wait(q)
+    }
+
+    /// The queue in service has nothing left, in the device either: wait.
+    pub(super) fn start_waiting(&mut self, cx: &mut Context, q: QueueId, now_ns: i64) {
+        let mut wait_ns = self.settings.slice_idle_ns;
+        if self.is_raised(q) {
+            wait_ns = wait_ns.max(RAISED_WAIT_NS);
+        } else if self.queue(q).is_seeky() && !self.is_asymmetric(Some(q)) {
+            wait_ns = wait_ns.min(SEEKY_WAIT_NS);
+        }
+        self.waiting = true;
+        self.waiting_since_ns = now_ns;
+        self.idle_timer.set(cx, (now_ns + wait_ns) as u64);
+    }
+
+    /// A queue without requests is in service again after it was preempted
+    /// while it was waited for: the rest of the wait is still due to it.
+    pub(super) fn goes_on_waiting(&mut self, cx: &mut Context, q: QueueId, now_ns: i64) -> bool {
+        let due_ns = self.queue(q).last_end_ns + self.settings.slice_idle_ns;
+        let queue = self.queue_mut(q);
+        let interrupted = std::mem::take(&mut queue.wait_interrupted);
+        let goes_on =
+            interrupted && queue.dispatched == 0 && now_ns < due_ns && self.better_to_wait(q);
+        if goes_on {
+            self.waiting = true;
+            self.waiting_since_ns = now_ns;
+            self.idle_timer.set(cx, due_ns as u64);
+        }
+        goes_on
+    }
+
+    pub(super) fn stop_waiting(&mut self) {
+        if self.waiting {
+            self.waiting = false;
+            self.idle_timer.cancel();
+        }
+    }
+
+    pub(super) fn waited_long_enough(&mut self, cx: &mut Context, now_ns: i64) {
+        let Some(q) = self.in_service else { return };
+        if !std::mem::take(&mut self.waiting) {
+            return;
+        }
+        if self.queue(q).timeout_ns <= now_ns {
+            self.expire(cx, Reason::Timeout, true, now_ns);
+        } else if self.queue(q).is_empty() {
+            self.expire(cx, Reason::TooIdle, true, now_ns);
+        }
+    }
+
+    /// Finds out whether the device queues commands.
+    pub(super) fn watch_queueing(&mut self) {
+        self.max_in_device = self.max_in_device.max(self.in_device);
+        self.fast = !self.settings.rotational && self.queues_commands();
+        if self.queueing == Some(true) || self.in_device + self.nr_queued <= QUEUEING_DEPTH {
+            return;
+        }
+        if let Some(q) = self.in_service {
+            // A queue that is waited for may keep the device from being full.
+            let queue = self.queue(q);
+            if queue.short_think
+                && queue.dispatched + queue.fifo.len() < QUEUEING_DEPTH
+                && self.in_device < QUEUEING_DEPTH
+            {
+                return;
+            }
+        }
+        self.queueing_samples += 1;
+        if self.queueing_samples > QUEUEING_SAMPLES {
+            self.queueing = Some(self.max_in_device > QUEUEING_DEPTH);
+            self.max_in_device = 0;
+            self.queueing_samples = 0;
+        }
+    }
+}

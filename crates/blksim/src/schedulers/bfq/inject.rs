@@ -1,0 +1,200 @@
+//! Injection: while the device waits for the queue in service, requests of
+//! other queues that will not delay it noticeably.
+//!
+//! First the process's own async requests, then the queue that it waits for
+//! (its *waker*: it completes shortly before this one gets a request), then
+//! one that it has woken, then any, as long as no more than a limit are in the
+//! device. The limit follows from how much longer the queue's first request
+//! takes with injection than without.
+//!
+//! Kernel: `bfq_choose_bfqq_for_injection`, `bfq_update_inject_limit`,
+//! `bfq_check_waker` in `block/bfq-iosched.c`, Linux 6.1.
+//!
+//! Simplified: of the queues that one has woken, the last is remembered.
+
+use super::Bfq;
+use super::entity::QueueId;
+use super::queue::{LARGE_SECTORS, MS};
+use crate::request::RequestId;
+use crate::scheduler::Context;
+
+const SAMPLE_EVERY_NS: i64 = 10 * MS;
+const RESET_AFTER_NS: i64 = 1000 * MS;
+/// A waker completes at most this long before, so many times.
+const WOKEN_WITHIN_NS: i64 = 4 * MS;
+const WAKER_DETECTIONS: u32 = 3;
+
+/// What is being measured of the effect of injection.
+#[derive(Debug, Default)]
+pub(super) struct Injection {
+    /// The request whose total service time is measured.
+    waited_for: Option<RequestId>,
+    /// The next request sent is to be that one.
+    arm: bool,
+    injected: bool,
+    since_ns: i64,
+}
+
+impl Injection {
+    /// A request goes to the device, of the queue in service or not.
+    #[inline]
+    pub fn sent(&mut self, id: RequestId, own: bool) {
+        if own && std::mem::take(&mut self.arm) {
+            self.waited_for = Some(id);
+        }
+    }
+}
+
+impl Bfq {
+    fn can_send(&self, cx: &Context, q: QueueId) -> bool {
+        let queue = self.queue(q);
+        queue.busy
+            && queue
+                .next
+                .is_some_and(|next| self.charge_of(cx.requests, q, next) <= self.budget_left(q))
+    }
+
+    /// Whose request may go while queue `q` is waited for.
+    pub(super) fn choose_to_inject(
+        &mut self,
+        cx: &Context,
+        q: QueueId,
+        now_ns: i64,
+    ) -> Option<QueueId> {
+        let queue = self.queue(q);
+        if let Some(own) = self.async_queue_of(q) {
+            let next = self.queue(own).next;
+            if next.is_some_and(|next| Some(cx.requests[next].context) == queue.context)
+                && self.can_send(cx, own)
+            {
+                return Some(own);
+            }
+        }
+        for other in [queue.waker, queue.woken].into_iter().flatten() {
+            if other != q && self.can_send(cx, other) {
+                return Some(other);
+            }
+        }
+        let alone = self.is_raised(q) && self.nr_raised <= 1 && queue.short_think;
+        if self.waiting_pays(q) || alone {
+            return None;
+        }
+        self.choose_any(cx, q, now_ns)
+    }
+
+    fn choose_any(&mut self, cx: &Context, q: QueueId, now_ns: i64) -> Option<QueueId> {
+        let queue = self.queue(q);
+        let mut limit = queue.inject_limit;
+        let from_all = !self.is_raised(q) || !queue.short_think;
+        let waits_long =
+            self.waiting && self.waiting_since_ns + self.settings.slice_idle_ns <= now_ns;
+        if limit == 0 && queue.base_service_ns == 0 && waits_long {
+            limit = 1;
+        }
+        if self.in_device >= limit {
+            return None;
+        }
+        let mut candidate = self.list;
+        while let Some(other) = candidate {
+            if (from_all || self.is_raised(other)) && self.can_send(cx, other) {
+                let large = self
+                    .queue(other)
+                    .next
+                    .is_some_and(|next| cx.requests[next].nr_sectors >= LARGE_SECTORS);
+                let limit = if large && !self.settings.rotational { limit.min(1) } else { limit };
+                if self.in_device < limit {
+                    self.injection.injected = true;
+                    return Some(other);
+                }
+            }
+            candidate = self.queue(other).list_next;
+        }
+        None
+    }
+
+    /// A request arrived on a sync queue that had none.
+    pub(super) fn sample_injection(&mut self, q: QueueId, now_ns: i64) {
+        if self.queue(q).inject_reset_ns + RESET_AFTER_NS <= now_ns {
+            self.reset_injection(q, now_ns);
+        }
+        let queue = self.queue(q);
+        let comparable = self.in_device == 0
+            || (queue.base_service_ns > 0 && self.injection.injected && self.in_device > 0);
+        if self.in_service == Some(q)
+            && comparable
+            && queue.inject_reset_ns + SAMPLE_EVERY_NS <= now_ns
+        {
+            self.injection.since_ns = now_ns;
+            self.injection.arm = true;
+            if self.in_device == 0 {
+                self.injection.injected = false;
+            }
+        }
+    }
+
+    pub(super) fn reset_injection(&mut self, q: QueueId, now_ns: i64) {
+        self.injection.waited_for = None;
+        let queue = self.queue_mut(q);
+        queue.base_service_ns = 0;
+        queue.inject_limit = u32::from(!queue.short_think);
+        queue.inject_reset_ns = now_ns;
+    }
+
+    /// A request is done, and still counted as in the device.
+    pub(super) fn measure_injection(&mut self, q: QueueId, id: RequestId, now_ns: i64) {
+        if self.injection.waited_for != Some(id) {
+            return;
+        }
+        let injected = self.injection.injected;
+        let took_ns = now_ns - self.injection.since_ns;
+        let (in_device, most) = (self.in_device, self.max_in_device);
+        let queue = self.queue_mut(q);
+        let old = queue.inject_limit;
+        if queue.base_service_ns > 0 && injected {
+            let tolerable = took_ns < queue.base_service_ns * 3 / 2;
+            if !tolerable && old > 0 {
+                queue.inject_limit -= 1;
+                queue.inject_reset_ns = now_ns;
+            } else if tolerable && old <= most {
+                queue.inject_limit += 1;
+            }
+        }
+        if (queue.base_service_ns == 0 && in_device == 1) || took_ns < queue.base_service_ns {
+            if queue.base_service_ns == 0 {
+                queue.inject_limit = old.max(1);
+            }
+            queue.base_service_ns = took_ns;
+        } else if !injected && in_device == 1 {
+            queue.base_service_ns = took_ns;
+        }
+        self.injection.waited_for = None;
+        self.injection.injected = false;
+    }
+
+    /// A request arrived on an empty queue: was it another's completion that
+    /// made its process go on?
+    pub(super) fn look_for_waker(&mut self, q: QueueId, now_ns: i64) {
+        let Some(last) = self.last_completed else { return };
+        let forget_ns = 128 * self.settings.slice_idle_ns;
+        if last == q
+            || self.queue(q).short_think
+            || now_ns - self.rate.last_completion_ns >= WOKEN_WITHIN_NS
+            || self.queue(q).waker == Some(last)
+        {
+            return;
+        }
+        let queue = self.queue_mut(q);
+        if queue.tentative_waker == Some(last) && now_ns <= queue.waker_since_ns + forget_ns {
+            queue.nr_waker_detections += 1;
+        } else {
+            queue.tentative_waker = Some(last);
+            queue.nr_waker_detections = 1;
+            queue.waker_since_ns = now_ns;
+        }
+        if queue.nr_waker_detections == WAKER_DETECTIONS {
+            queue.waker = Some(last);
+            queue.tentative_waker = None;
+            self.queue_mut(last).woken = Some(q);
+        }
+    }
+}

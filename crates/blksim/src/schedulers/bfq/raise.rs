@@ -1,0 +1,355 @@
+//! Weight raising (`low_latency`): new, long silent and steadily slow queues
+//! count many times their weight for a while.
+//!
+//! *Interactive*: a queue that is new or had been silent for 2 s counts 30
+//! times, for as long as a large application takes to start on the device, or
+//! for 120,000 sectors. *Soft real-time*: one that comes back no sooner than
+//! its rate so far (at most 7000 sectors a second) allows counts 3000 times,
+//! for 300 ms at a time. Neither happens to the queues of a *large burst*:
+//! eight or more created one shortly after another, as when a service with
+//! many processes starts.
+//!
+//! Kernel: `block/bfq-iosched.c`, Linux 6.1: `bfq_update_bfqq_wr_on_rq_arrival`,
+//! `bfq_update_wr_data`, `bfq_bfqq_softrt_next_start`, `bfq_handle_burst`.
+//!
+//! Simplified: a tick of the kernel's clock, where it is added, is that of
+//! HZ = 250.
+
+use super::Bfq;
+use super::entity::{GroupId, QueueId, ROOT};
+use super::queue::{LONG_AGO_NS, MS, Queue};
+
+const INTERACTIVE: u64 = 30;
+const SOFT_REAL_TIME: u64 = 3000;
+const SOFT_REAL_TIME_NS: i64 = 300 * MS;
+/// Silence after which a queue is taken for interactive, and an async one raised.
+pub(super) const SILENCE_NS: i64 = 2000 * MS;
+const ASYNC_SILENCE_NS: i64 = 500 * MS;
+/// Sectors after which an interactive queue was not one after all.
+const MOST_SERVICE: u64 = 120_000;
+/// Sectors a second of the fastest soft real-time application.
+const SOFT_REAL_TIME_RATE: u64 = 7000;
+const TICKS_NS: i64 = 4 * 4 * MS;
+/// Queues of a large burst, created at most this long after one another.
+const LARGE_BURST: usize = 8;
+pub(super) const BURST_NS: i64 = 180 * MS;
+const BURST_FORGOTTEN_NS: i64 = 10_000 * MS;
+/// The weight of the default priority; no other is raised.
+const DEFAULT_WEIGHT: u64 = 40;
+
+/// The state of a queue's weight raising.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Raise {
+    /// When it began; for a queue that is not raised, when it last had or got something.
+    pub started_ns: i64,
+    pub duration_ns: i64,
+    soft_real_time: bool,
+    /// When the interactive period began that soft real-time interrupted.
+    interrupted_ns: i64,
+    pub service: u64,
+    /// Not before then can the next arrival be soft real-time.
+    pub soft_next_ns: i64,
+    /// That moment is to be computed once nothing is outstanding.
+    pub soft_pending: bool,
+    pub backlogged_ns: i64,
+    pub in_large_burst: bool,
+    in_burst: bool,
+}
+
+impl Raise {
+    pub fn new(now_ns: i64) -> Self {
+        Self {
+            started_ns: now_ns,
+            duration_ns: 0,
+            soft_real_time: false,
+            interrupted_ns: LONG_AGO_NS,
+            service: 0,
+            soft_next_ns: now_ns,
+            soft_pending: false,
+            backlogged_ns: now_ns,
+            in_large_burst: false,
+            in_burst: false,
+        }
+    }
+
+    pub fn is_soft_real_time(&self) -> bool {
+        self.soft_real_time
+    }
+
+    /// For a queue that was shared and is no longer.
+    pub fn leave_burst(&mut self, in_large_burst: bool) {
+        self.in_burst = false;
+        self.in_large_burst = in_large_burst;
+    }
+
+    /// This raising, in a queue that is part of other bursts.
+    pub fn within(self, other: Self) -> Self {
+        Self { in_burst: other.in_burst, in_large_burst: other.in_large_burst, ..self }
+    }
+}
+
+/// A series of queues created one shortly after another.
+#[derive(Debug, Default)]
+pub(super) struct Burst {
+    queues: Vec<QueueId>,
+    large: bool,
+    last_ns: i64,
+    group: GroupId,
+}
+
+/// What an arrival on a queue without requests says of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arrival {
+    pub interactive: bool,
+    pub soft_real_time: bool,
+    pub in_burst: bool,
+    pub deserves: bool,
+    idle_for_long: bool,
+}
+
+impl Bfq {
+    pub(super) fn coefficient(&self, q: QueueId) -> u64 {
+        self.hierarchy.entities[self.queues[q as usize].entity as usize].coefficient
+    }
+
+    pub(super) fn is_raised(&self, q: QueueId) -> bool {
+        self.coefficient(q) > 1
+    }
+
+    /// Sets how often a queue's weight counts; the weight follows when the
+    /// entity is next entered, or with [`Self::apply_raise`].
+    pub(super) fn set_coefficient(&mut self, q: QueueId, coefficient: u64) {
+        let entity = self.queues[q as usize].entity as usize;
+        let old = std::mem::replace(&mut self.hierarchy.entities[entity].coefficient, coefficient);
+        let queue = &self.queues[q as usize];
+        if queue.busy && (old > 1) != (coefficient > 1) {
+            if coefficient > 1 {
+                self.nr_raised += 1;
+            } else {
+                self.nr_raised -= 1;
+            }
+        }
+        if queue.has_pending {
+            self.count_weight(q);
+        }
+    }
+
+    pub(super) fn classify(&self, q: QueueId, now_ns: i64) -> Arrival {
+        let queue = &self.queues[q as usize];
+        let default_weight = queue.base_weight() == DEFAULT_WEIGHT;
+        let idle_for_long = queue.dispatched == 0 && queue.timeout_ns + SILENCE_NS < now_ns;
+        let in_burst = queue.raise.in_large_burst;
+        let soft_real_time = !queue.is_totally_seeky()
+            && !in_burst
+            && queue.raise.soft_next_ns < now_ns
+            && queue.dispatched == 0
+            && default_weight;
+        let interactive = !in_burst && idle_for_long && default_weight;
+        let stably_merged = queue
+            .context
+            .and_then(|context| self.processes.get(context as usize))
+            .is_some_and(|process| process.stably_merged);
+        let unshared = queue.context.is_some() && !queue.shared || stably_merged;
+        let deserves = self.settings.low_latency
+            && (self.is_raised(q) || queue.sync && unshared && (interactive || soft_real_time));
+        Arrival { interactive, soft_real_time, in_burst, deserves, idle_for_long }
+    }
+
+    /// A queue got its first request after having none.
+    pub(super) fn raise_on_arrival(&mut self, q: QueueId, arrival: Arrival, now_ns: i64) {
+        let raise_ns = self.rate.raise_ns();
+        let least_budget = self.min_budget();
+        let old = self.coefficient(q);
+        let queue = &mut self.queues[q as usize];
+        if !queue.just_created
+            && arrival.idle_for_long
+            && queue.timeout_ns + BURST_FORGOTTEN_NS < now_ns
+        {
+            queue.raise.in_large_burst = false;
+            queue.raise.in_burst = false;
+            self.burst.queues.retain(|other| *other != q);
+        }
+        queue.just_created = false;
+        if !self.settings.low_latency || queue.split_ns + SILENCE_NS >= now_ns {
+            return;
+        }
+        let raise = &mut queue.raise;
+        let mut coefficient = old;
+        if old == 1 {
+            if arrival.deserves {
+                if arrival.interactive {
+                    raise.service = 0;
+                    raise.soft_real_time = false;
+                    raise.duration_ns = raise_ns;
+                    coefficient = INTERACTIVE;
+                } else {
+                    raise.interrupted_ns = LONG_AGO_NS;
+                    raise.soft_real_time = true;
+                    raise.duration_ns = SOFT_REAL_TIME_NS;
+                    coefficient = SOFT_REAL_TIME;
+                }
+                // A small budget: what counts for it is latency.
+                let entity = &mut self.hierarchy.entities[queue.entity as usize];
+                entity.budget = entity.budget.min(2 * least_budget);
+            }
+        } else if arrival.interactive {
+            raise.soft_real_time = false;
+            raise.duration_ns = raise_ns;
+            coefficient = INTERACTIVE;
+        } else if arrival.in_burst {
+            coefficient = 1;
+        } else if arrival.soft_real_time {
+            if !raise.soft_real_time {
+                raise.interrupted_ns = raise.started_ns;
+            }
+            raise.soft_real_time = true;
+            raise.duration_ns = SOFT_REAL_TIME_NS;
+            raise.started_ns = now_ns;
+            coefficient = SOFT_REAL_TIME;
+        }
+        if coefficient != old {
+            self.set_coefficient(q, coefficient);
+        }
+    }
+
+    /// An async queue that was silent for long is raised as interactive.
+    pub(super) fn raise_async(&mut self, q: QueueId, now_ns: i64) {
+        let raise_ns = self.rate.raise_ns();
+        let raise = &mut self.queues[q as usize].raise;
+        if raise.started_ns + ASYNC_SILENCE_NS < now_ns {
+            raise.duration_ns = raise_ns;
+            raise.soft_real_time = false;
+            self.set_coefficient(q, INTERACTIVE);
+        }
+    }
+
+    /// Ends or changes the raising of the queue in service, if it is time.
+    pub(super) fn update_raise(&mut self, q: QueueId, now_ns: i64) {
+        if self.is_raised(q) {
+            let raise_ns = self.rate.raise_ns();
+            let raise = &self.queues[q as usize].raise;
+            let interrupted_is_over = raise.interrupted_ns + raise_ns < now_ns;
+            if raise.in_large_burst {
+                self.end_raise(q, now_ns);
+            } else if raise.started_ns + raise.duration_ns < now_ns {
+                if !raise.soft_real_time || interrupted_is_over {
+                    self.end_raise(q, now_ns);
+                } else {
+                    self.back_to_interactive(q);
+                }
+            }
+            let raise = &self.queues[q as usize].raise;
+            if self.is_raised(q) && !raise.soft_real_time && raise.service > MOST_SERVICE {
+                self.end_raise(q, now_ns);
+            }
+        }
+        let entity = self.queues[q as usize].entity;
+        self.hierarchy.renew_in_service(entity);
+    }
+
+    fn end_raise(&mut self, q: QueueId, now_ns: i64) {
+        let raise = &mut self.queues[q as usize].raise;
+        raise.duration_ns = 0;
+        raise.soft_real_time = false;
+        raise.started_ns = now_ns;
+        self.set_coefficient(q, 1);
+    }
+
+    fn back_to_interactive(&mut self, q: QueueId) {
+        let raise_ns = self.rate.raise_ns();
+        let raise = &mut self.queues[q as usize].raise;
+        raise.duration_ns = raise_ns;
+        raise.started_ns = raise.interrupted_ns;
+        raise.soft_real_time = false;
+        self.set_coefficient(q, INTERACTIVE);
+    }
+
+    /// A queue that seeks all over is not soft real-time.
+    pub(super) fn distrust_seeky(&mut self, q: QueueId, now_ns: i64) {
+        let queue = &self.queues[q as usize];
+        if queue.raise.soft_real_time && queue.is_totally_seeky() && self.is_raised(q) {
+            if queue.raise.interrupted_ns + self.rate.raise_ns() < now_ns {
+                self.end_raise(q, now_ns);
+            } else {
+                self.back_to_interactive(q);
+            }
+        }
+    }
+
+    /// A soft real-time queue that did not get service for a while is raised longer.
+    pub(super) fn prolong_soft(&mut self, q: QueueId, now_ns: i64) {
+        let raised = self.is_raised(q);
+        let queue = &mut self.queues[q as usize];
+        let raise = &mut queue.raise;
+        if raised && raise.soft_real_time && raise.started_ns < now_ns && queue.timeout_ns < now_ns
+        {
+            if queue.timeout_ns > raise.started_ns {
+                raise.started_ns += now_ns - queue.timeout_ns;
+            } else {
+                raise.started_ns = now_ns;
+            }
+        }
+    }
+
+    /// When the next arrival on an empty queue may count as soft real-time.
+    pub(super) fn set_soft_next(&mut self, q: QueueId, now_ns: i64) {
+        let slice_idle_ns = self.settings.slice_idle_ns;
+        let queue = &mut self.queues[q as usize];
+        let paced_ns = queue.raise.backlogged_ns
+            + (queue.service_from_backlogged.saturating_mul(1_000_000_000) / SOFT_REAL_TIME_RATE)
+                as i64;
+        queue.raise.soft_next_ns =
+            queue.raise.soft_next_ns.max(paced_ns).max(now_ns + slice_idle_ns + TICKS_NS);
+    }
+
+    /// A queue has been created: is it part of a burst?
+    pub(super) fn note_burst(&mut self, q: QueueId, now_ns: i64) {
+        let nothing_busy = self.nr_busy() == 0;
+        let queue: &mut Queue = &mut self.queues[q as usize];
+        if queue.raise.in_burst || queue.raise.in_large_burst || queue.split_ns + 10 * MS >= now_ns
+        {
+            return;
+        }
+        let burst = &mut self.burst;
+        if burst.last_ns + BURST_NS < now_ns || queue.group != burst.group {
+            burst.large = false;
+            for other in burst.queues.drain(..) {
+                self.queues[other as usize].raise.in_burst = false;
+            }
+            if nothing_busy {
+                self.queues[q as usize].raise.in_burst = true;
+                burst.queues.push(q);
+            }
+            burst.group = self.queues[q as usize].group;
+        } else if burst.large {
+            queue.raise.in_large_burst = true;
+        } else if burst.queues.len() + 1 >= LARGE_BURST {
+            burst.large = true;
+            queue.raise.in_large_burst = true;
+            for other in burst.queues.drain(..) {
+                let raise = &mut self.queues[other as usize].raise;
+                raise.in_burst = false;
+                raise.in_large_burst = true;
+            }
+        } else {
+            queue.raise.in_burst = true;
+            burst.queues.push(q);
+        }
+        self.burst.last_ns = now_ns;
+    }
+
+    pub(super) fn burst_is_on(&self) -> bool {
+        self.burst.large || !self.burst.queues.is_empty()
+    }
+
+    /// A queue is no more.
+    pub(super) fn forget_burst(&mut self, q: QueueId) {
+        self.burst.queues.retain(|other| *other != q);
+    }
+}
+
+impl Burst {
+    pub fn new() -> Self {
+        Self { last_ns: LONG_AGO_NS, group: ROOT, ..Self::default() }
+    }
+}

@@ -1,0 +1,201 @@
+//! The queues of kyber: for each domain (kind of request) what arrived, what
+//! is ready, and the tokens. Domains take turns in batches.
+//!
+//! Kernel: `block/kyber-iosched.c`, 6.1 (the same since 4.18).
+//!
+//! Simplified: a domain whose tokens are cut waits until fewer than the new
+//! number are in use; the kernel hands out any free token below the new limit.
+
+use crate::request::{Fifo, RequestId, Requests};
+use crate::scheduler::Merge;
+
+/// Arrived requests that are looked at for a merge, newest first.
+const MERGE_SEARCH: u32 = 8;
+
+#[derive(Debug)]
+struct Domain {
+    /// Tokens there are now and at most, and how many are in use.
+    depth: u32,
+    max_depth: u32,
+    in_use: u32,
+    batch: u32,
+    /// Arrived and open for merges; they become ready all at once when a
+    /// token is at hand and nothing is ready.
+    arrived: Fifo,
+    ready: Fifo,
+}
+
+/// `N` domains.
+#[derive(Debug)]
+pub(super) struct Domains<const N: usize> {
+    all: [Domain; N],
+    current: usize,
+    batching: u32,
+    nr_queued: u32,
+}
+
+impl<const N: usize> Domains<N> {
+    /// From (most tokens, batch) of each domain.
+    pub fn new(sizes: [(u32, u32); N]) -> Self {
+        Self {
+            all: sizes.map(|(max_depth, batch)| Domain {
+                depth: max_depth,
+                max_depth,
+                in_use: 0,
+                batch,
+                arrived: Fifo::default(),
+                ready: Fifo::default(),
+            }),
+            current: 0,
+            batching: 0,
+            nr_queued: 0,
+        }
+    }
+
+    #[inline]
+    pub fn nr_queued(&self) -> u32 {
+        self.nr_queued
+    }
+
+    pub fn depth(&self, domain: usize) -> u32 {
+        self.all[domain].depth
+    }
+
+    pub fn is_throttled(&self, domain: usize) -> bool {
+        self.all[domain].depth < self.all[domain].max_depth
+    }
+
+    /// Sets the number of tokens, at least 1.
+    pub fn resize(&mut self, domain: usize, depth: u32) {
+        let domain = &mut self.all[domain];
+        domain.depth = depth.clamp(1, domain.max_depth);
+    }
+
+    #[inline]
+    pub fn insert(&mut self, requests: &mut Requests, domain: usize, id: RequestId) {
+        self.all[domain].arrived.push_back(requests, id);
+        self.nr_queued += 1;
+    }
+
+    /// A request of the domain that `bio` touches, among the newest.
+    pub fn touching(
+        &self,
+        requests: &Requests,
+        domain: usize,
+        bio: RequestId,
+    ) -> Option<(RequestId, Merge)> {
+        let (start, end) = (requests[bio].sector, requests[bio].end());
+        let arrived = &self.all[domain].arrived;
+        let mut candidate = arrived.tail();
+        for _ in 0..arrived.len().min(MERGE_SEARCH) {
+            let id = candidate?;
+            let request = &requests[id];
+            if request.end() == start {
+                return Some((id, Merge::Back));
+            }
+            if request.sector == end {
+                return Some((id, Merge::Front));
+            }
+            candidate = Some(request.previous);
+        }
+        None
+    }
+
+    /// The current domain goes on until its batch ends or it has nothing or no
+    /// token; then the others follow in turn.
+    #[inline]
+    pub fn dispatch(&mut self, requests: &mut Requests) -> Option<RequestId> {
+        if self.batching < self.all[self.current].batch {
+            if let Some(id) = self.take(requests) {
+                return Some(id);
+            }
+        }
+        self.batching = 0;
+        for _ in 0..N {
+            self.current = if self.current + 1 == N { 0 } else { self.current + 1 };
+            if let Some(id) = self.take(requests) {
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// The next request of the current domain, with a token.
+    #[inline]
+    fn take(&mut self, requests: &mut Requests) -> Option<RequestId> {
+        let domain = &mut self.all[self.current];
+        if domain.in_use >= domain.depth {
+            return None;
+        }
+        if domain.ready.is_empty() {
+            domain.ready.append(requests, &mut domain.arrived);
+        }
+        let id = domain.ready.pop_front(requests)?;
+        domain.in_use += 1;
+        self.batching += 1;
+        self.nr_queued -= 1;
+        Some(id)
+    }
+
+    /// A request is done and returns its token.
+    #[inline]
+    pub fn release(&mut self, domain: usize) {
+        self.all[domain].in_use -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::{Operation, Purpose, Request};
+
+    fn add<const N: usize>(
+        domains: &mut Domains<N>,
+        requests: &mut Requests,
+        domain: usize,
+        sector: u64,
+    ) -> RequestId {
+        let id = requests.allocate(Request::new(Operation::Read, sector, 8, Purpose::Direct));
+        domains.insert(requests, domain, id);
+        id
+    }
+
+    #[test]
+    fn domains_take_turns_in_batches_while_they_have_tokens() {
+        let mut requests = Requests::new();
+        let mut domains = Domains::new([(3, 2), (1, 4)]);
+        for sector in 0..4 {
+            add(&mut domains, &mut requests, 0, sector * 100);
+            add(&mut domains, &mut requests, 1, 10_000 + sector * 100);
+        }
+        // Two of the first, the one token of the second, the last token of the first.
+        let mut taken = Vec::new();
+        while let Some(id) = domains.dispatch(&mut requests) {
+            taken.push(requests[id].sector);
+        }
+        assert_eq!(taken, [0, 100, 10_000, 200]);
+        domains.release(1);
+        assert_eq!(domains.dispatch(&mut requests).map(|id| requests[id].sector), Some(10_100));
+        assert_eq!(domains.nr_queued(), 3);
+    }
+
+    #[test]
+    fn merges_are_looked_for_among_the_newest_that_are_not_ready() {
+        let mut requests = Requests::new();
+        let mut domains = Domains::new([(1, 1)]);
+        let first = add(&mut domains, &mut requests, 0, 100);
+        let bio = |requests: &mut Requests, sector| {
+            requests.allocate(Request::new(Operation::Read, sector, 8, Purpose::Direct))
+        };
+        let (behind, before) = (bio(&mut requests, 108), bio(&mut requests, 92));
+        assert_eq!(domains.touching(&requests, 0, behind), Some((first, Merge::Back)));
+        assert_eq!(domains.touching(&requests, 0, before), Some((first, Merge::Front)));
+        for sector in 10..18 {
+            add(&mut domains, &mut requests, 0, sector * 1000);
+        }
+        assert_eq!(domains.touching(&requests, 0, behind), None);
+        domains.dispatch(&mut requests);
+        let last = bio(&mut requests, 17_008);
+        assert_eq!(domains.touching(&requests, 0, last), None, "all are ready now");
+    }
+}
