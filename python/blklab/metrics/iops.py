@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blklab.samples import NS_PER_SECOND, JobSample
+from blklab.metrics._rate import summed_rate
+from blklab.samples import JobSample
 
 NAME = "iops"
 UNIT = "IO/s"
@@ -14,9 +15,4 @@ DESCRIPTION = "reads and writes completed per second, summed over the measured s
 
 def compute(jobs: Sequence[JobSample]) -> float | None:
     """Sums each section's I/Os over its own run time."""
-    rates = [
-        sum(entry.ios for entry in job.data_directions()) * NS_PER_SECOND / job.runtime_ns
-        for job in jobs
-        if job.runtime_ns
-    ]
-    return sum(rates) if rates else None
+    return summed_rate(jobs, lambda entry: entry.ios)

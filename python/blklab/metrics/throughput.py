@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blklab.samples import NS_PER_SECOND, JobSample
+from blklab.metrics._rate import summed_rate
+from blklab.samples import JobSample
 
 NAME = "throughput"
 UNIT = "B/s"
@@ -14,9 +15,4 @@ DESCRIPTION = "bytes read and written per second, summed over the measured secti
 
 def compute(jobs: Sequence[JobSample]) -> float | None:
     """Sums each section's bytes over its own run time."""
-    rates = [
-        sum(entry.bytes for entry in job.data_directions()) * NS_PER_SECOND / job.runtime_ns
-        for job in jobs
-        if job.runtime_ns
-    ]
-    return sum(rates) if rates else None
+    return summed_rate(jobs, lambda entry: entry.bytes)
