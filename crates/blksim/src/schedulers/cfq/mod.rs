@@ -10,7 +10,7 @@
 //! kind has a turn, and control groups share the disk by weight. 2.6.32 has
 //! one tree and neither groups nor turns of kinds.
 //!
-//! Kernel: `block/cfq-iosched.c`, 2.6.6 to 4.20. `cfq` follows 4.16,
+//! Kernel: `block/cfq-iosched.c`, until 4.20. `cfq` follows 4.16,
 //! `cfq-2.6.32` follows 2.6.32.
 //!
 //! Simplified: time is in nanoseconds in 2.6.32 too; where a rule counts
@@ -22,7 +22,7 @@
 //! pool of requests. When a wait ends early, its timer is stopped.
 //!
 //! Parameters: settings.rs. References: `Documentation/block/cfq-iosched.txt`
-//! (4.16); J. Axboe, "Time sliced CFQ", 2004.
+//! (4.16).
 
 mod active;
 mod contexts;
@@ -93,7 +93,7 @@ impl<const TREES: bool> Scheduler for Cfq<TREES> {
     const INFO: Info = if TREES {
         Info {
             name: "cfq",
-            kernel_versions: "2.6.6 to 4.20; follows 4.16",
+            kernel_versions: "until 4.20; follows 4.16",
             summary: "time slices for each process by I/O priority, groups by weight; waits for readers",
             family: Family::Legacy,
             indexed: true,
