@@ -92,11 +92,6 @@ fn with(
     }
 }
 
-/// The error for a request that is not well formed.
-pub fn bad_request(message: String) -> Error {
-    SimulationError::new(ErrorKind::Request, message).into()
-}
-
 /// The error for a simulation that was never made; it stands behind another one's.
 pub fn not_run() -> Error {
     SimulationError::new(ErrorKind::Internal, "a simulation was left out").into()

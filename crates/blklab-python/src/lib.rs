@@ -4,13 +4,13 @@
 //! exceptions of error.rs; a panic becomes a `SimulationError` of kind
 //! `internal`.
 
-mod convert;
 mod error;
 mod running;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use blksim::error::Error;
+use blksim_json as convert;
 use pyo3::prelude::*;
 use serde_json::Value;
 

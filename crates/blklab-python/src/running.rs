@@ -12,8 +12,8 @@ use blksim::timeline::Timeline;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::convert;
 use crate::error;
+use blksim_json as convert;
 
 /// Events between two looks at the signals: some tens of milliseconds.
 const SLICE_EVENTS: u64 = 200_000;

@@ -77,5 +77,40 @@ fn engine(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, engine);
+/// Cost of a request against the number of requests that wait: one job keeps
+/// the given number of I/Os outstanding, or as many tasks keep one each.
+fn queue_length(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("outstanding");
+    group
+        .sample_size(10)
+        .warm_up_time(Duration::from_secs(1))
+        .measurement_time(Duration::from_secs(4));
+    for scheduler in ["mq-deadline", "deadline", "kyber", "bfq"] {
+        for outstanding in [10_u64, 100, 1_000, 10_000, 100_000] {
+            // Filling the queue is part of a run: it must not be the larger part.
+            let count = 10 * outstanding.max(100_000);
+            let mut setup = setup("nvme-tlc", scheduler, count);
+            setup.jobs.jobs[0].iodepth = outstanding as u32;
+            setup.queue = vec![("nr_requests".to_owned(), outstanding.to_string())];
+            group.throughput(Throughput::Elements(count));
+            group.bench_function(format!("{scheduler}/{outstanding}"), |bencher| {
+                bencher.iter(|| black_box(simulate(&setup)).expect("the simulation runs"));
+            });
+        }
+    }
+    for tasks in [10_u64, 1_000, 50_000] {
+        let count = 10 * tasks.max(100_000);
+        let mut setup = setup("nvme-tlc", "mq-deadline", count / tasks);
+        setup.jobs.jobs[0].iodepth = 1;
+        setup.jobs.jobs[0].numjobs = tasks as u32;
+        group.throughput(Throughput::Elements(count));
+        // 256 tags: the other tasks sleep until one is free.
+        group.bench_function(format!("mq-deadline/{tasks} tasks"), |bencher| {
+            bencher.iter(|| black_box(simulate(&setup)).expect("the simulation runs"));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, engine, queue_length);
 criterion_main!(benches);

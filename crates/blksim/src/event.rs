@@ -30,6 +30,8 @@ pub enum Class {
     Task = 5,
     /// A job may issue its next I/O; the subject is the clone.
     Issue = 6,
+    /// A queue is run again after a while; the subject is the disk.
+    QueueRun = 7,
 }
 
 impl Class {
@@ -41,7 +43,8 @@ impl Class {
             3 => Self::PolicyTimer,
             4 => Self::Writeback,
             5 => Self::Task,
-            _ => Self::Issue,
+            6 => Self::Issue,
+            _ => Self::QueueRun,
         }
     }
 }
@@ -102,6 +105,15 @@ impl Agenda {
     /// When the next event is due.
     pub fn next_ns(&self) -> Option<u64> {
         self.heap.first().map(|&key| unpack(key).time_ns)
+    }
+
+    /// Whether another event of this class is due at this very moment.
+    #[inline]
+    pub(crate) fn more_now(&self, class: Class) -> bool {
+        self.heap.first().is_some_and(|&key| {
+            let next = unpack(key);
+            next.time_ns == self.now_ns && next.class == class
+        })
     }
 
     /// Takes the next event and moves the clock to it. Only the engine and

@@ -5,6 +5,7 @@
 //! [`simulate::Setup`] alone, to the last bit. Time is in integer nanoseconds
 //! and moves only in [`engine`].
 
+mod age_queue;
 pub mod device;
 pub mod devices;
 pub mod engine;
@@ -12,6 +13,7 @@ pub mod error;
 pub mod event;
 mod extent_index;
 pub mod host;
+mod jiffies;
 pub mod params;
 pub mod policies;
 pub mod policy;
@@ -23,5 +25,6 @@ pub mod scheduler;
 pub mod schedulers;
 pub mod sector_tree;
 pub mod simulate;
+mod tag_map;
 pub mod timeline;
 pub mod workload;

@@ -56,6 +56,42 @@ impl Histogram {
         if self.count == 0 { 0.0 } else { self.sum_ns as f64 / self.count as f64 }
     }
 
+    /// Adds all samples of another histogram.
+    pub fn merge(&mut self, other: &Self) {
+        for (bucket, count) in self.buckets.iter_mut().zip(&other.buckets) {
+            *bucket += count;
+        }
+        self.count += other.count;
+        self.sum_ns += other.sum_ns;
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    /// The histogram as numbers, for [`Self::from_words`].
+    fn words(&self) -> impl Iterator<Item = u64> + '_ {
+        let occupied = self.buckets.iter().enumerate().filter(|(_, count)| **count > 0);
+        let length = occupied.clone().count() as u64;
+        [self.sum_ns, self.min_ns, self.max_ns, length]
+            .into_iter()
+            .chain(occupied.flat_map(|(index, count)| [index as u64, *count]))
+    }
+
+    /// What [`Self::words`] gave; nothing if it is not that.
+    fn from_words(words: &mut impl Iterator<Item = u64>) -> Option<Self> {
+        let mut histogram = Self {
+            sum_ns: words.next()?,
+            min_ns: words.next()?,
+            max_ns: words.next()?,
+            ..Self::default()
+        };
+        for _ in 0..words.next()? {
+            let bucket = histogram.buckets.get_mut(words.next()? as usize)?;
+            *bucket = words.next()?;
+            histogram.count += *bucket;
+        }
+        Some(histogram)
+    }
+
     /// Occupied buckets: (representative value in ns, count), ascending.
     pub fn bins(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.buckets
@@ -140,6 +176,28 @@ impl JobRecord {
         record.latency.add(latency_ns);
     }
 
+    /// The record as numbers, so that one process can give it to another; without name and clones.
+    pub fn words(&self) -> Vec<u64> {
+        let mut words = vec![self.runtime_ns];
+        for record in &self.directions {
+            words.extend([record.ios, record.bytes]);
+            words.extend(record.latency.words());
+        }
+        words
+    }
+
+    /// Adds what [`Self::words`] of another clone's record gave; nothing if it is not that.
+    pub fn add_words(&mut self, words: impl IntoIterator<Item = u64>) -> Option<()> {
+        let mut words = words.into_iter();
+        self.runtime_ns = self.runtime_ns.max(words.next()?);
+        for record in &mut self.directions {
+            record.ios += words.next()?;
+            record.bytes += words.next()?;
+            record.latency.merge(&Histogram::from_words(&mut words)?);
+        }
+        words.next().is_none().then_some(())
+    }
+
     pub fn direction(&self, direction: Direction) -> &DirectionRecord {
         &self.directions[direction as usize]
     }
@@ -172,6 +230,25 @@ mod tests {
         // 100 us = 1.52 * 2^16: shift 10, buckets of 1024 ns: 99,328 to 100,351.
         assert_eq!(representative(bucket_of(100_000)), 99_328 + 512);
         assert_eq!(bucket_of(u64::MAX), NR_BUCKETS - 1);
+    }
+
+    #[test]
+    fn records_pass_through_numbers() {
+        let mut whole = JobRecord::new("a", 2);
+        let mut parts = [JobRecord::new("a", 1), JobRecord::new("a", 1)];
+        for (part, ns) in [(0, 100), (1, 7), (0, 123_456), (1, u64::MAX / 4)] {
+            parts[part].add(Direction::Write, 4096, ns);
+            whole.add(Direction::Write, 4096, ns);
+        }
+        parts[1].runtime_ns = 5;
+        whole.runtime_ns = 5;
+        let mut sum = JobRecord::new("a", 2);
+        for part in &parts {
+            sum.add_words(part.words()).unwrap();
+        }
+        assert_eq!(format!("{sum:?}"), format!("{whole:?}"));
+        let broken = whole.words().split_off(1);
+        assert_eq!(JobRecord::default().add_words(broken), None);
     }
 
     #[test]

@@ -101,12 +101,14 @@ pub struct Request {
     pub disk: u8,
     /// Holds a tag of the queue.
     pub tagged: bool,
+    /// Which one, on a blk-mq queue.
+    pub(crate) tag: u16,
     /// Policies that have let it pass, and whether merging was tried since.
     pub(crate) policies_passed: u8,
     pub(crate) merge_tried: bool,
     /// The I/O context: the task on whose behalf it was submitted.
     pub context: u32,
-    /// The I/O that it is part of, where the purpose says so.
+    /// The direct I/O that it is part of, if that has several parts.
     pub owner: u32,
     /// The bio of an array that it is a piece of.
     pub(crate) array_part: u32,
@@ -114,14 +116,16 @@ pub struct Request {
     pub group: u16,
     /// Of use to schedulers: which of their queues it is on; `NONE` before insertion.
     pub queue: u32,
+    /// When the I/O that it is all or part of was issued.
+    pub issued_ns: u64,
     /// When it was submitted, inserted into the scheduler, given to the device.
     pub submitted_ns: u64,
     pub inserted_ns: u64,
     pub dispatched_ns: u64,
     /// When a scheduler wants it looked at.
     pub deadline_ns: u64,
-    /// Neighbours in a scheduler's FIFO; before that, `next` links the lists
-    /// of the host (pending, plug).
+    /// Neighbours in a scheduler's FIFO, or in `previous` the place in an age
+    /// queue; before that, `next` links the lists of the host (pending, plug).
     pub previous: RequestId,
     pub next: RequestId,
     /// Next in the chain of bios merged into a request.
@@ -145,6 +149,7 @@ impl Request {
             priority: Priority::DEFAULT,
             disk: 0,
             tagged: false,
+            tag: 0,
             policies_passed: 0,
             merge_tried: false,
             context: 0,
@@ -152,6 +157,7 @@ impl Request {
             array_part: NONE,
             group: 0,
             queue: NONE,
+            issued_ns: 0,
             submitted_ns: 0,
             inserted_ns: 0,
             dispatched_ns: 0,
@@ -324,28 +330,16 @@ impl Fifo {
         self.tail = other.tail;
         self.len += other.len;
     }
-
-    /// Puts `id`, on no list, in the place of `other`, which leaves the list.
-    pub fn replace(&mut self, requests: &mut Requests, other: RequestId, id: RequestId) {
-        let (previous, next) = (requests[other].previous, requests[other].next);
-        requests[id].previous = previous;
-        requests[id].next = next;
-        if previous == NONE {
-            self.head = id;
-        } else {
-            requests[previous].next = id;
-        }
-        if next == NONE {
-            self.tail = id;
-        } else {
-            requests[next].previous = id;
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_is_no_larger_than_two_cache_lines() {
+        assert!(size_of::<Request>() <= 128);
+    }
 
     #[test]
     fn priorities_resolve_as_the_kernel_does() {

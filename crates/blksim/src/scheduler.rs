@@ -39,6 +39,25 @@ pub struct QueueFacts {
     /// Commands that the device takes at once.
     pub device_depth: u32,
     pub nr_requests: u32,
+    /// The same before anybody changed it.
+    pub initial_requests: u32,
+    /// Tags of a word of the map of tags.
+    pub word_tags: u32,
+    /// Length of the kernel's tick.
+    pub jiffy_ns: u64,
+}
+
+#[cfg(test)]
+impl QueueFacts {
+    /// A queue that most tests would have.
+    pub const TYPICAL: Self = Self {
+        rotational: false,
+        device_depth: 32,
+        nr_requests: 64,
+        initial_requests: 64,
+        word_tags: 16,
+        jiffy_ns: 10_000_000,
+    };
 }
 
 /// What a hook of a scheduler works on.
@@ -136,9 +155,15 @@ pub trait Scheduler: Sized {
     /// A task has ended: it will submit nothing more.
     fn task_ended(&mut self, _cx: &mut Context, _task: u32) {}
 
-    /// Tags that requests like this one may use, if fewer than all.
-    fn tag_limit(&self, _bio: &Request) -> Option<u32> {
+    /// How many tags of each word of the map requests like this one may use,
+    /// if fewer than all.
+    fn tags_of_word(&self, _bio: &Request) -> Option<u32> {
         None
+    }
+
+    /// The least that [`Self::tags_of_word`] ever says.
+    fn least_tags_of_word(&self) -> u32 {
+        u32::MAX
     }
 
     /// Effective values of tunables whose default depends on the queue.

@@ -5,7 +5,10 @@ use crate::device::{Device, Facts};
 use crate::devices::{Profile, array};
 use crate::engine::{Engine, Limits};
 use crate::error::{Error, ErrorKind, SimulationError};
-use crate::host::{Cgroups, Disk, GivenGroups, MACHINE, Machine, Raid, queue_values};
+use crate::host::{
+    Cgroups, Disk, GivenGroups, MACHINE, Machine, Raid, default_nr_requests, queue_values,
+};
+use crate::jiffies::jiffy_ns;
 use crate::params::{Problem, Values, unknown};
 use crate::policies;
 use crate::policy::Policy;
@@ -13,6 +16,7 @@ use crate::record::JobRecord;
 use crate::request::SECTOR_BYTES;
 use crate::scheduler::{Info, QueueFacts};
 use crate::schedulers;
+use crate::tag_map::word_of;
 use crate::timeline::Timeline;
 use crate::workload::layout::{Layout, lay_out};
 use crate::workload::{Job, JobFile};
@@ -116,15 +120,21 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
             let message = "runtime_ns must be larger than 0";
             return Err(SimulationError::of(ErrorKind::OutOfRange, "runtime_ns", message).into());
         }
-        for job in jobs.iter_mut().filter(|job| job.time_based) {
-            job.runtime_ns = Some(runtime_ns);
+        for job in &mut jobs {
+            job.run_for(runtime_ns);
         }
     }
     let layout = lay_out(&jobs, facts.capacity_bytes)?;
+    let initial_requests = default_nr_requests(&facts, info.family, info.name) as u32;
+    let nr_requests = queue.get("nr_requests") as u32;
     let queue_facts = QueueFacts {
         rotational: facts.rotational,
         device_depth: facts.queue_depth,
-        nr_requests: queue.get("nr_requests") as u32,
+        nr_requests,
+        // A map that is made smaller keeps its words.
+        word_tags: word_of(nr_requests.max(initial_requests)),
+        initial_requests,
+        jiffy_ns: jiffy_ns(machine.get("hz")),
     };
     let mut tunables = tunable_values(info, queue_facts, &setup.tunables)?;
     let cgroups = Cgroups::new(&setup.cgroups, &jobs)?;
@@ -169,8 +179,18 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Checks a request and puts its machine together.
+    /// Checks a request and puts its machine together; the policies stand
+    /// before the first disk.
     pub fn new(setup: &Setup, policies: Vec<Box<dyn Policy>>) -> Result<Self, Error> {
+        let mut policies = Some(policies);
+        Self::with_policies(setup, |_| policies.take().unwrap_or_default())
+    }
+
+    /// The same with policies for each disk, by its index in the array.
+    pub fn with_policies(
+        setup: &Setup,
+        mut policies: impl FnMut(usize) -> Vec<Box<dyn Policy>>,
+    ) -> Result<Self, Error> {
         let Prepared {
             info,
             tunables,
@@ -183,8 +203,10 @@ impl Simulation {
             mut disks,
             raid,
         } = prepare(setup)?;
-        for policy in policies {
-            disks[0].add_policy(policy);
+        for (index, disk) in disks.iter_mut().enumerate() {
+            for policy in policies(index) {
+                disk.add_policy(policy);
+            }
         }
         let mut host = Machine::new(&jobs, &layout, setup.seed, disks, &queue, &machine);
         if let Some(raid) = raid {

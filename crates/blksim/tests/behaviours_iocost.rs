@@ -59,10 +59,12 @@ fn a_share_that_is_not_used_goes_to_others() {
 #[test]
 fn the_model_prices_sequential_and_random_apart() {
     // By the model of a disk, a random read of 4 KiB costs 2.7 ms and a
-    // sequential one 24 us: with equal weights the streams get equal time.
+    // sequential one 24 us: with equal weights the stream may do a hundred
+    // times as many. It does only what its depth allows in the drive's queue,
+    // but by bios alone it would do no more than the other.
     let jobs = TWO.replace("[b]", "[b]\nrw=read\noffset=100g");
     let groups =
         [ENABLE, ("/", "io.cost.qos", "enable=1 min=50 max=50"), ("a", "io.weight", "100")];
     let (a, b) = two("hdd-7200", "mq-deadline", &groups, &jobs);
-    assert!(b > 10.0 * a, "{a} random to {b} sequential");
+    assert!(b > 2.0 * a, "{a} random to {b} sequential");
 }

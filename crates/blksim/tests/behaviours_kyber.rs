@@ -72,7 +72,9 @@ fn priorities_make_no_difference() {
     for scheduler in KYBERS {
         let jobs = "[global]\ndirect=1\nrw=randread\nruntime=5\ntime_based\nnumjobs=4\n\
             [high]\nprio=0\n[low]\nprio=7\n[idle]\nprioclass=3\n";
-        let outcome = run(&fixed(&[("latency", "1ms"), ("depth", "1")], scheduler, jobs));
+        let mut setup = fixed(&[("latency", "1ms"), ("depth", "1")], scheduler, jobs);
+        setup.queue = given(&[("nr_requests", "16")]);
+        let outcome = run(&setup);
         for name in ["low", "idle"] {
             let ratio = job(&outcome, "high").iops() / job(&outcome, name).iops();
             assert!((ratio - 1.0).abs() < 0.02, "{scheduler}: high to {name} {ratio}");

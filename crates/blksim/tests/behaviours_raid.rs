@@ -23,6 +23,7 @@ fn array(level: &str, members: &str, mode: &str, bytes: &str, depth: u32) -> Out
     let mut setup = fixed(&device, "mq-deadline", &jobs);
     // A task that sleeps for a tag of one member leaves the others idle.
     setup.queue = given(&[("nr_requests", "128")]);
+    setup.tunables = given(&[("async_depth", "128")]);
     run(&setup)
 }
 

@@ -32,6 +32,32 @@ fn fixed_serves_exactly_depth_over_latency() {
 }
 
 #[test]
+fn stalls_take_their_share_and_hold_up_all_commands() {
+    // 20 ms in which nothing is done, then 80 ms of work on average.
+    for depth in [1, 8] {
+        let depth_text = depth.to_string();
+        let parameters = [
+            ("latency", "1ms"),
+            ("depth", &*depth_text),
+            ("stall", "20ms"),
+            ("stall_every", "80ms"),
+        ];
+        let jobs =
+            format!("[a]\nrw=randread\ndirect=1\nnumjobs={depth}\nruntime=400\ntime_based\n");
+        let outcome = run(&fixed(&parameters, "none", &jobs));
+        within("rate", outcome.jobs[0].iops(), f64::from(depth) * 1000.0 * 0.8, 0.02);
+        let latency = &outcome.jobs[0].direction(Direction::Read).latency;
+        assert_eq!(latency.min_ns(), 1_000_000);
+        // Now and then a second stall begins before a command is done that the first one held up.
+        assert!((21_000_000..=61_000_000).contains(&latency.max_ns()), "{}", latency.max_ns());
+        // Each stall holds up every command that is under way, and those are all but always `depth`.
+        let stalls = 400.0 / 0.1;
+        let mean_ns = 1_000_000.0 + 20_000_000.0 * stalls / (0.8 * 1000.0 * 400.0);
+        within("mean latency", latency.mean_ns(), mean_ns, 0.02);
+    }
+}
+
+#[test]
 fn waiting_adds_up_by_littles_law() {
     for scheduler in SCHEDULERS {
         let jobs = "[a]\nrw=randread\ndirect=1\nnumjobs=12\nruntime=2\ntime_based\n";

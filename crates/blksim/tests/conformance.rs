@@ -6,7 +6,7 @@ use blksim::devices::KINDS;
 use blksim::record::Direction;
 use blksim::scheduler::Family;
 use blksim::schedulers::{ALL, info};
-use blksim::simulate::simulate_with;
+use blksim::simulate::{Simulation, simulate_with};
 use support::{Auditor, PROFILES, SCHEDULERS, fingerprint, fixed, given, run, setup};
 
 const DEVICES: [&str; 4] = ["fixed", "hdd-7200", "nvme-tlc", "ssd-sata"];
@@ -59,6 +59,41 @@ fn every_request_completes_exactly_once_on_every_pair() {
                 auditor.verify(&outcome, &what);
                 assert_eq!(auditor.nr_under_way(), 0, "{what}");
                 assert!(outcome.device_busy_ns <= outcome.simulated_ns, "{what}");
+            }
+        }
+    }
+}
+
+/// Levels of arrays with their numbers of members.
+const ARRAYS: [(&str, &str); 5] = [("0", "2"), ("0", "4"), ("1", "3"), ("10", "4"), ("5", "4")];
+
+#[test]
+fn every_request_of_every_member_completes_exactly_once_in_arrays() {
+    for device in ["fixed", "hdd-7200", "ssd-sata"] {
+        for scheduler in names() {
+            for (index, (load, jobs)) in LOADS.iter().enumerate() {
+                // Every level meets every scheduler, and every load every level.
+                let (level, members) = ARRAYS[(index + scheduler.len()) % ARRAYS.len()];
+                let what = format!("{scheduler} on RAID {level} of {members} {device}, {load}");
+                let mut setup = setup(device, scheduler, jobs);
+                for (name, value) in [("raid", level), ("members", members), ("chunk", "64k")] {
+                    setup.profile.set(name, value).unwrap();
+                }
+                // One auditor for all members: request numbers are the machine's.
+                let auditor = Auditor::default();
+                let mut simulation =
+                    Simulation::with_policies(&setup, |_| vec![Box::new(auditor.clone())])
+                        .unwrap_or_else(|error| panic!("{what}: {error}"));
+                simulation.advance(u64::MAX).unwrap_or_else(|error| panic!("{what}: {error}"));
+                let outcome = simulation.outcome();
+                auditor.verify(&outcome, &what);
+                assert_eq!(auditor.nr_under_way(), 0, "{what}");
+                let alone = run(&setup);
+                assert_eq!(
+                    fingerprint(&outcome),
+                    fingerprint(&alone),
+                    "{what}: being watched matters"
+                );
             }
         }
     }

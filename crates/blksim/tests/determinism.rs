@@ -61,6 +61,16 @@ fn jitter_follows_the_seed() {
     assert_ne!(fingerprint(&run(&setup)), first);
 }
 
+#[test]
+fn stalls_follow_the_seed() {
+    let jobs = "[a]\nrw=randread\ndirect=1\nnumber_ios=1000\n";
+    let mut setup = fixed(&[("stall", "5ms"), ("stall_every", "10ms")], "none", jobs);
+    let first = fingerprint(&run(&setup));
+    assert_eq!(fingerprint(&run(&setup)), first);
+    setup.seed = 2;
+    assert_ne!(fingerprint(&run(&setup)), first);
+}
+
 /// Results that must not change by accident. After a change that is meant,
 /// `BLKSIM_GOLDEN=refresh cargo test -p blksim --test determinism` writes them anew.
 #[test]

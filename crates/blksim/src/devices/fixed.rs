@@ -2,6 +2,12 @@
 //!
 //! The null device: nothing depends on position, so it shows a scheduler's own
 //! behaviour and has closed-form results (depth / latency commands a second).
+//!
+//! With `stall`, the whole device stops for that long now and then, at random
+//! moments whose mean distance is `stall_every`: what a virtual disk does
+//! whose host is busy elsewhere. Commands in it are served on afterwards.
+
+use std::collections::VecDeque;
 
 use crate::device::{Command, Device, Facts, Outbox};
 use crate::error::ProfileError;
@@ -20,6 +26,20 @@ pub const PARAMETERS: &[Param] = &[
         (0, 1_000_000_000_000),
         "seeded uniform addition of up to this much",
     ),
+    Param::new(
+        "stall",
+        Unit::Nanoseconds,
+        0,
+        (0, 1_000_000_000_000),
+        "time for which the device stops now and then; 0: never",
+    ),
+    Param::new(
+        "stall_every",
+        Unit::Nanoseconds,
+        1_000_000_000,
+        (1000, 1_000_000_000_000),
+        "mean time from the end of a stall to the next one, exponentially distributed",
+    ),
     Param::flag("rotational", 0, "what the device tells the host of itself"),
     Param::new("capacity", Unit::Bytes, 64 << 30, (1 << 20, 1 << 56), "size"),
     Param::new("hw_queues", Unit::Count, 1, (1, 65_536), "hardware queues"),
@@ -31,6 +51,7 @@ pub struct Fixed {
     latency_ns: u64,
     jitter_ns: u64,
     stream: Stream,
+    stalls: Option<Stalls>,
     busy_until_ns: u64,
     busy_ns: u64,
 }
@@ -50,6 +71,7 @@ impl Fixed {
             latency_ns: values.get("latency"),
             jitter_ns: values.get("jitter"),
             stream: Stream::named(seed, "device/fixed"),
+            stalls: Stalls::new(values.get("stall"), values.get("stall_every"), seed),
             busy_until_ns: 0,
             busy_ns: 0,
         })
@@ -65,7 +87,11 @@ impl Device for Fixed {
     fn submit(&mut self, command: Command, outbox: &mut Outbox) {
         let jitter_ns = if self.jitter_ns > 0 { self.stream.below(self.jitter_ns + 1) } else { 0 };
         let now_ns = outbox.now_ns();
-        let done_ns = now_ns.saturating_add(self.latency_ns + jitter_ns);
+        let work_ns = self.latency_ns + jitter_ns;
+        let done_ns = match &mut self.stalls {
+            None => now_ns.saturating_add(work_ns),
+            Some(stalls) => stalls.done_ns(now_ns, work_ns),
+        };
         let idle_until_ns = self.busy_until_ns.max(now_ns);
         self.busy_ns += done_ns.saturating_sub(idle_until_ns);
         self.busy_until_ns = self.busy_until_ns.max(done_ns);
@@ -74,5 +100,62 @@ impl Device for Fixed {
 
     fn busy_ns(&self) -> u64 {
         self.busy_ns
+    }
+}
+
+/// When the device stops.
+#[derive(Debug)]
+struct Stalls {
+    length_ns: u64,
+    every_ns: u64,
+    stream: Stream,
+    /// Starts of the stalls that may still concern a command, in order; never empty.
+    starts_ns: VecDeque<u64>,
+}
+
+impl Stalls {
+    /// Nothing for a device that never stalls.
+    fn new(length_ns: u64, every_ns: u64, seed: u64) -> Option<Self> {
+        if length_ns == 0 {
+            return None;
+        }
+        let mut stalls = Self {
+            length_ns,
+            every_ns,
+            stream: Stream::named(seed, "device/fixed/stalls"),
+            starts_ns: VecDeque::with_capacity(4),
+        };
+        stalls.draw_after(0);
+        Some(stalls)
+    }
+
+    fn draw_after(&mut self, end_ns: u64) {
+        let gap_ns = (self.stream.exponential() * self.every_ns as f64) as u64;
+        self.starts_ns.push_back(end_ns.saturating_add(gap_ns));
+    }
+
+    /// When a command is done that arrives now and takes so long without stalls.
+    fn done_ns(&mut self, now_ns: u64, work_ns: u64) -> u64 {
+        // Commands arrive in order of time, so what is over now is over for all.
+        while self.starts_ns[0].saturating_add(self.length_ns) <= now_ns {
+            if self.starts_ns.len() == 1 {
+                self.draw_after(self.starts_ns[0].saturating_add(self.length_ns));
+            }
+            self.starts_ns.pop_front();
+        }
+        let mut done_ns = now_ns.saturating_add(work_ns);
+        let mut index = 0;
+        while self.starts_ns[index] < done_ns {
+            let end_ns = self.starts_ns[index].saturating_add(self.length_ns);
+            done_ns = done_ns.saturating_add(end_ns - self.starts_ns[index].max(now_ns));
+            if done_ns == u64::MAX {
+                break;
+            }
+            index += 1;
+            if index == self.starts_ns.len() {
+                self.draw_after(end_ns);
+            }
+        }
+        done_ns
     }
 }

@@ -5,10 +5,20 @@ use crate::error::{ErrorKind, SimulationError};
 use crate::params::{Param, ParamError, Problem, Unit, Values, unknown};
 use crate::scheduler::Family;
 
+/// The most requests of a queue: more than any kernel takes, so that long
+/// queues can be studied.
+const MAX_REQUESTS: u64 = 1 << 20;
+
 /// Attributes of `/sys/block/*/queue` that the simulator honours. Where the
 /// default depends on the device or scheduler, the table's 0 stands for that.
 pub const QUEUE: &[Param] = &[
-    Param::new("nr_requests", Unit::Count, 0, (1, 65_536), "requests that the queue may hold"),
+    Param::new(
+        "nr_requests",
+        Unit::Count,
+        0,
+        (1, MAX_REQUESTS),
+        "requests that the queue may hold",
+    ),
     Param::new("read_ahead_kb", Unit::Kibibytes, 128, (0, 1 << 20), "largest readahead window"),
     Param::new("max_sectors_kb", Unit::Kibibytes, 1280, (4, 32_767), "largest request"),
     Param::new(
@@ -32,6 +42,13 @@ const NEUTRAL: &[&str] = &["rq_affinity", "add_random", "iostats"];
 
 /// The simulated machine around the queue.
 pub const MACHINE: &[Param] = &[
+    Param::new(
+        "hz",
+        Unit::Count,
+        100,
+        (24, 1200),
+        "ticks of the kernel's clock a second (CONFIG_HZ), on which its coarse timers run",
+    ),
     Param::new(
         "memory",
         Unit::Bytes,
@@ -78,7 +95,7 @@ pub const MACHINE: &[Param] = &[
 ];
 
 /// Requests that a queue holds by default.
-fn default_nr_requests(facts: &Facts, family: Family, scheduler: &str) -> u64 {
+pub fn default_nr_requests(facts: &Facts, family: Family, scheduler: &str) -> u64 {
     match family {
         Family::Legacy => 128,
         Family::MultiQueue if scheduler == "none" => u64::from(facts.queue_depth),
@@ -126,9 +143,9 @@ pub fn queue_values(
     }
     let nr_requests = values.get("nr_requests");
     let (low, high) = match family {
-        Family::Legacy => (4, 65_536),
+        Family::Legacy => (4, MAX_REQUESTS),
         Family::MultiQueue if scheduler == "none" => (1, u64::from(facts.queue_depth)),
-        Family::MultiQueue => (1, 65_536),
+        Family::MultiQueue => (1, MAX_REQUESTS),
     };
     if nr_requests < low || nr_requests > high {
         let message = format!(

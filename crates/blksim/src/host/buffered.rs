@@ -3,6 +3,7 @@
 
 use super::page_cache::PAGE_BYTES;
 use super::page_cache::state::{DIRTY, LOCKED, MARKER, PRESENT, WRITEBACK};
+use super::ready::Ready;
 use super::task::TaskId;
 use super::{FlushWaiter, Machine};
 use crate::event::Class;
@@ -23,6 +24,8 @@ pub enum Stage {
     Waiting,
     /// fsync: waits for the device's cache.
     Device,
+    /// Nothing is left to wait for.
+    Done,
 }
 
 /// A call that a task is in.
@@ -104,6 +107,7 @@ impl Machine {
             Stage::Flushing => self.advance_flush(task, call),
             Stage::Waiting => self.advance_wait(task, call),
             Stage::Device => {}
+            Stage::Done => self.end_call(task, call),
         }
     }
 
@@ -269,14 +273,17 @@ impl Machine {
 
     /// fsync, last step: the device's cache is empty.
     pub(super) fn call_is_durable(&mut self, task: TaskId) {
-        if let Some(call) = self.tasks[task as usize].call {
-            self.end_call(task, call);
+        if let Some(call) = &mut self.tasks[task as usize].call {
+            call.stage = Stage::Done;
+            self.make_ready(Ready::Call(task));
         }
     }
 
     fn end_call(&mut self, task: TaskId, call: BufferedCall) {
         self.tasks[task as usize].call = None;
         let bytes = if call.direction == Direction::Sync { 0 } else { call.bytes };
-        self.finish_io(Self::clone_of(task), call.direction, bytes, call.started_ns);
+        let clone = Self::clone_of(task);
+        self.finish_io(clone, call.direction, bytes, call.started_ns);
+        self.drive(clone);
     }
 }

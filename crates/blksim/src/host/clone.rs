@@ -11,6 +11,9 @@ use crate::workload::generator::{Generator, Step};
 use crate::workload::job::Advice;
 use crate::workload::layout::Region;
 
+/// From how many I/Os submitted at once on they are plugged (`AIO_PLUG_THRESHOLD` in `fs/aio.c`).
+const PLUGGED_BATCH: usize = 3;
+
 /// One process of a job.
 #[derive(Debug)]
 pub struct Clone {
@@ -31,6 +34,10 @@ pub struct Clone {
     batch: u32,
     /// I/Os in flight.
     pub(super) in_flight: u32,
+    /// Direct I/Os that are done, of which it has not learnt: bytes and when they were issued.
+    pub(super) done: Vec<(Direction, u32, u64)>,
+    /// It is about to learn of completions.
+    pub(super) woken: bool,
     running: bool,
     exhausted: bool,
     ended: bool,
@@ -65,6 +72,8 @@ impl Clone {
             depth: job.depth(),
             batch: job.iodepth_batch.min(job.depth()),
             in_flight: 0,
+            done: Vec::new(),
+            woken: false,
             running: false,
             exhausted: false,
             ended: false,
@@ -109,62 +118,18 @@ impl Machine {
         self.drive(index);
     }
 
-    /// Lets a clone issue as much as it may now.
+    /// Lets a clone go on: it fills its queue, batch by batch, then learns of
+    /// what is done, and begins again. One that sleeps in a submission learns
+    /// of nothing meanwhile, as with libaio.
     pub(super) fn drive(&mut self, index: u32) {
-        let task = index;
-        let mut in_batch = 0;
-        let batching = self.clones[index as usize].batch > 1;
         loop {
-            let clone = &mut self.clones[index as usize];
-            let sleeper = &self.tasks[task as usize];
-            if clone.in_flight >= clone.depth
-                || !clone.running
-                || clone.exhausted
-                || sleeper.blocked
-                || sleeper.call.is_some()
-            {
+            if !self.fill(index) {
+                return;
+            }
+            if self.clones[index as usize].done.is_empty() {
                 break;
             }
-            let now_ns = self.agenda.now_ns();
-            match clone.generator.next(now_ns) {
-                Step::Transfer { direction, offset, bytes } => {
-                    clone.in_flight += 1;
-                    if clone.direct {
-                        if batching && in_batch == 0 {
-                            self.plug(task);
-                        }
-                        self.issue_direct(index, direction, offset, bytes, batching);
-                        in_batch += 1;
-                        if batching && in_batch >= self.clones[index as usize].batch {
-                            self.unplug(task);
-                            in_batch = 0;
-                        }
-                    } else {
-                        self.start_buffered(index, direction, offset, bytes);
-                    }
-                }
-                Step::Sync => {
-                    clone.in_flight += 1;
-                    if batching {
-                        self.unplug(task);
-                    }
-                    self.start_sync(index);
-                }
-                Step::Wait { until_ns } => {
-                    if clone.wake_ns.is_none_or(|wake_ns| wake_ns > until_ns) {
-                        clone.wake_ns = Some(until_ns);
-                        self.agenda.at(until_ns, Class::Issue, index);
-                    }
-                    break;
-                }
-                Step::Finished => {
-                    clone.exhausted = true;
-                    break;
-                }
-            }
-        }
-        if batching {
-            self.unplug(task);
+            self.collect_done(index);
         }
         let clone = &self.clones[index as usize];
         if clone.exhausted && clone.in_flight == 0 && !clone.ended {
@@ -172,7 +137,91 @@ impl Machine {
         }
     }
 
-    /// An I/O or call of a clone is done: it is recorded, and the clone goes on.
+    /// Issues as much as the depth and the generator allow. False if the clone sleeps in that.
+    fn fill(&mut self, index: u32) -> bool {
+        loop {
+            let clone = &mut self.clones[index as usize];
+            let sleeper = &self.tasks[index as usize];
+            if sleeper.blocked || sleeper.call.is_some() {
+                return false;
+            }
+            if clone.in_flight >= clone.depth || !clone.running || clone.exhausted {
+                return true;
+            }
+            let wanted = clone.batch.min(clone.depth - clone.in_flight);
+            let mut last = None;
+            let mut batch = std::mem::take(&mut self.batch);
+            let now_ns = self.agenda.now_ns();
+            while last.is_none() && (batch.len() as u32) < wanted {
+                match clone.generator.next(now_ns) {
+                    Step::Transfer { direction, offset, bytes } if clone.direct => {
+                        batch.push((direction, offset, bytes));
+                    }
+                    step => last = Some(step),
+                }
+            }
+            clone.in_flight += batch.len() as u32;
+            self.issue_batch(index, &batch);
+            batch.clear();
+            self.batch = batch;
+            let Some(last) = last else { continue };
+            if !self.take_step(index, last) {
+                return true;
+            }
+        }
+    }
+
+    fn issue_batch(&mut self, index: u32, batch: &[(Direction, u64, u32)]) {
+        let plugged = batch.len() >= PLUGGED_BATCH;
+        if plugged {
+            self.plug(index);
+        }
+        for &(direction, offset, bytes) in batch {
+            self.issue_direct(index, direction, offset, bytes, plugged);
+        }
+        if plugged {
+            self.unplug(index);
+        }
+    }
+
+    /// Does what is not a direct transfer. False if there is nothing to issue for now.
+    fn take_step(&mut self, index: u32, step: Step) -> bool {
+        let clone = &mut self.clones[index as usize];
+        match step {
+            Step::Transfer { direction, offset, bytes } => {
+                clone.in_flight += 1;
+                self.start_buffered(index, direction, offset, bytes);
+                true
+            }
+            Step::Sync => {
+                clone.in_flight += 1;
+                self.start_sync(index);
+                true
+            }
+            Step::Wait { until_ns } => {
+                if clone.wake_ns.is_none_or(|wake_ns| wake_ns > until_ns) {
+                    clone.wake_ns = Some(until_ns);
+                    self.agenda.at(until_ns, Class::Issue, index);
+                }
+                false
+            }
+            Step::Finished => {
+                clone.exhausted = true;
+                false
+            }
+        }
+    }
+
+    /// A clone learns of the direct I/Os that are done.
+    fn collect_done(&mut self, index: u32) {
+        let mut done = std::mem::take(&mut self.clones[index as usize].done);
+        for (direction, bytes, start_ns) in done.drain(..) {
+            self.finish_io(index, direction, u64::from(bytes), start_ns);
+        }
+        self.clones[index as usize].done = done;
+    }
+
+    /// An I/O or call of a clone is done: it is recorded.
     #[inline]
     pub(super) fn finish_io(
         &mut self,
@@ -194,7 +243,6 @@ impl Machine {
         if let Some(recorder) = &mut self.recorder {
             recorder.finished_io(index, direction, bytes, (start_ns, now_ns), measured);
         }
-        self.drive(index);
     }
 
     fn end_clone(&mut self, index: u32) {

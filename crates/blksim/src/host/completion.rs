@@ -3,6 +3,7 @@
 use super::Machine;
 use crate::device::{Device, Outbox};
 use crate::request::{NONE, Purpose, RequestId};
+use crate::scheduler::Family;
 
 impl Machine {
     /// The device has completed a request.
@@ -19,7 +20,11 @@ impl Machine {
         if self.requests[id].purpose == Purpose::Flush {
             self.requests.release(id);
             self.flush_completed(disk);
-            self.run_queue(disk);
+            match self.disks[disk].family {
+                Family::Legacy => self.run_queue(disk),
+                // The next flush, if one is wanted, stands ahead of all else.
+                Family::MultiQueue => self.run_queue_soon(disk),
+            }
             return;
         }
         let sectors = u64::from(self.requests[id].nr_sectors);
@@ -28,7 +33,9 @@ impl Machine {
         } else {
             queue.counters.sectors_read += sectors;
         }
-        queue.schedule(&mut self.requests, &mut self.agenda, |s, cx| s.complete(cx, id));
+        let family = queue.family;
+        let ((), kicked) =
+            queue.schedule(&mut self.requests, &mut self.agenda, |s, cx| s.complete(cx, id));
         if !queue.policies.is_empty() {
             let mut released = std::mem::take(&mut self.released);
             self.disks[disk].tell_policies(
@@ -39,20 +46,42 @@ impl Machine {
             );
             self.released = released;
         }
-        // The queue is run before any task learns of this completion, as the
-        // interrupt does; the freed tag goes to whoever sleeps for one before
-        // the task whose request this was can take it.
-        self.disks[disk].give_tag_back(&mut self.requests[id]);
-        self.run_queue(disk);
-        while let Some(task) = self.disks[disk].wakeable(&self.requests) {
-            self.resume(task);
+        match family {
+            Family::Legacy => {
+                // The queue is run before any task learns of this completion, as
+                // the interrupt does; what became free goes to a sleeper first.
+                self.give_tag_back(disk, id);
+                self.run_queue(disk);
+                self.parts_done(id);
+            }
+            Family::MultiQueue => {
+                let tag = std::mem::take(&mut self.requests[id].tagged)
+                    .then_some(u32::from(self.requests[id].tag));
+                self.parts_done(id);
+                if kicked {
+                    self.run_queue_soon(disk);
+                }
+                if let Some(tag) = tag {
+                    self.free_tag(disk, tag);
+                }
+                self.restart_queue(disk);
+            }
         }
+    }
+
+    fn parts_done(&mut self, id: RequestId) {
         let mut part = id;
         while part != NONE {
             let next = self.requests[part].chain;
             self.part_done(part);
             part = next;
         }
+    }
+
+    fn free_tag(&mut self, disk: usize, tag: u32) {
+        let mut woken = std::mem::take(&mut self.woken);
+        self.disks[disk].tags.give_back(tag, &mut woken);
+        self.wake_submissions(woken);
     }
 
     /// One of the bios of a completed request.
@@ -63,12 +92,9 @@ impl Machine {
             self.array_part_done(id);
             return;
         }
-        let (purpose, owner) = (request.purpose, request.owner);
+        let purpose = request.purpose;
         match purpose {
-            Purpose::Direct => {
-                self.requests.release(id);
-                self.direct_part_done(owner);
-            }
+            Purpose::Direct => self.direct_part_done(id),
             Purpose::PageRead | Purpose::Writeback => {
                 let extent = (request.first_sector, request.own_sectors);
                 self.requests.release(id);

@@ -2,7 +2,7 @@
 
 use super::{FlushWaiter, Machine};
 use crate::record::Direction;
-use crate::request::{Flags, Operation, Purpose, Request, SECTOR_BYTES};
+use crate::request::{Flags, NONE, Operation, Purpose, Request, RequestId, SECTOR_BYTES};
 
 /// A direct transfer under way.
 #[derive(Debug, Clone, Copy)]
@@ -15,7 +15,8 @@ pub(super) struct Io {
     start_ns: u64,
 }
 
-/// All direct transfers under way.
+/// Direct transfers under way that a request alone cannot tell: those of
+/// several bios, and those that wait for a flush.
 #[derive(Debug, Default)]
 pub(super) struct Ios {
     slots: Vec<Io>,
@@ -60,7 +61,7 @@ impl Machine {
         bio.flags = Flags { sync: true, idle: operation == Operation::Write, ..Flags::default() };
         bio.context = index;
         bio.group = clone.group;
-        bio.owner = self.ios.allocate(Io { clone: index, direction, bytes, parts, start_ns });
+        bio.issued_ns = start_ns;
         if operation == Operation::Write && !self.cache.is_empty() {
             self.cache.invalidate(offset, u64::from(bytes));
         }
@@ -69,6 +70,7 @@ impl Machine {
             self.submit(index, id);
             return;
         }
+        bio.owner = self.ios.allocate(Io { clone: index, direction, bytes, parts, start_ns });
         if !plugged {
             self.plug(index);
         }
@@ -87,28 +89,51 @@ impl Machine {
 
     /// A bio of a direct transfer is done.
     #[inline]
-    pub(super) fn direct_part_done(&mut self, io_index: u32) {
-        let io = &mut self.ios.slots[io_index as usize];
-        io.parts -= 1;
+    pub(super) fn direct_part_done(&mut self, id: RequestId) {
+        let request = &self.requests[id];
+        let io = if request.owner == NONE {
+            Io {
+                clone: request.context,
+                direction: if request.is_write() { Direction::Write } else { Direction::Read },
+                bytes: request.own_sectors * SECTOR_BYTES as u32,
+                parts: 0,
+                start_ns: request.issued_ns,
+            }
+        } else {
+            let io = &mut self.ios.slots[request.owner as usize];
+            io.parts -= 1;
+            *io
+        };
+        let owner = request.owner;
+        self.requests.release(id);
         if io.parts > 0 {
             return;
         }
-        let io = *io;
         let durable = io.direction == Direction::Write
             && self.clones[io.clone as usize].sync
             && self.disks[0].volatile_cache;
         if durable {
-            self.want_flush(0, FlushWaiter::Io(io_index));
-        } else {
-            self.direct_done(io_index);
+            let index = if owner == NONE { self.ios.allocate(io) } else { owner };
+            self.want_flush(0, FlushWaiter::Io(index));
+            return;
         }
+        if owner != NONE {
+            self.ios.free.push(owner);
+        }
+        self.direct_complete(io);
     }
 
     /// A direct transfer is complete and, if that was asked, durable.
     #[inline]
     pub(super) fn direct_done(&mut self, io_index: u32) {
-        let io = self.ios.slots[io_index as usize];
         self.ios.free.push(io_index);
-        self.finish_io(io.clone, io.direction, u64::from(io.bytes), io.start_ns);
+        self.direct_complete(self.ios.slots[io_index as usize]);
+    }
+
+    /// A clone will learn of a direct transfer when it looks.
+    #[inline]
+    fn direct_complete(&mut self, io: Io) {
+        self.clones[io.clone as usize].done.push((io.direction, io.bytes, io.start_ns));
+        self.wake_clone(io.clone);
     }
 }

@@ -14,6 +14,7 @@ use crate::policy::{Placement, Policy, PolicyContext};
 use crate::request::{Request, RequestId, Requests};
 use crate::scheduler::{Context, Family, QueueFacts};
 use crate::schedulers::AnyScheduler;
+use crate::tag_map::TagMap;
 
 /// Which merges a queue looks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,9 +72,19 @@ pub struct Disk {
     pub in_flight: u32,
     /// The request that was last inserted or merged into: the one-entry cache.
     pub last_merge: Option<RequestId>,
-    /// Tags in use: of sync and async requests in the legacy path, all in the first otherwise.
-    pub tags: [u32; 2],
-    pub waiters: VecDeque<(TaskId, RequestId)>,
+    /// blk-mq: the tags.
+    pub tags: TagMap,
+    /// Legacy: sync and async requests in use, and who sleeps for one of either.
+    pub pools: [u32; 2],
+    pub sleepers: [VecDeque<TaskId>; 2],
+    /// blk-mq without a scheduler: requests go to the device at once.
+    pub direct: bool,
+    /// A request waits for the device to have room: run the queue at the next completion.
+    pub restart: bool,
+    /// The queue's worker is about to run it.
+    pub run_pending: bool,
+    /// When the worker is to run it, if nothing else does so before.
+    pub run_at_ns: Option<u64>,
     pub flushes: Flushes,
     pub counters: DiskCounters,
 }
@@ -88,6 +99,7 @@ impl Disk {
         queue: &Values,
     ) -> Self {
         let volatile_cache = device.facts().volatile_cache;
+        let least_tags_of_word = scheduler.least_tags_of_word();
         Self {
             index,
             device,
@@ -109,8 +121,13 @@ impl Disk {
             ahead: VecDeque::new(),
             in_flight: 0,
             last_merge: None,
-            tags: [0; 2],
-            waiters: VecDeque::new(),
+            tags: TagMap::new(facts.nr_requests, facts.word_tags, least_tags_of_word),
+            pools: [0; 2],
+            sleepers: Default::default(),
+            direct: info.family == Family::MultiQueue && info.name == "none",
+            restart: false,
+            run_pending: false,
+            run_at_ns: None,
             flushes: Flushes::default(),
             counters: DiskCounters::default(),
         }
@@ -127,48 +144,69 @@ impl Disk {
         self.policies.iter().filter(|p| p.placement() == Placement::Above).count()
     }
 
-    /// Which pool a request's tag comes from.
+    /// Which pool a request of the legacy path comes from.
     #[inline]
-    fn pool(&self, request: &Request) -> usize {
-        usize::from(self.family == Family::Legacy && !request.flags.sync)
+    fn pool(request: &Request) -> usize {
+        usize::from(!request.flags.sync)
     }
 
+    /// Takes a tag for a request, if there is one that it may have.
     #[inline]
-    pub fn tag_is_free(&self, request: &Request) -> bool {
-        let used = self.tags[self.pool(request)];
-        if used >= self.facts.nr_requests {
-            return false;
-        }
-        match self.scheduler.tag_limit(request) {
-            Some(limit) => used < limit,
-            None => true,
-        }
-    }
-
-    #[inline]
-    pub fn take_tag(&mut self, request: &mut Request) {
-        let pool = self.pool(request);
-        self.tags[pool] += 1;
-        self.counters.peak_tags = self.counters.peak_tags.max(self.tags[pool]);
+    pub fn take_tag(&mut self, request: &mut Request) -> bool {
+        let used = match self.family {
+            Family::Legacy => {
+                let used = &mut self.pools[Self::pool(request)];
+                if *used >= self.facts.nr_requests {
+                    return false;
+                }
+                *used += 1;
+                *used
+            }
+            Family::MultiQueue => {
+                let of_word = self.scheduler.tags_of_word(request);
+                let Some(tag) = self.tags.take(of_word) else { return false };
+                request.tag = tag as u16;
+                self.tags.nr_used()
+            }
+        };
+        self.counters.peak_tags = self.counters.peak_tags.max(used);
         request.tagged = true;
+        true
     }
 
+    /// Gives a request's tag back; `woken` collects sleepers that may try again.
     #[inline]
-    pub fn give_tag_back(&mut self, request: &mut Request) {
-        if std::mem::take(&mut request.tagged) {
-            let pool = self.pool(request);
-            self.tags[pool] -= 1;
+    pub fn give_tag_back(
+        &mut self,
+        requests: &mut Requests,
+        id: RequestId,
+        woken: &mut Vec<TaskId>,
+    ) {
+        let request = &mut requests[id];
+        if !std::mem::take(&mut request.tagged) {
+            return;
+        }
+        match self.family {
+            Family::Legacy => {
+                let pool = Self::pool(request);
+                self.pools[pool] -= 1;
+                woken.extend(self.sleepers[pool].pop_front());
+            }
+            Family::MultiQueue => self.tags.give_back(u32::from(request.tag), woken),
         }
     }
 
-    /// The first sleeper whose request could have a tag now.
-    #[inline]
-    pub fn wakeable(&mut self, requests: &Requests) -> Option<TaskId> {
-        if self.waiters.is_empty() {
-            return None;
+    /// Lets a task sleep until its request, which got no tag, may have one.
+    pub fn sleep_for_tag(&mut self, task: TaskId, request: &Request) {
+        match self.family {
+            Family::Legacy => self.sleepers[Self::pool(request)].push_back(task),
+            Family::MultiQueue => self.tags.sleep(task),
         }
-        let index = self.waiters.iter().position(|(_, id)| self.tag_is_free(&requests[*id]))?;
-        self.waiters.remove(index).map(|(task, _)| task)
+    }
+
+    fn nr_waiting_for_tag(&self) -> u32 {
+        let legacy: usize = self.sleepers.iter().map(VecDeque::len).sum();
+        legacy as u32 + self.tags.nr_sleepers()
     }
 
     /// Calls the scheduler with a context; tells whether it asked for dispatch.
@@ -218,7 +256,7 @@ impl Disk {
         let mut context = PolicyContext {
             requests,
             in_flight: self.in_flight,
-            waiting_for_tag: self.waiters.len() as u32,
+            waiting_for_tag: self.nr_waiting_for_tag(),
             device_depth: self.facts.device_depth,
             nr_requests: self.facts.nr_requests,
             volatile_cache: self.volatile_cache,

@@ -10,15 +10,17 @@ mod clone;
 mod completion;
 mod direct;
 mod disk;
+mod dispatch;
 mod page_cache;
 mod raid;
 mod readahead;
+mod ready;
 mod submit;
 mod sync;
 mod task;
 mod writeback;
 
-pub use attributes::{MACHINE, QUEUE, queue_values};
+pub use attributes::{MACHINE, QUEUE, default_nr_requests, queue_values};
 pub use cgroups::{
     BAND, BAND_GROUP, COST_MODEL, COST_QOS, Cgroups, GivenGroups, Group, GroupWeights, MAX,
     UNLIMITED,
@@ -28,17 +30,21 @@ pub use disk::{Disk, DiskCounters};
 pub use page_cache::PAGE_BYTES;
 pub use raid::{RAID, Raid};
 
+use std::collections::VecDeque;
+
 use crate::device::Device;
 use crate::event::{Agenda, Class};
 use crate::params::Values;
-use crate::record::JobRecord;
+use crate::record::{Direction, JobRecord};
 use crate::request::{RequestId, Requests, SECTOR_BYTES};
+use crate::scheduler::Family;
 use crate::schedulers::AnyScheduler;
 use crate::timeline::{NO_JOB, Recorder, Timeline};
 use crate::workload::Job;
 use crate::workload::layout::{File, Layout};
 use direct::Ios;
 use page_cache::PageCache;
+use ready::Ready;
 use task::{Role, Task, TaskId};
 use writeback::Writeback;
 
@@ -82,10 +88,14 @@ pub struct Machine {
     capacity_sectors: u64,
     /// Tasks that sleep until a page is read or written back.
     page_waiters: Vec<(u64, TaskId)>,
-    /// What policies let go, and tasks to wake, at the end of the event.
+    /// What policies let go, to be passed on at the end of the event.
     released: Vec<RequestId>,
+    /// What runs next, in order of waking.
+    ready: VecDeque<(u32, Ready)>,
     woken: Vec<TaskId>,
     scratch: Vec<RequestId>,
+    /// Transfers that are issued together.
+    batch: Vec<(Direction, u64, u32)>,
     records: Vec<JobRecord>,
     /// Clones that have not ended, in each phase between stonewalls.
     left_in_phase: Vec<u32>,
@@ -147,8 +157,10 @@ impl Machine {
             capacity_sectors,
             page_waiters: Vec::new(),
             released: Vec::new(),
+            ready: VecDeque::new(),
             woken: Vec::new(),
             scratch: Vec::new(),
+            batch: Vec::new(),
             records: jobs.iter().map(|job| JobRecord::new(&job.name, job.numjobs)).collect(),
             left_in_phase,
             phase: 0,
@@ -208,24 +220,24 @@ impl Machine {
             Class::Writeback => self.writeback_tick(),
             Class::Task => self.task_goes_on(subject),
             Class::Issue => self.issue_timer(subject),
+            Class::QueueRun => self.run_delayed(subject as usize),
         }
-        if !(self.released.is_empty() && self.woken.is_empty()) {
-            self.settle();
-        }
-    }
-
-    /// Wakes who was to be woken, until nobody is left.
-    fn settle(&mut self) {
-        loop {
-            self.pass_on_released();
-            let Some(task) = self.woken.pop() else { break };
-            self.resume(task);
+        if !(self.released.is_empty() && self.ready.is_empty()) {
+            // What completes at one moment is all seen to before any task runs.
+            if class != Class::Complete || !self.agenda.more_now(Class::Complete) {
+                self.run_ready();
+            }
         }
     }
 
     fn scheduler_timer(&mut self, disk: usize) {
-        self.disks[disk].schedule(&mut self.requests, &mut self.agenda, AnyScheduler::timer);
-        self.run_queue(disk);
+        let ((), kicked) =
+            self.disks[disk].schedule(&mut self.requests, &mut self.agenda, AnyScheduler::timer);
+        match self.disks[disk].family {
+            Family::Legacy => self.run_queue(disk),
+            Family::MultiQueue if kicked => self.run_queue_soon(disk),
+            Family::MultiQueue => {}
+        }
     }
 
     fn policy_timer(&mut self, disk: usize) {

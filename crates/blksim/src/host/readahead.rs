@@ -4,6 +4,7 @@
 use super::Machine;
 use super::page_cache::state::{LOCKED, MARKER, PRESENT};
 use super::page_cache::{PAGE_BYTES, PAGE_SECTORS};
+use super::ready::Ready;
 use super::task::TaskId;
 use crate::request::{Flags, Operation, Purpose, Request};
 use crate::workload::job::Advice;
@@ -188,10 +189,9 @@ impl Machine {
         self.wake_page_waiters(first, end);
     }
 
-    /// Wakes tasks that sleep for one of these pages. A task may go to sleep
-    /// for the same page again: who is woken is settled beforehand.
+    /// Wakes tasks that sleep for one of these pages.
     pub(super) fn wake_page_waiters(&mut self, first: u64, end: u64) {
-        let mut woken = Vec::new();
+        let mut woken = std::mem::take(&mut self.woken);
         self.page_waiters.retain(|&(page, task)| {
             let wakes = (first..end).contains(&page);
             if wakes {
@@ -199,8 +199,9 @@ impl Machine {
             }
             !wakes
         });
-        for task in woken {
-            self.advance_call(task);
+        for task in woken.drain(..) {
+            self.make_ready(Ready::Call(task));
         }
+        self.woken = woken;
     }
 }

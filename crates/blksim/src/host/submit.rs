@@ -4,17 +4,24 @@
 use super::Machine;
 use super::disk::Merging;
 use super::task::TaskId;
-use crate::device::Device;
 use crate::policy::{Admission, Placement};
 use crate::request::{NONE, RequestId, Requests};
 use crate::scheduler::{Family, Merge};
-use crate::schedulers::AnyScheduler;
 
 /// Requests that a plug collects before it is flushed (6.1; 16 in 4.16).
 const PLUG_REQUESTS: u32 = 32;
 const PLUG_REQUESTS_LEGACY: u32 = 16;
 /// A plug is flushed once its newest request is this large: 128 KiB.
 const PLUG_FLUSH_SECTORS: u32 = 256;
+
+/// Why a plug is emptied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flush {
+    /// Its task is done submitting, or it is full.
+    AtEnd,
+    /// Its task goes to sleep: on blk-mq the queue's worker runs the queue.
+    ForSleep,
+}
 
 impl Machine {
     /// Submits a bio for a task. It may have to sleep; then what it submits
@@ -44,20 +51,30 @@ impl Machine {
         let sleeper = &mut self.tasks[task as usize];
         sleeper.blocked = true;
         sleeper.pending.push_front(&mut self.requests, id);
-        self.flush_plug(task);
+        self.flush_plug(task, Flush::ForSleep);
     }
 
     /// Lets a task go on with its pending bios.
     pub(super) fn resume(&mut self, task: TaskId) {
         self.tasks[task as usize].blocked = false;
+        if let Some(disk) = self.tasks[task as usize].waits_for_tag.take() {
+            let disk = disk as usize;
+            if self.disks[disk].family == Family::MultiQueue {
+                // The kernel runs the queue before each attempt but the first.
+                self.disks[disk].tags.awake();
+                self.run_queue(disk);
+            }
+        }
         while let Some(id) = self.tasks[task as usize].pending.pop_front(&self.requests) {
             if !self.enter(task, id) {
                 self.sleep_in_submission(task, id);
                 return;
             }
         }
-        if !self.tasks[task as usize].plugging {
-            self.flush_plug(task);
+        if std::mem::take(&mut self.tasks[task as usize].unplug_after) {
+            self.unplug(task);
+        } else if !self.tasks[task as usize].plugging {
+            self.flush_plug(task, Flush::AtEnd);
         }
         self.unblocked(task);
     }
@@ -77,17 +94,31 @@ impl Machine {
                 return true;
             }
         }
-        let waited_for = &mut self.disks[disk];
-        if !waited_for.tag_is_free(&self.requests[id]) {
-            waited_for.waiters.push_back((task, id));
+        if !self.disks[disk].take_tag(&mut self.requests[id]) {
+            if self.disks[disk].family == Family::MultiQueue {
+                self.run_queue(disk);
+            }
+            self.disks[disk].sleep_for_tag(task, &self.requests[id]);
+            self.tasks[task as usize].waits_for_tag = Some(disk as u8);
             return false;
         }
-        waited_for.take_tag(&mut self.requests[id]);
         if self.tasks[task as usize].plugging {
             self.add_to_plug(task, disk, id);
         } else {
-            self.insert(disk, id);
-            self.run_queue(disk);
+            match self.disks[disk].family {
+                Family::Legacy => {
+                    self.insert(disk, id);
+                    self.run_queue(disk);
+                }
+                Family::MultiQueue => {
+                    self.insert_or_merge(disk, id);
+                    if self.disks[disk].direct {
+                        self.run_queue(disk);
+                    } else {
+                        self.run_queue_soon(disk);
+                    }
+                }
+            }
         }
         true
     }
@@ -291,11 +322,10 @@ impl Machine {
         self.disks[disk].last_merge = Some(kept);
     }
 
-    fn give_tag_back(&mut self, disk: usize, id: RequestId) {
-        self.disks[disk].give_tag_back(&mut self.requests[id]);
-        if let Some(task) = self.disks[disk].wakeable(&self.requests) {
-            self.woken.push(task);
-        }
+    pub(super) fn give_tag_back(&mut self, disk: usize, id: RequestId) {
+        let mut woken = std::mem::take(&mut self.woken);
+        self.disks[disk].give_tag_back(&mut self.requests, id, &mut woken);
+        self.wake_submissions(woken);
     }
 
     /// Chains `id` (and what it already has) to `request`, whose extent grows.
@@ -334,10 +364,10 @@ impl Machine {
             Family::MultiQueue => PLUG_REQUESTS,
         };
         let plug = &self.tasks[task as usize].plug;
-        let newest_is_large =
-            plug.tail().is_some_and(|tail| self.requests[tail].nr_sectors >= PLUG_FLUSH_SECTORS);
+        let newest_is_large = self.disks[disk].merging != Merging::Never
+            && plug.tail().is_some_and(|tail| self.requests[tail].nr_sectors >= PLUG_FLUSH_SECTORS);
         if plug.len() >= limit || newest_is_large {
-            self.flush_plug(task);
+            self.flush_plug(task, Flush::AtEnd);
         }
         self.tasks[task as usize].plug.push_back(&mut self.requests, id);
     }
@@ -349,12 +379,18 @@ impl Machine {
 
     /// Ends collecting and hands everything on.
     pub(super) fn unplug(&mut self, task: TaskId) {
-        self.tasks[task as usize].plugging = false;
-        self.flush_plug(task);
+        let task_state = &mut self.tasks[task as usize];
+        if task_state.blocked {
+            // It plugs on with what it has still to submit.
+            task_state.unplug_after = true;
+            return;
+        }
+        task_state.plugging = false;
+        self.flush_plug(task, Flush::AtEnd);
     }
 
     /// Hands a task's collected requests to the scheduler.
-    pub(super) fn flush_plug(&mut self, task: TaskId) {
+    pub(super) fn flush_plug(&mut self, task: TaskId, why: Flush) {
         if self.tasks[task as usize].plug.is_empty() {
             return;
         }
@@ -366,16 +402,31 @@ impl Machine {
         {
             self.flush_sorted(plug, &mut touched);
         } else {
+            let mut order = std::mem::take(&mut self.scratch);
+            order.clear();
             while let Some(id) = plug.pop_front(&self.requests) {
+                order.push(id);
+            }
+            let disk = self.requests[order[0]].disk as usize;
+            if why == Flush::AtEnd && self.disks[disk].direct {
+                // What goes to the driver straight from the plug goes newest first.
+                order.reverse();
+            }
+            for id in order.drain(..) {
                 let disk = self.requests[id].disk as usize;
                 touched |= 1 << disk;
-                self.insert(disk, id);
+                self.insert_or_merge(disk, id);
             }
+            self.scratch = order;
         }
         while touched != 0 {
             let disk = touched.trailing_zeros() as usize;
             touched &= touched - 1;
-            self.run_queue(disk);
+            if why == Flush::ForSleep && self.disks[disk].family == Family::MultiQueue {
+                self.run_queue_soon(disk);
+            } else {
+                self.run_queue(disk);
+            }
         }
     }
 
@@ -390,24 +441,29 @@ impl Machine {
         for &id in &order {
             let disk = self.requests[id].disk as usize;
             *touched |= 1 << disk;
-            let sector = self.requests[id].sector;
-            let queue = &self.disks[disk];
-            let before = (queue.indexed && queue.merging == Merging::Full)
-                .then(|| {
-                    queue
-                        .extents
-                        .find(&self.requests, Merge::Back, sector, |r| self.may_join(disk, r, id))
-                })
-                .flatten();
-            match before {
-                Some(request) => {
-                    self.give_tag_back(disk, id);
-                    self.join_held(disk, request, id, Merge::Back);
-                }
-                None => self.insert(disk, id),
-            }
+            self.insert_or_merge(disk, id);
         }
         self.scratch = order;
+    }
+
+    /// Joins a request to one that the scheduler holds and that it follows, or
+    /// puts it into the scheduler.
+    #[inline]
+    fn insert_or_merge(&mut self, disk: usize, id: RequestId) {
+        let queue = &self.disks[disk];
+        let before = if queue.indexed && queue.merging == Merging::Full {
+            let sector = self.requests[id].sector;
+            queue.extents.find(&self.requests, Merge::Back, sector, |r| self.may_join(disk, r, id))
+        } else {
+            None
+        };
+        match before {
+            Some(request) => {
+                self.give_tag_back(disk, id);
+                self.join_held(disk, request, id, Merge::Back);
+            }
+            None => self.insert(disk, id),
+        }
     }
 
     /// Puts a request into the scheduler.
@@ -420,50 +476,6 @@ impl Machine {
             queue.last_merge = Some(id);
         }
         queue.schedule(&mut self.requests, &mut self.agenda, |s, cx| s.insert(cx, id));
-    }
-
-    /// Gives the device what it can take.
-    #[inline]
-    pub(super) fn run_queue(&mut self, disk: usize) {
-        loop {
-            let queue = &mut self.disks[disk];
-            if queue.in_flight >= queue.facts.device_depth {
-                return;
-            }
-            let id = if let Some(id) = queue.ahead.pop_front() {
-                id
-            } else {
-                if queue.scheduler.nr_queued() == 0 {
-                    return;
-                }
-                let (next, _) =
-                    queue.schedule(&mut self.requests, &mut self.agenda, AnyScheduler::dispatch);
-                let Some(id) = next else { return };
-                if queue.indexed {
-                    queue.extents.remove(&mut self.requests, id);
-                }
-                if queue.last_merge == Some(id) {
-                    queue.last_merge = None;
-                }
-                id
-            };
-            if let Some(recorder) = &mut self.recorder {
-                let queue = &self.disks[disk];
-                let queued = queue.scheduler.nr_queued();
-                recorder.dispatched(id, queue.device.head_sector(), queued, queue.in_flight + 1);
-            }
-            self.disks[disk].give_to_device(&mut self.requests, &mut self.agenda, id);
-            if !self.disks[disk].policies.is_empty() {
-                let mut released = std::mem::take(&mut self.released);
-                self.disks[disk].tell_policies(
-                    &mut self.requests,
-                    &mut self.agenda,
-                    &mut released,
-                    |policy, cx| policy.issued(cx, id),
-                );
-                self.released = released;
-            }
-        }
     }
 }
 

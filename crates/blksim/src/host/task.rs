@@ -85,11 +85,15 @@ pub struct Task {
     pub role: Role,
     /// Sleeps in the submission of `pending`'s head.
     pub blocked: bool,
+    /// It sleeps for a tag of this disk.
+    pub waits_for_tag: Option<u8>,
     /// Bios still to submit.
     pub pending: Chain,
     /// Requests collected while it plugs.
     pub plug: Chain,
     pub plugging: bool,
+    /// It stops plugging once it has submitted all of `pending`.
+    pub unplug_after: bool,
     /// The buffered read, write or fsync that it is in.
     pub call: Option<BufferedCall>,
 }
@@ -99,9 +103,11 @@ impl Task {
         Self {
             role,
             blocked: false,
+            waits_for_tag: None,
             pending: Chain::default(),
             plug: Chain::default(),
             plugging: false,
+            unplug_after: false,
             call: None,
         }
     }

@@ -4,8 +4,9 @@
 //!
 //! Simplified: no zoned devices.
 
+use crate::age_queue::AgeQueue;
 use crate::params::{Param, Unit, Values};
-use crate::request::{Fifo, Operation, RequestId, Requests};
+use crate::request::{Operation, RequestId, Requests};
 use crate::scheduler::{Context, Family, Info, Merge, QueueFacts, Scheduler};
 use crate::sector_tree::SectorTree;
 
@@ -60,7 +61,7 @@ pub(super) fn direction(requests: &Requests, id: RequestId) -> usize {
 #[derive(Debug, Default)]
 pub(super) struct Side {
     pub tree: SectorTree,
-    pub fifo: Fifo,
+    pub fifo: AgeQueue,
 }
 
 impl Side {

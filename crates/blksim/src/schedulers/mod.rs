@@ -15,7 +15,6 @@ mod kyber;
 mod mq_deadline;
 mod none;
 mod noop;
-mod tag_map;
 
 use crate::params::Values;
 use crate::request::{Request, RequestId, Requests};
@@ -135,8 +134,12 @@ impl AnyScheduler {
     }
 
     #[inline]
-    pub fn tag_limit(&self, bio: &Request) -> Option<u32> {
-        each!(self, s => s.tag_limit(bio))
+    pub fn tags_of_word(&self, bio: &Request) -> Option<u32> {
+        each!(self, s => s.tags_of_word(bio))
+    }
+
+    pub fn least_tags_of_word(&self) -> u32 {
+        each!(self, s => s.least_tags_of_word())
     }
 
     pub fn effective(&self, tunables: &mut Values) {

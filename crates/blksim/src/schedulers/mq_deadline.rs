@@ -30,6 +30,9 @@ pub struct MqDeadline {
     settings: Settings,
     prio_aging_expire_ns: u64,
     async_depth: u32,
+    /// The same as a part of each word of tags.
+    writes_of_word: u32,
+    jiffy_ns: u64,
     classes: [Class; NR_CLASSES],
     batch: u64,
     starved: u64,
@@ -67,24 +70,36 @@ impl Scheduler for MqDeadline {
                 Unit::Count,
                 0,
                 (0, i32::MAX as u64),
-                "tags for everything but reads; 0 stands for nr_requests",
+                "tags for everything but reads; 0 stands for nr_requests as it is by default",
             ),
         ],
     };
 
     fn new(tunables: &Values, queue: QueueFacts) -> Self {
         let async_depth = match tunables.get("async_depth") {
-            0 => queue.nr_requests,
-            depth => depth.min(u64::from(queue.nr_requests)) as u32,
+            // The kernel tells its schedulers of a new `nr_requests` just
+            // before it sets it, so that this stays what it was before.
+            0 => queue.initial_requests,
+            depth => depth as u32,
         };
+        let mut settings = Settings::new(tunables);
+        for expire_ns in &mut settings.expire_ns {
+            *expire_ns = expire_ns.next_multiple_of(queue.jiffy_ns);
+        }
         Self {
-            settings: Settings::new(tunables),
-            prio_aging_expire_ns: tunables.get_ns("prio_aging_expire"),
+            settings,
+            prio_aging_expire_ns: tunables
+                .get_ns("prio_aging_expire")
+                .next_multiple_of(queue.jiffy_ns),
             async_depth,
+            writes_of_word: (u64::from(async_depth) * u64::from(queue.word_tags))
+                .div_ceil(u64::from(queue.nr_requests))
+                .min(64) as u32,
+            jiffy_ns: queue.jiffy_ns,
             classes: Default::default(),
             batch: 0,
             starved: 0,
-            last_side: READ,
+            last_side: WRITE,
             nr_queued: 0,
         }
     }
@@ -92,7 +107,7 @@ impl Scheduler for MqDeadline {
     #[inline]
     fn insert(&mut self, cx: &mut Context, id: RequestId) {
         let side = direction(cx.requests, id);
-        let now_ns = cx.now_ns();
+        let now_ns = self.tick_ns(cx);
         let class = &mut self.classes[class_of(cx.requests, id)];
         class.unfinished += 1;
         class.sides[side].insert(cx.requests, id, self.settings.expire_ns[side], now_ns);
@@ -106,7 +121,7 @@ impl Scheduler for MqDeadline {
         }
         let busy = self.classes.iter().filter(|class| class.unfinished > 0).count();
         if busy > 1 {
-            let latest = cx.now_ns().checked_sub(self.prio_aging_expire_ns);
+            let latest = self.tick_ns(cx).checked_sub(self.prio_aging_expire_ns);
             for class in 1..NR_CLASSES {
                 if let Some(id) = latest.and_then(|latest| self.pick(cx, class, Some(latest))) {
                     return Some(id);
@@ -162,16 +177,17 @@ impl Scheduler for MqDeadline {
 
     #[inline]
     fn complete(&mut self, cx: &mut Context, id: RequestId) {
+        // Nobody runs the queue if this was what held back the classes below.
         self.classes[class_of(cx.requests, id)].unfinished -= 1;
-        // The last request of a class in the device held back the classes below.
-        if self.nr_queued > 0 {
-            cx.kick();
-        }
     }
 
     #[inline]
-    fn tag_limit(&self, bio: &Request) -> Option<u32> {
-        (bio.operation != Operation::Read).then_some(self.async_depth)
+    fn tags_of_word(&self, bio: &Request) -> Option<u32> {
+        (bio.operation != Operation::Read).then_some(self.writes_of_word)
+    }
+
+    fn least_tags_of_word(&self) -> u32 {
+        1
     }
 
     fn effective(&self, tunables: &mut Values) {
@@ -180,11 +196,17 @@ impl Scheduler for MqDeadline {
 }
 
 impl MqDeadline {
+    /// The moment of the last tick: time is in jiffies here.
+    #[inline]
+    fn tick_ns(&self, cx: &Context) -> u64 {
+        cx.now_ns() - cx.now_ns() % self.jiffy_ns
+    }
+
     /// The deadline algorithm within one class; with `latest`, only for
     /// requests inserted no later than that.
     #[inline]
     fn pick(&mut self, cx: &mut Context, class: usize, latest: Option<u64>) -> Option<RequestId> {
-        let now_ns = cx.now_ns();
+        let now_ns = self.tick_ns(cx);
         let requests = &mut *cx.requests;
         let going_on = self.classes[class].next[self.last_side];
         let id = match going_on {
@@ -201,7 +223,8 @@ impl MqDeadline {
                 id
             }
         };
-        if latest.is_some_and(|latest| requests[id].inserted_ns > latest) {
+        let expire_ns = self.settings.expire_ns[direction(requests, id)];
+        if latest.is_some_and(|latest| requests[id].deadline_ns - expire_ns > latest) {
             return None;
         }
         self.batch += 1;

@@ -1,6 +1,6 @@
 //! The stream of I/Os of one clone: what comes next, and when.
 
-use super::job::{BlockSizes, Distribution, Job, Mode, PerDirection};
+use super::job::{BlockSizes, Distribution, Job, Mode, PerDirection, Sequence};
 use super::layout::Region;
 use crate::record::Direction;
 use crate::rng::{Permutation, Stream};
@@ -88,8 +88,13 @@ pub struct Generator {
     rwmixread: u64,
     percentage_random: u64,
     offsets: Offsets,
+    sequence: Sequence,
+    /// I/Os until the next random offset, that one included.
+    until_random: u64,
     /// Next sequential position of reads and of writes, relative to the region.
     position: [u64; 2],
+    /// Where the last read and the last write began.
+    last_start: [u64; 2],
     /// Bytes still to issue in this pass over the size.
     left_bytes: u64,
     pass_bytes: u64,
@@ -165,7 +170,10 @@ impl Generator {
             rwmixread: job.rwmixread,
             percentage_random: job.percentage_random,
             offsets,
+            sequence: job.sequence,
+            until_random: job.sequence.nr_per_offset,
             position: [0, 0],
+            last_start: [0, 0],
             left_bytes: pass_bytes,
             pass_bytes,
             left_passes: job.loops,
@@ -289,18 +297,53 @@ impl Generator {
         if self.left_bytes < bytes && !self.next_pass() {
             return None;
         }
+        let between = self.mode.random && !self.random_is_due();
         let random = self.mode.random
+            && !between
             && (self.percentage_random == 100 || self.mix.percent(self.percentage_random));
-        let position = self.position[direction as usize];
         let offset = if random {
             self.random_offset(direction, bytes)
-        } else if position + bytes > self.region.bytes {
-            0
+        } else if between && self.sequence.identical {
+            self.last_start[direction as usize].min(self.region.bytes - bytes)
         } else {
-            position
+            self.sequential_offset(self.position[direction as usize], bytes)
         };
         self.position[direction as usize] = offset + bytes;
+        self.last_start[direction as usize] = offset;
         Some((direction, offset, bytes as u32))
+    }
+
+    /// Counts down to the next random offset.
+    #[inline]
+    fn random_is_due(&mut self) -> bool {
+        self.until_random -= 1;
+        if self.until_random > 0 {
+            return false;
+        }
+        self.until_random = self.sequence.nr_per_offset;
+        true
+    }
+
+    /// Where an I/O in order goes that follows `position`, with a gap if the
+    /// mode has one (`get_next_seq_offset` of fio 3.36): past the end it goes
+    /// on at the start. Backwards it begins, and goes on, a gap before the end,
+    /// so that the last block, which lies within that gap, is never touched.
+    #[inline]
+    fn sequential_offset(&self, position: u64, bytes: u64) -> u64 {
+        let (gap, end) = (self.sequence.gap_bytes, self.region.bytes);
+        let back = gap.unsigned_abs();
+        let offset = match (gap, position) {
+            (0, _) => Some(position),
+            (1.., 0) => Some(0),
+            (1.., _) => position.checked_add(back),
+            (_, 0) => end.checked_sub(back),
+            _ => position.checked_sub(back),
+        };
+        match offset {
+            Some(offset) if offset <= end - bytes => offset,
+            _ if gap < 0 => end.saturating_sub(back).min(end - bytes),
+            _ => 0,
+        }
     }
 
     /// Starts the next pass over the size, if there is one.
@@ -452,6 +495,27 @@ mod tests {
         assert_eq!(offsets(&mut generator("[a]\nsize=64k\nloops=3\n")).len(), 48);
         assert_eq!(offsets(&mut generator("[a]\nsize=64k\nio_size=16k\n")).len(), 4);
         assert_eq!(offsets(&mut generator("[a]\nnumber_ios=7\n")).len(), 7);
+    }
+
+    #[test]
+    fn gaps_and_repeats_are_fios() {
+        let blocks = |text: &str| -> Vec<u64> {
+            let text = format!("[a]\nsize=32k\n{text}\n");
+            offsets(&mut generator(&text)).iter().map(|offset| offset / 4096).collect()
+        };
+        assert_eq!(blocks("rw=read:4k"), [0, 2, 4, 6, 0, 2, 4, 6]);
+        assert_eq!(blocks("rw=write:8k"), [0, 3, 6, 0, 3, 6, 0, 3]);
+        assert_eq!(blocks("rw=read:-8k"), [6, 5, 4, 3, 2, 1, 0, 6]);
+        let runs = blocks("rw=randread:4\nnorandommap\nio_size=256k");
+        assert_eq!(runs[..3], [0, 1, 2]);
+        for run in runs[3..].chunks_exact(4) {
+            assert!(run.windows(2).all(|w| w[1] == (w[0] + 1) % 8), "{runs:?}");
+        }
+        let repeats = blocks("rw=randwrite:4\nrw_sequencer=identical\nio_size=256k");
+        assert_eq!(repeats[..3], [0, 0, 0]);
+        for run in repeats[3..].chunks_exact(4) {
+            assert!(run.iter().all(|block| block == &run[0]), "{repeats:?}");
+        }
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! From an option's text to a job's field.
 
-use super::job::{Advice, BlockSizes, Distribution, Extent, Job, Mode, PerDirection, RateLimit};
-use super::options::{Kind, OptionSpec};
+use super::job::{
+    Advice, BlockSizes, Distribution, Extent, Job, Mode, PerDirection, RateLimit, Sequence,
+};
+use super::options::{Kind, OptionSpec, RW_MODES};
 use super::parser::{Place, Settings};
 use crate::error::JobFileError;
 use crate::quantity::{parse_bytes, parse_duration_ns};
@@ -27,6 +29,7 @@ pub(super) fn check(spec: &OptionSpec, text: &str) -> Result<(), String> {
         Kind::Rates => rates(text).map(drop),
         Kind::Split => splits(text).map(drop),
         Kind::Distribution => distribution(text).map(drop),
+        Kind::Mode => sequence(text).map(drop),
     }
 }
 
@@ -170,6 +173,36 @@ fn splits(text: &str) -> Result<PerDirection<BlockSizes>, String> {
     Ok(splits)
 }
 
+/// Every offset by itself, nothing left out.
+const PLAIN: Sequence = Sequence { nr_per_offset: 1, identical: false, gap_bytes: 0 };
+
+/// What follows the colon of a mode: a number of I/Os after a random one, a
+/// size, which may be negative, after the others.
+fn sequence(text: &str) -> Result<Sequence, String> {
+    let (mode, modifier) = match text.split_once(':') {
+        Some((mode, modifier)) => (mode, Some(modifier)),
+        None => (text, None),
+    };
+    if !RW_MODES.contains(&mode) {
+        return Err(format!("{mode:?} is not one of {}", RW_MODES.join(", ")));
+    }
+    let Some(modifier) = modifier else { return Ok(PLAIN) };
+    if Mode::parse(mode).random {
+        let nr_per_offset = number(modifier, 1, i64::MAX)? as u64;
+        return Ok(Sequence { nr_per_offset, ..PLAIN });
+    }
+    let (size, back) = match modifier.strip_prefix('-') {
+        Some(size) => (size, true),
+        None => (modifier, false),
+    };
+    let size = bytes(size)?;
+    if size % 512 != 0 {
+        return Err(format!("{size} is not a multiple of 512 bytes"));
+    }
+    let gap_bytes = if back { -(size as i64) } else { size as i64 };
+    Ok(Sequence { gap_bytes, ..PLAIN })
+}
+
 fn distribution(text: &str) -> Result<Distribution, String> {
     let (name, value) = match text.split_once(':') {
         Some((name, value)) => (name, Some(value)),
@@ -258,6 +291,10 @@ pub(super) fn job(
         let sizes = r.get("blocksize", PerDirection { read: 4096, write: 4096 }, sizes)?;
         PerDirection { read: BlockSizes::fixed(sizes.read), write: BlockSizes::fixed(sizes.write) }
     };
+    let sequence = Sequence {
+        identical: r.text("rw_sequencer") == Some("identical"),
+        ..r.get("readwrite", PLAIN, sequence)?
+    };
     let job = Job {
         name: name.to_owned(),
         line,
@@ -266,6 +303,7 @@ pub(super) fn job(
         numjobs: r.number("numjobs", 1)? as u32,
         mode,
         mode_text,
+        sequence,
         direct: r.flag("direct", false)?,
         engine: r.text("ioengine").unwrap_or("psync").to_owned(),
         iodepth: r.number("iodepth", 1)? as u32,

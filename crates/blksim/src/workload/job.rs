@@ -11,7 +11,9 @@ pub struct Mode {
 }
 
 impl Mode {
+    /// The mode called `text`, what follows a colon apart.
     pub(super) fn parse(text: &str) -> Self {
+        let text = text.split(':').next().unwrap_or_default();
         let random = text.starts_with("rand");
         let rest = text.strip_prefix("rand").unwrap_or(text);
         let (reads, writes) = match rest {
@@ -21,6 +23,17 @@ impl Mode {
         };
         Self { reads, writes, random }
     }
+}
+
+/// How offsets follow each other where they are not all random.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sequence {
+    /// Random modes: I/Os from one random offset to the next.
+    pub nr_per_offset: u64,
+    /// Random modes: the I/Os in between repeat the offset instead of going on in order.
+    pub identical: bool,
+    /// Sequential modes: bytes left out after each I/O; negative to go back.
+    pub gap_bytes: i64,
 }
 
 /// A size that may depend on the device.
@@ -112,6 +125,7 @@ pub struct Job {
     pub mode: Mode,
     /// As written: `randread`.
     pub mode_text: String,
+    pub sequence: Sequence,
     pub direct: bool,
     pub engine: String,
     pub iodepth: u32,
@@ -154,6 +168,15 @@ pub struct Job {
 }
 
 impl Job {
+    /// Gives a time-based job another runtime. A ramp time is cut to the same length, so that a
+    /// short look is short.
+    pub fn run_for(&mut self, runtime_ns: u64) {
+        if self.time_based {
+            self.runtime_ns = Some(runtime_ns);
+            self.ramp_time_ns = self.ramp_time_ns.min(runtime_ns);
+        }
+    }
+
     /// The engine keeps several I/Os in flight.
     pub fn asynchronous(&self) -> bool {
         matches!(self.engine.as_str(), "libaio" | "io_uring" | "posixaio")

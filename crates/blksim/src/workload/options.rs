@@ -54,6 +54,8 @@ pub enum Kind {
     Split,
     /// `zipf:1.2` and its like.
     Distribution,
+    /// `randread`, `randread:8`, `read:-8k`.
+    Mode,
 }
 
 impl Kind {
@@ -73,6 +75,10 @@ impl Kind {
             Self::Sizes => "size, or read,write sizes".to_owned(),
             Self::Rates => "rate a second, or read,write rates".to_owned(),
             Self::Split => "list such as 4k/60:64k/40, or read,write lists".to_owned(),
+            Self::Mode => format!(
+                "one of {}; :N after a random one, :SIZE after the others",
+                RW_MODES.join(", ")
+            ),
             Self::Distribution => "random, zipf:THETA, pareto:H or normal:PERCENT".to_owned(),
         }
     }
@@ -280,7 +286,21 @@ pub const OPTIONS: &[OptionSpec] = &[
         "linear",
         "spacing of a limited rate",
     ),
-    option("readwrite", &["rw"], Kind::Choice(RW_MODES), "read", "kind of I/O"),
+    option(
+        "readwrite",
+        &["rw"],
+        Kind::Mode,
+        "read",
+        "kind of I/O; randread:8 takes a new offset for every eighth I/O, read:8k leaves 8k out after \
+         each, read:-8k with blocks of 4k goes backwards",
+    ),
+    option(
+        "rw_sequencer",
+        &[],
+        Kind::Choice(&["sequential", "identical"]),
+        "sequential",
+        "what a random job with :N does in between: go on in order, or repeat the offset",
+    ),
     option("runtime", &["timeout"], Kind::Duration(SECOND), "", "end after this time"),
     option(
         "rwmixread",

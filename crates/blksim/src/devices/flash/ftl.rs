@@ -263,7 +263,8 @@ impl Ftl {
         debug_assert_eq!(self.superblocks[index].state, Use::Free);
         self.superblocks[index].state = Use::Open;
         self.superblocks[index].valid = 0;
-        self.superblocks[index].contents = Some(Vec::new());
+        // Room for all that will come: growing would take twice as much for a while.
+        self.superblocks[index].contents = Some(Vec::with_capacity(self.shape.superblock as usize));
         index
     }
 

@@ -1,74 +1,122 @@
-//! Where logical slots lie that were written since the start: a hash table
-//! from `u32` to `u32` with open addressing.
+//! Where logical slots lie that were written since the start.
 //!
-//! Slots that were not written are found by arithmetic, so that memory grows
-//! with what a run writes and not with the device. The table is only looked
-//! up, never walked: its order cannot influence anything.
+//! The logical space is cut into groups of [`GROUP`] slots (4 MiB). A group
+//! that was written here and there keeps a sorted list, six bytes for each
+//! slot; one of which most was written becomes a plain array, four bytes for
+//! each. So memory grows with what a run writes, and ends at four bytes for
+//! each slot of the device. Slots that were not written are found by arithmetic.
 
-const EMPTY: u32 = u32::MAX;
+/// Logical slots of a group.
+const GROUP: usize = 1024;
+/// A list longer than this takes more room than the array.
+const LONGEST_LIST: usize = GROUP * 4 / 6;
+/// In an array: not written.
+const NOWHERE: u32 = u32::MAX;
 
-#[derive(Debug, Default)]
-pub struct SlotMap {
-    entries: Vec<(u32, u32)>,
-    len: usize,
+#[derive(Debug)]
+enum Group {
+    /// Positions within the group, ascending, and where they lie.
+    List {
+        positions: Vec<u16>,
+        places: Vec<u32>,
+    },
+    Array(Box<[u32; GROUP]>),
 }
 
-impl SlotMap {
-    #[inline]
-    fn bucket(&self, key: u32) -> usize {
-        let hash = u64::from(key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (hash >> 32) as usize & (self.entries.len() - 1)
+impl Default for Group {
+    fn default() -> Self {
+        Self::List { positions: Vec::new(), places: Vec::new() }
     }
+}
 
+impl Group {
     #[inline]
-    pub fn get(&self, key: u32) -> Option<u32> {
-        if self.len == 0 {
-            return None;
-        }
-        let mut index = self.bucket(key);
-        loop {
-            match self.entries[index] {
-                (EMPTY, _) => return None,
-                (found, value) if found == key => return Some(value),
-                _ => index = (index + 1) & (self.entries.len() - 1),
+    fn get(&self, position: u16) -> Option<u32> {
+        match self {
+            Self::Array(places) => {
+                let place = places[position as usize];
+                (place != NOWHERE).then_some(place)
+            }
+            Self::List { positions, places } => {
+                positions.binary_search(&position).ok().map(|index| places[index])
             }
         }
     }
 
-    pub fn insert(&mut self, key: u32, value: u32) {
-        if (self.len + 1) * 2 > self.entries.len() {
-            self.grow();
+    fn insert(&mut self, position: u16, place: u32) {
+        match self {
+            Self::Array(all) => all[position as usize] = place,
+            Self::List { positions, places } => match positions.binary_search(&position) {
+                Ok(index) => places[index] = place,
+                Err(_) if positions.len() == LONGEST_LIST => {
+                    let mut all = Box::new([NOWHERE; GROUP]);
+                    for (&position, &place) in positions.iter().zip(places.iter()) {
+                        all[position as usize] = place;
+                    }
+                    all[position as usize] = place;
+                    *self = Self::Array(all);
+                }
+                Err(index) => {
+                    if positions.len() == positions.capacity() {
+                        // Doubling would leave a third of all memory unused.
+                        let more = (positions.len() / 4).max(4);
+                        positions.reserve_exact(more);
+                        places.reserve_exact(more);
+                    }
+                    positions.insert(index, position);
+                    places.insert(index, place);
+                }
+            },
         }
-        let mut index = self.bucket(key);
-        while self.entries[index].0 != EMPTY && self.entries[index].0 != key {
-            index = (index + 1) & (self.entries.len() - 1);
-        }
-        self.len += usize::from(self.entries[index].0 == EMPTY);
-        self.entries[index] = (key, value);
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct SlotMap {
+    groups: Vec<Group>,
+}
+
+impl SlotMap {
+    #[inline]
+    pub fn get(&self, slot: u32) -> Option<u32> {
+        self.groups.get(slot as usize / GROUP)?.get((slot as usize % GROUP) as u16)
     }
 
-    fn grow(&mut self) {
-        let size = (self.entries.len() * 2).max(1024);
-        let old = std::mem::replace(&mut self.entries, vec![(EMPTY, 0); size]);
-        self.len = 0;
-        for (key, value) in old.into_iter().filter(|(key, _)| *key != EMPTY) {
-            self.insert(key, value);
+    /// Notes that a slot lies at `place`, which must not be `u32::MAX`.
+    pub fn insert(&mut self, slot: u32, place: u32) {
+        debug_assert_ne!(place, NOWHERE);
+        let group = slot as usize / GROUP;
+        if group >= self.groups.len() {
+            self.groups.resize_with(group + 1, Group::default);
         }
+        self.groups[group].insert((slot as usize % GROUP) as u16, place);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::rng::Stream;
 
     #[test]
-    fn it_finds_what_was_put_in_last() {
+    fn it_agrees_with_a_tree_map_sparse_and_dense() {
+        let mut stream = Stream::named(1, "slots");
         let mut map = SlotMap::default();
+        let mut tree = BTreeMap::new();
         assert_eq!(map.get(5), None);
-        for key in 0..100_000 {
-            map.insert(key * 7, key);
+        for place in 0..60_000 {
+            // Half of the writes go to four groups, the others all over.
+            let range = if place % 2 == 0 { 4 * GROUP as u64 } else { 300 * GROUP as u64 };
+            let slot = stream.below(range) as u32;
+            map.insert(slot, place);
+            tree.insert(slot, place);
         }
-        map.insert(14, 99);
-        assert_eq!((map.get(14), map.get(7 * 5000), map.get(3)), (Some(99), Some(5000), None));
+        let arrays = map.groups.iter().filter(|g| matches!(g, Group::Array(_))).count();
+        assert!((4..300).contains(&arrays), "{arrays} arrays");
+        for slot in 0..301 * GROUP as u32 {
+            assert_eq!(map.get(slot), tree.get(&slot).copied(), "{slot}");
+        }
     }
 }

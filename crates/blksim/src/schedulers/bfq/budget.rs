@@ -24,6 +24,8 @@ const ASYNC_CHARGE: u64 = 3;
 /// Slots shorter than this say nothing about speed.
 const SHORTEST_NS: i64 = MS;
 const SHORT_NS: i64 = 20 * MS;
+/// What such a slot is taken for on a disk, whatever `slice_idle` is.
+const ASSUMED_SEEK_NS: i64 = 8 * MS;
 
 /// Why a slot ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,10 +99,7 @@ impl Bfq {
                 Reason::Exhausted
             } else {
                 if self.waiting || (self.queue(q).dispatched != 0 && self.better_to_wait(q)) {
-                    return self.choose_to_inject(cx, q, now_ns);
-                }
-                if self.goes_on_waiting(cx, q, now_ns) {
-                    return self.choose_to_inject(cx, q, now_ns);
+                    return self.choose_to_inject(cx, q);
                 }
                 Reason::NoMoreRequests
             };
@@ -124,7 +123,7 @@ impl Bfq {
         queue.fifo_checked = false;
         self.slot_began_ns = now_ns;
         let timeout_ns = self.settings.timeout_ns.saturating_mul(longer as i64);
-        self.queue_mut(q).timeout_ns = now_ns.saturating_add(timeout_ns);
+        self.queue_mut(q).timeout_ns = self.settings.tick(now_ns).saturating_add(timeout_ns);
         self.in_service = Some(q);
         self.slot_last_sector = 0;
         Some(q)
@@ -133,9 +132,10 @@ impl Bfq {
     /// Charges sectors to a queue.
     pub(super) fn charge(&mut self, q: QueueId, sectors: u64, now_ns: i64) {
         let raised = self.is_raised(q);
+        let tick_ns = self.settings.tick(now_ns);
         let queue = &mut self.queues[q as usize];
         if queue.service_from_backlogged == 0 {
-            queue.first_io_ns = now_ns;
+            queue.first_io_ns = tick_ns;
         }
         if raised {
             queue.raise.service += sectors;
@@ -171,8 +171,7 @@ impl Bfq {
         let until_ns = if compensate { self.waiting_since_ns } else { now_ns };
         let took_ns = until_ns - self.slot_began_ns;
         if took_ns < SHORTEST_NS {
-            let assumed_ns =
-                if self.settings.rotational { self.settings.slice_idle_ns } else { 2 * MS };
+            let assumed_ns = if self.settings.rotational { ASSUMED_SEEK_NS } else { 2 * MS };
             return (queue.is_seeky(), assumed_ns);
         }
         if took_ns > SHORT_NS {
@@ -184,9 +183,9 @@ impl Bfq {
 
     fn charge_time(&mut self, q: QueueId, took_ns: i64, now_ns: i64) {
         let timeout_ns = self.settings.timeout_ns;
-        let bounded_ns = took_ns.min(timeout_ns) as u64;
-        let worth = (u128::from(self.max_budget) * u128::from(bounded_ns)
-            / timeout_ns.max(1) as u128) as u64;
+        // In whole milliseconds.
+        let bounded_ms = took_ns.min(timeout_ns) / MS;
+        let worth = self.max_budget * bounded_ms as u64 / (timeout_ns / MS).max(1) as u64;
         let entity = &mut self.hierarchy.entities[self.queues[q as usize].entity as usize];
         let total = worth.max(entity.service);
         entity.budget = entity.budget.max(total);
@@ -204,6 +203,7 @@ impl Bfq {
         now_ns: i64,
     ) {
         let Some(q) = self.in_service else { return };
+        let tick_ns = self.settings.tick(now_ns);
         let (slow, took_ns) = self.is_slow(q, compensate, now_ns);
         let id = self.queue(q).entity;
         let raised = self.is_raised(q);
@@ -215,7 +215,7 @@ impl Bfq {
         if self.settings.low_latency {
             let queue = self.queue_mut(q);
             if !raised {
-                queue.raise.started_ns = now_ns;
+                queue.raise.started_ns = tick_ns;
             }
             if queue.is_empty() {
                 if queue.dispatched == 0 {
@@ -225,6 +225,7 @@ impl Bfq {
                 }
             }
         }
+        self.injection = super::inject::Injection::default();
         self.set_budget(cx.requests, q, reason);
         self.stop_waiting();
         let needed = reason == Reason::Preempted && self.waiting_is_owed(q);
@@ -235,11 +236,10 @@ impl Bfq {
         }
         if queue.is_empty() && !needed {
             if queue.dispatched == 0 {
-                queue.timeout_ns = now_ns;
+                queue.timeout_ns = tick_ns;
             }
             self.no_longer_busy(q, true);
         } else {
-            self.queue_mut(q).wait_interrupted = needed;
             self.hierarchy.end_service(id, true);
             self.enlist(q);
         }

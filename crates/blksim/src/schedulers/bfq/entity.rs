@@ -20,6 +20,8 @@ pub(super) type QueueId = u32;
 
 pub(super) const ROOT: GroupId = 0;
 const NR_CLASSES: usize = 3;
+/// I/O priority levels of a class.
+const LEVELS: u64 = 8;
 const IDLE: usize = PriorityClass::Idle as usize;
 /// How long the IDLE class may be passed over.
 const IDLE_TIMEOUT_NS: i64 = 200_000_000;
@@ -419,11 +421,19 @@ impl Hierarchy {
             at = self.above(id);
         }
         let mut limit = u64::from(limit);
-        for &id in chain[..len].iter().rev() {
+        for (level, &id) in chain[..len].iter().enumerate().rev() {
             let entity = &self.entities[id as usize];
             let trees = &self.groups[usize::from(entity.parent)].trees;
-            let weights: u64 = trees[..=entity.class].iter().map(|tree| tree.weights).sum();
-            limit = (limit * entity.weight + weights / 2) / weights.max(1);
+            let weights = if level > 0 {
+                trees[entity.class].weights
+            } else {
+                // Of the queue itself: higher classes count many times.
+                trees[..=entity.class].iter().fold(0, |sum, tree| sum * LEVELS + tree.weights)
+            };
+            if weights == 0 {
+                continue;
+            }
+            limit = (limit * entity.weight + weights / 2) / weights;
             if u64::from(entity.allocated) >= limit {
                 return true;
             }

@@ -5,11 +5,6 @@
 //! because a queue that is cut off as soon as it pauses would not get its
 //! share.
 //!
-//! Simplified: a queue that was preempted while it was waited for, and is
-//! chosen again before it has a request, is waited for the rest of the time.
-//! In the kernel that takes a request of it in the device, which the queue
-//! has there because dispatch is tried even when the device is full.
-//!
 //! Kernel: `bfq_better_to_idle`, `bfq_asymmetric_scenario`,
 //! `bfq_arm_slice_timer`, `bfq_update_hw_tag` in `block/bfq-iosched.c`,
 //! Linux 6.1.
@@ -94,22 +89,6 @@ impl Bfq {
         self.waiting = true;
         self.waiting_since_ns = now_ns;
         self.idle_timer.set(cx, (now_ns + wait_ns) as u64);
-    }
-
-    /// A queue without requests is in service again after it was preempted
-    /// while it was waited for: the rest of the wait is still due to it.
-    pub(super) fn goes_on_waiting(&mut self, cx: &mut Context, q: QueueId, now_ns: i64) -> bool {
-        let due_ns = self.queue(q).last_end_ns + self.settings.slice_idle_ns;
-        let queue = self.queue_mut(q);
-        let interrupted = std::mem::take(&mut queue.wait_interrupted);
-        let goes_on =
-            interrupted && queue.dispatched == 0 && now_ns < due_ns && self.better_to_wait(q);
-        if goes_on {
-            self.waiting = true;
-            self.waiting_since_ns = now_ns;
-            self.idle_timer.set(cx, due_ns as u64);
-        }
-        goes_on
     }
 
     pub(super) fn stop_waiting(&mut self) {

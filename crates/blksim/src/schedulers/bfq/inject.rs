@@ -55,12 +55,7 @@ impl Bfq {
     }
 
     /// Whose request may go while queue `q` is waited for.
-    pub(super) fn choose_to_inject(
-        &mut self,
-        cx: &Context,
-        q: QueueId,
-        now_ns: i64,
-    ) -> Option<QueueId> {
+    pub(super) fn choose_to_inject(&mut self, cx: &Context, q: QueueId) -> Option<QueueId> {
         let queue = self.queue(q);
         if let Some(own) = self.async_queue_of(q) {
             let next = self.queue(own).next;
@@ -79,18 +74,15 @@ impl Bfq {
         if self.waiting_pays(q) || alone {
             return None;
         }
-        self.choose_any(cx, q, now_ns)
+        self.choose_any(cx, q)
     }
 
-    fn choose_any(&mut self, cx: &Context, q: QueueId, now_ns: i64) -> Option<QueueId> {
+    fn choose_any(&mut self, cx: &Context, q: QueueId) -> Option<QueueId> {
         let queue = self.queue(q);
-        let mut limit = queue.inject_limit;
+        // The kernel means to allow one request once the wait has lasted for
+        // `slice_idle`, but adds nanoseconds to jiffies: it never comes to that.
+        let limit = queue.inject_limit;
         let from_all = !self.is_raised(q) || !queue.short_think;
-        let waits_long =
-            self.waiting && self.waiting_since_ns + self.settings.slice_idle_ns <= now_ns;
-        if limit == 0 && queue.base_service_ns == 0 && waits_long {
-            limit = 1;
-        }
         if self.in_device >= limit {
             return None;
         }
@@ -112,7 +104,7 @@ impl Bfq {
         None
     }
 
-    /// A request arrived on a sync queue that had none.
+    /// A request arrived on a sync queue, of a process that had none.
     pub(super) fn sample_injection(&mut self, q: QueueId, now_ns: i64) {
         if self.queue(q).inject_reset_ns + RESET_AFTER_NS <= now_ns {
             self.reset_injection(q, now_ns);
@@ -122,7 +114,7 @@ impl Bfq {
             || (queue.base_service_ns > 0 && self.injection.injected && self.in_device > 0);
         if self.in_service == Some(q)
             && comparable
-            && queue.inject_reset_ns + SAMPLE_EVERY_NS <= now_ns
+            && queue.inject_reset_ns + self.settings.jiffies(SAMPLE_EVERY_NS) <= now_ns
         {
             self.injection.since_ns = now_ns;
             self.injection.arm = true;
@@ -133,11 +125,12 @@ impl Bfq {
     }
 
     pub(super) fn reset_injection(&mut self, q: QueueId, now_ns: i64) {
+        let tick_ns = self.settings.tick(now_ns);
         self.injection.waited_for = None;
         let queue = self.queue_mut(q);
         queue.base_service_ns = 0;
         queue.inject_limit = u32::from(!queue.short_think);
-        queue.inject_reset_ns = now_ns;
+        queue.inject_reset_ns = tick_ns;
     }
 
     /// A request is done, and still counted as in the device.
@@ -148,13 +141,14 @@ impl Bfq {
         let injected = self.injection.injected;
         let took_ns = now_ns - self.injection.since_ns;
         let (in_device, most) = (self.in_device, self.max_in_device);
+        let tick_ns = self.settings.tick(now_ns);
         let queue = self.queue_mut(q);
         let old = queue.inject_limit;
         if queue.base_service_ns > 0 && injected {
             let tolerable = took_ns < queue.base_service_ns * 3 / 2;
             if !tolerable && old > 0 {
                 queue.inject_limit -= 1;
-                queue.inject_reset_ns = now_ns;
+                queue.inject_reset_ns = tick_ns;
             } else if tolerable && old <= most {
                 queue.inject_limit += 1;
             }
@@ -171,7 +165,7 @@ impl Bfq {
         self.injection.injected = false;
     }
 
-    /// A request arrived on an empty queue: was it another's completion that
+    /// A process that had no requests has one: was it another's completion that
     /// made its process go on?
     pub(super) fn look_for_waker(&mut self, q: QueueId, now_ns: i64) {
         let Some(last) = self.last_completed else { return };
@@ -179,7 +173,6 @@ impl Bfq {
         if last == q
             || self.queue(q).short_think
             || now_ns - self.rate.last_completion_ns >= WOKEN_WITHIN_NS
-            || self.queue(q).waker == Some(last)
         {
             return;
         }

@@ -58,6 +58,11 @@ impl Bfq {
         if usize::from(group) >= self.async_queues.len() {
             self.know_group(cx, group);
         }
+        let index = context as usize;
+        if self.processes.len() <= index {
+            self.processes.resize_with(index + 1, Default::default);
+        }
+        self.processes[index].requests += 1;
         if !request.flags.sync {
             let slot = async_slot(priority);
             if let Some(q) = self.async_queues[usize::from(group)][slot] {
@@ -67,10 +72,6 @@ impl Bfq {
             self.queue_mut(q).just_created = false;
             self.async_queues[usize::from(group)][slot] = Some(q);
             return q;
-        }
-        let index = context as usize;
-        if self.processes.len() <= index {
-            self.processes.resize_with(index + 1, Default::default);
         }
         let q = match self.processes[index].sync {
             Some(q) if self.queue(q).group == group => self.own_or_split(q, context, now_ns),
@@ -96,12 +97,13 @@ impl Bfq {
         };
         let entity =
             Entity::new(Owner::Queue(id), group, priority.class as usize, weight_of(priority));
+        let tick_ns = self.settings.tick(now_ns);
         let mut queue = if (id as usize) < self.queues.len() {
             let number = self.queues[id as usize].entity;
             self.hierarchy.entities[number as usize] = entity;
-            Queue::new(number, group, sync, priority, now_ns)
+            Queue::new(number, group, sync, priority, now_ns, tick_ns)
         } else {
-            Queue::new(self.hierarchy.add(entity), group, sync, priority, now_ns)
+            Queue::new(self.hierarchy.add(entity), group, sync, priority, now_ns, tick_ns)
         };
         queue.max_budget = self.assigned_max_budget() * 2 / 3;
         if (id as usize) < self.queues.len() {
@@ -199,6 +201,7 @@ impl Bfq {
     /// The queue of a process, apart from the others' if it is to be split.
     #[inline]
     fn own_or_split(&mut self, q: QueueId, context: u32, now_ns: i64) -> QueueId {
+        let tick_ns = self.settings.tick(now_ns);
         let queue = self.queue(q);
         if !(queue.shared && queue.split_wanted) || self.processes[context as usize].stably_merged {
             return q;
@@ -208,7 +211,7 @@ impl Bfq {
             queue.shared = false;
             queue.split_wanted = false;
             queue.context = Some(context);
-            queue.split_ns = now_ns;
+            queue.split_ns = tick_ns;
             return q;
         }
         let (group, priority) = (queue.group, queue.priority);
@@ -238,6 +241,7 @@ impl Bfq {
 
     /// Gives a queue of its own the state that its process's last one had.
     fn resume(&mut self, q: QueueId, context: u32, in_large_burst: bool, now_ns: i64) {
+        let tick_ns = self.settings.tick(now_ns);
         let Some(saved) = self.processes[context as usize].saved.take() else { return };
         let queue = self.queue_mut(q);
         queue.short_think = saved.short_think;
@@ -250,9 +254,9 @@ impl Bfq {
         queue.inject_reset_ns = saved.inject_reset_ns;
         queue.raise = saved.raise;
         queue.raise.leave_burst(in_large_burst);
-        queue.split_ns = now_ns;
+        queue.split_ns = tick_ns;
         queue.just_created = false;
-        let over = saved.raise.started_ns + saved.raise.duration_ns < now_ns;
+        let over = saved.raise.started_ns + saved.raise.duration_ns < tick_ns;
         if saved.coefficient > 1 && !over && !in_large_burst {
             self.set_coefficient(q, saved.coefficient);
         }
@@ -337,6 +341,7 @@ impl Bfq {
 
     /// Merges a queue with one that it cooperates with, if there is one.
     fn cooperate(&mut self, q: QueueId, context: u32, request: &Request, now_ns: i64) -> QueueId {
+        let now_ns = self.settings.tick(now_ns);
         if self.queue(q).merged_into.is_some() && self.follow(q) != q {
             return self.merge(q, self.follow(q), context);
         }

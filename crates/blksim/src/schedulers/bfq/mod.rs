@@ -45,7 +45,6 @@ use self::raise::Burst;
 use self::rate::PeakRate;
 use super::closest::BackSeek;
 use super::idle_timer::IdleTimer;
-use super::tag_map::{limited_to, one_a_word};
 use crate::params::{Param, Unit, Values};
 use crate::request::{Operation, Request, RequestId, Requests};
 use crate::scheduler::{Context, Family, Info, Merge, QueueFacts, Scheduler};
@@ -69,6 +68,31 @@ struct Settings {
     back_seek: BackSeek,
     rotational: bool,
     nr_requests: u32,
+    word_tags: u32,
+    /// Length of the kernel's tick.
+    jiffy_ns: i64,
+}
+
+impl Settings {
+    /// The moment of the last tick, for times that the kernel keeps in jiffies.
+    #[inline]
+    fn tick(&self, now_ns: i64) -> i64 {
+        now_ns - now_ns.rem_euclid(self.jiffy_ns)
+    }
+
+    /// A span in whole jiffies.
+    #[inline]
+    fn jiffies(&self, span_ns: i64) -> i64 {
+        span_ns.saturating_add(self.jiffy_ns - 1) / self.jiffy_ns * self.jiffy_ns
+    }
+}
+
+/// The time slice in jiffies: an eighth of a second, rounded down, or what was
+/// set, rounded up.
+fn timeout_ns(timeout_sync_ns: i64, jiffy_ns: i64) -> i64 {
+    const DEFAULT_NS: i64 = 125 * queue::MS;
+    let rounding = if timeout_sync_ns == DEFAULT_NS { 0 } else { jiffy_ns - 1 };
+    (timeout_sync_ns.saturating_add(rounding) / jiffy_ns).max(1) * jiffy_ns
 }
 
 #[derive(Debug)]
@@ -190,10 +214,11 @@ impl Scheduler for Bfq {
             us if us < u64::from(u32::MAX) => us * 1000,
             _ => tunables.get_ns("slice_idle"),
         };
+        let jiffy_ns = queue.jiffy_ns as i64;
         let settings = Settings {
             slice_idle_ns: slice_idle_ns as i64,
             low_latency: tunables.flag("low_latency"),
-            timeout_ns: tunables.get_ns("timeout_sync") as i64,
+            timeout_ns: timeout_ns(tunables.get_ns("timeout_sync") as i64, jiffy_ns),
             max_budget: tunables.get("max_budget"),
             strict: tunables.flag("strict_guarantees"),
             fifo_expire_ns: [
@@ -206,6 +231,8 @@ impl Scheduler for Bfq {
             },
             rotational: queue.rotational,
             nr_requests: queue.nr_requests,
+            word_tags: queue.word_tags,
+            jiffy_ns,
         };
         Self {
             settings,
@@ -295,8 +322,7 @@ impl Scheduler for Bfq {
     #[inline]
     fn complete(&mut self, cx: &mut Context, id: RequestId) {
         let now_ns = cx.now_ns() as i64;
-        self.finish(cx, id, now_ns);
-        if self.nr_queued > 0 {
+        if self.finish(cx, id, now_ns) {
             cx.kick();
         }
     }
@@ -305,7 +331,9 @@ impl Scheduler for Bfq {
         if self.idle_timer.rings(cx) {
             let now_ns = cx.now_ns() as i64;
             self.waited_long_enough(cx, now_ns);
-            cx.kick();
+            if self.nr_queued > 0 {
+                cx.kick();
+            }
         }
     }
 
@@ -314,27 +342,29 @@ impl Scheduler for Bfq {
         self.process_ended(cx, task, now_ns);
     }
 
-    /// Sync reads may use all tags; async requests half, sync writes three
-    /// quarters, and much less of both while a queue is raised. A queue that
-    /// holds more than its share by weight gets few.
+    /// Sync reads may use all tags; async requests half of each word, sync
+    /// writes three quarters, and much less of both while a queue is raised. A
+    /// queue that holds more than its share by weight gets one of each word.
     #[inline]
-    fn tag_limit(&self, bio: &Request) -> Option<u32> {
-        let tags = self.settings.nr_requests;
+    fn tags_of_word(&self, bio: &Request) -> Option<u32> {
+        let Settings { nr_requests, word_tags: word, .. } = self.settings;
         let share = match (bio.flags.sync, self.nr_raised > 0) {
             (true, _) if bio.operation == Operation::Read => None,
-            (true, false) => Some(7500),
-            (true, true) => Some(3750),
-            (false, false) => Some(5000),
-            (false, true) => Some(1875),
+            (true, false) => Some(word * 3 / 4),
+            (true, true) => Some(word * 6 / 16),
+            (false, false) => Some(word / 2),
+            (false, true) => Some(word * 3 / 16),
         };
-        let limit = share.map_or(tags, |share| limited_to(tags, share));
+        let share = share.map(|share| share.max(1));
+        let limit = share.map_or(nr_requests, |share| nr_requests * share / word);
         let over = self
             .queue_for_merge(bio)
             .is_some_and(|q| self.hierarchy.over_share(self.queues[q as usize].entity, limit));
-        if over {
-            return Some(one_a_word(tags));
-        }
-        share.map(|_| limit)
+        if over { Some(1) } else { share }
+    }
+
+    fn least_tags_of_word(&self) -> u32 {
+        1
     }
 
     fn effective(&self, tunables: &mut Values) {

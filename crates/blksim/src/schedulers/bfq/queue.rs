@@ -6,7 +6,8 @@
 
 use super::entity::{EntityId, GroupId, QueueId};
 use super::raise::Raise;
-use crate::request::{Fifo, Priority, PriorityClass, Request, RequestId};
+use crate::age_queue::AgeQueue;
+use crate::request::{Priority, PriorityClass, Request, RequestId};
 use crate::schedulers::decaying_mean::DecayingMean;
 use crate::sector_tree::SectorTree;
 
@@ -32,7 +33,7 @@ pub(super) struct Queue {
     pub processes: u32,
     pub context: Option<u32>,
     pub tree: SectorTree,
-    pub fifo: Fifo,
+    pub fifo: AgeQueue,
     pub next: Option<RequestId>,
     /// Where that one begins, for queues that look for company.
     pub next_sector: Option<u64>,
@@ -49,8 +50,6 @@ pub(super) struct Queue {
     pub timeout_ns: i64,
     /// It left with budget and may come back as if it had not.
     pub may_resume: bool,
-    /// It was preempted while it was waited for.
-    pub wait_interrupted: bool,
     pub short_think: bool,
     pub io_bound: bool,
     pub think: DecayingMean,
@@ -93,6 +92,7 @@ impl Queue {
         sync: bool,
         priority: Priority,
         now_ns: i64,
+        tick_ns: i64,
     ) -> Self {
         Self {
             entity,
@@ -102,7 +102,7 @@ impl Queue {
             processes: 0,
             context: None,
             tree: SectorTree::default(),
-            fifo: Fifo::default(),
+            fifo: AgeQueue::default(),
             next: None,
             next_sector: None,
             fifo_checked: false,
@@ -114,7 +114,6 @@ impl Queue {
             max_budget: 0,
             timeout_ns: LONG_AGO_NS,
             may_resume: false,
-            wait_interrupted: false,
             short_think: sync && priority.class != PriorityClass::Idle,
             io_bound: true,
             think: DecayingMean::default(),
@@ -124,15 +123,15 @@ impl Queue {
             // The first request is most likely far from anything.
             seeks: 1,
             last_sector: 0,
-            created_ns: now_ns,
+            created_ns: tick_ns,
             just_created: true,
-            raise: Raise::new(now_ns),
+            raise: Raise::new(tick_ns),
             split_ns: LONG_AGO_NS,
             service_from_backlogged: 0,
-            first_io_ns: now_ns,
+            first_io_ns: tick_ns,
             inject_limit: 0,
             base_service_ns: 0,
-            inject_reset_ns: now_ns,
+            inject_reset_ns: tick_ns,
             waker: None,
             tentative_waker: None,
             nr_waker_detections: 0,
@@ -211,7 +210,9 @@ pub(super) fn level_of(priority: Priority) -> usize {
 
 #[inline]
 pub(super) fn is_seek(from_sector: u64, request: &Request, rotational: bool) -> bool {
-    request.sector.abs_diff(from_sector) > SEEK_SECTORS
+    // 0 stands for no request before.
+    from_sector != 0
+        && request.sector.abs_diff(from_sector) > SEEK_SECTORS
         && (rotational || request.nr_sectors < LARGE_SECTORS)
 }
 
@@ -221,6 +222,8 @@ pub(super) struct Process {
     pub sync: Option<QueueId>,
     /// State of its own queue while it shares another.
     pub saved: Option<Saved>,
+    /// Requests that it has, in the device included.
+    pub requests: u32,
     /// The queue that it may be merged with, as both were created together.
     pub stable_merge: Option<QueueId>,
     pub stably_merged: bool,

@@ -11,9 +11,6 @@
 //!
 //! Kernel: `block/bfq-iosched.c`, Linux 6.1: `bfq_update_bfqq_wr_on_rq_arrival`,
 //! `bfq_update_wr_data`, `bfq_bfqq_softrt_next_start`, `bfq_handle_burst`.
-//!
-//! Simplified: a tick of the kernel's clock, where it is added, is that of
-//! HZ = 250.
 
 use super::Bfq;
 use super::entity::{GroupId, QueueId, ROOT};
@@ -29,7 +26,8 @@ const ASYNC_SILENCE_NS: i64 = 500 * MS;
 const MOST_SERVICE: u64 = 120_000;
 /// Sectors a second of the fastest soft real-time application.
 const SOFT_REAL_TIME_RATE: u64 = 7000;
-const TICKS_NS: i64 = 4 * 4 * MS;
+/// Ticks by which the next arrival is expected later.
+const MORE_TICKS: i64 = 4;
 /// Queues of a large burst, created at most this long after one another.
 const LARGE_BURST: usize = 8;
 pub(super) const BURST_NS: i64 = 180 * MS;
@@ -135,6 +133,7 @@ impl Bfq {
     }
 
     pub(super) fn classify(&self, q: QueueId, now_ns: i64) -> Arrival {
+        let now_ns = self.settings.tick(now_ns);
         let queue = &self.queues[q as usize];
         let default_weight = queue.base_weight() == DEFAULT_WEIGHT;
         let idle_for_long = queue.dispatched == 0 && queue.timeout_ns + SILENCE_NS < now_ns;
@@ -157,6 +156,7 @@ impl Bfq {
 
     /// A queue got its first request after having none.
     pub(super) fn raise_on_arrival(&mut self, q: QueueId, arrival: Arrival, now_ns: i64) {
+        let now_ns = self.settings.tick(now_ns);
         let raise_ns = self.rate.raise_ns();
         let least_budget = self.min_budget();
         let old = self.coefficient(q);
@@ -214,6 +214,7 @@ impl Bfq {
 
     /// An async queue that was silent for long is raised as interactive.
     pub(super) fn raise_async(&mut self, q: QueueId, now_ns: i64) {
+        let now_ns = self.settings.tick(now_ns);
         let raise_ns = self.rate.raise_ns();
         let raise = &mut self.queues[q as usize].raise;
         if raise.started_ns + ASYNC_SILENCE_NS < now_ns {
@@ -225,6 +226,7 @@ impl Bfq {
 
     /// Ends or changes the raising of the queue in service, if it is time.
     pub(super) fn update_raise(&mut self, q: QueueId, now_ns: i64) {
+        let now_ns = self.settings.tick(now_ns);
         if self.is_raised(q) {
             let raise_ns = self.rate.raise_ns();
             let raise = &self.queues[q as usize].raise;
@@ -266,6 +268,7 @@ impl Bfq {
 
     /// A queue that seeks all over is not soft real-time.
     pub(super) fn distrust_seeky(&mut self, q: QueueId, now_ns: i64) {
+        let now_ns = self.settings.tick(now_ns);
         let queue = &self.queues[q as usize];
         if queue.raise.soft_real_time && queue.is_totally_seeky() && self.is_raised(q) {
             if queue.raise.interrupted_ns + self.rate.raise_ns() < now_ns {
@@ -278,6 +281,7 @@ impl Bfq {
 
     /// A soft real-time queue that did not get service for a while is raised longer.
     pub(super) fn prolong_soft(&mut self, q: QueueId, now_ns: i64) {
+        let now_ns = self.settings.tick(now_ns);
         let raised = self.is_raised(q);
         let queue = &mut self.queues[q as usize];
         let raise = &mut queue.raise;
@@ -293,17 +297,19 @@ impl Bfq {
 
     /// When the next arrival on an empty queue may count as soft real-time.
     pub(super) fn set_soft_next(&mut self, q: QueueId, now_ns: i64) {
-        let slice_idle_ns = self.settings.slice_idle_ns;
+        let now_ns = self.settings.tick(now_ns);
+        let waits_ns =
+            self.settings.tick(self.settings.slice_idle_ns) + MORE_TICKS * self.settings.jiffy_ns;
         let queue = &mut self.queues[q as usize];
         let paced_ns = queue.raise.backlogged_ns
             + (queue.service_from_backlogged.saturating_mul(1_000_000_000) / SOFT_REAL_TIME_RATE)
                 as i64;
-        queue.raise.soft_next_ns =
-            queue.raise.soft_next_ns.max(paced_ns).max(now_ns + slice_idle_ns + TICKS_NS);
+        queue.raise.soft_next_ns = queue.raise.soft_next_ns.max(paced_ns).max(now_ns + waits_ns);
     }
 
     /// A queue has been created: is it part of a burst?
     pub(super) fn note_burst(&mut self, q: QueueId, now_ns: i64) {
+        let now_ns = self.settings.tick(now_ns);
         let nothing_busy = self.nr_busy() == 0;
         let queue: &mut Queue = &mut self.queues[q as usize];
         if queue.raise.in_burst || queue.raise.in_large_burst || queue.split_ns + 10 * MS >= now_ns

@@ -33,7 +33,8 @@ impl Bfq {
         request.deadline_ns =
             (now_ns as u64).saturating_add(self.settings.fifo_expire_ns[usize::from(queue.sync)]);
         let (sector, end, sync) = (request.sector, request.end(), request.flags.sync);
-        if queue.sync && queue.is_empty() {
+        let first_of_process = self.processes[request.context as usize].requests <= 1;
+        if queue.sync && first_of_process {
             self.look_for_waker(q, now_ns);
             self.sample_injection(q, now_ns);
         }
@@ -66,7 +67,7 @@ impl Bfq {
             interactive = self.becomes_busy(cx, q, now_ns);
         }
         if self.settings.low_latency && (!raised || !self.is_raised(q) || interactive) {
-            self.queue_mut(q).raise.started_ns = now_ns;
+            self.queue_mut(q).raise.started_ns = self.settings.tick(now_ns);
         }
         self.queue_mut(q).last_sector = end;
         if self.waiting && self.in_service == Some(q) {
@@ -80,11 +81,12 @@ impl Bfq {
     /// Does the process take long between requests?
     fn update_think(&mut self, q: QueueId, now_ns: i64) {
         let slice_idle_ns = self.settings.slice_idle_ns;
+        let tick_ns = self.settings.tick(now_ns);
         let queue = &mut self.queues[q as usize];
         if !queue.sync
             || queue.is_idle_class()
             || slice_idle_ns == 0
-            || queue.split_ns + super::raise::SILENCE_NS >= now_ns
+            || queue.split_ns + super::raise::SILENCE_NS >= tick_ns
         {
             return;
         }
@@ -104,8 +106,9 @@ impl Bfq {
         let in_time = now_ns <= self.queue(q).last_end_ns + self.settings.slice_idle_ns * 3;
         let resumes = self.budget_for_activation(cx.requests, q, in_time);
         self.raise_on_arrival(q, arrival, now_ns);
+        let tick_ns = self.settings.tick(now_ns);
         let queue = self.queue_mut(q);
-        queue.raise.backlogged_ns = now_ns;
+        queue.raise.backlogged_ns = tick_ns;
         queue.raise.soft_pending = false;
         queue.service_from_backlogged = 0;
         self.add_busy(q);
@@ -222,18 +225,22 @@ impl Bfq {
         self.in_device += 1;
     }
 
-    /// A request is done.
-    pub(super) fn finish(&mut self, cx: &mut Context, id: RequestId, now_ns: i64) {
+    /// A request is done. True if the queue is to be run: nothing is in the
+    /// device, and the queue in service is not waited for.
+    pub(super) fn finish(&mut self, cx: &mut Context, id: RequestId, now_ns: i64) -> bool {
+        let mut waits = false;
         let q = cx.requests[id].queue;
         self.measure_injection(q, id, now_ns);
         self.watch_queueing();
         self.in_device -= 1;
         self.hierarchy.allocated(self.queue(q).entity, false);
+        self.processes[cx.requests[id].context as usize].requests -= 1;
+        let tick_ns = self.settings.tick(now_ns);
         let queue = self.queue_mut(q);
         queue.dispatched -= 1;
         queue.last_end_ns = now_ns;
         if queue.dispatched == 0 && !queue.busy {
-            queue.timeout_ns = now_ns;
+            queue.timeout_ns = tick_ns;
             self.nothing_pending(q);
         }
         if self.rate.completed(now_ns) {
@@ -249,6 +256,7 @@ impl Bfq {
             let queue = self.queue(q);
             let idle = queue.dispatched == 0;
             if self.must_wait(q) {
+                waits = true;
                 if idle {
                     self.start_waiting(cx, q, now_ns);
                 }
@@ -259,6 +267,7 @@ impl Bfq {
             }
         }
         self.release_if_unused(q);
+        !waits && self.in_device == 0 && self.nr_queued > 0
     }
 
     /// A front merge moved a request's start.
@@ -297,6 +306,7 @@ impl Bfq {
         let now_ns = cx.now_ns() as i64;
         self.remove(cx.requests, q, gone, now_ns);
         self.hierarchy.allocated(self.queue(q).entity, false);
+        self.processes[cx.requests[gone].context as usize].requests -= 1;
         self.next_changed(cx, cx.requests[kept].queue);
     }
 

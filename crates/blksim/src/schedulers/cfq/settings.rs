@@ -218,7 +218,8 @@ pub(super) fn rank(class: PriorityClass) -> u8 {
 mod tests {
     use super::*;
 
-    const DISK: QueueFacts = QueueFacts { rotational: true, device_depth: 32, nr_requests: 128 };
+    const DISK: QueueFacts =
+        QueueFacts { rotational: true, device_depth: 32, nr_requests: 128, ..QueueFacts::TYPICAL };
     const DRIVE: QueueFacts = QueueFacts { rotational: false, ..DISK };
 
     #[test]

@@ -7,7 +7,8 @@ use crate::params::Values;
 use crate::request::{Operation, Purpose, Request, RequestId, Requests};
 use crate::scheduler::{Context, QueueFacts, Scheduler};
 
-const DISK: QueueFacts = QueueFacts { rotational: true, device_depth: 1, nr_requests: 128 };
+const DISK: QueueFacts =
+    QueueFacts { rotational: true, device_depth: 1, nr_requests: 128, ..QueueFacts::TYPICAL };
 const MILLISECOND_NS: u64 = 1_000_000;
 
 /// A device that takes one request at a time, a millisecond each.

@@ -3,21 +3,22 @@
 //!
 //! Kernel: `block/kyber-iosched.c`, 6.1 (the same since 4.18).
 //!
-//! Simplified: a domain whose tokens are cut waits until fewer than the new
-//! number are in use; the kernel hands out any free token below the new limit.
-
 use crate::request::{Fifo, RequestId, Requests};
 use crate::scheduler::Merge;
+use crate::tag_map::{TagMap, word_of};
 
 /// Arrived requests that are looked at for a merge, newest first.
 const MERGE_SEARCH: u32 = 8;
 
+/// Who sleeps for tokens: the hardware queue, of which there is one.
+const THE_QUEUE: u32 = 0;
+
 #[derive(Debug)]
 struct Domain {
-    /// Tokens there are now and at most, and how many are in use.
-    depth: u32,
+    tokens: TagMap,
     max_depth: u32,
-    in_use: u32,
+    /// The queue is to be run once tokens have come back.
+    waits: bool,
     batch: u32,
     /// Arrived and open for merges; they become ready all at once when a
     /// token is at hand and nothing is ready.
@@ -39,9 +40,9 @@ impl<const N: usize> Domains<N> {
     pub fn new(sizes: [(u32, u32); N]) -> Self {
         Self {
             all: sizes.map(|(max_depth, batch)| Domain {
-                depth: max_depth,
+                tokens: TagMap::new(max_depth, word_of(max_depth), u32::MAX),
                 max_depth,
-                in_use: 0,
+                waits: false,
                 batch,
                 arrived: Fifo::default(),
                 ready: Fifo::default(),
@@ -58,17 +59,17 @@ impl<const N: usize> Domains<N> {
     }
 
     pub fn depth(&self, domain: usize) -> u32 {
-        self.all[domain].depth
+        self.all[domain].tokens.nr_tags()
     }
 
     pub fn is_throttled(&self, domain: usize) -> bool {
-        self.all[domain].depth < self.all[domain].max_depth
+        self.depth(domain) < self.all[domain].max_depth
     }
 
     /// Sets the number of tokens, at least 1.
     pub fn resize(&mut self, domain: usize, depth: u32) {
         let domain = &mut self.all[domain];
-        domain.depth = depth.clamp(1, domain.max_depth);
+        domain.tokens.resize(depth.clamp(1, domain.max_depth));
     }
 
     #[inline]
@@ -124,23 +125,41 @@ impl<const N: usize> Domains<N> {
     #[inline]
     fn take(&mut self, requests: &mut Requests) -> Option<RequestId> {
         let domain = &mut self.all[self.current];
-        if domain.in_use >= domain.depth {
+        if domain.ready.is_empty() && domain.arrived.is_empty() {
             return None;
+        }
+        let Some(token) = domain.tokens.take(None) else {
+            if !std::mem::replace(&mut domain.waits, true) {
+                domain.tokens.sleep(THE_QUEUE);
+            }
+            return None;
+        };
+        if std::mem::take(&mut domain.waits) {
+            domain.tokens.leave(THE_QUEUE);
         }
         if domain.ready.is_empty() {
             domain.ready.append(requests, &mut domain.arrived);
         }
         let id = domain.ready.pop_front(requests)?;
-        domain.in_use += 1;
+        requests[id].queue = token;
         self.batching += 1;
         self.nr_queued -= 1;
         Some(id)
     }
 
-    /// A request is done and returns its token.
+    /// A request is done and returns its token. True if the queue waited for
+    /// that and is to be run: not every token that comes back wakes it.
     #[inline]
-    pub fn release(&mut self, domain: usize) {
-        self.all[domain].in_use -= 1;
+    pub fn release(&mut self, requests: &Requests, domain: usize, id: RequestId) -> bool {
+        let domain = &mut self.all[domain];
+        let mut woken = Vec::new();
+        domain.tokens.give_back(requests[id].queue, &mut woken);
+        if woken.is_empty() {
+            return false;
+        }
+        domain.waits = false;
+        domain.tokens.awake();
+        true
     }
 }
 
@@ -169,12 +188,11 @@ mod tests {
             add(&mut domains, &mut requests, 1, 10_000 + sector * 100);
         }
         // Two of the first, the one token of the second, the last token of the first.
-        let mut taken = Vec::new();
-        while let Some(id) = domains.dispatch(&mut requests) {
-            taken.push(requests[id].sector);
-        }
-        assert_eq!(taken, [0, 100, 10_000, 200]);
-        domains.release(1);
+        let taken: Vec<_> = std::iter::from_fn(|| domains.dispatch(&mut requests)).collect();
+        let sectors: Vec<_> = taken.iter().map(|&id| requests[id].sector).collect();
+        assert_eq!(sectors, [0, 100, 10_000, 200]);
+        let of_second = taken[2];
+        assert!(domains.release(&requests, 1, of_second));
         assert_eq!(domains.dispatch(&mut requests).map(|id| requests[id].sector), Some(10_100));
         assert_eq!(domains.nr_queued(), 3);
     }

@@ -18,9 +18,8 @@
 //! References: kernel commit 00e043936e9a ("blk-mq: introduce Kyber multiqueue
 //! I/O scheduler").
 
-use super::super::tag_map::limited_to;
 use super::domains::Domains;
-use super::{ASYNC_SHARE, READ_LAT, WRITE_LAT};
+use super::{ASYNC_PERCENT, READ_LAT, WRITE_LAT};
 use crate::params::Values;
 use crate::request::{Operation, Request, RequestId, Requests};
 use crate::scheduler::{Context, Family, Info, Merge, QueueFacts, Scheduler};
@@ -79,7 +78,7 @@ pub struct Kyber412 {
     domains: Domains<NR_DOMAINS>,
     targets_ns: [u64; 2],
     means: [Mean; NR_DOMAINS],
-    async_tags: u32,
+    async_of_word: u32,
     /// Until when latencies are watched, if they are.
     watch_until_ns: Option<u64>,
 }
@@ -108,7 +107,7 @@ impl Scheduler for Kyber412 {
             domains: Domains::new(SIZES),
             targets_ns: [tunables.get_ns("read_lat_nsec"), tunables.get_ns("write_lat_nsec")],
             means: Default::default(),
-            async_tags: limited_to(queue.nr_requests, ASYNC_SHARE),
+            async_of_word: (queue.word_tags * ASYNC_PERCENT / 100).max(1),
             watch_until_ns: None,
         }
     }
@@ -140,7 +139,9 @@ impl Scheduler for Kyber412 {
         let request = &cx.requests[id];
         let domain = domain_of(request);
         let latency_ns = now_ns - request.dispatched_ns;
-        self.domains.release(domain);
+        if self.domains.release(cx.requests, domain, id) {
+            cx.kick();
+        }
         if self.watch_until_ns.is_some() {
             self.means[domain].samples += 1;
             self.means[domain].sum_ns += latency_ns;
@@ -159,8 +160,12 @@ impl Scheduler for Kyber412 {
     }
 
     #[inline]
-    fn tag_limit(&self, bio: &Request) -> Option<u32> {
-        (!bio.flags.sync).then_some(self.async_tags)
+    fn tags_of_word(&self, bio: &Request) -> Option<u32> {
+        (!bio.flags.sync).then_some(self.async_of_word)
+    }
+
+    fn least_tags_of_word(&self) -> u32 {
+        self.async_of_word
     }
 }
 

@@ -37,4 +37,4 @@ const WRITE_LAT: Param = Param::new(
 
 /// Share of each word of the tag map that async requests may use, in
 /// hundredths of a percent.
-const ASYNC_SHARE: u32 = 7500;
+const ASYNC_PERCENT: u32 = 75;

@@ -18,9 +18,9 @@
 //! References: the kernel's `Documentation/block/kyber-iosched.rst`; commit
 //! 6e25cb01ea20 ("kyber: implement improved heuristics").
 
-use super::super::tag_map::limited_to;
 use super::domains::Domains;
-use super::{ASYNC_SHARE, READ_LAT, WRITE_LAT};
+use super::{ASYNC_PERCENT, READ_LAT, WRITE_LAT};
+use crate::jiffies::timer_ns;
 use crate::params::Values;
 use crate::request::{Operation, Request, RequestId, Requests};
 use crate::scheduler::{Context, Family, Info, Merge, QueueFacts, Scheduler};
@@ -41,7 +41,8 @@ const NR_BUCKETS: usize = 8;
 /// Samples that make a percentile before [`SAMPLES_NS`] have passed.
 const ENOUGH_SAMPLES: u32 = 500;
 const SAMPLES_NS: u64 = 1_000_000_000;
-const TIMER_NS: u64 = 100_000_000;
+/// How long after a completion latencies are looked at.
+const PERIOD_NS: u64 = 100_000_000;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Buckets([u32; NR_BUCKETS]);
@@ -88,7 +89,7 @@ pub struct Kyber {
     domains: Domains<NR_DOMAINS>,
     targets_ns: [u64; NR_ADJUSTED],
     latencies: [Latencies; NR_ADJUSTED],
-    async_tags: u32,
+    async_of_word: u32,
     /// When the timer that is running ends.
     timer_ns: Option<u64>,
 }
@@ -117,7 +118,7 @@ impl Scheduler for Kyber {
             domains: Domains::new(SIZES),
             targets_ns: [tunables.get_ns("read_lat_nsec"), tunables.get_ns("write_lat_nsec")],
             latencies: Default::default(),
-            async_tags: limited_to(queue.nr_requests, ASYNC_SHARE),
+            async_of_word: (queue.word_tags * ASYNC_PERCENT / 100).max(1),
             timer_ns: None,
         }
     }
@@ -146,9 +147,11 @@ impl Scheduler for Kyber {
     #[inline]
     fn complete(&mut self, cx: &mut Context, id: RequestId) {
         let now_ns = cx.now_ns();
+        let domain = domain_of(&cx.requests[id]);
+        if self.domains.release(cx.requests, domain, id) {
+            cx.kick();
+        }
         let request = &cx.requests[id];
-        let domain = domain_of(request);
-        self.domains.release(domain);
         if domain >= NR_ADJUSTED {
             return;
         }
@@ -157,7 +160,7 @@ impl Scheduler for Kyber {
         latencies.total.add(now_ns - request.inserted_ns, target_ns);
         latencies.device.add(now_ns - request.dispatched_ns, target_ns);
         if self.timer_ns.is_none() {
-            let timer_ns = now_ns + TIMER_NS;
+            let timer_ns = timer_ns(now_ns, PERIOD_NS / cx.queue.jiffy_ns, cx.queue.jiffy_ns);
             self.timer_ns = Some(timer_ns);
             cx.timer_at(timer_ns);
         }
@@ -171,8 +174,12 @@ impl Scheduler for Kyber {
     }
 
     #[inline]
-    fn tag_limit(&self, bio: &Request) -> Option<u32> {
-        (!bio.flags.sync).then_some(self.async_tags)
+    fn tags_of_word(&self, bio: &Request) -> Option<u32> {
+        (!bio.flags.sync).then_some(self.async_of_word)
+    }
+
+    fn least_tags_of_word(&self) -> u32 {
+        self.async_of_word
     }
 }
 
@@ -254,7 +261,12 @@ mod tests {
 
     fn kyber(reads: &[(u64, u32)], writes: &[(u64, u32)]) -> Kyber {
         let values = Values::defaults(Kyber::INFO.tunables);
-        let facts = QueueFacts { rotational: false, device_depth: 32, nr_requests: 64 };
+        let facts = QueueFacts {
+            rotational: false,
+            device_depth: 32,
+            nr_requests: 64,
+            ..QueueFacts::TYPICAL
+        };
         let mut kyber = Kyber::new(&values, facts);
         kyber.targets_ns = [TARGET_NS; 2];
         for (latencies, samples) in kyber.latencies.iter_mut().zip([reads, writes]) {

@@ -1,0 +1,143 @@
+//! The answer, in the form of the simulator's.
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use blksim::host::MACHINE;
+use blksim::params::Values;
+use blksim::record::JobRecord;
+use blksim_json::{device_in_force, job_samples, settings, warnings};
+use serde_json::{Value, json};
+
+use crate::board::Shared;
+use crate::failure::Failure;
+use crate::mounts::{kernel_release, read_line};
+use crate::queue::InForce;
+use crate::request::{Driver, Load, Request};
+use crate::ublk::Disk;
+
+/// Counters of `/sys/block/*/stat` (`Documentation/block/stat.rst`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    pub requests: u64,
+    pub merges: u64,
+    pub flushes: u64,
+    pub busy_ms: u64,
+}
+
+impl Counters {
+    /// What the kernel has counted so far.
+    pub fn read(disk: &Disk) -> Result<Self, Failure> {
+        let text = read_line(&format!("/sys/block/{}/stat", disk.name))
+            .map_err(|error| Failure::kernel("reading the disk's counters", error))?;
+        Ok(Self::parse(&text))
+    }
+
+    fn parse(text: &str) -> Self {
+        let fields: Vec<u64> =
+            text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let field = |index: usize| fields.get(index).copied().unwrap_or(0);
+        Self {
+            requests: field(0) + field(4),
+            merges: field(1) + field(5),
+            flushes: field(15),
+            busy_ms: field(9),
+        }
+    }
+
+    fn since(self, earlier: Self) -> Self {
+        Self {
+            requests: self.requests.saturating_sub(earlier.requests),
+            merges: self.merges.saturating_sub(earlier.merges),
+            flushes: self.flushes.saturating_sub(earlier.flushes),
+            busy_ms: self.busy_ms.saturating_sub(earlier.busy_ms),
+        }
+    }
+}
+
+/// The machine around the queue, as the request wants it.
+pub fn machine(request: &Request) -> Result<Values, Failure> {
+    let mut values = Values::defaults(MACHINE);
+    for (name, text) in &request.setup.machine {
+        values.set(name, text).map_err(|error| {
+            Failure::of(
+                blksim::error::ErrorKind::OutOfRange,
+                name,
+                format!("machine: {}", error.message),
+            )
+        })?;
+    }
+    Ok(values)
+}
+
+/// Everything that a run left behind.
+#[derive(Debug)]
+pub struct Findings {
+    pub in_force: InForce,
+    pub cgroups: Value,
+    pub machine: Values,
+    pub records: Vec<JobRecord>,
+    /// fio's, if it was the generator; below 0 for a signal.
+    pub fio_exit_code: Option<i32>,
+    pub before: Counters,
+    pub after: Counters,
+}
+
+/// The answer of a run that went well.
+pub fn answer(request: &Request, shared: Shared, findings: Findings) -> Value {
+    let Findings { in_force, cgroups, machine, records, fio_exit_code, before, after } = findings;
+    let counted = after.since(before);
+    let figures = &shared.figures;
+    let simulated_ns = shared.end_ns.load(SeqCst).saturating_sub(shared.start_ns.load(SeqCst));
+    let served = request.options.driver == Driver::Ublk;
+    let load = |counter: &std::sync::atomic::AtomicU64| counter.load(SeqCst);
+    let (requests, flushes, busy_ns) = if served {
+        (
+            load(&figures.reads) + load(&figures.writes),
+            load(&figures.flushes),
+            load(&figures.busy_ns),
+        )
+    } else {
+        (counted.requests, counted.flushes, counted.busy_ms * 1_000_000)
+    };
+    let peak = served.then(|| figures.peak_in_flight.load(SeqCst));
+    json!({
+        "scheduler": in_force.scheduler,
+        "tunables": in_force.tunables,
+        "queue": in_force.queue,
+        "cgroups": cgroups,
+        "device": device_in_force(&request.setup.profile, &request.facts),
+        "jobs": job_samples(&records),
+        "fio": fio_exit_code.map(|code| json!({"exit_code": code})),
+        "warnings": warnings(&request.setup.jobs),
+        "engine": {
+            "name": "uml",
+            "version": env!("CARGO_PKG_VERSION"),
+            "kernel": kernel_release(),
+            "seed": request.setup.seed,
+            "driver": if served { "ublk" } else { "null_blk" },
+            "generator": if request.options.generator == Load::Fio { "fio" } else { "blkguest" },
+            "machine": settings(&machine),
+            "requests": requests,
+            "merges": counted.merges,
+            "flushes": flushes,
+            "simulated_ns": simulated_ns,
+            "device_busy_ns": busy_ns.min(simulated_ns),
+            "peak_in_flight": peak,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_taken_by_position() {
+        let text = "  10 2 80 5 20 3 160 6 0 7 11 0 0 0 0 4 9";
+        let counters = Counters::parse(text);
+        assert_eq!(counters, Counters { requests: 30, merges: 5, flushes: 4, busy_ms: 7 });
+        assert_eq!(counters.since(counters), Counters::default());
+        // Kernels before 5.5 do not count flushes.
+        assert_eq!(Counters::parse("10 2 80 5 20 3 160 6 0 7 11").flushes, 0);
+    }
+}

@@ -1,0 +1,175 @@
+//! The page that all processes of the guest share: the start, the phases, the
+//! device's moment, and what went wrong.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::slice;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+
+use crate::clock;
+use crate::failure::Failure;
+
+/// Longest text of a failure that crosses from one process to another.
+const FAILURE_BYTES: usize = 4096;
+/// How often a waiting process looks whether the others still live, in guest time.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Figures of the device, kept by its server.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct DeviceFigures {
+    pub reads: AtomicU64,
+    pub writes: AtomicU64,
+    pub flushes: AtomicU64,
+    pub busy_ns: AtomicU64,
+    pub peak_in_flight: AtomicU32,
+}
+
+/// The fixed part of the shared memory. All of it begins as zero.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Board {
+    /// The moment (`CLOCK_MONOTONIC`) at which the device last did something.
+    pub device_now_ns: AtomicU64,
+    /// The moment at which the first phase starts; 0 as long as it is not known.
+    pub start_ns: AtomicU64,
+    /// The moment at which the last clone ended.
+    pub end_ns: AtomicU64,
+    /// The device takes its time from now on; before, it answers at once.
+    pub modelled: AtomicU32,
+    pub server_ready: AtomicU32,
+    pub clones_ready: AtomicU32,
+    /// Phases that may run: those with a number below this.
+    pub open_phases: AtomicU32,
+    pub clones_ended: AtomicU32,
+    pub figures: DeviceFigures,
+    failed: AtomicU32,
+    failure_bytes: AtomicU32,
+    failure: [u8; FAILURE_BYTES],
+}
+
+/// The shared memory: the board, and a counter for each phase.
+#[derive(Debug, Clone, Copy)]
+pub struct Shared {
+    board: &'static Board,
+    left_in_phase: &'static [AtomicU32],
+}
+
+impl std::ops::Deref for Shared {
+    type Target = Board;
+
+    fn deref(&self) -> &Board {
+        self.board
+    }
+}
+
+impl Shared {
+    /// Memory that children made by `fork` share.
+    pub fn new(clones_of_phases: &[u32]) -> Result<Self, Failure> {
+        let bytes = size_of::<Board>() + size_of_val(clones_of_phases);
+        // SAFETY: a fresh anonymous mapping, never unmapped, zeroed by the kernel; zero is a
+        // valid value of every field, and the counters behind the board are aligned for u32.
+        let shared = unsafe {
+            let start = libc::mmap(
+                ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            );
+            if start == libc::MAP_FAILED {
+                return Err(Failure::last("allocating shared memory"));
+            }
+            let counters = start.byte_add(size_of::<Board>()).cast::<AtomicU32>();
+            Self {
+                board: &*start.cast::<Board>(),
+                left_in_phase: slice::from_raw_parts(counters, clones_of_phases.len()),
+            }
+        };
+        for (left, clones) in shared.left_in_phase.iter().zip(clones_of_phases) {
+            left.store(*clones, SeqCst);
+        }
+        Ok(shared)
+    }
+
+    /// A clone of a phase has ended; the last one opens the next phase.
+    pub fn clone_ended(&self, phase: usize, now_ns: u64) {
+        self.end_ns.fetch_max(now_ns, SeqCst);
+        if self.left_in_phase[phase].fetch_sub(1, SeqCst) == 1 {
+            self.open_phases.store(phase as u32 + 2, SeqCst);
+            wake(&self.open_phases);
+        }
+        self.clones_ended.fetch_add(1, SeqCst);
+        wake(&self.clones_ended);
+    }
+
+    /// Sleeps until `word` has reached `value`; `look` is called now and then and may give up.
+    pub fn wait_for(
+        word: &AtomicU32,
+        value: u32,
+        mut look: impl FnMut() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        loop {
+            let seen = word.load(SeqCst);
+            if seen >= value {
+                return Ok(());
+            }
+            look()?;
+            wait(word, seen, Some(LOOK));
+        }
+    }
+
+    /// Sleeps until `word` has reached `value`, for ever if need be.
+    pub fn await_value(word: &AtomicU32, value: u32) {
+        loop {
+            let seen = word.load(SeqCst);
+            if seen >= value {
+                return;
+            }
+            wait(word, seen, None);
+        }
+    }
+
+    /// Leaves a failure for the first process to find; the first one counts.
+    pub fn fail(&self, failure: &Failure) {
+        let text = failure.answer().to_string();
+        let bytes = &text.as_bytes()[..text.len().min(FAILURE_BYTES)];
+        if self.failed.swap(1, SeqCst) == 0 {
+            // SAFETY: only the one process that set the flag writes, and readers wait for the length.
+            unsafe {
+                let target = self.board.failure.as_ptr().cast_mut();
+                ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len());
+            }
+            self.failure_bytes.store(bytes.len() as u32, SeqCst);
+        }
+        for word in [&self.server_ready, &self.clones_ready, &self.clones_ended] {
+            wake(word);
+        }
+    }
+
+    /// The answer that another process left because it failed.
+    pub fn failure(&self) -> Option<String> {
+        let bytes = self.failure_bytes.load(SeqCst) as usize;
+        let text = String::from_utf8_lossy(&self.board.failure[..bytes]);
+        (bytes > 0).then(|| text.into_owned())
+    }
+}
+
+/// Sleeps while `word` has the value `seen`, or until the time is over.
+fn wait(word: &AtomicU32, seen: u32, timeout: Option<Duration>) {
+    let timeout = timeout.map(|timeout| clock::timespec(timeout.as_nanos() as u64));
+    let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: both pointers are valid for the call. Every outcome means: look again.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, timeout) };
+}
+
+/// Wakes all that wait for `word`.
+pub fn wake(word: &AtomicU32) {
+    // SAFETY: the word lives in shared memory for ever.
+    unsafe {
+        let nobody: *const c_void = ptr::null();
+        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX, nobody);
+    }
+}

@@ -1,0 +1,187 @@
+//! Control groups (version 2): created, set and read back.
+//!
+//! Attributes are the kernel's (`Documentation/admin-guide/cgroup-v2.rst`, Linux 6.1); the
+//! root is `/`; a leading device number is replaced by the one disk's.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use blksim::error::ErrorKind;
+use blksim::host::{COST_MODEL, COST_QOS, Cgroups, MAX};
+use blksim::params::Param;
+use serde_json::{Map, Value};
+
+use crate::failure::Failure;
+use crate::mounts::{CGROUPS, mount, read_line};
+use crate::queue::{kernel_text, plain};
+use crate::request::Request;
+use crate::ublk::Disk;
+
+/// Attributes that go by device, with the options in their values.
+const BY_DEVICE: &[(&str, &[Param])] = &[
+    ("io.max", MAX),
+    ("io.latency", &[]),
+    ("io.cost.qos", COST_QOS),
+    ("io.cost.model", COST_MODEL),
+];
+/// Weights that a job's `cgroup_weight` sets, as far as the kernel has them, with the largest value.
+const WEIGHTS: &[(&str, u64)] = &[("io.bfq.weight", 1000), ("io.weight", 10_000)];
+
+/// The groups of a run.
+#[derive(Debug, Default)]
+pub struct Groups {
+    /// Attributes that were set: group, attribute.
+    written: Vec<(String, String)>,
+}
+
+impl Groups {
+    /// Creates all groups that the request names, and sets their attributes.
+    pub fn create(request: &Request, disk: &Disk) -> Result<Self, Failure> {
+        let setup = &request.setup;
+        let named = request.jobs.iter().any(|job| job.cgroup.is_some());
+        if setup.cgroups.is_empty() && !named {
+            return Ok(Self::default());
+        }
+        // Names and the tree are what the simulator takes, too; attributes are the kernel's to judge.
+        let names: Vec<_> =
+            setup.cgroups.iter().map(|(name, _)| (name.clone(), Vec::new())).collect();
+        let tree = Cgroups::new(&names, &request.jobs)?;
+        mount("cgroup2", CGROUPS, "cgroup2", "")?;
+        pass_on_control("/")?;
+        let parents: Vec<u16> = tree.groups.iter().skip(1).map(|group| group.parent).collect();
+        for (index, group) in tree.groups.iter().enumerate().skip(1) {
+            let path = folder(&group.name);
+            fs::create_dir(&path).map_err(|error| {
+                Failure::kernel(format!("creating the group {}", group.name), error)
+            })?;
+            if parents.contains(&(index as u16)) {
+                pass_on_control(&group.name)?;
+            }
+        }
+        let number = read_line(&format!("/sys/block/{}/dev", disk.name))
+            .map_err(|error| Failure::kernel("reading the disk's number", error))?;
+        let mut groups = Self::default();
+        for (name, attributes) in &setup.cgroups {
+            for (attribute, text) in attributes {
+                groups.set(name, attribute, &value_for(attribute, text, &number))?;
+            }
+        }
+        groups.set_weights_of_jobs(request)?;
+        Ok(groups)
+    }
+
+    fn set_weights_of_jobs(&mut self, request: &Request) -> Result<(), Failure> {
+        let weighted =
+            request.jobs.iter().filter_map(|job| Some((job.cgroup.as_ref()?, job.cgroup_weight?)));
+        let weights: BTreeMap<_, _> = weighted.collect();
+        for (group, weight) in weights {
+            let mut any = false;
+            for (attribute, largest) in WEIGHTS {
+                if fs::metadata(format!("{}/{attribute}", folder(group))).is_ok() {
+                    self.set(group, attribute, &weight.min(*largest).to_string())?;
+                    any = true;
+                }
+            }
+            if !any {
+                let message = format!(
+                    "this kernel has no weight of I/O for the control group {group:?}; it needs io.bfq.weight \
+                     or io.weight (CONFIG_BFQ_GROUP_IOSCHED or CONFIG_BLK_CGROUP_IOCOST)"
+                );
+                return Err(Failure::of(ErrorKind::UnknownTunable, "cgroup_weight", message));
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, group: &str, attribute: &str, value: &str) -> Result<(), Failure> {
+        let path = format!("{}/{attribute}", folder(group));
+        if attribute.contains('/') || fs::metadata(&path).is_err() {
+            let message = format!(
+                "this kernel has no control group attribute {attribute} for the group {group}"
+            );
+            return Err(Failure::of(ErrorKind::UnknownTunable, attribute, message));
+        }
+        fs::write(&path, value).map_err(|error| {
+            let message = format!(
+                "control group {group}: the kernel refused {attribute} = {value} ({})",
+                plain(&error)
+            );
+            Failure::of(ErrorKind::OutOfRange, attribute, message)
+        })?;
+        self.written.push((group.to_owned(), attribute.to_owned()));
+        Ok(())
+    }
+
+    /// What is in force: group to attribute to the content of its file.
+    pub fn read(&self) -> Value {
+        let mut found: Map<String, Value> = Map::new();
+        for (group, attribute) in &self.written {
+            let content = read_line(&format!("{}/{attribute}", folder(group))).unwrap_or_default();
+            let attributes =
+                found.entry(group.clone()).or_insert_with(|| Value::Object(Map::new()));
+            attributes[attribute] = content.replace('\n', "; ").into();
+        }
+        Value::Object(found)
+    }
+}
+
+/// The file through which a process joins a group.
+pub fn processes_file(group: &str) -> String {
+    format!("{}/cgroup.procs", folder(group))
+}
+
+fn folder(group: &str) -> String {
+    match group.trim_matches('/') {
+        "" => CGROUPS.to_owned(),
+        name => format!("{CGROUPS}/{name}"),
+    }
+}
+
+fn pass_on_control(group: &str) -> Result<(), Failure> {
+    fs::write(format!("{}/cgroup.subtree_control", folder(group)), "+io").map_err(|error| {
+        Failure::Unsupported {
+            field: "cgroups".to_owned(),
+            message: format!(
+                "this kernel's control groups have no I/O controller ({})",
+                plain(&error)
+            ),
+        }
+    })
+}
+
+/// A value as the kernel takes it: with the disk's number in front, and plain numbers.
+fn value_for(attribute: &str, text: &str, number: &str) -> String {
+    let Some((_, table)) = BY_DEVICE.iter().find(|(name, _)| *name == attribute) else {
+        return text.trim().to_owned();
+    };
+    let mut words: Vec<&str> = text.split_whitespace().collect();
+    if words.first().is_some_and(|word| word.contains(':') && !word.contains('=')) {
+        words.remove(0);
+    }
+    let settings = words.iter().map(|word| match word.split_once('=') {
+        Some((key, value)) if table.iter().any(|param| param.name == key) => {
+            format!("{key}={}", kernel_text(table, key, value))
+        }
+        _ => (*word).to_owned(),
+    });
+    std::iter::once(number.to_owned()).chain(settings).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_get_the_disks_number_and_lose_suffixes() {
+        assert_eq!(
+            value_for("io.max", "8:0 rbps=1m wiops=max", "259:0"),
+            "259:0 rbps=1048576 wiops=max"
+        );
+        assert_eq!(
+            value_for("io.cost.qos", "enable=1 rpct=95.00", "259:0"),
+            "259:0 enable=1 rpct=95.00"
+        );
+        assert_eq!(value_for("io.bfq.weight", " 300 ", "259:0"), "300");
+        assert_eq!(value_for("io.latency", "target=100", "259:0"), "259:0 target=100");
+    }
+}

@@ -1,0 +1,92 @@
+//! What can go wrong inside the guest, and how the world outside learns of it.
+
+use std::fmt::Display;
+use std::io;
+
+use blksim::error::{Error, ErrorKind, ProfileError, SimulationError};
+use serde_json::{Value, json};
+
+/// Everything that ends a run. Kinds of blksim's own errors keep their names.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Failure {
+    #[error(transparent)]
+    Request(#[from] Error),
+    /// The kernel refused something that every run needs.
+    #[error("{doing}: {message}")]
+    Kernel { doing: String, message: String },
+    /// The kernel lacks something that this run needs.
+    #[error("{message}")]
+    Unsupported { field: String, message: String },
+    /// A read, write or sync of a job failed.
+    #[error("{message}")]
+    Io { message: String },
+    /// A program in the guest (mkfs, fio) failed.
+    #[error("{program} failed: {message}")]
+    Program { program: String, message: String },
+    /// A process of the guest ended before its time.
+    #[error("{message}")]
+    Died { message: String },
+    /// A defect of this program.
+    #[error("internal error in the guest: {message}; please report it with the request")]
+    Internal { message: String },
+}
+
+impl From<SimulationError> for Failure {
+    fn from(error: SimulationError) -> Self {
+        Self::Request(error.into())
+    }
+}
+
+impl From<ProfileError> for Failure {
+    fn from(error: ProfileError) -> Self {
+        Self::Request(error.into())
+    }
+}
+
+impl Failure {
+    pub fn of(kind: ErrorKind, field: &str, message: impl Into<String>) -> Self {
+        Self::Request(SimulationError::of(kind, field, message).into())
+    }
+
+    pub fn kernel(doing: impl Into<String>, error: impl Display) -> Self {
+        Self::Kernel { doing: doing.into(), message: error.to_string() }
+    }
+
+    /// The failure of a system call, as `errno` tells it.
+    pub fn last(doing: impl Into<String>) -> Self {
+        Self::kernel(doing, io::Error::last_os_error())
+    }
+
+    /// The name that is shown to programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Request(Error::Simulation(error)) => error.kind.name(),
+            Self::Request(Error::Profile(_)) => "profile",
+            Self::Request(Error::JobFile(_)) => "job_file",
+            Self::Kernel { .. } => "guest_kernel",
+            Self::Unsupported { .. } => "unsupported",
+            Self::Io { .. } => "io",
+            Self::Program { .. } => "program",
+            Self::Died { .. } => "died",
+            Self::Internal { .. } => "internal",
+        }
+    }
+
+    /// The answer of a run that failed.
+    pub fn answer(&self) -> Value {
+        let (field, line) = match self {
+            Self::Request(Error::Simulation(error)) => (error.field.clone(), None),
+            Self::Request(Error::Profile(error)) => (error.field.clone(), None),
+            Self::Request(Error::JobFile(error)) => (error.option.clone(), error.line),
+            Self::Unsupported { field, .. } => (Some(field.clone()), None),
+            _ => (None, None),
+        };
+        let message = self.to_string();
+        json!({"error": {"kind": self.kind(), "field": field, "line": line, "message": message}})
+    }
+}
+
+/// Turns the result of a system call that tells failure by a negative value into a `Result`.
+pub fn checked(doing: &str, result: libc::c_int) -> Result<libc::c_int, Failure> {
+    if result < 0 { Err(Failure::last(doing)) } else { Ok(result) }
+}

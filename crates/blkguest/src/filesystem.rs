@@ -1,0 +1,94 @@
+//! A file system on the disk, with a file for each of the layout's.
+//!
+//! It is made while the disk still takes no time. Files are written with zeroes, which the
+//! disk keeps without memory; a file that was only allocated would be read without I/O.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+
+use blksim::workload::layout::File;
+
+use crate::failure::{Failure, checked};
+use crate::mounts::{DATA, mount};
+use crate::program;
+use crate::request::FilesystemKind;
+use crate::ublk::Disk;
+
+/// What would otherwise be drawn at random.
+const IDENTITY: &str = "b1b1ab00-0000-4000-8000-000000000001";
+/// Bytes of one write of the layout.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// A page-aligned piece of zeroes, as direct writes want it.
+#[repr(align(4096))]
+struct Zeroes([u8; WRITE_BYTES]);
+
+static ZEROES: Zeroes = Zeroes([0; WRITE_BYTES]);
+
+/// Makes and mounts the file system, and writes its files.
+pub fn create(kind: FilesystemKind, disk: &Disk, files: &[File]) -> Result<(), Failure> {
+    let path = disk.path();
+    let (name, options) = match kind {
+        FilesystemKind::Ext4 => {
+            let extended =
+                format!("nodiscard,lazy_itable_init=1,lazy_journal_init=1,hash_seed={IDENTITY}");
+            program::run("mkfs.ext4", &["-q", "-F", "-U", IDENTITY, "-E", &extended, &path])?;
+            // What the kernel would else do in the background, minutes long.
+            ("ext4", "noinit_itable")
+        }
+        FilesystemKind::Xfs => {
+            let identity = format!("uuid={IDENTITY}");
+            program::run("mkfs.xfs", &["-q", "-f", "-K", "-m", &identity, &path])?;
+            ("xfs", "")
+        }
+        FilesystemKind::Btrfs => {
+            program::run("mkfs.btrfs", &["-q", "-f", "-K", "-U", IDENTITY, &path])?;
+            ("btrfs", "")
+        }
+    };
+    mount(&path, DATA, name, options)?;
+    for (index, file) in files.iter().enumerate() {
+        write(&file_path(index), file.bytes)?;
+    }
+    // SAFETY: a plain call.
+    unsafe { libc::sync() };
+    fs::write("/proc/sys/vm/drop_caches", "3")
+        .map_err(|error| Failure::kernel("emptying the page cache", error))
+}
+
+/// The file of the layout with this number.
+pub fn file_path(index: usize) -> String {
+    format!("{DATA}/file-{index}")
+}
+
+fn write(path: &str, bytes: u64) -> Result<(), Failure> {
+    let failed = |error: io::Error| Failure::Io {
+        message: format!("laying out {path} of {bytes} bytes: {error}"),
+    };
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(path)
+        .map_err(failed)?;
+    // SAFETY: plain calls with a descriptor, numbers and a static.
+    unsafe {
+        // In one piece, as far as the file system can.
+        checked("allocating a file", libc::fallocate(file.as_raw_fd(), 0, 0, bytes as libc::off_t))
+            .map_err(|_| failed(io::Error::last_os_error()))?;
+        let mut done = 0_u64;
+        while done < bytes {
+            // Whole pages: the last one is cut off again.
+            let piece = (bytes - done).min(WRITE_BYTES as u64).next_multiple_of(4096) as usize;
+            let start = ZEROES.0.as_ptr().cast();
+            let written = libc::pwrite(file.as_raw_fd(), start, piece, done as libc::off_t);
+            if written <= 0 {
+                return Err(failed(io::Error::last_os_error()));
+            }
+            done += written as u64;
+        }
+    }
+    file.set_len(bytes).map_err(failed)
+}

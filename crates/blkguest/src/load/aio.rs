@@ -1,0 +1,209 @@
+//! Several direct I/Os at a time, through the kernel's native asynchronous I/O (as libaio).
+//!
+//! A submission sleeps where the queue is full, as the simulator's does; `io_uring` would hand
+//! it to a kernel thread instead.
+
+use std::ptr;
+
+use blksim::record::Direction;
+use blksim::workload::Job;
+use blksim::workload::generator::Step;
+
+use super::clone::Worker;
+use crate::clock;
+use crate::failure::{Failure, checked};
+
+const CMD_PREAD: u16 = 0;
+const CMD_PWRITE: u16 = 1;
+
+/// `struct iocb` (`include/uapi/linux/aio_abi.h`, little endian).
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+struct ControlBlock {
+    data: u64,
+    key: u32,
+    rw_flags: u32,
+    opcode: u16,
+    priority: i16,
+    descriptor: u32,
+    buffer: u64,
+    bytes: u64,
+    offset: i64,
+    reserved: u64,
+    flags: u32,
+    event_descriptor: u32,
+}
+
+/// `struct io_event`.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+struct IoEvent {
+    data: u64,
+    control_block: u64,
+    result: i64,
+    second_result: i64,
+}
+
+/// An I/O under way.
+#[derive(Debug, Clone, Copy)]
+struct InFlight {
+    direction: Direction,
+    offset: u64,
+    bytes: u32,
+    start_ns: u64,
+}
+
+/// I/Os in flight.
+#[derive(Debug)]
+pub struct Queue {
+    context: libc::c_ulong,
+    depth: usize,
+    batch: usize,
+    blocks: Vec<ControlBlock>,
+    ios: Vec<InFlight>,
+    free: Vec<usize>,
+    /// Filled in and not submitted yet.
+    waiting: Vec<*const ControlBlock>,
+    events: Vec<IoEvent>,
+}
+
+impl Queue {
+    pub fn open(job: &Job) -> Result<Self, Failure> {
+        let depth = job.depth() as usize;
+        let mut context: libc::c_ulong = 0;
+        // SAFETY: the pointer is valid for the call.
+        let result =
+            unsafe { libc::syscall(libc::SYS_io_setup, depth, ptr::from_mut(&mut context)) };
+        checked(&format!("preparing {depth} asynchronous I/Os"), result as libc::c_int)?;
+        let idle = InFlight { direction: Direction::Read, offset: 0, bytes: 0, start_ns: 0 };
+        Ok(Self {
+            context,
+            depth,
+            batch: job.iodepth_batch.min(job.depth()) as usize,
+            blocks: vec![ControlBlock::default(); depth],
+            ios: vec![idle; depth],
+            free: (0..depth).rev().collect(),
+            waiting: Vec::with_capacity(depth),
+            events: vec![IoEvent::default(); depth],
+        })
+    }
+
+    /// Works until the generator has nothing more and all I/Os are done; gives the moment of the end.
+    pub fn work(&mut self, worker: &mut Worker, mut now_ns: u64) -> Result<u64, Failure> {
+        let mut exhausted = false;
+        loop {
+            let mut wait_until_ns = None;
+            while !exhausted && !self.free.is_empty() {
+                match worker.generator.next(now_ns) {
+                    Step::Transfer { direction, offset, bytes } => {
+                        self.prepare(
+                            worker,
+                            InFlight { direction, offset, bytes, start_ns: now_ns },
+                        );
+                        if self.waiting.len() >= self.batch {
+                            now_ns = self.submit(worker, now_ns)?;
+                        }
+                    }
+                    Step::Sync => {
+                        now_ns = self.submit(worker, now_ns)?;
+                        now_ns = worker.sync(now_ns)?;
+                    }
+                    Step::Wait { until_ns } => {
+                        wait_until_ns = Some(until_ns);
+                        break;
+                    }
+                    Step::Finished => exhausted = true,
+                }
+            }
+            now_ns = self.submit(worker, now_ns)?;
+            if self.free.len() == self.depth {
+                match wait_until_ns {
+                    None if exhausted => return Ok(now_ns),
+                    None => {}
+                    Some(until_ns) => {
+                        clock::sleep_until(until_ns);
+                        now_ns = clock::now_ns();
+                    }
+                }
+            } else {
+                now_ns = self.reap(worker, now_ns, wait_until_ns)?;
+            }
+        }
+    }
+
+    fn prepare(&mut self, worker: &Worker, io: InFlight) {
+        let Some(slot) = self.free.pop() else { return };
+        self.ios[slot] = io;
+        self.blocks[slot] = ControlBlock {
+            data: slot as u64,
+            opcode: if io.direction == Direction::Read { CMD_PREAD } else { CMD_PWRITE },
+            descriptor: worker.target.descriptor() as u32,
+            buffer: worker.target.buffer() as u64,
+            bytes: u64::from(io.bytes),
+            offset: worker.target.offset(io.offset),
+            ..ControlBlock::default()
+        };
+        self.waiting.push(&raw const self.blocks[slot]);
+    }
+
+    /// Submits what is waiting; the caller may have slept meanwhile.
+    fn submit(&mut self, worker: &Worker, now_ns: u64) -> Result<u64, Failure> {
+        if self.waiting.is_empty() {
+            return Ok(now_ns);
+        }
+        let mut done = 0;
+        while done < self.waiting.len() {
+            let left = &self.waiting[done..];
+            // SAFETY: the blocks live in a vector that never grows; the buffer outlives the queue.
+            let result = unsafe {
+                libc::syscall(libc::SYS_io_submit, self.context, left.len(), left.as_ptr())
+            };
+            done += checked("submitting I/O", result as libc::c_int)? as usize;
+        }
+        self.waiting.clear();
+        Ok(worker.moment_after(now_ns))
+    }
+
+    /// Sleeps until an I/O is done or a moment has come.
+    fn reap(
+        &mut self,
+        worker: &mut Worker,
+        now_ns: u64,
+        until_ns: Option<u64>,
+    ) -> Result<u64, Failure> {
+        let timeout =
+            until_ns.map(|until_ns| clock::timespec(until_ns.saturating_sub(now_ns).max(1)));
+        let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
+        // SAFETY: all pointers are valid for the call.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_io_getevents,
+                self.context,
+                1_i64,
+                self.depth,
+                self.events.as_mut_ptr(),
+                timeout,
+            )
+        };
+        let count = checked("waiting for I/O", result as libc::c_int)? as usize;
+        let now_ns = if count == 0 { clock::now_ns() } else { worker.moment_after(now_ns) };
+        for event in &self.events[..count] {
+            let slot = event.data as usize;
+            let io = self.ios[slot];
+            worker.target.expect(event.result, io.direction, io.offset, io.bytes)?;
+            worker.finished(io.direction, io.bytes, io.start_ns, now_ns);
+            self.free.push(slot);
+        }
+        Ok(now_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_the_kernels() {
+        assert_eq!((size_of::<ControlBlock>(), size_of::<IoEvent>()), (64, 32));
+    }
+}

@@ -1,0 +1,155 @@
+//! One clone of a job: its life from preparation to its record.
+
+use std::fs;
+use std::sync::atomic::Ordering::SeqCst;
+
+use blksim::record::{Direction, JobRecord};
+use blksim::workload::Job;
+use blksim::workload::generator::Generator;
+use blksim::workload::layout::Region;
+
+use super::{Target, aio, identity, synchronous};
+use crate::board::{Shared, wake};
+use crate::clock;
+use crate::failure::Failure;
+use crate::mounts::RUN;
+
+/// What a clone is, before it is a process.
+#[derive(Debug, Clone, Copy)]
+pub struct Clone<'a> {
+    /// Among all clones of the run.
+    pub number: u32,
+    pub job: &'a Job,
+    /// Among the clones of its job.
+    pub index: u32,
+    pub phase: usize,
+    pub region: Region,
+    pub seed: u64,
+    pub timing: Timing,
+}
+
+/// How time is told and what the processor's work costs.
+#[derive(Debug, Clone, Copy)]
+pub struct Timing {
+    /// The device's server stamps its moments on the board, which saves system calls.
+    pub stamped: bool,
+    /// Processor time of a buffered call: of each, and of each byte copied.
+    pub call_ns: u64,
+    pub bytes_per_second: u64,
+}
+
+impl Timing {
+    /// Processor time of a buffered read or write.
+    pub fn cost_ns(&self, bytes: u32) -> u64 {
+        if self.bytes_per_second == 0 {
+            return 0;
+        }
+        let copying = u128::from(bytes) * 1_000_000_000 / u128::from(self.bytes_per_second);
+        self.call_ns + copying as u64
+    }
+}
+
+/// A clone at work.
+#[derive(Debug)]
+pub struct Worker<'a> {
+    pub job: &'a Job,
+    pub target: Target,
+    pub generator: Generator,
+    pub record: JobRecord,
+    pub timing: Timing,
+    shared: Shared,
+}
+
+impl Worker<'_> {
+    /// The moment after something that ended, if it took time at all, with the device.
+    #[inline]
+    pub fn moment_after(&self, before_ns: u64) -> u64 {
+        if self.timing.stamped {
+            before_ns.max(self.shared.device_now_ns.load(SeqCst))
+        } else {
+            clock::now_ns()
+        }
+    }
+
+    /// Counts an I/O or sync, if it ended in the measured time.
+    #[inline]
+    pub fn finished(&mut self, direction: Direction, bytes: u32, start_ns: u64, now_ns: u64) {
+        if direction != Direction::Sync {
+            self.generator.completed(now_ns);
+        }
+        if now_ns > self.generator.measure_ns() {
+            self.record.add(direction, u64::from(bytes), now_ns - start_ns);
+        }
+    }
+
+    /// Calls fsync or fdatasync; gives the moment after it.
+    pub fn sync(&mut self, start_ns: u64) -> Result<u64, Failure> {
+        let data_only = self.job.fsync == 0 && self.job.fdatasync > 0;
+        self.target.sync(data_only)?;
+        let now_ns = self.moment_after(start_ns);
+        self.finished(Direction::Sync, 0, start_ns, now_ns);
+        Ok(now_ns)
+    }
+}
+
+/// Prepares, waits for the start, works, and leaves a record.
+pub fn run_clone(clone: &Clone, path: &str, start: u64, shared: Shared) -> Result<(), Failure> {
+    let job = clone.job;
+    let target = Target::open(path, start, clone.region, job)?;
+    if job.pre_read {
+        target.pre_read()?;
+    }
+    let mut worker = Worker {
+        job,
+        target,
+        generator: Generator::new(job, clone.index, clone.region, clone.seed),
+        record: JobRecord::new(&job.name, 1),
+        timing: clone.timing,
+        shared,
+    };
+    let mut queue =
+        if job.direct && job.asynchronous() { Some(aio::Queue::open(job)?) } else { None };
+    // Last, so that nothing of the preparation counts for the group.
+    identity::assume(job)?;
+    shared.clones_ready.store(clone.number + 1, SeqCst);
+    wake(&shared.clones_ready);
+    Shared::await_value(&shared.open_phases, clone.phase as u32 + 1);
+    let opened_ns = match clone.phase {
+        0 => shared.start_ns.load(SeqCst),
+        _ => shared.end_ns.load(SeqCst),
+    };
+    let begin_ns = opened_ns.saturating_add(job.startdelay_ns);
+    if clone.phase == 0 || job.startdelay_ns > 0 {
+        clock::sleep_until(begin_ns);
+    }
+    let now_ns = clock::now_ns();
+    worker.generator.start(now_ns);
+    if job.invalidate && !job.pre_read {
+        worker.target.invalidate();
+    }
+    let end_ns = match &mut queue {
+        Some(queue) => queue.work(&mut worker, now_ns)?,
+        None => synchronous::work(&mut worker, now_ns)?,
+    };
+    worker.record.runtime_ns = end_ns.saturating_sub(worker.generator.measure_ns());
+    let bytes: Vec<u8> = worker.record.words().into_iter().flat_map(u64::to_ne_bytes).collect();
+    fs::write(record_path(clone.number), bytes)
+        .map_err(|error| Failure::kernel("leaving a clone's record", error))?;
+    shared.clone_ended(clone.phase, end_ns);
+    Ok(())
+}
+
+/// Adds what a clone left to the record of its job.
+pub fn collect_record(number: u32, record: &mut JobRecord) -> Result<(), Failure> {
+    let bytes = fs::read(record_path(number))
+        .map_err(|error| Failure::kernel("reading a clone's record", error))?;
+    let words =
+        bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
+    record
+        .add_words(words)
+        .ok_or_else(|| Failure::Internal { message: "a clone's record is broken".to_owned() })
+}
+
+fn record_path(number: u32) -> String {
+    format!("{RUN}/clone-{number}")
+}

@@ -1,0 +1,35 @@
+//! One I/O at a time: direct with psync and its like, and everything buffered.
+
+use blksim::workload::generator::Step;
+
+use super::clone::Worker;
+use crate::clock;
+use crate::failure::Failure;
+
+/// Works until the generator has nothing more; gives the moment of the end.
+pub fn work(worker: &mut Worker, mut now_ns: u64) -> Result<u64, Failure> {
+    let buffered = !worker.job.direct;
+    loop {
+        match worker.generator.next(now_ns) {
+            Step::Transfer { direction, offset, bytes } => {
+                let start_ns = now_ns;
+                if buffered {
+                    // An infinitely fast processor would serve a cached file in no time at all.
+                    let cost_ns = worker.timing.cost_ns(bytes);
+                    if cost_ns > 0 {
+                        clock::sleep_until(start_ns + cost_ns);
+                    }
+                }
+                worker.target.transfer(direction, offset, bytes)?;
+                now_ns = worker.moment_after(now_ns);
+                worker.finished(direction, bytes, start_ns, now_ns);
+            }
+            Step::Sync => now_ns = worker.sync(now_ns)?,
+            Step::Wait { until_ns } => {
+                clock::sleep_until(until_ns);
+                now_ns = clock::now_ns();
+            }
+            Step::Finished => return Ok(now_ns),
+        }
+    }
+}

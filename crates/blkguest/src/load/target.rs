@@ -1,0 +1,176 @@
+//! What a clone reads and writes: a region of the disk, or a file on its file system.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::ptr;
+
+use blksim::record::Direction;
+use blksim::workload::Job;
+use blksim::workload::job::Advice;
+use blksim::workload::layout::Region;
+
+use crate::failure::{Failure, checked};
+
+/// Bytes of a page, and the alignment of buffers.
+const PAGE_BYTES: usize = 4096;
+/// Larger buffers get their memory when they are used.
+const POPULATED_BYTES: usize = 4 << 20;
+
+/// An open file with a buffer for its data.
+#[derive(Debug)]
+pub struct Target {
+    file: File,
+    path: String,
+    /// Where the file begins on the device as the layout numbers it.
+    start: u64,
+    region: Region,
+    buffer: *mut u8,
+}
+
+impl Target {
+    /// Opens `path`, whose first byte is byte `start` of the layout.
+    pub fn open(path: &str, start: u64, region: Region, job: &Job) -> Result<Self, Failure> {
+        let mut flags = libc::O_CLOEXEC;
+        flags |= match (job.mode.reads, job.mode.writes) {
+            (true, false) => libc::O_RDONLY,
+            (false, _) => libc::O_WRONLY,
+            (true, true) => libc::O_RDWR,
+        };
+        if job.direct {
+            flags |= libc::O_DIRECT;
+        }
+        if job.sync {
+            let data_only = job.options.get("sync").is_some_and(|text| text == "dsync");
+            flags |= if data_only { libc::O_DSYNC } else { libc::O_SYNC };
+        }
+        let text = CString::new(path)
+            .map_err(|_| Failure::Internal { message: format!("{path:?} has a NUL") })?;
+        // SAFETY: the path is a string that outlives the call.
+        let descriptor =
+            checked(&format!("opening {path}"), unsafe { libc::open(text.as_ptr(), flags) })?;
+        // SAFETY: the descriptor is fresh and nobody else's.
+        let file = unsafe { File::from_raw_fd(descriptor) };
+        let bytes = (job.largest_block() as usize).next_multiple_of(PAGE_BYTES);
+        let populate = if bytes <= POPULATED_BYTES { libc::MAP_POPULATE } else { 0 };
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let buffer = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | populate,
+                -1,
+                0,
+            )
+        };
+        if buffer == libc::MAP_FAILED {
+            return Err(Failure::last("allocating a buffer"));
+        }
+        let target = Self { file, path: path.to_owned(), start, region, buffer: buffer.cast() };
+        if !job.direct {
+            target.advise(match job.advice {
+                Advice::None => libc::POSIX_FADV_NORMAL,
+                Advice::Sequential => libc::POSIX_FADV_SEQUENTIAL,
+                Advice::Random => libc::POSIX_FADV_RANDOM,
+            });
+        }
+        Ok(target)
+    }
+
+    fn advise(&self, advice: libc::c_int) {
+        let (start, bytes) = (self.offset(self.region.start), self.region.bytes as libc::off_t);
+        // SAFETY: a plain call; advice that is not taken changes nothing that could be reported.
+        unsafe { libc::posix_fadvise(self.descriptor(), start, bytes, advice) };
+    }
+
+    /// Drops what is cached of the region.
+    pub fn invalidate(&self) {
+        self.advise(libc::POSIX_FADV_DONTNEED);
+    }
+
+    /// Reads the region into the page cache.
+    pub fn pre_read(&self) -> Result<(), Failure> {
+        let mut done = 0;
+        while done < self.region.bytes {
+            let bytes = (self.region.bytes - done).min(1 << 20) as usize;
+            let offset = self.offset(self.region.start + done);
+            // SAFETY: readahead takes numbers only.
+            let result = unsafe { libc::readahead(self.descriptor(), offset, bytes) };
+            checked(&format!("reading {} ahead", self.path), result as libc::c_int)?;
+            done += bytes as u64;
+        }
+        Ok(())
+    }
+
+    pub fn descriptor(&self) -> libc::c_int {
+        self.file.as_raw_fd()
+    }
+
+    pub fn buffer(&self) -> *mut u8 {
+        self.buffer
+    }
+
+    /// Where a byte of the layout lies in the file.
+    pub fn offset(&self, byte: u64) -> libc::off_t {
+        (byte - self.start) as libc::off_t
+    }
+
+    /// Reads or writes at a byte of the layout.
+    pub fn transfer(&self, direction: Direction, byte: u64, bytes: u32) -> Result<(), Failure> {
+        let (descriptor, offset) = (self.descriptor(), self.offset(byte));
+        // SAFETY: the buffer holds the job's largest block.
+        let result = unsafe {
+            match direction {
+                Direction::Read => {
+                    libc::pread(descriptor, self.buffer.cast(), bytes as usize, offset)
+                }
+                _ => libc::pwrite(descriptor, self.buffer.cast(), bytes as usize, offset),
+            }
+        };
+        let result = if result < 0 { -i64::from(errno()) } else { result as i64 };
+        self.expect(result, direction, byte, bytes)
+    }
+
+    /// Checks what the kernel says of a transfer: a count, or an error below 0.
+    pub fn expect(
+        &self,
+        result: i64,
+        direction: Direction,
+        byte: u64,
+        bytes: u32,
+    ) -> Result<(), Failure> {
+        if result == i64::from(bytes) {
+            return Ok(());
+        }
+        let what = match result {
+            0.. => format!("moved {result} of {bytes} bytes"),
+            error => std::io::Error::from_raw_os_error(-error as i32).to_string(),
+        };
+        let (name, offset) = (direction.name(), self.offset(byte));
+        Err(Failure::Io {
+            message: format!("{name} of {bytes} bytes at {offset} of {}: {what}", self.path),
+        })
+    }
+
+    /// fsync or fdatasync.
+    pub fn sync(&self, data_only: bool) -> Result<(), Failure> {
+        // SAFETY: plain calls with a descriptor.
+        let result = unsafe {
+            if data_only {
+                libc::fdatasync(self.descriptor())
+            } else {
+                libc::fsync(self.descriptor())
+            }
+        };
+        if result < 0 {
+            let error = std::io::Error::last_os_error();
+            return Err(Failure::Io { message: format!("sync of {}: {error}", self.path) });
+        }
+        Ok(())
+    }
+}
+
+fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+}

@@ -1,0 +1,39 @@
+//! Signs of life for whoever watches the guest from outside.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::Ordering::SeqCst;
+
+use crate::answer::Counters;
+use crate::board::Shared;
+use crate::clock;
+use crate::failure::Failure;
+use crate::process;
+use crate::ublk::Disk;
+
+const PROGRESS: &str = "/progress";
+/// How often it is looked whether something has happened, in guest time.
+const PERIOD_NS: u64 = 1_000_000_000;
+
+/// Starts a process that writes the guest's time and the disk's I/Os so far, when there are new
+/// ones: time alone also passes, and fast, where everybody waits for something that never comes.
+pub fn report(disk: &Disk, shared: Shared) -> Result<(), Failure> {
+    process::spawn("the reporter of progress", shared, || {
+        let file = File::create(PROGRESS)
+            .map_err(|error| Failure::kernel("creating the report of progress", error))?;
+        let mut reported = None;
+        loop {
+            let figures = &shared.figures;
+            let served = figures.reads.load(SeqCst) + figures.writes.load(SeqCst);
+            let ios = served.max(Counters::read(disk)?.requests);
+            let now_ns = clock::now_ns();
+            if reported != Some(ios) {
+                // A report that cannot be written must not end the run.
+                let _ = file.write_all_at(format!("{now_ns:>20} {ios:>20}\n").as_bytes(), 0);
+                reported = Some(ios);
+            }
+            clock::sleep_until(now_ns + PERIOD_NS);
+        }
+    })?;
+    Ok(())
+}

@@ -1,0 +1,213 @@
+//! The disk's queue in sysfs: scheduler, its tunables, attributes; each read back.
+
+use std::fs;
+use std::io;
+
+use blksim::error::ErrorKind;
+use blksim::host::QUEUE;
+use blksim::params::{Param, Shown, Unit, Values, unknown};
+use blksim::schedulers;
+use blksim::simulate::Given;
+use serde_json::{Map, Value};
+
+use crate::failure::Failure;
+use crate::mounts::read_line;
+use crate::ublk::Disk;
+
+/// Attributes that a request may set, in the order in which they are written. `read_ahead_kb`
+/// comes last, because a change of the queue's limits makes the kernel compute it anew.
+const ATTRIBUTES: &[&str] = &[
+    "add_random",
+    "io_poll",
+    "iostats",
+    "max_sectors_kb",
+    "nomerges",
+    "nr_requests",
+    "rotational",
+    "rq_affinity",
+    "stable_writes",
+    "wbt_lat_usec",
+    "write_cache",
+    "read_ahead_kb",
+];
+/// Attributes that every answer tells.
+const REPORTED: &[&str] =
+    &["nr_requests", "read_ahead_kb", "max_sectors_kb", "nomerges", "wbt_lat_usec"];
+
+/// What is in force.
+#[derive(Debug)]
+pub struct InForce {
+    pub scheduler: String,
+    pub tunables: Map<String, Value>,
+    pub queue: Map<String, Value>,
+}
+
+/// Sets the scheduler, then its tunables, then the attributes of the queue.
+pub fn set(disk: &Disk, scheduler: &str, tunables: &Given, queue: &Given) -> Result<(), Failure> {
+    set_scheduler(disk, scheduler)?;
+    let table = schedulers::info(scheduler).map_or(&[][..], |info| info.tunables);
+    for (name, text) in tunables {
+        let path = disk.queue(&format!("iosched/{name}"));
+        if name.contains('/') || fs::metadata(&path).is_err() {
+            let known = tunable_names(disk).join(", ");
+            let known = if known.is_empty() { "none" } else { &known };
+            let message =
+                format!("tunable {name} of {scheduler}: no such option; there are {known}");
+            return Err(Failure::of(ErrorKind::UnknownTunable, name, message));
+        }
+        write(&path, name, &format!("tunable of {scheduler}"), &kernel_text(table, name, text))?;
+    }
+    if let Some((name, _)) = queue.iter().find(|(name, _)| !ATTRIBUTES.contains(&name.as_str())) {
+        let hint = unknown(name, ATTRIBUTES.iter().copied());
+        let message = format!("queue attribute {name}: {hint}");
+        return Err(Failure::of(ErrorKind::UnknownQueueAttribute, name, message));
+    }
+    for attribute in ATTRIBUTES {
+        let Some((name, text)) = queue.iter().find(|(name, _)| name == attribute) else { continue };
+        let path = disk.queue(name);
+        if fs::metadata(&path).is_err() {
+            let message = format!("queue attribute {name}: this kernel or disk does not have it");
+            return Err(Failure::of(ErrorKind::UnknownQueueAttribute, name, message));
+        }
+        write(&path, name, "queue attribute", &kernel_text(QUEUE, name, text))?;
+    }
+    Ok(())
+}
+
+fn set_scheduler(disk: &Disk, scheduler: &str) -> Result<(), Failure> {
+    let path = disk.queue("scheduler");
+    let offered =
+        read_line(&path).map_err(|error| Failure::kernel("reading the scheduler", error))?;
+    if bracketed(&offered) == Some(scheduler) {
+        return Ok(());
+    }
+    let refused = |detail: String| {
+        let names = offered.replace(['[', ']'], "");
+        let names = names.split_whitespace().collect::<Vec<_>>().join(", ");
+        let message = format!(
+            "this kernel has no scheduler {scheduler:?} for the disk{detail}; there are {names}"
+        );
+        Failure::of(ErrorKind::UnknownScheduler, "scheduler", message)
+    };
+    fs::write(&path, scheduler).map_err(|error| match error.raw_os_error() {
+        Some(libc::EINVAL | libc::ENOENT) => refused(String::new()),
+        _ => refused(format!(" ({error})")),
+    })?;
+    let kept = read_line(&path).unwrap_or_default();
+    if bracketed(&kept) != Some(scheduler) {
+        return Err(refused(String::new()));
+    }
+    Ok(())
+}
+
+/// What is in force now.
+pub fn read(disk: &Disk) -> Result<InForce, Failure> {
+    let scheduler = read_line(&disk.queue("scheduler"))
+        .map_err(|error| Failure::kernel("reading the scheduler", error))?;
+    let scheduler = bracketed(&scheduler).unwrap_or("none").to_owned();
+    let mut tunables = Map::new();
+    for name in tunable_names(disk) {
+        // One that can only be written has no value to tell.
+        if let Ok(text) = read_line(&disk.queue(&format!("iosched/{name}"))) {
+            tunables.insert(name, number_or_word(&text));
+        }
+    }
+    let mut queue = Map::new();
+    for name in REPORTED {
+        // A kernel without writeback throttling, say, lacks an attribute.
+        if let Ok(text) = read_line(&disk.queue(name)) {
+            queue.insert((*name).to_owned(), number_or_word(&text));
+        }
+    }
+    Ok(InForce { scheduler, tunables, queue })
+}
+
+fn tunable_names(disk: &Disk) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(disk.queue("iosched")) else { return Vec::new() };
+    let mut names: Vec<String> =
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// A value as sysfs takes it: the simulator's units (`8ms`) become bare numbers. What the
+/// simulator does not know is passed on for the kernel to judge.
+pub fn kernel_text(table: &'static [Param], name: &str, text: &str) -> String {
+    let mut values = Values::defaults(table);
+    if values.set(name, text).is_err() {
+        return text.trim().to_owned();
+    }
+    values
+        .iter()
+        .find(|(param, _)| param.name == name)
+        .map(|(param, value)| match (param.unit, param.show(value)) {
+            (Unit::Choice(_), Shown::Word(word)) => word.to_owned(),
+            _ => value.to_string(),
+        })
+        .unwrap_or_default()
+}
+
+fn write(path: &str, name: &str, what: &str, text: &str) -> Result<(), Failure> {
+    let wrong = |detail: String| {
+        let message = format!("{what} {name} = {text}: {detail}");
+        Failure::of(ErrorKind::OutOfRange, name, message)
+    };
+    fs::write(path, text)
+        .map_err(|error| wrong(format!("the kernel refused it ({})", plain(&error))))?;
+    // Some can only be written.
+    let Ok(kept) = read_line(path) else { return Ok(()) };
+    let is_default_request =
+        matches!((name, text), ("wbt_lat_usec", "-1") | ("max_sectors_kb", "0"));
+    if is_default_request || same(&kept, text) {
+        return Ok(());
+    }
+    Err(wrong(format!("the kernel kept {kept}")))
+}
+
+/// The kernel's words for an error, without its number.
+pub fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+}
+
+/// What the kernel shows means what was written.
+fn same(kept: &str, written: &str) -> bool {
+    let kept = bracketed(kept).unwrap_or(kept);
+    kept == written
+        || matches!((kept.parse::<i64>(), written.parse::<i64>()), (Ok(a), Ok(b)) if a == b)
+}
+
+/// The word in brackets: the one chosen.
+fn bracketed(text: &str) -> Option<&str> {
+    text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
+}
+
+fn number_or_word(text: &str) -> Value {
+    match text.parse::<i64>() {
+        Ok(number) => number.into(),
+        Err(_) => bracketed(text).unwrap_or(text).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernel_texts_have_no_units() {
+        let table = schedulers::info("bfq").unwrap().tunables;
+        assert_eq!(kernel_text(table, "slice_idle", "8ms"), "8");
+        assert_eq!(kernel_text(table, "slice_idle", "8"), "8");
+        assert_eq!(kernel_text(table, "low_latency", "off"), "0");
+        assert_eq!(kernel_text(table, "slice_idle", "nonsense"), "nonsense");
+        assert_eq!(kernel_text(table, "a_new_one", " 7 "), "7");
+    }
+
+    #[test]
+    fn answers_of_the_kernel_are_compared_by_meaning() {
+        assert!(same("8", "08") && same("none [mq-deadline]", "mq-deadline"));
+        assert!(!same("4", "1"));
+        assert_eq!(number_or_word("75000"), Value::from(75_000));
+        assert_eq!(number_or_word("write [back]"), Value::from("back"));
+    }
+}

@@ -1,0 +1,205 @@
+//! What the guest is asked to do.
+
+use std::fs;
+
+use blksim::device::Facts;
+use blksim::error::{ErrorKind, SimulationError};
+use blksim::simulate::Setup;
+use blksim::workload::Job;
+use blksim::workload::layout::{Layout, lay_out};
+use blksim_json::{bad_request, setup_of};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// What serves the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Driver {
+    /// Any device model, in this program (Linux 6.0 and later).
+    #[default]
+    Ublk,
+    /// The kernel's own null device: a fixed latency only.
+    NullBlk,
+}
+
+/// What issues the I/O.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Load {
+    #[default]
+    Blkguest,
+    Fio,
+}
+
+/// A file system on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FilesystemKind {
+    Ext4,
+    Xfs,
+    Btrfs,
+}
+
+/// Whose time passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimeKind {
+    /// Time travel: none, unless everybody sleeps.
+    #[default]
+    Virtual,
+    Host,
+}
+
+/// The part of the request that only a guest understands.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Options {
+    pub driver: Driver,
+    pub generator: Load,
+    pub filesystem: Option<FilesystemKind>,
+    pub time: TimeKind,
+}
+
+/// A request with everything settled that can be without a kernel.
+#[derive(Debug)]
+pub struct Request {
+    pub setup: Setup,
+    pub options: Options,
+    pub facts: Facts,
+    pub jobs: Vec<Job>,
+    pub layout: Layout,
+}
+
+/// Clones that a guest can hold; each is a process.
+const MAX_CLONES: u64 = 4096;
+
+impl Request {
+    pub fn read(path: &str) -> Result<Self, Failure> {
+        let text =
+            fs::read_to_string(path).map_err(|e| Failure::kernel("reading the request", e))?;
+        Self::parse(&text)
+    }
+
+    pub fn parse(text: &str) -> Result<Self, Failure> {
+        let mut value: Value = serde_json::from_str(text)
+            .map_err(|error| bad_request(format!("the request is not JSON: {error}")))?;
+        let options = match value.as_object_mut().and_then(|object| object.remove("guest")) {
+            None | Some(Value::Null) => Options::default(),
+            Some(options) => serde_json::from_value(options)
+                .map_err(|error| bad_request(format!("the request's guest: {error}")))?,
+        };
+        let setup = setup_of(value)?.setup;
+        let device = setup.profile.build(setup.seed)?;
+        let facts = blksim::device::Device::facts(&device).clone();
+        if blksim::devices::array(&setup.profile, &facts)?.is_some() {
+            let message = "an array of disks cannot be served in a guest; use sim:";
+            return Err(Failure::of(ErrorKind::HostOnly, "raid", message));
+        }
+        let mut jobs = setup.jobs.jobs.clone();
+        if let Some(runtime_ns) = setup.runtime_ns {
+            if runtime_ns == 0 {
+                let message = "runtime_ns must be larger than 0";
+                return Err(Failure::of(ErrorKind::OutOfRange, "runtime_ns", message));
+            }
+            for job in &mut jobs {
+                job.run_for(runtime_ns);
+            }
+        }
+        let clones: u64 = jobs.iter().map(|job| u64::from(job.numjobs)).sum();
+        if clones > MAX_CLONES {
+            let message =
+                format!("a guest holds {MAX_CLONES} clones of jobs at most, not {clones}");
+            return Err(Failure::of(ErrorKind::OutOfRange, "numjobs", message));
+        }
+        let layout = lay_out(&jobs, facts.capacity_bytes)?;
+        let request = Self { setup, options, facts, jobs, layout };
+        request.refuse_what_cannot_be()?;
+        Ok(request)
+    }
+
+    fn refuse_what_cannot_be(&self) -> Result<(), SimulationError> {
+        let wrong = |field: &str, message: String| {
+            Err(SimulationError::of(ErrorKind::OutOfRange, field, message))
+        };
+        if self.options.driver == Driver::NullBlk {
+            if self.setup.profile.kind.name != "fixed" {
+                let kind = self.setup.profile.kind.name;
+                return wrong("driver", format!("null_blk cannot be a device of kind {kind}"));
+            }
+            if self.setup.profile.values.get("jitter") > 0 {
+                return wrong("jitter", "null_blk has no jitter; use the driver ublk".to_owned());
+            }
+        }
+        if self.options.filesystem.is_some() {
+            let sized = |name: &Option<String>| {
+                name.is_some()
+                    && self.jobs.iter().any(|job| job.filename == *name && job.size.is_some())
+            };
+            let whole = |job: &&Job| job.size.is_none() && !sized(&job.filename);
+            if let Some(job) = self.jobs.iter().find(whole) {
+                let message = format!("job {}: on a file system a job needs a size", job.name);
+                return wrong("size", message);
+            }
+        }
+        Ok(())
+    }
+
+    /// Phase of each job: a stonewall begins a new one.
+    pub fn phases(&self) -> Vec<usize> {
+        let mut phase = 0;
+        let numbered = self.jobs.iter().enumerate().map(|(index, job)| {
+            phase += usize::from(job.stonewall && index > 0);
+            phase
+        });
+        numbered.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(extra: &str) -> String {
+        format!(
+            r#"{{"device": {{"kind": "fixed", "parameters": {{"latency": "100us"}}}},
+                "scheduler": "none", "seed": 3,
+                "jobs": {{"text": "[a]\nsize=1m\n[b]\nstonewall\nsize=1m\n[c]\nsize=1m\n", "source": "t"}},
+                "guest": {{{extra}}}}}"#
+        )
+    }
+
+    #[test]
+    fn options_have_defaults_and_are_checked() {
+        let read = Request::parse(&request("")).unwrap();
+        assert_eq!((read.options.driver, read.options.generator), (Driver::Ublk, Load::Blkguest));
+        assert_eq!(read.phases(), [0, 1, 1]);
+        let failure = Request::parse(&request(r#""driver": "floppy""#)).unwrap_err();
+        assert_eq!(failure.kind(), "request");
+        assert!(failure.to_string().contains("floppy"), "{failure}");
+    }
+
+    #[test]
+    fn null_blk_serves_a_fixed_latency_only() {
+        let text = request(r#""driver": "null_blk""#);
+        assert!(Request::parse(&text).is_ok());
+        let failure = Request::parse(
+            &text.replace("fixed", "flash").replace("latency", "channels").replace("100us", "2"),
+        )
+        .unwrap_err();
+        assert!(failure.to_string().contains("null_blk"), "{failure}");
+    }
+
+    #[test]
+    fn failures_carry_kind_and_field() {
+        let answer = Request::parse("{").unwrap_err().answer();
+        assert_eq!(answer["error"]["kind"], "request");
+        let text = request("").replace("size=1m", "siez=1m");
+        let answer = Request::parse(&text).unwrap_err().answer();
+        assert_eq!(
+            (&answer["error"]["kind"], &answer["error"]["line"]),
+            (&"job_file".into(), &2.into())
+        );
+    }
+}

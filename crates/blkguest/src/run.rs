@@ -1,0 +1,178 @@
+//! One run: the disk, its settings, the clones, the answer.
+
+use std::fs;
+use std::sync::atomic::Ordering::SeqCst;
+
+use blksim::host::MACHINE;
+use blksim::params::Values;
+use blksim::record::JobRecord;
+use serde_json::Value;
+
+use crate::answer::{self, Counters, Findings};
+use crate::board::{Shared, wake};
+use crate::cgroups::Groups;
+use crate::clock;
+use crate::failure::Failure;
+use crate::filesystem;
+use crate::fio;
+use crate::load::{self, Clone, Timing};
+use crate::null_blk;
+use crate::process;
+use crate::progress;
+use crate::queue;
+use crate::request::{Driver, Load, Request, TimeKind};
+use crate::ublk::{self, Disk};
+
+/// Time between the end of the preparation and the first I/O, so that all clones sleep by then.
+const START_MARGIN_NS: u64 = 10_000_000;
+
+/// Runs what a request asks for.
+pub fn run(request: &Request) -> Result<Value, Failure> {
+    let phases = request.phases();
+    let mut clones_of_phases = vec![0; phases.last().map_or(1, |last| last + 1)];
+    for (job, phase) in request.jobs.iter().zip(&phases) {
+        clones_of_phases[*phase] += job.numjobs;
+    }
+    let shared = Shared::new(&clones_of_phases)?;
+    let outcome = run_on(request, &phases, shared);
+    // The first failure is the cause; what this process saw of it comes second.
+    match (shared.failure(), outcome) {
+        (Some(text), Err(failure)) => serde_json::from_str(&text).map_err(|_| failure),
+        (_, outcome) => outcome,
+    }
+}
+
+fn run_on(request: &Request, phases: &[usize], shared: Shared) -> Result<Value, Failure> {
+    let machine = answer::machine(request)?;
+    let disk = match request.options.driver {
+        Driver::Ublk => ublk::start(request, shared)?,
+        Driver::NullBlk => null_blk::start(request)?,
+    };
+    let setup = &request.setup;
+    queue::set(&disk, &setup.scheduler, &setup.tunables, &setup.queue)?;
+    let groups = Groups::create(request, &disk)?;
+    set_writeback(request)?;
+    progress::report(&disk, shared)?;
+    if let Some(kind) = request.options.filesystem {
+        filesystem::create(kind, &disk, &request.layout.files)?;
+    }
+    let before = Counters::read(&disk)?;
+    let (records, fio_exit_code) = match request.options.generator {
+        Load::Blkguest => (run_clones(request, phases, &disk, &machine, shared)?, None),
+        Load::Fio => (Vec::new(), Some(fio::run(&disk, shared)?)),
+    };
+    let findings = Findings {
+        in_force: queue::read(&disk)?,
+        cgroups: groups.read(),
+        machine,
+        records,
+        fio_exit_code,
+        before,
+        after: Counters::read(&disk)?,
+    };
+    Ok(answer::answer(request, shared, findings))
+}
+
+/// Runs all clones; gives the records of the jobs.
+fn run_clones(
+    request: &Request,
+    phases: &[usize],
+    disk: &Disk,
+    machine: &Values,
+    shared: Shared,
+) -> Result<Vec<JobRecord>, Failure> {
+    let setup = &request.setup;
+    let virtual_time = request.options.time == TimeKind::Virtual;
+    let timing = |direct: bool| Timing {
+        stamped: virtual_time
+            && direct
+            && request.options.driver == Driver::Ublk
+            && request.options.filesystem.is_none(),
+        call_ns: machine.get("system_call"),
+        bytes_per_second: if virtual_time { machine.get("copy_bandwidth") } else { 0 },
+    };
+    let mut clones = Vec::new();
+    for ((job, phase), regions) in request.jobs.iter().zip(phases).zip(&request.layout.regions) {
+        for (index, region) in regions.iter().enumerate() {
+            clones.push(Clone {
+                number: clones.len() as u32,
+                job,
+                index: index as u32,
+                phase: *phase,
+                region: *region,
+                seed: setup.seed,
+                timing: timing(job.direct),
+            });
+        }
+    }
+    start_clones(request, disk, &clones, shared)?;
+    wait_for_end(request, clones.len() as u32, shared)?;
+    let mut records: Vec<JobRecord> =
+        request.jobs.iter().map(|job| JobRecord::new(&job.name, job.numjobs)).collect();
+    let jobs = request
+        .jobs
+        .iter()
+        .enumerate()
+        .flat_map(|(index, job)| (0..job.numjobs).map(move |_| index));
+    for (clone, job) in clones.iter().zip(jobs) {
+        load::collect_record(clone.number, &mut records[job])?;
+    }
+    Ok(records)
+}
+
+/// What the page cache may hold of dirty data, and for how long.
+fn set_writeback(request: &Request) -> Result<(), Failure> {
+    let ours = [
+        "dirty_background_ratio",
+        "dirty_ratio",
+        "dirty_expire_centisecs",
+        "dirty_writeback_centisecs",
+    ];
+    for (name, text) in
+        request.setup.machine.iter().filter(|(name, _)| ours.contains(&name.as_str()))
+    {
+        fs::write(format!("/proc/sys/vm/{name}"), queue::kernel_text(MACHINE, name, text))
+            .map_err(|error| Failure::kernel(format!("setting vm.{name}"), error))?;
+    }
+    Ok(())
+}
+
+/// Makes the clones' processes, one after the other, and starts them all at one moment.
+fn start_clones(
+    request: &Request,
+    disk: &Disk,
+    clones: &[Clone],
+    shared: Shared,
+) -> Result<(), Failure> {
+    for clone in clones {
+        let file = clone.region.file as usize;
+        let (path, start) = match request.options.filesystem {
+            None => (disk.path(), 0),
+            Some(_) => (filesystem::file_path(file), request.layout.files[file].start),
+        };
+        process::spawn("a clone", shared, move || load::run_clone(clone, &path, start, shared))?;
+        // One by one, so that they wait for the start in their order.
+        Shared::wait_for(&shared.clones_ready, clone.number + 1, || process::look(shared))?;
+    }
+    shared.start_ns.store(clock::now_ns() + START_MARGIN_NS, SeqCst);
+    shared.modelled.store(1, SeqCst);
+    shared.open_phases.store(1, SeqCst);
+    wake(&shared.open_phases);
+    Ok(())
+}
+
+fn wait_for_end(request: &Request, clones: u32, shared: Shared) -> Result<(), Failure> {
+    let limit_ns = request.setup.limits.simulated_ns;
+    Shared::wait_for(&shared.clones_ended, clones, || {
+        process::look(shared)?;
+        let passed_ns = clock::now_ns().saturating_sub(shared.start_ns.load(SeqCst));
+        if passed_ns > limit_ns {
+            let message = format!(
+                "the limit of {limit_ns} ns of simulated time was reached; give the jobs a runtime or a \
+                 smaller size, or raise the limit simulated_ns"
+            );
+            return Err(Failure::of(blksim::error::ErrorKind::Limit, "simulated_ns", message));
+        }
+        Ok(())
+    })
+}

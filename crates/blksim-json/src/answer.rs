@@ -1,0 +1,112 @@
+//! Answers of the simulator, and of whatever else answers in its form.
+
+use blksim::device::Facts;
+use blksim::devices::Profile;
+use blksim::host::GivenGroups;
+use blksim::record::{Direction, Histogram, JobRecord};
+use blksim::simulate::{Checked, Outcome, Setup};
+use blksim::workload::JobFile;
+use serde_json::{Map, Value, json};
+
+use crate::catalogue::{device, remark, values};
+
+/// The answer to a check.
+pub fn checked(setup: &Setup, checked: &Checked) -> Value {
+    json!({
+        "device": device(&setup.profile, &checked.facts),
+        "queue": values(&checked.queue),
+        "tunables": values(&checked.tunables),
+    })
+}
+
+/// The answer to a request.
+pub fn outcome(setup: &Setup, outcome: &Outcome) -> Value {
+    json!({
+        "scheduler": outcome.scheduler.name,
+        "tunables": values(&outcome.tunables),
+        "queue": values(&outcome.queue),
+        "cgroups": groups(&setup.cgroups),
+        "device": device_in_force(&setup.profile, &outcome.facts),
+        "jobs": job_samples(&outcome.jobs),
+        "warnings": warnings(&setup.jobs),
+        "engine": {
+            "name": "blksim",
+            "version": env!("CARGO_PKG_VERSION"),
+            "seed": setup.seed,
+            "machine": values(&outcome.machine),
+            "events": outcome.events,
+            "requests": outcome.requests,
+            "merges": outcome.merges,
+            "flushes": outcome.flushes,
+            "simulated_ns": outcome.simulated_ns,
+            "device_busy_ns": outcome.device_busy_ns,
+            "peak_tags": outcome.peak_tags,
+            "peak_in_flight": outcome.peak_in_flight,
+        },
+    })
+}
+
+/// A device with all its parameters.
+pub fn device_in_force(profile: &Profile, facts: &Facts) -> Value {
+    let mut shown = device(profile, facts);
+    shown["parameters"] = values(&profile.values);
+    shown["array"] = values(&profile.raid);
+    shown
+}
+
+/// Settings of the control groups, as they were given.
+fn groups(given: &GivenGroups) -> Value {
+    let attributes = |given: &[(String, String)]| -> Map<String, Value> {
+        given.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect()
+    };
+    let groups = given.iter().map(|(name, given)| (name.clone(), attributes(given).into()));
+    Value::Object(groups.collect())
+}
+
+/// What was accepted in a job file and has no effect.
+pub fn warnings(jobs: &JobFile) -> Value {
+    jobs.warnings.iter().map(remark).collect()
+}
+
+/// What the jobs did.
+pub fn job_samples(records: &[JobRecord]) -> Value {
+    records.iter().map(job_sample).collect()
+}
+
+fn job_sample(record: &JobRecord) -> Value {
+    let directions: Vec<Value> = Direction::ALL
+        .iter()
+        .filter(|d| record.direction(**d).ios > 0)
+        .map(|d| {
+            let direction = record.direction(*d);
+            json!({
+                "direction": d.name(),
+                "ios": direction.ios,
+                "bytes": direction.bytes,
+                "runtime_ns": record.runtime_ns,
+                "latency": histogram(&direction.latency),
+            })
+        })
+        .collect();
+    json!({
+        "name": record.name,
+        "clones": record.clones,
+        "runtime_ns": record.runtime_ns,
+        "directions": directions,
+        "cpu_user_ns": null,
+        "cpu_system_ns": null,
+        "context_switches": null,
+    })
+}
+
+fn histogram(histogram: &Histogram) -> Value {
+    let bins: Map<String, Value> =
+        histogram.bins().map(|(ns, count)| (ns.to_string(), count.into())).collect();
+    json!({
+        "count": histogram.count(),
+        "sum_ns": histogram.sum_ns(),
+        "min_ns": histogram.min_ns(),
+        "max_ns": histogram.max_ns(),
+        "bins": bins,
+    })
+}

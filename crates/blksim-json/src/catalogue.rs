@@ -1,0 +1,196 @@
+//! What there is, as JSON: job files, options, schedulers, devices, timelines.
+
+use blksim::device::Facts;
+use blksim::devices::{KINDS, Profile, check, default_scheduler};
+use blksim::error::Error;
+use blksim::host::RAID;
+use blksim::params::{Param, Shown, Unit, Values};
+use blksim::schedulers;
+use blksim::timeline;
+use blksim::workload::job::{Extent, Remark};
+use blksim::workload::options::OPTIONS;
+use blksim::workload::{Job, JobFile};
+use serde_json::{Map, Value, json};
+
+/// A job file as JSON.
+pub fn job_file(file: &JobFile) -> Value {
+    json!({
+        "source": file.source,
+        "jobs": file.jobs.iter().map(job).collect::<Vec<_>>(),
+        "host_only": file.host_only.iter()
+            .map(|r| json!({"job": r.job, "option": r.option, "line": r.line}))
+            .collect::<Vec<_>>(),
+        "warnings": file.warnings.iter().map(remark).collect::<Vec<_>>(),
+    })
+}
+
+pub(crate) fn remark(r: &Remark) -> Value {
+    json!({"job": r.job, "option": r.option, "line": r.line, "message": r.message})
+}
+
+fn job(job: &Job) -> Value {
+    json!({
+        "name": job.name,
+        "line": job.line,
+        "options": job.options,
+        "option_lines": job.option_lines,
+        "numjobs": job.numjobs,
+        "rw": job.mode_text,
+        "reads": job.mode.reads,
+        "writes": job.mode.writes,
+        "sequential": !job.mode.random,
+        "direct": job.direct,
+        "ioengine": job.engine,
+        "iodepth": job.iodepth,
+        "block_size_bytes": job.largest_block(),
+        "size_bytes": job.size.and_then(Extent::fixed_bytes),
+        "size_percent": percent(job.size),
+        "offset_bytes": job.offset.fixed_bytes().unwrap_or(0),
+        "offset_percent": percent(Some(job.offset)),
+        "offset_increment_bytes": job.offset_increment,
+        "io_size_bytes": job.io_size,
+        "number_ios": job.number_ios,
+        "runtime_ns": job.runtime_ns,
+        "time_based": job.time_based,
+        "ramp_time_ns": job.ramp_time_ns,
+        "startdelay_ns": job.startdelay_ns,
+        "filename": job.filename,
+        "stonewall": job.stonewall,
+        "prioclass": job.prioclass,
+        "prio": job.prio,
+        "nice": job.nice,
+        "cgroup": job.cgroup,
+        "cgroup_weight": job.cgroup_weight,
+    })
+}
+
+fn percent(extent: Option<Extent>) -> Option<u64> {
+    match extent {
+        Some(Extent::Percent(share)) => Some(share),
+        _ => None,
+    }
+}
+
+/// The table of job options.
+pub fn job_options() -> Value {
+    OPTIONS
+        .iter()
+        .map(|o| {
+            json!({
+                "name": o.name,
+                "aliases": o.aliases,
+                "kind": o.kind.describe(),
+                "default": if o.default.is_empty() { Value::Null } else { o.default.into() },
+                "support": o.support.name(),
+                "help": o.help,
+            })
+        })
+        .collect()
+}
+
+/// The schedulers that are simulated.
+pub fn schedulers() -> Value {
+    schedulers::ALL
+        .iter()
+        .map(|info| {
+            json!({
+                "name": info.name,
+                "kernel_versions": info.kernel_versions,
+                "summary": info.summary,
+                "tunables": params(info.tunables),
+            })
+        })
+        .collect()
+}
+
+/// The kinds of devices.
+pub fn devices() -> Value {
+    KINDS
+        .iter()
+        .map(|kind| {
+            json!({
+                "kind": kind.name,
+                "summary": kind.summary,
+                "parameters": params(kind.parameters),
+                // Of every kind: an array of such devices.
+                "array_parameters": params(RAID),
+            })
+        })
+        .collect()
+}
+
+/// The tables of a timeline.
+pub fn timeline_format() -> Value {
+    let tables: Vec<Value> = timeline::TABLES
+        .iter()
+        .map(|table| {
+            let columns: Vec<Value> = table
+                .columns
+                .iter()
+                .map(|c| json!({"name": c.name, "bytes": c.bytes, "unit": c.unit, "help": c.help}))
+                .collect();
+            json!({"name": table.name, "row_bytes": table.row_bytes, "columns": columns})
+        })
+        .collect();
+    json!({"version": timeline::VERSION, "tables": tables})
+}
+
+fn params(table: &[Param]) -> Value {
+    table
+        .iter()
+        .map(|p| {
+            let mut entry = json!({
+                "name": p.name,
+                "unit": p.unit.name(),
+                "default": shown(p, p.default),
+                "min": p.min,
+                "max": p.max,
+                "help": p.help,
+            });
+            if let Unit::Choice(words) = p.unit {
+                entry["choices"] = json!(words);
+            }
+            entry
+        })
+        .collect()
+}
+
+pub(crate) fn shown(param: &Param, value: u64) -> Value {
+    match param.show(value) {
+        Shown::Number(number) => number.into(),
+        Shown::Word(word) => word.into(),
+    }
+}
+
+pub(crate) fn values(values: &Values) -> Value {
+    let entries = values.iter().map(|(p, value)| (p.name.to_owned(), shown(p, value)));
+    Value::Object(entries.collect::<Map<_, _>>())
+}
+
+/// Option values as JSON: name to number or word.
+pub fn settings(of: &Values) -> Value {
+    values(of)
+}
+
+/// Reads and checks a profile.
+pub fn profile(text: &str, source: &str) -> Result<Value, Error> {
+    let profile = Profile::parse(text, source)?;
+    let facts = check(&profile)?;
+    let mut answer = device(&profile, &facts);
+    answer["parameters"] = values(&profile.values);
+    Ok(answer)
+}
+
+pub(crate) fn device(profile: &Profile, facts: &Facts) -> Value {
+    json!({
+        "name": profile.name,
+        "kind": profile.kind.name,
+        "summary": profile.summary,
+        "capacity_bytes": facts.capacity_bytes,
+        "rotational": facts.rotational,
+        "queue_depth": facts.queue_depth,
+        "nr_hw_queues": facts.nr_hw_queues,
+        "volatile_cache": facts.volatile_cache,
+        "default_scheduler": default_scheduler(facts),
+    })
+}

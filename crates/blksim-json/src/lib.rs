@@ -1,0 +1,12 @@
+//! Between JSON and the types of blksim: what the Python module and the program
+//! inside a guest kernel have in common.
+
+mod answer;
+mod catalogue;
+mod request;
+
+pub use answer::{checked, device_in_force, job_samples, outcome, warnings};
+pub use catalogue::{
+    devices, job_file, job_options, profile, schedulers, settings, timeline_format,
+};
+pub use request::{Prepared, bad_request, partial_setup, setup, setup_of};

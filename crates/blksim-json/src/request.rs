@@ -1,0 +1,164 @@
+//! From a request in JSON to the setup of a simulation.
+
+use std::collections::BTreeMap;
+
+use blksim::devices::{Profile, check, default_scheduler};
+use blksim::engine::Limits;
+use blksim::error::{Error, ErrorKind, SimulationError};
+use blksim::simulate::Setup;
+use blksim::workload::{JobFile, parse};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A request to simulate, as it comes from outside.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    device: DeviceRequest,
+    scheduler: Option<String>,
+    #[serde(default)]
+    tunables: BTreeMap<String, String>,
+    #[serde(default)]
+    queue: BTreeMap<String, String>,
+    #[serde(default)]
+    machine: BTreeMap<String, String>,
+    #[serde(default)]
+    cgroups: BTreeMap<String, BTreeMap<String, String>>,
+    jobs: Option<JobsRequest>,
+    runtime_ns: Option<u64>,
+    #[serde(default)]
+    seed: u64,
+    #[serde(default)]
+    limits: LimitsRequest,
+    /// Record what happens inside.
+    #[serde(default)]
+    timeline: bool,
+}
+
+/// What a timeline may take by default: 2 GiB.
+const TIMELINE_BYTES: u64 = 2 << 30;
+
+/// A request to simulate, read.
+#[derive(Debug)]
+pub struct Prepared {
+    pub setup: Setup,
+    /// Limit of the timeline, if one is wanted.
+    pub timeline_bytes: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeviceRequest {
+    profile: Option<String>,
+    #[serde(default)]
+    source: String,
+    kind: Option<String>,
+    #[serde(default)]
+    parameters: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JobsRequest {
+    text: String,
+    source: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LimitsRequest {
+    events: Option<u64>,
+    simulated_ns: Option<u64>,
+    timeline_bytes: Option<u64>,
+}
+
+/// Reads a request to simulate.
+pub fn setup(text: &str) -> Result<Prepared, Error> {
+    prepare(request(text)?)
+}
+
+/// As [`setup`], of a request that is JSON already.
+pub fn setup_of(value: Value) -> Result<Prepared, Error> {
+    prepare(serde_json::from_value(value).map_err(|error| malformed(&error))?)
+}
+
+fn prepare(request: Request) -> Result<Prepared, Error> {
+    if request.scheduler.is_none() {
+        return Err(bad_request("the request names no scheduler".to_owned()));
+    }
+    if request.jobs.is_none() {
+        return Err(bad_request("the request has no jobs".to_owned()));
+    }
+    let limit_bytes = request.limits.timeline_bytes.unwrap_or(TIMELINE_BYTES);
+    let timeline_bytes = request.timeline.then_some(limit_bytes);
+    Ok(Prepared { setup: settle(request)?, timeline_bytes })
+}
+
+/// Reads a request to check: without a scheduler it means the device's default, without jobs an idle device.
+pub fn partial_setup(text: &str) -> Result<Setup, Error> {
+    settle(request(text)?)
+}
+
+fn request(text: &str) -> Result<Request, Error> {
+    serde_json::from_str(text).map_err(|error| malformed(&error))
+}
+
+fn malformed(error: &serde_json::Error) -> Error {
+    bad_request(format!("the request is not as expected: {error}"))
+}
+
+/// The error for a request that is not well formed.
+pub fn bad_request(message: String) -> Error {
+    SimulationError::new(ErrorKind::Request, message).into()
+}
+
+fn settle(request: Request) -> Result<Setup, Error> {
+    let device = request.device;
+    let source = if device.source.is_empty() { "device" } else { &device.source };
+    let mut profile = match (&device.profile, &device.kind) {
+        (Some(text), None) => Profile::parse(text, source)?,
+        (None, Some(kind)) => Profile::of_kind(kind, source)?,
+        (Some(text), Some(kind)) => {
+            let profile = Profile::parse(text, source)?;
+            if profile.kind.name != kind {
+                let message = format!("the profile is of kind {}, not {kind}", profile.kind.name);
+                return Err(SimulationError::of(ErrorKind::UnknownDevice, "kind", message).into());
+            }
+            profile
+        }
+        (None, None) => {
+            return Err(bad_request("the device needs a profile or a kind".to_owned()));
+        }
+    };
+    for (name, text) in &device.parameters {
+        profile.set(name, text)?;
+    }
+    let defaults = Limits::default();
+    let scheduler = match request.scheduler {
+        Some(name) => name,
+        None => default_scheduler(&check(&profile)?).to_owned(),
+    };
+    let jobs = match request.jobs {
+        Some(jobs) => parse(&jobs.text, &jobs.source)?,
+        None => JobFile::default(),
+    };
+    Ok(Setup {
+        profile,
+        scheduler,
+        tunables: request.tunables.into_iter().collect(),
+        queue: request.queue.into_iter().collect(),
+        machine: request.machine.into_iter().collect(),
+        cgroups: request
+            .cgroups
+            .into_iter()
+            .map(|(name, attributes)| (name, attributes.into_iter().collect()))
+            .collect(),
+        jobs,
+        runtime_ns: request.runtime_ns,
+        seed: request.seed,
+        limits: Limits {
+            events: request.limits.events.unwrap_or(defaults.events),
+            simulated_ns: request.limits.simulated_ns.unwrap_or(defaults.simulated_ns),
+        },
+    })
+}

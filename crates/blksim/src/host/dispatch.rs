@@ -1,0 +1,163 @@
+//! From the scheduler to the device: when a queue is run, and what goes.
+//!
+//! Kernel: `block/blk-mq-sched.c` and `block/blk-mq.c`, Linux 6.1. With a
+//! scheduler, a single request that is inserted and a completion leave it to
+//! the queue's worker to run the queue, the completion only if something was
+//! left waiting; what was plugged is followed by a run at once. With the device
+//! full, one request more is taken from the scheduler, which then goes before
+//! all others. A scheduler that holds requests back is asked again after a
+//! while.
+
+use super::Machine;
+use super::ready::Ready;
+use crate::device::Device;
+use crate::event::Class;
+use crate::jiffies::{duration_jiffies, timer_ns};
+use crate::request::RequestId;
+use crate::scheduler::Family;
+use crate::schedulers::AnyScheduler;
+
+/// After what time a scheduler that held its requests back is asked again.
+const ASK_AGAIN_NS: u64 = 3_000_000;
+
+impl Machine {
+    /// Gives the device what it can take.
+    #[inline]
+    pub(super) fn run_queue(&mut self, disk: usize) {
+        match self.disks[disk].family {
+            Family::Legacy => self.run_legacy_queue(disk),
+            Family::MultiQueue => self.run_multi_queue(disk),
+        }
+    }
+
+    /// Lets the queue's worker run it.
+    #[inline]
+    pub(super) fn run_queue_soon(&mut self, disk: usize) {
+        let queue = &mut self.disks[disk];
+        if queue.ahead.is_empty() && queue.scheduler.nr_queued() == 0 {
+            return;
+        }
+        queue.run_at_ns = None;
+        if !std::mem::replace(&mut queue.run_pending, true) {
+            self.make_ready(Ready::Queue(disk as u8));
+        }
+    }
+
+    /// A request that is done may have left room for one that waits.
+    #[inline]
+    pub(super) fn restart_queue(&mut self, disk: usize) {
+        if std::mem::take(&mut self.disks[disk].restart) {
+            self.run_queue_soon(disk);
+        }
+    }
+
+    /// The moment has come at which a queue was to be run again.
+    pub(super) fn run_delayed(&mut self, disk: usize) {
+        if self.disks[disk].run_at_ns.is_some_and(|due_ns| due_ns <= self.agenda.now_ns()) {
+            self.run_queue_soon(disk);
+        }
+    }
+
+    fn run_multi_queue(&mut self, disk: usize) {
+        if !self.disks[disk].ahead.is_empty() {
+            self.disks[disk].restart = true;
+        }
+        loop {
+            let queue = &mut self.disks[disk];
+            let full = queue.in_flight >= queue.facts.device_depth;
+            if let Some(&id) = queue.ahead.front() {
+                if full {
+                    queue.restart = true;
+                    return;
+                }
+                queue.ahead.pop_front();
+                self.issue(disk, id);
+                continue;
+            }
+            if queue.scheduler.nr_queued() == 0 {
+                return;
+            }
+            let Some(id) = self.next_of_scheduler(disk) else {
+                self.ask_again(disk);
+                return;
+            };
+            if full {
+                let queue = &mut self.disks[disk];
+                queue.ahead.push_back(id);
+                queue.restart = true;
+                return;
+            }
+            self.issue(disk, id);
+        }
+    }
+
+    fn run_legacy_queue(&mut self, disk: usize) {
+        loop {
+            let queue = &mut self.disks[disk];
+            if queue.in_flight >= queue.facts.device_depth {
+                return;
+            }
+            let id = if let Some(id) = queue.ahead.pop_front() {
+                id
+            } else {
+                if queue.scheduler.nr_queued() == 0 {
+                    return;
+                }
+                let Some(id) = self.next_of_scheduler(disk) else { return };
+                id
+            };
+            self.issue(disk, id);
+        }
+    }
+
+    /// Takes a request from the scheduler.
+    #[inline]
+    fn next_of_scheduler(&mut self, disk: usize) -> Option<RequestId> {
+        let queue = &mut self.disks[disk];
+        let (next, _) =
+            queue.schedule(&mut self.requests, &mut self.agenda, AnyScheduler::dispatch);
+        let id = next?;
+        if queue.indexed {
+            queue.extents.remove(&mut self.requests, id);
+        }
+        if queue.last_merge == Some(id) {
+            queue.last_merge = None;
+        }
+        Some(id)
+    }
+
+    /// Hands a request to the device.
+    #[inline]
+    fn issue(&mut self, disk: usize, id: RequestId) {
+        if let Some(recorder) = &mut self.recorder {
+            let queue = &self.disks[disk];
+            let queued = queue.scheduler.nr_queued();
+            recorder.dispatched(id, queue.device.head_sector(), queued, queue.in_flight + 1);
+        }
+        self.disks[disk].give_to_device(&mut self.requests, &mut self.agenda, id);
+        if !self.disks[disk].policies.is_empty() {
+            let mut released = std::mem::take(&mut self.released);
+            self.disks[disk].tell_policies(
+                &mut self.requests,
+                &mut self.agenda,
+                &mut released,
+                |policy, cx| policy.issued(cx, id),
+            );
+            self.released = released;
+        }
+    }
+
+    /// The scheduler has requests and gave none: the queue is run again later,
+    /// unless that is intended already.
+    fn ask_again(&mut self, disk: usize) {
+        let queue = &mut self.disks[disk];
+        if queue.run_pending || queue.run_at_ns.is_some() {
+            return;
+        }
+        let jiffy_ns = queue.facts.jiffy_ns;
+        let delay = duration_jiffies(ASK_AGAIN_NS, jiffy_ns);
+        let due_ns = timer_ns(self.agenda.now_ns(), delay, jiffy_ns);
+        queue.run_at_ns = Some(due_ns);
+        self.agenda.at(due_ns, Class::QueueRun, disk as u32);
+    }
+}

@@ -1,0 +1,89 @@
+//! What is about to run on the processor: tasks that were woken, and the
+//! workers that run queues.
+//!
+//! A completion only wakes; what it woke runs after it. As in CFS
+//! (`kernel/sched/fair.c`, Linux 6.1) the task with the least virtual runtime
+//! goes first, and among equals the one that was woken first. No task computes
+//! here, so that its virtual runtime stays what it began with: a task that is
+//! forked begins some way behind the one before it, and one that slept is
+//! credited with at most half a scheduling period, which is as far as the last
+//! three stand behind.
+
+use super::Machine;
+use super::task::TaskId;
+
+/// The last to be forked stand behind all others, each farther than the one before.
+const LATE_FORKS: u32 = 3;
+
+/// Something that is ready to run.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Ready {
+    /// A task whose submission slept.
+    Submission(TaskId),
+    /// A clone that learns of completions.
+    Clone(u32),
+    /// A task whose buffered call slept.
+    Call(TaskId),
+    /// The worker of a disk's queue.
+    Queue(u8),
+}
+
+impl Machine {
+    /// Lets something run once all that goes before it has run.
+    #[inline]
+    pub(super) fn make_ready(&mut self, ready: Ready) {
+        let rank = match ready {
+            Ready::Submission(task) | Ready::Clone(task) | Ready::Call(task) => self.rank_of(task),
+            Ready::Queue(_) => 0,
+        };
+        let mut place = self.ready.len();
+        while place > 0 && self.ready[place - 1].0 > rank {
+            place -= 1;
+        }
+        self.ready.insert(place, (rank, ready));
+    }
+
+    /// Clones are forked in order; kernel threads do not stand behind.
+    #[inline]
+    fn rank_of(&self, task: TaskId) -> u32 {
+        let nr_clones = self.clones.len() as u32;
+        if task < nr_clones { (task + 1 + LATE_FORKS).saturating_sub(nr_clones) } else { 0 }
+    }
+
+    /// Runs what is ready, until nothing is left.
+    pub(super) fn run_ready(&mut self) {
+        loop {
+            self.pass_on_released();
+            let Some((_, next)) = self.ready.pop_front() else { break };
+            match next {
+                Ready::Submission(task) => self.resume(task),
+                Ready::Clone(index) => {
+                    self.clones[index as usize].woken = false;
+                    self.drive(index);
+                }
+                Ready::Call(task) => self.advance_call(task),
+                Ready::Queue(disk) => {
+                    self.disks[disk as usize].run_pending = false;
+                    self.run_queue(disk as usize);
+                }
+            }
+        }
+    }
+
+    /// Lets a clone go on once what is ready before it has run.
+    #[inline]
+    pub(super) fn wake_clone(&mut self, index: u32) {
+        let clone = &mut self.clones[index as usize];
+        if !std::mem::replace(&mut clone.woken, true) {
+            self.make_ready(Ready::Clone(index));
+        }
+    }
+
+    /// Lets tasks that sleep for a tag try again.
+    pub(super) fn wake_submissions(&mut self, mut woken: Vec<TaskId>) {
+        for task in woken.drain(..) {
+            self.make_ready(Ready::Submission(task));
+        }
+        self.woken = woken;
+    }
+}
