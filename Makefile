@@ -17,7 +17,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null
 
 .PHONY: help
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # ---- what must be there -------------------------------------------------------------------------
 
@@ -40,8 +40,12 @@ $(STAMPS)/core: $(RUST_SOURCES) pyproject.toml $(STAMPS)/python
 	$(WITH_RUST) VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(VENV)/bin/maturin develop --release --quiet >/dev/null
 	@touch $@
 
+$(STAMPS)/guest: $(RUST_SOURCES) scripts/build-guest $(STAMPS)/core
+	scripts/build-guest
+	@touch $@
+
 .PHONY: build
-build: $(STAMPS)/core ## Install everything that is missing and build
+build: $(STAMPS)/core $(STAMPS)/guest ## Install everything that is missing and build
 
 # ---- the two commands of the README ---------------------------------------------------------------
 
@@ -50,10 +54,10 @@ demo: build ## A verdict on this machine's disk (as root) or on a simulated one,
 	@scripts/demo
 
 .PHONY: test
-test: $(STAMPS)/system-test lint types contract rust-test python-test ## Every check that ends within minutes
+test: $(STAMPS)/system-test lint types contract rust-test kernel python-test ## Every check that ends within minutes
 
 .PHONY: test-all
-test-all: $(STAMPS)/system-test lint types contract rust-test ## The same with the slow suites
+test-all: $(STAMPS)/system-test lint types contract rust-test kernel ## The same with the slow suites
 	$(PYTHON) -m pytest -m ""
 
 # ---- single checks ----------------------------------------------------------------------------------
@@ -84,6 +88,10 @@ rust-test: build ## Tests of the Rust crates
 python-test: build ## Tests of the Python package
 	$(PYTHON) -m pytest -m "not slow"
 
+.PHONY: kernel
+kernel: build $(STAMPS)/system-test ## Guest kernels, kept between runs: stock, and the patched one that tests use
+	@scripts/build-guest-kernels
+
 .PHONY: format
 format: build ## Format all sources
 	$(VENV)/bin/ruff format python tests benches scripts
@@ -94,14 +102,26 @@ format: build ## Format all sources
 golden: build ## Refresh golden files and generated documents; look at the diff before committing
 	$(PYTHON) -m blklab.report.schema docs/schema
 	$(PYTHON) -m blklab.report.reference docs/simulator.md
-	BLKLAB_REFRESH_GOLDEN=1 $(PYTHON) -m pytest -q -m "not slow" tests/report
+	$(PYTHON) -m blklab.report.portraits docs/schedulers.md
+	$(PYTHON) -m blklab.report.studies docs/studies.md
+	$(PYTHON) -m blklab.study_runs.pages docs/studies
+	BLKLAB_REFRESH_GOLDEN=1 $(PYTHON) -m pytest -q -m "not slow" tests/report tests/cli/test_analyse.py
 	$(WITH_RUST) BLKSIM_GOLDEN=refresh cargo test --quiet -p blksim --test determinism
+
+.PHONY: fuzz
+fuzz: build ## Mutated job files and profiles for SECONDS (600) each, from SEED (1)
+	$(WITH_RUST) BLKSIM_FUZZ_SECONDS="$(or $(SECONDS),600)" BLKSIM_FUZZ_SEED="$(or $(SEED),1)" \
+	cargo test --quiet -p blksim --test fuzz -- --nocapture
 
 .PHONY: bench
 bench: build ## Benchmarks: the engine, and what blklab costs over plain fio (root)
 	$(WITH_RUST) cargo bench --workspace
 	$(PYTHON) benches/host_overhead.py
 
+.PHONY: bench-verdicts
+bench-verdicts: build ## How often verdicts are wrong: error rates, power and blocks on simulated experiments
+	$(PYTHON) benches/verdicts/measure.py --experiments 2000 --jobs $$(nproc) --write
+
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf build target $(VENV)
+	rm -rf build target $(VENV) python/blklab/shipped/blkguest

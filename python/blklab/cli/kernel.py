@@ -1,0 +1,259 @@
+"""`blklab kernel`: guest kernels, built from source and kept."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+from rich.table import Table
+
+from blklab.cli.build_progress import BuildDisplay
+from blklab.cli.options import json_option
+from blklab.cli.output import console_out, print_note, write_text
+from blklab.errors import ExitCode
+from blklab.kernels import store
+from blklab.kernels.building import BuildPlan, BuildRequest, build, plan_build
+from blklab.kernels.folder import folder_size_bytes, kernels_folder
+from blklab.kernels.store import KernelBuild
+from blklab.units import format_bytes, format_duration
+
+SCHEMA = "blklab.kernel/1"
+
+
+@click.group(name="kernel")
+def command() -> None:
+    """Build, list and remove guest kernels: real Linux, stock or patched, for `uml:` targets."""
+
+
+@command.command(name="build")
+@click.argument("name", default=store.DEFAULT_NAME)
+@click.option(
+    "--source",
+    metavar="debian|DIR|ARCHIVE",
+    default="debian",
+    show_default=True,
+    help="Linux source, 5.2 or later: the newest of Debian's linux-source packages, a tree (it is copied, "
+    "never written to) or an archive.",
+)
+@click.option(
+    "--patch",
+    "patches",
+    metavar="FILE",
+    multiple=True,
+    help="A patch to apply, or the name of one that ships with blklab; repeat for several, in their order.",
+)
+@click.option(
+    "--config",
+    "fragments",
+    metavar="FRAGMENT",
+    multiple=True,
+    help="Options (CONFIG_…=y) besides those of the shipped configuration; repeat for several.",
+)
+@click.option(
+    "--no-instruments",
+    is_flag=True,
+    help="Build without blklab's own small patches to User-mode Linux, which let it measure exactly.",
+)
+@click.option("--jobs", "-j", type=int, help="Compilers at a time; default: as many as processors.")
+@click.option("--dry-run", is_flag=True, help="Show what would be built from what; change nothing.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress.")
+@json_option
+def build_command(
+    *,
+    name: str,
+    source: str,
+    patches: tuple[str, ...],
+    fragments: tuple[str, ...],
+    no_instruments: bool,
+    jobs: int | None,
+    dry_run: bool,
+    quiet: bool,
+    json_file: str | None,
+) -> None:
+    """Build the guest kernel NAME (stock by default), or find it if it was built from the very same before.
+
+    The first build of a source takes minutes, one with another patch seconds.
+    """
+    request = BuildRequest(name, source, patches, fragments, not no_instruments, jobs)
+    if dry_run:
+        _show_plan(plan_build(request), json_file)
+        return
+    with BuildDisplay(quiet=quiet) as display:
+        kernel, is_new = build(request, display)
+    if json_file is not None:
+        _write_json(json_file, {"built": is_new, "kernel": _as_json(kernel)})
+        return
+    how = f"built in {_seconds(kernel.record.build_seconds)}" if is_new else "was built before"
+    _say(f"{kernel.name}: Linux {kernel.version} with {', '.join(kernel.schedulers)}, {how}")
+    for lack in kernel.lacks:
+        _say(f"  {lack}")
+    _say(f"  {kernel.linux}")
+
+
+@command.command(name="list")
+@json_option
+def list_command(*, json_file: str | None) -> None:
+    """List the guest kernels that were built."""
+    kernels, damaged = store.find_all()
+    for error in damaged:
+        print_note(f"{error.message}; {error.hint}")
+    if json_file is not None:
+        content = {
+            "kernels": [_as_json(kernel) for kernel in kernels],
+            "damaged": [error.message for error in damaged],
+            "folder": str(kernels_folder()),
+            "size_bytes": folder_size_bytes(kernels_folder()),
+        }
+        _write_json(json_file, content)
+        return
+    if not kernels:
+        _say("no kernel was built yet; `blklab kernel build` builds the stock one")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("kernel", "linux", "schedulers", "patches", "built"):
+        table.add_column(heading, overflow="fold")
+    for kernel in kernels:
+        record = kernel.record
+        table.add_row(
+            kernel.name,
+            kernel.version,
+            ", ".join(kernel.schedulers),
+            ", ".join(patch.name.removesuffix(".patch") for patch in record.patches) or "-",
+            record.built_at[:16].replace("T", " "),
+        )
+    console_out().print(table)
+    _say(f"{format_bytes(folder_size_bytes(kernels_folder()))} in {kernels_folder()}")
+
+
+@command.command(name="show")
+@click.argument("name", default=store.DEFAULT_NAME)
+@click.option("--configuration", is_flag=True, help="Print its whole configuration instead.")
+@json_option
+def show_command(*, name: str, configuration: bool, json_file: str | None) -> None:
+    """Show what the guest kernel NAME (stock by default) was built from and what it offers."""
+    kernel = store.find(name)
+    if configuration:
+        click.echo((kernel.folder / "config").read_text(encoding="utf-8"), nl=False)
+        return
+    if json_file is not None:
+        _write_json(json_file, {"kernel": {**_as_json(kernel), "configuration": kernel.config}})
+        return
+    record = kernel.record
+    rows = {
+        "Linux": record.version,
+        "program": str(kernel.linux),
+        "schedulers": ", ".join(kernel.schedulers),
+        "disks": "null_blk, ublk" if kernel.has_ublk else "null_blk",
+        "time": "virtual or the host's" if kernel.has_time_travel else "the host's only",
+        "source": f"{record.source} (SHA-256 {record.source_sha256[:16]}…)",
+        "patches": "; ".join(f"{patch.name} ({', '.join(patch.files)})" for patch in record.patches)
+        or "none",
+        "instruments": "; ".join([", ".join(kernel.instruments) or "none", *kernel.lacks]),
+        "configuration": " + ".join(["uml.config", *record.fragments]),
+        "not in this source": ", ".join(record.missing_options) or "nothing that was asked for",
+        "compiler": record.compiler,
+        "built": f"{record.built_at}, {record.compiled_files} files in {_seconds(record.build_seconds)}",
+        "build": record.build_id,
+    }
+    width = max(map(len, rows))
+    for label, value in rows.items():
+        _say(f"{label:{width}}  {value}")
+
+
+@command.command(name="remove")
+@click.argument("names", nargs=-1, metavar="NAME...")
+@click.option("--trees", is_flag=True, help="Remove kept sources and objects too; they only save time.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed; change nothing.")
+@json_option
+def remove_command(*, names: tuple[str, ...], trees: bool, dry_run: bool, json_file: str | None) -> int:
+    """Remove guest kernels that were built.
+
+    The sources and objects of a build go with the last kernel that was built from them.
+    """
+    if not names and not trees:
+        raise click.UsageError("name the kernels to remove, or --trees")
+    folder = kernels_folder()
+    for name in names:
+        if name not in store.names():
+            store.find(name)  # says what is wrong
+    before_bytes = folder_size_bytes(folder)
+    if not dry_run:
+        for name in dict.fromkeys(names):
+            store.remove(name)
+        if trees:
+            store.remove_trees()
+    freed_bytes = max(before_bytes - folder_size_bytes(folder), 0)
+    if json_file is not None:
+        content = {"dry_run": dry_run, "removed": list(names), "trees": trees, "freed_bytes": freed_bytes}
+        _write_json(json_file, content)
+        return ExitCode.OK
+    word = "would remove" if dry_run else "removed"
+    for name in names:
+        _say(f"{word} the kernel {name}")
+    if trees:
+        _say(f"{word} the kept sources and objects")
+    if not dry_run:
+        _say(f"{format_bytes(freed_bytes)} freed")
+    return ExitCode.OK
+
+
+def _show_plan(plan: BuildPlan, json_file: str | None) -> None:
+    existing, tree = plan.existing, plan.tree
+    if json_file is not None:
+        content = {
+            "dry_run": True,
+            "name": plan.name,
+            "build": plan.build_id,
+            "exists": existing is not None,
+            "source": {"kind": plan.source.kind, "path": str(plan.source.path), "sha256": plan.source.sha256},
+            "patches": [{"name": p.name, "sha256": p.sha256, "files": list(p.files)} for p in plan.patches],
+            "instruments": [
+                {"name": p.path.stem, "sha256": p.sha256, "files": list(p.files)} for p in plan.instruments
+            ],
+            "options": {option.name: option.value for option in plan.options.values()},
+            "compiler": plan.compiler,
+            "from_kept_objects": tree is not None,
+            "needed_bytes": 0 if existing else plan.needed_bytes,
+        }
+        _write_json(json_file, content)
+        return
+    _say(f"kernel {plan.name}, build {plan.build_id}")
+    _say(f"  source: {plan.source.path} (SHA-256 {plan.source.sha256[:16]}…)")
+    for patch in plan.patches:
+        _say(f"  patch: {patch.path} ({', '.join(patch.files)})")
+    for instrument in plan.instruments:
+        _say(f"  instrument: {instrument.path.stem}, where it applies ({', '.join(instrument.files)})")
+    for fragment in plan.fragments:
+        _say(f"  configuration: {fragment.name}, {len(fragment.options)} options")
+    _say(f"  compiler: {plan.compiler}, {plan.jobs} at a time")
+    if existing is not None:
+        _say(f"  it was built before: {existing.folder}; nothing would be compiled")
+        return
+    start = "the objects of a former build" if tree else "nothing"
+    _say(f"  would be built from {start}, in {kernels_folder()}")
+    _say(f"  room needed meanwhile: {format_bytes(plan.needed_bytes)}")
+    _say(f"  make -j{plan.jobs} ARCH=um SUBARCH=x86_64 linux")
+
+
+def _as_json(kernel: KernelBuild) -> dict[str, Any]:
+    return {
+        "name": kernel.name,
+        "program": str(kernel.linux),
+        "schedulers": list(kernel.schedulers),
+        "has_ublk": kernel.has_ublk,
+        "has_time_travel": kernel.has_time_travel,
+        **kernel.record.model_dump(exclude={"format"}),
+    }
+
+
+def _write_json(destination: str, content: dict[str, Any]) -> None:
+    write_text(destination, json.dumps({"schema": SCHEMA, **content}, indent=2, ensure_ascii=False))
+
+
+def _seconds(seconds: float) -> str:
+    return format_duration(seconds * 1e9)
+
+
+def _say(text: str) -> None:
+    console_out().print(text, markup=False, soft_wrap=True)

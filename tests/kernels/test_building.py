@@ -1,0 +1,312 @@
+"""From request to cache entry, on a source that builds in a moment: what is built, and what remains."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from blklab.errors import (
+    BlklabError,
+    KernelBuildError,
+    KernelLacksError,
+    KernelSourceError,
+    PatchError,
+    SpaceError,
+    UsageError,
+)
+from blklab.kernels import store
+from blklab.kernels.building import BuildRequest, build, plan_build
+from blklab.kernels.configuration import merge, shipped_fragment
+from blklab.kernels.digests import digest_file
+
+
+def state_of(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Every file of a folder: time of modification and content."""
+    return {
+        str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes())
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def assert_no_remains(kernel_cache: Path) -> None:
+    assert not list((kernel_cache / "work").glob("*/*")) if (kernel_cache / "work").exists() else True
+    assert not list((kernel_cache / "builds").glob("*")) if (kernel_cache / "builds").exists() else True
+    assert store.names() == []
+
+
+def test_a_build_says_what_it_is_and_leaves_the_persons_tree_alone(
+    kernel_cache: Path, kernel_tree: Path
+) -> None:
+    before = state_of(kernel_tree)
+    kernel, is_new = build(BuildRequest("mine", str(kernel_tree)))
+    assert is_new
+    assert state_of(kernel_tree) == before
+    assert kernel.version == "6.1.7"
+    assert kernel.schedulers == ("none", "mq-deadline", "kyber", "bfq")
+    assert kernel.has_ublk and kernel.has_time_travel
+    assert kernel.record.compiled_files == 3
+    assert kernel.record.linux_sha256 == digest_file(kernel.linux)
+    assert os.access(kernel.linux, os.X_OK)
+    assert kernel.config == {
+        option.name: option.value for option in merge([shipped_fragment()]).values() if option.value != "n"
+    }
+    assert store.find("mine") == kernel
+    # The tree that is kept holds what could be built, and not the sources of other machines.
+    (kept,) = (kernel_cache / "trees").iterdir()
+    assert not (kept / "tree" / "arch" / "arm" / "kernel.c").exists()
+    assert (kept / "tree" / "arch" / "arm" / "Kconfig").exists()
+
+
+def test_the_same_is_not_built_twice_even_under_another_name(kernel_cache: Path, kernel_tree: Path) -> None:
+    first, _ = build(BuildRequest("one", str(kernel_tree)))
+    linux_before = state_of(first.folder)
+    second, is_new = build(BuildRequest("two", str(kernel_tree)))
+    assert not is_new
+    assert second.build_id == first.build_id
+    assert state_of(first.folder) == linux_before
+    (kernel_tree / "block" / "bfq.c").touch()  # content decides, not time
+    assert not build(BuildRequest("one", str(kernel_tree)))[1]
+
+
+def test_a_patch_compiles_only_what_it_touches(
+    kernel_cache: Path, kernel_tree: Path, kernel_patch: Path
+) -> None:
+    stock, _ = build(BuildRequest("stock", str(kernel_tree)))
+    patched, is_new = build(BuildRequest("slow", str(kernel_tree), patches=[str(kernel_patch)]))
+    assert is_new
+    assert patched.record.compiled_files == 1
+    assert b"slower" in patched.linux.read_bytes()
+    assert b"slower" not in stock.linux.read_bytes()
+    assert [patch.files for patch in patched.record.patches] == [["block/kyber.c"]]
+    # The kept tree is still that of the stock kernel: another variant starts without the patch.
+    (kept,) = (kernel_cache / "trees").iterdir()
+    assert "slower" not in (kept / "tree" / "block" / "kyber.c").read_text()
+
+
+def test_a_patched_first_build_is_undone_for_the_next(
+    kernel_cache: Path, kernel_tree: Path, kernel_patch: Path
+) -> None:
+    patched, _ = build(BuildRequest("slow", str(kernel_tree), patches=[str(kernel_patch)]))
+    assert patched.record.compiled_files == 3
+    stock, _ = build(BuildRequest("stock", str(kernel_tree)))
+    assert stock.record.compiled_files == 1
+    assert b"slower" not in stock.linux.read_bytes()
+    assert b"line 20" in stock.linux.read_bytes()
+
+
+def test_a_variant_equals_the_same_built_from_nothing(
+    kernel_cache: Path, kernel_tree: Path, kernel_patch: Path
+) -> None:
+    build(BuildRequest("stock", str(kernel_tree)))
+    variant, _ = build(BuildRequest("slow", str(kernel_tree), patches=[str(kernel_patch)]))
+    store.remove("slow")
+    store.remove("stock")
+    assert not list((kernel_cache / "trees").iterdir())
+    afresh, _ = build(BuildRequest("slow", str(kernel_tree), patches=[str(kernel_patch)]))
+    assert afresh.build_id == variant.build_id
+    assert afresh.record.linux_sha256 == variant.record.linux_sha256
+
+
+def test_an_edited_tree_compiles_only_the_edits(kernel_cache: Path, kernel_tree: Path) -> None:
+    build(BuildRequest("mine", str(kernel_tree)))
+    (kernel_tree / "block" / "bfq.c").write_text("better bfq\n")
+    (kernel_tree / "block" / "unused.c").write_text("new\n")
+    edited, is_new = build(BuildRequest("mine", str(kernel_tree)))
+    assert is_new and edited.record.compiled_files == 1
+    assert b"better bfq" in edited.linux.read_bytes()
+    # The former build had no other name and went; the kept tree follows the edits.
+    assert [folder.name for folder in (kernel_cache / "builds").iterdir()] == [edited.build_id]
+    (kept,) = (kernel_cache / "trees").iterdir()
+    assert (kept / "tree" / "block" / "unused.c").read_text() == "new\n"
+    (kernel_tree / "block" / "unused.c").unlink()
+    (kernel_tree / "init" / "main.c").write_text("better main\n")
+    again, _ = build(BuildRequest("mine", str(kernel_tree)))
+    assert again.record.compiled_files == 1
+    (kept,) = (kernel_cache / "trees").iterdir()
+    assert not (kept / "tree" / "block" / "unused.c").exists()
+
+
+def test_what_a_build_left_in_the_persons_tree_is_not_taken(kernel_cache: Path, kernel_tree: Path) -> None:
+    clean = plan_build(BuildRequest("mine", str(kernel_tree)))
+    for path in (
+        "block/bfq.o",
+        ".config",
+        "include/generated/autoconf.h",
+        "linux",
+        ".git/HEAD",
+        "block/.bfq.o.cmd",
+    ):
+        (kernel_tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (kernel_tree / path).write_text("left behind")
+    assert plan_build(BuildRequest("mine", str(kernel_tree))).build_id == clean.build_id
+    kernel, _ = build(BuildRequest("mine", str(kernel_tree)))
+    assert b"left behind" not in kernel.linux.read_bytes()
+
+
+def test_a_fragment_is_added_and_has_the_last_word(
+    kernel_cache: Path, kernel_tree: Path, tmp_path: Path
+) -> None:
+    fragment = tmp_path / "more.config"
+    fragment.write_text("CONFIG_FTRACE=y\nCONFIG_LOG_BUF_SHIFT=18\n# CONFIG_MQ_IOSCHED_KYBER is not set\n")
+    kernel, _ = build(BuildRequest("traced", str(kernel_tree), fragments=[str(fragment)]))
+    assert kernel.config["CONFIG_FTRACE"] == "y"
+    assert kernel.config["CONFIG_LOG_BUF_SHIFT"] == "18"
+    assert "kyber" not in kernel.schedulers
+    with pytest.raises(KernelLacksError, match="kyber"):
+        kernel.require_scheduler("kyber")
+
+
+def test_an_archive_and_its_top_folder(kernel_cache: Path, kernel_tree: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "linux.tar.xz"
+    subprocess.run(["tar", "-C", kernel_tree.parent, "-cJf", archive, kernel_tree.name], check=True)
+    kernel, _ = build(BuildRequest("stock", str(archive)))
+    assert kernel.record.source_kind == "tarball"
+    (kept,) = (kernel_cache / "trees").iterdir()
+    assert not (kept / "tree" / "arch" / "arm" / "kernel.c").exists()
+    assert not (kept / "tree" / "Documentation" / "block" / "kyber.rst").exists()
+    # A patch may touch what was left out.
+    patch = tmp_path / "documented.patch"
+    patch.write_text(
+        "--- a/Documentation/block/kyber.rst\n+++ b/Documentation/block/kyber.rst\n"
+        "@@ -1,2 +1,3 @@\n Kyber\n =====\n+Slow.\n"
+    )
+    patched, _ = build(BuildRequest("documented", str(archive), patches=[str(patch)]))
+    assert patched.record.compiled_files == 0
+    assert patched.record.linux_sha256 == kernel.record.linux_sha256
+
+
+def test_callers_environment_stays_out(
+    kernel_cache: Path, kernel_tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KCFLAGS", "-O0")
+    monkeypatch.setenv("MAKEFLAGS", "-n")  # as under `make test`; with it nothing would be built
+    assert build(BuildRequest("mine", str(kernel_tree)))[0].linux.is_file()
+
+
+def fails(request: BuildRequest, kind: type[BlklabError], *words: str) -> BlklabError:
+    with pytest.raises(kind) as caught:
+        build(request)
+    text = f"{caught.value.message} {caught.value.hint}"
+    for word in words:
+        assert word in text
+    return caught.value
+
+
+def test_an_error_in_the_code_names_file_and_log(kernel_cache: Path, kernel_tree: Path) -> None:
+    (kernel_tree / "block" / "bfq.c").write_text("BROKEN\n")
+    error = fails(BuildRequest("mine", str(kernel_tree)), KernelBuildError, "block/bfq.c:1:1", "mine.log")
+    assert error.hint is not None
+    assert "expected" in Path(error.hint.rpartition(" ")[2]).read_text()
+    assert_no_remains(kernel_cache)
+
+
+def test_a_failed_variant_leaves_what_was_there(kernel_cache: Path, kernel_tree: Path) -> None:
+    stock, _ = build(BuildRequest("mine", str(kernel_tree)))
+    before = state_of(kernel_cache / "trees")
+    (kernel_tree / "block" / "bfq.c").write_text("BROKEN\n")
+    fails(BuildRequest("mine", str(kernel_tree)), KernelBuildError)
+    assert state_of(kernel_cache / "trees") == before
+    assert store.find("mine") == stock
+    (kernel_tree / "block" / "bfq.c").write_text("mended\n")
+    assert build(BuildRequest("mine", str(kernel_tree)))[0].record.compiled_files == 1
+
+
+def test_a_patch_that_does_not_apply(
+    kernel_cache: Path, kernel_tree: Path, kernel_patch: Path, tmp_path: Path
+) -> None:
+    torn = tmp_path / "torn.patch"
+    torn.write_text(kernel_patch.read_text().replace("/* line 11 */", "/* line 99 */"))
+    fails(
+        BuildRequest("slow", str(kernel_tree), patches=[str(torn)]),
+        PatchError,
+        "block/kyber.c: hunk 1",
+        "torn.patch",
+    )
+    assert_no_remains(kernel_cache)
+
+
+def test_options_that_are_dropped_and_options_that_are_unknown(
+    kernel_cache: Path, kernel_tree: Path, tmp_path: Path
+) -> None:
+    (kernel_tree / "dropped").write_text("CONFIG_IOSCHED_BFQ=y\n")
+    fails(
+        BuildRequest("mine", str(kernel_tree)),
+        KernelLacksError,
+        "CONFIG_IOSCHED_BFQ=y",
+        "it needs BLOCK and NET",
+    )
+    assert_no_remains(kernel_cache)
+    # ublk is optional, and this source does not know it; null_blk is not optional.
+    (kernel_tree / "dropped").write_text("CONFIG_BLK_DEV_UBLK=y\n")
+    kernel, _ = build(BuildRequest("mine", str(kernel_tree)))
+    assert not kernel.has_ublk
+    assert kernel.record.missing_options == ["CONFIG_BLK_DEV_UBLK"]
+    (kernel_tree / "dropped").write_text("CONFIG_BLK_DEV_NULL_BLK=y\n")
+    fails(
+        BuildRequest("mine", str(kernel_tree)),
+        KernelLacksError,
+        "CONFIG_BLK_DEV_NULL_BLK=y",
+        "does not know it",
+    )
+    # What a tree knows and drops is an error even if it is optional.
+    (kernel_tree / "dropped").write_text("CONFIG_BLK_DEV_UBLK=y\n")
+    (kernel_tree / "block" / "Kconfig").write_text("config BLK_DEV_UBLK\n\tbool\n\tdepends on SOMETHING\n")
+    fails(BuildRequest("mine", str(kernel_tree)), KernelLacksError, "CONFIG_BLK_DEV_UBLK=y", "SOMETHING")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("Makefile", "VERSION = 4\nPATCHLEVEL = 19\nSUBLEVEL = 1\nEXTRAVERSION =\n"), ["4.19.1", "5.2"]),
+        (("Makefile", "all:\n\ttrue\n"), ["no kernel source"]),
+        (("arch/um/Kconfig", None), ["no User-mode Linux", "arch/um/Kconfig"]),
+    ],
+)
+def test_sources_that_cannot_be_built(
+    kernel_cache: Path, kernel_tree: Path, change: tuple[str, str | None], words: list[str]
+) -> None:
+    path, text = change
+    if text is None:
+        (kernel_tree / path).unlink()
+    else:
+        (kernel_tree / path).write_text(text)
+    fails(BuildRequest("mine", str(kernel_tree)), KernelSourceError, str(kernel_tree), *words)
+    assert_no_remains(kernel_cache)
+
+
+def test_too_little_room(kernel_cache: Path, kernel_tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("blklab.kernels.building.FIRST_BUILD_BYTES", 1 << 60)
+    fails(BuildRequest("mine", str(kernel_tree)), SpaceError, "needs 1024 PiB", "are free", "XDG_CACHE_HOME")
+    assert_no_remains(kernel_cache)
+    monkeypatch.undo()
+
+
+def test_room_that_runs_out(kernel_cache: Path, kernel_tree: Path) -> None:
+    (kernel_tree / "block" / "bfq.c").write_text("FULL\n")
+    fails(BuildRequest("mine", str(kernel_tree)), SpaceError, "became full")
+    assert_no_remains(kernel_cache)
+
+
+def test_a_cache_where_the_kernels_makefiles_do_not_work(
+    kernel_tree: Path, kernel_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "with blank"))
+    fails(BuildRequest("mine", str(kernel_tree)), UsageError, "blanks")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
+    fails(BuildRequest("mine", str(kernel_tree)), SpaceError, "/proc/nowhere")
+
+
+def test_damaged_entries_are_said_and_built_again(kernel_cache: Path, kernel_tree: Path) -> None:
+    kernel, _ = build(BuildRequest("mine", str(kernel_tree)))
+    (kernel.folder / "build.json").write_text("{}")
+    assert [error.exit_code for error in store.find_all()[1]] == [6]
+    again, is_new = build(BuildRequest("mine", str(kernel_tree)))
+    assert is_new and again.build_id == kernel.build_id
+    (kept,) = (kernel_cache / "trees").iterdir()
+    (kept / "tree.json").write_text("torn")
+    (kernel_tree / "block" / "bfq.c").write_text("other\n")
+    assert build(BuildRequest("mine", str(kernel_tree)))[0].record.compiled_files == 3

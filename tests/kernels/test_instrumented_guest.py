@@ -1,0 +1,120 @@
+"""What the instruments do in a guest: the kernel that `make kernel` built runs a first process of ours."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from blklab.errors import BlklabError
+from blklab.kernels import store
+from blklab.kernels.store import KernelBuild
+
+PATIENCE_SECONDS = 120.0
+
+
+@pytest.fixture
+def stock() -> KernelBuild:
+    try:
+        return store.find("stock")
+    except BlklabError as error:
+        pytest.skip(f"{error.message} (make kernel)")
+
+
+@pytest.fixture(scope="module")
+def first_process(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program that needs no library of the guest's."""
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("gcc is not installed")
+    program = tmp_path_factory.mktemp("program") / "first"
+    source = Path(__file__).parent / "first_process.c"
+    result = subprocess.run(
+        [compiler, "-static", "-O1", "-o", program, source], capture_output=True, check=False, text=True
+    )
+    if result.returncode:
+        pytest.skip(f"no static program can be built here: {result.stderr.strip()}")
+    return program
+
+
+@contextmanager
+def guest(kernel: KernelBuild, program: Path, folder: Path, task: str) -> Iterator[subprocess.Popen[str]]:
+    """A running guest in a process group of its own, which is ended in the end."""
+    root = folder / "root"
+    for name in ("dev", "proc", "sys", "tmp"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    shutil.copy(program, root / "first")
+    with kernel.in_use():
+        process = subprocess.Popen(
+            [
+                *("setarch", "--addr-no-randomize", kernel.linux),
+                *("time-travel=inf-cpu", "time-travel-start=0", f"rootflags={root}"),
+                *("root=/dev/root", "rootfstype=hostfs", "rw", "init=/first", f"uml_dir={folder}/"),
+                *("mem=64M", "con=null", "con0=fd:0,fd:1", "quiet", "norandmaps", "panic=-1", "--", task),
+            ],
+            env={"TMPDIR": str(folder), "PATH": os.environ["PATH"]},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+def clock_of(kernel: KernelBuild, program: Path, folder: Path) -> tuple[dict[str, int], str]:
+    """Figures that the guest printed, and all of its text."""
+    with guest(kernel, program, folder, "clock") as process:
+        text, _ = process.communicate(timeout=PATIENCE_SECONDS)
+    pairs = [line.split() for line in text.splitlines()]
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2}, text
+
+
+def running_in_group(group: int) -> list[int]:
+    """Processes of a process group that have not ended."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            state, _, of_group = (process / "stat").read_text().rpartition(")")[2].split()[:3]
+            if int(of_group) == group and state not in "ZX":
+                found.append(int(process.name))
+    return found
+
+
+def test_the_clock_is_exact_and_polling_ends(stock: KernelBuild, first_process: Path, tmp_path: Path) -> None:
+    if "exact-clock" not in stock.instruments:
+        pytest.skip("the stock kernel is without the exact clock")
+    figures, text = clock_of(stock, first_process, tmp_path)
+    assert figures.get("thousand_readings_ns") == 0, text
+    assert figures["timeout_ns"] == figures["timeout_after_polling_ns"] == 100_000
+    # 10,000 readings are free; then each takes 1,024 ns.
+    assert 10_000_000 <= figures["polling_ns"] < 10_000_000 + 2 * 1024
+    assert 10_000 <= figures["polling_readings"] <= 10_000 + 10_000_000 // 1024 + 1
+    # Sleeps of 1 ns are free at 100 moments; the clock counts as at one of them when they begin.
+    assert 90 <= figures["shortest_sleeps"] <= 110
+    assert clock_of(stock, first_process, tmp_path)[1] == text
+
+
+def test_a_killed_kernel_leaves_no_process(stock: KernelBuild, first_process: Path, tmp_path: Path) -> None:
+    """Guest programs run in processes of the host; without their kernel they would compute on as such."""
+    with guest(stock, first_process, tmp_path, "spin") as process:
+        assert process.stdout is not None
+        assert any("spinning" in line for line in process.stdout)
+        assert len(running_in_group(process.pid)) >= 3  # the kernel, and two of the guest's
+        os.kill(process.pid, signal.SIGKILL)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while left := running_in_group(process.pid):
+            assert time.monotonic() < deadline, f"{left} are left"
+            time.sleep(0.05)

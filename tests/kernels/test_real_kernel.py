@@ -1,0 +1,91 @@
+"""The kernel that `make kernel` built from Debian's source, and the shipped patches on that source."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from blklab.errors import RequirementError
+from blklab.kernels import store
+from blklab.kernels.building import BuildPlan, BuildRequest, build, plan_build
+from blklab.kernels.patches import apply_patches, read_patch, shipped_patches
+from blklab.kernels.source import unpack
+from blklab.kernels.store import KernelBuild
+
+
+def plan_or_skip(request: BuildRequest) -> BuildPlan:
+    try:
+        return plan_build(request)
+    except RequirementError as error:
+        pytest.skip(f"{error.message}; {error.hint}")
+
+
+@pytest.fixture(scope="module")
+def stock() -> KernelBuild:
+    """The stock kernel in the person's cache, if it is of this source, configuration and compiler."""
+    kernel = plan_or_skip(BuildRequest("stock")).existing
+    if kernel is None:
+        pytest.skip("the stock kernel is not built (make kernel)")
+    return kernel
+
+
+def test_everything_asked_for_is_in_it(stock: KernelBuild) -> None:
+    assert stock.schedulers == ("none", "mq-deadline", "kyber", "bfq")
+    assert stock.has_time_travel
+    assert "CONFIG_MODULES" not in stock.config
+    major, minor = (int(part) for part in stock.version.split(".")[:2])
+    assert stock.has_ublk == ((major, minor) >= (6, 0))
+    assert set(stock.record.missing_options) == (set() if stock.has_ublk else {"CONFIG_BLK_DEV_UBLK"})
+
+
+def test_it_is_a_program_that_says_its_release(stock: KernelBuild) -> None:
+    with stock.in_use():
+        result = subprocess.run([stock.linux, "--version"], capture_output=True, check=True, text=True)
+    assert result.stdout.strip() == stock.version
+
+
+def test_building_it_again_finds_it(stock: KernelBuild) -> None:
+    before = stock.linux.stat()
+    again, is_new = build(BuildRequest("stock"))
+    assert not is_new
+    assert again.build_id == stock.build_id
+    assert os.path.samestat(again.linux.stat(), before)
+
+
+def test_the_shipped_patches_apply_to_it(tmp_path: Path) -> None:
+    patches = [read_patch(name) for name in shipped_patches()]
+    plan = plan_or_skip(BuildRequest("stock", patches=list(shipped_patches())))
+    tree, scratch = tmp_path / "tree", tmp_path / "scratch"
+    for folder in (tree, scratch):
+        folder.mkdir()
+    unpack(plan.source, tree, only=[file for patch in patches for file in patch.files])
+    apply_patches(patches, tree, scratch)
+    assert "mdelay(100)" in (tree / "block" / "kyber-iosched.c").read_text()
+    assert "rb_first" in (tree / "block" / "mq-deadline.c").read_text()
+
+
+def test_the_patched_kernel_differs_in_one_file(stock: KernelBuild) -> None:
+    patched = plan_or_skip(BuildRequest("kyber-busy-wait", patches=["kyber-busy-wait"])).existing
+    if patched is None:
+        pytest.skip("the patched kernel is not built (make kernel)")
+    assert patched.version == stock.version
+    assert patched.config == stock.config
+    assert patched.record.linux_sha256 != stock.record.linux_sha256
+    assert [patch.files for patch in patched.record.patches] == [["block/kyber-iosched.c"]]
+
+
+@pytest.mark.slow
+def test_a_variant_compiles_few_files(stock: KernelBuild) -> None:
+    """Of the real source: its one file, and what carries the release and the symbols."""
+    if not list((stock.folder.parents[1] / "trees").glob(stock.record.tree_id)):
+        pytest.skip("the objects of the stock kernel were removed (make kernel builds without them)")
+    name = "test-of-blklab"
+    try:
+        kernel, _ = build(BuildRequest(name, patches=["mq-deadline-wrap", "kyber-busy-wait"]))
+        assert kernel.record.compiled_files < 20
+    finally:
+        if name in store.names():
+            store.remove(name)
