@@ -11,7 +11,7 @@ from blklab.targets import LoopTarget, ModelTarget, PathTarget, Target
 
 __all__ = ["Announce", "Backend", "Session", "SessionOptions", "backend_for"]
 
-_MODULES = {"host": "blklab.backends.host", "sim": "blklab.backends.sim"}
+_MODULES = {"host": "blklab.backends.host", "sim": "blklab.backends.sim", "uml": "blklab.backends.uml"}
 
 
 def backend_for(target: Target) -> Backend:

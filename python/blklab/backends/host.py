@@ -37,6 +37,7 @@ class HostBackend:
 
     NAME = "host"
     TIMELINES = False
+    GUESTS = False
 
     def describe(self, target: Target) -> TargetDescription:
         """Finds out what a target is: what lies under a path, or what a loop device would be.
@@ -59,10 +60,12 @@ class HostBackend:
         require_root("testing a disk")
         fio = find_fio()
         with ExitStack() as stack:
+            watched: list[Disk] | None = None
             if isinstance(target, LoopTarget):
                 folder = _scratch_folder(target)
+                watched = _disks_under(folder)
                 # Its own queue is new, but the disk under its file serves the I/O: nobody else may test that.
-                stack.enter_context(disk_locks(_disks_under(folder), run_id=options.run_id))
+                stack.enter_context(disk_locks(watched, run_id=options.run_id))
                 _finish_dead_runs()
                 journal = stack.enter_context(Journal.create(options.run_id, f"test of {target.text}"))
                 loop_place = LoopPlace(target.size_bytes, folder, options.run_id, f"loop{first_free_index()}")
@@ -80,7 +83,7 @@ class HostBackend:
             stack.callback(place.close)
             for leaf in leaves:
                 journal.protect_queue(leaf)
-            yield HostSession(description, leaves, place, options, fio=fio, journal=journal)
+            yield HostSession(description, leaves, place, options, fio=fio, journal=journal, watched=watched)
 
     def _dry_session(self, target: Target, options: SessionOptions) -> Session:
         description = self.describe(target)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -18,13 +18,19 @@ from blklab.linux.fio import (
     JOB_FILE,
     Fio,
     check_job_file,
-    expected_runtime_ns,
     job_file_text,
     run_fio,
 )
 from blklab.linux.journal import Journal
+from blklab.linux.machine_watch import MachineWatch
 from blklab.linux.places import Place
-from blklab.linux.queue import restore_snapshot, unavailable_scheduler
+from blklab.linux.precondition import (
+    check_precondition,
+    files_to_overwrite,
+    precondition,
+    precondition_job,
+)
+from blklab.linux.queue import TUNABLE_PREFIX, restore_snapshot, unavailable_scheduler
 from blklab.linux.queue_settings import QueueSettings
 from blklab.plan import Cell
 from blklab.samples import RunSample, TargetDescription
@@ -48,7 +54,19 @@ class HostSession:
         *,
         fio: Fio,
         journal: Journal | None,
+        watched: Sequence[Disk] | None = None,
     ) -> None:
+        """Opens nothing by itself.
+
+        Args:
+            target: What was found.
+            leaves: The disks whose queues are set.
+            place: Where the load works.
+            options: What holds for all runs.
+            fio: The load generator.
+            journal: Takes every change; nothing for a dry run.
+            watched: The disks that serve the I/O, where they are others than the leaves.
+        """
         self._target = target
         self._leaves = leaves
         self._place = place
@@ -59,6 +77,9 @@ class HostSession:
         self._groups: RunGroups | None = None
         self._group_settings: list[Setting] = []
         self._work_folder: Path | None = None
+        self._preconditioned = False
+        disks = leaves if watched is None else watched
+        self._watch = MachineWatch([disk.sys_path for disk in disks])
 
     @property
     def target(self) -> TargetDescription:
@@ -66,14 +87,37 @@ class HostSession:
         return self._target
 
     @property
+    def parallel(self) -> int:
+        """One: runs share the disk."""
+        return 1
+
+    def stop(self) -> None:
+        """Nothing runs beside the caller."""
+
+    @property
     def _journal(self) -> Journal:
         if self._journal_or_none is None:
             raise RuntimeError("a dry run changes nothing")
         return self._journal_or_none
 
+    def tunable_defaults(self, choice: SchedulerChoice) -> Mapping[str, str] | None:
+        """Brings the scheduler into force for a moment and reads what it has; puts queues back."""
+        if self._journal_or_none is None:
+            return None
+        try:
+            settings = self._settings.apply(choice.model_copy(update={"tunables": {}}))
+        finally:
+            self._put_queues_back()
+        prefix = f"{self._leaves[0].name}/{TUNABLE_PREFIX}"
+        return {
+            name.removeprefix(prefix): value for name, value in settings.items() if name.startswith(prefix)
+        }
+
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         """Tries every job file, control group, scheduler and setting once; puts queues back."""
         self._place.check(workloads)
+        if self._options.precondition:
+            check_precondition(self._place, self._target.details)
         for workload in workloads:
             check_job_file(self._fio, workload, self._job_file(workload, seed=0))
         self._create_groups(workloads)
@@ -81,15 +125,24 @@ class HostSession:
             for choice in choices:
                 self._settings.apply(choice)
         finally:
-            self._settings.forget()
-            for leaf in self._leaves:
-                restore_snapshot(leaf, self._journal.protect_queue(leaf))
+            self._put_queues_back()
         return self._warnings(choices, workloads)
 
+    def _put_queues_back(self) -> None:
+        self._settings.forget()
+        for leaf in self._leaves:
+            restore_snapshot(leaf, self._journal.protect_queue(leaf))
+
     def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
-        """Lays out the test files."""
+        """Lays out the test files, and preconditions them once if that was asked for."""
         self._create_groups(workloads)
         self._place.prepare(workloads, announce)
+        if self._options.precondition and not self._preconditioned:
+            folder = self._ready_work_folder()
+            files = files_to_overwrite(self._place, workloads)
+            announce(f"preconditioning: {self._target.target} is overwritten at random")
+            announce(precondition(self._fio, files, folder=self._data_link, work_folder=folder))
+            self._preconditioned = True
         self._check_alive()
 
     def run(self, cell: Cell) -> RunSample:
@@ -99,14 +152,16 @@ class HostSession:
         self._check_alive()
         settings = self._settings.apply(cell.scheduler)
         page_cache.drop_page_cache()
-        report = run_fio(
-            self._fio,
-            cell.workload,
-            self._job_file(cell.workload, seed=cell.key.seed),
-            self._ready_work_folder(),
-            read_only=self._place.read_only,
-            expected_ns=expected_runtime_ns(cell.workload, self._options.runtime_ns),
-        )
+        text, folder = self._job_file(cell.workload, seed=cell.key.seed), self._ready_work_folder()
+        with self._watch.watching():
+            report = run_fio(
+                self._fio,
+                cell.workload,
+                text,
+                folder,
+                read_only=self._place.read_only,
+                runtime_ns=self._options.runtime_ns,
+            )
         self._check_alive()
         error = report.error
         now = self._settings.read()
@@ -128,6 +183,7 @@ class HostSession:
             settings=settings,
             engine={"name": "fio", "version": self._fio.version},
             warnings=report.warnings,
+            events=self._watch.events,
         )
 
     def commands(self, cell: Cell) -> list[str]:
@@ -148,6 +204,12 @@ class HostSession:
         lines += [f"mkdir -p -m 700 {shlex.quote(str(folder))}", f"cd {shlex.quote(str(folder))}"]
         if self._place.folder is not None:
             lines.append(f"ln -sfn {shlex.quote(str(self._place.folder))} {_DATA_LINK}")
+        if self._options.precondition:
+            check_precondition(self._place, self._target.details)
+            files = files_to_overwrite(self._place, [cell.workload])
+            _, _, overwriting = precondition_job(files, folder=self._data_link)
+            lines.append(f"cat > {JOB_FILE} <<'END'\n{overwriting}END")
+            lines.append(shlex.join(self._fio.command()))
         text = self._job_file(cell.workload, seed=cell.key.seed)
         lines.append(f"cat > {JOB_FILE} <<'END'\n{text}END")
         lines.append(shlex.join(self._fio.command(read_only=self._place.read_only)))
@@ -165,8 +227,13 @@ class HostSession:
             seed=seed,
             runtime_ns=self._options.runtime_ns,
             group_joins=joins,
-            folder=None if self._place.folder is None else _DATA_LINK,
+            folder=self._data_link,
         )
+
+    @property
+    def _data_link(self) -> str | None:
+        """Where fio finds the test files from its folder; nothing for devices."""
+        return None if self._place.folder is None else _DATA_LINK
 
     def _create_groups(self, workloads: Sequence[Workload]) -> None:
         """Creates all control groups at once, the first time that it is known which."""

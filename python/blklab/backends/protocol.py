@@ -6,11 +6,12 @@ everything it changed, whatever happens in between.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from blklab.guest_options import GuestOptions
 from blklab.plan import Cell
 from blklab.samples import RunSample, TargetDescription
 from blklab.scheduler_choice import SchedulerChoice
@@ -28,8 +29,15 @@ class SessionOptions:
     cgroups: dict[str, dict[str, str]] = field(default_factory=dict)
     runtime_ns: int | None = None
     allow_writes: bool = False
+    precondition: bool = False
+    """Whether scratch space is written over at random before the first run."""
+    kernels: tuple[str | None, ...] = ()
+    """Guest kernels that runs will name, on backends with `GUESTS`; nothing stands for the backend's own."""
+    guest: GuestOptions = field(default_factory=GuestOptions)
     timeline_file: str | None = None
     """Where the run leaves its inside view, on backends that have one (`TIMELINES`)."""
+    rate_window_ns: int | None = None
+    """Length of the windows of `JobSample.rates`, where the backend leaves the choice."""
     dry_run: bool = False
     """Only `Session.target` and `Session.commands` will be used: nothing is locked, created or changed."""
 
@@ -44,6 +52,22 @@ class Session(Protocol):
     @property
     def target(self) -> TargetDescription:
         """What was found, before anything was changed."""
+
+    def tunable_defaults(self, choice: SchedulerChoice) -> Mapping[str, str] | None:
+        """The tunables of a scheduler on this target, as they are without being changed.
+
+        Nothing stays changed. A dry run, which may not switch, may answer nothing.
+
+        Raises:
+            BlklabError: if the target does not offer the scheduler.
+        """
+
+    @property
+    def parallel(self) -> int:
+        """How many runs may go on at once without touching one another's results; 1 on real disks.
+
+        Where it is more, `run` may be called from that many threads.
+        """
 
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         """Makes sure that every scheduler, tunable, queue attribute and job will work.
@@ -65,6 +89,9 @@ class Session(Protocol):
         pointless (the device vanished, a setting could not be made).
         """
 
+    def stop(self) -> None:
+        """Breaks off runs that other threads have under way, and lets none begin."""
+
     def commands(self, cell: Cell) -> list[str]:
         """What `run` would do, as shell commands a person can read and repeat; nothing is changed."""
 
@@ -75,6 +102,8 @@ class Backend(Protocol):
     NAME: str
     TIMELINES: bool
     """Whether its sessions can leave a timeline."""
+    GUESTS: bool
+    """Whether its runs happen in a guest kernel: kernels can be named, and `SessionOptions.guest` counts."""
 
     def describe(self, target: Target) -> TargetDescription:
         """Finds out what a target is, without changing anything.

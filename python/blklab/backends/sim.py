@@ -9,21 +9,27 @@ import datetime
 import json
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from blklab import _core
 from blklab.backends.protocol import Announce, Session, SessionOptions
-from blklab.errors import JobFileError, SimulationError
+from blklab.errors import JobFileError, SimulationError, UsageError
 from blklab.plan import Cell
 from blklab.profiles import load_profile
 from blklab.samples import DiskDescription, JobSample, RunSample, TargetDescription
 from blklab.scheduler_choice import SchedulerChoice
-from blklab.simulation import call_core, device_request, run_facts
+from blklab.simulation import call_core, device_request, read_back_settings, run_facts
 from blklab.targets import ModelTarget, Target
 from blklab.timeline import Timeline
+from blklab.timeline_summary import background_requests, with_rates
 from blklab.workloads import Workload
+
+_CONDITION = "condition"
+_USED = "random"
+"""The state of a flash model after random writes until steady."""
 
 
 class SimBackend:
@@ -31,6 +37,7 @@ class SimBackend:
 
     NAME = "sim"
     TIMELINES = True
+    GUESTS = False
 
     def describe(self, target: Target) -> TargetDescription:
         """Describes the modelled device and the schedulers that the simulator has."""
@@ -63,17 +70,25 @@ class SimBackend:
     @contextmanager
     def open(self, target: Target, options: SessionOptions) -> Iterator[Session]:
         """Opens a modelled device; there is nothing to restore."""
-        description = self.describe(target)
-        yield SimSession(_model_target(target), description, options)
+        model = _preconditioned(_model_target(target)) if options.precondition else _model_target(target)
+        yield SimSession(model, self.describe(model), options)
 
 
 class SimSession:
     """A modelled device under test."""
 
+    parallel = 1
+
     def __init__(self, target: ModelTarget, description: TargetDescription, options: SessionOptions) -> None:
         self.target = description
         self._device = device_request(target, load_profile(target.device))
         self._options = options
+
+    def tunable_defaults(self, choice: SchedulerChoice) -> Mapping[str, str] | None:
+        """What the modelled scheduler has on this device."""
+        request = self._device | {"scheduler": choice.name, "queue": self._options.queue}
+        facts = _checked(request)
+        return {name: str(value) for name, value in facts["tunables"].items()}
 
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         """Checks every scheduler, tunable, queue attribute and job without simulating anything."""
@@ -114,22 +129,27 @@ class SimSession:
                 jobs=[],
             )
         answer = json.loads(text)
-        if tables is not None and self._options.timeline_file is not None:
+        jobs = [JobSample.model_validate(job) for job in answer["jobs"]]
+        if tables is not None:
             facts = run_facts(answer, target=self.target.target, workload=cell.workload.name)
-            Timeline.from_rows(facts, *tables).save(self._options.timeline_file)
-        name = self.target.disks[0].name
-        settings = {f"{name}/scheduler": answer["scheduler"]}
-        settings |= {f"{name}/iosched/{key}": str(value) for key, value in answer["tunables"].items()}
-        settings |= {f"{name}/{key}": str(value) for key, value in answer["queue"].items()}
+            timeline = Timeline.from_rows(facts, *tables)
+            if self._options.timeline_file is not None:
+                timeline.save(self._options.timeline_file)
+            if self._options.rate_window_ns is not None:
+                jobs = with_rates(jobs, timeline.ios, self._options.rate_window_ns)
+                answer["engine"] |= background_requests(timeline.requests)
         return RunSample(
             cell=cell.key,
             status="ok",
             started_at=started_at,
             elapsed_ns=time.monotonic_ns() - start_ns,
-            jobs=[JobSample.model_validate(job) for job in answer["jobs"]],
-            settings=settings,
+            jobs=jobs,
+            settings=read_back_settings(answer, self.target.disks[0].name),
             engine=answer["engine"],
         )
+
+    def stop(self) -> None:
+        """Nothing runs beside the caller."""
 
     def commands(self, cell: Cell) -> list[str]:
         """The simulation as a command; it changes nothing anyway."""
@@ -153,7 +173,7 @@ class SimSession:
             "runtime_ns": self._options.runtime_ns,
             "seed": seed,
             "limits": {"events": None, "simulated_ns": None},
-            "timeline": self._options.timeline_file is not None,
+            "timeline": self._options.timeline_file is not None or self._options.rate_window_ns is not None,
         }
 
 
@@ -161,6 +181,26 @@ def _model_target(target: Target) -> ModelTarget:
     if not isinstance(target, ModelTarget):
         raise TypeError(f"the simulator cannot open {target!r}")
     return target
+
+
+def _preconditioned(target: ModelTarget) -> ModelTarget:
+    """The device as after random writes until steady: flash models begin in that state.
+
+    Raises:
+        UsageError: for a device without flash, or one whose condition was chosen otherwise.
+    """
+    kind = load_profile(target.device).kind
+    if kind != "flash":
+        raise UsageError(
+            f"{target.text}: --precondition is for flash, and this is a device of the kind {kind}",
+            hint="leave it out",
+        )
+    chosen = dict(target.parameters).get(_CONDITION)
+    if chosen not in (None, _USED):
+        raise UsageError(
+            f"{target.text} asks for {_CONDITION}={chosen}, --precondition for {_CONDITION}={_USED}"
+        )
+    return replace(target, parameters=tuple((dict(target.parameters) | {_CONDITION: _USED}).items()))
 
 
 def _checked(request: dict[str, Any], *, source: str = "") -> dict[str, Any]:

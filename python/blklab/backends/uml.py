@@ -1,0 +1,156 @@
+"""Guest kernels as a backend: real scheduler code over a modelled disk, without root.
+
+Each run boots user-mode Linux afresh; in it the guest program serves the modelled disk, sets it up and makes
+the load. In virtual time, the default, a run depends on cell, kernel and guest program alone, so runs go on
+side by side, one a processor.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from blklab import _core
+from blklab.backends.protocol import Session, SessionOptions
+from blklab.backends.uml_requirements import require_guest_program
+from blklab.backends.uml_session import UmlSession, summary_of
+from blklab.errors import RequirementError, UsageError
+from blklab.guests.boot import Boot
+from blklab.guests.guest import Guests
+from blklab.guests.programs import program_files
+from blklab.guests.scratch import choose_place, remove_abandoned
+from blklab.kernels.store import DEFAULT_NAME, KernelBuild, find
+from blklab.linux.fio import find_fio
+from blklab.linux.requirements import require_linux
+from blklab.profiles import load_profile
+from blklab.samples import DiskDescription, TargetDescription
+from blklab.simulation import call_core, device_request
+from blklab.targets import ModelTarget, Target
+
+
+class UmlBackend:
+    """Serves ``uml:`` targets."""
+
+    NAME = "uml"
+    TIMELINES = False
+    GUESTS = True
+
+    def describe(self, target: Target) -> TargetDescription:
+        """Describes the modelled device and the schedulers of the default kernel.
+
+        Raises:
+            BlklabError: if there is no such device or kernel.
+        """
+        return _describe(_model_target(target), {DEFAULT_NAME: find()}, SessionOptions(""))
+
+    @contextmanager
+    def open(self, target: Target, options: SessionOptions) -> Iterator[Session]:
+        """Makes the scratch folder of the session's guests; it goes away with the session."""
+        require_linux("running guest kernels")
+        model = _model_target(target)
+        names = dict.fromkeys(name or DEFAULT_NAME for name in options.kernels or (None,))
+        kernels = {name: find(name) for name in names}
+        for kernel in kernels.values():
+            _check_clock(kernel, options)
+        description = _describe(model, kernels, options)
+        init = require_guest_program()
+        programs = program_files(_programs(options))
+        boot = Boot(options.guest.memory_bytes, virtual_time=options.guest.time == "virtual")
+        place, room = choose_place(options.guest.memory_bytes)
+        device = device_request(model, load_profile(model.device))
+        session = UmlSession(description, device, options, kernels, init=init, programs=programs, boot=boot)
+        if options.dry_run:
+            yield session
+            return
+        remove_abandoned(place)
+        session.parallel = min(_processors(options), room)
+        with ExitStack() as stack:
+            for kernel in kernels.values():
+                stack.enter_context(kernel.in_use())
+            session.guests = stack.enter_context(Guests(place, boot))
+            yield session
+
+
+BACKEND = UmlBackend()
+
+
+def _model_target(target: Target) -> ModelTarget:
+    if not isinstance(target, ModelTarget):
+        raise TypeError(f"guest kernels cannot open {target!r}")
+    return target
+
+
+def _check_clock(kernel: KernelBuild, options: SessionOptions) -> None:
+    if options.guest.time == "virtual" and not kernel.has_time_travel:
+        raise RequirementError(
+            f"the kernel {kernel.name} ({kernel.version}) has no virtual time",
+            hint="sources from Linux 5.2 on have it; --time host runs this one on this machine's clock",
+        )
+
+
+def _processors(options: SessionOptions) -> int:
+    """In host time guests would take one another's processor time, which there is part of the result."""
+    return len(os.sched_getaffinity(0)) if options.guest.time == "virtual" else 1
+
+
+def _programs(options: SessionOptions) -> list[str]:
+    """Programs of this machine that the guest runs.
+
+    Raises:
+        UsageError: if fio is asked for together with a file system.
+        MissingToolError: if there is no fio that can be used.
+    """
+    guest = options.guest
+    if guest.generator == "fio":
+        if guest.filesystem is not None:
+            raise UsageError(
+                "fio in a guest works on the bare disk only",
+                hint="leave out --filesystem, or --generator fio: the guest's own generator does files",
+            )
+        find_fio()
+        return ["fio", "sh", "tee"]  # fio joins control groups through a shell
+    return [] if guest.filesystem is None else [f"mkfs.{guest.filesystem}"]
+
+
+def _describe(
+    model: ModelTarget, kernels: dict[str, KernelBuild], options: SessionOptions
+) -> TargetDescription:
+    profile = load_profile(model.device)
+    facts: dict[str, Any] = json.loads(
+        call_core(_core.check_request, json.dumps(device_request(model, profile)))
+    )
+    device = facts["device"]
+    first, *others = kernels.values()
+    schedulers = [name for name in first.schedulers if all(name in kernel.schedulers for kernel in others)]
+    if not schedulers:
+        raise RequirementError(f"the kernels {', '.join(kernels)} have no scheduler in common")
+    default = device["default_scheduler"]
+    guest = options.guest
+    clock = "virtual time" if guest.time == "virtual" else "host time"
+    details = {"kind": profile.kind, **dict(model.parameters)}
+    details |= {f"kernel {name}": summary_of(kernel) for name, kernel in kernels.items()}
+    details |= {"time": guest.time, "generator": guest.generator, "filesystem": guest.filesystem or ""}
+    names = ", ".join(f"{name} ({kernel.version})" for name, kernel in kernels.items())
+    versions = f"the kernel{'s' if others else ''} {names}"
+    return TargetDescription(
+        target=model.text,
+        backend=UmlBackend.NAME,
+        summary=f"{profile.name} under {versions} in {clock}: {profile.summary}",
+        disks=[
+            DiskDescription(
+                name=profile.name,
+                model=profile.summary,
+                size_bytes=device["capacity_bytes"],
+                rotational=device["rotational"],
+                scheduler=default,
+                schedulers=schedulers,
+                queue={key: str(value) for key, value in facts["queue"].items()},
+            )
+        ],
+        default_scheduler=default if default in schedulers else schedulers[0],
+        schedulers=schedulers,
+        details={key: value for key, value in details.items() if value},
+    )

@@ -1,0 +1,59 @@
+"""What guest kernels need of this machine, and whether it is there. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from blklab.errors import BlklabError, MissingToolError
+from blklab.guest_options import DEFAULT_MEMORY_BYTES
+from blklab.guests.scratch import choose_place
+from blklab.kernels.store import DEFAULT_NAME, find
+from blklab.linux.doctor import Finding
+from blklab.linux.requirements import require_linux
+from blklab.resources import guest_program
+
+
+def require_guest_program() -> Path:
+    """The program that runs inside guest kernels.
+
+    Raises:
+        MissingToolError: if this installation has none.
+    """
+    path = guest_program()
+    if path is None:
+        raise MissingToolError(
+            "this installation has no guest program (blkguest)",
+            hint="`make build` makes it; sim: targets do without",
+        )
+    return path
+
+
+def guest_findings() -> list[Finding]:
+    """What was found, for `blklab doctor`; nothing of it is needed for this machine's own disks."""
+    return [
+        _finding("guest kernel", lambda: f"{DEFAULT_NAME}: Linux {find().version}"),
+        _finding("guest program", lambda: str(require_guest_program())),
+        _finding("guests' memory", _room),
+    ]
+
+
+def guest_obstacle() -> str | None:
+    """Why targets that run in a guest kernel cannot be tested here; nothing if they can."""
+    try:
+        require_linux("running guest kernels")
+    except BlklabError as error:
+        return error.message
+    return next((finding.text for finding in guest_findings() if finding.state != "ok"), None)
+
+
+def _room() -> str:
+    place, guests = choose_place(DEFAULT_MEMORY_BYTES)
+    return f"room for {guests} at once in {place}"
+
+
+def _finding(subject: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(subject, "ok", look())
+    except BlklabError as error:
+        return Finding(subject, "lacking", error.message, error.hint)

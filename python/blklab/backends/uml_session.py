@@ -1,0 +1,264 @@
+"""An opened target of the uml backend: checks, and runs of one guest each."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from blklab import _core
+from blklab.backends.protocol import Announce, SessionOptions
+from blklab.errors import JobFileError, RunFailedError
+from blklab.guests.boot import INIT, KERNEL, Boot
+from blklab.guests.guest import REQUEST, GuestEnd, Guests, Image
+from blklab.guests.log import with_end_of
+from blklab.guests.scratch import MOUNT_POINTS
+from blklab.guests.watch import ANSWER
+from blklab.kernels.store import DEFAULT_NAME, KernelBuild, find
+from blklab.linux.fio import JOB_FILE, OUTPUT_FILE, expected_runtime_ns, job_file_text
+from blklab.linux.fio_output import read_report
+from blklab.linux.layout import regions_on_device
+from blklab.plan import Cell, CellKey
+from blklab.samples import JobSample, RunSample, TargetDescription
+from blklab.scheduler_choice import SchedulerChoice
+from blklab.simulation import call_core, core_error, read_back_settings
+from blklab.units import format_duration
+from blklab.workloads import Workload, parse_workload, shipped_workloads
+
+_DISK = "/dev/blklab"
+"""Link in the guest to the modelled disk, whatever driver serves it."""
+_GROUPS = "/sys/fs/cgroup"
+_FIO_LOG = "fio.log"
+_PROBE = parse_workload("[probe]\nrw=read\nbs=4k\nsize=4k\ndirect=1\n", name="probe", source="probe")
+"""What a guest does that is only asked for its settings."""
+_SIMULATED_RESERVE_NS = 3_600_000_000_000
+"""How much longer than its jobs' own times a run may take in virtual time before it is given up."""
+_USUAL_LIMIT_NS = 24 * _SIMULATED_RESERVE_NS
+"""The same for jobs that end by their number of I/Os."""
+
+
+FAST_RUNTIME_NS = 100_000_000
+"""Of shipped workloads on disks without a head: some ten thousand I/Os, seconds of a guest's work."""
+
+
+class UmlSession:
+    """See `blklab.backends.protocol.Session`."""
+
+    guests: Guests
+    """Set before anything runs; a dry run has none."""
+
+    def __init__(
+        self,
+        target: TargetDescription,
+        device: Mapping[str, Any],
+        options: SessionOptions,
+        kernels: Mapping[str, KernelBuild],
+        *,
+        init: Path,
+        programs: Mapping[str, Path],
+        boot: Boot,
+    ) -> None:
+        self.target = target
+        self.parallel = 1
+        self._device = device
+        self._options = options
+        self._shortens = options.runtime_ns is None and not target.disks[0].rotational
+        self._kernels = kernels
+        self._init = init
+        self._programs = programs
+        self._boot = boot
+
+    def tunable_defaults(self, choice: SchedulerChoice) -> Mapping[str, str] | None:
+        """What a guest's kernel says; a dry run boots none."""
+        if self._options.dry_run:
+            return None
+        self._kernel_of(choice).require_scheduler(choice.name)
+        untouched = choice.model_copy(update={"tunables": {}})
+        key = CellKey(block=0, sequence=0, position=0, workload=_PROBE.name, scheduler=choice.label, seed=0)
+        sample = self.run(Cell(key=key, scheduler=untouched, workload=_PROBE))
+        if sample.status == "failed":
+            raise RunFailedError(
+                f"the tunables of {choice.without_label} cannot be found out: {sample.error}"
+            )
+        prefix = f"{self.target.disks[0].name}/iosched/"
+        found = sample.settings.items()
+        return {name.removeprefix(prefix): value for name, value in found if name.startswith(prefix)}
+
+    def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
+        """Checks kernels, schedulers and jobs; settings are the kernel's to judge, in the first run."""
+        for choice in choices:
+            self._kernel_of(choice).require_scheduler(choice.name)
+        own = self._options.guest.generator == "blkguest"
+        for workload in workloads:
+            for note in workload.host_only if own else ():
+                raise JobFileError(
+                    f"blklab's own load generator does not know the option {note.option}",
+                    source=workload.source,
+                    line=note.line,
+                    option=note.option,
+                    hint="leave it out, or let fio make the load: --generator fio",
+                )
+            # A device without scheduler or settings takes every job that the guest's will take.
+            plain = {**self._device, "scheduler": "none", "jobs": _jobs(workload)}
+            plain["runtime_ns"] = self._runtime_ns(workload)
+            call_core(_core.check_request, json.dumps(plain), source=workload.source)
+        notes = [
+            f"{workload.source}:{note.line}: {note.option}: {note.message}"
+            for workload in workloads
+            for note in workload.warnings
+        ]
+        if any(self._shortened(workload) for workload in workloads):
+            notes.append(
+                f"shipped workloads run for {format_duration(FAST_RUNTIME_NS)} of the guest's time each: "
+                "every I/O of a fast disk is real work for the guest; --runtime sets another length"
+            )
+        return notes
+
+    def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
+        """Nothing to prepare: each guest makes its own disk."""
+
+    def run(self, cell: Cell) -> RunSample:
+        """Boots a guest for one cell.
+
+        Raises:
+            BlklabError: if the guest's kernel refused a setting of the cell, or no guest can be started.
+        """
+        started_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
+        start_ns = time.monotonic_ns()
+        kernel = self._kernel_of(cell.scheduler)
+        image = Image(kernel.linux, kernel.build_id, self._init, self._programs)
+        fio = self._options.guest.generator == "fio"
+        wanted = (OUTPUT_FILE, _FIO_LOG) if fio else ()
+        end = self.guests.run(image, self._request(cell), self._texts(cell), wanted)
+        jobs, error, warnings = self._judge(cell, end)
+        answer = end.answer or {}
+        engine = dict(answer.get("engine", {}))
+        engine["kernel"] = {"name": kernel.name, "version": kernel.version, "build_id": kernel.build_id}
+        return RunSample(
+            cell=cell.key,
+            status="ok" if error is None else "failed",
+            error=error,
+            started_at=started_at,
+            elapsed_ns=time.monotonic_ns() - start_ns,
+            jobs=jobs,
+            settings=read_back_settings(answer, self.target.disks[0].name) if error is None else {},
+            engine=engine,
+            warnings=warnings,
+        )
+
+    def stop(self) -> None:
+        """Ends all guests."""
+        self.guests.stop()
+
+    def commands(self, cell: Cell) -> list[str]:
+        """The guest's folder, request and boot command; a shell that follows them makes the same run."""
+        kernel = self._kernel_of(cell.scheduler)
+        files = {KERNEL: kernel.linux, INIT: self._init, **self._programs}
+        lines = [f"# kernel {kernel.name}: {summary_of(kernel)}", 'cd "$(mktemp -d -p /dev/shm)"']
+        folders = sorted({str(Path(name).parent) for name in files} - {"."})
+        lines.append(f"mkdir -p {' '.join([*MOUNT_POINTS, *folders])}")
+        lines += [f"cp {path} {name}" for name, path in files.items()]
+        request = json.dumps(self._request(cell), indent=1, ensure_ascii=False)
+        for name, text in {**self._texts(cell), REQUEST: request}.items():
+            lines.append(f"cat > {name} <<'END'\n{text.rstrip()}\nEND")
+        return [*lines, self._boot.command(), f"cat {ANSWER}"]
+
+    def _kernel_of(self, choice: SchedulerChoice) -> KernelBuild:
+        name = choice.kernel or DEFAULT_NAME
+        return self._kernels[name] if name in self._kernels else find(name)
+
+    def _shortened(self, workload: Workload) -> bool:
+        """Whether the runtime is ours to choose: a person's own job file means what it says."""
+        shipped = workload.source in shipped_workloads()
+        return self._shortens and shipped and any(job.time_based for job in workload.jobs)
+
+    def _runtime_ns(self, workload: Workload) -> int | None:
+        """Of time-based jobs; nothing leaves it to the job file."""
+        return FAST_RUNTIME_NS if self._shortened(workload) else self._options.runtime_ns
+
+    def _request(self, cell: Cell) -> dict[str, Any]:
+        guest = self._options.guest
+        expected_ns = expected_runtime_ns(cell.workload, self._runtime_ns(cell.workload))
+        limit_ns = _USUAL_LIMIT_NS if expected_ns is None else expected_ns + _SIMULATED_RESERVE_NS
+        return {
+            **self._device,
+            "scheduler": cell.scheduler.name,
+            "tunables": cell.scheduler.tunables,
+            "queue": self._options.queue,
+            "cgroups": self._options.cgroups,
+            "jobs": _jobs(cell.workload),
+            "runtime_ns": self._runtime_ns(cell.workload),
+            "seed": cell.key.seed,
+            "limits": {"events": None, "simulated_ns": limit_ns},
+            "guest": {
+                "driver": self._driver(cell),
+                "generator": guest.generator,
+                "filesystem": guest.filesystem,
+                "time": guest.time,
+            },
+        }
+
+    def _driver(self, cell: Cell) -> str:
+        """Linux before 6.0 cannot take a disk from user space; null_blk is one of a fixed latency."""
+        return "ublk" if self._kernel_of(cell.scheduler).has_ublk else "null_blk"
+
+    def _texts(self, cell: Cell) -> dict[str, str]:
+        if self._options.guest.generator != "fio":
+            return {}
+        joins = {
+            job.cgroup: f"{_GROUPS}/{job.cgroup}/cgroup.procs" for job in cell.workload.jobs if job.cgroup
+        }
+        text = job_file_text(
+            cell.workload,
+            regions_on_device(cell.workload, _DISK, self.target.disks[0].size_bytes),
+            seed=cell.key.seed,
+            runtime_ns=self._runtime_ns(cell.workload),
+            group_joins=joins,
+        )
+        return {JOB_FILE: text}
+
+    def _judge(self, cell: Cell, end: GuestEnd) -> tuple[list[JobSample], str | None, list[str]]:
+        """Jobs, what went wrong, and warnings.
+
+        Raises:
+            BlklabError: if the request was refused: it would be in every block.
+        """
+        answer = end.answer
+        if answer is None:
+            return [], end.error, []
+        refused = answer.get("error")
+        if refused is not None:
+            error = core_error(refused)
+            if not isinstance(error, RunFailedError):
+                raise error
+            return [], with_end_of(error.message, end.log), []
+        if (fio := answer.get("fio")) is not None:
+            report = read_report(
+                end.files.get(OUTPUT_FILE, ""),
+                messages=end.files.get(_FIO_LOG, ""),
+                returncode=fio["exit_code"],
+                workload=cell.workload,
+            )
+            return report.jobs, report.error, report.warnings
+        try:
+            return [JobSample.model_validate(job) for job in answer["jobs"]], None, []
+        except (KeyError, TypeError, ValidationError) as error:
+            return [], with_end_of(f"the guest's answer is not as expected: {error}", end.log), []
+
+
+def summary_of(kernel: KernelBuild) -> str:
+    """A line about a kernel for reports: what it was made of."""
+    patches = ", ".join(patch.name for patch in kernel.record.patches)
+    source = Path(kernel.record.source).name
+    made_of = f"from {source} with {patches}" if patches else f"from {source}, unpatched"
+    instruments = " and ".join(kernel.instruments) or "none"
+    return f"Linux {kernel.version} {made_of}; instruments: {instruments}; build {kernel.build_id[:12]}"
+
+
+def _jobs(workload: Workload) -> dict[str, str]:
+    return {"text": workload.text, "source": workload.source}

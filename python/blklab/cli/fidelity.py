@@ -1,0 +1,154 @@
+"""`blklab fidelity`: how far the simulator is from a kernel."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import click
+from pydantic import ValidationError
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+import blklab
+from blklab.cli.options import json_option
+from blklab.cli.output import console_err, console_out, print_note, write_text
+from blklab.errors import ExitCode, StoreError, UsageError
+from blklab.fidelity.cells import selected
+from blklab.fidelity.matrix import matrix
+from blklab.fidelity.measured import CellResult
+from blklab.fidelity.page import filled_page
+from blklab.fidelity.random_cells import random_cells
+from blklab.fidelity.real import open_kernel
+from blklab.fidelity.report import (
+    FidelityDocument,
+    changed_rows,
+    moved_cells,
+    outside_rows,
+    shown,
+    spread_rows,
+)
+from blklab.fidelity.running import run_cells
+from blklab.units import format_duration
+
+_MOST_MOVED = 8
+_LOG_INTERVAL_S = 10
+
+
+@click.command(name="fidelity")
+@click.option(
+    "--cells", "patterns", multiple=True, metavar="PATTERN", help="Only cells of that name. Repeatable."
+)
+@click.option("--random", "random_number", type=click.IntRange(min=1), help="Draw this many cells instead.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the drawn cells.")
+@click.option("--list", "list_only", is_flag=True, help="Print the names of the cells and end.")
+@click.option("--kernel", default="stock", show_default=True, help="A kernel of `blklab kernel list`.")
+@click.option("--jobs", "workers", type=click.IntRange(min=1), help="Guests at once; default: processors.")
+@click.option("--against", metavar="FILE", help="Show what changed since this earlier --json result.")
+@click.option("--page", metavar="FILE", help="Fill the tables of this page (docs/fidelity.md).")
+@json_option
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+def command(
+    *,
+    patterns: tuple[str, ...],
+    random_number: int | None,
+    seed: int,
+    list_only: bool,
+    kernel: str,
+    workers: int | None,
+    against: str | None,
+    page: str | None,
+    json_file: str | None,
+    quiet: bool,
+) -> int:
+    """Run a matrix of cells on the simulator and on a kernel in virtual time, and show how far they differ.
+
+    The device model and all random choices are the same in both. What a kernel found is kept, so that after
+    a change to the simulator only the simulator runs again. Ends with 5 if a limit is not kept.
+    """
+    cells = random_cells(random_number, seed) if random_number else matrix()
+    cells = selected(cells, patterns)
+    console = console_out()
+    if list_only:
+        for cell in cells:
+            console.print(cell.name, markup=False, soft_wrap=True)
+        return ExitCode.OK
+    earlier = _read(against) if against else None
+    progress = _Progress(len(cells), quiet=quiet)
+    with open_kernel(kernel) as real:
+        at_once = min(workers or _processors(), real.room)
+        results = run_cells(cells, real.runs, workers=at_once, done=progress.done)
+        document = FidelityDocument.of(results, kernel=real.title, simulator=blklab.__version__)
+    if json_file != "-":
+        _print(document, console)
+        if earlier is not None:
+            _print_changes(document, earlier, console)
+    if json_file is not None:
+        write_text(json_file, document.model_dump_json(by_alias=True, indent=1))
+    if page is not None:
+        place = Path(page)
+        write_text(page, filled_page(place.read_text(encoding="utf-8"), document))
+    return ExitCode.OK if document.holds else ExitCode.RUN_FAILED
+
+
+def _read(name: str) -> FidelityDocument:
+    try:
+        return FidelityDocument.model_validate_json(Path(name).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{name}: cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        raise StoreError(f"{name}: is not a result of `blklab fidelity --json`") from error
+
+
+class _Progress:
+    """Lines on standard error: how far it is and how long it will take."""
+
+    def __init__(self, cells: int, *, quiet: bool) -> None:
+        self._cells, self._quiet = cells, quiet
+        self._done = 0
+        self._begun = self._said = time.monotonic()
+
+    def done(self, result: CellResult) -> None:
+        """A cell has ended."""
+        self._done += 1
+        if result.failure is not None:
+            print_note(f"{result.cell}: {result.failure}")
+        now = time.monotonic()
+        if self._quiet or (now - self._said < _LOG_INTERVAL_S and self._done < self._cells):
+            return
+        self._said = now
+        left_ns = (now - self._begun) / self._done * (self._cells - self._done) * 1e9
+        console_err().print(f"{self._done} of {self._cells} cells, {format_duration(round(left_ns))} left")
+
+
+def _print(document: FidelityDocument, console: Console) -> None:
+    console.print(f"{len(document.results)} cells on {document.kernel}", markup=False)
+    _table(console, ("error of", "of", "median", "95 %", "worst", "cell", "limits"), spread_rows(document))
+    beyond = outside_rows(document.results)
+    if beyond:
+        console.print(f"{len(beyond)} cells beyond what 95 of 100 may be:")
+        for cell, text in beyond:
+            console.print(f"  {cell}: {text}", markup=False, soft_wrap=True)
+    for result in document.failures:
+        console.print(f"  failed: {result.cell}: {result.failure}", markup=False, soft_wrap=True)
+
+
+def _print_changes(document: FidelityDocument, earlier: FidelityDocument, console: Console) -> None:
+    console.print("since the earlier result:")
+    _table(console, ("error of", "median", "95 %", "worst"), changed_rows(document, earlier))
+    for cell, before, now in moved_cells(document, earlier, "throughput")[:_MOST_MOVED]:
+        change = f"{shown('throughput', before, signed=True)} → {shown('throughput', now, signed=True)}"
+        console.print(f"  {cell}: throughput {change}", markup=False, soft_wrap=True)
+
+
+def _table(console: Console, headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    table = Table(*headings, box=box.SIMPLE_HEAD)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0))

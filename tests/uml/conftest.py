@@ -1,0 +1,79 @@
+"""Guest kernels for tests: the cached kernel, the guest program, and a guest that misbehaves on request."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from blklab.errors import BlklabError
+from blklab.guests.boot import Boot
+from blklab.guests.guest import Guests, Image
+from blklab.guests.scratch import choose_place
+from blklab.guests.watch import Patience
+from blklab.kernels.store import KernelBuild, find
+from blklab.resources import guest_program
+
+MEMORY_BYTES = 128 << 20
+
+
+@pytest.fixture(scope="session")
+def kernel() -> KernelBuild:
+    if sys.platform != "linux":
+        pytest.skip("guest kernels need Linux")
+    try:
+        return find()
+    except BlklabError as error:
+        pytest.skip(f"no guest kernel: {error.message}")
+
+
+@pytest.fixture(scope="session")
+def real_guest(kernel: KernelBuild) -> Path:
+    path = guest_program()
+    if path is None:
+        pytest.skip("the guest program blkguest is not built (make build)")
+    return path
+
+
+@pytest.fixture(scope="session")
+def misbehaving(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A first process that hangs, panics, fills its memory and so on, as the request tells it."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler for the misbehaving guest")
+    program = tmp_path_factory.mktemp("guest") / "misbehaving"
+    source = Path(__file__).parent / "misbehaving.c"
+    made = subprocess.run(
+        [compiler, "-static", "-O1", "-o", str(program), str(source)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode:
+        pytest.skip(f"the misbehaving guest cannot be compiled: {made.stderr.strip()[:200]}")
+    return program
+
+
+@pytest.fixture
+def image(kernel: KernelBuild, misbehaving: Path) -> Image:
+    return Image(kernel.linux, kernel.build_id, misbehaving, {})
+
+
+@pytest.fixture
+def guests() -> Iterator[Guests]:
+    """Guests that may not say much."""
+    place, _ = choose_place(MEMORY_BYTES)
+    with Guests(place, Boot(MEMORY_BYTES), Patience(log_bytes=1 << 20)) as session:
+        yield session
+
+
+@pytest.fixture
+def impatient() -> Iterator[Guests]:
+    """Guests that count as hung soon."""
+    place, _ = choose_place(MEMORY_BYTES)
+    with Guests(place, Boot(MEMORY_BYTES), Patience(silence_s=1.5)) as session:
+        yield session

@@ -1,0 +1,55 @@
+"""One run in a guest kernel, as tests ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from blklab.backends.protocol import SessionOptions
+from blklab.backends.uml import BACKEND
+from blklab.guest_options import GuestOptions
+from blklab.plan import Cell, CellKey
+from blklab.samples import DirectionSample, RunSample
+from blklab.scheduler_choice import parse_scheduler_choice
+from blklab.targets import parse_target
+from blklab.workloads import parse_workload
+
+
+def measure(
+    target: str,
+    jobs: str,
+    scheduler: str,
+    *,
+    queue: Mapping[str, str] | None = None,
+    cgroups: Mapping[str, Mapping[str, str]] | None = None,
+    guest: GuestOptions | None = None,
+    seed: int = 1,
+) -> RunSample:
+    """Boots a guest for one run; it must not fail."""
+    choice = parse_scheduler_choice(scheduler)
+    workload = parse_workload(jobs, name="jobs", source="jobs.fio")
+    key = CellKey(block=0, sequence=0, position=0, workload="jobs", scheduler=choice.label, seed=seed)
+    options = SessionOptions(
+        "test",
+        queue=dict(queue or {}),
+        cgroups={name: dict(settings) for name, settings in (cgroups or {}).items()},
+        kernels=(choice.kernel,),
+        guest=guest or GuestOptions(),
+    )
+    with BACKEND.open(parse_target(target), options) as session:
+        session.check([choice], [workload])
+        sample = session.run(Cell(key, choice, workload))
+    assert sample.status == "ok", sample.error
+    return sample
+
+
+def only(sample: RunSample) -> DirectionSample:
+    """What the only job did in the only direction."""
+    (job,) = sample.jobs
+    (direction,) = job.directions
+    return direction
+
+
+def rate(sample: RunSample, job: str) -> float:
+    """I/Os of a job per second of the guest's time."""
+    entry = next(entry for entry in sample.jobs if entry.name == job)
+    return sum(direction.ios for direction in entry.directions) * 1e9 / entry.runtime_ns

@@ -1,0 +1,113 @@
+"""What cannot be asked of guest kernels, or of anything else, is said at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from blklab.cli import run
+from blklab.cli.apply import resolve_run
+from blklab.errors import RefusedError
+from blklab.kernels.store import KernelBuild
+from blklab.store import Store
+from blklab.testing.experiments import SchedulerBehaviour, make_experiment, make_spec
+
+
+def _fails(capsys: pytest.CaptureFixture[str], code: int, *arguments: str) -> str:
+    assert run(list(arguments)) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+    return " ".join(captured.err.split())
+
+
+READS = "random-read-4k-qd32"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--kernel", "stock"), "runs in no guest kernel: it cannot run under the kernel stock"),
+        (("-s", "none,kyber@mine"), "it cannot run under the kernel mine"),
+        (("--generator", "fio"), "runs in no guest kernel: generator cannot be chosen"),
+        (("--memory", "1g"), "runs in no guest kernel: memory cannot be chosen"),
+    ],
+)
+def test_other_targets_have_no_guests(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
+) -> None:
+    assert words in _fails(capsys, 2, "compare", "sim:fixed", "-w", READS, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--kernel", "no-such-kernel"), "there is no kernel no-such-kernel"),
+        (("--kernel", "stock,stock"), "'stock' is listed twice"),
+        (("--kernel", "st:ock"), "does not name a kernel"),
+        (("-s", "none@"), "does not name a kernel"),
+        (("--generator", "dd"), "generator of a guest is blkguest or fio, not 'dd'"),
+        (("--time", "local"), "time of a guest is virtual or host"),
+        (("--filesystem", "vfat"), "filesystem of a guest is ext4 or xfs or btrfs"),
+        (("--memory", "1m"), "a guest's memory lies between 64.0 MiB and 64.0 GiB"),
+    ],
+)
+def test_bad_values(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str) -> None:
+    assert words in _fails(capsys, 2, "compare", "uml:fixed", "-w", READS, *arguments)
+
+
+def test_a_missing_kernel_names_the_command_that_builds_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    said = _fails(capsys, 2, "compare", "uml:fixed")
+    assert "there is no kernel stock" in said
+    assert "blklab kernel build stock" in said
+
+
+@pytest.mark.usefixtures("real_guest")
+def test_a_scheduler_that_no_kernel_has(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "has no scheduler cfq" in _fails(capsys, 3, "run", "uml:fixed", READS, "--scheduler", "cfq")
+
+
+@pytest.mark.usefixtures("real_guest")
+def test_a_tunable_that_the_kernel_refuses(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    said = _fails(
+        capsys, 2, "run", "uml:fixed", READS, "--scheduler", "none", "--queue", "nr_requests=100000"
+    )
+    assert "nr_requests" in said
+
+
+@pytest.mark.usefixtures("real_guest")
+def test_fio_and_a_file_system_do_not_go_together(capsys: pytest.CaptureFixture[str]) -> None:
+    said = _fails(capsys, 2, "run", "uml:fixed", READS, "--generator", "fio", "--filesystem", "ext4")
+    assert "fio in a guest works on the bare disk only" in said
+
+
+def test_dry_run_prints_boot_command_and_request(
+    capsys: pytest.CaptureFixture[str], kernel: KernelBuild, real_guest: Path
+) -> None:
+    assert run(["run", "uml:fixed", READS, "--scheduler", "bfq:low_latency=0", "--dry-run"]) == 0
+    printed = capsys.readouterr().out
+    assert "./linux time-travel=inf-cpu" in printed
+    assert str(kernel.linux) in printed
+    assert '"low_latency": "0"' in printed
+    assert '"driver": "ublk"' in printed
+
+
+def test_apply_takes_no_kernel(capsys: pytest.CaptureFixture[str]) -> None:
+    said = _fails(capsys, 2, "apply", "kyber@mine", "--device", "/dev/null")
+    assert "a disk has the scheduler of the running kernel" in said
+
+
+def test_apply_says_what_a_verdict_between_kernels_means(tmp_path: Path) -> None:
+    spec = make_spec(["kyber@stock", "kyber@mine"], target="uml:nvme-tlc")
+    record = make_experiment(spec, behaviours={"kyber@mine": SchedulerBehaviour(speed=1.5)})
+    store = tmp_path / "store.db"
+    with Store.opened(str(store)) as opened:
+        opened.begin(record)
+        for sample in record.samples:
+            opened.add_sample(record.run_id, sample)
+    with pytest.raises(RefusedError, match="the scheduler kyber as the kernel mine has it"):
+        resolve_run(record.run_id, str(store), force=False)

@@ -1,0 +1,121 @@
+"""What must hold in every run of a guest kernel, and what its schedulers are known to do."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from blklab.errors import UnknownNameError
+from blklab.kernels.store import find
+from blklab.samples import NS_PER_SECOND, RunSample
+
+from .guest_runs import measure, only, rate
+
+pytestmark = pytest.mark.usefixtures("real_guest")
+
+SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq:low_latency=0")
+DEVICES = {
+    "fixed": "uml:fixed,latency=200us,depth=8,jitter=40us",
+    "disk": "uml:hdd-7200",
+    "flash": "uml:ssd-sata",
+}
+MANY_TAGS = {"nr_requests": "64"}
+"""With more I/Os waiting than tags the order of the waiters decides, not the scheduler."""
+
+
+def _readers(*sections: str, iodepth: int = 1, numjobs: int = 1, runtime: str = "400ms") -> str:
+    return "\n".join(
+        f"[global]\nrw=randread\nbs=4k\ndirect=1\nioengine=io_uring\niodepth={iodepth}\nnumjobs={numjobs}\n"
+        f"time_based\nruntime={runtime}\nsize=256m".splitlines()
+        + list(sections)
+    )
+
+
+@pytest.mark.parametrize(("device", "scheduler"), list(itertools.product(DEVICES, SCHEDULERS)))
+def test_little_utilisation_and_conservation(device: str, scheduler: str) -> None:
+    depth, clones = 4, 2
+    sample = measure(DEVICES[device], _readers("[reader]", iodepth=depth, numjobs=clones), scheduler)
+    done = only(sample)
+    # Conservation: each I/O is counted once, in the histogram, in the bytes and at the device.
+    assert done.ios > 0
+    assert sum(done.latency.bins.values()) == done.latency.count == done.ios
+    assert done.bytes == done.ios * 4096
+    assert sample.engine["requests"] + sample.engine["merges"] == done.ios
+    # Little: I/Os under way = rate x time of each. At both ends some are under way that count once only.
+    under_way = done.latency.sum_ns / done.runtime_ns
+    edge = 2 * depth * clones * (done.latency.mean_ns or 0) / done.runtime_ns
+    assert under_way == pytest.approx(depth * clones, rel=0.02, abs=edge)
+    # Utilisation: the device is never busy for longer than the run.
+    assert 0 < sample.engine["device_busy_ns"] <= sample.engine["simulated_ns"]
+
+
+@pytest.mark.parametrize("latency_us", [100, 200, 1000])
+def test_one_reader_on_a_fixed_device_gets_one_over_latency(latency_us: int) -> None:
+    sample = measure(f"uml:fixed,latency={latency_us}us", _readers("[reader]"), "none")
+    assert rate(sample, "reader") == pytest.approx(1e6 / latency_us, rel=0.015)
+    assert only(sample).latency.mean_ns == pytest.approx(latency_us * 1000, rel=0.015)
+
+
+def test_bfq_shares_by_weight() -> None:
+    groups = {"low": "100", "middle": "300", "high": "600"}
+    sample = measure(
+        "uml:fixed,latency=500us,depth=4,jitter=50us",
+        _readers(*(f"[{name}]\ncgroup={name}" for name in groups), numjobs=4, runtime="4s"),
+        "bfq:low_latency=0",
+        queue=MANY_TAGS,
+        cgroups={name: {"io.bfq.weight": weight} for name, weight in groups.items()},
+    )
+    low, middle, high = (rate(sample, name) for name in groups)
+    assert middle / low == pytest.approx(3, rel=0.1)
+    assert high / low == pytest.approx(6, rel=0.1)
+
+
+def test_bfq_prefers_the_higher_level() -> None:
+    sections = ["[high]\nprioclass=2\nprio=0", "[low]\nprioclass=2\nprio=7"]
+    jobs = _readers(*sections, iodepth=4, runtime="3s")
+    sample = measure("uml:fixed,latency=1ms,depth=1,jitter=100us", jobs, "bfq:low_latency=0", queue=MANY_TAGS)
+    assert rate(sample, "high") > 5 * rate(sample, "low")
+
+
+def test_real_time_starves_idle_under_mq_deadline() -> None:
+    sections = ["[urgent]\nprioclass=1\nprio=0", "[idle]\nprioclass=3"]
+    jobs = _readers(*sections, iodepth=16, runtime="2s")
+    device = "uml:fixed,latency=1ms,depth=1,jitter=100us"
+    starved = measure(device, jobs, "mq-deadline", queue=MANY_TAGS)
+    assert rate(starved, "urgent") > 50 * rate(starved, "idle")
+    alike = jobs.replace("prioclass=1\nprio=0", "").replace("prioclass=3", "")
+    fair = measure(device, alike, "mq-deadline", queue=MANY_TAGS)
+    assert rate(fair, "urgent") < 1.5 * rate(fair, "idle")
+
+
+def test_a_busy_wait_in_kyber_costs_what_it_waits() -> None:
+    """The patch waits 100 ms in each dispatch: one reader at depth 1 gets one I/O in 100 ms and a latency."""
+    patched = "kyber-busy-wait"
+    try:
+        find(patched)
+    except UnknownNameError:
+        pytest.skip(f"the kernel {patched} is not built: blklab kernel build {patched} --patch {patched}")
+    jobs = _readers("[reader]", runtime="5s")
+    device = "uml:fixed,latency=100us"
+    stock, slow = (measure(device, jobs, f"kyber{kernel}") for kernel in ("", f"@{patched}"))
+    ratio = rate(stock, "reader") / rate(slow, "reader")
+    assert ratio == pytest.approx((100_000 + 100) / 100, rel=0.05)
+    assert only(slow).runtime_ns >= 5 * NS_PER_SECOND
+
+
+def test_settings_are_in_force_as_read_back() -> None:
+    sample = measure(DEVICES["fixed"], _readers("[reader]"), "mq-deadline:fifo_batch=3", queue=MANY_TAGS)
+    assert sample.settings["fixed/scheduler"] == "mq-deadline"
+    assert sample.settings["fixed/iosched/fifo_batch"] == "3"
+    assert sample.settings["fixed/nr_requests"] == "64"
+
+
+def test_the_sample_names_its_kernel() -> None:
+    sample: RunSample = measure(DEVICES["fixed"], _readers("[reader]"), "none")
+    kernel = find()
+    assert sample.engine["kernel"] == {
+        "name": "stock",
+        "version": kernel.version,
+        "build_id": kernel.build_id,
+    }
