@@ -1,8 +1,9 @@
 """What blklab itself costs: fio's IOPS under the host backend against plain fio.
 
 Both run the same job file on the same file under the same scheduler, in many short pairs, in alternating
-order. The result is the median of the ratios with its distribution-free 95 % interval: on a busy machine
-single pairs can be far off, and neither may count for more than its rank. As root::
+order; only blklab has fio log the speed over time, and watches the machine. The result is the median of the
+ratios with its distribution-free 95 % interval: on a busy machine single pairs can be far off, and neither
+may count for more than its rank. As root::
 
     python benches/host_overhead.py [TARGET] [--workload NAME]… [--scheduler NAME] [--pairs N] [--runtime T]
 """
@@ -22,6 +23,7 @@ from scipy import stats
 from blklab.backends.host import BACKEND
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.errors import BlklabError
+from blklab.linux.fio_rates import RATE_OPTIONS
 from blklab.linux.page_cache import drop_page_cache
 from blklab.metrics import metric_named
 from blklab.plan import Cell, CellKey
@@ -44,9 +46,12 @@ def under_blklab(session: Session, cell: Cell) -> float:
 
 
 def plain_fio(folder: Path) -> float:
-    """IOPS as fio reports them on its own, for the job file that blklab left in a folder."""
+    """IOPS as fio reports them on its own, for the job file that blklab left, without the logs."""
+    lines = (folder / "job.fio").read_text().splitlines()
+    plain = [line for line in lines if line.partition("=")[0] not in (*RATE_OPTIONS, "log_avg_msec")]
+    (folder / "plain.fio").write_text("\n".join(plain) + "\n")
     drop_page_cache()
-    command = ["fio", "--output-format=json", "--output=plain.json", "job.fio"]
+    command = ["fio", "--output-format=json", "--output=plain.json", "plain.fio"]
     subprocess.run(command, cwd=folder, check=True)
     jobs = json.loads((folder / "plain.json").read_text())["jobs"]
     return float(sum(job["read"]["iops"] + job["write"]["iops"] for job in jobs))

@@ -9,6 +9,9 @@ For each pair under a workload and metric:
 The p values are corrected by Holm's method: over the pairs of the workload, and for the metrics that the
 workloads decide by also over the workloads, since those together make the overall verdict. Metrics that do
 not decide are for the reader's insight. Fewer than `FEWEST_BLOCKS` blocks decide nothing.
+
+Where the samples themselves decided how many blocks there are, p values and intervals are those of
+`blklab.statistics.anytime`, which allow for that; else those of `blklab.statistics.paired`.
 """
 
 from __future__ import annotations
@@ -23,10 +26,13 @@ from blklab.figures import metric_title, ratio_text
 from blklab.metrics import Metric
 from blklab.samples import RunSample
 from blklab.spec import ExperimentSpec
+from blklab.statistics.anytime import anytime_difference, anytime_mean_interval, fewest_blocks
 from blklab.statistics.intervals import geometric_mean_interval
 from blklab.statistics.multiplicity import holm
+from blklab.statistics.noise import block_levels
 from blklab.statistics.paired import PairedDifference, paired_difference
 from blklab.statistics.sample_size import blocks_for_difference, blocks_for_equality
+from blklab.statistics.serial import widening
 from blklab.workloads import Workload
 
 Outcome = Literal["better", "worse", "equal", "undecided"]
@@ -131,14 +137,17 @@ class Question:
 
 
 def summarise(
-    values: Series, workload: Workload, metric: Metric, confidence: float, labels: Sequence[str]
+    values: Series, workload: Workload, metric: Metric, spec: ExperimentSpec, labels: Sequence[str]
 ) -> list[Result]:
     """Each scheduler's mean and interval; figures of zero (a run without I/O) have no logarithm."""
+    mean_interval = anytime_mean_interval if spec.stops_when_settled else geometric_mean_interval
+    # What the blocks have in common drifts and lingers for all schedulers alike.
+    widened_by = widening([mean for _, mean in block_levels(values)])
     results = []
     for label in labels:
         figures = [value for value in values.get(label, {}).values() if value > 0]
         if figures:
-            interval = geometric_mean_interval(figures, confidence)
+            interval = mean_interval(figures, spec.confidence, widened_by=widened_by)
             results.append(
                 Result(
                     scheduler=label,
@@ -165,10 +174,9 @@ def compare_all(
     questions: Sequence[Question], spec: ExperimentSpec, labels: Sequence[str]
 ) -> list[tuple[Question, list[Comparison]]]:
     """Compares all pairs; the deciding questions share one family, every other question is its own."""
-    level = 1 - spec.confidence
     pairs_each = len(labels) * (len(labels) - 1) // 2
     pairs_of = {
-        id(question): _pairs(question, spec, labels, level / max(1, pairs_each * question.family))
+        id(question): _pairs(question, spec, labels, max(1, pairs_each * question.family))
         for question in questions
     }
     families = [[question for question in questions if question.joint]]
@@ -180,28 +188,40 @@ def compare_all(
         equivalent = holm([pair.difference.p_equivalence for _, pair in members])
         for (question, pair), p_different, p_equivalent in zip(members, different, equivalent, strict=True):
             comparisons.setdefault(id(question), []).append(
-                _comparison(question, pair, p_different, p_equivalent, spec, level / max(1, len(members)))
+                _comparison(question, pair, p_different, p_equivalent, spec, max(1, len(members)))
             )
     return [(question, comparisons.get(id(question), [])) for question in questions]
 
 
-def _pairs(
-    question: Question, spec: ExperimentSpec, labels: Sequence[str], smallest_level: float
-) -> list[_Pair]:
+def _pairs(question: Question, spec: ExperimentSpec, labels: Sequence[str], nr_questions: int) -> list[_Pair]:
     """Differences of all pairs over the blocks in which both have a positive figure."""
     pairs = []
     for first, second in itertools.combinations(labels, 2):
         one, other = question.values.get(first, {}), question.values.get(second, {})
         blocks = sorted(block for block in one.keys() & other.keys() if one[block] > 0 and other[block] > 0)
-        if blocks:
-            difference = paired_difference(
-                [one[block] for block in blocks],
-                [other[block] for block in blocks],
-                margin=spec.margin,
-                smallest_level=smallest_level,
-            )
-            pairs.append(_Pair(first, second, difference))
+        if not blocks:
+            continue
+        figures = [one[block] for block in blocks], [other[block] for block in blocks]
+        pairs.append(_Pair(first, second, difference_within_blocks(*figures, spec, nr_questions)))
     return pairs
+
+
+def difference_within_blocks(
+    first: Sequence[float], second: Sequence[float], spec: ExperimentSpec, nr_questions: int
+) -> PairedDifference:
+    """The difference of two series by the method that the experiment's stopping calls for.
+
+    Args:
+        first: One positive figure a block, in the order of the blocks.
+        second: The other's figures for the same blocks.
+        spec: The experiment.
+        nr_questions: How many questions are corrected together with this one.
+    """
+    level = 1 - spec.confidence
+    if spec.stops_when_settled:
+        fewest = fewest_blocks(nr_questions, level)
+        return anytime_difference(first, second, margin=spec.margin, fewest=fewest)
+    return paired_difference(first, second, margin=spec.margin, smallest_level=level / nr_questions)
 
 
 def _comparison(
@@ -210,13 +230,14 @@ def _comparison(
     p_different: float,
     p_equivalent: float,
     spec: ExperimentSpec,
-    strictest_level: float,
+    family: int,
 ) -> Comparison:
     difference = pair.difference
     level = 1 - spec.confidence
     bound = math.log1p(spec.margin)
     outcome: Outcome = "undecided"
-    if difference.n >= FEWEST_BLOCKS:
+    fewest = fewest_blocks(family, level) if spec.stops_when_settled else FEWEST_BLOCKS
+    if difference.n >= fewest:
         if p_equivalent < level:
             outcome = "equal"
         elif p_different < level and abs(difference.log_ratio) > bound:
@@ -234,19 +255,22 @@ def _comparison(
         ci_high=interval[1] if interval else None,
         p_adjusted=p_different,
         outcome=outcome,
-        more_blocks=_more_blocks(difference, spec, strictest_level) if outcome == "undecided" else None,
+        more_blocks=_more_blocks(difference, spec, level / family, fewest)
+        if outcome == "undecided"
+        else None,
     )
 
 
-def _more_blocks(difference: PairedDifference, spec: ExperimentSpec, level: float) -> int | None:
+def _more_blocks(difference: PairedDifference, spec: ExperimentSpec, level: float, fewest: int) -> int | None:
     if difference.n < 2:
-        return FEWEST_BLOCKS - difference.n
+        return fewest - difference.n
     deviation = difference.standard_error * math.sqrt(difference.n)
+    anytime = spec.stops_when_settled
     if abs(difference.log_ratio) > math.log1p(spec.margin):
-        needed = blocks_for_difference(difference.log_ratio, deviation, level)
+        needed = blocks_for_difference(difference.log_ratio, deviation, level, anytime=anytime)
     else:
-        needed = blocks_for_equality(difference.log_ratio, deviation, level, spec.margin)
-    return None if needed is None else max(1, FEWEST_BLOCKS - difference.n, needed - difference.n)
+        needed = blocks_for_equality(difference.log_ratio, deviation, level, spec.margin, anytime=anytime)
+    return None if needed is None else max(1, fewest - difference.n, needed - difference.n)
 
 
 def describe_effect(pair: Comparison, metric: Metric) -> str:

@@ -26,7 +26,10 @@ class ExitCode(IntEnum):
     RUN_FAILED = 5
     """The experiment could not be carried through: fio failed, the device vanished, a limit was hit."""
     DATA = 6
-    """Stored data cannot be read: store, journal or result of another version or damaged."""
+    """Data cannot be read: a store, journal or result of another version or damaged, a file of figures in no
+    known format."""
+    PARTIAL = 7
+    """Done for a part only: what was given could not be used whole, and the result says which part."""
 
 
 class BlklabError(Exception):
@@ -52,7 +55,7 @@ class UsageError(BlklabError):
 
 
 class UnknownNameError(UsageError):
-    """A target, scheduler, tunable, workload, device or run of that name does not exist."""
+    """A target, scheduler, tunable, workload, device, run or kernel of that name does not exist."""
 
 
 class SpecError(UsageError):
@@ -93,6 +96,14 @@ class ProfileError(UsageError):
     """A device profile has a mistake; the message names the field."""
 
 
+class PatchError(UsageError):
+    """A patch for a kernel cannot be read or does not apply; nothing was changed."""
+
+
+class KernelConfigError(UsageError):
+    """A fragment of a kernel configuration has a mistake."""
+
+
 class RequirementError(BlklabError):
     """This machine lacks something that the request needs."""
 
@@ -109,6 +120,14 @@ class MissingToolError(RequirementError):
 
 class SchedulerUnavailableError(RequirementError):
     """The running kernel does not offer that scheduler for that disk."""
+
+
+class KernelSourceError(RequirementError):
+    """A kernel source is missing, too old, damaged, or cannot be built as User-mode Linux."""
+
+
+class KernelLacksError(RequirementError):
+    """A guest kernel lacks a scheduler or an option, or its source does."""
 
 
 class SpaceError(RequirementError):
@@ -129,6 +148,10 @@ class LockedError(RefusedError):
     """Another run is on one of these disks."""
 
 
+class KernelInUseError(RefusedError):
+    """A guest runs on the kernel that is to be removed."""
+
+
 class RunFailedError(BlklabError):
     """The experiment could not be carried through."""
 
@@ -141,6 +164,10 @@ class DeviceVanishedError(RunFailedError):
 
 class RestoreError(RunFailedError):
     """A setting could not be put back; the journal is kept."""
+
+
+class KernelBuildError(RunFailedError):
+    """A guest kernel could not be built: the compiler's or the kernel's own build system failed."""
 
 
 class SimulationError(RunFailedError):
@@ -159,6 +186,18 @@ class StoreError(DataError):
 
 class JournalError(DataError):
     """A journal of settings is damaged."""
+
+
+class FormatError(DataError):
+    """A file of figures cannot be read, or is in no known format."""
+
+
+class DesignError(UsageError):
+    """What was compared, or what a run is, does not follow from the figures; the hint tells the way out."""
+
+
+class KernelCacheError(DataError):
+    """A guest kernel in the cache is damaged or of another version."""
 
 
 class InterruptedRunError(BlklabError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -33,7 +34,13 @@ class ExperimentRecord(BaseModel):
 
     @property
     def complete_blocks(self) -> int:
-        """Number of blocks in which every planned run was made (failed ones included)."""
+        """Number of blocks in which every planned run was made (failed ones included).
+
+        Where schedulers may leave early: the number of runs of the cell that has most.
+        """
+        if self.spec.stops_when_settled:
+            runs = Counter((sample.cell.workload, sample.cell.scheduler) for sample in self.samples)
+            return max(runs.values(), default=0)
         cells = len(self.spec.schedulers) * len(self.spec.workloads)
         made: dict[int, int] = {}
         for sample in self.samples:

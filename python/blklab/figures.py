@@ -25,7 +25,7 @@ _TIME_STEPS = ((1e-3, "ns"), (1.0, "µs"), (1e3, "ms"), (1e6, "s"))
 _RATE_STEPS = ((1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"))
 
 _PERCENTILE = re.compile(r"(p\d+)_(\d+)")
-_ABBREVIATIONS = {"iops": "IOPS", "cpu": "CPU", "io": "I/O"}
+_ABBREVIATIONS = {"iops": "IOPS", "cpu": "CPU", "io": "I/O", "jain": "Jain's"}
 
 
 @dataclass(frozen=True)

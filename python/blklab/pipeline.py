@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import blklab
-from blklab.backends import Session, SessionOptions, backend_for
+from blklab.backends import Backend, Session, SessionOptions, backend_for
 from blklab.errors import InterruptedRunError, RunFailedError, SpecError, UsageError
 from blklab.experiment import ExperimentRecord, RunState
 from blklab.linux.machine import describe_machine
 from blklab.metrics import metric_named
 from blklab.plan import Cell, CellKey, Plan
+from blklab.promises import with_promises
+from blklab.race import OpenQuestion, Race, Standings
 from blklab.samples import RunSample
-from blklab.scheduler_choice import SchedulerChoice
+from blklab.scheduler_choice import SchedulerChoice, across_kernels
 from blklab.spec import ExperimentSpec
 from blklab.store import Store, new_run_id
+from blklab.sweeps import Sweep, settle_sweep, with_sweep_cells
 from blklab.targets import parse_target
 
 
@@ -28,11 +34,13 @@ class Progress:
 
     runs_done: int
     runs_planned: int | None
-    """Nothing while a budget decides and no block has shown its length."""
+    """Nothing while samples or a budget decide."""
     block: int
     remaining_ns: int | None
     current: str
     """The run under way, for people."""
+    open: list[OpenQuestion] = field(default_factory=list)
+    """What is not settled, where that decides how long the experiment goes on."""
 
 
 class Observer(Protocol):
@@ -72,15 +80,28 @@ class _Clock:
         expected = self.expected_cell_ns()
         if self.spec.budget_ns is None or expected is None:
             return True
-        return time.monotonic_ns() - self.start_ns + expected * cells <= self.spec.budget_ns
+        return expected * cells <= self.budget_left_ns()
 
-    def remaining_ns(self, runs_done: int, runs_planned: int | None) -> int | None:
+    def budget_left_ns(self) -> int:
+        """Time that is left of a budget of time."""
+        return max(0, (self.spec.budget_ns or 0) - (time.monotonic_ns() - self.start_ns))
+
+    def blocks_left(self, number: int, cells: int) -> int | None:
+        """How many more blocks of so many runs the limits allow, the one of that number included."""
+        limit = self.spec.budget_blocks if self.spec.stops_when_settled else self.spec.blocks
+        if limit is not None:
+            return max(0, limit - number)
         expected = self.expected_cell_ns()
-        if self.spec.budget_ns is not None:
-            return max(0, self.spec.budget_ns - (time.monotonic_ns() - self.start_ns))
-        if expected is None or runs_planned is None:
+        if self.spec.budget_ns is None or not expected:
             return None
-        return expected * (runs_planned - runs_done)
+        return self.budget_left_ns() // (expected * max(1, cells))
+
+    def remaining_ns(self, runs_left: int | None) -> int | None:
+        """Time that the experiment may still take at the most."""
+        if self.spec.budget_ns is not None:
+            return self.budget_left_ns()
+        expected = self.expected_cell_ns()
+        return None if expected is None or runs_left is None else expected * runs_left
 
 
 def compare(
@@ -103,9 +124,12 @@ def compare(
     run_id = resumed.run_id if resumed else new_run_id(now)
     for workload in spec.workloads:
         metric_named(workload.decide_by)
+    for metric in spec.goal.weights if spec.goal is not None else ():
+        metric_named(metric)
     target = parse_target(spec.target)
-    with backend_for(target).open(target, _session_options(spec, run_id)) as session:
-        spec = settle_schedulers(spec, session.target.schedulers)
+    backend = _backend_of(spec)
+    with backend.open(target, _session_options(spec, run_id)) as session:
+        spec = settle_schedulers(spec, session.target.schedulers, session.tunable_defaults)
         warnings = session.check(spec.schedulers, spec.workloads)
         if resumed is None:
             record = ExperimentRecord(
@@ -138,67 +162,152 @@ def compare(
     return store.load(run_id)
 
 
-def settle_schedulers(spec: ExperimentSpec, offered: Sequence[str]) -> ExperimentSpec:
-    """Names the schedulers where the person left them open: all that the target offers.
+def settle_schedulers(
+    spec: ExperimentSpec,
+    offered: Sequence[str],
+    tunable_defaults: Callable[[SchedulerChoice], Mapping[str, str] | None],
+) -> ExperimentSpec:
+    """Names the schedulers where the person left them open: the cells of sweeps, or all that is offered.
+
+    Args:
+        spec: What was asked for.
+        offered: Schedulers that the target has.
+        tunable_defaults: A scheduler's tunables on the target as they are by default.
 
     Raises:
         SpecError: if fewer than two are left to compare.
+        TunableError: if a sweep names a tunable that its scheduler does not have.
     """
-    choices = list(spec.schedulers) or [SchedulerChoice(name=name, label=name) for name in offered]
+    if spec.sweeps:
+        swept = _sweeps_on_kernels(spec.sweeps, spec.kernels)
+        sweeps = [settle_sweep(sweep, tunable_defaults) for sweep in swept]
+        spec = spec.model_copy(update={"sweeps": sweeps})
+        choices = with_sweep_cells(across_kernels(spec.schedulers, spec.kernels), sweeps)
+    else:
+        choices = list(spec.schedulers) or [SchedulerChoice(name=name, label=name) for name in offered]
+        choices = across_kernels(choices, spec.kernels)
     if len(choices) < 2:
         raise SpecError(
             f"a comparison needs two schedulers, here is {choices[0].label if choices else 'none'} only",
             hint="name them with --schedulers; `blklab targets` lists what a disk offers",
         )
-    return spec.with_schedulers(choices)
+    # From here on each choice names its kernel itself.
+    return spec.with_schedulers(choices).model_copy(update={"kernels": []})
+
+
+def _sweeps_on_kernels(sweeps: Sequence[Sweep], kernels: Sequence[str]) -> list[Sweep]:
+    """Each sweep on each kernel, as schedulers are."""
+    if not kernels:
+        return list(sweeps)
+    placed = [
+        sweep.model_copy(update={"base": sweep.base.on_kernel(kernel)})
+        for kernel in kernels
+        for sweep in sweeps
+    ]
+    return list({sweep.canonical: sweep for sweep in placed}.values())
 
 
 def _run_blocks(
     record: ExperimentRecord, session: Session, store: Store, observer: Observer, clock: _Clock
 ) -> None:
-    plan = Plan(record.spec)
-    made = _complete_groups(record, plan)
-    planned = None if record.spec.blocks is None else record.spec.blocks * plan.cells_per_block
-    done = len(made)
+    spec = record.spec
+    plan = Plan(spec)
+    race = Race(spec, record)
+    stored = {sample.cell.sequence: sample for sample in record.samples}
+    planned = None if spec.blocks is None else spec.blocks * plan.cells_per_block
+    done = 0
+    standings: Standings | None = None
     for number, block in enumerate(plan.blocks()):
-        missing = [cell for cell in block if cell.key.sequence not in made]
-        if not missing:
-            continue
-        if not clock.block_fits(len(missing)):
+        if spec.stops_when_settled:
+            last_round = plan.cells_per_block if standings is None else _size(standings)
+            blocks_left = clock.blocks_left(number, last_round)
+            standings = race.standings(blocks_left)
+            if standings.over or blocks_left == 0:
+                return
+            block = [c for c in block if c.scheduler.label in standings.running[c.workload.name]]  # noqa: PLW2901
+        kept = _kept(block, stored)
+        done += len(kept)
+        missing = [cell for cell in block if cell.key.sequence not in kept]
+        if missing and not clock.block_fits(len(missing)):
             return
         failures: list[RunSample] = []
-        for cell in missing:
-            current = f"{cell.workload.name} under {cell.scheduler.label}"
-            observer.progressed(Progress(done, planned, number, clock.remaining_ns(done, planned), current))
-            sample = session.run(cell)
-            store.add_sample(record.run_id, sample)
-            observer.measured(sample)
-            clock.add(sample.elapsed_ns)
-            done += 1
-            if sample.status == "failed":
-                failures.append(sample)
-        if len(failures) == plan.cells_per_block:
+        with _runs(session, missing) as runs:
+            for position, (cell, outcome) in enumerate(runs):
+                current = f"{cell.workload.name} under {cell.scheduler.label}"
+                if standings is None:
+                    left = None if planned is None else planned - done
+                else:
+                    blocks_left = clock.blocks_left(number + 1, len(block))
+                    left = None if blocks_left is None else len(missing) - position + blocks_left * len(block)
+                still_open = [] if standings is None else standings.open
+                left_ns = clock.remaining_ns(left)
+                observer.progressed(Progress(done, planned, number, left_ns, current, still_open))
+                waited_ns = time.monotonic_ns()
+                sample = with_promises(outcome(), cell, spec.cgroups)
+                store.add_sample(record.run_id, sample)
+                observer.measured(sample)
+                # Runs that go on side by side take less of our time than each took of its own.
+                clock.add(time.monotonic_ns() - waited_ns)
+                kept[cell.key.sequence] = sample
+                done += 1
+                if sample.status == "failed":
+                    failures.append(sample)
+        for sample in kept.values():
+            race.add(sample)
+        if failures and len(failures) == len(block):
             raise RunFailedError(
                 f"every run of block {number} failed: {failures[0].error}",
                 hint=f"`blklab report {record.run_id}` shows all of them",
             )
 
 
-def _complete_groups(record: ExperimentRecord, plan: Plan) -> set[int]:
-    """Sequence numbers of runs that need not be made again.
+@contextmanager
+def _runs(
+    session: Session, cells: Sequence[Cell]
+) -> Iterator[Iterator[tuple[Cell, Callable[[], RunSample]]]]:
+    """The runs of a block in the plan's order, each with a call that waits for its sample.
+
+    They go on side by side where the session allows; what comes out does not depend on how many do.
+    """
+    if session.parallel == 1 or len(cells) < 2:
+        yield ((cell, partial(session.run, cell)) for cell in cells)
+        return
+    with ThreadPoolExecutor(min(session.parallel, len(cells))) as executor:
+        try:
+            futures = [executor.submit(session.run, cell) for cell in cells]
+            yield ((cell, future.result) for cell, future in zip(cells, futures, strict=True))
+        except BaseException:
+            session.stop()
+            executor.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _size(standings: Standings) -> int:
+    """Number of runs of the next block."""
+    return sum(len(labels) for labels in standings.running.values())
+
+
+def _kept(block: Sequence[Cell], stored: Mapping[int, RunSample]) -> dict[int, RunSample]:
+    """Stored runs of a block that need not be made again, by their place in the sequence.
 
     A group (block and workload) that was broken off, or has a failed run, is made again from its start:
     its runs are compared with one another because they stood next to one another.
     """
-    stored = {sample.cell.sequence: sample.cell for sample in record.samples if sample.status == "ok"}
-    kept: set[int] = set()
-    for number in sorted({cell.block for cell in stored.values()}):
-        groups: dict[str, list[Cell]] = {}
-        for cell in plan.block(number):
-            groups.setdefault(cell.workload.name, []).append(cell)
-        for cells in groups.values():
-            if all(stored.get(cell.key.sequence) == cell.key for cell in cells):
-                kept.update(cell.key.sequence for cell in cells)
+    groups: dict[str, list[Cell]] = {}
+    for cell in block:
+        groups.setdefault(cell.workload.name, []).append(cell)
+    kept: dict[int, RunSample] = {}
+    for cells in groups.values():
+        found = {cell.key.sequence: stored.get(cell.key.sequence) for cell in cells}
+        whole = {
+            cell.key.sequence: sample
+            for cell in cells
+            if (sample := found[cell.key.sequence]) is not None
+            and sample.status == "ok"
+            and sample.cell == cell.key
+        }
+        if len(whole) == len(cells):
+            kept.update(whole)
     return kept
 
 
@@ -224,7 +333,7 @@ def run_once(
     """
     workload = spec.workloads[0]
     target = parse_target(spec.target)
-    backend = backend_for(target)
+    backend = _backend_of(spec)
     if timeline_file is not None and not backend.TIMELINES:
         raise UsageError(
             f"{spec.target}: only simulated devices show what happens inside",
@@ -252,14 +361,45 @@ def planned_commands(
         blocks: How many blocks to spell out; nothing means a single run as `run_once` makes it.
     """
     target = parse_target(spec.target)
-    with backend_for(target).open(target, _session_options(spec, _fresh_run_id(), dry_run=True)) as session:
+    options = _session_options(spec, _fresh_run_id(), dry_run=True)
+    with _backend_of(spec).open(target, options) as session:
         if blocks is None:
             cells = [_single_cell(spec, _choice_for(spec, session))]
         else:
-            spec = settle_schedulers(spec, session.target.schedulers)
+            spec = settle_schedulers(spec, session.target.schedulers, session.tunable_defaults)
             plan = Plan(spec)
             cells = [cell for number in range(blocks) for cell in plan.block(number)]
         return spec, [(cell, session.commands(cell)) for cell in cells]
+
+
+def _kernels_of(spec: ExperimentSpec) -> list[str | None]:
+    """Guest kernels that runs will name; nothing stands for the backend's own."""
+    own = [choice.kernel for choice in spec.schedulers if choice.kernel is not None or not spec.kernels]
+    return [*spec.kernels, *own]
+
+
+def _backend_of(spec: ExperimentSpec) -> Backend:
+    """The backend of an experiment's target.
+
+    Raises:
+        UsageError: if guest kernels or their options are asked of one that has no guests.
+    """
+    backend = backend_for(parse_target(spec.target))
+    if backend.GUESTS:
+        return backend
+    named = [name for name in _kernels_of(spec) if name is not None]
+    if named:
+        raise UsageError(
+            f"{spec.target} runs in no guest kernel: it cannot run under the kernel {named[0]}",
+            hint="leave out --kernel and @KERNEL, or name a target such as uml:nvme-tlc",
+        )
+    changed = spec.guest.model_dump(exclude_defaults=True)
+    if changed:
+        raise UsageError(
+            f"{spec.target} runs in no guest kernel: {min(changed).removesuffix('_bytes')} cannot be chosen",
+            hint="generator, time, filesystem and memory belong to targets such as uml:nvme-tlc",
+        )
+    return backend
 
 
 def _fresh_run_id() -> str:
@@ -275,18 +415,22 @@ def _session_options(
         cgroups=spec.cgroups,
         runtime_ns=spec.runtime_ns,
         allow_writes=spec.allow_writes,
+        precondition=spec.precondition,
+        kernels=tuple(dict.fromkeys(_kernels_of(spec))),
+        guest=spec.guest,
         timeline_file=timeline_file,
+        rate_window_ns=spec.rate_window_ns,
         dry_run=dry_run,
     )
 
 
 def _choice_for(spec: ExperimentSpec, session: Session) -> SchedulerChoice:
     if spec.schedulers:
-        return spec.schedulers[0]
+        return across_kernels(spec.schedulers[:1], spec.kernels)[0]
     name = session.target.default_scheduler
     if name is None:
         raise SpecError("the target has no scheduler of its own", hint="name one with --scheduler")
-    return SchedulerChoice(name=name, label=name)
+    return across_kernels([SchedulerChoice(name=name, label=name)], spec.kernels)[0]
 
 
 def _single_cell(spec: ExperimentSpec, choice: SchedulerChoice) -> Cell:

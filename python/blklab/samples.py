@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from blklab.machine_events import MachineEvents
 from blklab.plan import CellKey
 
 Direction = Literal["read", "write", "trim", "sync"]
@@ -86,6 +87,17 @@ class DirectionSample(_Record):
     latency: LatencyHistogram
 
 
+class RateWindows(_Record):
+    """How fast a job was over its run: bytes per second in windows of one length, one behind the other.
+
+    Clones and directions are summed. The first window begins with the job's measured part; a last, shorter
+    window is left out.
+    """
+
+    window_ns: int
+    bytes_per_second: list[float]
+
+
 class JobSample(_Record):
     """One section of the job file; its clones (`numjobs`) are merged into it."""
 
@@ -98,6 +110,12 @@ class JobSample(_Record):
     cpu_system_ns: int | None = None
     """CPU time of the load's own tasks, summed over the clones; nothing where the backend has none."""
     context_switches: int | None = None
+    clone_bytes: list[int] | None = None
+    """Bytes that each clone moved; nothing where the backend does not tell clones apart."""
+    promised_weight: float | None = None
+    """The weight with which all clones together competed (`blklab.promises`); nothing if none is defined."""
+    rates: RateWindows | None = None
+    """Nothing where the backend does not record it."""
 
     def data_directions(self) -> list[DirectionSample]:
         """Directions that move data: all but `sync`."""
@@ -120,6 +138,8 @@ class RunSample(_Record):
     engine: dict[str, Any] = {}
     """What the load generator or simulator says of itself: name, version, counters."""
     warnings: list[str] = []
+    events: MachineEvents | None = None
+    """What happened on the machine meanwhile; nothing where there is no machine to watch."""
 
 
 class DiskDescription(_Record):

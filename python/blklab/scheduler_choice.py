@@ -1,8 +1,9 @@
-"""Which scheduler with which tunables: the grammar ``[LABEL=]NAME[:TUNABLE=VALUE…]``.
+"""Which scheduler with which tunables: the grammar ``[LABEL=]NAME[@KERNEL][:TUNABLE=VALUE…]``.
 
 ``bfq`` is bfq as the kernel sets it up; ``bfq:slice_idle=0:low_latency=0`` changes two tunables;
 ``calm=bfq:slice_idle=0`` gives that variant a name of its own. Labels keep variants of one scheduler
-apart, and make an A/A test possible: ``first=none,second=none``.
+apart, and make an A/A test possible: ``first=none,second=none``. ``kyber@patched`` is kyber as the guest
+kernel named ``patched`` has it, for targets that run in a guest kernel.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from pydantic import BaseModel, ConfigDict
 
 from blklab.errors import UsageError
 
-_LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.+-]*)=")
-_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+_LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.+@-]*)=")
+_NAME = re.compile(r"[a-z][a-z0-9_.-]*")
+_KERNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TUNABLE = re.compile(r"([a-z][a-z0-9_]*)=([^\s:=,]+)")
 
 GRAMMAR_HINT = "write it like mq-deadline, bfq:slice_idle=0 or calm=bfq:slice_idle=0:low_latency=0"
@@ -32,17 +34,30 @@ class SchedulerChoice(BaseModel):
     """Changed tunables in the kernel's own names and units; the others stay at the kernel's default."""
     label: str
     """What reports call it; unique within an experiment."""
+    kernel: str | None = None
+    """The guest kernel whose scheduler is meant; nothing for the target's own."""
 
     @property
     def canonical(self) -> str:
         """The choice in its own grammar; parsing it again gives an equal choice."""
-        bare = ":".join([self.name, *(f"{key}={value}" for key, value in self.tunables.items())])
+        bare = self.without_label
         return bare if self.label == bare else f"{self.label}={bare}"
 
     @property
     def without_label(self) -> str:
-        """The choice in its own grammar as `blklab apply` takes it."""
-        return ":".join([self.name, *(f"{key}={value}" for key, value in self.tunables.items())])
+        """The choice in its own grammar, without a name of its own; as `blklab apply` takes it."""
+        head = self.name if self.kernel is None else f"{self.name}@{self.kernel}"
+        return ":".join([head, *(f"{key}={value}" for key, value in self.tunables.items())])
+
+    def on_kernel(self, kernel: str) -> SchedulerChoice:
+        """The same choice on a guest kernel, under a label that says so; one that names a kernel keeps it."""
+        if self.kernel is not None:
+            return self
+        there = self.model_copy(update={"kernel": kernel})
+        automatic = self.label == self.without_label
+        return there.model_copy(
+            update={"label": there.without_label if automatic else f"{self.label}@{kernel}"}
+        )
 
 
 def parse_scheduler_choice(text: str) -> SchedulerChoice:
@@ -57,9 +72,12 @@ def parse_scheduler_choice(text: str) -> SchedulerChoice:
     if (match := _LABEL.match(head)) is not None:
         label = match[1]
         rest = rest[match.end() :]
-    name, *settings = rest.split(":")
+    head, *settings = rest.split(":")
+    name, at, kernel = head.partition("@")
     if _NAME.fullmatch(name) is None:
         raise UsageError(f"{text!r} does not name a scheduler", hint=GRAMMAR_HINT)
+    if at:
+        check_kernel_name(kernel, text)
     tunables: dict[str, str] = {}
     for setting in settings:
         parsed = _TUNABLE.fullmatch(setting)
@@ -68,7 +86,39 @@ def parse_scheduler_choice(text: str) -> SchedulerChoice:
         if parsed[1] in tunables:
             raise UsageError(f"{text!r} sets {parsed[1]} twice")
         tunables[parsed[1]] = parsed[2]
-    return SchedulerChoice(name=name, tunables=tunables, label=label or rest)
+    return SchedulerChoice(name=name, tunables=tunables, label=label or rest, kernel=kernel or None)
+
+
+def check_kernel_name(name: str, text: str) -> None:
+    """Makes sure that a name can be one of a guest kernel.
+
+    Args:
+        name: The name.
+        text: What the person wrote, for the message.
+
+    Raises:
+        UsageError: if it cannot.
+    """
+    if _KERNEL.fullmatch(name) is None:
+        raise UsageError(
+            f"{text!r} does not name a kernel", hint="`blklab kernel list` shows those that were built"
+        )
+
+
+def across_kernels(choices: Iterable[SchedulerChoice], kernels: Iterable[str]) -> list[SchedulerChoice]:
+    """Each choice on each kernel, kernel by kernel; those that name a kernel themselves stay as they are.
+
+    Raises:
+        UsageError: for two choices under one label.
+    """
+    names = list(kernels)
+    crossed: dict[str, SchedulerChoice] = {}
+    for kernel in names:
+        for choice in choices:
+            placed = choice.on_kernel(kernel)
+            if crossed.setdefault(placed.label, placed) != placed:
+                raise UsageError(f"the scheduler {placed.label!r} is listed twice", hint="label the copies")
+    return list(crossed.values()) if names else list(choices)
 
 
 def parse_scheduler_choices(texts: str | Iterable[str]) -> list[SchedulerChoice]:

@@ -24,6 +24,7 @@ from blklab.errors import (
     BlklabError,
     JobFileError,
     ProfileError,
+    RequirementError,
     SchedulerUnavailableError,
     SimulationError,
     TunableError,
@@ -51,8 +52,11 @@ _ERRORS_BY_KIND: dict[str, type[BlklabError]] = {
     "host_only": UsageError,
     "layout": UsageError,
     "endless": UsageError,
+    "unsupported": RequirementError,
+    "profile": ProfileError,
+    "job_file": UsageError,
 }
-"""Kinds of `_core.SimulationError`; every other kind is a failed simulation."""
+"""Kinds of errors of the core and of the guest program; every other kind is a run that failed."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,8 @@ class SimulationRequest:
     """Queue attributes such as ``nr_requests``, in sysfs units."""
     machine: Mapping[str, Setting] = field(default_factory=dict)
     """Of the machine around the queue: ``memory``, ``dirty_ratio`` …"""
+    cgroups: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
+    """Settings of control groups by path (``/`` is the root): ``io.weight``, ``io.max`` …"""
     seed: int = 1
     runtime: str | None = None
     """Of time-based jobs, such as ``2s``, in place of what the job file says."""
@@ -89,6 +95,8 @@ class SimulationResult:
     tunables: dict[str, str | int]
     """All of them, as in force."""
     queue: dict[str, str | int]
+    cgroups: dict[str, dict[str, str]]
+    """Settings of control groups, as they were given."""
     seed: int
     device: dict[str, Any]
     jobs: list[JobSample]
@@ -119,6 +127,7 @@ def simulate(
     tunables: Mapping[str, Setting] | None = None,
     queue: Mapping[str, Setting] | None = None,
     machine: Mapping[str, Setting] | None = None,
+    cgroups: Mapping[str, Mapping[str, Setting]] | None = None,
     seed: int = 1,
     runtime: str | None = None,
     timeline: bool = False,
@@ -138,6 +147,7 @@ def simulate(
         tunables=tunables or {},
         queue=queue or {},
         machine=machine or {},
+        cgroups=cgroups or {},
         seed=seed,
         runtime=runtime,
         timeline=timeline,
@@ -217,11 +227,23 @@ def call_core(function: Any, argument: Any, *, source: str = "") -> Any:
     try:
         return function(argument)
     except _core.SimulationError as error:
-        raise _ERRORS_BY_KIND.get(error.kind, SimulationError)(error.message) from error
+        raise core_error({"kind": error.kind, "message": error.message}) from error
     except _core.ProfileError as error:
         raise ProfileError(str(error)) from error
     except _core.JobFileError as error:
         raise JobFileError(error.message, source=source or error.source, line=error.line) from error
+
+
+def core_error(error: Mapping[str, Any]) -> BlklabError:
+    """An error of the core or of the guest program (``kind``, ``message``) as one of the package's own."""
+    return _ERRORS_BY_KIND.get(str(error.get("kind")), SimulationError)(str(error.get("message")))
+
+
+def read_back_settings(answer: Mapping[str, Any], disk: str) -> dict[str, str]:
+    """Settings in force, from an answer of the core or of the guest program, as samples have them."""
+    settings = {f"{disk}/scheduler": str(answer["scheduler"])}
+    settings |= {f"{disk}/iosched/{key}": str(value) for key, value in answer["tunables"].items()}
+    return settings | {f"{disk}/{key}": str(value) for key, value in answer["queue"].items()}
 
 
 def workload_of(jobs: Jobs) -> Workload:
@@ -273,6 +295,7 @@ class _Prepared:
                 "tunables": tunables,
                 "queue": _settings(request.queue),
                 "machine": _settings(request.machine),
+                "cgroups": {name: _settings(group) for name, group in request.cgroups.items()},
                 "jobs": {"text": self.workload.text, "source": self.workload.source},
                 "runtime_ns": None if request.runtime is None else parse_duration_ns(request.runtime),
                 "seed": request.seed,
@@ -298,6 +321,7 @@ class _Prepared:
             scheduler=answer["scheduler"],
             tunables=answer["tunables"],
             queue=answer["queue"],
+            cgroups=answer["cgroups"],
             seed=self.seed,
             device=answer["device"],
             jobs=[JobSample.model_validate(job) for job in answer["jobs"]],

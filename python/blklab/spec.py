@@ -5,30 +5,47 @@ A TOML file has these keys, all optional but the target's::
     target = "/var/lib/postgresql"          # or targets = ["…", "…"]
     schedulers = ["none", "bfq:slice_idle=0"]
     workloads = ["random-read-4k-qd32", "./mine.fio"]
-    blocks = 10                              # or budget = "5m"
+    budget = "5m"                            # or "30blocks"; or blocks = 10, a fixed number
     seed = 1
     runtime = "3s"                           # overrides the runtime of time-based workloads
     confidence = 0.95
     margin = 0.02                            # differences below 2 % do not matter
     allow_writes = false                     # raw devices only
+    goal = "latency"                         # or weights: goal = "iops=0.6,latency_p99=0.4", or [goal]
+    sweeps = ["bfq:slice_idle=0,2,20"]       # every combination becomes a scheduler
+    precondition = false                     # flash: overwrite scratch space at random first
 
     [queue]
     nr_requests = 64
 
     [cgroups.batch]                          # a job joins it with cgroup=batch
     "io.weight" = "50"
+
+Targets that run in a guest kernel (``uml:``) know two more::
+
+    kernels = ["stock", "patched"]           # every scheduler on each of these kernels
+
+    [guest]
+    generator = "fio"                        # default: blkguest
+    time = "host"                            # default: virtual
+    filesystem = "ext4"                      # files of the jobs lie on one; default: on the bare device
+    memory = "1g"                            # default: 512m
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from blklab.errors import SpecError
-from blklab.scheduler_choice import SchedulerChoice, parse_scheduler_choices
+from blklab.goals import Goal, goal_from_weights, parse_goal
+from blklab.guest_options import GuestOptions, guest_options
+from blklab.scheduler_choice import SchedulerChoice, check_kernel_name, parse_scheduler_choices
+from blklab.sweeps import Sweep, parse_sweeps
 from blklab.targets import parse_target
 from blklab.units import parse_duration_ns
 from blklab.workloads import Workload, load_workload
@@ -38,7 +55,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-DEFAULT_BLOCKS = 6
+DEFAULT_BUDGET_BLOCKS = 18
+"""Where a person sets no budget: a fifth more than the fifteen runs of a careful fixed design."""
 DEFAULT_CONFIDENCE = 0.95
 DEFAULT_MARGIN = 0.02
 DEFAULT_SEED = 1
@@ -55,9 +73,14 @@ class ExperimentSpec(BaseModel):
     schedulers: list[SchedulerChoice]
     """Empty: every scheduler that the target offers."""
     workloads: list[Workload]
+    stopping: Literal["fixed", "settled"] = "fixed"
+    """Whether blocks are added until each question is settled, which the analysis must allow for."""
     blocks: int | None = Field(default=None, ge=1, le=MAX_BLOCKS)
-    """Number of blocks; nothing if the budget decides."""
+    """Number of blocks; nothing if the samples or the budget decide."""
     budget_ns: int | None = Field(default=None, gt=0)
+    """Time at the most."""
+    budget_blocks: int | None = Field(default=None, ge=1, le=MAX_BLOCKS)
+    """Blocks at the most, where the samples decide how many there are."""
     seed: int = Field(default=DEFAULT_SEED, ge=0, lt=1 << 53)
     runtime_ns: int | None = Field(default=None, gt=0)
     """Runtime of time-based jobs in place of what the job file says."""
@@ -68,6 +91,34 @@ class ExperimentSpec(BaseModel):
     confidence: float = Field(default=DEFAULT_CONFIDENCE, gt=0.5, lt=1)
     margin: float = Field(default=DEFAULT_MARGIN, ge=0, lt=1)
     allow_writes: bool = False
+    goal: Goal | None = None
+    """What the answer is for; nothing: each workload's own metric, and best in all of them."""
+    sweeps: list[Sweep] = []
+    """Their cells are among the schedulers once these are settled."""
+    precondition: bool = False
+    """Whether scratch space is written over at random first, as flash that has been in use for long."""
+    kernels: list[str] = []
+    """Guest kernels: every scheduler that names none is tried on each of them."""
+    guest: GuestOptions = GuestOptions()
+    """Of targets that run in a guest kernel."""
+
+    order: Literal["randomised", "by-scheduler"] = "randomised"
+    """``by-scheduler``: all runs of one scheduler after another, as published experiments often did it. Drift
+    of the machine then passes for a difference between schedulers."""
+    rate_window_ns: int | None = Field(default=None, ge=1_000_000)
+    """Length of the windows of `JobSample.rates` where the backend leaves the choice (the simulator, which
+    records none otherwise)."""
+
+    @model_validator(mode="after")
+    def _order_needs_blocks(self) -> ExperimentSpec:
+        if self.order == "by-scheduler" and self.blocks is None:
+            raise ValueError("the order by-scheduler needs a fixed number of blocks")
+        return self
+
+    @property
+    def stops_when_settled(self) -> bool:
+        """Whether the samples decide how many blocks there are."""
+        return self.stopping == "settled"
 
     def with_schedulers(self, choices: list[SchedulerChoice]) -> ExperimentSpec:
         """The same experiment with its schedulers settled."""
@@ -96,6 +147,11 @@ class _SpecFile(BaseModel):
     allow_writes: bool | None = None
     queue: dict[str, str] | None = None
     cgroups: dict[str, dict[str, str]] | None = None
+    goal: str | dict[str, float | int] | None = None
+    sweeps: list[str] | None = None
+    precondition: bool | None = None
+    kernels: list[str] | None = None
+    guest: dict[str, str] | None = None
 
     @field_validator("queue", mode="before")
     @classmethod
@@ -135,6 +191,11 @@ class SpecValues(BaseModel):
     allow_writes: bool | None = None
     queue: dict[str, str] | None = None
     cgroups: dict[str, dict[str, str]] | None = None
+    goal: Goal | None = None
+    sweeps: list[str] | None = None
+    precondition: bool | None = None
+    kernels: list[str] | None = None
+    guest: dict[str, str] | None = None
 
     def overlaid_by(self, other: SpecValues) -> SpecValues:
         """These values, replaced by those that `other` gives; blocks and budget replace each other."""
@@ -143,6 +204,8 @@ class SpecValues(BaseModel):
         if given.keys() & {"blocks", "budget"}:
             own.pop("blocks", None)
             own.pop("budget", None)
+        if "guest" in given:
+            given["guest"] = own.get("guest", {}) | given["guest"]
         return SpecValues.model_validate(own | given)
 
 
@@ -168,6 +231,13 @@ def read_spec_file(path: Path) -> SpecValues:
     if parsed.target is not None and parsed.targets is not None:
         raise SpecError(f"{path}: has both target and targets")
     values = parsed.model_dump(exclude={"target"})
+    if parsed.goal is not None:
+        try:
+            values["goal"] = (
+                parse_goal(parsed.goal) if isinstance(parsed.goal, str) else goal_from_weights(parsed.goal)
+            )
+        except SpecError as error:
+            raise SpecError(f"{path}: {error.message}", hint=error.hint) from error
     if parsed.target is not None:
         values["targets"] = [parsed.target]
     if parsed.workloads is not None:
@@ -187,21 +257,38 @@ def _first_mistake(error: ValidationError) -> str:
     return f"{place}: {mistake['msg']}"
 
 
-NO_LIMITS: dict[str, int | None] = {"blocks": None, "budget_ns": None}
+NO_LIMITS: dict[str, Any] = {"blocks": None, "budget_ns": None, "budget_blocks": None}
 
 
-def run_limits(values: SpecValues) -> dict[str, int | None]:
-    """How long an experiment goes on: ``blocks`` and ``budget_ns`` of a specification.
+def run_limits(values: SpecValues) -> dict[str, Any]:
+    """How long an experiment goes on: the fields of a specification that say so.
 
     Raises:
-        SpecError: if both are given.
+        SpecError: if both blocks and a budget are given, or the budget cannot be read.
     """
     if values.blocks is not None and values.budget is not None:
         raise SpecError(
-            "blocks and budget cannot both be given", hint="a budget decides the number of blocks"
+            "blocks and budget cannot both be given",
+            hint="blocks fixes their number; a budget is a limit for blocks added until all is settled",
         )
-    budget_ns = None if values.budget is None else parse_duration_ns(values.budget)
-    return {"blocks": values.blocks, "budget_ns": budget_ns}
+    if values.budget is None:
+        return NO_LIMITS | {"blocks": values.blocks}
+    return NO_LIMITS | parse_budget(values.budget)
+
+
+def parse_budget(text: str) -> dict[str, int]:
+    """Reads a budget: a time such as ``5m``, or a number of blocks such as ``30blocks``.
+
+    Raises:
+        SpecError: if it is neither.
+    """
+    counted = re.fullmatch(r"\s*(\d+)\s*blocks?\s*", text)
+    if counted is None:
+        return {"budget_ns": parse_duration_ns(text)}
+    blocks = int(counted[1])
+    if not 1 <= blocks <= MAX_BLOCKS:
+        raise SpecError(f"budget: {blocks} blocks, where 1 to {MAX_BLOCKS} are possible")
+    return {"budget_blocks": blocks}
 
 
 def build_specs(values: SpecValues) -> list[ExperimentSpec]:
@@ -213,10 +300,6 @@ def build_specs(values: SpecValues) -> list[ExperimentSpec]:
     """
     if not values.targets:
         raise SpecError("no target named")
-    if values.blocks is not None and values.budget is not None:
-        raise SpecError(
-            "blocks and budget cannot both be given", hint="a budget decides the number of blocks"
-        )
     workloads = [load_workload(name) for name in values.workloads or DEFAULT_WORKLOADS]
     names = [workload.name for workload in workloads]
     for name in names:
@@ -224,16 +307,18 @@ def build_specs(values: SpecValues) -> list[ExperimentSpec]:
             raise SpecError(f"the workload {name!r} is listed twice", hint="rename one of the files")
     limits = run_limits(values)
     if limits == NO_LIMITS:
-        limits = {"blocks": DEFAULT_BLOCKS}
+        limits = {"budget_blocks": DEFAULT_BUDGET_BLOCKS}
     settled: dict[str, Any] = {
         **limits,
+        "stopping": "settled" if values.blocks is None else "fixed",
         "schedulers": parse_scheduler_choices(values.schedulers) if values.schedulers else [],
+        "sweeps": parse_sweeps(values.sweeps or []),
         "workloads": workloads,
         "runtime_ns": parse_duration_ns(values.runtime) if values.runtime is not None else None,
+        "kernels": _kernel_names(values.kernels or []),
+        "guest": guest_options(values.guest or {}),
     }
-    rest = values.model_dump(
-        exclude_none=True, exclude={"targets", "schedulers", "workloads", "blocks", "budget", "runtime"}
-    )
+    rest = values.model_dump(exclude_none=True, exclude={"targets", *settled, "budget", "runtime"})
     specs = []
     for text in dict.fromkeys(values.targets):
         parse_target(text)
@@ -242,3 +327,13 @@ def build_specs(values: SpecValues) -> list[ExperimentSpec]:
         except ValidationError as error:
             raise SpecError(_first_mistake(error)) from error
     return specs
+
+
+def _kernel_names(texts: list[str]) -> list[str]:
+    """Names of guest kernels, each once; a text may hold several, separated by commas."""
+    names = [name.strip() for text in texts for name in text.split(",")]
+    for name in names:
+        check_kernel_name(name, ",".join(texts))
+        if names.count(name) > 1:
+            raise SpecError(f"the kernel {name!r} is listed twice")
+    return names

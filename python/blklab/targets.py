@@ -4,7 +4,8 @@
 ``PATH``                               a directory or file (the disks beneath it) or a block device
 ``loop:SIZE[,dir=PATH]``               a scratch file of that size as a direct-I/O loop device
 ``sim:DEVICE[,key=value…]``            a simulated device: a profile's name, ``fixed``, or a .toml file
-``uml:…``, ``qemu:…``                  reserved for kernels in virtual time and in virtual machines
+``uml:DEVICE[,key=value…]``            the same device under a real kernel in virtual time
+``qemu:…``                             reserved for kernels in virtual machines
 =====================================  =======================================================
 
 Parsing is pure: nothing is looked up on disk. A path that looks like one of the schemes can be written
@@ -110,7 +111,7 @@ def parse_target(text: str) -> Target:
         return ModelTarget(scheme, name, tuple(parameters.items()))
     raise UnknownNameError(
         f"{text!r}: unknown kind of target {scheme!r}",
-        hint=f"known are loop:, sim:, or a path (write ./{text} if it is one)",
+        hint=f"known are loop:, sim:, uml:, or a path (write ./{text} if it is one)",
     )
 
 

@@ -28,11 +28,19 @@ def _histogram(*latencies_ns: int) -> LatencyHistogram:
     )
 
 
-def _job(name: str = "job", *, runtime_ns: int = 2 * SECOND_NS, sync: bool = False) -> JobSample:
+def _job(
+    name: str = "job",
+    *,
+    runtime_ns: int = 2 * SECOND_NS,
+    sync: bool = False,
+    weight: float | None = 4.0,
+    clone_bytes: list[int] | None = None,
+    moved: int = 409_600,
+) -> JobSample:
     reads = DirectionSample(
         direction="read",
         ios=100,
-        bytes=409_600,
+        bytes=moved if clone_bytes is None else sum(clone_bytes),
         runtime_ns=runtime_ns,
         latency=_histogram(*range(1_000, 101_000, 1_000)),
     )
@@ -41,11 +49,13 @@ def _job(name: str = "job", *, runtime_ns: int = 2 * SECOND_NS, sync: bool = Fal
     )
     return JobSample(
         name=name,
-        clones=1,
+        clones=1 if clone_bytes is None else len(clone_bytes),
         runtime_ns=runtime_ns,
         directions=[reads, syncs] if sync else [reads],
         cpu_user_ns=1_000_000,
         cpu_system_ns=3_000_000,
+        promised_weight=weight,
+        clone_bytes=clone_bytes,
     )
 
 
@@ -60,13 +70,15 @@ def test_conformance(name: str) -> None:
     """What every metric keeps: text for people, nothing from nothing, one finite figure from a run."""
     metric = METRICS[name]
     assert metric.description
-    assert metric.unit in {"B/s", "IO/s", "us"}
+    assert metric.unit in {"B/s", "IO/s", "us", "of 1", "factor"}
     assert metric.compute([]) is None
-    value = metric.compute([_job(sync=True)])
+    run = [_job("a", sync=True), _job("b", sync=True, moved=819_200)]
+    value = metric.compute(run)
     assert value is not None
     assert math.isfinite(value)
     assert value > 0
-    assert metric.compute([_job(sync=True)]) == value
+    assert metric.compute(run) == value
+    assert (metric.compute(run[:1]) is None) == (name in {"jain_index", "share_deviation", "longest_wait"})
 
 
 @pytest.mark.parametrize(
@@ -103,6 +115,44 @@ def test_figures_that_a_run_does_not_have_are_nothing() -> None:
 def test_an_unknown_metric_is_named() -> None:
     with pytest.raises(UnknownNameError, match="'speed'"):
         metric_named("speed")
+
+
+def test_shares_as_promised_are_fair() -> None:
+    jobs = [_job("high", weight=8, moved=800_000), _job("low", weight=1, moved=100_000)]
+    assert METRICS["jain_index"].compute(jobs) == pytest.approx(1)
+    assert METRICS["share_deviation"].compute(jobs) == pytest.approx(1)
+
+
+def test_equal_shares_of_unequal_promises_are_not() -> None:
+    """Promised 8 : 1, got 1 : 1: the low job has 4.5 times its ninth; Jain's index of (1/8, 1) is 0.62."""
+    jobs = [_job("high", weight=8), _job("low", weight=1)]
+    assert METRICS["jain_index"].compute(jobs) == pytest.approx((1 / 8 + 1) ** 2 / (2 * (1 / 64 + 1)))
+    assert METRICS["share_deviation"].compute(jobs) == pytest.approx(4.5)
+
+
+def test_clones_compete_too_where_they_are_told_apart() -> None:
+    clones = _job("readers", weight=16, clone_bytes=[300_000, 100_000, 100_000, 100_000])
+    assert METRICS["jain_index"].compute([clones]) == pytest.approx(36 / (4 * 12))
+    assert METRICS["share_deviation"].compute([clones]) == pytest.approx(2)
+    merged = clones.model_copy(update={"clone_bytes": None})
+    assert METRICS["jain_index"].compute([merged]) is None
+    assert METRICS["longest_wait"].compute([merged]) == pytest.approx(100)
+
+
+def test_without_a_promise_there_is_no_fairness() -> None:
+    jobs = [_job("a", weight=None), _job("b")]
+    assert METRICS["jain_index"].compute(jobs) is None
+    assert METRICS["share_deviation"].compute(jobs) is None
+
+
+def test_a_starved_job_is_the_worst_and_not_absent() -> None:
+    starved = _job("starved").model_copy(update={"directions": []})
+    jobs = [_job("greedy"), starved]
+    jain, deviation = METRICS["jain_index"].compute(jobs), METRICS["share_deviation"].compute(jobs)
+    assert jain is not None and deviation is not None
+    assert jain == pytest.approx(0.5, abs=0.01)
+    assert deviation > 50
+    assert METRICS["longest_wait"].compute(jobs) == pytest.approx(2_000_000)  # its whole run, in us
 
 
 @given(st.lists(st.integers(1, 10**10), min_size=1, max_size=60), st.floats(0.01, 1))

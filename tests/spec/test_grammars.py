@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blklab.errors import UnknownNameError, UsageError
-from blklab.scheduler_choice import parse_scheduler_choice, parse_scheduler_choices
+from blklab.scheduler_choice import across_kernels, parse_scheduler_choice, parse_scheduler_choices
 from blklab.targets import LoopTarget, ModelTarget, PathTarget, Target, parse_target
 
 
@@ -36,6 +36,28 @@ def test_one_scheduler_twice_needs_labels() -> None:
     assert [choice.name for choice in parse_scheduler_choices("a=none,b=none")] == ["none", "none"]
 
 
+def test_a_kernel_stands_behind_the_name() -> None:
+    choice = parse_scheduler_choice("calm=bfq@6.1-mine:slice_idle=0")
+    assert (choice.name, choice.kernel, choice.label) == ("bfq", "6.1-mine", "calm")
+    assert choice.without_label == "bfq@6.1-mine:slice_idle=0"
+    assert parse_scheduler_choice("kyber@patched").label == "kyber@patched"
+    for text in ("kyber@", "@stock", "kyber@a@b", "kyber@a b"):
+        with pytest.raises(UsageError):
+            parse_scheduler_choice(text)
+
+
+def test_choices_are_crossed_with_kernels() -> None:
+    choices = parse_scheduler_choices("none,calm=bfq:slice_idle=0,kyber@old")
+    crossed = across_kernels(choices, ["stock", "mine"])
+    labels = ["none@stock", "calm@stock", "kyber@old", "none@mine", "calm@mine"]
+    assert [choice.label for choice in crossed] == labels
+    assert [choice.kernel for choice in crossed] == ["stock", "stock", "old", "mine", "mine"]
+    assert across_kernels(choices, []) == choices
+    assert across_kernels(crossed, ["stock", "mine"]) == crossed
+    for choice in crossed:
+        assert parse_scheduler_choice(choice.canonical) == choice
+
+
 _NAMES = st.from_regex(r"[a-z][a-z0-9_-]{0,8}", fullmatch=True)
 _TUNABLES = st.dictionaries(
     st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True),
@@ -45,9 +67,15 @@ _TUNABLES = st.dictionaries(
 _LABELS = st.none() | st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,8}", fullmatch=True)
 
 
-@given(_NAMES, _TUNABLES, _LABELS)
-def test_the_canonical_form_reads_back(name: str, tunables: dict[str, str], label: str | None) -> None:
-    bare = ":".join([name, *(f"{key}={value}" for key, value in tunables.items())])
+_KERNELS = st.none() | st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,8}", fullmatch=True)
+
+
+@given(_NAMES, _TUNABLES, _LABELS, _KERNELS)
+def test_the_canonical_form_reads_back(
+    name: str, tunables: dict[str, str], label: str | None, kernel: str | None
+) -> None:
+    head = name if kernel is None else f"{name}@{kernel}"
+    bare = ":".join([head, *(f"{key}={value}" for key, value in tunables.items())])
     choice = parse_scheduler_choice(bare if label is None else f"{label}={bare}")
     assert parse_scheduler_choice(choice.canonical) == choice
 

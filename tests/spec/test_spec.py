@@ -5,7 +5,15 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import BlklabError, SpecError, UnknownNameError, UsageError
-from blklab.spec import DEFAULT_BLOCKS, DEFAULT_WORKLOADS, SpecValues, build_specs, read_spec_file
+from blklab.spec import (
+    DEFAULT_BUDGET_BLOCKS,
+    DEFAULT_WORKLOADS,
+    ExperimentSpec,
+    SpecValues,
+    build_specs,
+    parse_budget,
+    read_spec_file,
+)
 
 JOB = "; purpose: Reads.\n[reader]\nrw=randread\nbs=4k\nsize=1m\nnumber_ios=10\ndirect=1\n"
 
@@ -27,7 +35,8 @@ def test_a_file_and_flags_say_the_same(folder: Path) -> None:
         folder,
         'target = "sim:hdd-7200"\nschedulers = ["none", "mq-deadline:fifo_batch=1"]\n'
         'workloads = ["mine.fio"]\n'
-        'blocks = 4\nseed = 9\nruntime = "2s"\nmargin = 0.05\n[queue]\nnr_requests = 64\n',
+        'blocks = 4\nseed = 9\nruntime = "2s"\nmargin = 0.05\nkernels = ["stock", "mine"]\n'
+        '[queue]\nnr_requests = 64\n[guest]\ntime = "host"\nmemory = "1g"\n',
     )
     flags = SpecValues(
         targets=["sim:hdd-7200"],
@@ -38,8 +47,19 @@ def test_a_file_and_flags_say_the_same(folder: Path) -> None:
         runtime="2s",
         margin=0.05,
         queue={"nr_requests": "64"},
+        kernels=["stock,mine"],
+        guest={"time": "host", "memory": "1024m"},
     )
     assert build_specs(read_spec_file(path)) == build_specs(flags)
+
+
+def test_options_of_a_guest_win_one_by_one(folder: Path) -> None:
+    path = _write(folder, 'target = "uml:fixed"\nworkloads = ["mine.fio"]\n[guest]\ntime = "host"\n')
+    values = read_spec_file(path).overlaid_by(SpecValues(guest={"generator": "fio"}))
+    guest = build_specs(values)[0].guest
+    assert (guest.time, guest.generator, guest.memory_bytes) == ("host", "fio", 512 << 20)
+    with pytest.raises(SpecError, match="a guest has no option 'colour'"):
+        build_specs(values.overlaid_by(SpecValues(guest={"colour": "red"})))
 
 
 def test_flags_win_and_blocks_replace_a_budget(folder: Path) -> None:
@@ -50,7 +70,8 @@ def test_flags_win_and_blocks_replace_a_budget(folder: Path) -> None:
 
 def test_defaults() -> None:
     spec = build_specs(SpecValues(targets=["sim:fixed"]))[0]
-    assert spec.blocks == DEFAULT_BLOCKS
+    assert spec.stops_when_settled
+    assert (spec.blocks, spec.budget_ns, spec.budget_blocks) == (None, None, DEFAULT_BUDGET_BLOCKS)
     assert [workload.name for workload in spec.workloads] == list(DEFAULT_WORKLOADS)
     assert spec.schedulers == []
 
@@ -108,3 +129,31 @@ def test_a_close_name_is_suggested() -> None:
     with pytest.raises(UnknownNameError) as caught:
         build_specs(SpecValues(targets=["sim:fixed"], workloads=["random-raed-4k-qd1"]))
     assert "random-read-4k-qd1" in (caught.value.hint or "")
+
+
+def test_a_budget_is_a_time_or_a_number_of_blocks() -> None:
+    timed = build_specs(SpecValues(targets=["sim:fixed"], budget="2m"))[0]
+    assert (timed.budget_ns, timed.budget_blocks, timed.stopping) == (120_000_000_000, None, "settled")
+    counted = build_specs(SpecValues(targets=["sim:fixed"], budget="30blocks"))[0]
+    assert (counted.budget_ns, counted.budget_blocks, counted.stopping) == (None, 30, "settled")
+    assert parse_budget("1 block") == {"budget_blocks": 1}
+
+
+def test_blocks_are_a_fixed_design() -> None:
+    spec = build_specs(SpecValues(targets=["sim:fixed"], blocks=7))[0]
+    assert (spec.blocks, spec.budget_blocks, spec.stopping) == (7, None, "fixed")
+    assert not spec.stops_when_settled
+
+
+@pytest.mark.parametrize(
+    "text", ["0blocks", "200000blocks", "some blocks", "-3blocks", "blocks", "1.5blocks"]
+)
+def test_a_budget_that_cannot_be(text: str) -> None:
+    with pytest.raises(BlklabError):
+        build_specs(SpecValues(targets=["sim:fixed"], budget=text))
+
+
+def test_a_stored_experiment_of_before_is_a_fixed_design() -> None:
+    stored = build_specs(SpecValues(targets=["sim:fixed"], blocks=7))[0].model_dump()
+    del stored["stopping"], stored["budget_blocks"]
+    assert ExperimentSpec.model_validate(stored).stopping == "fixed"

@@ -110,7 +110,7 @@ def test_different_winners_are_no_verdict_for_all() -> None:
     assert verdict.text == "it depends on the work: reads: bfq; writes: none"
 
 
-def test_a_control_that_differs_is_a_warning_and_no_verdict() -> None:
+def test_a_control_that_differs_withholds_the_recommendation() -> None:
     spec = make_spec(
         ("none", "bfq"), [make_workload("reads"), make_workload("cached", control=True)], blocks=6
     )
@@ -120,7 +120,10 @@ def test_a_control_that_differs_is_a_warning_and_no_verdict() -> None:
         workloads={"cached": WorkloadBehaviour(schedulers={"bfq": SchedulerBehaviour(speed=1.4)})},
     )
     analysis = analyse(record)
-    assert analysis.verdict.status == "equal"
+    verdict = analysis.verdict
+    assert (verdict.status, verdict.best, verdict.choice) == ("withheld", [], None)
+    assert sorted(verdict.candidates) == ["bfq", "none"]
+    assert verdict.text.startswith("withheld, since the control cached differs; but for that: reads")
     assert len(analysis.verdict.warnings) == 1
     assert "control cached differs" in analysis.verdict.warnings[0]
 

@@ -28,6 +28,9 @@ _NAMES = (
     "latency_max",
     "sync_latency_p99",
     "cpu_per_io",
+    "jain_index",
+    "share_deviation",
+    "longest_wait",
 )
 
 

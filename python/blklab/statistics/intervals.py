@@ -20,7 +20,9 @@ class MeanInterval:
     high: float | None
 
 
-def geometric_mean_interval(values: Sequence[float], confidence: float) -> MeanInterval:
+def geometric_mean_interval(
+    values: Sequence[float], confidence: float, *, widened_by: float = 1.0
+) -> MeanInterval:
     """Student's t interval for the mean of the logarithms, transformed back.
 
     The scale is logarithmic because what schedulers and drift do to a figure is multiplicative; the ratio
@@ -29,12 +31,13 @@ def geometric_mean_interval(values: Sequence[float], confidence: float) -> MeanI
     Args:
         values: Positive figures; at least one.
         confidence: Coverage, such as 0.95.
+        widened_by: Factor for serial correlation (`blklab.statistics.serial.widening`).
     """
     logs = np.log(np.asarray(values, dtype=float))
     center = float(logs.mean())
     if len(logs) < 2:
         return MeanInterval(len(logs), math.exp(center), None, None)
-    half = t_quantile(1 - (1 - confidence) / 2, len(logs) - 1) * standard_error(logs)
+    half = t_quantile(1 - (1 - confidence) / 2, len(logs) - 1) * standard_error(logs) * widened_by
     return MeanInterval(len(logs), math.exp(center), math.exp(center - half), math.exp(center + half))
 
 

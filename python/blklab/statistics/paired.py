@@ -18,9 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from blklab.statistics.intervals import standard_error, t_quantile, t_upper_tail
+from blklab.statistics.serial import widening
 
-MAX_EXACT_BLOCKS = 14
-"""Up to here all sign patterns are enumerated (16,384); beyond, a fixed random sample of them is used."""
+MAX_EXACT_BLOCKS = 15
+"""Up to here all sign patterns are enumerated (16,384, as a pattern and its opposite give the same distance
+from zero); beyond, a fixed random sample of them is used."""
 SAMPLED_SIGN_PATTERNS = 50_000
 
 
@@ -31,7 +33,7 @@ class PairedDifference:
     n: int
     log_ratio: float
     standard_error: float
-    """Of the mean log ratio; not a number for a single block."""
+    """Of the mean log ratio, widened for serial correlation; not a number for a single block."""
     p_difference: float
     """Two-sided: the ratio is not 1."""
     p_equivalence: float
@@ -42,11 +44,17 @@ class PairedDifference:
         """Geometric mean of first over second."""
         return math.exp(self.log_ratio)
 
-    def ratio_interval(self, confidence: float) -> tuple[float, float] | None:
-        """Two-sided interval for the ratio; nothing for a single block."""
+    def half_width(self, confidence: float) -> float:
+        """Half of the width of the interval for the log ratio; infinite for a single block."""
         if self.n < 2:
+            return math.inf
+        return t_quantile(1 - (1 - confidence) / 2, self.n - 1) * self.standard_error
+
+    def ratio_interval(self, confidence: float) -> tuple[float, float] | None:
+        """Two-sided interval for the ratio; nothing for too few blocks."""
+        half = self.half_width(confidence)
+        if not math.isfinite(half):
             return None
-        half = t_quantile(1 - (1 - confidence) / 2, self.n - 1) * self.standard_error
         return math.exp(self.log_ratio - half), math.exp(self.log_ratio + half)
 
 
@@ -69,7 +77,7 @@ def paired_difference(
     center = float(ratios.mean())
     if n < 2:
         return PairedDifference(n, center, math.nan, 1.0, 1.0)
-    error = standard_error(ratios)
+    error = standard_error(ratios) * widening(ratios.tolist())
     bound = math.log1p(margin)
     if error == 0.0:
         identical = abs(center) <= 1e-12
@@ -90,19 +98,19 @@ def sign_flip_p(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
     observed = abs(float(values.sum())) * (1 - 1e-12)
     exceeding = int(np.count_nonzero(np.abs(_sign_patterns(n) @ values) >= observed))
     if n <= MAX_EXACT_BLOCKS:
-        return float(exceeding / 2**n)
+        return float(exceeding / 2 ** (n - 1))
     # The observed pattern is one of those that could have been: it counts too.
     return (exceeding + 1) / (SAMPLED_SIGN_PATTERNS + 1)
 
 
 @functools.lru_cache(maxsize=8)
 def _sign_patterns(n: int) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """All patterns of n signs, one a row; for many blocks a fixed random sample of them.
+    """All patterns of n signs that begin with a plus, one a row; for many blocks a fixed random sample.
 
     Fixed, because the analysis of stored samples must give the same figures every time.
     """
     if n <= MAX_EXACT_BLOCKS:
-        bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+        bits = (np.arange(2 ** (n - 1), 2**n)[:, None] >> np.arange(n)[::-1]) & 1
     else:
         bits = np.random.default_rng(20_210_927).integers(
             0, 2, size=(SAMPLED_SIGN_PATTERNS, n), dtype=np.int8

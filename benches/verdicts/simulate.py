@@ -1,0 +1,162 @@
+"""Whole experiments on simulated noise, decided by the product's own functions.
+
+The plan, the race and the verdicts are those of the package: `Plan` says which run comes when, `Race` who
+runs next and when it is over, `compare_all` and `metric_verdict` judge.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from families import Family, Floats
+
+from blklab.comparison import Comparison, Question, compare_all
+from blklab.metrics import metric_named
+from blklab.plan import Plan
+from blklab.race import Race
+from blklab.spec import DEFAULT_BUDGET_BLOCKS, ExperimentSpec
+from blklab.testing.experiments import make_spec, make_workload
+from blklab.verdict import MetricVerdict, metric_verdict
+
+FIXED_BLOCKS = 15
+FOLKLORE_RUNS = 3
+METRIC = metric_named("iops")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an experiment came to. The first scheduler is the better one, if any is."""
+
+    status: str
+    best: list[str]
+    false_claims: int
+    """Pairs of schedulers of which a wrong one was called better."""
+    runs: int
+    blocks: int
+    covered: list[bool]
+    """For each pair that has an interval: whether the true ratio lies in it."""
+
+    def names(self, label: str) -> bool:
+        """Whether it calls that scheduler, and no other, the best."""
+        return self.status == "best" and self.best == [label]
+
+
+def specification(labels: Sequence[str], *, settled: bool) -> ExperimentSpec:
+    """An experiment with one workload, decided by IOPS."""
+    spec = make_spec([f"{label}=none" for label in labels], [make_workload("noise")], blocks=FIXED_BLOCKS)
+    if not settled:
+        return spec
+    return spec.model_copy(
+        update={"stopping": "settled", "blocks": None, "budget_blocks": DEFAULT_BUDGET_BLOCKS}
+    )
+
+
+def experiments(
+    family: Family, labels: Sequence[str], ratio: float, count: int, seed: int, *, settled: bool
+) -> Iterator[Outcome]:
+    """Simulated experiments in which the first scheduler's figures are `ratio` times the others'."""
+    template = specification(labels, settled=settled)
+    blocks = DEFAULT_BUDGET_BLOCKS
+    generator = np.random.default_rng([seed, len(labels), round(1e6 * ratio)])
+    noise = family.draw(generator, count, blocks, len(labels))
+    carry_out = _until_settled if settled else _fixed
+    for number in range(count):
+        spec = template.model_copy(update={"seed": seed * 1_000_003 + number})
+        yield carry_out(spec, labels, noise[number], math.log(ratio))
+
+
+def _until_settled(spec: ExperimentSpec, labels: Sequence[str], noise: Floats, effect: float) -> Outcome:
+    plan, race = Plan(spec), Race(spec)
+    workload = spec.workloads[0].name
+    values: dict[str, dict[int, float]] = {}
+    runs = 0
+    number = 0
+    while number < DEFAULT_BUDGET_BLOCKS:
+        standings = race.standings(DEFAULT_BUDGET_BLOCKS - number)
+        if standings.over:
+            break
+        for cell in plan.block(number):
+            label = cell.key.scheduler
+            if label in standings.running[workload]:
+                figure = _figure(noise[cell.key.sequence], label == labels[0], effect)
+                race.add_figure(workload, label, number, figure)
+                values.setdefault(label, {})[number] = figure
+                runs += 1
+        number += 1
+    return _judge(spec, labels, values, effect, runs)
+
+
+def _fixed(spec: ExperimentSpec, labels: Sequence[str], noise: Floats, effect: float) -> Outcome:
+    values: dict[str, dict[int, float]] = {}
+    for block in Plan(spec).blocks():
+        for cell in block:
+            label = cell.key.scheduler
+            values.setdefault(label, {})[cell.key.block] = _figure(
+                noise[cell.key.sequence], label == labels[0], effect
+            )
+    return _judge(spec, labels, values, effect, FIXED_BLOCKS * len(labels))
+
+
+def _figure(noise: float, better: bool, effect: float) -> float:
+    return 10_000 * math.exp(noise + (effect if better else 0.0))
+
+
+def _judge(
+    spec: ExperimentSpec,
+    labels: Sequence[str],
+    values: dict[str, dict[int, float]],
+    effect: float,
+    runs: int,
+) -> Outcome:
+    question = Question(spec.workloads[0], METRIC, decides=True, values=values, family=1)
+    ((_, pairs),) = compare_all([question], spec, labels)
+    verdict: MetricVerdict = metric_verdict(question, pairs, spec, labels)
+    return Outcome(
+        status=verdict.status,
+        best=verdict.best,
+        false_claims=sum(_is_false(pair, labels[0], effect) for pair in pairs),
+        runs=runs,
+        blocks=max(len(figures) for figures in values.values()),
+        covered=[
+            pair.ci_low <= _truth(pair, labels[0], effect) <= pair.ci_high
+            for pair in pairs
+            if pair.ci_low is not None and pair.ci_high is not None
+        ],
+    )
+
+
+def _truth(pair: Comparison, better: str, effect: float) -> float:
+    if pair.first == better:
+        return math.exp(effect)
+    return math.exp(-effect) if pair.second == better else 1.0
+
+
+def _is_false(pair: Comparison, better: str, effect: float) -> bool:
+    truth = _truth(pair, better, effect)
+    return (pair.outcome == "better" and truth <= 1) or (pair.outcome == "worse" and truth >= 1)
+
+
+@dataclass(frozen=True)
+class Folklore:
+    """What the usual procedure says: three runs of each in fixed order, the highest mean wins."""
+
+    first_wins: float
+    """Share of experiments that call the first scheduler the best."""
+    claimed: float
+    """Share in which the winner's mean is ahead of the next by more than the margin."""
+
+
+def folklore(family: Family, ratio: float, count: int, seed: int, margin: float) -> Folklore:
+    """Two schedulers, all runs of the first before those of the second; the second is the better one.
+
+    The better one comes last, as a new scheduler does when it is compared with the one in force.
+    """
+    generator = np.random.default_rng([seed, 77, round(1e6 * ratio)])
+    noise = family.draw(generator, count, FOLKLORE_RUNS, 2)
+    first = np.exp(noise[:, :FOLKLORE_RUNS]).mean(axis=1)
+    second = np.exp(noise[:, FOLKLORE_RUNS:]).mean(axis=1) * ratio
+    ahead = np.maximum(first, second) / np.minimum(first, second)
+    return Folklore(float(np.mean(first > second)), float(np.mean(ahead > 1 + margin)))

@@ -1,0 +1,123 @@
+"""Which blocks are marked, and what becomes of the verdict without them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from blklab.experiment import ExperimentRecord
+from blklab.machine_events import DiskTraffic, MachineEvents
+from blklab.spoiled import machine_findings, without_marked
+from blklab.testing.experiments import QUIET, SchedulerBehaviour, make_experiment, make_spec
+from blklab.verdict import analyse
+
+WORKLOAD = "random-read-4k-qd32"
+
+
+def _record(events: dict[tuple[int, str], MachineEvents], **arguments: Any) -> ExperimentRecord:
+    named = {(block, WORKLOAD, label): event for (block, label), event in events.items()}
+    return make_experiment(make_spec(("none", "bfq"), blocks=6), events=named, **arguments)
+
+
+def _changed(**changes: Any) -> MachineEvents:
+    return QUIET.model_copy(update=changes)
+
+
+def _traffic(read_bytes: int = 100_200_000, written_bytes: int = 400_000) -> DiskTraffic:
+    return DiskTraffic(
+        read_bytes=read_bytes,
+        written_bytes=written_bytes,
+        own_read_bytes=100_000_000,
+        own_written_bytes=0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        (_changed(steal_fraction=0.05), "5.0 % of the CPU time stolen (typical: 0.1 %"),
+        (_changed(pressure_ns={"memory_some": 100_000_000}), "5.0 % of the time under memory pressure"),
+        (_changed(pressure_ns={"cpu_some": 600_000_000}), "30 % of the time under CPU pressure"),
+        (_changed(traffic=_traffic(read_bytes=110_000_000)), "10 % of the load read by others"),
+        (_changed(traffic=_traffic(written_bytes=50_000_000)), "50 % of the load written by others"),
+        (_changed(frequency_mhz=1800.0), "the CPU at 1800 MHz (typical: the CPU at 2400 MHz)"),
+        (_changed(temperature_celsius=80.0), "80 °C (typical: 45 °C)"),
+    ],
+)
+def test_what_marks_a_run(event: MachineEvents, said: str) -> None:
+    findings = machine_findings(_record({(3, "bfq"): event}))
+    assert [(one.block, one.workload, one.scheduler) for one in findings.disturbances] == [
+        (3, WORKLOAD, "bfq")
+    ]
+    assert said in findings.disturbances[0].text
+    assert findings.blocks == [3]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        QUIET,
+        _changed(steal_fraction=0.02),
+        _changed(pressure_ns={"io_some": 2_000_000_000, "io_full": 2_000_000_000}),
+        _changed(traffic=None, frequency_mhz=None, temperature_celsius=None, steal_fraction=None),
+        _changed(frequency_mhz=3000.0, temperature_celsius=20.0),
+        _changed(traffic=_traffic(read_bytes=90_000_000)),
+    ],
+)
+def test_what_does_not(event: MachineEvents) -> None:
+    assert machine_findings(_record({(3, "bfq"): event})).disturbances == []
+
+
+def test_what_all_runs_suffer_alike_marks_none_but_is_said() -> None:
+    stolen = _changed(steal_fraction=0.2)
+    findings = machine_findings(
+        _record({(block, label): stolen for block in range(6) for label in ("none", "bfq")})
+    )
+    assert findings.disturbances == []
+    assert findings.typical == [f"in a typical run of {WORKLOAD}: 20 % of the CPU time stolen"]
+
+
+def test_runs_that_were_not_watched_say_nothing() -> None:
+    record = make_experiment(make_spec(("none", "bfq")))
+    assert machine_findings(record).watched == 0
+    assert analyse(record).machine is None
+    assert analyse(record).sensitivity is None
+
+
+def test_marked_blocks_stay_in_all_figures() -> None:
+    analysis = analyse(_record({(3, "bfq"): _changed(steal_fraction=0.5)}))
+    assert {result.n for result in analysis.results} == {6}
+    assert {pair.n for pair in analysis.comparisons} == {6}
+
+
+def test_the_verdict_is_stated_with_and_without() -> None:
+    stolen = _changed(steal_fraction=0.5)
+    steady = {"bfq": SchedulerBehaviour(0.8), "none": SchedulerBehaviour()}
+    analysis = analyse(_record({(3, "bfq"): stolen}, behaviours=steady))
+    assert analysis.sensitivity is not None
+    assert analysis.sensitivity.same
+    assert analysis.sensitivity.text == "without the 1 marked block the answer is the same: best (none)"
+
+
+def test_an_answer_that_hinges_on_marked_blocks_is_another_without() -> None:
+    stolen = _changed(steal_fraction=0.5)
+    record = _record(
+        {(block, "bfq"): stolen for block in range(4)}, behaviours={"bfq": SchedulerBehaviour(0.8)}
+    )
+    other = analyse(record).sensitivity
+    assert other is not None
+    assert (other.marked_runs, other.marked_blocks, other.same) == (4, [0, 1, 2, 3], False)
+    assert other.status == "undecided"
+    assert "another: undecided" in other.text
+    left = without_marked(record, machine_findings(record))
+    assert {sample.cell.block for sample in left.samples} == {4, 5}
+
+
+def test_all_blocks_marked_leave_nothing() -> None:
+    stolen = _changed(steal_fraction=0.5)
+    other = analyse(_record({(block, "bfq"): stolen for block in range(6)})).sensitivity
+    # Half of the runs are stolen from, so the typical run lies in between; every block is marked.
+    assert other is not None
+    assert other.marked_blocks == [0, 1, 2, 3, 4, 5]
+    assert other.status == "undecided"
