@@ -77,7 +77,7 @@ def lay_out(work: Workload, folder: Path) -> None:
 def run(work: Workload, folder: Path, **changes: Any) -> FioReport:
     lay_out(work, folder)
     text = job_file_text(work, regions_in_directory(work), seed=7)
-    settled: dict[str, Any] = {"read_only": False, "expected_ns": None, **changes}
+    settled: dict[str, Any] = {"read_only": False, "runtime_ns": None, **changes}
     return run_fio(find_fio(), work, text, folder, **settled)
 
 
@@ -328,7 +328,7 @@ def test_messages_before_the_json_are_warnings() -> None:
 def test_a_missing_file_is_a_failure_and_is_not_created(folder: Path) -> None:
     work = workload("[a]\nsize=1m\n")
     text = job_file_text(work, regions_in_directory(work), seed=7)
-    report = run_fio(find_fio(), work, text, folder, read_only=False, expected_ns=None)
+    report = run_fio(find_fio(), work, text, folder, read_only=False, runtime_ns=None)
     assert report.error is not None
     assert not (folder / "read-0").exists()
 
@@ -408,7 +408,7 @@ def test_a_signal_ends_fio_and_all_its_tasks(folder: Path) -> None:
 def test_fio_that_hangs_is_ended(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fio_module, "_GRACE_S", 0.2)
     with pytest.raises(RunFailedError, match="still running"):
-        run(workload(LONG), folder, expected_ns=500_000_000)
+        run(workload(LONG), folder, runtime_ns=500_000_000)
     assert processes_in(folder) == []
 
 

@@ -14,12 +14,19 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from blklab.errors import JobFileError, MissingToolError, RunFailedError
 from blklab.interrupts import shielded
 from blklab.linux.fio_output import FioReport, read_report
+from blklab.linux.fio_rates import (
+    RATE_OPTIONS,
+    rate_options,
+    rate_window_ms,
+    remove_rate_logs,
+    with_rates,
+)
 from blklab.linux.layout import JobRegions
 from blklab.samples import NS_PER_SECOND
 from blklab.workloads import Job, Workload
@@ -34,7 +41,7 @@ _OURS = (
     "filename", "size", "offset", "offset_increment", "numjobs", "stonewall", "ioengine", "cgroup",
     "cgroup_weight", "cgroup_nodelete", "group_reporting", "new_group", "percentile_list",
     "lat_percentiles", "clat_percentiles", "slat_percentiles", "disable_lat", "disable_clat",
-    "disable_slat", "gtod_reduce", "log_avg_msec", "log_hist_msec", "description",
+    "disable_slat", "gtod_reduce", "log_avg_msec", "log_hist_msec", "description", *RATE_OPTIONS,
 )  # fmt: skip
 """Options that we settle ourselves: where the I/O goes, groups, and what is reported."""
 
@@ -130,7 +137,7 @@ def job_file_text(
         group_joins: By control group, the file that takes the ids of processes joining it.
         folder: Folder of the regions' files, relative to where fio runs; nothing for devices.
     """
-    lines = ["[global]", *_GLOBAL]
+    lines = ["[global]", *_GLOBAL, *rate_options(rate_window_ms(workload, runtime_ns))]
     for job, clones in zip(workload.jobs, regions, strict=True):
         for clone, region in enumerate(clones):
             name = job.name if _PLAIN_NAME.fullmatch(job.name) and job.name != "global" else f"job-{job.line}"
@@ -155,11 +162,20 @@ def _option_lines(job: Job, runtime_ns: int | None) -> list[str]:
             continue
         if option == "runtime" and job.time_based and runtime_ns is not None:
             lines.append(f"runtime={max(runtime_ns // 1000, 1)}us")
+        elif option == "ramp_time" and _ramp_time_ns(job, runtime_ns) < job.ramp_time_ns:
+            lines.append(f"ramp_time={max(_ramp_time_ns(job, runtime_ns) // 1000, 1)}us")
         elif value:
             lines.append(f"{option}={value}")
         else:
             lines.append(option)
     return lines
+
+
+def _ramp_time_ns(job: Job, runtime_ns: int | None) -> int:
+    """A ramp time is cut to a runtime given instead of the job's own, so that a short look is short."""
+    return (
+        min(job.ramp_time_ns, runtime_ns) if job.time_based and runtime_ns is not None else job.ramp_time_ns
+    )
 
 
 def _escaped(filename: str) -> str:
@@ -176,7 +192,7 @@ def expected_runtime_ns(workload: Workload, runtime_ns: int | None) -> int | Non
         own = runtime_ns if job.time_based and runtime_ns is not None else job.runtime_ns
         if own is None:
             return None
-        group = max(group, job.startdelay_ns + job.ramp_time_ns + own)
+        group = max(group, job.startdelay_ns + _ramp_time_ns(job, runtime_ns) + own)
     return total + group
 
 
@@ -202,17 +218,27 @@ def check_job_file(fio: Fio, workload: Workload, text: str) -> None:
 
 
 def run_fio(
-    fio: Fio, workload: Workload, text: str, folder: Path, *, read_only: bool, expected_ns: int | None
+    fio: Fio, workload: Workload, text: str, folder: Path, *, read_only: bool, runtime_ns: int | None
 ) -> FioReport:
     """Runs a job file in a folder and waits for the end.
 
     Nothing of fio is left when this returns or raises, and nothing survives when this process is killed.
+
+    Args:
+        fio: The program.
+        workload: What the job file was written from.
+        text: The job file.
+        folder: Where fio runs.
+        read_only: Keeps fio from writing.
+        runtime_ns: Replaces the runtime of time-based jobs, as it did in the job file.
 
     Raises:
         RunFailedError: if fio hangs. Failures that fio reports are in the report.
     """
     (folder / JOB_FILE).write_text(text, encoding="utf-8")
     (folder / OUTPUT_FILE).unlink(missing_ok=True)
+    remove_rate_logs(folder)
+    expected_ns = expected_runtime_ns(workload, runtime_ns)
     argv = ["setpriv", "--pdeathsig", "KILL", "sh", "-c", _ONLY_UNDER_PARENT, str(os.getpid()), *_NAMESPACE]
     limit_s = None if expected_ns is None else expected_ns / NS_PER_SECOND + _GRACE_S
     process: subprocess.Popen[str] | None = None
@@ -243,7 +269,11 @@ def run_fio(
         output = (folder / OUTPUT_FILE).read_text(encoding="utf-8", errors="replace")
     except OSError:
         output = ""
-    return read_report(output, messages=said, returncode=process.returncode, workload=workload)
+    report = read_report(output, messages=said, returncode=process.returncode, workload=workload)
+    if not report.jobs:
+        return report
+    jobs = with_rates(report.jobs, folder, workload, rate_window_ms(workload, runtime_ns))
+    return replace(report, jobs=jobs)
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -104,6 +104,10 @@ def _job_sample(name: str, entries: Sequence[dict[str, Any]]) -> JobSample:
         cpu_user_ns=_cpu_ns(entries, "usr_cpu"),
         cpu_system_ns=_cpu_ns(entries, "sys_cpu"),
         context_switches=sum(int(entry.get("ctx", 0)) for entry in entries),
+        clone_bytes=[
+            sum(int(entry.get(direction, {}).get("io_bytes", 0)) for direction in _DATA_DIRECTIONS)
+            for entry in entries
+        ],
     )
 
 

@@ -82,6 +82,10 @@ class DirectoryPlace:
             raise write_error(self.folder, error) from error
         lay_out(self.folder, lengths)
 
+    def file_lengths(self, workloads: Sequence[Workload]) -> dict[str, int]:
+        """Lengths in bytes of the files that the workloads share, by name."""
+        return files_in_directory(workloads)
+
     def regions(self, workload: Workload) -> list[JobRegions]:
         """Regions by file name within the folder."""
         return regions_in_directory(workload)
@@ -187,6 +191,11 @@ class LoopPlace:
         self.device = disk.dev_path
         self._size_bytes = disk.size_bytes
         return disk
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the device."""
+        return self._size_bytes
 
     def check(self, workloads: Sequence[Workload]) -> None:
         """Checks sizes."""
