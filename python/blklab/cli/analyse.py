@@ -1,0 +1,186 @@
+"""`blklab analyse`: what the figures of other tools support, and what they do not."""
+
+from __future__ import annotations
+
+import click
+
+from blklab.cli.options import json_option
+from blklab.cli.output import console_out, print_error, write_text
+from blklab.errors import DesignError, ExitCode, UsageError
+from blklab.evidence.analysis import AnalysisRequest, analyse_files
+from blklab.evidence.design import DesignRequest, Scale
+from blklab.readers import READERS
+from blklab.readers.protocol import ReaderOptions
+from blklab.report.evidence.document import analyse_document
+from blklab.report.evidence.html import render_analysis_html
+from blklab.report.evidence.text import render_analysis
+
+_EPILOG = "\b\nFormats:\n" + "\n".join(f"  {reader.NAME:10} {reader.SUMMARY}" for reader in READERS.values())
+
+
+@click.command(name="analyse", epilog=_EPILOG)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--reader", metavar="NAME", help="Read as this format instead of recognising it.")
+@click.option("--factor", metavar="NAME", help="What was compared; `none` for nothing.")
+@click.option("--by", multiple=True, metavar="NAME", help="Compare only where this agrees. Repeatable.")
+@click.option(
+    "--block", multiple=True, metavar="NAME", help="What agrees in this belongs together: pairs. Repeatable."
+)
+@click.option(
+    "--average", multiple=True, metavar="NAME", help="Average over this within a block. Repeatable."
+)
+@click.option("--pool", multiple=True, metavar="NAME", help="This varies and does not matter. Repeatable.")
+@click.option("--run", metavar="NAME", help="What numbers the runs of a level.")
+@click.option(
+    "--order", metavar="NAME|given", help="What tells the order of the runs; `given`: as they stand."
+)
+@click.option(
+    "--where", multiple=True, metavar="NAME=VALUE", help="Only these. Repeatable, also for one NAME."
+)
+@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this metric. Repeatable.")
+@click.option(
+    "--label", "labels", multiple=True, metavar="FILE=NAME", help="What a file's figures are of. Repeatable."
+)
+@click.option("--value", "values", multiple=True, metavar="COLUMN", help="Of a table: a column of figures.")
+@click.option("--unit", metavar="UNIT", help="Of a table: the unit of its figures, such as MB/s.")
+@click.option("--better", type=click.Choice(["higher", "lower"]), help="Of a table: which way is good.")
+@click.option("--decimal", type=click.Choice([".", ","]), help="Of a table: the decimal sign.")
+@click.option("--delimiter", metavar="CHARACTER", help="Of a table: between columns; default: found out.")
+@click.option(
+    "--scale",
+    type=click.Choice(["difference", "ratio"]),
+    help="How to compare; default: ratio within blocks, otherwise difference.",
+)
+@click.option("--share", is_flag=True, help="Compare shares of each block's sum.")
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Of intervals, and that no pair is called different by chance.",
+)
+@click.option(
+    "--margin",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.02,
+    show_default=True,
+    help="Relative differences up to this count as equal.",
+)
+@click.option("--html", "html_file", metavar="FILE", help="Write an HTML report to FILE.")
+@json_option
+def command(
+    *,
+    files: tuple[str, ...],
+    reader: str | None,
+    factor: str | None,
+    by: tuple[str, ...],
+    block: tuple[str, ...],
+    average: tuple[str, ...],
+    pool: tuple[str, ...],
+    run: str | None,
+    order: str | None,
+    where: tuple[str, ...],
+    metrics: tuple[str, ...],
+    labels: tuple[str, ...],
+    values: tuple[str, ...],
+    unit: str | None,
+    better: str | None,
+    decimal: str | None,
+    delimiter: str | None,
+    scale: str | None,
+    share: bool,
+    confidence: float,
+    margin: float,
+    html_file: str | None,
+    json_file: str | None,
+) -> int:
+    """Say what the figures in FILE... support: means, all pairs, drift, and what could not have been seen.
+
+    Reads logs and tables of hdparm, fio, iozone, tiotest, dd, iotop, bonnie++, the Phoronix Test Suite, and
+    plain tables. What was compared and what a run is follow from the figures or are asked for; they are
+    printed and never guessed. Ends with 7 if a figure that should be there could not be used.
+    """
+    design = DesignRequest(
+        factor=factor,
+        by=by,
+        block=block,
+        average=average,
+        pool=pool,
+        run=run,
+        order=order,
+        where=_where(where),
+        scale=_scale(scale),
+        share=share,
+    )
+    options = ReaderOptions(
+        value_columns=values,
+        unit=unit,
+        better="higher" if better == "higher" else "lower" if better == "lower" else None,
+        decimal="." if decimal == "." else "," if decimal == "," else None,
+        delimiter=_delimiter(delimiter),
+    )
+    analysis = analyse_files(
+        AnalysisRequest(
+            paths=files,
+            design=design,
+            options=options,
+            reader=reader,
+            labels=_labels(labels, files),
+            metrics=metrics,
+            confidence=confidence,
+            margin=margin,
+        )
+    )
+    if html_file is not None:
+        write_text(html_file, render_analysis_html(analysis))
+    if json_file is not None:
+        write_text(json_file, analyse_document(analysis).model_dump_json(by_alias=True, indent=2))
+    if json_file != "-" and html_file != "-":
+        render_analysis(analysis, console_out())
+    if analysis.complete:
+        return ExitCode.OK
+    first = analysis.problems[0]
+    print_error(
+        f"not everything could be used: {first.place}: {first.message}",
+        "the result rests on what could be used, and lists what could not",
+    )
+    return ExitCode.PARTIAL
+
+
+def _where(texts: tuple[str, ...]) -> dict[str, frozenset[str]]:
+    wanted: dict[str, frozenset[str]] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not (separator and name.strip()):
+            raise UsageError(f"--where {text!r} is not NAME=VALUE")
+        wanted[name.strip()] = wanted.get(name.strip(), frozenset()) | {value.strip()}
+    return wanted
+
+
+def _labels(texts: tuple[str, ...], files: tuple[str, ...]) -> dict[str, str]:
+    labels: dict[str, str] = {}
+    for text in texts:
+        # A file's name may hold an equals sign, so what was given decides where it ends.
+        file = next((name for name in files if text.startswith(f"{name}=")), None)
+        label = "" if file is None else text[len(file) + 1 :].strip()
+        if file is None or not label:
+            raise DesignError(
+                f"--label {text!r} is not FILE=NAME with a file that is given",
+                hint="write the file's name the same",
+            )
+        if labels.setdefault(file, label) != label:
+            raise DesignError(f"--label names {file} twice")
+    return labels
+
+
+def _scale(text: str | None) -> Scale | None:
+    return "difference" if text == "difference" else "ratio" if text == "ratio" else None
+
+
+def _delimiter(text: str | None) -> str | None:
+    if text is None:
+        return None
+    text = {"\\t": "\t", "tab": "\t"}.get(text, text)
+    if len(text) != 1 or text in '"\r\n':
+        raise UsageError(f"--delimiter {text!r} is not one character", hint="a tab is written as tab")
+    return text

@@ -1,0 +1,52 @@
+"""Files for the readers' tests: which reader each is of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from blklab.readers import decoded, read_source
+from blklab.readers.protocol import ReaderOptions, Reading, Source
+
+FILES = Path(__file__).parent / "files"
+
+OF_READER: dict[str, tuple[str, ...]] = {
+    "hdparm": ("hdparm.log",),
+    "fio-json": ("fio.json", "fio-plus.json", "fio-mixed.txt"),
+    "fio-terse": ("fio-terse2.txt", "fio-terse3.txt", "fio-terse4.txt", "fio-terse5.txt"),
+    "iozone": ("iozone-subset.txt", "iozone-R.txt", "iozone-report.txt", "iozone-throughput.txt"),
+    "tiotest": ("tiotest.txt", "tiotest-terse.txt"),
+    "tiobench": ("tiobench.txt",),
+    "dd": ("dd-c.log", "dd-ru.log", "dd-zh.log", "dd-progress.log", "dd-older.log"),
+    "iotop": ("iotop-python.log", "iotop-c.log"),
+    "bonnie": ("bonnie-1.03.csv", "bonnie-1.97.csv", "bonnie-2.00.csv"),
+    "phoronix": ("phoronix.xml",),
+    "csv": ("table.csv", "table-semicolon.csv"),
+}
+"""Every reader has at least one; a reader without one fails the conformance test."""
+
+CASES = [(reader, name) for reader, names in OF_READER.items() for name in names]
+
+OPTIONS = ReaderOptions(value_columns=("rate_MBps",))
+SEMICOLON_OPTIONS = ReaderOptions(value_columns=("Скорость",), unit="MB/s")
+
+
+def options_for(name: str) -> ReaderOptions:
+    """What a person has to say of a file."""
+    if name == "table-semicolon.csv":
+        return SEMICOLON_OPTIONS
+    return OPTIONS if name == "table.csv" else ReaderOptions()
+
+
+def source_of(name: str) -> Source:
+    """A file of the tests."""
+    return decoded(name, (FILES / name).read_bytes())[0]
+
+
+def reading_of(name: str) -> Reading:
+    """A file of the tests as its reader understands it."""
+    return read_source(source_of(name), options_for(name))[1]
+
+
+def read_text(text: str, name: str = "log") -> Reading:
+    """Some text, as whatever reader recognises it."""
+    return read_source(Source(name, text), ReaderOptions())[1]
