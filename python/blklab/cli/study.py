@@ -1,0 +1,153 @@
+"""`blklab study`: published experiments, run again."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from blklab.cli.options import json_option, store_option
+from blklab.cli.output import console_out, print_note, write_text
+from blklab.cli.progress import ProgressDisplay
+from blklab.errors import InterruptedRunError, UsageError
+from blklab.report.repeated.document import study_document
+from blklab.report.repeated.finding import StudyFinding
+from blklab.report.repeated.html import render_studies_html
+from blklab.report.repeated.text import render_study
+from blklab.report.text import Printer
+from blklab.spec import DEFAULT_SEED
+from blklab.store import Store
+from blklab.studies import study_named, study_names
+from blklab.studies.protocol import PLACES, Asked
+from blklab.studies.published import Published
+from blklab.study_runs.carrying_out import carry_out
+
+ALL = "all"
+
+
+@click.group(name="study")
+def command() -> None:
+    """Run published experiments again and hold their figures against ours."""
+
+
+@command.command(name="list")
+@json_option
+def list_command(*, json_file: str | None) -> None:
+    """List the studies that ship."""
+    entries = [_entry(name) for name in study_names()]
+    if json_file is not None:
+        content = {"schema": "blklab.studies/1", "studies": [entry.as_dict() for entry in entries]}
+        write_text(json_file, json.dumps(content, indent=2, ensure_ascii=False))
+        return
+    printer = Printer(console_out())
+    table = printer.table()
+    for heading in ("study", "title", "runs on"):
+        table.add_column(heading, overflow="fold")
+    for entry in entries:
+        table.add_row(entry.name, printer.text(entry.title), ", ".join(entry.places))
+    printer.console.print(table)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    name: str
+    title: str
+    source: str
+    places: list[str]
+
+    def as_dict(self) -> dict[str, object]:
+        return {"name": self.name, "title": self.title, "source": self.source, "places": self.places}
+
+
+def _entry(name: str) -> _Entry:
+    claims = Published(name).claims
+    return _Entry(name, claims.title, claims.source, list(study_named(name).PLACES))
+
+
+@command.command(name="run")
+@click.argument("names", nargs=-1, required=True, metavar="NAME…|all")
+@click.option(
+    "--on", "place", type=click.Choice(PLACES), default="sim", show_default=True, help="Where it runs."
+)
+@click.option("--quick", is_flag=True, help="Smaller sizes and fewer cases: seconds on the simulator.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=DEFAULT_SEED,
+    show_default=True,
+    help="Of the order and the load's random choices.",
+)
+@click.option(
+    "--target",
+    "directory",
+    type=click.Path(file_okay=False),
+    metavar="FOLDER",
+    help="Of --on host: where scratch files go, and so which disk; default: the current folder.",
+)
+@json_option
+@click.option("--html", "html_file", metavar="FILE", help="Write a page with figures and pictures to FILE.")
+@store_option
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+def run_command(
+    *,
+    names: tuple[str, ...],
+    place: str,
+    quick: bool,
+    seed: int,
+    directory: str | None,
+    json_file: str | None,
+    html_file: str | None,
+    store_url: str | None,
+    quiet: bool,
+) -> None:
+    """Run studies again, as their authors did and as it should be done, and say what holds.
+
+    Prints each published claim with what was found, and the published figures beside ours. Runs are stored
+    like those of `blklab compare`. On the host only scratch files are written.
+    """
+    if directory is not None and place != "host":
+        raise UsageError("--target goes with --on host", hint="models need no folder")
+    where = next(one for one in PLACES if one == place)
+    asked = Asked(where, quick=quick, seed=seed, directory=_folder(directory))
+    studies = [study_named(name) for name in _chosen(names)]
+    if ALL in names:
+        for study in [one for one in studies if where not in one.PLACES]:
+            print_note(f"{study.NAME} does not run on {place}: left out")
+            studies.remove(study)
+    findings: list[StudyFinding] = []
+    with Store.opened(store_url) as store:
+        for study in studies:
+            try:
+                with ProgressDisplay(quiet=quiet) as display:
+                    finding = carry_out(study, asked, store, display)
+            except InterruptedRunError:
+                if display.run_id is not None:
+                    print_note(f"what was measured is kept as {display.run_id} (`blklab report` shows it)")
+                raise
+            findings.append(finding)
+            if json_file != "-" and html_file != "-":
+                render_study(finding, console_out())
+    if html_file is not None:
+        write_text(html_file, render_studies_html(findings))
+        if html_file != "-" and json_file != "-":
+            console_out().print(f"page: {shlex.quote(html_file)}", markup=False, soft_wrap=True)
+    if json_file is not None:
+        write_text(json_file, study_document(findings).model_dump_json(by_alias=True, indent=2))
+
+
+def _chosen(names: tuple[str, ...]) -> list[str]:
+    if ALL in names:
+        return study_names()
+    return list(dict.fromkeys(names))
+
+
+def _folder(given: str | None) -> str:
+    folder = Path(given or ".")
+    if not folder.is_dir():
+        raise UsageError(
+            f"{folder}: there is no such folder", hint="--target names the folder for scratch files"
+        )
+    return str(folder)

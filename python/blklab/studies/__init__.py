@@ -1,0 +1,37 @@
+"""Published experiments, run again: one file a study. A new one is a file beside this one and its line below.
+
+A study is pure. `experiments` says what to run, `read` says what came of it; carrying the experiments out is
+the business of `blklab.study_runs`, drawing and writing that of `blklab.report.repeated`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import cast
+
+from blklab.errors import UnknownNameError
+from blklab.studies.protocol import Study
+
+_MODULES = {
+    "hdparm-four-schedulers": "blklab.studies.hdparm.four_schedulers",
+    "ioband": "blklab.studies.ioband",
+    "ionice": "blklab.studies.ionice",
+    "iozone-raid10": "blklab.studies.iozone_raid10",
+}
+"""By the name of the study's folder."""
+
+
+def study_names() -> list[str]:
+    """The studies that can be run again, in alphabetical order."""
+    return sorted(_MODULES)
+
+
+def study_named(name: str) -> Study:
+    """A study by the name of its folder.
+
+    Raises:
+        UnknownNameError: if there is none.
+    """
+    if name not in _MODULES:
+        raise UnknownNameError(f"there is no study {name!r}", hint=f"there are {', '.join(study_names())}")
+    return cast("Study", import_module(_MODULES[name]).STUDY)

@@ -1,0 +1,208 @@
+"""The four cases as printed, and the two with a shared device with the load aimed at it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from blklab.experiment import ExperimentRecord
+from blklab.figures import rounded
+from blklab.studies.ioband.experiments import on_device_name
+from blklab.studies.ioband.set_up import GROUPS, PHASES, SetUp
+from blklab.studies.ioband.shares import (
+    Latencies,
+    Shares,
+    case_shares,
+    farthest,
+    mean_shares,
+    phase_latencies,
+    published_latencies,
+    published_shares,
+    samples_of,
+    shares_text,
+)
+from blklab.studies.pictures import MatrixPicture, Picture
+from blklab.studies.published import Published
+from blklab.studies.result import Figure, Quantity, Statement, StudyResult
+from blklab.studies.statements import within
+
+EQUAL_WITHIN = 2.0
+"""Points within which three shares count as a third each."""
+CLAIM_WITHIN = 2.0
+"""The same for the shares of the weights."""
+WAIT_WITHIN = 0.4
+"""Part by which the longest waits may differ: one operation of tens of thousands decides each."""
+_THIRDS: Shares = (100 / 3,) * 3
+
+
+def read_cases(published: Published, set_up: SetUp, records: Mapping[str, ExperimentRecord]) -> StudyResult:
+    """Shares and latencies of every phase beside the published ones, and what the cases show."""
+    result = StudyResult([], [], [])
+    rows: dict[str, dict[str, Shares]] = {}
+    for name, case in set_up.cases.items():
+        [sample] = samples_of(records[name], set_up.sim.schedulers[0], None)
+        ours = case_shares(sample)
+        theirs = {phase: published_shares(published, name, phase) for phase in PHASES}
+        rows[f"{name}, published"], rows[f"{name}, ours"] = theirs, ours
+        for phase in PHASES:
+            result.figures.extend(_share_figures(name, phase, theirs[phase], ours[phase]))
+        for phase in PHASES:
+            printed = published_latencies(published, name, phase)
+            result.figures.extend(_latency_figures(name, phase, printed, phase_latencies(sample, phase)))
+        result.statements.extend(_case_statements(name, set_up, theirs, ours))
+        if not case.buffered:
+            result.statements.append(_elevator(name, published, set_up, records[name]))
+        if case.own_partition:
+            continue
+        [sample] = samples_of(records[on_device_name(name)], set_up.sim.schedulers[0], None)
+        aimed = case_shares(sample)
+        rows[f"{name}, ioband device"] = aimed
+        result.statements.append(_completion(name, case.buffered, set_up, aimed))
+    result.pictures.append(_picture(rows))
+    return result
+
+
+def _case_statements(
+    case: str, set_up: SetUp, theirs: Mapping[str, Shares], ours: Mapping[str, Shares]
+) -> list[Statement]:
+    number = case.replace(" ", "-")
+    mean, printed = mean_shares(ours.values()), mean_shares(theirs.values())
+    wanted = "/".join(f"{share:.0f}" for share in set_up.wanted)
+    distance = farthest(mean, set_up.wanted)
+    return [
+        Statement(
+            f"{number}-weights",
+            f"{case.capitalize()}: the groups get {wanted} %.",
+            "published",
+            "holds" if distance <= CLAIM_WITHIN else "fails",
+            f"{shares_text(mean)} % on average of the four phases",
+            "the load is aimed at the partition and passes no ioband device; published: "
+            f"{shares_text(printed)} %",
+        ),
+        within(
+            f"{number}-thirds",
+            f"{case.capitalize()}: aimed at the partition, each group gets a third, within {EQUAL_WITHIN:g} "
+            "points.",
+            Quantity(farthest(mean, _THIRDS)),
+            0,
+            EQUAL_WITHIN,
+            unit="points",
+            why=f"ours {shares_text(mean)} %; published: {farthest(printed, _THIRDS):.1f} points away",
+        ),
+    ]
+
+
+def _completion(case: str, buffered: bool, set_up: SetUp, aimed: Mapping[str, Shares]) -> Statement:
+    """Equal work to its end hides weights: the quick group's share ends with its work."""
+    number = case.replace(" ", "-")
+    writes = mean_shares(shares for phase, shares in aimed.items() if "write" in phase)
+    if buffered:
+        return within(
+            f"{number}-flusher",
+            f"{case.capitalize()} on the ioband device: buffered writes are still a third each, within "
+            f"{EQUAL_WITHIN:g} points.",
+            Quantity(farthest(writes, _THIRDS)),
+            0,
+            EQUAL_WITHIN,
+            unit="points",
+            why=f"{shares_text(writes)} %: the flusher writes the pages, and its bios are charged to the "
+            "default "
+            "group, whoever dirtied them",
+        )
+    mean = mean_shares(aimed.values())
+    bound = completion_shares(set_up.wanted)
+    return within(
+        f"{number}-completion",
+        f"{case.capitalize()} on the ioband device: with equal work to its end, the heaviest group's "
+        "printed share "
+        "lies above a third and well below that of its weight.",
+        Quantity(mean[-1]),
+        _THIRDS[-1] + EQUAL_WITHIN,
+        set_up.wanted[-1] - 2 * EQUAL_WITHIN,
+        unit="%",
+        why=f"{shares_text(mean)} %: when the heaviest group is done, the others have the disk, and tiotest "
+        "prints "
+        f"work over time; weights that hold exactly would print as {shares_text(bound)} %",
+    )
+
+
+def _elevator(case: str, published: Published, set_up: SetUp, record: ExperimentRecord) -> Statement:
+    """The longest waits of direct random I/O tell cfq from schedulers without slices."""
+    phases = [phase for phase in PHASES if phase.startswith("random")]
+    printed = max(published_latencies(published, case, phase).maximum_ms for phase in phases)
+    waits = {}
+    for scheduler in set_up.sim.schedulers:
+        [sample] = samples_of(record, scheduler, None)
+        waits[scheduler] = max(phase_latencies(sample, phase).maximum_ms for phase in phases)
+    first, *others = waits
+    spelt = ", ".join(f"{scheduler} {rounded(wait)} ms" for scheduler, wait in waits.items())
+    tasks = set_up.threads * len(GROUPS)
+    return within(
+        f"{case.replace(' ', '-')}-elevator",
+        f"{case.capitalize()}: the longest wait for random I/O is the published one within "
+        f"{100 * WAIT_WITHIN:g} % "
+        f"under {first}.",
+        Quantity(waits[first] / printed),
+        1 - WAIT_WITHIN,
+        1 + WAIT_WITHIN,
+        why=f"published {rounded(printed)} ms; {spelt}. {tasks} threads with slices of 100 ms each make a "
+        "turn of "
+        f"{tasks / 10:g} s, so the elevator beneath was probably cfq and not {' or '.join(others)}",
+    )
+
+
+def completion_shares(wanted: Shares) -> Shares:
+    """Shares of the printed rates when all groups have equal work and the weights hold exactly.
+
+    Groups are served by weight until the heaviest is done, then the rest by theirs, and so on; each rate is
+    the work over the group's own time.
+    """
+    left = dict.fromkeys(range(len(wanted)), 1.0)
+    now, rates = 0.0, [0.0] * len(wanted)
+    while left:
+        whole = sum(wanted[group] for group in left)
+        first = min(left, key=lambda group: left[group] / wanted[group])
+        step = left[first] * whole / wanted[first]
+        now += step
+        rates[first] = 1 / now
+        left = {group: work - step * wanted[group] / whole for group, work in left.items() if group != first}
+    return tuple(100 * rate / sum(rates) for rate in rates)
+
+
+def _share_figures(case: str, phase: str, theirs: Shares, ours: Shares) -> list[Figure]:
+    return [
+        Figure(
+            f"{phase}, group {group}",
+            f"{case.capitalize()}: shares of the rates",
+            "%",
+            Quantity(x),
+            Quantity(y),
+        )
+        for group, x, y in zip(GROUPS, theirs, ours, strict=True)
+    ]
+
+
+def _latency_figures(case: str, phase: str, theirs: Latencies, ours: Latencies) -> list[Figure]:
+    table = f"{case.capitalize()}: latencies over all groups"
+    pairs = (
+        ("average", "ms", theirs.average_ms, ours.average_ms),
+        ("maximum", "ms", theirs.maximum_ms, ours.maximum_ms),
+        ("over 2 s", "%", theirs.over_2s_percent, ours.over_2s_percent),
+        ("over 10 s", "%", theirs.over_10s_percent, ours.over_10s_percent),
+    )
+    return [Figure(f"{phase}, {name}", table, unit, Quantity(x), Quantity(y)) for name, unit, x, y in pairs]
+
+
+def _picture(rows: Mapping[str, Mapping[str, Shares]]) -> Picture:
+    return MatrixPicture(
+        "cases",
+        "Share of the group of weight 60 in each phase, %",
+        "As printed, aimed at the partition, about a third whatever the weight. Aimed at the ioband device "
+        "weights begin to show, except in buffered writes.",
+        "case",
+        "phase",
+        tuple(rows),
+        tuple(PHASES),
+        tuple(tuple(shares[phase][-1] for phase in PHASES) for shares in rows.values()),
+        1,
+        100 / 3,
+    )

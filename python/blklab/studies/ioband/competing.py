@@ -1,0 +1,201 @@
+"""What the weights give on the ioband device while all groups have work all the time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from blklab.experiment import ExperimentRecord
+from blklab.studies.ioband.experiments import BUFFERED, competing_name, competing_workload
+from blklab.studies.ioband.set_up import GROUPS, PHASES, SetUp
+from blklab.studies.ioband.shares import Shares, competing_shares, farthest, shares_text
+from blklab.studies.pictures import Course, LinePicture, MatrixPicture
+from blklab.studies.result import Figure, Quantity, Statement, StudyResult
+from blklab.studies.statements import greater, within
+
+RIGHT_WITHIN = 2.0
+"""Points within which shares count as those of the weights."""
+_SORTING = ("deadline", "noop")
+"""Schedulers that keep nobody waiting for a process's next I/O."""
+_RANDOM = ("random write", "random read")
+
+
+def read_competing(set_up: SetUp, records: Mapping[str, ExperimentRecord]) -> StudyResult:
+    """Shares by scheduler, phase and number of threads."""
+    default, other = set_up.competing.io_throttle
+    direct, eager = records[competing_name(default)], records[competing_name(other)]
+    few, many = set_up.threads, max(set_up.competing.threads)
+    shares = {
+        (scheduler, phase, threads): found
+        for scheduler in set_up.competing.schedulers
+        for phase in PHASES
+        for threads in set_up.competing.threads
+        if (found := competing_shares(direct, scheduler, competing_workload(phase, threads))) is not None
+    }
+    cured = {
+        (scheduler, phase): found
+        for scheduler in set_up.competing.schedulers
+        for phase in PHASES
+        if (found := competing_shares(eager, scheduler, competing_workload(phase, few))) is not None
+    }
+    wanted = set_up.wanted
+    text = "/".join(f"{share:.0f}" for share in wanted)
+    right = {key: found for key, found in shares.items() if key[2] == many and _undisturbed(key[0], key[1])}
+    single = {key: found for key, found in shares.items() if key[2] == few and key[0] in _SORTING}
+    eased = {key: found for key, found in cured.items() if key[0] in _SORTING}
+    idled = shares[set_up.sim.schedulers[0], "write", few]
+    statements = [
+        _within_weights(
+            "competing-direct",
+            f"Direct load on the ioband device, {many} threads in each group: {text} % within "
+            f"{RIGHT_WITHIN:g} "
+            "points, under every scheduler for random work and under those that do not idle for sequential "
+            "work.",
+            right,
+            wanted,
+        ),
+        greater(
+            "four-threads-too-few",
+            f"With {few} threads in each group, as in the document, the shares miss the weights by more than "
+            f"{RIGHT_WITHIN:g} points.",
+            Quantity(min(farthest(found, wanted) for found in single.values())),
+            RIGHT_WITHIN,
+            origin="ours",
+            why=f"nearest of {len(single)} cells, in points; {_spelt(single)}. While a bio of one group "
+            "completes, "
+            f"{few - 1} are in flight: fewer than io_throttle ({default}), so that new tokens are given "
+            "before "
+            "the heaviest group has used its own",
+        ),
+        _within_weights(
+            "io-throttle-cures",
+            f"With io_throttle {other}, {few} threads are enough: {text} % within {RIGHT_WITHIN:g} points "
+            "under "
+            "schedulers that do not idle.",
+            eased,
+            wanted,
+        ),
+        greater(
+            "idling-hides-weights",
+            f"{set_up.sim.schedulers[0]} beneath takes sequential streams away from the weights: shares "
+            "miss them by "
+            f"more than {RIGHT_WITHIN:g} points.",
+            Quantity(farthest(idled, wanted)),
+            RIGHT_WITHIN,
+            origin="ours",
+            why=f"{shares_text(idled)} %: it waits for the process that it serves, which leaves the device "
+            "to one "
+            "group at a time and tokens unused",
+        ),
+        _buffered(set_up, records[competing_name(default, BUFFERED)]),
+    ]
+    return StudyResult(
+        _figures(shares, many, wanted), statements, [_by_threads(set_up, shares), _matrix(shares, few, many)]
+    )
+
+
+def _undisturbed(scheduler: str, phase: str) -> bool:
+    return scheduler in _SORTING or phase in _RANDOM
+
+
+Cell = TypeVar("Cell", bound=tuple[object, ...])
+
+
+def _within_weights(name: str, says: str, cells: Mapping[Cell, Shares], wanted: Shares) -> Statement:
+    worst = max(cells, key=lambda key: farthest(cells[key], wanted))
+    return within(
+        name,
+        says,
+        Quantity(farthest(cells[worst], wanted)),
+        0,
+        RIGHT_WITHIN,
+        unit="points",
+        why=f"farthest of {len(cells)} cells: {', '.join(map(str, worst[:2]))}, {shares_text(cells[worst])} "
+        "%",
+    )
+
+
+def _spelt(cells: Mapping[tuple[str, str, int], Shares]) -> str:
+    return "; ".join(f"{key[0]}, {key[1]}: {shares_text(found)}" for key, found in cells.items())
+
+
+def _buffered(set_up: SetUp, record: ExperimentRecord) -> Statement:
+    third = tuple(100 / len(GROUPS) for _ in GROUPS)
+    cells = {
+        (scheduler, phase): found
+        for scheduler in set_up.competing.schedulers
+        for phase in PHASES
+        if (found := competing_shares(record, scheduler, competing_workload(phase, set_up.threads)))
+    }
+    worst = max(cells, key=lambda key: farthest(cells[key], third))
+    return within(
+        "competing-buffered",
+        f"Buffered writes on the ioband device: a third for each group, within {RIGHT_WITHIN:g} points, "
+        "whatever "
+        "its weight.",
+        Quantity(farthest(cells[worst], third)),
+        0,
+        RIGHT_WITHIN,
+        unit="points",
+        why=f"farthest of {len(cells)} cells: {', '.join(worst)}, {shares_text(cells[worst])} %. The "
+        "flusher's bios "
+        "are charged to the default group",
+    )
+
+
+def _figures(shares: Mapping[tuple[str, str, int], Shares], many: int, wanted: Shares) -> list[Figure]:
+    return [
+        Figure(
+            f"{scheduler}, {phase}, group {group}",
+            f"On the ioband device, {many} threads, beside the intended shares",
+            "%",
+            Quantity(intended),
+            Quantity(share),
+        )
+        for (scheduler, phase, threads), found in shares.items()
+        if threads == many
+        for group, share, intended in zip(GROUPS, found, wanted, strict=True)
+    ]
+
+
+def _by_threads(set_up: SetUp, shares: Mapping[tuple[str, str, int], Shares]) -> LinePicture:
+    scheduler = set_up.competing.schedulers[0]
+    counts = set_up.competing.threads
+    phase = "random read"
+    return LinePicture(
+        "threads",
+        f"Shares by the threads of each group: {phase}s under {scheduler}",
+        "The weights come out as soon as a group has more in flight than io_throttle (4).",
+        "threads in each group",
+        "%",
+        tuple(
+            Course(
+                f"weight {weight}",
+                tuple(float(count) for count in counts),
+                tuple(shares[scheduler, phase, count][index] for count in counts),
+            )
+            for index, weight in enumerate(set_up.weights)
+        ),
+    )
+
+
+def _matrix(shares: Mapping[tuple[str, str, int], Shares], few: int, many: int) -> MatrixPicture:
+    rows = [
+        (scheduler, threads)
+        for scheduler in dict.fromkeys(key[0] for key in shares)
+        for threads in (few, many)
+    ]
+    return MatrixPicture(
+        "competing",
+        "Share of the group of weight 60 on the ioband device, %",
+        "Direct work all the time. 60 is intended; a third is what no weights would give.",
+        "scheduler beneath, threads",
+        "phase",
+        tuple(f"{scheduler}, {threads}" for scheduler, threads in rows),
+        tuple(PHASES),
+        tuple(
+            tuple(shares[scheduler, phase, threads][-1] for phase in PHASES) for scheduler, threads in rows
+        ),
+        1,
+        100 / 3,
+    )

@@ -1,0 +1,238 @@
+"""The experiments: four cases as printed, the same on the ioband device, competing groups, today's ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from blklab.scheduler_choice import parse_scheduler_choices
+from blklab.spec import ExperimentSpec
+from blklab.studies.ioband.set_up import GROUPS, PHASES, Case, SetUp
+from blklab.studies.protocol import Asked, NamedExperiment
+from blklab.studies.published import Published
+from blklab.units import parse_size_bytes
+from blklab.workloads import Workload
+
+Cgroups = dict[str, dict[str, str]]
+
+DIRECT, BUFFERED = "direct", "buffered"
+BFQ, IO_COST, IO_COST_AUTOMATIC = "bfq's weights", "io.cost", "io.cost, automatic model"
+MODERN_WAYS = (BFQ, IO_COST, IO_COST_AUTOMATIC)
+_BLOCK_BYTES = 4096
+
+
+def experiments(asked: Asked, published: Published) -> Sequence[NamedExperiment]:
+    """What to run, in order."""
+    set_up = published.set_up(SetUp)
+    if asked.place != "sim":
+        return list(_modern(asked, published, set_up))
+    return [
+        *_cases(asked, published, set_up),
+        *_competing(asked, published, set_up),
+        *_modern(asked, published, set_up),
+    ]
+
+
+def on_device_name(case: str) -> str:
+    """Name of the experiment that aims a case's load at the ioband device."""
+    return f"{case}, on the ioband device"
+
+
+def competing_name(io_throttle: int, io_mode: str = DIRECT) -> str:
+    """Name of the experiment with competing groups."""
+    return f"competing, {io_mode}, io_throttle {io_throttle}"
+
+
+def competing_workload(phase: str, threads: int) -> str:
+    """Name of the workload of a phase with so many threads in each group."""
+    return f"{phase.replace(' ', '-')}-{threads}"
+
+
+def modern_name(way: str, disk: str) -> str:
+    """Name of the experiment with one of today's ways; the disk is empty on the host."""
+    return f"{way} on {disk}" if disk else way
+
+
+def modern_ways(asked: Asked) -> tuple[str, ...]:
+    """Today's ways that a place has."""
+    return (BFQ,) if asked.place == "host" else MODERN_WAYS
+
+
+def modern_disks(asked: Asked, set_up: SetUp) -> list[str]:
+    """Modelled disks of today's ways; one that has no name on the host."""
+    return [""] if asked.place == "host" else list(set_up.modern.disks)
+
+
+def _cases(asked: Asked, published: Published, set_up: SetUp) -> Iterator[NamedExperiment]:
+    for name, case in set_up.cases.items():
+        workload = _tiotest(published, set_up, case)
+        yield NamedExperiment(
+            name,
+            f"{name}, as printed: the load aimed at the partition",
+            _case_spec(asked, set_up, workload, {f"bgroup{group}": {} for group in GROUPS}),
+        )
+        # With a device for each group there is nothing that the groups share and that could weigh them.
+        if not case.own_partition:
+            yield NamedExperiment(
+                on_device_name(name),
+                f"{name}, the load aimed at the ioband device",
+                _case_spec(asked, set_up, workload, _ioband(set_up, 0)),
+            )
+
+
+def _competing(asked: Asked, published: Published, set_up: SetUp) -> Iterator[NamedExperiment]:
+    competing = set_up.competing
+    for io_throttle in competing.io_throttle:
+        # Fewer bios count as busy: asked of the number of threads that the document had.
+        counts = competing.threads if io_throttle == competing.io_throttle[0] else [set_up.threads]
+        workloads = [
+            _phase(
+                asked,
+                published,
+                set_up,
+                phase,
+                threads,
+                direct=True,
+                runtime=competing.runtime_of(asked, phase),
+            )
+            for phase in PHASES
+            for threads in counts
+        ]
+        yield NamedExperiment(
+            competing_name(io_throttle),
+            f"Groups with direct work all the time on the ioband device, io_throttle {io_throttle}",
+            _spec(
+                asked,
+                set_up.sim.target,
+                competing.schedulers,
+                workloads,
+                _ioband(set_up, io_throttle),
+                blocks=set_up.repeats(asked),
+            ),
+        )
+    writes = [
+        _phase(
+            asked, published, set_up, phase, set_up.threads, direct=False, runtime=competing.buffered_runtime
+        )
+        for phase in PHASES
+        if "write" in phase
+    ]
+    yield NamedExperiment(
+        competing_name(competing.io_throttle[0], BUFFERED),
+        "Groups with buffered writes all the time on the ioband device",
+        _spec(
+            asked,
+            set_up.sim.target,
+            competing.schedulers,
+            writes,
+            _ioband(set_up, competing.io_throttle[0]),
+            blocks=set_up.repeats(asked),
+        ),
+    )
+
+
+def _modern(asked: Asked, published: Published, set_up: SetUp) -> Iterator[NamedExperiment]:
+    for disk in modern_disks(asked, set_up):
+        part = set_up.modern.disks[disk] if disk else set_up.modern.host
+        workloads = [
+            _phase(asked, published, set_up, phase, set_up.threads, direct=True, runtime=part.of(asked))
+            for phase in set_up.modern.phases
+        ]
+        for way in modern_ways(asked):
+            schedulers, cgroups = _way(asked, way, set_up, part.io_cost_model)
+            yield NamedExperiment(
+                modern_name(way, disk),
+                f"Groups with direct work all the time, {way}" + (f", {disk}" if disk else ""),
+                _spec(
+                    asked,
+                    f"{asked.place}:{disk}" if disk else asked.directory,
+                    schedulers,
+                    workloads,
+                    cgroups,
+                    blocks=set_up.repeats(asked),
+                ),
+            )
+
+
+def _way(asked: Asked, way: str, set_up: SetUp, io_cost_model: str | None) -> tuple[list[str], Cgroups]:
+    """Schedulers, and the settings that give the groups their weights."""
+    modern = set_up.modern
+    attribute = modern.host_bfq_attribute if asked.place == "host" else modern.bfq_attribute
+    if way != BFQ:
+        attribute = "io.weight"
+    weights = zip(GROUPS, set_up.weights, strict=True)
+    cgroups = {f"bgroup{group}": {attribute: str(modern.weight_factor * weight)} for group, weight in weights}
+    if way == BFQ:
+        return modern.bfq, cgroups
+    root = {"io.cost.qos": modern.io_cost_qos}
+    if way == IO_COST and io_cost_model:
+        root["io.cost.model"] = io_cost_model
+    return modern.io_cost, {"/": root} | cgroups
+
+
+def _ioband(set_up: SetUp, io_throttle: int) -> Cgroups:
+    """dm-ioband above the disk, as the document's dmsetup commands make it; 0 is the default."""
+    device = {"ioband.policy": "weight", "ioband.weight": str(set_up.sim.default_weight)}
+    if io_throttle:
+        device["ioband.io_throttle"] = str(io_throttle)
+    groups = zip(GROUPS, set_up.weights, strict=True)
+    return {"/": device} | {f"bgroup{group}": {"ioband.weight": str(weight)} for group, weight in groups}
+
+
+def _tiotest(published: Published, set_up: SetUp, case: Case) -> Workload:
+    files = {f"file_{group}": f"partition{group if case.own_partition else 1}" for group in GROUPS}
+    return published.workload(
+        "tiotest.fio",
+        direct=int(not case.buffered),
+        size=parse_size_bytes(case.thread_size),
+        threads=set_up.threads,
+        random_bytes=set_up.random_operations * _BLOCK_BYTES,
+        **files,
+    )
+
+
+def _phase(
+    asked: Asked,
+    published: Published,
+    set_up: SetUp,
+    phase: str,
+    threads: int,
+    *,
+    direct: bool,
+    runtime: str,
+) -> Workload:
+    return published.workload(
+        "competing.fio",
+        name=competing_workload(phase, threads),
+        direct=int(direct),
+        readwrite=PHASES[phase],
+        size=set_up.competing.host_size if asked.place == "host" else set_up.competing.size,
+        threads=threads,
+        runtime=runtime,
+    )
+
+
+def _case_spec(asked: Asked, set_up: SetUp, workload: Workload, cgroups: Cgroups) -> ExperimentSpec:
+    return _spec(
+        asked, set_up.sim.target, set_up.sim.schedulers, [workload], cgroups, blocks=1, as_printed=True
+    )
+
+
+def _spec(
+    asked: Asked,
+    target: str,
+    schedulers: Sequence[str],
+    workloads: list[Workload],
+    cgroups: Mapping[str, Mapping[str, str]],
+    *,
+    blocks: int,
+    as_printed: bool = False,
+) -> ExperimentSpec:
+    return ExperimentSpec(
+        target=target,
+        schedulers=parse_scheduler_choices(list(schedulers)),
+        workloads=workloads,
+        cgroups={name: dict(group) for name, group in cgroups.items()},
+        blocks=blocks,
+        seed=asked.seed,
+        order="by-scheduler" if as_printed else "randomised",
+    )

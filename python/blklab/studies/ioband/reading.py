@@ -1,0 +1,57 @@
+"""Puts together what the cases, the competing groups and today's ways show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from blklab.experiment import ExperimentRecord
+from blklab.studies.ioband.cases import read_cases
+from blklab.studies.ioband.competing import read_competing
+from blklab.studies.ioband.modern import read_modern
+from blklab.studies.ioband.set_up import SetUp
+from blklab.studies.protocol import Asked
+from blklab.studies.published import Published
+from blklab.studies.result import StudyResult
+
+
+def read(asked: Asked, published: Published, records: Mapping[str, ExperimentRecord]) -> StudyResult:
+    """What the records say, beside what was published."""
+    set_up = published.set_up(SetUp)
+    parts = [read_modern(asked, set_up, records)]
+    if asked.place == "sim":
+        parts = [read_cases(published, set_up, records), read_competing(set_up, records), *parts]
+    return StudyResult(
+        [figure for part in parts for figure in part.figures],
+        [statement for part in parts for statement in part.statements],
+        [picture for part in parts for picture in part.pictures],
+        _remarks(asked, set_up),
+    )
+
+
+def _remarks(asked: Asked, set_up: SetUp) -> list[str]:
+    if asked.place != "sim":
+        return [
+            (
+                "dm-ioband was never part of Linux, so its four cases run on the simulator alone; here are "
+                "today's ways."
+            )
+        ]
+    return [
+        "The groups' phases begin together here; in the document each terminal went on by itself.",
+        (
+            "How the document's direct runs were told to be direct is not said; the disk, the kernel and the "
+            "elevator "
+            f"beneath are not given either. Here they are {set_up.sim.target} and {set_up.sim.schedulers[0]}."
+        ),
+        "Buffered reads begin with an empty page cache: the published ones ran at the speed of a disk.",
+        (
+            "In cases 1 and 2 all groups are aimed at the same partition and so at the same blocks: what one "
+            "has read "
+            "into the page cache the others find there."
+        ),
+        (
+            "An ioband device for each group shares nothing with the others, so cases 3 and 4 have no "
+            "counterpart that "
+            "could weigh the groups; partitions that are to share need the same device group."
+        ),
+    ]

@@ -1,0 +1,131 @@
+"""What the three groups got, out of samples and out of the published tables."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from blklab.experiment import ExperimentRecord
+from blklab.samples import NS_PER_SECOND, JobSample, LatencyHistogram, RunSample
+from blklab.studies.ioband.set_up import GROUPS, PHASES
+from blklab.studies.published import Published
+
+THROUGHPUT_TABLE = "tiotest_throughput.csv"
+LATENCY_TABLE = "tiotest_latency.csv"
+LONG_MS = 2_000
+VERY_LONG_MS = 10_000
+"""What tiotest counts as long."""
+
+Shares = tuple[float, ...]
+"""Of the groups in their order, in percent."""
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """A line of tiotest's latency table: milliseconds, and percent of the operations."""
+
+    average_ms: float
+    maximum_ms: float
+    over_2s_percent: float
+    over_10s_percent: float
+
+
+def shares_of(amounts: Sequence[float]) -> Shares:
+    """Each amount in percent of them all."""
+    whole = sum(amounts)
+    return tuple(100 * amount / whole for amount in amounts)
+
+
+def mean_shares(runs: Iterable[Shares]) -> Shares:
+    """Arithmetic means, group by group; they add up to 100 again."""
+    return tuple(statistics.fmean(group) for group in zip(*runs, strict=True))
+
+
+def farthest(shares: Shares, wanted: Shares) -> float:
+    """The largest distance of a share from what it should be, in points, to a thousandth."""
+    return round(max(abs(share - other) for share, other in zip(shares, wanted, strict=True)), 3)
+
+
+def shares_text(shares: Shares) -> str:
+    """``10.2/30.3/59.5``."""
+    return "/".join(f"{share:.1f}" for share in shares)
+
+
+def samples_of(record: ExperimentRecord, scheduler: str | None, workload: str | None) -> list[RunSample]:
+    """The successful runs; of any scheduler or workload where none is given."""
+    return [
+        sample
+        for sample in record.samples
+        if sample.status == "ok"
+        and scheduler in (None, sample.cell.scheduler)
+        and workload in (None, sample.cell.workload)
+    ]
+
+
+def competing_shares(record: ExperimentRecord, scheduler: str | None, workload: str) -> Shares | None:
+    """Mean shares in the bytes moved while all groups competed; nothing without a successful run."""
+    runs = []
+    for sample in samples_of(record, scheduler, workload):
+        moved = [moved_bytes(job) for job in sample.jobs]
+        if any(moved):
+            runs.append(shares_of(moved))
+    return mean_shares(runs) if runs else None
+
+
+def moved_bytes(job: JobSample) -> int:
+    """What the threads of a group read and wrote."""
+    return sum(entry.bytes for entry in job.data_directions())
+
+
+def phase_rates(sample: RunSample, phase: str) -> list[float]:
+    """MB/s of each group in a phase of tiotest: the group's work over its own time, as tiotest prints it."""
+    jobs = {job.name: job for job in sample.jobs}
+    groups = [jobs[f"{phase} {group}"] for group in GROUPS]
+    return [moved_bytes(job) / job.runtime_ns * NS_PER_SECOND / 1e6 for job in groups]
+
+
+def phase_latencies(sample: RunSample, phase: str) -> Latencies:
+    """Of the operations of all groups in a phase."""
+    merged = LatencyHistogram.merged(
+        entry.latency
+        for job in sample.jobs
+        if job.name in {f"{phase} {group}" for group in GROUPS}
+        for entry in job.data_directions()
+    )
+    return Latencies(
+        (merged.mean_ns or 0) / 1e6,
+        merged.max_ns / 1e6,
+        _percent_over(merged, LONG_MS),
+        _percent_over(merged, VERY_LONG_MS),
+    )
+
+
+def published_shares(published: Published, case: str, phase: str) -> Shares:
+    """Of the rates as printed."""
+    return shares_of(published.figures(THROUGHPUT_TABLE, "rate_MBps", test_case=case, phase=phase))
+
+
+def published_latencies(published: Published, case: str, phase: str) -> Latencies:
+    """Over the three groups, which did the same number of operations each."""
+    columns = {
+        name: published.figures(LATENCY_TABLE, name, test_case=case, phase=phase)
+        for name in ("avg_latency_ms", "max_latency_ms", "over_2s_pct", "over_10s_pct")
+    }
+    return Latencies(
+        statistics.fmean(columns["avg_latency_ms"]),
+        max(columns["max_latency_ms"]),
+        statistics.fmean(columns["over_2s_pct"]),
+        statistics.fmean(columns["over_10s_pct"]),
+    )
+
+
+def case_shares(sample: RunSample) -> dict[str, Shares]:
+    """By phase."""
+    return {phase: shares_of(phase_rates(sample, phase)) for phase in PHASES}
+
+
+def _percent_over(latencies: LatencyHistogram, limit_ms: int) -> float:
+    """Exact to the width of a bin of the histogram, below one percent of the limit."""
+    over = sum(count for value_ns, count in latencies.bins.items() if value_ns > limit_ms * 1_000_000)
+    return 100 * over / latencies.count if latencies.count else 0.0

@@ -1,0 +1,164 @@
+"""Every class and level against every other: shares, and where they have no effect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from blklab.experiment import ExperimentRecord
+from blklab.studies.ionice.distance import Part
+from blklab.studies.ionice.experiments import MATRICES, matrix_entries, pair_name
+from blklab.studies.ionice.set_up import SetUp
+from blklab.studies.ionice.shares import first_share, samples_of
+from blklab.studies.pictures import MatrixPicture, Picture
+from blklab.studies.protocol import Asked
+from blklab.studies.result import Quantity, Statement
+from blklab.studies.statements import within
+
+WRITE, READ, BUFFERED = "matrix-write", "matrix-read", "matrix-buffered"
+
+SLICES = (4.3, 4.6)
+"""Around 4.5: slices of 180 ms and 40 ms and commands of well below a millisecond."""
+WEIGHTS = (7.0, 8.5)
+"""Around 8: weights of 80 and 10 (``bfq_ioprio_to_weight``, block/bfq-wf2q.c, Linux 6.1)."""
+STRICT_SHARE = 0.97
+"""A turn's end lets the worse one have a request or two."""
+EVEN_WITHIN = 0.02
+"""Of a share."""
+EVEN_WITHIN_ON_HOST = 0.2
+"""A pair is run once, for seconds, and a real disk does not keep still; bfq's 8 to 1 would be 0.39."""
+
+Shares = dict[tuple[str, str], float]
+
+
+def read_matrices(asked: Asked, set_up: SetUp, records: Mapping[str, ExperimentRecord]) -> Part:
+    """Shares of rows against columns, and what they say."""
+    entries = matrix_entries(asked, set_up)
+    labels = [choice.label for choice in records[WRITE].spec.schedulers]
+    shares = {(name, label): _shares(records[name], label, entries) for name in MATRICES for label in labels}
+    return Part(
+        statements=_statements(shares, records, labels, on_model=asked.place != "host"),
+        pictures=[_picture(WRITE, label, shares[WRITE, label], entries) for label in labels],
+    )
+
+
+def _shares(record: ExperimentRecord, label: str, entries: Sequence[str]) -> Shares:
+    """Both ways round: each pair was run once."""
+    found: Shares = {}
+    for index, first in enumerate(entries):
+        for second in entries[index:]:
+            share = first_share(record, label, pair_name(first, second))
+            if share is not None:
+                found[second, first] = 1 - share
+                found[first, second] = share
+    return found
+
+
+def _statements(
+    shares: Mapping[tuple[str, str], Shares],
+    records: Mapping[str, ExperimentRecord],
+    labels: Sequence[str],
+    *,
+    on_model: bool,
+) -> list[Statement]:
+    statements = []
+    for label in labels:
+        write = shares[WRITE, label]
+        if label.startswith("cfq") and on_model:
+            says = f"Under {label} on a regular disk, levels 0 and 7 share as their slices, 180 ms to 40 ms."
+            statements.append(within(f"{label}-slices", says, _ratio(write, "be0", "be7"), *SLICES))
+        if label == "bfq" and on_model:
+            says = "Under bfq, levels 0 and 7 share as their weights, 80 to 10."
+            statements.append(within("bfq-weights", says, _ratio(write, "be0", "be7"), *WEIGHTS))
+        if label == "mq-deadline" and on_model:
+            statements.append(_without_classes(write))
+        if (label.startswith("cfq") or label == "bfq") and on_model:
+            says = f"Under {label}, real time leaves best effort next to nothing, and best effort idle."
+            least = min(write["rt", "be0"], write["be7", "idle"])
+            statements.append(
+                within(f"{label}-classes", says, Quantity(least), STRICT_SHARE, 1.0, why="the smaller share")
+            )
+        tolerance = EVEN_WITHIN if on_model else EVEN_WITHIN_ON_HOST
+        statements.append(_even(label, shares[BUFFERED, label], records[BUFFERED], tolerance))
+        statements.append(_alike(label, write, shares[READ, label], tolerance))
+    return statements
+
+
+def _even(label: str, shares: Shares, record: ExperimentRecord, tolerance: float) -> Statement:
+    """Buffered writes."""
+    farthest = max((abs(share - 0.5) for share in shares.values()), default=0.0)
+    return within(
+        f"{label}-buffered",
+        f"Under {label}, no class and no level has an effect on buffered writes.",
+        Quantity(farthest),
+        0.0,
+        tolerance,
+        why="largest distance of a share from a half. The processes write into the page cache; the kernel's "
+        f"flusher writes to the disk later, for all files{_whose(record, label)}",
+    )
+
+
+def _whose(record: ExperimentRecord, label: str) -> str:
+    """Who sent the requests, where the backend tells."""
+    engines = [sample.engine for sample in samples_of(record, label)]
+    if not engines or any("background_requests" not in engine for engine in engines):
+        return ""
+    whole, background = (
+        sum(engine[name] for engine in engines) for name in ("requests_recorded", "background_requests")
+    )
+    levels = sorted({level for engine in engines for level in engine["background_priorities"]})
+    return (
+        f": {background} of {whole} requests were the flusher's, all at {', '.join(levels)} whatever the "
+        "processes' class and level"
+    )
+
+
+def _without_classes(shares: Shares) -> Statement:
+    """mq-deadline puts waiting requests in order of class, since Linux 5.14."""
+    farthest = max(abs(share - 0.5) for share in shares.values())
+    return within(
+        "mq-deadline-classes",
+        "Under mq-deadline, not even the class has an effect between two such writers.",
+        Quantity(farthest),
+        0.0,
+        EVEN_WITHIN,
+        why="largest distance of a share from a half. It serves the better class first of those that wait, "
+        "but each process has one write at a time: whenever the better one's is done, the other's is all "
+        "that waits",
+    )
+
+
+def _alike(label: str, write: Shares, read: Shares, tolerance: float) -> Statement:
+    """Reads do as direct writes do."""
+    farthest = max((abs(share - read[pair]) for pair, share in write.items() if pair in read), default=0.0)
+    return within(
+        f"{label}-reads",
+        f"Under {label}, direct reads share as direct writes do.",
+        Quantity(farthest),
+        0.0,
+        tolerance,
+        why="largest difference of a share. Both are synchronous: the process waits for each",
+    )
+
+
+def _ratio(shares: Shares, first: str, second: str) -> Quantity:
+    share = shares[first, second]
+    return Quantity(share / (1 - share))
+
+
+def _picture(name: str, label: str, shares: Shares, entries: Sequence[str]) -> Picture:
+    title, _, _ = MATRICES[name]
+    return MatrixPicture(
+        f"{name}-{label}",
+        f"Share of the row's process against the column's, {title}, {label}",
+        "In percent; rt is real time, be best effort with its level.",
+        "gets",
+        "beside a process of",
+        tuple(entries),
+        tuple(entries),
+        tuple(
+            tuple(100 * shares[row, column] if (row, column) in shares else None for column in entries)
+            for row in entries
+        ),
+        decimals=0,
+        middle=50.0,
+    )

@@ -1,0 +1,227 @@
+"""What the runs say of the published conclusion, of the distance from the slices, and of the other levels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from blklab.experiment import ExperimentRecord
+from blklab.figures import rounded
+from blklab.studies.ionice.distance import read_distance
+from blklab.studies.ionice.experiments import REPEATED, WRITERS
+from blklab.studies.ionice.matrix import read_matrices
+from blklab.studies.ionice.set_up import PublishedDisk, SetUp, published_disk
+from blklab.studies.ionice.shares import ratios, samples_of, seconds_of
+from blklab.studies.pictures import Course, IntervalPicture, IntervalRow, LinePicture, Picture
+from blklab.studies.protocol import Asked
+from blklab.studies.published import Published
+from blklab.studies.result import Figure, Quantity, Statement, StudyResult
+from blklab.studies.statements import equal, greater, mean_of, quantity_text, within
+
+RATIO_TABLE = "Write speed of level 0 over level 7"
+DD_TABLE = "dd's reports"
+CFQ = "cfq"
+PUBLISHED_LABEL = "published (cfq, 3.10)"
+WITHOUT_LEVELS = ("mq-deadline", "deadline", "noop", "kyber", "anticipatory", "none")
+"""Schedulers that know no levels (block/*-iosched.c, Linux 2.6.32, 4.16 and 6.1)."""
+NO_EFFECT_MARGIN = 0.15
+"""anticipatory serves a process for up to half a second, so on an irregular disk a run of some tens of
+seconds scatters by a turn or two. The others stay within a thousandth."""
+RIGHT_RATIO = (2.2, 4.6)
+"""From the lower end of the published figure's interval to the slices' ratio, 180 ms to 40 ms."""
+
+
+def read(asked: Asked, published: Published, records: Mapping[str, ExperimentRecord]) -> StudyResult:
+    """Figures, statements and pictures."""
+    set_up = published.set_up(SetUp)
+    disk = published_disk(published)
+    ratio = published_ratio(published)
+    labels = [choice.label for choice in records[WRITERS].spec.schedulers]
+    repeated = {label: mean_of(found) for label in labels if (found := ratios(records[REPEATED], label))}
+    figures = [
+        *_ratio_figures(ratio, labels, repeated, records[WRITERS]),
+        *_dd_figures(asked, published, records[WRITERS], labels[0]),
+    ]
+    statements = _writer_statements(repeated)
+    pictures: list[Picture] = [
+        _seconds_picture(published, records[WRITERS], labels),
+        IntervalPicture(
+            "ratios",
+            "Write speed of level 0 over level 7",
+            "Repeated runs, intervals of 95 %; the published figure is of four samples of one run.",
+            "times",
+            (
+                IntervalRow(PUBLISHED_LABEL, ratio.value, ratio.low, ratio.high, published=True),
+                *(IntervalRow(label, one.value, one.low, one.high) for label, one in repeated.items()),
+            ),
+            marks=((1.0, "no effect"),),
+        ),
+    ]
+    if asked.place == "sim":
+        part = read_distance(records, set_up, disk, ratio)
+        figures += part.figures
+        statements += part.statements
+        pictures += part.pictures
+    matrices = read_matrices(asked, set_up, records)
+    return StudyResult(
+        figures,
+        [*statements, *matrices.statements],
+        [*pictures, *matrices.pictures],
+        _remarks(asked, published, disk),
+    )
+
+
+def published_ratio(published: Published) -> Quantity:
+    """The samples of iotop with both processes, level 0 over level 7."""
+    lines = published.rows("iotop_processes.csv")
+    speeds = {(line["sample_index"], line["ionice_prio"]): float(line["disk_write_Mps"]) for line in lines}
+    samples = sorted({sample for sample, _ in speeds})
+    return mean_of(
+        [
+            speeds[sample, "0"] / speeds[sample, "7"]
+            for sample in samples
+            if (sample, "0") in speeds and (sample, "7") in speeds
+        ]
+    )
+
+
+def _ratio_figures(
+    ratio: Quantity,
+    labels: Sequence[str],
+    repeated: Mapping[str, Quantity],
+    once: ExperimentRecord,
+) -> list[Figure]:
+    figures = []
+    for label in labels:
+        counterpart = ratio if label == CFQ else None
+        seconds = [found for one in samples_of(once, label) if (found := seconds_of(one).ratios)]
+        if seconds:
+            name = f"{label}, one run, by the second"
+            figures.append(Figure(name, RATIO_TABLE, "", counterpart, mean_of(seconds[0])))
+        if label in repeated:
+            figures.append(Figure(f"{label}, repeated runs", RATIO_TABLE, "", counterpart, repeated[label]))
+    return figures
+
+
+def _dd_figures(asked: Asked, published: Published, once: ExperimentRecord, label: str) -> list[Figure]:
+    """When each was done, as dd reports it. The speed of the disk is that of both dd together."""
+    elapsed = published.figures("dd_summary.csv", "elapsed_s")
+    samples = samples_of(once, label)
+    if not samples:
+        return []
+    ours = [job.runtime_ns / 1e9 for job in samples[0].jobs]
+    known = asked.place != "host"
+    return [
+        Figure(
+            f"level {level}, {label}",
+            DD_TABLE,
+            "s",
+            Quantity(theirs) if label == CFQ else None,
+            Quantity(own),
+            not_asked="" if known else "another disk",
+        )
+        for level, theirs, own in zip((0, 7), elapsed, ours, strict=True)
+    ]
+
+
+def _writer_statements(repeated: Mapping[str, Quantity]) -> list[Statement]:
+    found = []
+    if CFQ in repeated:
+        found += [
+            greater("level-0-faster", "Under cfq, level 0 writes faster than level 7.", repeated[CFQ]),
+            within(
+                "cfq-ratio",
+                f"Under cfq, level 0 gets {RIGHT_RATIO[0]:g} to {RIGHT_RATIO[1]:g} times what level 7 gets.",
+                repeated[CFQ],
+                *RIGHT_RATIO,
+            ),
+        ]
+    if "cfq-2.6.32" in repeated:
+        found.append(
+            within(
+                "cfq-2.6.32-ratio",
+                "The cfq of 2.6.32, without groups and kinds, does the same.",
+                repeated["cfq-2.6.32"],
+                *RIGHT_RATIO,
+            )
+        )
+    if "bfq" in repeated:
+        found.append(
+            greater(
+                "bfq-level-0-faster",
+                "Under bfq, level 0 writes faster than level 7.",
+                repeated["bfq"],
+                origin="ours",
+            )
+        )
+    return found + [_without_effect(label, repeated[label]) for label in WITHOUT_LEVELS if label in repeated]
+
+
+def _without_effect(label: str, ratio: Quantity) -> Statement:
+    says = f"Under {label}, the level has no effect."
+    return equal(f"{label}-no-effect", says, ratio, margin=NO_EFFECT_MARGIN)
+
+
+def _seconds_picture(published: Published, once: ExperimentRecord, labels: Sequence[str]) -> LinePicture:
+    """What iotop showed, and what it would have shown of our run."""
+    courses = []
+    for level in ("0", "7"):
+        lines = published.rows("iotop_processes.csv", ionice_prio=level)
+        courses.append(
+            Course(
+                f"published, level {level}",
+                tuple(float(line["sample_index"]) for line in lines),
+                tuple(float(line["disk_write_Mps"]) * 1.048576 for line in lines),
+                dashed=True,
+            )
+        )
+    label = labels[0]
+    for sample in samples_of(once, label):
+        for level, job in zip(("0", "7"), sample.jobs, strict=True):
+            if job.rates is not None:
+                step = job.rates.window_ns / 1e9
+                figures = job.rates.bytes_per_second
+                courses.append(
+                    Course(
+                        f"{label}, level {level}",
+                        tuple((index + 1) * step for index in range(len(figures))),
+                        tuple(value / 1e6 for value in figures),
+                    )
+                )
+    return LinePicture(
+        "per-second",
+        "Two writers of 2 GiB, second by second",
+        "As iotop shows it: the process at level 0 is done first, then level 7 has the disk to itself.",
+        "seconds",
+        "MB/s",
+        tuple(courses),
+    )
+
+
+def _remarks(asked: Asked, published: Published, disk: PublishedDisk) -> list[str]:
+    elapsed = published.figures("dd_summary.csv", "elapsed_s")
+    moved = published.figures("dd_summary.csv", "bytes_copied")[0]
+    both, alone = min(elapsed), max(elapsed) - min(elapsed)
+    rest = moved - alone * disk.bytes_per_second
+    before = (
+        "dd's two reports do not say which process they are of; level 0 is taken to be the first, which "
+        f"ended {alone:.2f} s before the other. "
+    )
+    steady = (
+        "If the disk had been equally fast all the while, level 7 would have "
+        f"written {rest / 1e9:.2f} GB in the {both:.2f} s in which both were at work, and level 0 "
+        f"{moved / rest:.2f} times as much, less than iotop's samples say "
+        f"({quantity_text(published_ratio(published))}): with one process alone it was faster."
+    )
+    if asked.place == "host":
+        return [before + steady]
+    model = (
+        "The disk's model has the mean speed of both dd together "
+        f"({rounded(disk.bytes_per_second / 1e6)} MB/s) and scatters as iotop's totals do, so the later of "
+        "dd's two ends is right by construction, up to chance; where level 0 ends is not."
+    )
+    low, high = disk.irregularity_interval
+    roughly = (
+        f"{disk.nr_totals} totals tell the irregularity of the published disk only roughly: "
+        f"{100 * disk.irregularity:.0f} % [{100 * low:.0f}, {100 * high:.0f}]."
+    )
+    return [before + steady, model, roughly]

@@ -1,0 +1,78 @@
+"""What two processes got of the disk, out of samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from blklab.experiment import ExperimentRecord
+from blklab.samples import NS_PER_SECOND, JobSample, RunSample
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """What both processes did, second by second (10^6 bytes/s), for as long as both were at it."""
+
+    first: list[float]
+    second: list[float]
+
+    @property
+    def ratios(self) -> list[float]:
+        """First over second, of each second."""
+        return [one / other for one, other in zip(self.first, self.second, strict=True) if one and other]
+
+    @property
+    def irregularity(self) -> float | None:
+        """Standard deviation over mean of the totals."""
+        totals = np.add(self.first, self.second)
+        return None if len(totals) < 2 else float(totals.std(ddof=1) / totals.mean())
+
+
+def samples_of(record: ExperimentRecord, scheduler: str, workload: str | None = None) -> list[RunSample]:
+    """The successful runs under a scheduler, in their order."""
+    return [
+        sample
+        for sample in record.samples
+        if sample.status == "ok"
+        and sample.cell.scheduler == scheduler
+        and (workload is None or sample.cell.workload == workload)
+    ]
+
+
+def moved_bytes(job: JobSample) -> int:
+    """What a process read and wrote."""
+    return sum(entry.bytes for entry in job.data_directions())
+
+
+def ratios(record: ExperimentRecord, scheduler: str, workload: str | None = None) -> list[float]:
+    """First process over second, by bytes, of each run; runs of a fixed time are meant."""
+    found = []
+    for sample in samples_of(record, scheduler, workload):
+        first, second = (moved_bytes(job) for job in sample.jobs)
+        if first and second:
+            found.append(first / second)
+    return found
+
+
+def first_share(record: ExperimentRecord, scheduler: str, workload: str) -> float | None:
+    """Share of the first process in the bytes of both, over all runs; nothing where nothing was moved."""
+    moved = [[moved_bytes(job) for job in one.jobs] for one in samples_of(record, scheduler, workload)]
+    whole = sum(sum(pair) for pair in moved)
+    return sum(pair[0] for pair in moved) / whole if whole else None
+
+
+def seconds_of(sample: RunSample) -> Seconds:
+    """Second by second; windows of another length are put together to seconds as far as they fit."""
+    courses = [_by_seconds(job) for job in sample.jobs]
+    length = min(len(course) for course in courses)
+    return Seconds(courses[0][:length], courses[1][:length])
+
+
+def _by_seconds(job: JobSample) -> list[float]:
+    if job.rates is None:
+        return []
+    together = max(1, round(NS_PER_SECOND / job.rates.window_ns))
+    whole = len(job.rates.bytes_per_second) // together
+    figures = np.array(job.rates.bytes_per_second[: whole * together]).reshape(whole, together)
+    return [float(value) / 1e6 for value in figures.mean(axis=1)]

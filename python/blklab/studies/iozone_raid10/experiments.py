@@ -1,0 +1,93 @@
+"""The experiments: all tests once as printed, again in randomised blocks, and a load with a choice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from blklab.guest_options import GuestOptions, guest_options
+from blklab.scheduler_choice import SchedulerChoice, parse_scheduler_choices
+from blklab.spec import ExperimentSpec
+from blklab.studies.iozone_raid10.set_up import SetUp
+from blklab.studies.protocol import Asked, NamedExperiment
+from blklab.studies.published import Published
+from blklab.tools_as_jobs import IOZONE_TESTS, iozone_job_file
+from blklab.workloads import Workload, parse_workload
+
+PRINTED = "printed"
+REPEATED = "repeated"
+CONTRAST = "contrast"
+
+STDIO_TESTS = tuple(test for test in IOZONE_TESTS if test.startswith("f"))
+"""Through the C library, and so through the page cache whatever the others do."""
+DIRECT_TESTS = tuple(test for test in IOZONE_TESTS if test not in STDIO_TESTS)
+"""Past the page cache (iozone's ``-I``), as the published figures show; see the study's README."""
+
+
+def experiments(asked: Asked, published: Published) -> Sequence[NamedExperiment]:
+    """What to run, in order."""
+    set_up = published.set_up(SetUp)
+    size = set_up.file_bytes(asked)
+    workloads = [one for record in set_up.records_kib(asked) for one in _workloads(record, size)]
+    runtime = set_up.contrast.quick_runtime if asked.quick else set_up.contrast.runtime
+    contrast = published.workload("contrast.fio", runtime=runtime, size=size)
+    return [
+        NamedExperiment(
+            PRINTED,
+            "All tests, as printed: once, one scheduler after another",
+            _spec(asked, set_up, workloads, blocks=1, as_printed=True),
+        ),
+        NamedExperiment(
+            REPEATED,
+            "All tests again, in randomised blocks",
+            _spec(asked, set_up, workloads, blocks=set_up.repeats(asked)),
+        ),
+        NamedExperiment(
+            CONTRAST,
+            "Random readers beside writers on the same disks",
+            _spec(asked, set_up, [contrast], blocks=set_up.repeats(asked)),
+        ),
+    ]
+
+
+def workload_name(kind: str, record_kib: int) -> str:
+    """Name of the workload with the tests of a kind (``direct``, ``stdio``) at a record size."""
+    return f"{kind}-{record_kib}k"
+
+
+def kind_of(test: str) -> str:
+    """``stdio`` for tests through the C library, ``direct`` for the others."""
+    return "stdio" if test in STDIO_TESTS else "direct"
+
+
+def _workloads(record_kib: int, file_bytes: int) -> Iterator[Workload]:
+    for tests in (DIRECT_TESTS, STDIO_TESTS):
+        kind = kind_of(tests[0])
+        text = iozone_job_file(record_kib << 10, file_bytes, tests, direct=kind == "direct")
+        name = workload_name(kind, record_kib)
+        yield parse_workload(text, name=name, source=f"{name}.fio")
+
+
+def _spec(
+    asked: Asked,
+    set_up: SetUp,
+    workloads: list[Workload],
+    *,
+    blocks: int,
+    as_printed: bool = False,
+) -> ExperimentSpec:
+    guest = GuestOptions()
+    schedulers: list[SchedulerChoice] = []
+    if asked.place == "uml":
+        guest = guest_options({"filesystem": set_up.uml.filesystem, "memory": set_up.uml.memory})
+        schedulers = parse_scheduler_choices(set_up.uml.schedulers)
+    elif asked.place == "sim":
+        schedulers = parse_scheduler_choices(set_up.sim.schedulers)
+    return ExperimentSpec(
+        target={"sim": set_up.sim.target, "uml": set_up.uml.target, "host": asked.directory}[asked.place],
+        schedulers=schedulers,
+        workloads=workloads,
+        blocks=blocks,
+        seed=asked.seed,
+        order="by-scheduler" if as_printed else "randomised",
+        guest=guest,
+    )

@@ -1,0 +1,113 @@
+"""Rows and orders: what rises with the record size, and which tests are faster than which."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from blklab.figures import rounded
+from blklab.spec import DEFAULT_MARGIN
+from blklab.studies.iozone_raid10.experiments import DIRECT_TESTS, STDIO_TESTS
+from blklab.studies.iozone_raid10.rates import rises
+from blklab.studies.result import Quantity, Statement
+from blklab.studies.statements import greater, within
+
+Means = Mapping[tuple[str, int], float]
+
+STEP_SLACK = 0.08
+"""Part by which a step along a row may fall while it counts as rising: the published runs were single."""
+LEAST_GROWTH = 1.5
+"""From the smallest records to the largest; a row that grows less is level."""
+ALIKE = 0.15
+
+
+def order_statements(
+    ours: Means, theirs: Means, records_kib: Sequence[int], printed_kib: Sequence[int]
+) -> list[Statement]:
+    """Each as a check of ours, with the published figure beside it."""
+    small, large = records_kib[0], records_kib[-1]
+    middle = [size for size in records_kib if size > small]
+    return [
+        _rows(ours, theirs, records_kib, printed_kib),
+        greater(
+            "stdio-fastest",
+            "Tests through the C library are faster than all others at every record size.",
+            Quantity(_stdio_lead(ours, records_kib)),
+            1 + DEFAULT_MARGIN,
+            origin="ours",
+            why="they end in the page cache, which is not written out before the clock stops; published: "
+            f"{rounded(_stdio_lead(theirs, printed_kib))} times at least",
+        ),
+        within(
+            "backward-like-random",
+            f"Backward and strided reads are as fast as random ones, within {100 * ALIKE:g} %.",
+            Quantity(_farthest(ours, ("backward-read", "stride-read"), "random-read", records_kib)),
+            0,
+            ALIKE,
+            why="past the page cache nobody reads ahead, and flash has no arm; published: at most "
+            f"{rounded(_farthest(theirs, ('backward-read', 'stride-read'), 'random-read', printed_kib))}",
+        ),
+        greater(
+            "sequential-over-random-small",
+            f"Sequential reads of {small} KiB are faster than random ones.",
+            Quantity(ours["read", small] / ours["random-read", small]),
+            1 + ALIKE,
+            origin="ours",
+            why=f"published: {rounded(theirs['read', small] / theirs['random-read', small])} times. "
+            "Something "
+            "below the file system read ahead there, which no kernel does for direct reads",
+        ),
+        within(
+            "sequential-like-random-large",
+            f"At {large} KiB sequential and random reads are equal within {100 * ALIKE:g} %.",
+            Quantity(abs(ours["read", large] / ours["random-read", large] - 1)),
+            0,
+            ALIKE,
+            why=f"published: {rounded(theirs['read', large] / theirs['random-read', large])} times",
+        ),
+        greater(
+            "reads-over-writes",
+            f"From {middle[0]} KiB on, sequential reads are faster than sequential writes.",
+            Quantity(min(ours["read", size] / ours["write", size] for size in middle)),
+            1 + DEFAULT_MARGIN,
+            origin="ours",
+            why="the least ratio over these sizes; published: "
+            f"{rounded(min(theirs['read', size] / theirs['write', size] for size in middle))}. A drive with "
+            "a "
+            "write buffer answers small writes sooner than reads, if the file system adds nothing to them",
+        ),
+    ]
+
+
+def _rows(ours: Means, theirs: Means, records_kib: Sequence[int], printed_kib: Sequence[int]) -> Statement:
+    rising = [test for test in DIRECT_TESTS if _grows(theirs, test, printed_kib)]
+    kept = [test for test in rising if _grows(ours, test, records_kib)]
+    first, last = records_kib[0], records_kib[-1]
+    growth = ", ".join(f"{test} {rounded(ours[test, last] / ours[test, first])}" for test in rising)
+    return Statement(
+        "rows-rise",
+        "Where the published rates rise with the record size, ours do.",
+        "ours",
+        "holds" if kept == rising else "fails",
+        f"{len(kept)} of {len(rising)} tests rise; largest over smallest records: {growth}",
+        "a record is one system call, whose fixed time larger records share out, and pieces of a large "
+        "record "
+        "go to all disks at once",
+    )
+
+
+def _grows(means: Means, test: str, records_kib: Sequence[int]) -> bool:
+    row = [means[test, size] for size in records_kib]
+    return rises(row, STEP_SLACK) and row[-1] >= LEAST_GROWTH * row[0]
+
+
+def _stdio_lead(means: Means, records_kib: Sequence[int]) -> float:
+    """The least ratio, over the record sizes, of the slowest buffered test to the fastest direct one."""
+    return min(
+        min(means[test, size] for test in STDIO_TESTS) / max(means[test, size] for test in DIRECT_TESTS)
+        for size in records_kib
+    )
+
+
+def _farthest(means: Means, tests: Sequence[str], base: str, records_kib: Sequence[int]) -> float:
+    """The largest relative distance of tests from another over the record sizes."""
+    return max(abs(means[test, size] / means[base, size] - 1) for test in tests for size in records_kib)

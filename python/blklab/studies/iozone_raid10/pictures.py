@@ -1,0 +1,92 @@
+"""The tables as iozone's users draw them: heat maps and surfaces over tests and record sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from blklab.studies.iozone_raid10.experiments import DIRECT_TESTS
+from blklab.studies.iozone_raid10.rates import Rates, mean_rates
+from blklab.studies.pictures import MatrixPicture, Picture
+from blklab.studies.surfaces import SurfacePicture
+from blklab.tools_as_jobs import IOZONE_TESTS
+
+
+def record_label(record_kib: int) -> str:
+    """``32k`` or ``16M``."""
+    return f"{record_kib // 1024}M" if record_kib >= 1024 else f"{record_kib}k"
+
+
+def pictures_of(origin: str, rates: Rates, one: str, other: str, records_kib: Sequence[int]) -> list[Picture]:
+    """Rates as a heat map and as a surface, and one scheduler against another.
+
+    Args:
+        origin: Whose they are: ``published`` or a name for ours.
+        rates: All of them.
+        one: The scheduler that is recommended.
+        other: The one that it is held against.
+        records_kib: Record sizes, the columns.
+    """
+    means = mean_rates(rates)
+    name = origin.replace(" ", "-")
+    return [
+        _matrix(
+            f"{name}-rates",
+            f"MB/s, {origin}, geometric mean of the schedulers",
+            "Tests by record size. The last four tests move memory; the tint belongs to them.",
+            records_kib,
+            lambda test, size: means[test, size],
+            decimals=0,
+        ),
+        _matrix(
+            f"{name}-difference",
+            f"{one} against {other}, %, {origin}",
+            f"How much faster {one} is in each test at each record size; below zero: slower.",
+            records_kib,
+            lambda test, size: 100 * (rates[one, test, size] / rates[other, test, size] - 1),
+            decimals=1,
+            middle=0.0,
+        ),
+        SurfacePicture(
+            f"{name}-surface",
+            f"The nine tests past the page cache, {origin}",
+            "Heights are rates: the taller, the faster. Larger records lie to the right.",
+            "test",
+            "record size",
+            "MB/s",
+            tuple(_by_height(means, records_kib)),
+            tuple(record_label(size) for size in records_kib),
+            tuple(
+                tuple(means[test, size] for size in records_kib) for test in _by_height(means, records_kib)
+            ),
+        ),
+    ]
+
+
+def _by_height(means: dict[tuple[str, int], float], records_kib: Sequence[int]) -> list[str]:
+    """Direct tests, those with the greatest rates first, so that they stand at the back."""
+    return sorted(DIRECT_TESTS, key=lambda test: -sum(means[test, size] for size in records_kib))
+
+
+def _matrix(
+    name: str,
+    title: str,
+    note: str,
+    records_kib: Sequence[int],
+    value: Callable[[str, int], float],
+    *,
+    decimals: int,
+    middle: float | None = None,
+) -> MatrixPicture:
+    return MatrixPicture(
+        name,
+        title,
+        note,
+        "test",
+        "record size",
+        IOZONE_TESTS,
+        tuple(record_label(size) for size in records_kib),
+        # Adding zero turns the negative zero of a difference that is none into a plain one.
+        tuple(tuple(round(value(test, size), 3) + 0.0 for size in records_kib) for test in IOZONE_TESTS),
+        decimals,
+        middle,
+    )

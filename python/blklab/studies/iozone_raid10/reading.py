@@ -1,0 +1,207 @@
+"""What came of it: schedulers against one another, rows along record sizes, orders among the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from blklab.experiment import ExperimentRecord
+from blklab.figures import rounded
+from blklab.metrics import iops
+from blklab.spec import DEFAULT_MARGIN
+from blklab.studies.iozone_raid10.experiments import (
+    CONTRAST,
+    DIRECT_TESTS,
+    PRINTED,
+    REPEATED,
+    STDIO_TESTS,
+)
+from blklab.studies.iozone_raid10.orders import order_statements
+from blklab.studies.iozone_raid10.pictures import pictures_of, record_label
+from blklab.studies.iozone_raid10.rates import (
+    Rates,
+    mean_rates,
+    measured_rates,
+    overall_ratio,
+    published_rates,
+    test_ratio,
+)
+from blklab.studies.iozone_raid10.set_up import SetUp
+from blklab.studies.protocol import Asked
+from blklab.studies.published import Published
+from blklab.studies.result import Figure, Quantity, Statement, StudyResult
+from blklab.studies.statements import equal, greater, mean_of, quantity_text
+from blklab.tools_as_jobs import IOZONE_TESTS
+
+ALL_TESTS = "all tests"
+MATTERS_FROM = 1.1
+"""Readers of one scheduler over those of another from which on the choice matters."""
+
+
+def read(asked: Asked, published: Published, records: Mapping[str, ExperimentRecord]) -> StudyResult:
+    """What the records say, beside what was published."""
+    set_up = published.set_up(SetUp)
+    ours, theirs = measured_rates(records[REPEATED]), published_rates(published)
+    once = measured_rates(records[PRINTED])
+    counterparts = set_up.counterparts(asked)
+    records_kib = [
+        size
+        for size in set_up.records_kib(asked)
+        if all((one, "read", size) in ours for one in counterparts.values())
+    ]
+    printed_kib = sorted({size for _, _, size in theirs})
+    statements = [
+        *_scheduler_statements(ours, theirs, counterparts, records_kib, printed_kib),
+        *order_statements(mean_rates(ours), mean_rates(theirs), records_kib, printed_kib),
+        _contrast(records[CONTRAST]),
+    ]
+    figures = [
+        *_scheduler_figures(ours, theirs, counterparts, records_kib, printed_kib),
+        *_growth_figures(mean_rates(ours), mean_rates(theirs), records_kib),
+        *_sequence_figures(mean_rates(ours), mean_rates(theirs), records_kib),
+    ]
+    pictures = [
+        *pictures_of("published", theirs, "deadline", "noop", printed_kib),
+        *pictures_of("run once", once, counterparts["deadline"], counterparts["noop"], records_kib),
+    ]
+    return StudyResult(figures, statements, pictures, _remarks(asked, set_up, theirs))
+
+
+def _scheduler_statements(
+    ours: Rates,
+    theirs: Rates,
+    counterparts: Mapping[str, str],
+    records_kib: Sequence[int],
+    printed_kib: Sequence[int],
+) -> list[Statement]:
+    found = []
+    for other in ("noop", "cfq"):
+        ratio = overall_ratio(ours, counterparts["deadline"], counterparts[other], records_kib)
+        printed = quantity_text(overall_ratio(theirs, "deadline", other, printed_kib))
+        says = f"{_named('deadline', counterparts)} is faster than {_named(other, counterparts)}."
+        why = f"by more than the {100 * DEFAULT_MARGIN:g} % that matter; the published figures say {printed}"
+        found.append(greater(f"deadline-over-{other}", says, ratio, 1 + DEFAULT_MARGIN, why=why))
+    why = "iozone has one I/O under way at any time, so that no scheduler has anything to choose from"
+    for one in ("deadline", "cfq"):
+        ratio = overall_ratio(ours, counterparts[one], counterparts["noop"], records_kib)
+        printed = quantity_text(overall_ratio(theirs, one, "noop", printed_kib))
+        says = f"{_named(one, counterparts)} and {_named('noop', counterparts)} are equal within 2 %."
+        found.append(equal(f"{one}-equals-noop", says, ratio, why=f"{why}; published: {printed}"))
+    return found
+
+
+def _scheduler_figures(
+    ours: Rates,
+    theirs: Rates,
+    counterparts: Mapping[str, str],
+    records_kib: Sequence[int],
+    printed_kib: Sequence[int],
+) -> list[Figure]:
+    found = []
+    for one in ("deadline", "cfq"):
+        table = f"{_named(one, counterparts)} over {_named('noop', counterparts)}"
+        pair = counterparts[one], counterparts["noop"]
+        for test in IOZONE_TESTS:
+            printed = Quantity(test_ratio(theirs, one, "noop", test, printed_kib))
+            found.append(
+                Figure(test, table, "", printed, Quantity(test_ratio(ours, *pair, test, records_kib)))
+            )
+        whole = overall_ratio(theirs, one, "noop", printed_kib)
+        found.append(Figure(ALL_TESTS, table, "", whole, overall_ratio(ours, *pair, records_kib)))
+    return found
+
+
+def _growth_figures(
+    ours: Mapping[tuple[str, int], float],
+    theirs: Mapping[tuple[str, int], float],
+    records_kib: Sequence[int],
+) -> list[Figure]:
+    first, last = records_kib[0], records_kib[-1]
+    table = f"Rate at {record_label(last)} over that at {record_label(first)}"
+    return [
+        Figure(
+            test,
+            table,
+            "",
+            Quantity(theirs[test, last] / theirs[test, first]),
+            Quantity(ours[test, last] / ours[test, first]),
+        )
+        for test in IOZONE_TESTS
+    ]
+
+
+def _sequence_figures(
+    ours: Mapping[tuple[str, int], float],
+    theirs: Mapping[tuple[str, int], float],
+    records_kib: Sequence[int],
+) -> list[Figure]:
+    return [
+        Figure(
+            record_label(size),
+            "Sequential over random reads",
+            "",
+            Quantity(theirs["read", size] / theirs["random-read", size]),
+            Quantity(ours["read", size] / ours["random-read", size]),
+        )
+        for size in records_kib
+    ]
+
+
+def _contrast(record: ExperimentRecord) -> Statement:
+    """Readers beside writers: the best scheduler over the worst, run by run of a block."""
+    by_scheduler: dict[str, dict[int, float]] = {}
+    for sample in record.samples:
+        focus = [job for job in sample.jobs if job.name == "reader"]
+        value = iops.compute(focus) if sample.status == "ok" else None
+        if value:
+            by_scheduler.setdefault(sample.cell.scheduler, {})[sample.cell.block] = value
+    means = {one: mean_of(list(values.values())).value for one, values in by_scheduler.items()}
+    best, worst = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
+    blocks = by_scheduler[best].keys() & by_scheduler[worst].keys()
+    ratio = mean_of([by_scheduler[best][block] / by_scheduler[worst][block] for block in sorted(blocks)])
+    return greater(
+        "contrast",
+        f"With readers beside writers on the same disks, the scheduler decides: one lets them read more than "
+        f"{MATTERS_FROM:g} times as much as another.",
+        ratio,
+        MATTERS_FROM,
+        origin="ours",
+        why=", ".join(
+            f"{one} {rounded(value)} reads/s" for one, value in sorted(means.items(), key=lambda x: -x[1])
+        ),
+    )
+
+
+def _named(published_name: str, counterparts: Mapping[str, str]) -> str:
+    ours = counterparts[published_name]
+    return ours if ours == published_name else f"{ours} (today's {published_name})"
+
+
+def _remarks(asked: Asked, set_up: SetUp, theirs: Rates) -> list[str]:
+    direct = max(rate for (_, test, _), rate in theirs.items() if test in DIRECT_TESTS)
+    through_memory = min(rate for (_, test, _), rate in theirs.items() if test in STDIO_TESTS)
+    remarks = [
+        (
+            "iozone's command is not given. The published figures tell: the nine tests outside the C library "
+            f"stay below {rounded(direct)} MB/s, also where they read a second time what they "
+            f"have just read, and the other four lie above {rounded(through_memory)} MB/s. So the nine went "
+            "past the page cache (`-I`), which is how they are run here."
+        ),
+        (
+            "Speeds are those of the disks. The model has other disks, so speeds are not held against the "
+            "published ones; ratios and orders are."
+        ),
+        f"The file is {rounded(set_up.file_bytes(asked) / 2**20)} MiB; the published one was 2048 MiB.",
+    ]
+    if asked.place == "sim":
+        remarks.append(
+            "The simulator has the array and the page cache, and no btrfs: no checksums, no copy on write."
+        )
+    if asked.place == "uml":
+        remarks.append(
+            "A guest kernel has one modelled disk, so this is btrfs on one disk and not raid10 over four."
+        )
+    if asked.place == "host":
+        remarks.append(
+            "The array is whatever lies beneath the folder; the study's README makes one of loop devices."
+        )
+    return remarks

@@ -1,0 +1,97 @@
+"""The study's set-up as data."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from blklab.studies.protocol import Asked, Place
+from blklab.units import parse_size_bytes
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Iozone(_Part):
+    """The tests."""
+
+    records_kib: list[int]
+    file: str
+    quick_file: str
+    repeats: int
+    quick_repeats: int
+
+
+class Simulated(_Part):
+    """On the simulator."""
+
+    target: str
+    schedulers: list[str]
+
+
+class Guest(_Part):
+    """In a guest kernel."""
+
+    target: str
+    schedulers: list[str]
+    filesystem: str
+    memory: str
+    file: str
+    quick_file: str
+    quick_records_kib: list[int]
+    repeats: int
+    quick_repeats: int
+
+
+class Host(_Part):
+    """On this machine."""
+
+    file: str
+    quick_file: str
+    quick_records_kib: list[int]
+    repeats: int
+    quick_repeats: int
+
+
+class Contrast(_Part):
+    """Work under which schedulers differ."""
+
+    runtime: str
+    quick_runtime: str
+
+
+class SetUp(_Part):
+    """``set-up.toml``."""
+
+    iozone: Iozone
+    sim: Simulated
+    uml: Guest
+    host: Host
+    contrast: Contrast
+
+    def file_bytes(self, asked: Asked) -> int:
+        """Size of iozone's file."""
+        part = self._place(asked)
+        return parse_size_bytes(part.quick_file if asked.quick else part.file)
+
+    def records_kib(self, asked: Asked) -> list[int]:
+        """Record sizes in KiB, in iozone's order."""
+        part = self._place(asked)
+        if isinstance(part, Iozone) or not asked.quick:
+            return self.iozone.records_kib
+        return part.quick_records_kib
+
+    def repeats(self, asked: Asked) -> int:
+        """Number of randomised blocks."""
+        part = self._place(asked)
+        return part.quick_repeats if asked.quick else part.repeats
+
+    def _place(self, asked: Asked) -> Iozone | Guest | Host:
+        parts: dict[Place, Iozone | Guest | Host] = {"sim": self.iozone, "uml": self.uml, "host": self.host}
+        return parts[asked.place]
+
+    def counterparts(self, asked: Asked) -> dict[str, str]:
+        """By published scheduler: ours, which is today's successor where the kernel is one of today."""
+        if asked.place == "sim":
+            return {"noop": "noop", "cfq": "cfq", "deadline": "deadline"}
+        return {"noop": "none", "cfq": "bfq", "deadline": "mq-deadline"}

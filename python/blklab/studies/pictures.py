@@ -1,0 +1,80 @@
+"""What a study's pictures show, as data; `blklab.report.repeated` draws them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from blklab.studies.surfaces import SurfacePicture
+
+
+@dataclass(frozen=True)
+class Course:
+    """One line of a `LinePicture`."""
+
+    label: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class LinePicture:
+    """Courses over a common axis; both axes are logarithmic where figures span much."""
+
+    name: str
+    """Of the file, such as ``per-second``."""
+    title: str
+    note: str
+    """How to read it."""
+    x_axis: str
+    """Name and unit."""
+    y_axis: str
+    courses: tuple[Course, ...]
+
+
+@dataclass(frozen=True)
+class MatrixPicture:
+    """A table of figures, tinted by size."""
+
+    name: str
+    title: str
+    note: str
+    row_axis: str
+    column_axis: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: tuple[tuple[float | None, ...], ...]
+    """By row and column; nothing where there is no figure."""
+    decimals: int
+    """Of the printed figures."""
+    middle: float | None = None
+    """Figure without a tint: those above and below it are tinted differently. Nothing: the lowest one."""
+
+
+@dataclass(frozen=True)
+class IntervalRow:
+    """One row of an `IntervalPicture`."""
+
+    label: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    published: bool = False
+    """Drawn apart: not ours."""
+
+
+@dataclass(frozen=True)
+class IntervalPicture:
+    """Figures with their intervals, one below the other on one axis."""
+
+    name: str
+    title: str
+    note: str
+    axis: str
+    """Name and unit."""
+    rows: tuple[IntervalRow, ...]
+    marks: tuple[tuple[float, str], ...] = ()
+    """Values with a name, drawn as lines across all rows."""
+
+
+Picture = LinePicture | MatrixPicture | IntervalPicture | SurfacePicture

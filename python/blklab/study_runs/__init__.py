@@ -1,0 +1,1 @@
+"""Carrying studies out, and the pages that show what they found."""

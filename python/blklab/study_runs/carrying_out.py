@@ -1,0 +1,34 @@
+"""Runs a study's experiments through the ordinary pipeline and has the study read them."""
+
+from __future__ import annotations
+
+from blklab.errors import UsageError
+from blklab.experiment import ExperimentRecord
+from blklab.pipeline import Observer, compare
+from blklab.report.repeated.finding import StudyFinding
+from blklab.store import Store
+from blklab.studies.protocol import Asked, Study
+from blklab.studies.published import Published
+
+
+def carry_out(study: Study, asked: Asked, store: Store, observer: Observer) -> StudyFinding:
+    """Makes all experiments of a study, stores them, and reads them.
+
+    Raises:
+        UsageError: if the study cannot run at that place.
+        InterruptedRunError: a signal came; what was measured is stored.
+        BlklabError: an experiment cannot be made or cannot go on.
+    """
+    if asked.place not in study.PLACES:
+        raise UsageError(
+            f"the study {study.NAME} does not run on {asked.place}",
+            hint=f"it runs on {', '.join(study.PLACES)}",
+        )
+    published = Published(study.NAME)
+    experiments = list(study.experiments(asked, published))
+    records: dict[str, ExperimentRecord] = {}
+    for number, experiment in enumerate(experiments, start=1):
+        observer.announce(f"{study.NAME}, experiment {number} of {len(experiments)}: {experiment.title}")
+        records[experiment.name] = compare(experiment.spec, store, observer)
+    result = study.read(asked, published, records)
+    return StudyFinding(study.NAME, asked, published, experiments, records, result)

@@ -1,0 +1,126 @@
+"""Every study on the simulator, in its quick form: what it must find, its page, its documents."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from blklab.evidence.study import study_names as published_studies
+from blklab.report.repeated.document import study_document
+from blklab.report.repeated.drawing import NARROW, draw
+from blklab.report.repeated.html import render_studies_html
+from blklab.studies import study_named, study_names
+from blklab.studies.expectations import expected_of, unmet
+from blklab.studies.protocol import Asked
+from blklab.studies.published import Published
+from blklab.study_runs.pages import IMAGES, page_and_images, quick_finding
+
+ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "docs" / "studies"
+
+
+@pytest.mark.parametrize("name", study_names())
+def test_what_must_come_out_does(name: str) -> None:
+    finding = quick_finding(name)
+    assert unmet(expected_of(finding.published, "sim"), finding.result) == []
+
+
+@pytest.mark.parametrize("name", study_names())
+def test_the_page_and_its_pictures_are_up_to_date(name: str) -> None:
+    refresh = f"refresh with `python -m blklab.study_runs.pages docs/studies {name}`"
+    page, images = page_and_images(quick_finding(name))
+    assert (PAGES / f"{name}.md").read_text(encoding="utf-8") == page, refresh
+    folder = PAGES / IMAGES / name
+    assert {path.name for path in folder.iterdir()} == set(images), refresh
+    for file, text in images.items():
+        assert (folder / file).read_text(encoding="utf-8") == text, f"{file}: {refresh}"
+        assert ET.fromstring(text).tag.endswith("svg")  # noqa: S314 - our own drawing
+    assert not re.search(r"\d{8}-\d{4}-\w{4}", page), "names of stored runs change"
+
+
+def test_pages_are_those_of_studies() -> None:
+    assert {path.stem for path in PAGES.glob("*.md")} == set(study_names())
+    assert {path.name for path in (PAGES / IMAGES).iterdir()} == set(study_names())
+    assert set(study_names()) <= set(published_studies())
+
+
+@pytest.mark.parametrize("name", study_names())
+def test_names_are_unique_and_experiments_pure(name: str) -> None:
+    study, published = study_named(name), Published(name)
+    assert name == study.NAME
+    for place in study.PLACES:
+        for quick in (True, False):
+            asked = Asked(place, quick=quick, seed=3)
+            experiments = list(study.experiments(asked, published))
+            assert experiments
+            assert len({one.name for one in experiments}) == len(experiments)
+            assert all(one.spec.seed == 3 for one in experiments)
+            assert experiments == list(study.experiments(asked, published))
+    result = quick_finding(name).result
+    for names in (
+        [one.name for one in result.statements],
+        [one.name for one in result.pictures],
+        [(one.table, one.name) for one in result.figures],
+    ):
+        assert len(set(names)) == len(names)
+    for figure in result.figures:
+        assert figure.ours is not None or figure.not_asked
+
+
+@pytest.mark.parametrize("name", study_names())
+def test_a_study_can_be_read_again_from_its_records(name: str) -> None:
+    finding = quick_finding(name)
+    again = study_named(name).read(finding.asked, finding.published, finding.records)
+    assert again == finding.result
+
+
+@pytest.mark.parametrize("name", study_names())
+def test_the_folder_has_what_a_reader_needs(name: str) -> None:
+    readme = (ROOT / "studies" / name / "README.md").read_text(encoding="utf-8")
+    assert f"docs/studies/{name}.md" in readme
+    assert len(readme.splitlines()) < 60, "one page"
+
+
+@pytest.mark.parametrize("name", study_names())
+def test_pictures_fit_small_screens_and_escape_names(name: str) -> None:
+    for picture in quick_finding(name).result.pictures:
+        drawing = ET.fromstring(str(draw(picture, width=NARROW)))  # noqa: S314 - our own drawing
+        assert drawing.attrib["viewBox"].startswith(f"0 0 {NARROW:g} ")
+
+
+def test_the_document_satisfies_its_schema() -> None:
+    schema = json.loads((ROOT / "docs" / "schema" / "study-1.json").read_text(encoding="utf-8"))
+    document = study_document([quick_finding(name) for name in study_names()])
+    plain = json.loads(document.model_dump_json(by_alias=True))
+    validator = Draft202012Validator(schema)
+    validator.validate(plain)
+    assert [one["name"] for one in plain["studies"]] == study_names()
+    del plain["studies"][0]["statements"][0]["outcome"]
+    assert not validator.is_valid(plain)
+
+
+def test_the_page_for_a_browser_has_everything() -> None:
+    findings = [quick_finding(name) for name in study_names()]
+    page = render_studies_html(findings)
+    for finding in findings:
+        assert f'id="study-{finding.name}"' in page
+        assert page.count("<svg") >= 2 * len(finding.result.pictures)
+        for record in finding.records.values():
+            assert record.run_id in page
+    assert "<script src" not in page and "http-equiv" in page
+
+
+def test_the_command_writes_pages(tmp_path: Path) -> None:
+    old = tmp_path / IMAGES / "ionice" / "old.svg"
+    old.parent.mkdir(parents=True)
+    old.touch()
+    subprocess.run([sys.executable, "-m", "blklab.study_runs.pages", str(tmp_path), "ionice"], check=True)
+    assert (tmp_path / "ionice.md").read_text() == (PAGES / "ionice.md").read_text()
+    assert not old.exists()
