@@ -8,6 +8,7 @@ from collections.abc import Callable
 from blklab.experiment import ExperimentRecord
 from blklab.report.html import render_html
 from blklab.testing.experiments import (
+    QUIET,
     SchedulerBehaviour,
     WorkloadBehaviour,
     make_experiment,
@@ -157,8 +158,45 @@ def empty() -> ExperimentRecord:
     return make_experiment(make_spec(workloads=[_random_read]), blocks_made=0, state="interrupted")
 
 
+def purpose() -> ExperimentRecord:
+    """A goal whose metrics conflict, a machine that was stolen from, runs that slow down."""
+    stolen = QUIET.model_copy(update={"steal_fraction": 0.2})
+    return make_experiment(
+        make_spec(workloads=[_random_read, _beside], blocks=8, goal="iops=0.6,latency_p99=0.4"),
+        behaviours={
+            "mq-deadline": SchedulerBehaviour(0.8, tail=1.2),
+            "kyber": SchedulerBehaviour(0.95, 0.02, tail=0.4, change=-0.4),
+            "bfq": SchedulerBehaviour(0.45, 0.03, tail=1.6),
+        },
+        over_time=True,
+        events={(2, "random-read-4k-qd32", "bfq"): stolen, (5, "reader-beside-writers", "none"): stolen},
+    )
+
+
+def swept() -> ExperimentRecord:
+    """Two tunables of bfq crossed."""
+    spec = make_spec(
+        ["none"],
+        [_random_read],
+        blocks=8,
+        sweeps=["bfq:slice_idle=0,8,20:low_latency=0"],
+        sweep_defaults={"slice_idle": "8", "low_latency": "1"},
+    )
+    return make_experiment(
+        spec,
+        behaviours={
+            choice.label: SchedulerBehaviour(
+                (1.3 if choice.tunables.get("slice_idle") == "0" else 1.0)
+                * (0.9 if "low_latency" in choice.tunables else 1.0)
+            )
+            for choice in spec.schedulers
+        },
+    )
+
+
 CASES: dict[str, Callable[[], ExperimentRecord]] = {
-    case.__name__: case for case in (decided, equal, undecided, depends, damaged, twelve, suspicious, empty)
+    case.__name__: case
+    for case in (decided, equal, undecided, depends, damaged, twelve, suspicious, empty, purpose, swept)
 }
 
 

@@ -57,6 +57,8 @@ def test_everything_spelled_out(tmp_path: Path) -> None:
             allow_writes=True,
             queue={"nr_requests": "64", "scheduler_note": "a b"},
             cgroups={"batch": {"io.weight": "50"}, "/": {"io.cost.qos": "enable=1 ctrl=user"}},
+            kernels=["stock", "mine"],
+            guest={"generator": "fio", "time": "host", "filesystem": "xfs", "memory": "100m"},
         )
     )[0]
     assert build_specs(_parsed(repeat_command(spec))) == [spec]
@@ -86,6 +88,7 @@ def test_any_values_survive(
     spec = make_spec(target=target, blocks=blocks, budget_ns=budget_ns if blocks is None else None, seed=seed)
     spec = spec.model_copy(
         update={
+            "stopping": "settled" if blocks is None else "fixed",
             "runtime_ns": runtime_ns,
             "confidence": confidence,
             "margin": margin,
@@ -98,3 +101,5 @@ def test_any_values_survive(
 def test_going_on() -> None:
     assert continue_command("20240517-abc") == "blklab compare --resume 20240517-abc"
     assert continue_command("20240517-abc", 12) == "blklab compare --resume 20240517-abc --blocks 12"
+    settled = continue_command("20240517-abc", 12, settled=True)
+    assert settled == "blklab compare --resume 20240517-abc --budget 12blocks"

@@ -18,10 +18,15 @@ _COMMANDS = (
     "compare",
     "run",
     "explain",
+    "top",
     "targets",
     "workloads",
+    "kernel",
+    "fidelity",
     "runs",
     "report",
+    "analyse",
+    "study",
     "apply",
     "restore",
     "doctor",
@@ -33,7 +38,7 @@ DEBUG_VARIABLE = "BLKLAB_DEBUG"
 _EPILOG = """\b
 Exit codes: 0 done · 1 a defect in blklab · 2 the request is wrong ·
 3 this machine lacks something · 4 refused for safety · 5 the run failed ·
-6 stored data are damaged · 128+N ended by signal N (130: Ctrl-C)."""
+6 data cannot be read · 7 only a part could be used · 128+N ended by signal N (130: Ctrl-C)."""
 
 
 class _LazyGroup(click.Group):

@@ -32,7 +32,7 @@ def resolve_run(run_id: str, store_url: str | None, force: bool) -> tuple[Schedu
 
     Raises:
         UnknownNameError: if there is no such run.
-        RefusedError: if it is undecided, or its disks are others than those beneath its target now.
+        RefusedError: if it is undecided or withheld, or its disks are others than those that are there now.
         UsageError: if it tested no disk of this machine.
     """
     from blklab.store import Store  # noqa: PLC0415 - SQLAlchemy takes its time; only runs need it
@@ -42,12 +42,19 @@ def resolve_run(run_id: str, store_url: str | None, force: bool) -> tuple[Schedu
         record = store.load(run_id)
     target = parse_target(record.spec.target)
     if not isinstance(target, PathTarget):
+        _refuse_kernels(record, analyse(record).verdict.best)
         raise UsageError(
             f"run {record.run_id} tested {record.spec.target}, which is no disk of this machine",
             hint="name the scheduler and the disk: blklab apply SCHEDULER --device DEVICE",
         )
     verdict = analyse(record).verdict
     labels = verdict.best or (verdict.candidates if force else [])
+    if verdict.status == "withheld" and not force:
+        raise RefusedError(
+            f"run {record.run_id} has no recommendation: {verdict.text}",
+            hint="find out what else differed between the runs and measure again, or name a scheduler "
+            "yourself; --force takes what would have been recommended",
+        )
     if not labels or (verdict.status == "undecided" and not force):
         raise RefusedError(
             f"run {record.run_id} is undecided: {verdict.text}",
@@ -57,9 +64,25 @@ def resolve_run(run_id: str, store_url: str | None, force: bool) -> tuple[Schedu
     choices = {choice.label: choice for choice in record.spec.schedulers}
     # Among equals the one in force is no worse: nothing needs to change.
     default = record.target.default_scheduler
-    label = next((name for name in labels if choices[name].without_label == default), labels[0])
+    in_force = next((name for name in labels if choices[name].without_label == default), labels[0])
+    label = verdict.choice or in_force
     _check_same_disks(record.run_id, target.path, record.target.disks, force=force)
     return choices[label], target.path
+
+
+def _refuse_kernels(record: Any, best: list[str]) -> None:
+    """Says what a verdict between guest kernels means: no setting of a disk."""
+    won = [choice for choice in record.spec.schedulers if choice.label in best and choice.kernel is not None]
+    kernels = {choice.kernel for choice in record.spec.schedulers}
+    if not won or len(kernels) < 2:
+        return
+    choice = won[0]
+    raise RefusedError(
+        f"run {record.run_id} found {choice.label} best: the scheduler {choice.name} as the kernel"
+        f" {choice.kernel} has it, which no setting of a disk brings about",
+        hint=f"build a kernel for this machine with the patches of {choice.kernel}"
+        f" (`blklab kernel show {choice.kernel}`), boot it, and compare there",
+    )
 
 
 def _check_same_disks(run_id: str, path: str, tested: list[Any], *, force: bool) -> None:
@@ -80,7 +103,9 @@ def _check_same_disks(run_id: str, path: str, tested: list[Any], *, force: bool)
 @click.option("--undo", "undo_it", is_flag=True, help="Put back the former setting and remove the rule.")
 @click.option("--now-only", is_flag=True, help="Until the next start: write no udev rule.")
 @click.option("--dry-run", is_flag=True, help="Print what would be written; change nothing.")
-@click.option("--force", is_flag=True, help="Also after an undecided run; with --undo also an edited rule.")
+@click.option(
+    "--force", is_flag=True, help="Also after an undecided or withheld run; with --undo also an edited rule."
+)
 @store_option
 @json_option
 def command(
@@ -114,6 +139,10 @@ def command(
         device = device or tested
     else:
         choice = parse_scheduler_choice(what)
+        if choice.kernel is not None:
+            raise UsageError(
+                f"{what}: a disk has the scheduler of the running kernel", hint=f"leave out @{choice.kernel}"
+            )
         if device is None:
             raise UsageError(
                 "which disk?", hint=f"blklab apply {what} --device /dev/sda (or a directory on it)"

@@ -10,11 +10,19 @@ from pathlib import Path
 
 import click
 
-from blklab.cli.options import json_option, parse_assignments, parse_cgroup_settings, store_option
+from blklab.cli.options import (
+    guest_options,
+    guest_values,
+    json_option,
+    parse_assignments,
+    parse_cgroup_settings,
+    store_option,
+)
 from blklab.cli.output import console_out, print_note, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import BlklabError, InterruptedRunError, SpecError
 from blklab.experiment import ExperimentRecord
+from blklab.goals import parse_goal
 from blklab.pipeline import compare, planned_commands
 from blklab.report.document import COMPARE_SCHEMA, CompareDocument, compare_document
 from blklab.report.html import render_html
@@ -22,6 +30,7 @@ from blklab.report.text import render
 from blklab.simulated_twin import simulated_twin
 from blklab.spec import NO_LIMITS, ExperimentSpec, SpecValues, build_specs, read_spec_file, run_limits
 from blklab.store import Store, default_report_folder
+from blklab.units import format_duration
 from blklab.verdict import analyse
 
 
@@ -34,8 +43,25 @@ from blklab.verdict import analyse
 @click.option(
     "-s", "--schedulers", multiple=True, metavar="A,B,…", help="Default: all that the target offers."
 )
-@click.option("-n", "--blocks", type=click.IntRange(min=1), help="Blocks: each runs every scheduler once.")
-@click.option("--budget", metavar="TIME", help="As many blocks as fit, e.g. 2m, instead of --blocks.")
+@click.option(
+    "--kernel",
+    "kernels",
+    multiple=True,
+    metavar="A,B,…",
+    help="Guest kernels (uml: targets): every scheduler on each of them. Default: stock.",
+)
+@guest_options
+@click.option(
+    "-n",
+    "--blocks",
+    type=click.IntRange(min=1),
+    help="A fixed number of blocks; each runs every scheduler once.",
+)
+@click.option(
+    "--budget",
+    metavar="TIME|Nblocks",
+    help="Blocks are added until all is settled, up to this, e.g. 5m. Default: 18blocks.",
+)
 @click.option("--seed", type=click.IntRange(min=0), help="Of the order and the load's random choices.")
 @click.option("--runtime", metavar="TIME", help="Length of each run of a time-based workload.")
 @click.option(
@@ -46,6 +72,24 @@ from blklab.verdict import analyse
 )
 @click.option("--confidence", type=float, help="Default 0.95.")
 @click.option("--margin", type=float, help="Differences below this fraction do not matter; default 0.02.")
+@click.option(
+    "--goal",
+    metavar="NAME|METRIC=WEIGHT,…",
+    help="One answer for one purpose: throughput, latency, fairness, balanced, or weights of your own.",
+)
+@click.option(
+    "--sweep",
+    "sweeps",
+    multiple=True,
+    metavar="NAME:TUNABLE=V,V,…",
+    help="Compare values of tunables, the default among them, e.g. bfq:slice_idle=0,2,20. Repeatable.",
+)
+@click.option(
+    "--precondition",
+    is_flag=True,
+    default=None,
+    help="Overwrite scratch space at random first: flash as after long use.",
+)
 @click.option(
     "--allow-writes",
     is_flag=True,
@@ -66,6 +110,11 @@ def command(
     spec_file: Path | None,
     workloads: tuple[str, ...],
     schedulers: tuple[str, ...],
+    kernels: tuple[str, ...],
+    generator: str | None,
+    time: str | None,
+    filesystem: str | None,
+    memory: str | None,
     blocks: int | None,
     budget: str | None,
     seed: int | None,
@@ -74,6 +123,9 @@ def command(
     cgroups: tuple[str, ...],
     confidence: float | None,
     margin: float | None,
+    goal: str | None,
+    sweeps: tuple[str, ...],
+    precondition: bool | None,
     allow_writes: bool | None,
     resume: str | None,
     dry_run: bool,
@@ -85,7 +137,8 @@ def command(
     """Find out which scheduler is best for TARGET, and how sure that is.
 
     TARGET is a directory or file (the disks beneath it), a block device, loop:SIZE for a scratch loop
-    device, or sim:DEVICE[,key=value…] for a simulated one. Without TARGET: the disk beneath the current
+    device, sim:DEVICE[,key=value…] for a simulated one, or uml:DEVICE[,key=value…] for the same device under
+    a real kernel in virtual time. Without TARGET: the disk beneath the current
     directory as root on Linux, else a simulated disk.
     """
     given = SpecValues(
@@ -101,6 +154,11 @@ def command(
         confidence=confidence,
         margin=margin,
         allow_writes=allow_writes,
+        goal=None if goal is None else parse_goal(goal),
+        sweeps=list(sweeps) or None,
+        precondition=precondition,
+        kernels=list(kernels) or None,
+        guest=guest_values(generator=generator, time=time, filesystem=filesystem, memory=memory),
     )
     resumed: ExperimentRecord | None = None
     if resume is not None:
@@ -141,7 +199,16 @@ def _resumed_spec(stored: ExperimentSpec, given: SpecValues) -> ExperimentSpec:
             hint="only --blocks or --budget may be given",
         )
     limits = run_limits(given)
-    return stored if limits == NO_LIMITS else stored.model_copy(update=limits)
+    if limits == NO_LIMITS:
+        return stored
+    if stored.stops_when_settled and limits["blocks"] is not None:
+        raise SpecError(
+            "--blocks fixes a number in advance, but this run adds blocks until all is settled",
+            hint=f"--budget {limits['blocks']}blocks lets it go on up to that many",
+        )
+    if not stored.stops_when_settled and limits["budget_blocks"] is not None:
+        limits |= {"blocks": limits["budget_blocks"], "budget_blocks": None}
+    return stored.model_copy(update=limits)
 
 
 def _with_default_target(values: SpecValues) -> SpecValues:
@@ -161,15 +228,22 @@ def _with_default_target(values: SpecValues) -> SpecValues:
 def _print_plan(spec: ExperimentSpec) -> None:
     settled, cells = planned_commands(spec, blocks=1)
     console = console_out()
-    how_often = f"{settled.blocks} blocks" if settled.blocks else "blocks until the budget is used up"
     console.print(
-        f"# {settled.target}: {how_often}, each with the runs of this one in an order of its own",
+        f"# {settled.target}: {_how_often(settled)}, each with the runs of this one in an order of its own",
         markup=False,
+        soft_wrap=True,
     )
     for cell, commands in cells:
         console.print(f"# {cell.workload.name} under {cell.scheduler.label}", markup=False)
         for line in commands:
             console.print(line, markup=False, soft_wrap=True)
+
+
+def _how_often(spec: ExperimentSpec) -> str:
+    if not spec.stops_when_settled:
+        return f"{spec.blocks} blocks" if spec.blocks else "blocks until the budget is used up"
+    limit = f"{spec.budget_blocks} blocks" if spec.budget_blocks else format_duration(spec.budget_ns or 0)
+    return f"blocks until all is settled, {limit} at the most; beaten schedulers leave"
 
 
 def _say_what_is_kept(store: Store, run_id: str | None, error: BlklabError) -> None:

@@ -9,6 +9,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from blklab.backends.uml_requirements import guest_findings
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, write_text
 from blklab.errors import ExitCode
@@ -25,7 +26,7 @@ def command(*, json_file: str | None) -> int:
 
     Exit code 0: comparisons on this machine's own disks can be made; 3: something needed is missing.
     """
-    findings = examine()
+    findings = examine() + guest_findings()
     ready = all(finding.state != "missing" for finding in findings)
     if json_file is not None:
         document = {"schema": SCHEMA, "ready": ready, "findings": [asdict(finding) for finding in findings]}

@@ -33,6 +33,26 @@ def json_option(function: Decorated) -> Decorated:
     )(function)
 
 
+def guest_options(function: Decorated) -> Decorated:
+    """Adds what targets that run in a guest kernel take; `guest_values` puts it together."""
+    for name, metavar, help_text in reversed(_GUEST_OPTIONS):
+        function = click.option(f"--{name}", metavar=metavar, help=help_text)(function)
+    return function
+
+
+_GUEST_OPTIONS = (
+    ("generator", "blkguest|fio", "What makes the load in a guest; default blkguest."),
+    ("time", "virtual|host", "Whose clock a guest has; default virtual."),
+    ("filesystem", "ext4|xfs|btrfs", "In a guest: files lie on one, made for each run."),
+    ("memory", "SIZE", "Of a guest; default 512m."),
+)
+
+
+def guest_values(**given: str | None) -> dict[str, str] | None:
+    """The options of `guest_options` that were given, as a specification has them."""
+    return {name: value for name, value in given.items() if value is not None} or None
+
+
 def parse_assignments(texts: Iterable[str], option: str) -> dict[str, str]:
     """Reads repeated ``KEY=VALUE`` options.
 

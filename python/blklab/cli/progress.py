@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from types import TracebackType
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
@@ -10,10 +11,13 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from blklab.cli.output import console_err, print_note
 from blklab.experiment import ExperimentRecord
 from blklab.pipeline import Progress as RunProgress
+from blklab.race import OpenQuestion
 from blklab.samples import RunSample
 from blklab.units import format_duration
 
 LOG_INTERVAL_NS = 10_000_000_000
+MOST_BLOCKS_TOLD = 99
+"""Estimates beyond that say little but that there is no end in sight."""
 
 
 class ProgressDisplay:
@@ -61,10 +65,15 @@ class ProgressDisplay:
     def progressed(self, progress: RunProgress) -> None:
         """A run begins."""
         planned = "" if progress.runs_planned is None else f"/{progress.runs_planned}"
-        left = "" if progress.remaining_ns is None else f", {format_duration(progress.remaining_ns)} left"
+        most = "at most " if progress.open else ""
+        left = (
+            "" if progress.remaining_ns is None else f", {most}{format_duration(progress.remaining_ns)} left"
+        )
         state = f"{progress.runs_done + 1}{planned}{left}"
         if self._failed:
             state += f", {self._failed} failed"
+        if progress.open:
+            state += f"; open: {open_questions(progress.open)}"
         self._bar.update(
             self._task,
             description=f"block {progress.block + 1}: {progress.current}",
@@ -87,3 +96,15 @@ class ProgressDisplay:
             return
         self._last_line_ns = now_ns
         self._console.print(line, soft_wrap=True, markup=False)
+
+
+def open_questions(questions: Sequence[OpenQuestion]) -> str:
+    """``reads (none, bfq; about 3 blocks), writes (none, kyber)``."""
+    parts = []
+    for question in questions:
+        blocks = question.more_blocks
+        need = "" if blocks is None else f"; about {blocks} more block{'' if blocks == 1 else 's'}"
+        if blocks is not None and blocks > MOST_BLOCKS_TOLD:
+            need = f"; over {MOST_BLOCKS_TOLD} more blocks"
+        parts.append(f"{question.workload} ({', '.join(question.candidates)}{need})")
+    return ", ".join(parts)

@@ -6,6 +6,7 @@ import click
 
 from blklab.cli.options import json_option, store_option
 from blklab.cli.output import console_out, write_text
+from blklab.goals import parse_goal
 from blklab.report.document import compare_document
 from blklab.report.html import render_html
 from blklab.report.text import render
@@ -22,6 +23,7 @@ from blklab.verdict import analyse
 @click.option(
     "--margin", type=click.FloatRange(0, 1, max_open=True), help="Analyse with another margin of equality."
 )
+@click.option("--goal", metavar="NAME|METRIC=WEIGHT,…", help="Analyse for another purpose.")
 @json_option
 @store_option
 def command(
@@ -30,19 +32,20 @@ def command(
     html_file: str | None,
     confidence: float | None,
     margin: float | None,
+    goal: str | None,
     json_file: str | None,
     store_url: str | None,
 ) -> None:
     """Show RUN (default: the latest): verdict, figures, warnings.
 
-    The analysis is made anew from the stored samples, so it can be repeated with another confidence or
-    margin at any time.
+    The analysis is made anew from the stored samples, so it can be repeated with another confidence,
+    margin or goal at any time.
     """
     with Store.opened(store_url) as store:
         record = store.load(run)
-    changed = {
-        key: value for key, value in (("confidence", confidence), ("margin", margin)) if value is not None
-    }
+    purpose = None if goal is None else parse_goal(goal)
+    given = (("confidence", confidence), ("margin", margin), ("goal", purpose))
+    changed = {key: value for key, value in given if value is not None}
     record = record.model_copy(update={"spec": record.spec.model_copy(update=changed)})
     analysis = analyse(record)
     document = compare_document(record, analysis)

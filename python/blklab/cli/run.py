@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import click
 
-from blklab.cli.options import json_option, parse_assignments, parse_cgroup_settings
+from blklab.cli.options import (
+    guest_options,
+    guest_values,
+    json_option,
+    parse_assignments,
+    parse_cgroup_settings,
+)
 from blklab.cli.output import console_out, print_note, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import UsageError
@@ -22,6 +28,8 @@ from blklab.spec import ExperimentSpec, SpecValues, build_specs
 @click.option(
     "--tunable", "tunables", multiple=True, metavar="KEY=VALUE", help="Of the scheduler. Repeatable."
 )
+@click.option("--kernel", metavar="NAME", help="Guest kernel (uml: targets); default stock.")
+@guest_options
 @click.option("--queue", "queue", multiple=True, metavar="KEY=VALUE", help="Queue attribute. Repeatable.")
 @click.option(
     "--cgroup", "cgroups", multiple=True, metavar="GROUP:KEY=VALUE", help="Setting of a group. Repeatable."
@@ -45,6 +53,11 @@ def command(
     workload: str,
     scheduler: str | None,
     tunables: tuple[str, ...],
+    kernel: str | None,
+    generator: str | None,
+    time: str | None,
+    filesystem: str | None,
+    memory: str | None,
     queue: tuple[str, ...],
     cgroups: tuple[str, ...],
     seed: int | None,
@@ -61,6 +74,10 @@ def command(
     """
     queue_attributes = parse_assignments(queue, "--queue")
     choice = _choice(scheduler, parse_assignments(tunables, "--tunable"))
+    if kernel is not None and "," in kernel:
+        raise UsageError(f"one run has one kernel, not {kernel}", hint="`blklab compare` takes several")
+    if kernel is not None and choice is not None and choice.kernel not in (None, kernel):
+        raise UsageError(f"--kernel {kernel} contradicts {choice.without_label}")
     values = SpecValues(
         targets=[target],
         workloads=[workload],
@@ -69,6 +86,8 @@ def command(
         queue=queue_attributes or None,
         cgroups=parse_cgroup_settings(cgroups) or None,
         allow_writes=allow_writes,
+        kernels=None if kernel is None else [kernel],
+        guest=guest_values(generator=generator, time=time, filesystem=filesystem, memory=memory),
     )
     spec: ExperimentSpec = build_specs(values)[0].with_schedulers([choice] if choice else [])
     if dry_run:
@@ -101,5 +120,5 @@ def _choice(scheduler: str | None, tunables: dict[str, str]) -> SchedulerChoice 
     twice = named.tunables.keys() & tunables.keys()
     if twice:
         raise UsageError(f"the tunable {min(twice)} is given twice")
-    merged = SchedulerChoice(name=named.name, tunables=named.tunables | tunables, label=named.label)
+    merged = named.model_copy(update={"tunables": named.tunables | tunables})
     return merged.model_copy(update={"label": merged.without_label})

@@ -9,6 +9,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from blklab.backends.uml_requirements import guest_obstacle
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, write_text
 from blklab.errors import BlklabError
@@ -25,13 +26,20 @@ SCHEMA = "blklab.targets/1"
 @click.command(name="targets")
 @json_option
 def command(*, json_file: str | None) -> None:
-    """List the disks of this machine and the devices that can be simulated.
+    """List the disks of this machine and the modelled devices.
 
     A disk with a mounted file system is tested through a directory on it. Writing to a raw device needs
     --allow-writes, and that nothing holds it.
     """
     disks = [_disk_entry(disk) for disk in all_disks()]
-    document = {"schema": SCHEMA, "disks": disks, "simulated": _simulated()}
+    simulated = _simulated()
+    guests, obstacle = _in_guests(simulated), guest_obstacle()
+    document = {
+        "schema": SCHEMA,
+        "disks": disks,
+        "simulated": simulated,
+        "virtual_time": {"targets": guests, "available": obstacle is None, "reason": obstacle or ""},
+    }
     if json_file is not None:
         write_text(json_file, json.dumps(document, indent=2, ensure_ascii=False))
         return
@@ -43,6 +51,11 @@ def _simulated() -> list[dict[str, str]]:
     kinds = [(kind, kind, summary) for kind, summary in device_kinds().items()]
     known = profiles + kinds
     return [{"target": f"sim:{name}", "kind": kind, "summary": summary} for name, kind, summary in known]
+
+
+def _in_guests(simulated: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The same devices under guest kernels."""
+    return [entry | {"target": entry["target"].replace("sim:", "uml:", 1)} for entry in simulated]
 
 
 def _disk_entry(disk: Disk) -> dict[str, Any]:
@@ -130,6 +143,13 @@ def _print(document: dict[str, Any]) -> None:
     for device in document["simulated"]:
         table.add_row(device["target"], device["summary"])
     console.print(table)
+    obstacle = document["virtual_time"]["reason"]
+    console.print(
+        "\nWith uml: in place of sim: the same devices serve a real kernel in virtual time"
+        + (f" (not yet: {obstacle})." if obstacle else "."),
+        markup=False,
+        soft_wrap=True,
+    )
     console.print(
         "\nA directory stands for the disks beneath it; loop:1g makes a scratch device.", markup=False
     )

@@ -26,8 +26,8 @@ def next_steps(document: CompareDocument) -> list[Advice]:
     if differing_controls(document):
         steps.append(
             Advice(
-                "A control differs: something other than the scheduler is at work. Find it before you rely "
-                "on this verdict (other load, heat, a noisy neighbour)."
+                "A control differs: something other than the scheduler is at work (other load, heat, a noisy "
+                "neighbour), so nothing is recommended. Find it, then measure again."
             )
         )
     if document.state in ("interrupted", "failed"):
@@ -65,6 +65,9 @@ def _for_equal(document: CompareDocument) -> Advice:
                 f"{label} was in force before the experiment and is as good as any within {margin}: "
                 "nothing needs changing."
             )
+    choice = document.verdict.choice
+    if choice is not None:
+        return Advice(f"Take {choice}: {document.verdict.choice_reason}.", document.apply_command)
     return Advice(f"Any of them will do: they differ by less than {margin}. Take the one you know.")
 
 
@@ -82,7 +85,7 @@ def _for_undecided(document: CompareDocument) -> list[Advice]:
         return [
             Advice(
                 f"About {count_of(verdict.more_blocks, 'more block')} would probably decide:",
-                continue_command(document.run, total),
+                continue_command(document.run, total, settled=document.stopping.rule == "settled"),
             )
         ]
     return [

@@ -13,6 +13,17 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from blklab.experiment import ExperimentRecord
+from blklab.report.conduct import NoisePart, StoppingPart, noise_parts, stopping_part
+from blklab.report.findings import (
+    GoalPart,
+    MachinePart,
+    SteadinessPart,
+    SweepPart,
+    goal_part,
+    machine_part,
+    steadiness_parts,
+    sweep_parts,
+)
 from blklab.samples import (
     DirectionSample,
     JobSample,
@@ -78,13 +89,16 @@ class MetricVerdictPart(_Part):
 
 
 class VerdictPart(_Part):
-    """The answer: `best` is empty while undecided, `candidates` are those not ruled out."""
+    """The answer: `best` is empty while undecided or withheld, `candidates` are those not ruled out."""
 
-    status: Literal["best", "equal", "undecided"]
+    status: Literal["best", "equal", "undecided", "withheld"]
     best: list[str]
     candidates: list[str]
     text: str
     more_blocks: int | None
+    choice: str | None
+    """The one to take: the best, or of several equals the default, else the cheaper in CPU."""
+    choice_reason: str
 
 
 class CompareDocument(_Part):
@@ -101,7 +115,8 @@ class CompareDocument(_Part):
     schedulers: list[dict[str, Any]]
     workloads: list[dict[str, Any]]
     blocks: int
-    """Complete blocks."""
+    """Complete blocks; where schedulers may leave early, those of whoever ran longest."""
+    stopping: StoppingPart
     seed: int
     confidence: float
     margin: float
@@ -109,6 +124,13 @@ class CompareDocument(_Part):
     comparisons: list[ComparisonPart]
     verdicts: list[MetricVerdictPart]
     verdict: VerdictPart
+    goal: GoalPart | None
+    sweeps: list[SweepPart]
+    during_runs: MachinePart | None
+    """Nothing where there is no machine to watch (a simulation)."""
+    steadiness: list[SteadinessPart]
+    """Empty where runs have no record over time."""
+    noise: list[NoisePart]
     warnings: list[str]
     failed_runs: list[dict[str, Any]]
     apply_command: str | None
@@ -191,6 +213,7 @@ def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDoc
             for workload in record.spec.workloads
         ],
         blocks=record.complete_blocks,
+        stopping=stopping_part(record),
         seed=record.spec.seed,
         confidence=record.spec.confidence,
         margin=record.spec.margin,
@@ -203,7 +226,14 @@ def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDoc
             candidates=analysis.verdict.candidates,
             text=analysis.verdict.text,
             more_blocks=analysis.verdict.more_blocks,
+            choice=analysis.verdict.choice,
+            choice_reason=analysis.verdict.choice_reason,
         ),
+        goal=goal_part(analysis.goal),
+        sweeps=sweep_parts(analysis),
+        during_runs=machine_part(analysis, record.samples),
+        steadiness=steadiness_parts(analysis),
+        noise=noise_parts(record),
         warnings=[*record.warnings, *analysis.verdict.warnings],
         failed_runs=[
             {**sample.cell.model_dump(), "error": sample.error}

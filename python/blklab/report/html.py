@@ -12,14 +12,17 @@ from dataclasses import dataclass
 from blklab.experiment import ExperimentRecord
 from blklab.figures import confidence_text, count_of, margin_text
 from blklab.report.advice import next_steps
+from blklab.report.conduct import stopping_sentence
 from blklab.report.document import CompareDocument, compare_document
+from blklab.report.findings_sections import goal_section, sweep_sections
 from blklab.report.page import inert_json, page_environment, page_script, page_style
 from blklab.report.palette import appearances
 from blklab.report.repeat import repeat_command
 from blklab.report.sections import WorkloadSection, legend, workload_section
+from blklab.report.standing import has_open_question
 from blklab.report.tables import setting_tables
 from blklab.report.wording import explanation, headline
-from blklab.units import format_bytes
+from blklab.units import format_bytes, format_duration
 from blklab.verdict import Analysis
 
 MOST_OPEN_WORKLOADS = 3
@@ -54,6 +57,8 @@ def render_html(record: ExperimentRecord, analysis: Analysis) -> str:
         sections=sections,
         unfolded=_unfolded(sections),
         legend=legend(looks),
+        goal=goal_section(document, looks),
+        sweeps=sweep_sections(document),
         settings=setting_tables(record),
         labels=list(looks),
         repeat=repeat_command(record.spec),
@@ -62,6 +67,7 @@ def render_html(record: ExperimentRecord, analysis: Analysis) -> str:
         confidence=confidence_text(record.spec.confidence),
         margin=margin_text(record.spec.margin),
         format_bytes=format_bytes,
+        format_duration=format_duration,
         count_of=count_of,
         style=page_style(),
         script=script,
@@ -88,9 +94,11 @@ def _facts(record: ExperimentRecord, document: CompareDocument) -> list[_Fact]:
     spec = record.spec
     failed = len(document.failed_runs)
     asked = "" if spec.blocks is None or spec.blocks == document.blocks else f" of {spec.blocks}"
+    how = "each runs every scheduler once, in random order"
+    conduct = stopping_sentence(document.stopping, still_open=has_open_question(document))
     return [
         _Fact("confidence", confidence_text(spec.confidence), "sure that no false winner is named"),
-        _Fact("blocks", f"{document.blocks}{asked}", "each runs every scheduler once, in random order"),
+        _Fact("blocks", f"{document.blocks}{asked}", conduct or how),
         _Fact(
             "runs",
             str(len(record.samples)),

@@ -63,10 +63,11 @@ def _schedulers() -> str:
 
 
 def _devices() -> str:
-    return "\n\n".join(
-        f"### {one['kind']}\n\n{one['summary']}.\n\n{_parameters(one['parameters'])}"
-        for one in json.loads(_core.devices())
-    )
+    kinds = json.loads(_core.devices())
+    parts = [f"### {one['kind']}\n\n{one['summary']}.\n\n{_parameters(one['parameters'])}" for one in kinds]
+    arrays = "arrays of devices of any kind, each with a scheduler of its own; the page cache lies above them"
+    parts.append(f"### RAID\n\n{arrays}.\n\n{_parameters(kinds[0]['array_parameters'])}")
+    return "\n\n".join(parts)
 
 
 def _profiles() -> str:

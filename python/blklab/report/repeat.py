@@ -25,6 +25,8 @@ def repeat_command(spec: ExperimentSpec) -> str:
         words += ["--blocks", str(spec.blocks)]
     if spec.budget_ns is not None:
         words += ["--budget", _exact_duration(spec.budget_ns)]
+    if spec.budget_blocks is not None:
+        words += ["--budget", f"{spec.budget_blocks}blocks"]
     words += ["--seed", str(spec.seed)]
     if spec.runtime_ns is not None:
         words += ["--runtime", _exact_duration(spec.runtime_ns)]
@@ -37,6 +39,8 @@ def repeat_command(spec: ExperimentSpec) -> str:
         words += ["--confidence", repr(spec.confidence)]
     if spec.margin != DEFAULT_MARGIN:
         words += ["--margin", repr(spec.margin)]
+    words += _purpose(spec)
+    words += _guest_words(spec)
     if spec.allow_writes:
         words.append("--allow-writes")
     # After `--` a target may begin with a dash.
@@ -44,10 +48,36 @@ def repeat_command(spec: ExperimentSpec) -> str:
     return shlex.join(words)
 
 
-def continue_command(run_id: str, blocks: int | None = None) -> str:
-    """The command that goes on with a stored run, up to `blocks` blocks where given."""
+def _purpose(spec: ExperimentSpec) -> list[str]:
+    """Goal, sweeps (their cells are among the schedulers already) and preconditioning."""
+    words = [] if spec.goal is None else ["--goal", spec.goal.canonical]
+    for sweep in spec.sweeps:
+        words += ["--sweep", sweep.canonical]
+    return [*words, "--precondition"] if spec.precondition else words
+
+
+def _guest_words(spec: ExperimentSpec) -> list[str]:
+    """What guest kernels were asked for; settled schedulers name theirs themselves."""
+    words: list[str] = []
+    if spec.kernels and (not spec.schedulers or any(choice.kernel is None for choice in spec.schedulers)):
+        words += ["--kernel", ",".join(spec.kernels)]
+    for key, value in spec.guest.model_dump(exclude_defaults=True).items():
+        words += ["--memory" if key == "memory_bytes" else f"--{key}", str(value)]
+    return words
+
+
+def continue_command(run_id: str, blocks: int | None = None, *, settled: bool = False) -> str:
+    """The command that goes on with a stored run.
+
+    Args:
+        run_id: Its name.
+        blocks: How many blocks there shall be in the end, where that is to change.
+        settled: Whether the run adds blocks until all is settled, so that a number is a limit.
+    """
     words = ["blklab", "compare", "--resume", run_id]
-    return shlex.join(words if blocks is None else [*words, "--blocks", str(blocks)])
+    if blocks is not None:
+        words += ["--budget", f"{blocks}blocks"] if settled else ["--blocks", str(blocks)]
+    return shlex.join(words)
 
 
 def _exact_duration(duration_ns: int) -> str:

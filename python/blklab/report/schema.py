@@ -10,11 +10,17 @@ from typing import Any
 from pydantic import BaseModel
 
 from blklab.report.document import CompareDocument, RunDocument
+from blklab.report.evidence.document import AnalyseDocument
+from blklab.report.inside.document import ExplainDocument
+from blklab.report.repeated.document import StudyDocument
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 DOCUMENTS: dict[str, tuple[type[BaseModel], str]] = {
     "compare-1.json": (CompareDocument, "what `blklab compare --json` prints"),
+    "analyse-1.json": (AnalyseDocument, "what `blklab analyse --json` prints"),
+    "explain-1.json": (ExplainDocument, "what `blklab explain --json` prints"),
+    "study-1.json": (StudyDocument, "what `blklab study run --json` prints"),
     "run-1.json": (RunDocument, "what `blklab run --json` prints"),
 }
 """By file name."""

@@ -13,6 +13,7 @@ from blklab.report.charts.distribution import LatencySeries, density_chart, exce
 from blklab.report.charts.forest import ForestRow, Margin, forest_chart
 from blklab.report.charts.relative import RelativeRow, relative_chart
 from blklab.report.charts.sequence import SequenceRun, sequence_chart
+from blklab.report.conduct import noise_sentences
 from blklab.report.document import CompareDocument, MetricVerdictPart
 from blklab.report.palette import Appearance
 from blklab.report.standing import (
@@ -63,6 +64,8 @@ class WorkloadSection:
     panels: list[Markup]
     distributions: list[Markup]
     sequence: Markup | None
+    noise: list[str]
+    """What is notable about the noise, a sentence each."""
     order: list[str]
     """Schedulers, best first."""
     matrix: list[MatrixRow]
@@ -96,6 +99,7 @@ def workload_section(
         ],
         distributions=_distributions(record, workload, looks),
         sequence=_sequence(record, workload, metric, looks),
+        noise=noise_sentences(document.noise, workload.name),
         order=order,
         matrix=pair_matrix(document, workload.name, metric.name, order) if verdict else [],
         figures=figure_table(document, workload.name, metric.name),

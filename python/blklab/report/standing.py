@@ -34,6 +34,16 @@ def deciding_verdict(document: CompareDocument, workload: str) -> MetricVerdictP
     return next((v for v in document.verdicts if v.workload == workload and v.decides), None)
 
 
+def has_open_question(document: CompareDocument) -> bool:
+    """Whether something that the verdict rests on is undecided."""
+    if document.goal is not None:
+        return document.verdict.status == "undecided"
+    controls = {str(workload["name"]) for workload in document.workloads if workload["control"]}
+    deciding = [verdict for verdict in document.verdicts if verdict.decides]
+    judged = [verdict for verdict in deciding if verdict.workload not in controls] or deciding
+    return not judged or any(verdict.status == "undecided" for verdict in judged)
+
+
 def results_of(document: CompareDocument, workload: str, metric: str) -> dict[str, ResultPart]:
     """Results of a workload and metric by scheduler's label."""
     return {

@@ -17,12 +17,15 @@ from rich.text import Text
 from blklab.figures import TIMES, confidence_text, count_of, metric_title, scale_for
 from blklab.metrics import METRICS, metric_named
 from blklab.report.advice import next_steps
+from blklab.report.conduct import noise_sentences, stopping_sentence
 from blklab.report.document import CompareDocument, JobPart, LatencyPart, RunDocument
+from blklab.report.findings_text import print_findings
 from blklab.report.standing import (
     Row,
     Standing,
     deciding_verdict,
     differing_controls,
+    has_open_question,
     metrics_of,
     ranked,
     results_of,
@@ -36,9 +39,26 @@ _SIGNS = {
     Standing.BEATEN: ("·", "dim"),
     Standing.NO_FIGURE: ("✗", "bold red"),
 }
-_STATUS_STYLES = {"best": "bold green", "equal": "bold cyan", "undecided": "bold yellow"}
+_STATUS_STYLES = {
+    "best": "bold green",
+    "equal": "bold cyan",
+    "undecided": "bold yellow",
+    "withheld": "bold red",
+}
 _STATUS_SIGNS = {"best": "★", "equal": "=", "undecided": "?"}
-_ASCII = {"µ": "u", "★": "*", "·": "-", "✗": "x", "⚠": "!", "…": "~", TIMES: "x", "±": "+-", "→": "->"}
+_ASCII = {
+    "µ": "u",
+    "★": "*",
+    "·": "-",
+    "✗": "x",
+    "⚠": "!",
+    "…": "~",
+    TIMES: "x",
+    "±": "+-",
+    "→": "->",
+    "▲": "^",
+    "▼": "v",
+}
 
 _OTHERS_BY_WORTH = (
     "latency_p99",
@@ -117,12 +137,16 @@ def render(document: CompareDocument, console: Console) -> None:
     printer.line((headline(document), style))
     printer.line(explanation(document))
     printer.line(_circumstances(document))
+    conduct = stopping_sentence(document.stopping, still_open=has_open_question(document))
+    if conduct is not None:
+        printer.line(conduct)
     for warning in document.warnings:
         printer.line(("⚠ WARNING: ", "bold yellow"), warning)
     _print_failed_runs(document, printer)
     for workload in document.workloads:
         printer.blank()
         _print_workload(document, str(workload["name"]), printer)
+    print_findings(document, printer)
     printer.blank()
     for step in next_steps(document):
         printer.line(step.text)
@@ -167,6 +191,8 @@ def _print_workload(document: CompareDocument, workload: str, printer: Printer) 
     printer.console.print(table)
     if left_out:
         printer.line((f"no room for: {', '.join(map(metric_title, left_out))}", "dim"))
+    for sentence in noise_sentences(document.noise, workload):
+        printer.line((sentence, "dim"))
 
 
 def _results_table(

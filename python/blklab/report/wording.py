@@ -18,6 +18,8 @@ def headline(document: CompareDocument) -> str:
         return f"{verdict.best[0]} is best"
     if verdict.status == "equal":
         return f"{join_names(verdict.best)} are equal"
+    if verdict.status == "withheld":
+        return "Withheld: a control differs"
     if not verdict.candidates:
         return "It depends on the work"
     if 1 < len(verdict.candidates) <= MOST_NAMES_IN_HEADLINE and len(_judged(document)) == 1:
@@ -34,12 +36,22 @@ def _judged(document: CompareDocument) -> list[str]:
 def explanation(document: CompareDocument) -> str:
     """The sentence beneath the headline."""
     judged = _judged(document)
-    if len(judged) == 1:
+    if len(judged) == 1 and document.goal is None and document.verdict.status != "withheld":
         name = judged[0]
         only = deciding_verdict(document, name)
         if only is not None:
-            return _sentence(f"Under {name}, by {metric_title(only.metric)}: {finding(document, only)}")
+            return _sentence(
+                f"Under {name}, by {metric_title(only.metric)}: {finding(document, only)}{_tie(document)}"
+            )
     return _sentence(document.verdict.text)
+
+
+def _tie(document: CompareDocument) -> str:
+    """Which of several equals to take, where a rule tells."""
+    verdict = document.verdict
+    if verdict.status != "equal" or verdict.choice is None:
+        return ""
+    return f"; of these take {verdict.choice} ({verdict.choice_reason})"
 
 
 def finding(document: CompareDocument, verdict: MetricVerdictPart) -> str:
@@ -91,6 +103,6 @@ def _with_interval(value: float, bounds: tuple[float, float] | None) -> str:
 
 def _sentence(text: str) -> str:
     """With a capital where it begins with a word of ours (a scheduler's name keeps its letters)."""
-    ours = text.startswith(("undecided", "it depends"))
+    ours = text.startswith(("undecided", "it depends", "withheld", "for the goal"))
     text = text[:1].upper() + text[1:] if ours else text
     return text if text.endswith(".") else f"{text}."

@@ -15,7 +15,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from blklab.experiment import ExperimentRecord, RunState
+from blklab.goals import parse_goal
+from blklab.machine_events import DiskTraffic, MachineEvents
 from blklab.plan import Cell, Plan
+from blklab.promises import with_promises
 from blklab.samples import (
     NS_PER_SECOND,
     DirectionSample,
@@ -23,15 +26,29 @@ from blklab.samples import (
     JobSample,
     LatencyHistogram,
     MachineDescription,
+    RateWindows,
     RunSample,
     TargetDescription,
 )
 from blklab.scheduler_choice import SchedulerChoice, parse_scheduler_choice
 from blklab.spec import ExperimentSpec
+from blklab.sweeps import parse_sweeps, settle_sweep, with_sweep_cells
 from blklab.workloads import Job, Workload, parse_workload
 
 VALUES_PER_POWER_OF_TWO_BITS = 6
 """fio's log-linear bins: 64 to a power of two (FIO_IO_U_PLAT_BITS)."""
+
+QUIET = MachineEvents(
+    duration_ns=2 * NS_PER_SECOND,
+    pressure_ns={"io_some": NS_PER_SECOND, "cpu_some": 20_000_000, "memory_some": 0},
+    steal_fraction=0.001,
+    frequency_mhz=2400.0,
+    temperature_celsius=45.0,
+    traffic=DiskTraffic(
+        read_bytes=100_200_000, written_bytes=400_000, own_read_bytes=100_000_000, own_written_bytes=0
+    ),
+)
+"""What a machine that nothing else uses does during a run."""
 
 _START = datetime.datetime(2024, 5, 17, 9, 30, tzinfo=datetime.timezone.utc)
 
@@ -46,6 +63,11 @@ class SchedulerBehaviour:
     """Standard deviation of the log of the speed from run to run."""
     tail: float = 1.0
     """Factor on the spread of latencies: above 1 the percentiles lie further apart."""
+    cpu: float = 1.0
+    """Factor on the kernel's CPU time per I/O."""
+    change: float = 0.0
+    """By how much the speed changes from the beginning of a run to its end, as a fraction; only seen with
+    ``over_time``."""
 
 
 @dataclass(frozen=True)
@@ -126,11 +148,29 @@ def make_spec(
     blocks: int | None = 6,
     budget_ns: int | None = None,
     seed: int = 1,
+    goal: str | None = None,
+    sweeps: Sequence[str] = (),
+    sweep_defaults: Mapping[str, str] | None = None,
 ) -> ExperimentSpec:
-    """A specification with the rest at its defaults."""
+    """A specification with the rest at its defaults.
+
+    Args:
+        schedulers: In their grammar; cells of sweeps are added.
+        workloads: One by default.
+        target: What is tested.
+        blocks: How many.
+        budget_ns: In place of blocks.
+        seed: Of everything random.
+        goal: In its grammar.
+        sweeps: In their grammar.
+        sweep_defaults: What swept tunables are by default.
+    """
+    settled = [settle_sweep(sweep, lambda _: sweep_defaults) for sweep in parse_sweeps(sweeps)]
     return ExperimentSpec(
         target=target,
-        schedulers=[make_choice(text) for text in schedulers],
+        goal=None if goal is None else parse_goal(goal),
+        sweeps=settled,
+        schedulers=with_sweep_cells([make_choice(text) for text in schedulers], settled),
         workloads=list(workloads) or [make_workload("random-read-4k-qd32", source="random-read-4k-qd32")],
         blocks=blocks,
         budget_ns=budget_ns,
@@ -151,6 +191,8 @@ def make_experiment(
     target: TargetDescription | None = None,
     machine: MachineDescription | None = None,
     warnings: Sequence[str] = (),
+    over_time: bool = False,
+    events: Mapping[tuple[int, str, str], MachineEvents] | None = None,
 ) -> ExperimentRecord:
     """An experiment as it would be stored. The same arguments give the same record.
 
@@ -167,6 +209,9 @@ def make_experiment(
         target: What was tested; a rotating disk by default.
         machine: Where; a small machine by default.
         warnings: What the backend said beforehand.
+        over_time: Whether runs have their speed over time.
+        events: What the machine did during some runs (block, workload, scheduler's label); during all others
+            it was quiet. Nothing: the machine was not watched.
     """
     spec = spec or make_spec()
     plan = Plan(spec)
@@ -180,7 +225,11 @@ def make_experiment(
             if (number, cell.workload.name, cell.scheduler.label) in failures:
                 samples.append(_failed_run(cell))
             else:
-                samples.append(_run(cell, slowdown, behaviours or {}, workloads or {}))
+                sample = _run(cell, slowdown, behaviours or {}, workloads or {}, over_time=over_time)
+                if events is not None:
+                    key = (number, cell.workload.name, cell.scheduler.label)
+                    sample = sample.model_copy(update={"events": events.get(key, QUIET)})
+                samples.append(with_promises(sample, cell, spec.cgroups))
     return ExperimentRecord(
         run_id=f"20240517-093000-test{spec.seed}",
         created_at=_START.isoformat(timespec="seconds"),
@@ -255,6 +304,8 @@ def _run(
     slowdown: float,
     behaviours: Mapping[str, SchedulerBehaviour],
     workloads: Mapping[str, WorkloadBehaviour],
+    *,
+    over_time: bool,
 ) -> RunSample:
     label = cell.scheduler.label
     disk = workloads.get(cell.workload.name, WorkloadBehaviour())
@@ -265,6 +316,9 @@ def _run(
         _job_sample(job, speed if job.name in cell.workload.focus else speed / 3, disk, behaviour, generator)
         for job in cell.workload.jobs
     ]
+    if over_time:
+        seed = [cell.key.seed, cell.key.position, 1]
+        jobs = [job.model_copy(update={"rates": _rates(job, behaviour, seed)}) for job in jobs]
     return RunSample(
         cell=cell.key,
         status="ok",
@@ -309,8 +363,18 @@ def _job_sample(
         runtime_ns=runtime_ns,
         directions=directions,
         cpu_user_ns=ios * 2_000,
-        cpu_system_ns=round(ios * 6_500 * generator.normal(1, 0.02)),
+        cpu_system_ns=round(ios * 6_500 * behaviour.cpu * generator.normal(1, 0.02)),
         context_switches=ios,
+    )
+
+
+def _rates(job: JobSample, behaviour: SchedulerBehaviour, seed: Sequence[int]) -> RateWindows:
+    """Forty windows of a straight line with a little noise, in the mean as fast as the job was."""
+    noise = np.random.default_rng(list(seed)).normal(0, 0.02, 40)
+    mean = sum(entry.bytes for entry in job.data_directions()) * NS_PER_SECOND / job.runtime_ns
+    line = 1 + behaviour.change * (np.arange(40) / 39 - 0.5)
+    return RateWindows(
+        window_ns=job.runtime_ns // 40, bytes_per_second=[float(mean * v) for v in line * np.exp(noise)]
     )
 
 

@@ -69,6 +69,8 @@ class ExplainDocument(_Part):
     seed: int
     simulated_ns: int
     requests: int
+    disks: int
+    """Disks that served requests. For an array the figures are those of all members together."""
     jobs: list[JobPart]
     parties: list[PartyPart]
     idle_share: float
@@ -98,6 +100,7 @@ def explain_document(cast: Cast, holding: Holding) -> ExplainDocument:
         seed=run.seed,
         simulated_ns=run.simulated_ns,
         requests=len(served),
+        disks=cast.disks,
         jobs=[job_part(job) for job in run.jobs],
         parties=parties,
         idle_share=_idle_share(cast),

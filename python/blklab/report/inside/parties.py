@@ -40,8 +40,17 @@ class Cast:
 
     @property
     def has_head(self) -> bool:
-        """Whether the device is a disk with a head."""
-        return bool(len(self.served)) and bool((self.served["head_complete"] != NO_HEAD).all())
+        """Whether the device is one disk with a head; the heads of an array are several."""
+        return (
+            self.disks == 1
+            and bool(len(self.served))
+            and bool((self.served["head_complete"] != NO_HEAD).all())
+        )
+
+    @property
+    def disks(self) -> int:
+        """Disks that served requests: several for an array."""
+        return len(np.unique(self.served["disk"])) or 1
 
     @property
     def end_ns(self) -> int:

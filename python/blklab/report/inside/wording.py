@@ -32,6 +32,13 @@ def _device(document: ExplainDocument) -> list[str]:
         f"When it got a request, {document.mean_in_flight:.1f} were in it and {document.mean_queued:.1f} "
         "left with the scheduler, on average."
     )
+    if document.disks > 1:
+        array = (
+            f"The device is an array of {document.disks} disks, each with a scheduler of its own: requests "
+            "are those of the members, positions are within a member, depths are a member's, and several "
+            "can hold the array at once."
+        )
+        return [array, f"{busy}: {shares}; {empty}.", depths]
     return [f"{busy}: {shares}; {empty}.", depths]
 
 

@@ -1,0 +1,272 @@
+"""The analysis of files as a document for machines: what `blklab analyse --json` prints.
+
+docs/schema/analyse-1.json is generated from the models (`make golden`).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+import blklab
+from blklab.evidence.analysis import FileAnalysis, Section
+from blklab.evidence.findings import POWER, CellFindings, LevelSummary, PairFinding
+from blklab.report.evidence.wording import not_supported, supported
+from blklab.statistics.trend import Trend
+
+ANALYSE_SCHEMA: Literal["blklab.analyse/1"] = "blklab.analyse/1"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class FilePart(_Part):
+    """A file, and how much of it was understood."""
+
+    name: str
+    reader: str
+    figures: int
+    lines: int
+    skipped_lines: list[int]
+    """Lines that are not of the tool's format."""
+
+
+class ProblemPart(_Part):
+    """A place where a figure should be and could not be used."""
+
+    file: str
+    line: int | None
+    message: str
+
+
+class DesignPart(_Part):
+    """What the figures were taken to be."""
+
+    factor: str | None
+    conditions: list[str]
+    block: list[str]
+    average: list[str]
+    run: str | None
+    order: str | None
+    scale: Literal["difference", "ratio"]
+    share: bool
+    reasons: list[str]
+
+
+class TrendPart(_Part):
+    """How a level's runs move with their order."""
+
+    tau: float
+    p: float
+    p_adjusted: float
+    slope: float
+    serial_correlation: float | None
+
+
+class LevelPart(_Part):
+    """One level's figures."""
+
+    level: str
+    n: int
+    blocks: int | None
+    mean: float
+    ci_low: float | None
+    ci_high: float | None
+    deviation: float | None
+    minimum: float
+    maximum: float
+    trend: TrendPart | None
+
+
+class SpreadPart(_Part):
+    """Ratio of two standard deviations."""
+
+    ratio: float
+    ci_low: float
+    ci_high: float
+    p_adjusted: float
+
+
+class PairPart(_Part):
+    """Two levels against one another."""
+
+    first: str
+    second: str
+    n: int
+    paired: bool
+    scale: Literal["difference", "ratio"]
+    estimate: float
+    ci_low: float | None
+    ci_high: float | None
+    p: float
+    p_adjusted: float
+    outcome: Literal["higher", "lower", "equal", "open"]
+    effect_size: float | None
+    detectable: float | None
+    spread: SpreadPart | None
+
+
+class FigurePart(_Part):
+    """One figure that took part, and where it stands."""
+
+    level: str
+    value: float
+    file: str
+    line: int | None
+
+
+class CellPart(_Part):
+    """Figures of one metric under one condition."""
+
+    reader: str
+    metric: str
+    unit: str
+    better: Literal["higher", "lower"] | None
+    condition: dict[str, str]
+    design: int
+    """Index into ``designs``."""
+    scale: Literal["difference", "ratio"]
+    levels: list[LevelPart]
+    pairs: list[PairPart]
+    supported: list[str]
+    not_supported: list[str]
+    warnings: list[str]
+    figures: list[FigurePart]
+
+
+class AnalyseDocument(_Part):
+    """What some files say."""
+
+    schema_name: Literal["blklab.analyse/1"] = Field(ANALYSE_SCHEMA, alias="schema")
+    blklab_version: str
+    complete: bool
+    """False if a figure is missing: the exit code is 7 then."""
+    confidence: float
+    margin: float
+    power: float
+    files: list[FilePart]
+    problems: list[ProblemPart]
+    notes: list[str]
+    designs: list[DesignPart]
+    cells: list[CellPart]
+
+
+def analyse_document(analysis: FileAnalysis) -> AnalyseDocument:
+    """The document of an analysis."""
+    return AnalyseDocument(
+        schema=ANALYSE_SCHEMA,
+        blklab_version=blklab.__version__,
+        complete=analysis.complete,
+        confidence=analysis.confidence,
+        margin=analysis.margin,
+        power=POWER,
+        files=[
+            FilePart(
+                name=one.name,
+                reader=one.reader,
+                figures=one.figures,
+                lines=one.lines,
+                skipped_lines=list(one.skipped_lines),
+            )
+            for one in analysis.files
+        ],
+        problems=[
+            ProblemPart(file=one.place.file, line=one.place.line, message=one.message)
+            for one in analysis.problems
+        ],
+        notes=analysis.notes,
+        designs=[_design(section) for section in analysis.sections],
+        cells=[
+            _cell(found, section, index, analysis)
+            for index, section in enumerate(analysis.sections)
+            for found in section.findings
+        ],
+    )
+
+
+def _design(section: Section) -> DesignPart:
+    design = section.design
+    return DesignPart(
+        factor=design.factor,
+        conditions=list(design.conditions),
+        block=list(design.block),
+        average=list(design.average),
+        run=design.run,
+        order=design.order,
+        scale=design.scale,
+        share=design.share,
+        reasons=list(design.reasons),
+    )
+
+
+def _cell(found: CellFindings, section: Section, index: int, analysis: FileAnalysis) -> CellPart:
+    cell = found.cell
+    return CellPart(
+        reader=section.reader,
+        metric=cell.metric,
+        unit=cell.unit,
+        better=cell.better,
+        condition=cell.condition,
+        design=index,
+        scale=found.scale,
+        levels=[_level(one) for one in found.levels],
+        pairs=[_pair(one, analysis.confidence) for one in found.pairs],
+        supported=supported(found),
+        not_supported=not_supported(found),
+        warnings=found.warnings,
+        figures=[
+            FigurePart(level=level, value=one.value, file=one.place.file, line=one.place.line)
+            for level, series in cell.series.items()
+            for one in series
+        ],
+    )
+
+
+def _level(one: LevelSummary) -> LevelPart:
+    return LevelPart(
+        level=one.level,
+        n=one.n,
+        blocks=one.blocks,
+        mean=one.mean,
+        ci_low=one.low,
+        ci_high=one.high,
+        deviation=one.deviation,
+        minimum=one.minimum,
+        maximum=one.maximum,
+        trend=None if one.trend is None else _trend(one.trend, one.p_trend),
+    )
+
+
+def _trend(trend: Trend, p_adjusted: float | None) -> TrendPart:
+    return TrendPart(
+        tau=trend.tau,
+        p=trend.p,
+        p_adjusted=trend.p if p_adjusted is None else p_adjusted,
+        slope=trend.slope,
+        serial_correlation=trend.serial_correlation,
+    )
+
+
+def _pair(one: PairFinding, confidence: float) -> PairPart:
+    spread = None
+    if one.spread is not None and one.p_spread is not None:
+        low, high = one.spread.interval(confidence)
+        spread = SpreadPart(ratio=one.spread.ratio, ci_low=low, ci_high=high, p_adjusted=one.p_spread)
+    return PairPart(
+        first=one.first,
+        second=one.second,
+        n=one.n,
+        paired=one.paired,
+        scale=one.scale,
+        estimate=one.estimate,
+        ci_low=one.low,
+        ci_high=one.high,
+        p=one.p,
+        p_adjusted=one.p_adjusted,
+        outcome=one.outcome,
+        effect_size=one.effect_size,
+        detectable=one.detectable,
+        spread=spread,
+    )

@@ -1,0 +1,227 @@
+"""Parts of the document beside figures and pairs: goal, sweeps, the machine's events, steady state."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from blklab.machine_events import MachineEvents
+from blklab.samples import RunSample
+from blklab.verdict import Analysis, GoalFindings
+
+Outcome = Literal["better", "worse", "equal", "undecided"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class ScorePart(_Part):
+    """A scheduler's mean score, relative to the reference scheduler's, with its interval over the runs."""
+
+    scheduler: str
+    metric: str
+    n: int
+    mean: float
+    ci_low: float | None
+    ci_high: float | None
+
+
+class ScorePairPart(_Part):
+    """Two schedulers within blocks over all workloads: `ratio` is first over second."""
+
+    metric: str
+    first: str
+    second: str
+    n: int
+    ratio: float
+    ci_low: float | None
+    ci_high: float | None
+    p_adjusted: float
+    outcome: Outcome
+    more_blocks: int | None
+
+
+class FrontPart(_Part):
+    """Where a scheduler stands on the Pareto front."""
+
+    scheduler: str
+    standing: Literal["front", "dominated", "open"]
+    dominated_by: list[str]
+
+
+class GoalPart(_Part):
+    """The goal, its scores and the metrics it is made of. The verdict of the document rests on the scores."""
+
+    name: str
+    goal: str
+    """As ``--goal`` takes it."""
+    weights: dict[str, float]
+    reference: str
+    """The scheduler whose score is 1."""
+    scores: list[ScorePart]
+    comparisons: list[ScorePairPart]
+    dimensions: list[str]
+    dimension_comparisons: list[ScorePairPart]
+    front: list[FrontPart]
+    """Empty if there is one dimension only."""
+    conflict: bool
+    absent: list[str]
+    """Sentences on metrics that workloads do not have."""
+
+
+class EffectPart(_Part):
+    """A main effect of a level against the default, or an interaction of two, as a ratio."""
+
+    kind: Literal["main", "interaction"]
+    workload: str
+    metric: str
+    levels: dict[str, str]
+    n: int
+    ratio: float
+    ci_low: float | None
+    ci_high: float | None
+    p_adjusted: float
+    outcome: Outcome
+
+
+class SweepPart(_Part):
+    """A sweep of tunables: a full factorial with the defaults among its levels."""
+
+    sweep: str
+    scheduler: str
+    levels: dict[str, list[str]]
+    defaults: dict[str, str]
+    cells: int
+    effects: list[EffectPart]
+    notes: list[str]
+
+
+class DisturbancePart(_Part):
+    """A run that something on the machine disturbed."""
+
+    block: int
+    workload: str
+    scheduler: str
+    text: str
+
+
+class SensitivityPart(_Part):
+    """The answer without the marked blocks."""
+
+    status: Literal["best", "equal", "undecided", "withheld"]
+    best: list[str]
+    same: bool
+    text: str
+
+
+class MachineRunPart(_Part):
+    """What happened on the machine during one run."""
+
+    sequence: int
+    events: MachineEvents
+
+
+class MachinePart(_Part):
+    """What the machine did during the runs."""
+
+    watched_runs: int
+    marked_blocks: list[int]
+    """Numbers, from 0. Their runs are part of all figures."""
+    disturbances: list[DisturbancePart]
+    typical: list[str]
+    sensitivity: SensitivityPart | None
+    """Nothing if no block is marked."""
+    runs: list[MachineRunPart]
+
+
+class SteadinessPart(_Part):
+    """How the speed of a scheduler's runs changed from their first fifth to their last."""
+
+    workload: str
+    scheduler: str
+    n: int
+    change: float
+    ci_low: float | None
+    ci_high: float | None
+    state: Literal["steady", "changing", "unclear"]
+    warm_up_ns: int
+
+
+def goal_part(found: GoalFindings | None) -> GoalPart | None:
+    """The goal in the documented form."""
+    if found is None:
+        return None
+
+    def plain(part: object) -> dict[str, object]:
+        fields = asdict(part)  # type: ignore[call-overload]  # a dataclass of blklab.comparison
+        return {key: value for key, value in fields.items() if key not in ("workload", "unit")}
+
+    return GoalPart(
+        name=found.goal.name,
+        goal=found.goal.canonical,
+        weights=found.goal.weights,
+        reference=found.reference,
+        scores=[
+            ScorePart.model_validate(plain(result)) for result in [*found.results, *found.dimension_results]
+        ],
+        comparisons=[ScorePairPart.model_validate(plain(pair)) for pair in found.comparisons],
+        dimensions=found.dimensions,
+        dimension_comparisons=[
+            ScorePairPart.model_validate(plain(pair)) for pair in found.dimension_comparisons
+        ],
+        front=[FrontPart(**asdict(point)) for point in found.front],
+        conflict=found.conflict,
+        absent=found.absent,
+    )
+
+
+def sweep_parts(analysis: Analysis) -> list[SweepPart]:
+    """All sweeps in the documented form."""
+    return [
+        SweepPart(
+            sweep=found.sweep.canonical,
+            scheduler=found.sweep.base.label,
+            levels=found.sweep.levels,
+            defaults=found.sweep.defaults,
+            cells=len(found.sweep.cells()),
+            effects=[
+                EffectPart.model_validate(
+                    {key: value for key, value in asdict(effect).items() if key != "sweep"}
+                )
+                for effect in found.effects
+            ],
+            notes=found.notes,
+        )
+        for found in analysis.sweeps
+    ]
+
+
+def machine_part(analysis: Analysis, samples: list[RunSample]) -> MachinePart | None:
+    """What the machine did; nothing where it was not watched."""
+    found, other = analysis.machine, analysis.sensitivity
+    if found is None:
+        return None
+    return MachinePart(
+        watched_runs=found.watched,
+        marked_blocks=found.blocks,
+        disturbances=[DisturbancePart(**asdict(one)) for one in found.disturbances],
+        typical=found.typical,
+        sensitivity=None
+        if other is None
+        else SensitivityPart.model_validate(
+            {"status": other.status, "best": other.best, "same": other.same, "text": other.text}
+        ),
+        runs=[
+            MachineRunPart(sequence=sample.cell.sequence, events=sample.events)
+            for sample in samples
+            if sample.events is not None
+        ],
+    )
+
+
+def steadiness_parts(analysis: Analysis) -> list[SteadinessPart]:
+    """Steady state, workload by workload and scheduler by scheduler."""
+    return [SteadinessPart(**asdict(entry)) for entry in analysis.steadiness]

@@ -1,0 +1,1 @@
+"""Pictures of schedulers at work, drawn from simulated runs of one scene."""

@@ -1,0 +1,45 @@
+"""The page that shows the portraits: its pictures, and the figures below them."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from blklab.report.portraits.drawing import draw_portrait
+from blklab.report.portraits.scene import Portrait, portray
+from blklab.units import format_duration
+
+_PLACE = re.compile(r"(<!-- portrait: (?P<scheduler>\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+_portray = functools.lru_cache(maxsize=32)(portray)
+
+
+def pictures(page: str) -> dict[str, str]:
+    """The pictures that a page asks for: SVG texts by file name, relative to the page."""
+    return {
+        _picture_name(place["scheduler"]): draw_portrait(_portray(place["scheduler"]))
+        for place in _PLACE.finditer(page)
+    }
+
+
+def filled(page: str) -> str:
+    """The page with the pictures' links and figures as they should be."""
+    return _PLACE.sub(lambda place: f"{place[1]}{_shown(place['scheduler'])}\n{place[3]}", page)
+
+
+def _picture_name(scheduler: str) -> str:
+    return f"images/schedulers/{scheduler.split(':', maxsplit=1)[0]}.svg"
+
+
+def _shown(scheduler: str) -> str:
+    portrait = _portray(scheduler)
+    picture = f"![Where the disk worked under {scheduler}]({_picture_name(scheduler)})"
+    return f"{picture}\n\n{_sentence(portrait)}"
+
+
+def _sentence(portrait: Portrait) -> str:
+    first, second = (portrait.megabytes_per_second(name) for name in ("first reader", "second reader"))
+    return (
+        f"Readers {first:.1f} and {second:.1f} MB/s, writer {portrait.writes_per_second:.0f} requests a "
+        f"second; the longest that a read took: {format_duration(portrait.longest_wait_ns)}."
+    )

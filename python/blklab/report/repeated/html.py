@@ -1,0 +1,90 @@
+"""Studies that were run again as one HTML file, in the style of all reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from blklab.figures import count_of, rounded
+from blklab.report.page import inert_json, page_environment, page_script, page_style
+from blklab.report.repeated.document import study_document
+from blklab.report.repeated.drawing import NARROW, WIDE, draw
+from blklab.report.repeated.finding import OUTCOME_SIGNS, PLACE_TITLES, StudyFinding
+from blklab.report.repeated.text import figure_cell
+
+_CHIPS = {"holds": "best", "fails": "warning", "undecided": "undecided"}
+
+
+@dataclass(frozen=True)
+class _Picture:
+    title: str
+    note: str
+    drawings: list[Markup]
+
+
+@dataclass(frozen=True)
+class _Table:
+    title: str
+    rows: list[list[str]]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One study as the template shows it."""
+
+    finding: StudyFinding
+    anchor: str
+    place: str
+    tables: list[_Table]
+    pictures: list[_Picture]
+
+
+def render_studies_html(findings: list[StudyFinding]) -> str:
+    """The report as the text of one HTML file (UTF-8)."""
+    script, digest = page_script()
+    return (
+        page_environment()
+        .get_template("studies.html.j2")
+        .render(
+            headline=findings[0].title
+            if len(findings) == 1
+            else f"{len(findings)} published studies, run again",
+            parts=[_part(finding) for finding in findings],
+            signs=OUTCOME_SIGNS,
+            chips=_CHIPS,
+            count_of=count_of,
+            style=page_style(),
+            script=script,
+            script_digest=digest,
+            data=inert_json(study_document(findings)),
+        )
+    )
+
+
+def _part(finding: StudyFinding) -> _Part:
+    return _Part(
+        finding=finding,
+        anchor=f"study-{finding.name}",
+        place=PLACE_TITLES[finding.asked.place],
+        tables=[
+            _Table(
+                table,
+                [
+                    [
+                        f"{one.name}, {one.unit}" if one.unit else one.name,
+                        figure_cell(one.published),
+                        f"not asked: {one.not_asked}" if one.ours is None else figure_cell(one.ours),
+                        "-" if one.ratio is None else rounded(one.ratio),
+                    ]
+                    for one in finding.result.figures
+                    if one.table == table
+                ],
+            )
+            for table in finding.tables
+        ],
+        pictures=[
+            _Picture(one.title, one.note, [draw(one, width=width) for width in (WIDE, NARROW)])
+            for one in finding.result.pictures
+        ],
+    )

@@ -1,0 +1,122 @@
+"""`blklab top` on processes that really do I/O."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from blklab.cli import run
+from blklab.errors import ExitCode, RequirementError
+from blklab.linux.io_priority import IoClass, heeded_by, priority_of
+from blklab.linux.task_io import TaskReader, by_process, rates
+
+WRITER = """
+import os, sys, threading
+def write(name):
+    file = os.open(name, os.O_WRONLY | os.O_CREAT, 0o600)
+    while True:
+        os.pwrite(file, bytes(1 << 16), 0)
+        os.fdatasync(file)
+threads = [threading.Thread(target=write, args=(f"{sys.argv[1]}.{n}",), daemon=True) for n in range(2)]
+for thread in threads:
+    thread.start()
+print("going", flush=True)
+threads[0].join()
+"""
+
+
+@contextmanager
+def _writer(file: Path, *, priority: list[str]) -> Iterator[int]:
+    """A process of two writing threads; gives its number."""
+    if not Path("/proc/self/io").exists():
+        pytest.skip("this kernel does not count I/O by task")
+    if shutil.which("ionice") is None:
+        pytest.skip("ionice is not installed (util-linux)")
+    command = ["ionice", *priority, sys.executable, "-c", WRITER, str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "going\n"
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def test_classes_and_levels_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with (
+        _writer(tmp_path / "level", priority=["-c2", "-n7"]) as level,
+        _writer(tmp_path / "idle", priority=["-c3"]) as idle,
+    ):
+        assert run(["top", "-n", "1", "-d", "500ms", "--json"]) == ExitCode.OK
+    sample = json.loads(capsys.readouterr().out)
+    assert sample["schema"] == "blklab.top/1"
+    assert sample["seconds"] >= 0.5
+    rows = {(row["process"], row["io_class"], row["io_level"]) for row in sample["tasks"]}
+    assert (level, "best_effort", 7) in rows
+    assert (idle, "idle", 7) in rows or (idle, "idle", 0) in rows
+    threads = [row for row in sample["tasks"] if row["process"] == level]
+    assert len(threads) == 2
+    assert all(row["write_bytes_per_second"] > 0 and not row["inherited"] for row in threads)
+
+
+def test_batch_mode_keeps_its_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with _writer(tmp_path / "file", priority=["-c2", "-n3"]) as process:
+        assert run(["top", "--batch", "-n", "2", "-d", "300ms", "--processes"]) == ExitCode.OK
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("sample ") for line in lines) == 2
+    mine = [line.split() for line in lines if line.split()[:1] == [str(process)]]
+    assert len(mine) == 2
+    assert all(words[1] == "be/3" for words in mine)
+
+
+def test_processes_are_the_sum_of_their_threads(tmp_path: Path) -> None:
+    reader = TaskReader()
+    with _writer(tmp_path / "file", priority=["-c2", "-n5"]) as process:
+        before = reader.look()
+        subprocess.run(["sleep", "0.3"], check=True)
+        after = reader.look()
+        threads = [row for row in rates(before, after, reader) if row.process == process]
+    (whole,) = by_process(threads)
+    assert len(threads) == 2
+    assert whole.write_bytes_per_second == pytest.approx(sum(row.write_bytes_per_second for row in threads))
+    assert whole.priority is not None
+    assert whole.priority.text == "be/5"
+
+
+def test_priority_follows_nice_where_none_is_set() -> None:
+    with subprocess.Popen(["nice", "-n", "19", "sleep", "60"]) as process:
+        try:
+            found = priority_of(process.pid, nice=19, policy=0)
+        finally:
+            process.kill()
+    assert found is not None
+    assert (found.io_class, found.level, found.inherited) == (IoClass.BEST_EFFORT, 7, True)
+    assert priority_of(2**22 + 1, nice=0, policy=0) is None
+
+
+def test_schedulers_and_what_they_heed() -> None:
+    assert [heeded_by(name) for name in ("bfq", "mq-deadline", "kyber", "none")] == [
+        "classes and levels",
+        "classes only",
+        "nothing",
+        "nothing",
+    ]
+
+
+def test_bad_requests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["top", "-d", "soon"]) == ExitCode.USAGE
+    assert run(["top", "-n", "0"]) == ExitCode.USAGE
+    assert run(["top", "-n", "1", "-d", "10ms", "--json", str(tmp_path)]) == ExitCode.REQUIREMENT
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_a_kernel_that_does_not_count(tmp_path: Path) -> None:
+    with pytest.raises(RequirementError, match="does not count"):
+        TaskReader(tmp_path).look()
