@@ -8,18 +8,16 @@ A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``; the text a
 from __future__ import annotations
 
 import json
-import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from blklab import _core
 from blklab.profiles import shipped_profiles
+from blklab.report.markdown import filled_places, markdown_table
 from blklab.timeline import table_formats
 from blklab.units import format_bytes
-
-_PLACE = re.compile(r"(<!-- table: (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def filled(page: str) -> str:
@@ -28,18 +26,13 @@ def filled(page: str) -> str:
     Raises:
         KeyError: for a table that does not exist.
     """
-    return _PLACE.sub(lambda place: f"{place[1]}{TABLES[place['name']]()}\n{place[3]}", page)
-
-
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return filled_places(page, "table", lambda name: TABLES[name]())
 
 
 def _parameters(entries: Sequence[dict[str, Any]]) -> str:
     if not entries:
         return "None."
-    return _table(
+    return markdown_table(
         ("Name", "Unit", "Default", "Range", "Meaning"),
         [
             (
@@ -79,7 +72,7 @@ def _profiles() -> str:
             (f"`sim:{name}`", profile.kind, profile.summary, format_bytes(facts["capacity_bytes"]), *depths)
         )
     headings = ("Target", "Kind", "What", "Size", "Queue depth", "Hardware queues", "Default scheduler")
-    return _table(headings, rows)
+    return markdown_table(headings, rows)
 
 
 def _timeline() -> str:
@@ -90,7 +83,7 @@ def _timeline() -> str:
         for name, width, unit, meaning in table.columns:
             rows.append((f"`{name}`", str(place), str(width), unit, meaning))
             place += width
-        columns = _table(("Column", "At byte", "Bytes", "Unit", "Meaning"), rows)
+        columns = markdown_table(("Column", "At byte", "Bytes", "Unit", "Meaning"), rows)
         parts.append(f"Table `{table.name}`, {place} bytes a row:\n\n{columns}")
     return "\n\n".join(parts)
 
@@ -110,7 +103,7 @@ def _job_options() -> str:
     for one in options:
         by_support.setdefault(one["support"], []).append(f"`{one['name']}`")
     order = [*_SUPPORT, *(by_support.keys() - _SUPPORT.keys())]
-    return _table(
+    return markdown_table(
         ("Support", "Options"),
         [(_SUPPORT.get(kind, kind), ", ".join(by_support[kind])) for kind in order if kind in by_support],
     )

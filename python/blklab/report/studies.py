@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from blklab.evidence.analysis import FileAnalysis
@@ -18,6 +18,7 @@ from blklab.evidence.study import Question, StudyReading, read_study, study_name
 from blklab.figures import rounded
 from blklab.report.evidence.chart import cell_chart
 from blklab.report.evidence.wording import downward, effect_text, figure_text, supported
+from blklab.report.markdown import markdown_table
 from blklab.report.palette import colour_rules
 from blklab.resources import shipped_folder
 from blklab.studies import study_names as repeatable_studies
@@ -88,7 +89,7 @@ def _overview(readings: Sequence[StudyReading]) -> str:
         )
         for reading in readings
     ]
-    return _table(("Study", "Supported", "Not supported", "Contradicted"), rows)
+    return markdown_table(("Study", "Supported", "Not supported", "Contradicted"), rows)
 
 
 def _study(reading: StudyReading, images: dict[str, str]) -> str:
@@ -102,7 +103,7 @@ def _study(reading: StudyReading, images: dict[str, str]) -> str:
         *([f"Run again: [what the simulator finds](studies/{reading.name}.md)."] if again else []),
         study.set_up.strip(),
         f"*Concludes:* {study.concludes.strip()}",
-        _table(("Conclusion", "Reading", "What the figures say"), claims),
+        markdown_table(("Conclusion", "Reading", "What the figures say"), claims),
     ]
     parts += [f"*{claim.claim.says}* {claim.claim.remark}" for claim in reading.claims if claim.claim.remark]
     for question in study.questions:
@@ -171,8 +172,8 @@ def _cell(found: CellFindings, image: str) -> str:
     parts = [
         f"**{found.cell.title}**, {unit}",
         f"![{found.cell.title}: every figure, means and intervals]({IMAGES}/{image})",
-        _table(("Level", "n", "Mean", "sd", "Trend (p)"), levels),
-        _table(("Pair", "Effect", "p (Holm)", "Reading", "Would have shown from"), pairs),
+        markdown_table(("Level", "n", "Mean", "sd", "Trend (p)"), levels),
+        markdown_table(("Pair", "Effect", "p (Holm)", "Reading", "Would have shown from"), pairs),
     ]
     settled = supported(found) or ["No pair is settled."]
     parts.append("\n".join(f"* {_without_folders(sentence)}" for sentence in [*settled, *found.warnings]))
@@ -182,11 +183,6 @@ def _cell(found: CellFindings, image: str) -> str:
 def _without_folders(text: str) -> str:
     """Places without the folder in which the package lies on this machine."""
     return text.replace(f"{shipped_folder('studies')}/", "")
-
-
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines)
 
 
 def _anchor(title: str) -> str:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from blklab.experiment import ExperimentRecord
 from blklab.figures import rounded
 from blklab.pipeline import Progress
+from blklab.report.markdown import markdown_table
 from blklab.report.repeated.drawing import draw
 from blklab.report.repeated.finding import StudyFinding
 from blklab.report.repeated.text import figure_cell
@@ -61,7 +62,7 @@ def page_and_images(finding: StudyFinding) -> tuple[str, dict[str, str]]:
         claims.set_up.strip(),
         f"*Concludes:* {claims.concludes.strip()}",
         f"## What the simulator finds\n\n{finding.tally()}.",
-        _table(
+        markdown_table(
             ("", "Statement", "Found"),
             [
                 (
@@ -79,7 +80,7 @@ def page_and_images(finding: StudyFinding) -> tuple[str, dict[str, str]]:
     for table in finding.tables:
         parts.append(f"## {table}")
         parts.append(
-            _table(
+            markdown_table(
                 ("", "Published", "Ours", "Ours / published"),
                 [
                     (
@@ -106,7 +107,7 @@ def _experiments(finding: StudyFinding) -> str:
         for record in [finding.records[one.name]]
     ]
     command = f"```sh\nblklab study run {finding.name} --quick\n```"
-    return f"## Run it\n\n{command}\n\n" + _table(("Experiment", "Target", "Order", "Runs"), rows)
+    return f"## Run it\n\n{command}\n\n" + markdown_table(("Experiment", "Target", "Order", "Runs"), rows)
 
 
 def write_pages(folder: Path, names: Iterable[str]) -> None:
@@ -121,11 +122,6 @@ def write_pages(folder: Path, names: Iterable[str]) -> None:
         for old in pictures.glob("*.svg"):
             if old.name not in images:
                 old.unlink()
-
-
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import functools
-import re
 
+from blklab.report.markdown import filled_places, places
 from blklab.report.portraits.drawing import draw_portrait
 from blklab.report.portraits.scene import Portrait, portray
 from blklab.units import format_duration
-
-_PLACE = re.compile(r"(<!-- portrait: (?P<scheduler>\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 _portray = functools.lru_cache(maxsize=32)(portray)
 
@@ -17,14 +15,13 @@ _portray = functools.lru_cache(maxsize=32)(portray)
 def pictures(page: str) -> dict[str, str]:
     """The pictures that a page asks for: SVG texts by file name, relative to the page."""
     return {
-        _picture_name(place["scheduler"]): draw_portrait(_portray(place["scheduler"]))
-        for place in _PLACE.finditer(page)
+        _picture_name(scheduler): draw_portrait(_portray(scheduler)) for scheduler in places(page, "portrait")
     }
 
 
 def filled(page: str) -> str:
     """The page with the pictures' links and figures as they should be."""
-    return _PLACE.sub(lambda place: f"{place[1]}{_shown(place['scheduler'])}\n{place[3]}", page)
+    return filled_places(page, "portrait", _shown)
 
 
 def _picture_name(scheduler: str) -> str:
