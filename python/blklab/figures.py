@@ -7,6 +7,7 @@ import re
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeGuard
 
 MOST_DIGITS = 4
 """However narrow the interval: a table of six-digit figures is not read."""
@@ -14,6 +15,9 @@ FEWEST_DIGITS = 2
 DIGITS_WITHOUT_INTERVAL = 3
 
 TIMES = "\N{MULTIPLICATION SIGN}"
+
+MOST_BLOCKS_WITHIN_REACH = 1_000
+"""An estimate of more blocks than that is no prospect that a person could act on."""
 
 _RATIO_AS_FACTOR = 2.0
 """From here on (and below its inverse) a ratio reads better as a factor than in percent."""
@@ -170,6 +174,11 @@ def metric_title(name: str) -> str:
     """A metric's name for people: ``latency_p99_9`` is ``latency p99.9``."""
     words = _PERCENTILE.sub(r"\1.\2", name).split("_")
     return " ".join(_ABBREVIATIONS.get(word, word) for word in words)
+
+
+def within_reach(more_blocks: int | None) -> TypeGuard[int]:
+    """Whether an estimate of the blocks that would decide is worth telling."""
+    return more_blocks is not None and more_blocks <= MOST_BLOCKS_WITHIN_REACH
 
 
 def count_of(number: int, thing: str) -> str:

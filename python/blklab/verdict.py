@@ -27,7 +27,7 @@ from blklab.comparison import (
     summarise,
 )
 from blklab.experiment import ExperimentRecord
-from blklab.figures import count_of, metric_title
+from blklab.figures import count_of, metric_title, within_reach
 from blklab.goal_figures import GOAL_METRIC, goal_figures, question_over_all
 from blklab.goals import Goal
 from blklab.metrics import METRICS, Metric, metric_named
@@ -346,10 +346,10 @@ def _open_question(
     """What is open between whom, and what it would take."""
     if unsettled[0].n < FEWEST_BLOCKS:
         outlook = f"at least {FEWEST_BLOCKS} blocks are needed"
-    elif more is None:
-        outlook = "more blocks are unlikely to tell them apart"
+    elif within_reach(more):
+        outlook = f"about {count_of(more, 'more block')} would probably decide"
     else:
-        outlook = f"about {more} more block{'s' if more > 1 else ''} would probably decide"
+        outlook = "more blocks are unlikely to tell them apart"
     nearest = min(unsettled, key=lambda pair: abs(math.log(pair.ratio)))
     effect = f"{nearest.first}: {describe_effect(nearest, metric)}"
     return f"undecided between {join_names(candidates)} ({effect}); {outlook}"

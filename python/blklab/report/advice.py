@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blklab.figures import count_of, margin_text
+from blklab.figures import count_of, margin_text, within_reach
 from blklab.report.document import CompareDocument
 from blklab.report.repeat import continue_command
 from blklab.report.standing import differing_controls, labels_of, results_of
@@ -80,7 +80,7 @@ def _for_undecided(document: CompareDocument) -> list[Advice]:
         return [Advice(f"There is no figure for {join_names(lacking)}: the failed runs may say why.")]
     if lacking:
         return []
-    if verdict.more_blocks is not None:
+    if within_reach(verdict.more_blocks):
         total = document.blocks + verdict.more_blocks
         return [
             Advice(

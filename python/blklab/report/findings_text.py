@@ -8,6 +8,7 @@ from blklab.figures import confidence_text, count_of, metric_title, ratio_text
 from blklab.goals import OWN
 from blklab.report.charts.pareto import ParetoAxis
 from blklab.report.charts.pareto_text import TextPoint, letter_of, pareto_lines
+from blklab.report.course import course_text
 from blklab.report.document import CompareDocument
 from blklab.report.findings import GoalPart, MachinePart, SteadinessPart, SweepPart
 from blklab.report.goal_view import (
@@ -135,21 +136,15 @@ def _print_steadiness(
         rest = f", {unclear} unclear" if unclear else ""
         printer.line(
             ("Steady state: ", "bold"),
-            f"no scheduler's runs surely change by more than 10 % from the first fifth to the last{rest}.",
+            f"no scheduler's runs surely change by more than 10 % of their speed{rest}.",
         )
     for entry in changing:
+        course = "speed up" if entry.change > 0 else "slow down"
         printer.line(
             ("⚠ not steady: ", "bold yellow"),
-            f"{entry.workload} under {entry.scheduler}: runs change by {_percent(entry)} "
-            f"({confidence_text(confidence)} interval) from the first fifth to the last{_warm_up(entry)}",
+            f"{entry.workload} under {entry.scheduler}: runs {course}, "
+            f"{course_text(entry)} ({confidence_text(confidence)} interval){_warm_up(entry)}",
         )
-
-
-def _percent(entry: SteadinessPart) -> str:
-    figure = f"{100 * entry.change:+.0f} %"
-    if entry.ci_low is None or entry.ci_high is None:
-        return figure
-    return f"{figure} [{100 * entry.ci_low:+.0f}, {100 * entry.ci_high:+.0f}]"
 
 
 def _warm_up(entry: SteadinessPart) -> str:

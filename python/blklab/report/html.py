@@ -13,6 +13,7 @@ from blklab.experiment import ExperimentRecord
 from blklab.figures import confidence_text, count_of, margin_text
 from blklab.report.advice import next_steps
 from blklab.report.conduct import stopping_sentence
+from blklab.report.course import course_text
 from blklab.report.document import CompareDocument, compare_document
 from blklab.report.findings_sections import goal_section, sweep_sections
 from blklab.report.page import inert_json, page_environment, page_script, page_style
@@ -67,6 +68,7 @@ def render_html(record: ExperimentRecord, analysis: Analysis) -> str:
         confidence=confidence_text(record.spec.confidence),
         margin=margin_text(record.spec.margin),
         format_bytes=format_bytes,
+        course_text=course_text,
         format_duration=format_duration,
         count_of=count_of,
         style=page_style(),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from blklab.comparison import FEWEST_BLOCKS
 from blklab.experiment import ExperimentRecord
-from blklab.figures import count_of, metric_title, ratio_text, scale_for
+from blklab.figures import count_of, metric_title, ratio_text, scale_for, within_reach
 from blklab.metrics import METRICS
 from blklab.report.document import CompareDocument, ComparisonPart
 from blklab.report.standing import labels_of, metrics_of, results_of, reversed_pair
@@ -95,7 +95,7 @@ def _pair(part: ComparisonPart) -> Pair:
     )
     if part.outcome == "undecided" and part.n < FEWEST_BLOCKS:
         tip += f"; fewer than {FEWEST_BLOCKS} blocks decide nothing"
-    elif part.more_blocks is not None:
+    elif within_reach(part.more_blocks):
         tip += f"; about {count_of(part.more_blocks, 'more block')} would probably decide"
     return Pair(ratio_text(part.ratio, part.ci_low, part.ci_high), part.outcome, tip)
 
