@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["real_devices", "stand_in_source"]
+pytest_plugins = ["chromium", "real_devices", "stand_in_source"]
 
 
 @pytest.fixture(autouse=True)

@@ -75,7 +75,9 @@ def test_set_and_undo(disk: Disk, private: PrivateMachine, state: Path) -> None:
     assert f"{disk.name}: bfq:slice_idle=0, was mq-deadline, and at every start" in applied
     assert 'ATTR{queue/scheduler}="bfq"' in rule
     assert f"blklab apply --undo --device {disk.dev_path}" in rule
-    assert in_force.splitlines()[:2] == ["none mq-deadline kyber [bfq] ", "0"] or "[bfq]" in in_force
+    scheduler, slice_idle = in_force.splitlines()[:2]
+    assert "[bfq]" in scheduler
+    assert slice_idle == "0"
     assert f"{disk.name}: back to mq-deadline" in in_force
     assert after == ""
     assert "udevadm test accept it" in answer.stderr

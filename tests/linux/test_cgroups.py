@@ -85,7 +85,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hierarchy:
     for name in ("io.cost.qos", "io.cost.model", "cgroup.subtree_control"):
         (tmp_path / name).write_text("")
     (tmp_path / "cgroup.controllers").write_text("cpu io memory\n")
-    monkeypatch.setattr(cgroups, "_write", kernel_like(as_linux_shows))
+    monkeypatch.setattr(cgroups, "write_once", kernel_like(as_linux_shows))
     return Hierarchy(2, tmp_path)
 
 
@@ -126,13 +126,13 @@ def test_limits_are_written_for_each_leaf_and_read_back(
     tree: Hierarchy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[tuple[str, str]] = []
-    plain = cgroups._write
+    plain = kernel_like(as_linux_shows)
 
     def write(path: Path, value: str) -> None:
         written.append((path.name, value))
         plain(path, value)
 
-    monkeypatch.setattr(cgroups, "_write", write)
+    monkeypatch.setattr(cgroups, "write_once", write)
     _, _, seen = create(tree, {"slow": {"io.max": "rbps=1048576 wiops=100"}}, [])
     assert ("io.max", "254:0 rbps=1048576 wiops=100") in written
     assert ("io.max", "254:16 rbps=1048576 wiops=100") in written
@@ -175,7 +175,7 @@ def test_what_is_missing_says_where_it_comes_from(tree: Hierarchy, attribute: st
 def test_a_value_that_the_kernel_changes_is_an_error(
     tree: Hierarchy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cgroups, "_write", kernel_like(lambda name, value: "default 1000\n"))
+    monkeypatch.setattr(cgroups, "write_once", kernel_like(lambda name, value: "default 1000\n"))
     with pytest.raises(TunableError, match=r"asked for io\.weight = 2000, the kernel kept default 1000"):
         create(tree, {"batch": {"io.weight": "2000"}}, [])
 

@@ -2,84 +2,26 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chromium import Page, find_chromium, open_page
+from page_checks import (
+    assert_headings_and_captions,
+    assert_printable,
+    assert_quiet_and_fitting,
+    charts_of,
+    open_text,
+    poor_contrast,
+)
 from report_cases import CASES, analysed, html_of
+
+from chromium import Page
 
 pytestmark = pytest.mark.browser
 
-MARKS_OF_CHARTS = """
-[...document.querySelectorAll('figure.chart')].map((figure) => {
-  const image = [...figure.querySelectorAll('svg')].find((svg) => svg.getBoundingClientRect().width > 0);
-  const marks = image ? [...image.querySelectorAll('.mark, .curve, .hill, .failed-run')] : [];
-  return {
-    kind: figure.dataset.chart,
-    folded: figure.closest('details:not([open])') !== null,
-    drawn: marks.filter((mark) => {
-      const box = mark.getBoundingClientRect();
-      return Number.isFinite(box.x) && box.width + box.height > 0;
-    }).length,
-    marks: marks.length,
-    scale: image ? image.getBoundingClientRect().width / image.viewBox.baseVal.width : 0,
-    images: [...figure.querySelectorAll('svg')].filter((svg) => svg.getBoundingClientRect().width > 0).length,
-    outside: marks.filter((mark) => {
-      const box = mark.getBoundingClientRect(), frame = image.getBoundingClientRect();
-      return box.left < frame.left - 8 || box.right > frame.right + 8
-        || box.top < frame.top - 8 || box.bottom > frame.bottom + 8;
-    }).length,
-  };
-})
-"""
-
-POOR_CONTRAST = """
-(() => {
-  const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);
-  const linear = (value) => value <= 10.31475 ? value / 3294.6 : ((value / 255 + 0.055) / 1.055) ** 2.4;
-  const luminance = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
-  const behind = (element) => {
-    for (let at = element; at; at = at.parentElement) {
-      const colour = channels(getComputedStyle(at).backgroundColor);
-      if (colour.length < 4 || colour[3] > 0) return colour;
-    }
-    return [255, 255, 255];
-  };
-  const found = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const element = walker.currentNode.parentElement;
-    if (!walker.currentNode.data.trim() || !element.getClientRects().length) continue;
-    if (['SCRIPT', 'STYLE'].includes(element.tagName)) continue;
-    const style = getComputedStyle(element);
-    const own = luminance(channels(element.closest('svg') ? style.fill : style.color));
-    const back = luminance(channels(behind(element).join(' ')));
-    const ratio = (Math.max(own, back) + 0.05) / (Math.min(own, back) + 0.05);
-    if (ratio < 4.5) found.push(`${walker.currentNode.data.trim().slice(0, 30)}: ${ratio.toFixed(2)}`);
-  }
-  return [...new Set(found)];
-})()
-"""
-
-
-@pytest.fixture(scope="module")
-def page() -> Iterator[Page]:
-    program = find_chromium()
-    if program is None:
-        pytest.skip("there is no chromium here (Debian: chromium)")
-    with open_page(program) as opened:
-        yield opened
-
 
 def _load(page: Page, folder: Path, case: str) -> Path:
-    file = folder / f"{case}.html"
-    file.write_text(html_of(case), encoding="utf-8")
-    page.errors.clear()
-    page.requests.clear()
-    page.load(file)
-    return file
+    return open_text(page, folder / f"{case}.html", html_of(case))
 
 
 @pytest.mark.parametrize("width", [390, 1280])
@@ -88,18 +30,10 @@ def test_quiet_complete_and_fitting(page: Page, tmp_path: Path, case: str, width
     page.emulate(width=width)
     file = _load(page, tmp_path, case)
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))")
-    assert page.errors == []
-    assert page.requests == [file.as_uri()]
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    charts = page.evaluate(MARKS_OF_CHARTS)
+    assert_quiet_and_fitting(page, file)
+    charts = charts_of(page)
     for chart in charts:
-        assert chart["images"] == 1, chart
-        # Letters of 12 and 13 px stay legible, and do not become a poster's.
-        assert 0.75 <= chart["scale"] <= 1.35, chart
         assert chart["drawn"] == chart["marks"], chart
-        assert chart["outside"] == 0, chart
-        assert chart["marks"] > 0, chart
     workloads = len(analysed(case)[0].spec.workloads)
     kinds = [chart["kind"] for chart in charts]
     expected = set() if case == "empty" else {"forest", "relative", "exceedance", "density", "sequence"}
@@ -120,7 +54,7 @@ def test_every_run_has_its_mark(page: Page, tmp_path: Path) -> None:
 def test_text_has_contrast(page: Page, tmp_path: Path, case: str, dark: bool) -> None:
     page.emulate(width=1280, dark=dark)
     _load(page, tmp_path, case)
-    assert page.evaluate(POOR_CONTRAST) == []
+    assert poor_contrast(page) == []
 
 
 def test_dark_and_light_differ_and_paper_is_light(page: Page, tmp_path: Path) -> None:
@@ -140,9 +74,7 @@ def test_dark_and_light_differ_and_paper_is_light(page: Page, tmp_path: Path) ->
 def test_paper(page: Page, tmp_path: Path) -> None:
     page.emulate(width=1280)
     _load(page, tmp_path, "decided")
-    page.pdf(tmp_path / "report.pdf")
-    assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
-    assert page.errors == []
+    assert_printable(page, tmp_path / "report.pdf")
 
 
 def test_hostile_text_runs_nothing(page: Page, tmp_path: Path) -> None:
@@ -212,10 +144,5 @@ def test_what_the_script_adds(page: Page, tmp_path: Path) -> None:
 def test_headings_and_tables_are_sane(page: Page, tmp_path: Path) -> None:
     page.emulate(width=1280)
     _load(page, tmp_path, "decided")
-    levels = page.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map((one) => +one.tagName[1])")
-    assert levels[0] == 1
-    assert levels.count(1) == 1
-    assert all(later - earlier <= 1 for earlier, later in itertools.pairwise(levels))
-    assert page.evaluate("[...document.querySelectorAll('table')].every((one) => one.caption)")
+    assert_headings_and_captions(page)
     assert page.evaluate("[...document.querySelectorAll('th')].every((one) => one.scope)")
-    assert page.evaluate("document.querySelectorAll('svg[role=img]:not([aria-label])').length") == 0

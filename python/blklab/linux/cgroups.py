@@ -7,7 +7,6 @@ back.
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from blklab.linux.cgroup_settings import (
     undo_writes,
     value_hint,
 )
+from blklab.linux.kernel_files import text_or_empty, write_once
 from blklab.linux.mounts import parse_mountinfo
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def find_hierarchy(proc: Path = Path("/proc")) -> Hierarchy:
             return Hierarchy(1, Path(mount.mount_point))
     for mount in mounts:
         root = Path(mount.mount_point)
-        if mount.filesystem == "cgroup2" and "io" in _words(root / "cgroup.controllers"):
+        if mount.filesystem == "cgroup2" and "io" in text_or_empty(root / "cgroup.controllers").split():
             return Hierarchy(2, root)
     raise RequirementError(
         "no control group hierarchy with the I/O controller is mounted",
@@ -102,7 +102,7 @@ class RunGroups:
             self._pass_on_control(journal)
         journal.own_cgroup(self.parent)
         if self.hierarchy.version == 2:
-            _write(self.parent / "cgroup.subtree_control", "+io")
+            write_once(self.parent / "cgroup.subtree_control", "+io")
         for name in names:
             journal.own_cgroup(self.folder(name))
         undo: dict[Path, list[str]] = {}
@@ -142,9 +142,9 @@ class RunGroups:
     def _pass_on_control(self, journal: Journal) -> None:
         """The root hands the controller down, unless it does so already."""
         control = self.hierarchy.root / "cgroup.subtree_control"
-        if "io" not in _words(control):
+        if "io" not in text_or_empty(control).split():
             journal.protect_attribute(control, undo=["-io"])
-            _write(control, "+io")
+            write_once(control, "+io")
 
     def _set(self, path: Path, setting: Setting) -> None:
         if not path.exists():
@@ -155,7 +155,7 @@ class RunGroups:
             else f"the control group {setting.group!r}"
         )
         try:
-            _write(path, setting.value)
+            write_once(path, setting.value)
         except OSError as error:
             raise TunableError(
                 f"{place}: the kernel refused {setting.attribute} = {setting.value}"
@@ -168,21 +168,6 @@ class RunGroups:
             raise TunableError(
                 f"{place}: asked for {setting.attribute} = {setting.value}, the kernel kept {kept}"
             )
-
-
-def _words(path: Path) -> list[str]:
-    try:
-        return path.read_text().split()
-    except OSError:
-        return []
-
-
-def _write(path: Path, value: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        os.write(descriptor, value.encode())
-    finally:
-        os.close(descriptor)
 
 
 def _quoted(path: Path) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from blklab.errors import RequirementError, UnknownNameError
 from blklab.linux.btrfs import member_names
+from blklab.linux.kernel_files import text_or_empty
 from blklab.linux.mounts import Mount, mount_of
 
 SECTOR_BYTES = 512
@@ -158,7 +159,7 @@ def all_disks(roots: Roots | None = None) -> list[Disk]:
     disks = []
     for entry in sorted((roots.sys / "block").glob("*"), key=lambda entry: _natural(entry.name)):
         folder = entry.resolve()
-        if _read(folder / "hidden") == "1" or entry.name.startswith(("zram", "ram")):
+        if text_or_empty(folder / "hidden") == "1" or entry.name.startswith(("zram", "ram")):
             continue
         disk = read_disk(folder, roots)
         if disk.size_bytes and not (_slaves(folder) and not has_scheduler(folder)):
@@ -179,35 +180,37 @@ def read_disk(folder: Path, roots: Roots | None = None, *, node: Path | None = N
     """Describes the block device of a sysfs folder; what the kernel does not tell is left empty."""
     roots = roots or Roots()
     loop = (folder / "loop").is_dir() or folder.name.startswith("loop")
-    size = _read(folder / "size")
-    rotational = _read(folder / "queue" / "rotational")
+    size = text_or_empty(folder / "size")
+    rotational = text_or_empty(folder / "queue" / "rotational")
     return Disk(
         name=folder.name,
-        device_number=_read(folder / "dev"),
+        device_number=text_or_empty(folder / "dev"),
         sys_path=folder,
         dev_path=node or roots.dev / folder.name.replace("!", "/"),
         model="loop device" if loop else _model(folder),
         serial=_serial(folder),
-        wwid=_read(folder / "wwid") or _read(folder / "device" / "wwid") or _read(folder / "dm" / "uuid"),
+        wwid=text_or_empty(folder / "wwid")
+        or text_or_empty(folder / "device" / "wwid")
+        or text_or_empty(folder / "dm" / "uuid"),
         size_bytes=int(size) * SECTOR_BYTES if size.isdigit() else 0,
         rotational={"0": False, "1": True}.get(rotational),
-        diskseq=_read(folder / "diskseq"),
+        diskseq=text_or_empty(folder / "diskseq"),
     )
 
 
 def has_scheduler(folder: Path) -> bool:
     """Whether the device of a sysfs folder orders its requests itself (one that takes bios does not)."""
-    return "[" in _read(folder / "queue" / "scheduler")
+    return "[" in text_or_empty(folder / "queue" / "scheduler")
 
 
 def _model(folder: Path) -> str:
-    named = _read(folder / "device" / "model") or _read(folder / "device" / "name")
+    named = text_or_empty(folder / "device" / "model") or text_or_empty(folder / "device" / "name")
     driver = folder / "device" / "driver"
     return named or (_DRIVERS.get(driver.resolve().name, "") if driver.exists() else "")
 
 
 def _serial(folder: Path) -> str:
-    plain = _read(folder / "serial") or _read(folder / "device" / "serial")
+    plain = text_or_empty(folder / "serial") or text_or_empty(folder / "device" / "serial")
     if plain:
         return plain
     try:
@@ -351,11 +354,11 @@ def _checked_leaf(folder: Path, roots: Roots, *, node: Path | None = None) -> Di
 
 def _stacked_kind(folder: Path) -> str:
     if (folder / "dm").is_dir():
-        subsystem = _read(folder / "dm" / "uuid").partition("-")[0].lower()
+        subsystem = text_or_empty(folder / "dm" / "uuid").partition("-")[0].lower()
         kind = {"lvm": "LVM", "crypt": "encrypted", "mpath": "multipath"}.get(subsystem, "device-mapper")
-        return f"{kind} {_read(folder / 'dm' / 'name')}".strip()
+        return f"{kind} {text_or_empty(folder / 'dm' / 'name')}".strip()
     if (folder / "md").is_dir():
-        return f"md {_read(folder / 'md' / 'level')}".strip()
+        return f"md {text_or_empty(folder / 'md' / 'level')}".strip()
     return "stacked"
 
 
@@ -371,13 +374,6 @@ def _nvme_paths(folder: Path, roots: Roots) -> list[Path]:
         return []
     found = (roots.sys / "block").glob(f"nvme{head[1]}c*n{head[2]}")
     return [path.resolve() for path in sorted(found, key=lambda path: _natural(path.name))]
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip().strip("\0")
-    except OSError:
-        return ""
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

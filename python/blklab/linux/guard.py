@@ -16,6 +16,7 @@ from blklab.errors import (
     UnknownNameError,
 )
 from blklab.linux.disks import Roots
+from blklab.linux.kernel_files import text_or_empty
 from blklab.linux.mounts import mounts_of_all_namespaces
 
 
@@ -56,7 +57,7 @@ def reasons_against_writing(dev_path: str | Path, roots: Roots | None = None) ->
     number = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
     folder = (roots.sys / "dev" / "block" / number).resolve()
     partitions = sorted(entry.parent for entry in folder.glob("*/partition"))
-    parts = {_read(part / "dev"): part.name for part in [folder, *partitions]}
+    parts = {text_or_empty(part / "dev"): part.name for part in [folder, *partitions]}
     reasons = [
         *_mounts(parts, roots),
         *_swap(parts, roots),
@@ -65,7 +66,7 @@ def reasons_against_writing(dev_path: str | Path, roots: Roots | None = None) ->
         *_loops_on_top(parts, roots),
         *_open_in_processes(parts, roots),
     ]
-    if _read(folder / "ro") == "1":
+    if text_or_empty(folder / "ro") == "1":
         reasons.append("it is read-only")
     refusal = _refusal_of_exclusive_use(path)
     if refusal is None or refusal[0] == errno.EBUSY:
@@ -87,7 +88,7 @@ def _mounts(parts: dict[str, str], roots: Roots) -> list[str]:
 
 def _swap(parts: dict[str, str], roots: Roots) -> list[str]:
     found = []
-    for line in _read(roots.proc / "swaps").splitlines()[1:]:
+    for line in text_or_empty(roots.proc / "swaps").splitlines()[1:]:
         name = line.split()[0].encode().decode("unicode_escape")  # blanks are written as \040
         number = _number_of(Path(name))
         if number in parts:
@@ -113,7 +114,7 @@ def _loops_on_top(parts: dict[str, str], roots: Roots) -> list[str]:
     return [
         f"{entry.parent.parent.name} is a loop device on it"
         for entry in sorted(roots.sys.glob("block/loop*/loop/backing_file"))
-        if _number_of(Path(_read(entry))) in parts
+        if _number_of(Path(text_or_empty(entry))) in parts
     ]
 
 
@@ -123,7 +124,7 @@ def _open_in_processes(parts: dict[str, str], roots: Roots) -> list[str]:
     for link in roots.proc.glob("[0-9]*/fd/*"):
         process = int(link.parts[-3])
         if process != os.getpid() and process not in found and _number_of(link) in parts:
-            found[process] = _read(link.parent.parent / "comm")
+            found[process] = text_or_empty(link.parent.parent / "comm")
     return [f"process {process} ({name}) has it open" for process, name in sorted(found.items())]
 
 
@@ -171,10 +172,3 @@ def _number_of(path: Path) -> str | None:
 
 def _names(folders: list[Path]) -> str:
     return ", ".join(folder.name for folder in folders)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""

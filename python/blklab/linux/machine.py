@@ -7,6 +7,7 @@ import platform
 import re
 from pathlib import Path
 
+from blklab.linux.kernel_files import text_or_empty
 from blklab.samples import MachineDescription
 
 _CPU_NAME = re.compile(r"^(?:model name|Model|cpu model|Hardware)\s*:\s*(.+)$", re.MULTILINE)
@@ -15,7 +16,7 @@ _OS_NAME = re.compile(r'^PRETTY_NAME="?([^"\n]*)"?$', re.MULTILINE)
 
 def describe_machine() -> MachineDescription:
     """Describes this machine. What cannot be found out is left empty, or out of the details."""
-    cpu_information = _read(Path("/proc/cpuinfo"))
+    cpu_information = text_or_empty(Path("/proc/cpuinfo"))
     name = _CPU_NAME.search(cpu_information)
     details = {
         "system": platform.system(),
@@ -25,8 +26,8 @@ def describe_machine() -> MachineDescription:
         "virtual machine": "yes"
         if re.search(r"^flags\s*:.*\bhypervisor\b", cpu_information, re.MULTILINE)
         else "",
-        "product": _read(Path("/sys/class/dmi/id/product_name")),
-        "frequency governor": _read(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
+        "product": text_or_empty(Path("/sys/class/dmi/id/product_name")),
+        "frequency governor": text_or_empty(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
         "power source": _power_source(),
         "load": _load(),
     }
@@ -53,13 +54,13 @@ def _memory_bytes() -> int:
 
 
 def _distribution() -> str:
-    match = _OS_NAME.search(_read(Path("/etc/os-release")))
+    match = _OS_NAME.search(text_or_empty(Path("/etc/os-release")))
     return match[1] if match else ""
 
 
 def _power_source() -> str:
     """A laptop on its battery slows down what is measured; machines without a supply to show say nothing."""
-    online = [_read(path) for path in Path("/sys/class/power_supply").glob("*/online")]
+    online = [text_or_empty(path) for path in Path("/sys/class/power_supply").glob("*/online")]
     if not online:
         return ""
     return "mains" if "1" in online else "battery"
@@ -69,11 +70,4 @@ def _load() -> str:
     try:
         return f"{os.getloadavg()[0]:.2f} over the last minute"
     except (OSError, AttributeError):
-        return ""
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
         return ""

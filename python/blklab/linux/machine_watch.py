@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from blklab.linux.kernel_files import text_or_empty
 from blklab.machine_events import DiskTraffic, MachineEvents
 
 _SECTOR_BYTES = 512
@@ -102,14 +103,14 @@ class MachineWatch:
         """Totals of /proc/pressure: ``some avg10=0.00 avg60=0.00 avg300=0.00 total=12345`` (µs)."""
         totals = {}
         for kind in ("io", "cpu", "memory"):
-            for line in _text(self._proc / "pressure" / kind).splitlines():
+            for line in text_or_empty(self._proc / "pressure" / kind).splitlines():
                 which, _, fields = line.partition(" ")
                 with suppress(ValueError):
                     totals[f"{kind}_{which}"] = int(fields.rpartition("total=")[2])
         return totals
 
     def _all_jiffies(self) -> list[int]:
-        words = _text(self._proc / "stat").partition("\n")[0].split()
+        words = text_or_empty(self._proc / "stat").partition("\n")[0].split()
         return [int(word) for word in words[1:] if word.isdigit()] if words[:1] == ["cpu"] else []
 
     def _disk_bytes(self) -> tuple[int, int] | None:
@@ -118,7 +119,7 @@ class MachineWatch:
             return None
         read = written = 0
         for disk in self._disks:
-            fields = _text(disk / "stat").split()
+            fields = text_or_empty(disk / "stat").split()
             if len(fields) < 7:
                 return None
             read += int(fields[2]) * _SECTOR_BYTES
@@ -141,13 +142,5 @@ def _numbers(files: Sequence[Path]) -> list[int]:
     found = []
     for file in files:
         with suppress(ValueError):
-            found.append(int(_text(file)))
+            found.append(int(text_or_empty(file)))
     return found
-
-
-def _text(path: Path) -> str:
-    """A file's content; empty if it is not there or (as some sensors that sleep) gives an error."""
-    try:
-        return path.read_text()
-    except OSError:
-        return ""

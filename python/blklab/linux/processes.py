@@ -1,4 +1,8 @@
-"""Processes by group, recognised by when they started, since numbers are used again."""
+"""Processes by group, recognised by when they started, since numbers are used again.
+
+The kernel counts that moment in clock ticks since boot, which nothing shifts. psutil gives it as a time of
+day, computed from that of the boot, which moves when the clock is set.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import difflib
 import errno
-import os
 import re
 import stat
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from blklab.errors import (
     UnknownNameError,
 )
 from blklab.linux.disks import Disk
+from blklab.linux.kernel_files import write_once
 
 QUEUE_ATTRIBUTES = (
     "add_random",
@@ -136,7 +136,7 @@ def set_scheduler(disk: Disk, name: str) -> None:
     if active == name:
         return
     try:
-        _write(_path(disk, _SCHEDULER), name)
+        write_once(_path(disk, _SCHEDULER), name)
     except OSError as error:
         _raise_if_not_ours(disk, _SCHEDULER, error)
         raise unavailable_scheduler(disk.name, name, offered) from error
@@ -167,7 +167,7 @@ def write_attribute(disk: Disk, name: str, value: str) -> None:
     if not mode & stat.S_IWUSR:
         raise TunableError(f"{disk.name}: {name} can only be read (it is {before})")
     try:
-        _write(path, value)
+        write_once(path, value)
     except OSError as error:
         _raise_if_not_ours(disk, name, error)
         reason = (error.strerror or str(error)).lower()
@@ -230,7 +230,7 @@ def restore_snapshot(disk: Disk, wanted: QueueSnapshot) -> list[str]:
             try:
                 if read_attribute(disk, name) == value:
                     continue  # an earlier write of this pass has done it
-                _write(_path(disk, name), value)
+                write_once(_path(disk, name), value)
             except TunableError as error:
                 trouble[name] = error.message
             except OSError as error:
@@ -263,15 +263,6 @@ def _path(disk: Disk, name: str) -> Path:
 
 def _read(path: Path) -> str:
     return path.read_text(encoding="ascii", errors="surrogateescape").removesuffix("\n")
-
-
-def _write(path: Path, value: str) -> None:
-    # One write(2), no creation: a file that vanished must not come back as something else.
-    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        os.write(descriptor, value.encode())
-    finally:
-        os.close(descriptor)
 
 
 def _read_scheduler(disk: Disk) -> str:

@@ -20,6 +20,7 @@ from blklab.errors import BlklabError, DeviceVanishedError, RestoreError
 from blklab.linux import loop
 from blklab.linux.disks import Disk, read_disk
 from blklab.linux.journal_file import Entry
+from blklab.linux.kernel_files import write_once
 from blklab.linux.mounts import read_mounts
 from blklab.linux.processes import members_of_group
 from blklab.linux.queue import QueueSnapshot, differences, restore_snapshot
@@ -159,11 +160,7 @@ def _undo_attribute(entry: Entry, outcome: Outcome) -> None:
     if path.read_text() == wanted:
         return
     for text in entry["undo"] if entry["undo"] is not None else [wanted]:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            os.write(descriptor, text.encode())
-        finally:
-            os.close(descriptor)
+        write_once(path, text)
     now = path.read_text()
     if now != wanted and not _only_adds(now, wanted, entry["undo"] or []):
         raise RestoreError(f"{path} holds {now!r}, was {wanted!r}")

@@ -15,14 +15,12 @@ from blklab.report.findings import SteadinessPart
 def course_text(entry: SteadinessPart) -> str:
     """``last fifth at 72 % [71, 73] of the first``, or the other way round where the speed rises."""
     rises = entry.change > 0
-    bounds = (entry.ci_low, entry.ci_high)
-    if rises:
-        bounds = tuple(None if bound is None else -bound for bound in reversed(bounds))
     slower, faster = ("first", "last") if rises else ("last", "first")
     share = _end_over_begin(-abs(entry.change))
-    low, high = (None if bound is None else _end_over_begin(bound) for bound in bounds)
-    if low is None or high is None:
+    if entry.ci_low is None or entry.ci_high is None:
         return f"{slower} fifth at {share:.0f} % of the {faster}"
+    bounds = (-entry.ci_high, -entry.ci_low) if rises else (entry.ci_low, entry.ci_high)
+    low, high = map(_end_over_begin, bounds)
     decimals = 0 if high - low >= 2 else 1
     interval = ", ".join(f"{bound:.{decimals}f}" if math.isfinite(bound) else "∞" for bound in (low, high))
     return f"{slower} fifth at {share:.{decimals}f} % [{interval}] of the {faster}"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from websockets.sync.client import ClientConnection, connect
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -118,6 +119,15 @@ class Page:
         """The page on paper."""
         answer = self.command("Page.printToPDF", printBackground=False, paperWidth=8.27, paperHeight=11.69)
         destination.write_bytes(base64.b64decode(answer["data"]))
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    program = find_chromium()
+    if program is None:
+        pytest.skip("there is no chromium here (Debian: chromium)")
+    with open_page(program) as opened:
+        yield opened
 
 
 @contextlib.contextmanager
