@@ -46,3 +46,13 @@ class ExperimentRecord(BaseModel):
         for sample in self.samples:
             made[sample.cell.block] = made.get(sample.cell.block, 0) + 1
         return sum(1 for count in made.values() if count == cells)
+
+    def successes(self, scheduler: str | None = None, workload: str | None = None) -> list[RunSample]:
+        """The runs that succeeded, in their order; of one scheduler (its label), one workload, or all."""
+        return [
+            sample
+            for sample in self.samples
+            if sample.status == "ok"
+            and scheduler in (None, sample.cell.scheduler)
+            and workload in (None, sample.cell.workload)
+        ]

@@ -54,8 +54,8 @@ def test_pages_are_those_of_studies() -> None:
 @pytest.mark.parametrize("name", study_names())
 def test_names_are_unique_and_experiments_pure(name: str) -> None:
     study, published = study_named(name), Published(name)
-    assert name == study.NAME
-    for place in study.PLACES:
+    assert name == study.name
+    for place in study.places:
         for quick in (True, False):
             asked = Asked(place, quick=quick, seed=3)
             experiments = list(study.experiments(asked, published))

@@ -22,6 +22,10 @@ from blklab.studies.statements import equal, greater, mean_of, ordered, quantity
         (Quantity(2.0, 1.5, 2.5), "holds"),
         (Quantity(2.0, 0.9, 3.1), "undecided"),
         (Quantity(0.5, 0.4, 0.6), "fails"),
+        (Quantity(1.0), "fails"),
+        (Quantity(1.0, 1.0, 1.0), "fails"),
+        (Quantity(1.05, 1.0, 1.1), "undecided"),
+        (Quantity(1.05, 1.0 + 1e-12, 1.1), "holds"),
     ],
 )
 def test_greater_needs_the_whole_interval(quantity: Quantity, outcome: str) -> None:

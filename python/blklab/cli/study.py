@@ -64,7 +64,7 @@ class _Entry:
 
 def _entry(name: str) -> _Entry:
     claims = Published(name).claims
-    return _Entry(name, claims.title, claims.source, list(study_named(name).PLACES))
+    return _Entry(name, claims.title, claims.source, list(study_named(name).places))
 
 
 @command.command(name="run")
@@ -114,8 +114,8 @@ def run_command(
     asked = Asked(where, quick=quick, seed=seed, directory=_folder(directory))
     studies = [study_named(name) for name in _chosen(names)]
     if ALL in names:
-        for study in [one for one in studies if where not in one.PLACES]:
-            print_note(f"{study.NAME} does not run on {place}: left out")
+        for study in [one for one in studies if where not in one.places]:
+            print_note(f"{study.name} does not run on {place}: left out")
             studies.remove(study)
     findings: list[StudyFinding] = []
     with Store.opened(store_url) as store:

@@ -90,7 +90,7 @@ class Question(BaseModel):
         return [*words, *(["--share"] if self.share else [])]
 
 
-class Study(BaseModel):
+class PublishedStudy(BaseModel):
     """One published study."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -110,7 +110,7 @@ class StudyReading:
     """A study, its figures analysed, its claims read."""
 
     name: str
-    study: Study
+    study: PublishedStudy
     answers: dict[str, FileAnalysis]
     claims: list[ClaimReading]
 
@@ -120,7 +120,7 @@ def study_names() -> list[str]:
     return sorted(path.parent.name for path in shipped_folder("studies").glob(f"*/{CLAIMS_FILE}"))
 
 
-def load_study(name: str) -> tuple[Study, Path]:
+def load_study(name: str) -> tuple[PublishedStudy, Path]:
     """A study and its folder.
 
     Raises:
@@ -133,7 +133,7 @@ def load_study(name: str) -> tuple[Study, Path]:
     folder = shipped_folder("studies") / name
     file = folder / CLAIMS_FILE
     try:
-        return Study.model_validate(tomllib.loads(file.read_text(encoding="utf-8"))), folder
+        return PublishedStudy.model_validate(tomllib.loads(file.read_text(encoding="utf-8"))), folder
     except tomllib.TOMLDecodeError as error:
         raise SpecError(f"studies/{name}/{CLAIMS_FILE}: {error}") from error
     except ValidationError as error:

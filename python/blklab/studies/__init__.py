@@ -7,7 +7,6 @@ the business of `blklab.study_runs`, drawing and writing that of `blklab.report.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import cast
 
 from blklab.errors import UnknownNameError
 from blklab.studies.protocol import Study
@@ -34,4 +33,7 @@ def study_named(name: str) -> Study:
     """
     if name not in _MODULES:
         raise UnknownNameError(f"there is no study {name!r}", hint=f"there are {', '.join(study_names())}")
-    return cast("Study", import_module(_MODULES[name]).STUDY)
+    study = import_module(_MODULES[name]).STUDY
+    if not isinstance(study, Study):
+        raise TypeError(f"{_MODULES[name]}.STUDY is no study")
+    return study

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 from blklab.experiment import ExperimentRecord
 from blklab.spec import DEFAULT_SEED, ExperimentSpec
@@ -39,23 +39,15 @@ class NamedExperiment:
     spec: ExperimentSpec
 
 
-class Study(Protocol):
-    """A published experiment that can be run again. Both methods are pure: files that ship and arguments."""
+@dataclass(frozen=True)
+class Study:
+    """A published experiment that can be run again. Its functions are pure: files and arguments."""
 
-    NAME: str
+    name: str
     """The folder of `studies/`, whose ``claims.toml`` has the title and the source."""
-    PLACES: tuple[Place, ...]
-
-    def experiments(self, asked: Asked, published: Published) -> Sequence[NamedExperiment]:
-        """What to run, in order."""
-
-    def read(
-        self, asked: Asked, published: Published, records: Mapping[str, ExperimentRecord]
-    ) -> StudyResult:
-        """What the records say, beside what was published.
-
-        Args:
-            asked: As it was given to `experiments`.
-            published: The study's folder.
-            records: By the names that `experiments` gave, all of them.
-        """
+    places: tuple[Place, ...]
+    experiments: Callable[[Asked, Published], Sequence[NamedExperiment]]
+    """What to run, in order."""
+    read: Callable[[Asked, Published, Mapping[str, ExperimentRecord]], StudyResult]
+    """What the records say, beside what was published. Takes the records by the names that `experiments`
+    gave, all of them."""

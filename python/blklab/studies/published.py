@@ -21,9 +21,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from blklab.errors import DataError, SpecError
-from blklab.evidence.study import PUBLISHED, load_study, read_study
-from blklab.evidence.study import Study as Claims
-from blklab.evidence.study import StudyReading as ClaimReadings
+from blklab.evidence.study import PUBLISHED, PublishedStudy, StudyReading, load_study, read_study
 from blklab.workloads import Workload, parse_workload
 
 if sys.version_info >= (3, 11):
@@ -47,12 +45,12 @@ class Published:
             SpecError: if its claims have a mistake.
         """
         self.name = name
-        self.claims: Claims
+        self.claims: PublishedStudy
         self.folder: Path
         self.claims, self.folder = load_study(name)
 
     @functools.cached_property
-    def readings(self) -> ClaimReadings:
+    def readings(self) -> StudyReading:
         """What the published figures support."""
         return read_study(self.name)
 

@@ -7,12 +7,15 @@ run has no interval; then the figure itself decides.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypedDict
 
 from blklab.figures import rounded
 from blklab.statistics.intervals import geometric_mean_interval
 from blklab.studies.result import Origin, Outcome, Quantity, Statement
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 CONFIDENCE = 0.95
 
@@ -38,6 +41,15 @@ def quantity_text(quantity: Quantity, unit: str = "") -> str:
     return f"{rounded(quantity.value, half)} [{bounds}]{after}"
 
 
+class Told(TypedDict, total=False):
+    """What may be told of any statement."""
+
+    origin: Origin
+    """Whose it is; each constructor has the one that is usual for it."""
+    why: str
+    """What it comes from, or why ours differs."""
+
+
 def within(
     name: str,
     says: str,
@@ -46,56 +58,39 @@ def within(
     at_most: float,
     *,
     unit: str = "",
-    origin: Origin = "ours",
-    why: str = "",
+    **told: Unpack[Told],
 ) -> Statement:
-    """A figure lies between bounds."""
+    """A figure lies between bounds, which belong to the range."""
     outcome = _inside(quantity, at_least, at_most)
-    return Statement(name, says, origin, outcome, quantity_text(quantity, unit), why)
+    return Statement(name, says, outcome=outcome, found=quantity_text(quantity, unit), **_OURS | told)
 
 
-def greater(
-    name: str,
-    says: str,
-    ratio: Quantity,
-    than: float = 1.0,
-    *,
-    origin: Origin = "published",
-    why: str = "",
-) -> Statement:
-    """A ratio is greater than a number."""
-    return Statement(name, says, origin, _inside(ratio, than, math.inf), quantity_text(ratio), why)
+def greater(name: str, says: str, ratio: Quantity, than: float = 1.0, **told: Unpack[Told]) -> Statement:
+    """A ratio is greater than a number; one that is just that number is not."""
+    low, high = _low(ratio), _high(ratio)
+    outcome: Outcome = "holds" if low > than else "fails" if high <= than else "undecided"
+    return Statement(name, says, outcome=outcome, found=quantity_text(ratio), **_PUBLISHED | told)
 
 
-def equal(
-    name: str,
-    says: str,
-    ratio: Quantity,
-    *,
-    margin: float = 0.02,
-    origin: Origin = "ours",
-    why: str = "",
-) -> Statement:
+def equal(name: str, says: str, ratio: Quantity, *, margin: float = 0.02, **told: Unpack[Told]) -> Statement:
     """A ratio is 1 within a margin: the absence of an effect."""
     outcome = _inside(ratio, 1 / (1 + margin), 1 + margin)
-    return Statement(name, says, origin, outcome, quantity_text(ratio), why)
+    return Statement(name, says, outcome=outcome, found=quantity_text(ratio), **_OURS | told)
 
 
 def ordered(
-    name: str,
-    says: str,
-    figures: Mapping[str, Quantity],
-    *,
-    unit: str = "",
-    origin: Origin = "published",
-    why: str = "",
+    name: str, says: str, figures: Mapping[str, Quantity], *, unit: str = "", **told: Unpack[Told]
 ) -> Statement:
     """Figures come in this order, the greatest first: decided where neighbours' intervals do not overlap."""
     entries = list(figures.values())
     steps = [_inside_order(one, other) for one, other in itertools.pairwise(entries)]
     outcome: Outcome = "fails" if "fails" in steps else "undecided" if "undecided" in steps else "holds"
     found = ", ".join(f"{label} {quantity_text(one, unit)}" for label, one in figures.items())
-    return Statement(name, says, origin, outcome, found, why)
+    return Statement(name, says, outcome=outcome, found=found, **_PUBLISHED | told)
+
+
+_OURS: Told = {"origin": "ours"}
+_PUBLISHED: Told = {"origin": "published"}
 
 
 def _inside_order(greater_one: Quantity, lesser: Quantity) -> Outcome:

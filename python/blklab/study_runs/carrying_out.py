@@ -19,16 +19,16 @@ def carry_out(study: Study, asked: Asked, store: Store, observer: Observer) -> S
         InterruptedRunError: a signal came; what was measured is stored.
         BlklabError: an experiment cannot be made or cannot go on.
     """
-    if asked.place not in study.PLACES:
+    if asked.place not in study.places:
         raise UsageError(
-            f"the study {study.NAME} does not run on {asked.place}",
-            hint=f"it runs on {', '.join(study.PLACES)}",
+            f"the study {study.name} does not run on {asked.place}",
+            hint=f"it runs on {', '.join(study.places)}",
         )
-    published = Published(study.NAME)
+    published = Published(study.name)
     experiments = list(study.experiments(asked, published))
     records: dict[str, ExperimentRecord] = {}
     for number, experiment in enumerate(experiments, start=1):
-        observer.announce(f"{study.NAME}, experiment {number} of {len(experiments)}: {experiment.title}")
+        observer.announce(f"{study.name}, experiment {number} of {len(experiments)}: {experiment.title}")
         records[experiment.name] = compare(experiment.spec, store, observer)
     result = study.read(asked, published, records)
-    return StudyFinding(study.NAME, asked, published, experiments, records, result)
+    return StudyFinding(study.name, asked, published, experiments, records, result)

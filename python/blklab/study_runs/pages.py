@@ -13,12 +13,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from blklab.experiment import ExperimentRecord
-from blklab.figures import rounded
 from blklab.pipeline import Progress
 from blklab.report.markdown import markdown_table
 from blklab.report.repeated.drawing import draw
 from blklab.report.repeated.finding import StudyFinding
-from blklab.report.repeated.text import figure_cell
 from blklab.samples import RunSample
 from blklab.store import Store
 from blklab.studies import study_named, study_names
@@ -82,16 +80,7 @@ def page_and_images(finding: StudyFinding) -> tuple[str, dict[str, str]]:
         parts.append(
             markdown_table(
                 ("", "Published", "Ours", "Ours / published"),
-                [
-                    (
-                        f"{one.name}, {one.unit}" if one.unit else one.name,
-                        figure_cell(one.published),
-                        f"not asked: {one.not_asked}" if one.ours is None else figure_cell(one.ours),
-                        "-" if one.ratio is None else rounded(one.ratio),
-                    )
-                    for one in result.figures
-                    if one.table == table
-                ],
+                finding.rows(table),
             )
         )
     if result.remarks:

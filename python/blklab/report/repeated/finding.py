@@ -7,16 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from blklab.experiment import ExperimentRecord
-from blklab.figures import count_of
+from blklab.figures import count_of, rounded
 from blklab.studies.protocol import Asked, NamedExperiment, Place
 from blklab.studies.published import Published
-from blklab.studies.result import StudyResult
+from blklab.studies.result import Figure, Quantity, StudyResult
+from blklab.studies.statements import quantity_text
 
 PLACE_TITLES: dict[Place, str] = {
     "sim": "the simulator",
     "uml": "a kernel in virtual time",
     "host": "this machine",
 }
+Row = tuple[str, str, str, str]
+"""Of a table of figures: what it is, published, ours, ours over published."""
 OUTCOME_SIGNS = {"holds": "✓", "fails": "✗", "undecided": "?"}
 
 
@@ -42,6 +45,10 @@ class StudyFinding:
         """Headings of the tables of figures, in order."""
         return list(dict.fromkeys(figure.table for figure in self.result.figures))
 
+    def rows(self, table: str) -> list[Row]:
+        """The table of that heading."""
+        return [_row(figure) for figure in self.result.figures if figure.table == table]
+
     def tally(self) -> str:
         """``5 of 6 statements hold; 1 fails``."""
         counts = Counter(statement.outcome for statement in self.result.statements)
@@ -55,3 +62,16 @@ class StudyFinding:
             if number
         ]
         return "; ".join([whole, *rest])
+
+
+def _row(figure: Figure) -> Row:
+    return (
+        f"{figure.name}, {figure.unit}" if figure.unit else figure.name,
+        _cell(figure.published),
+        _cell(figure.ours) if figure.ours else f"not asked: {figure.not_asked}",
+        "-" if figure.ratio is None else rounded(figure.ratio),
+    )
+
+
+def _cell(quantity: Quantity | None) -> str:
+    return "-" if quantity is None else quantity_text(quantity)

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from blklab.figures import count_of, rounded
+from blklab.figures import count_of
 from blklab.report.page import inert_json, page_environment, page_script, page_style
 from blklab.report.repeated.document import study_document
 from blklab.report.repeated.drawing import NARROW, WIDE, draw
-from blklab.report.repeated.finding import OUTCOME_SIGNS, PLACE_TITLES, StudyFinding
-from blklab.report.repeated.text import figure_cell
+from blklab.report.repeated.finding import OUTCOME_SIGNS, PLACE_TITLES, Row, StudyFinding
 
 _CHIPS = {"holds": "best", "fails": "warning", "undecided": "undecided"}
 
@@ -26,7 +25,7 @@ class _Picture:
 @dataclass(frozen=True)
 class _Table:
     title: str
-    rows: list[list[str]]
+    rows: list[Row]
 
 
 @dataclass(frozen=True)
@@ -67,22 +66,7 @@ def _part(finding: StudyFinding) -> _Part:
         finding=finding,
         anchor=f"study-{finding.name}",
         place=PLACE_TITLES[finding.asked.place],
-        tables=[
-            _Table(
-                table,
-                [
-                    [
-                        f"{one.name}, {one.unit}" if one.unit else one.name,
-                        figure_cell(one.published),
-                        f"not asked: {one.not_asked}" if one.ours is None else figure_cell(one.ours),
-                        "-" if one.ratio is None else rounded(one.ratio),
-                    ]
-                    for one in finding.result.figures
-                    if one.table == table
-                ],
-            )
-            for table in finding.tables
-        ],
+        tables=[_Table(table, finding.rows(table)) for table in finding.tables],
         pictures=[
             _Picture(one.title, one.note, [draw(one, width=width) for width in (WIDE, NARROW)])
             for one in finding.result.pictures

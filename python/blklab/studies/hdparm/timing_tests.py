@@ -28,9 +28,6 @@ UNIT = "MiB/s"
 MARGIN = 0.02
 """Differences that do not matter, as everywhere in blklab."""
 
-SLOWEST_UNEQUAL = 1 + 1e-9
-"""What a ratio must exceed to be greater than 1: models without chance give exactly 1."""
-
 
 class Tests(BaseModel):
     """Sizes and times of the two tests, by place."""
@@ -108,17 +105,6 @@ def read_bytes(sample: RunSample) -> int:
 def runtime_s(sample: RunSample) -> float:
     """How long the longest job of a run was measured."""
     return max(job.runtime_ns for job in sample.jobs) / NS_PER_SECOND
-
-
-def good_samples(record: ExperimentRecord, workload: str, label: str | None = None) -> list[RunSample]:
-    """The successful runs of a workload, in their order; of one scheduler, or all."""
-    return [
-        sample
-        for sample in record.samples
-        if sample.status == "ok"
-        and sample.cell.workload == workload
-        and (label is None or sample.cell.scheduler == label)
-    ]
 
 
 def relative_to_mean(means: Mapping[str, float]) -> dict[str, float]:

@@ -17,7 +17,6 @@ from blklab.studies.ioband.shares import (
     phase_latencies,
     published_latencies,
     published_shares,
-    samples_of,
     shares_text,
 )
 from blklab.studies.pictures import MatrixPicture, Picture
@@ -39,7 +38,7 @@ def read_cases(published: Published, set_up: SetUp, records: Mapping[str, Experi
     result = StudyResult([], [], [])
     rows: dict[str, dict[str, Shares]] = {}
     for name, case in set_up.cases.items():
-        [sample] = samples_of(records[name], set_up.sim.schedulers[0], None)
+        [sample] = records[name].successes(set_up.sim.schedulers[0])
         ours = case_shares(sample)
         theirs = {phase: published_shares(published, name, phase) for phase in PHASES}
         rows[f"{name}, published"], rows[f"{name}, ours"] = theirs, ours
@@ -53,7 +52,7 @@ def read_cases(published: Published, set_up: SetUp, records: Mapping[str, Experi
             result.statements.append(_elevator(name, published, set_up, records[name]))
         if case.own_partition:
             continue
-        [sample] = samples_of(records[on_device_name(name)], set_up.sim.schedulers[0], None)
+        [sample] = records[on_device_name(name)].successes(set_up.sim.schedulers[0])
         aimed = case_shares(sample)
         rows[f"{name}, ioband device"] = aimed
         result.statements.append(_completion(name, case.buffered, set_up, aimed))
@@ -131,7 +130,7 @@ def _elevator(case: str, published: Published, set_up: SetUp, record: Experiment
     printed = max(published_latencies(published, case, phase).maximum_ms for phase in phases)
     waits = {}
     for scheduler in set_up.sim.schedulers:
-        [sample] = samples_of(record, scheduler, None)
+        [sample] = record.successes(scheduler)
         waits[scheduler] = max(phase_latencies(sample, phase).maximum_ms for phase in phases)
     first, *others = waits
     spelt = ", ".join(f"{scheduler} {rounded(wait)} ms" for scheduler, wait in waits.items())

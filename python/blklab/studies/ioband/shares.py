@@ -52,21 +52,10 @@ def shares_text(shares: Shares) -> str:
     return "/".join(f"{share:.1f}" for share in shares)
 
 
-def samples_of(record: ExperimentRecord, scheduler: str | None, workload: str | None) -> list[RunSample]:
-    """The successful runs; of any scheduler or workload where none is given."""
-    return [
-        sample
-        for sample in record.samples
-        if sample.status == "ok"
-        and scheduler in (None, sample.cell.scheduler)
-        and workload in (None, sample.cell.workload)
-    ]
-
-
 def competing_shares(record: ExperimentRecord, scheduler: str | None, workload: str) -> Shares | None:
     """Mean shares in the bytes moved while all groups competed; nothing without a successful run."""
     runs = []
-    for sample in samples_of(record, scheduler, workload):
+    for sample in record.successes(scheduler, workload):
         moved = [moved_bytes(job) for job in sample.jobs]
         if any(moved):
             runs.append(shares_of(moved))

@@ -26,7 +26,7 @@ from blklab.studies.ionice.experiments import (
     stalled_name,
 )
 from blklab.studies.ionice.set_up import SAMPLE_NS, PublishedDisk, SetUp
-from blklab.studies.ionice.shares import ratios, samples_of, seconds_of
+from blklab.studies.ionice.shares import ratios, seconds_of
 from blklab.studies.pictures import Course, LinePicture, Picture
 from blklab.studies.result import Figure, Quantity, Statement
 from blklab.studies.statements import equal, mean_of, quantity_text, within
@@ -199,7 +199,7 @@ def _point(record: ExperimentRecord, label: str) -> tuple[float, float]:
 
 
 def _irregularity(record: ExperimentRecord, label: str) -> Quantity:
-    found = [seconds_of(sample).irregularity for sample in samples_of(record, label)]
+    found = [seconds_of(sample).irregularity for sample in record.successes(label)]
     return mean_of([value for value in found if value])
 
 

@@ -241,16 +241,12 @@ def _file_size(asked: Asked, set_up: SetUp) -> str:
 def _pair(
     published: Published, first: str, second: str, readwrite: str, direct: int, runtime: str, size: str
 ) -> Workload:
-    (first_class, first_level), (second_class, second_level) = map(entry_priority, (first, second))
-    return published.workload(
-        "pair.fio",
-        name=pair_name(first, second),
-        readwrite=readwrite,
-        direct=direct,
-        runtime=runtime,
-        size=size,
-        first_class=first_class,
-        first_level=first_level,
-        second_class=second_class,
-        second_level=second_level,
-    )
+    values: dict[str, str | int] = {
+        "readwrite": readwrite,
+        "direct": direct,
+        "runtime": runtime,
+        "size": size,
+    }
+    for process, entry in (("first", first), ("second", second)):
+        values[f"{process}_class"], values[f"{process}_level"] = entry_priority(entry)
+    return published.workload("pair.fio", name=pair_name(first, second), **values)

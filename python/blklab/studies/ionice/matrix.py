@@ -8,7 +8,7 @@ from blklab.experiment import ExperimentRecord
 from blklab.studies.ionice.distance import Part
 from blklab.studies.ionice.experiments import MATRICES, matrix_entries, pair_name
 from blklab.studies.ionice.set_up import SetUp
-from blklab.studies.ionice.shares import first_share, samples_of
+from blklab.studies.ionice.shares import first_share
 from blklab.studies.pictures import MatrixPicture, Picture
 from blklab.studies.protocol import Asked
 from blklab.studies.result import Quantity, Statement
@@ -99,7 +99,7 @@ def _even(label: str, shares: Shares, record: ExperimentRecord, tolerance: float
 
 def _whose(record: ExperimentRecord, label: str) -> str:
     """Who sent the requests, where the backend tells."""
-    engines = [sample.engine for sample in samples_of(record, label)]
+    engines = [sample.engine for sample in record.successes(label)]
     if not engines or any("background_requests" not in engine for engine in engines):
         return ""
     whole, background = (

@@ -10,7 +10,7 @@ from blklab.studies.ionice.distance import read_distance
 from blklab.studies.ionice.experiments import REPEATED, WRITERS
 from blklab.studies.ionice.matrix import read_matrices
 from blklab.studies.ionice.set_up import PublishedDisk, SetUp, published_disk
-from blklab.studies.ionice.shares import ratios, samples_of, seconds_of
+from blklab.studies.ionice.shares import ratios, seconds_of
 from blklab.studies.pictures import Course, IntervalPicture, IntervalRow, LinePicture, Picture
 from blklab.studies.protocol import Asked
 from blklab.studies.published import Published
@@ -93,7 +93,7 @@ def _ratio_figures(
     figures = []
     for label in labels:
         counterpart = ratio if label == CFQ else None
-        seconds = [found for one in samples_of(once, label) if (found := seconds_of(one).ratios)]
+        seconds = [found for one in once.successes(label) if (found := seconds_of(one).ratios)]
         if seconds:
             name = f"{label}, one run, by the second"
             figures.append(Figure(name, RATIO_TABLE, "", counterpart, mean_of(seconds[0])))
@@ -105,7 +105,7 @@ def _ratio_figures(
 def _dd_figures(asked: Asked, published: Published, once: ExperimentRecord, label: str) -> list[Figure]:
     """When each was done, as dd reports it. The speed of the disk is that of both dd together."""
     elapsed = published.figures("dd_summary.csv", "elapsed_s")
-    samples = samples_of(once, label)
+    samples = once.successes(label)
     if not samples:
         return []
     ours = [job.runtime_ns / 1e9 for job in samples[0].jobs]
@@ -175,7 +175,7 @@ def _seconds_picture(published: Published, once: ExperimentRecord, labels: Seque
             )
         )
     label = labels[0]
-    for sample in samples_of(once, label):
+    for sample in once.successes(label):
         for level, job in zip(("0", "7"), sample.jobs, strict=True):
             if job.rates is not None:
                 step = job.rates.window_ns / 1e9

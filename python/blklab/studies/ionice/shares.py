@@ -29,17 +29,6 @@ class Seconds:
         return None if len(totals) < 2 else float(totals.std(ddof=1) / totals.mean())
 
 
-def samples_of(record: ExperimentRecord, scheduler: str, workload: str | None = None) -> list[RunSample]:
-    """The successful runs under a scheduler, in their order."""
-    return [
-        sample
-        for sample in record.samples
-        if sample.status == "ok"
-        and sample.cell.scheduler == scheduler
-        and (workload is None or sample.cell.workload == workload)
-    ]
-
-
 def moved_bytes(job: JobSample) -> int:
     """What a process read and wrote."""
     return sum(entry.bytes for entry in job.data_directions())
@@ -48,7 +37,7 @@ def moved_bytes(job: JobSample) -> int:
 def ratios(record: ExperimentRecord, scheduler: str, workload: str | None = None) -> list[float]:
     """First process over second, by bytes, of each run; runs of a fixed time are meant."""
     found = []
-    for sample in samples_of(record, scheduler, workload):
+    for sample in record.successes(scheduler, workload):
         first, second = (moved_bytes(job) for job in sample.jobs)
         if first and second:
             found.append(first / second)
@@ -57,7 +46,7 @@ def ratios(record: ExperimentRecord, scheduler: str, workload: str | None = None
 
 def first_share(record: ExperimentRecord, scheduler: str, workload: str) -> float | None:
     """Share of the first process in the bytes of both, over all runs; nothing where nothing was moved."""
-    moved = [[moved_bytes(job) for job in one.jobs] for one in samples_of(record, scheduler, workload)]
+    moved = [[moved_bytes(job) for job in one.jobs] for one in record.successes(scheduler, workload)]
     whole = sum(sum(pair) for pair in moved)
     return sum(pair[0] for pair in moved) / whole if whole else None
 

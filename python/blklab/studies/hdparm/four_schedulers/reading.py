@@ -19,12 +19,10 @@ from blklab.studies.hdparm.four_schedulers.set_up import TUNED_SCHEDULER, BusyWa
 from blklab.studies.hdparm.timing_tests import (
     BUFFERED,
     CACHED,
-    SLOWEST_UNEQUAL,
     TESTS,
     UNIT,
     arithmetic_mean,
     extreme_ratio,
-    good_samples,
     mebibyte_rates,
     paired_ratios,
     rates_of,
@@ -107,7 +105,6 @@ def _machines(
                 f"{machine.name}-{test}-fastest",
                 f"{machine.title}: {best} is fastest in {printed_test}",
                 mean_of(paired_ratios(values, best, second)),
-                SLOWEST_UNEQUAL,
                 why=f"against {second}",
             )
 
@@ -160,7 +157,6 @@ def _busy_wait(
         "patched-kyber-slower",
         "The patched kyber is slower than none in buffered reads",
         Quantity(min(control / rate for rate, _, control in measured.values())),
-        SLOWEST_UNEQUAL,
         why=f"{falls.value:.0f} times on average over command sizes",
     )
     control_printed = published.figures(
@@ -175,7 +171,7 @@ def _waiting(
     """MiB/s of the kyber that waits, what its dispatches imply, and none's."""
     record = records[waiting_name(size)]
     label = wait.patched if asked.place == "uml" else "kyber"
-    sample = good_samples(record, BUFFERED, label)[0]
+    sample = record.successes(label, BUFFERED)[0]
     dispatches = requests_of(sample) or 0
     mebibytes = read_bytes(sample) / 2**20
     control = (
@@ -198,7 +194,7 @@ def _tunables(set_up: SetUp, records: Mapping[str, ExperimentRecord]) -> Iterato
 
 
 def _busy_disk(set_up: SetUp, records: Mapping[str, ExperimentRecord]) -> Iterator[Figure]:
-    samples = good_samples(records[TUNABLES_BUSY], BUSY_DISK)
+    samples = records[TUNABLES_BUSY].successes(workload=BUSY_DISK)
     for party in PARTIES:
         counts: dict[str, dict[int, float]] = {}
         for sample in samples:
