@@ -13,6 +13,7 @@ from blklab.units import format_bytes, parse_size_bytes
 Generator = Literal["blkguest", "fio"]
 Clock = Literal["virtual", "host"]
 GuestFilesystem = Literal["ext4", "xfs", "btrfs"]
+Clocks = Literal["same", "any"]
 
 DEFAULT_MEMORY_BYTES = 512 << 20
 LEAST_MEMORY_BYTES = 64 << 20
@@ -30,6 +31,8 @@ class GuestOptions(BaseModel):
     """Virtual time stands still while the guest computes; host time is this machine's own."""
     filesystem: GuestFilesystem | None = None
     """File system made on the modelled disk for the jobs' files; nothing puts them on the bare device."""
+    clocks: Clocks = "same"
+    """Whether kernels whose clocks differ may be compared: the difference may be the clocks' alone."""
     memory_bytes: int = Field(default=DEFAULT_MEMORY_BYTES, ge=LEAST_MEMORY_BYTES, le=MOST_MEMORY_BYTES)
 
 
@@ -37,6 +40,7 @@ _WORDS: dict[str, tuple[str, ...]] = {
     "generator": get_args(Generator),
     "time": get_args(Clock),
     "filesystem": get_args(GuestFilesystem),
+    "clocks": get_args(Clocks),
 }
 
 

@@ -397,7 +397,7 @@ def _backend_of(spec: ExperimentSpec) -> Backend:
     if changed:
         raise UsageError(
             f"{spec.target} runs in no guest kernel: {min(changed).removesuffix('_bytes')} cannot be chosen",
-            hint="generator, time, filesystem and memory belong to targets such as uml:nvme-tlc",
+            hint="generator, time, filesystem, memory and clocks belong to targets such as uml:nvme-tlc",
         )
     return backend
 

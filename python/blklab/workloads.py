@@ -18,6 +18,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -108,6 +109,15 @@ class Workload(BaseModel):
     def writes(self) -> bool:
         """Whether any section writes."""
         return any(job.writes for job in self.jobs)
+
+
+def remarks_on(workloads: Iterable[Workload]) -> list[str]:
+    """What the job parser remarks about options that do less than they say, with their places."""
+    return [
+        f"{workload.source}:{note.line}: {note.option}: {note.message}"
+        for workload in workloads
+        for note in workload.warnings
+    ]
 
 
 def shipped_workloads() -> dict[str, Path]:

@@ -23,6 +23,7 @@ def measure(
     cgroups: Mapping[str, Mapping[str, str]] | None = None,
     guest: GuestOptions | None = None,
     seed: int = 1,
+    precondition: bool = False,
 ) -> RunSample:
     """Boots a guest for one run; it must not fail."""
     choice = parse_scheduler_choice(scheduler)
@@ -34,6 +35,7 @@ def measure(
         cgroups={name: dict(settings) for name, settings in (cgroups or {}).items()},
         kernels=(choice.kernel,),
         guest=guest or GuestOptions(),
+        precondition=precondition,
     )
     with BACKEND.open(parse_target(target), options) as session:
         session.check([choice], [workload])

@@ -52,3 +52,14 @@ def test_host_time_passes_by_itself() -> None:
 
 def test_a_guest_with_little_memory() -> None:
     assert only(measure(DEVICE, READS, "kyber", guest=GuestOptions(memory_bytes=64 << 20))).ios == 2000
+
+
+def test_preconditioned_flash_is_used_flash() -> None:
+    jobs = READS.replace("randread", "randwrite").replace("64m", "8g")
+    device = f"{DEVICE},buffer=1m"  # so that writes reach the flash soon
+    used, asked, fresh = (
+        measure(f"{device}{condition}", jobs, "none", precondition=precondition)
+        for condition, precondition in (("", True), (",condition=random", False), (",condition=fresh", False))
+    )
+    assert only(used) == only(asked)
+    assert rate(used, "reader") < rate(fresh, "reader") / 2

@@ -11,25 +11,21 @@ import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from blklab import _core
+from blklab.backends.modelled import ask_core, disk_of, facts_of, modelled
 from blklab.backends.protocol import Announce, Session, SessionOptions
-from blklab.errors import JobFileError, SimulationError, UsageError
+from blklab.errors import JobFileError, SimulationError
 from blklab.plan import Cell
 from blklab.profiles import load_profile
-from blklab.samples import DiskDescription, JobSample, RunSample, TargetDescription
+from blklab.samples import JobSample, RunSample, TargetDescription
 from blklab.scheduler_choice import SchedulerChoice
 from blklab.simulation import call_core, device_request, read_back_settings, run_facts
 from blklab.targets import ModelTarget, Target
 from blklab.timeline import Timeline
 from blklab.timeline_summary import background_requests, with_rates
-from blklab.workloads import Workload
-
-_CONDITION = "condition"
-_USED = "random"
-"""The state of a flash model after random writes until steady."""
+from blklab.workloads import Workload, remarks_on
 
 
 class SimBackend:
@@ -41,28 +37,16 @@ class SimBackend:
 
     def describe(self, target: Target) -> TargetDescription:
         """Describes the modelled device and the schedulers that the simulator has."""
-        model = _model_target(target)
+        model = modelled(target)
         profile = load_profile(model.device)
-        # An idle device is asked rather than described from the profile's text: parameters count in.
-        facts = _checked(device_request(model, profile))
         schedulers = [entry["name"] for entry in json.loads(_core.schedulers())]
-        device = facts["device"]
+        disk = disk_of(profile, facts_of(model, profile), schedulers)
         return TargetDescription(
             target=model.text,
             backend=self.NAME,
             summary=f"simulated {profile.name}: {profile.summary}",
-            disks=[
-                DiskDescription(
-                    name=profile.name,
-                    model=profile.summary,
-                    size_bytes=device["capacity_bytes"],
-                    rotational=device["rotational"],
-                    scheduler=device["default_scheduler"],
-                    schedulers=schedulers,
-                    queue={key: str(value) for key, value in facts["queue"].items()},
-                )
-            ],
-            default_scheduler=device["default_scheduler"],
+            disks=[disk],
+            default_scheduler=disk.scheduler,
             schedulers=schedulers,
             details={"kind": profile.kind, **dict(model.parameters)},
         )
@@ -70,7 +54,7 @@ class SimBackend:
     @contextmanager
     def open(self, target: Target, options: SessionOptions) -> Iterator[Session]:
         """Opens a modelled device; there is nothing to restore."""
-        model = _preconditioned(_model_target(target)) if options.precondition else _model_target(target)
+        model = modelled(target, precondition=options.precondition)
         yield SimSession(model, self.describe(model), options)
 
 
@@ -87,7 +71,7 @@ class SimSession:
     def tunable_defaults(self, choice: SchedulerChoice) -> Mapping[str, str] | None:
         """What the modelled scheduler has on this device."""
         request = self._device | {"scheduler": choice.name, "queue": self._options.queue}
-        facts = _checked(request)
+        facts = ask_core(request)
         return {name: str(value) for name, value in facts["tunables"].items()}
 
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
@@ -102,12 +86,8 @@ class SimSession:
                     hint="leave it out, or test on this machine's disk",
                 )
             for choice in choices:
-                _checked(self._request(choice, workload, seed=0), source=workload.source)
-        return [
-            f"{workload.source}:{note.line}: {note.option}: {note.message}"
-            for workload in workloads
-            for note in workload.warnings
-        ]
+                ask_core(self._request(choice, workload, seed=0), source=workload.source)
+        return remarks_on(workloads)
 
     def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
         """Nothing to prepare: a modelled device holds no files."""
@@ -175,38 +155,6 @@ class SimSession:
             "limits": {"events": None, "simulated_ns": None},
             "timeline": self._options.timeline_file is not None or self._options.rate_window_ns is not None,
         }
-
-
-def _model_target(target: Target) -> ModelTarget:
-    if not isinstance(target, ModelTarget):
-        raise TypeError(f"the simulator cannot open {target!r}")
-    return target
-
-
-def _preconditioned(target: ModelTarget) -> ModelTarget:
-    """The device as after random writes until steady: flash models begin in that state.
-
-    Raises:
-        UsageError: for a device without flash, or one whose condition was chosen otherwise.
-    """
-    kind = load_profile(target.device).kind
-    if kind != "flash":
-        raise UsageError(
-            f"{target.text}: --precondition is for flash, and this is a device of the kind {kind}",
-            hint="leave it out",
-        )
-    chosen = dict(target.parameters).get(_CONDITION)
-    if chosen not in (None, _USED):
-        raise UsageError(
-            f"{target.text} asks for {_CONDITION}={chosen}, --precondition for {_CONDITION}={_USED}"
-        )
-    return replace(target, parameters=tuple((dict(target.parameters) | {_CONDITION: _USED}).items()))
-
-
-def _checked(request: dict[str, Any], *, source: str = "") -> dict[str, Any]:
-    """Asks the core whether a request could be simulated, and for the facts of its device and queue."""
-    facts: dict[str, Any] = json.loads(call_core(_core.check_request, json.dumps(request), source=source))
-    return facts
 
 
 BACKEND = SimBackend()

@@ -7,14 +7,13 @@ side by side, one a processor.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
 
-from blklab import _core
+from blklab.backends.modelled import disk_of, facts_of, modelled
 from blklab.backends.protocol import Session, SessionOptions
+from blklab.backends.uml_clocks import check_clocks
 from blklab.backends.uml_requirements import require_guest_program
 from blklab.backends.uml_session import UmlSession, summary_of
 from blklab.errors import RequirementError, UsageError
@@ -26,8 +25,8 @@ from blklab.kernels.store import DEFAULT_NAME, KernelBuild, find
 from blklab.linux.fio import find_fio
 from blklab.linux.requirements import require_linux
 from blklab.profiles import load_profile
-from blklab.samples import DiskDescription, TargetDescription
-from blklab.simulation import call_core, device_request
+from blklab.samples import TargetDescription
+from blklab.simulation import device_request
 from blklab.targets import ModelTarget, Target
 
 
@@ -44,17 +43,16 @@ class UmlBackend:
         Raises:
             BlklabError: if there is no such device or kernel.
         """
-        return _describe(_model_target(target), {DEFAULT_NAME: find()}, SessionOptions(""))
+        return _describe(modelled(target), {DEFAULT_NAME: find()}, SessionOptions(""))
 
     @contextmanager
     def open(self, target: Target, options: SessionOptions) -> Iterator[Session]:
         """Makes the scratch folder of the session's guests; it goes away with the session."""
         require_linux("running guest kernels")
-        model = _model_target(target)
+        model = modelled(target, precondition=options.precondition)
         names = dict.fromkeys(name or DEFAULT_NAME for name in options.kernels or (None,))
         kernels = {name: find(name) for name in names}
-        for kernel in kernels.values():
-            _check_clock(kernel, options)
+        check_clocks(list(kernels.values()), options.guest)
         description = _describe(model, kernels, options)
         init = require_guest_program()
         programs = program_files(_programs(options))
@@ -75,20 +73,6 @@ class UmlBackend:
 
 
 BACKEND = UmlBackend()
-
-
-def _model_target(target: Target) -> ModelTarget:
-    if not isinstance(target, ModelTarget):
-        raise TypeError(f"guest kernels cannot open {target!r}")
-    return target
-
-
-def _check_clock(kernel: KernelBuild, options: SessionOptions) -> None:
-    if options.guest.time == "virtual" and not kernel.has_time_travel:
-        raise RequirementError(
-            f"the kernel {kernel.name} ({kernel.version}) has no virtual time",
-            hint="sources from Linux 5.2 on have it; --time host runs this one on this machine's clock",
-        )
 
 
 def _processors(options: SessionOptions) -> int:
@@ -119,15 +103,11 @@ def _describe(
     model: ModelTarget, kernels: dict[str, KernelBuild], options: SessionOptions
 ) -> TargetDescription:
     profile = load_profile(model.device)
-    facts: dict[str, Any] = json.loads(
-        call_core(_core.check_request, json.dumps(device_request(model, profile)))
-    )
-    device = facts["device"]
     first, *others = kernels.values()
     schedulers = [name for name in first.schedulers if all(name in kernel.schedulers for kernel in others)]
     if not schedulers:
         raise RequirementError(f"the kernels {', '.join(kernels)} have no scheduler in common")
-    default = device["default_scheduler"]
+    disk = disk_of(profile, facts_of(model, profile), schedulers)
     guest = options.guest
     clock = "virtual time" if guest.time == "virtual" else "host time"
     details = {"kind": profile.kind, **dict(model.parameters)}
@@ -139,18 +119,8 @@ def _describe(
         target=model.text,
         backend=UmlBackend.NAME,
         summary=f"{profile.name} under {versions} in {clock}: {profile.summary}",
-        disks=[
-            DiskDescription(
-                name=profile.name,
-                model=profile.summary,
-                size_bytes=device["capacity_bytes"],
-                rotational=device["rotational"],
-                scheduler=default,
-                schedulers=schedulers,
-                queue={key: str(value) for key, value in facts["queue"].items()},
-            )
-        ],
-        default_scheduler=default if default in schedulers else schedulers[0],
+        disks=[disk],
+        default_scheduler=disk.scheduler if disk.scheduler in schedulers else schedulers[0],
         schedulers=schedulers,
         details={key: value for key, value in details.items() if value},
     )

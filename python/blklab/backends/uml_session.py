@@ -11,8 +11,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from blklab import _core
+from blklab.backends.modelled import ask_core
 from blklab.backends.protocol import Announce, SessionOptions
+from blklab.backends.uml_clocks import warnings_about
 from blklab.errors import JobFileError, RunFailedError
 from blklab.guests.boot import INIT, KERNEL, Boot
 from blklab.guests.guest import REQUEST, GuestEnd, Guests, Image
@@ -26,9 +27,9 @@ from blklab.linux.layout import regions_on_device
 from blklab.plan import Cell, CellKey
 from blklab.samples import JobSample, RunSample, TargetDescription
 from blklab.scheduler_choice import SchedulerChoice
-from blklab.simulation import call_core, core_error, read_back_settings
+from blklab.simulation import core_error, read_back_settings
 from blklab.units import format_duration
-from blklab.workloads import Workload, parse_workload, shipped_workloads
+from blklab.workloads import Workload, parse_workload, remarks_on, shipped_workloads
 
 _DISK = "/dev/blklab"
 """Link in the guest to the modelled disk, whatever driver serves it."""
@@ -106,12 +107,8 @@ class UmlSession:
             # A device without scheduler or settings takes every job that the guest's will take.
             plain = {**self._device, "scheduler": "none", "jobs": _jobs(workload)}
             plain["runtime_ns"] = self._runtime_ns(workload)
-            call_core(_core.check_request, json.dumps(plain), source=workload.source)
-        notes = [
-            f"{workload.source}:{note.line}: {note.option}: {note.message}"
-            for workload in workloads
-            for note in workload.warnings
-        ]
+            ask_core(plain, source=workload.source)
+        notes = remarks_on(workloads) + warnings_about(list(self._kernels.values()), self._options.guest)
         if any(self._shortened(workload) for workload in workloads):
             notes.append(
                 f"shipped workloads run for {format_duration(FAST_RUNTIME_NS)} of the guest's time each: "

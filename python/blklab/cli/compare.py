@@ -115,6 +115,7 @@ def command(
     time: str | None,
     filesystem: str | None,
     memory: str | None,
+    clocks: str | None,
     blocks: int | None,
     budget: str | None,
     seed: int | None,
@@ -158,7 +159,9 @@ def command(
         sweeps=list(sweeps) or None,
         precondition=precondition,
         kernels=list(kernels) or None,
-        guest=guest_values(generator=generator, time=time, filesystem=filesystem, memory=memory),
+        guest=guest_values(
+            generator=generator, time=time, filesystem=filesystem, memory=memory, clocks=clocks
+        ),
     )
     resumed: ExperimentRecord | None = None
     if resume is not None:

@@ -146,6 +146,7 @@ def show_command(*, name: str, configuration: bool, json_file: str | None) -> No
         "schedulers": ", ".join(kernel.schedulers),
         "disks": "null_blk, ublk" if kernel.has_ublk else "null_blk",
         "time": "virtual or the host's" if kernel.has_time_travel else "the host's only",
+        "clock": str(kernel.clock),
         "source": f"{record.source} (SHA-256 {record.source_sha256[:16]}…)",
         "patches": "; ".join(f"{patch.name} ({', '.join(patch.files)})" for patch in record.patches)
         or "none",
@@ -243,6 +244,7 @@ def _as_json(kernel: KernelBuild) -> dict[str, Any]:
         "schedulers": list(kernel.schedulers),
         "has_ublk": kernel.has_ublk,
         "has_time_travel": kernel.has_time_travel,
+        "clock": {"exact": kernel.clock.exact, "ticks_per_second": kernel.clock.ticks_per_second},
         **kernel.record.model_dump(exclude={"format"}),
     }
 

@@ -45,6 +45,7 @@ _GUEST_OPTIONS = (
     ("time", "virtual|host", "Whose clock a guest has; default virtual."),
     ("filesystem", "ext4|xfs|btrfs", "In a guest: files lie on one, made for each run."),
     ("memory", "SIZE", "Of a guest; default 512m."),
+    ("clocks", "same|any", "Of guest kernels compared; default same: others are refused."),
 )
 
 

@@ -58,6 +58,7 @@ def command(
     time: str | None,
     filesystem: str | None,
     memory: str | None,
+    clocks: str | None,
     queue: tuple[str, ...],
     cgroups: tuple[str, ...],
     seed: int | None,
@@ -87,7 +88,9 @@ def command(
         cgroups=parse_cgroup_settings(cgroups) or None,
         allow_writes=allow_writes,
         kernels=None if kernel is None else [kernel],
-        guest=guest_values(generator=generator, time=time, filesystem=filesystem, memory=memory),
+        guest=guest_values(
+            generator=generator, time=time, filesystem=filesystem, memory=memory, clocks=clocks
+        ),
     )
     spec: ExperimentSpec = build_specs(values)[0].with_schedulers([choice] if choice else [])
     if dry_run:

@@ -33,6 +33,12 @@ SCHEDULER_OPTIONS = {
 }
 """Schedulers of the multi-queue block layer by the option that builds them in; ``none`` needs no option."""
 
+EXACT_CLOCK = "exact-clock"
+"""Name of the instrument that lets a guest read its clock for nothing."""
+
+USUAL_TICKS_PER_SECOND = 100
+"""Of User-mode Linux, where its configuration does not say (arch/um/Kconfig)."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -83,6 +89,20 @@ class BuildRecord(BaseModel):
 
 
 @dataclass(frozen=True)
+class GuestClock:
+    """How a guest kernel tells the time. Where it differs, the same scheduler gets different figures."""
+
+    exact: str | None
+    """Digest of the instrument ``exact-clock`` as built in: reading the clock takes no guest time."""
+    ticks_per_second: int
+    """What the kernel counts in ticks comes in steps of one (``CONFIG_HZ``)."""
+
+    def __str__(self) -> str:
+        how = "an exact clock" if self.exact is not None else "a clock that reading moves"
+        return f"{how} and {self.ticks_per_second} ticks a second"
+
+
+@dataclass(frozen=True)
 class KernelBuild:
     """A guest kernel that can be started."""
 
@@ -123,6 +143,13 @@ class KernelBuild:
     def config(self) -> dict[str, str]:
         """The kernel's configuration: ``CONFIG_…`` to its value; what is off is absent."""
         return read_configuration(self.folder / "config")
+
+    @property
+    def clock(self) -> GuestClock:
+        """How it tells the time."""
+        built_in = [item for item in self.record.instruments if item.complaint is None]
+        exact = next((item.sha256 for item in built_in if item.name == EXACT_CLOCK), None)
+        return GuestClock(exact, int(self.config.get("CONFIG_HZ", USUAL_TICKS_PER_SECOND)))
 
     @property
     def schedulers(self) -> tuple[str, ...]:
