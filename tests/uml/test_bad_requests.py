@@ -73,17 +73,55 @@ def test_a_scheduler_that_no_kernel_has(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.usefixtures("real_guest")
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        (("-s", "none,bfq:no_such_tunable=1"), "tunable no_such_tunable of bfq: no such option"),
+        (("-s", "none,bfq:slice_idle=-1"), "slice_idle = -1: the kernel refused it"),
+        (("-s", "none,bfq", "--queue", "nr_requests=100000"), "nr_requests = 100000: the kernel"),
+        (("-s", "none,bfq", "--cgroup", "a:io.max=riops=much"), "the kernel refused io.max"),
+    ],
+)
+def test_settings_are_judged_before_anything_is_stored(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, setting: tuple[str, ...], words: str
+) -> None:
+    store = f"{tmp_path}/store.db"
+    assert words in _fails(capsys, 2, "compare", "uml:fixed", "-w", READS, "--store", store, *setting)
+    with Store.opened(store) as opened:
+        assert opened.list_runs() == []
+
+
+POLLING = "[a]\nrw=randread\nioengine={engine}\ndirect=1\niodepth=4\nsize=1m\nnumber_ios=9\n{option}\n"
+
+
+@pytest.mark.usefixtures("real_guest")
+@pytest.mark.parametrize(
+    ("engine", "option"),
+    [("io_uring", "hipri"), ("io_uring", "sqthread_poll=1"), ("libaio", "iodepth_batch_complete_min=0")],
+)
+def test_fio_may_not_stop_the_clock(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, engine: str, option: str
+) -> None:
+    job = tmp_path / "polling.fio"
+    job.write_text(POLLING.format(engine=engine, option=option))
+    said = _fails(capsys, 2, "run", "uml:fixed", str(job), "--scheduler", "none", "--generator", "fio")
+    assert f"polling.fio:8: with {option.partition('=')[0]} fio polls" in said
+
+
+@pytest.mark.usefixtures("real_guest")
+def test_what_stands_for_io_uring_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    job = tmp_path / "uring.fio"
+    job.write_text(POLLING.format(engine="io_uring", option=""))
+    assert run(["run", "uml:fixed", str(job), "--scheduler", "none", "-q"]) == 0
+    assert "ioengine=io_uring: the guest submits through" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("real_guest")
 def test_a_tunable_that_the_kernel_refuses(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     said = _fails(
         capsys, 2, "run", "uml:fixed", READS, "--scheduler", "none", "--queue", "nr_requests=100000"
     )
     assert "nr_requests" in said
-
-
-@pytest.mark.usefixtures("real_guest")
-def test_fio_and_a_file_system_do_not_go_together(capsys: pytest.CaptureFixture[str]) -> None:
-    said = _fails(capsys, 2, "run", "uml:fixed", READS, "--generator", "fio", "--filesystem", "ext4")
-    assert "fio in a guest works on the bare disk only" in said
 
 
 def test_dry_run_prints_boot_command_and_request(

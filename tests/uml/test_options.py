@@ -42,6 +42,24 @@ def test_files_on_a_file_system(filesystem: GuestFilesystem) -> None:
     )
 
 
+def test_fio_on_a_file_system_finds_what_the_own_generator_finds() -> None:
+    try:
+        program_files(["fio", "mkfs.ext4"])
+    except MissingToolError as error:
+        pytest.skip(error.message)
+    # Two files of two clones, one shared by name, and one job with an offset in it.
+    jobs = READS + "numjobs=2\n[tail]\nrw=read\nbs=64k\ndirect=1\nfilename=log\nsize=8m\noffset=8m\n"
+    own, fio = (
+        measure(DEVICE, jobs, "mq-deadline", guest=GuestOptions(generator=generator, filesystem="ext4"))
+        for generator in ("blkguest", "fio")
+    )
+    for job in ("reader", "tail"):
+        assert rate(fio, job) == pytest.approx(rate(own, job), rel=0.1)
+    assert [direction.ios for job in fio.jobs for direction in job.directions] == [
+        direction.ios for job in own.jobs for direction in job.directions
+    ]
+
+
 def test_host_time_passes_by_itself() -> None:
     sample = measure(
         "uml:fixed,latency=2ms", READS.replace("2000", "50"), "none", guest=GuestOptions(time="host")

@@ -16,7 +16,7 @@ from blklab.backends.protocol import Session, SessionOptions
 from blklab.backends.uml_clocks import check_clocks
 from blklab.backends.uml_requirements import require_guest_program
 from blklab.backends.uml_session import UmlSession, summary_of
-from blklab.errors import RequirementError, UsageError
+from blklab.errors import RequirementError
 from blklab.guests.boot import Boot
 from blklab.guests.guest import Guests
 from blklab.guests.programs import program_files
@@ -84,19 +84,14 @@ def _programs(options: SessionOptions) -> list[str]:
     """Programs of this machine that the guest runs.
 
     Raises:
-        UsageError: if fio is asked for together with a file system.
         MissingToolError: if there is no fio that can be used.
     """
     guest = options.guest
+    programs = [] if guest.filesystem is None else [f"mkfs.{guest.filesystem}"]
     if guest.generator == "fio":
-        if guest.filesystem is not None:
-            raise UsageError(
-                "fio in a guest works on the bare disk only",
-                hint="leave out --filesystem, or --generator fio: the guest's own generator does files",
-            )
         find_fio()
-        return ["fio", "sh", "tee"]  # fio joins control groups through a shell
-    return [] if guest.filesystem is None else [f"mkfs.{guest.filesystem}"]
+        programs += ["fio", "sh", "tee"]  # fio joins control groups through a shell
+    return programs
 
 
 def _describe(

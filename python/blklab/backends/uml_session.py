@@ -6,6 +6,7 @@ import datetime
 import json
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from pydantic import ValidationError
 from blklab.backends.modelled import ask_core
 from blklab.backends.protocol import Announce, SessionOptions
 from blklab.backends.uml_clocks import warnings_about
-from blklab.errors import JobFileError, RunFailedError
+from blklab.backends.uml_load import check_load
+from blklab.errors import RunFailedError
+from blklab.guest_options import GuestOptions
 from blklab.guests.boot import INIT, KERNEL, Boot
 from blklab.guests.guest import REQUEST, GuestEnd, Guests, Image
 from blklab.guests.log import with_end_of
@@ -23,7 +26,7 @@ from blklab.guests.watch import ANSWER
 from blklab.kernels.store import DEFAULT_NAME, KernelBuild, find
 from blklab.linux.fio import JOB_FILE, OUTPUT_FILE, expected_runtime_ns, job_file_text
 from blklab.linux.fio_output import read_report
-from blklab.linux.layout import regions_on_device
+from blklab.linux.layout import JobRegions, regions_in_numbered_files, regions_on_device
 from blklab.plan import Cell, CellKey
 from blklab.samples import JobSample, RunSample, TargetDescription
 from blklab.scheduler_choice import SchedulerChoice
@@ -33,6 +36,8 @@ from blklab.workloads import Workload, parse_workload, remarks_on, shipped_workl
 
 _DISK = "/dev/blklab"
 """Link in the guest to the modelled disk, whatever driver serves it."""
+_DATA = "/mnt"
+"""Where the guest program mounts the jobs' file system."""
 _GROUPS = "/sys/fs/cgroup"
 _FIO_LOG = "fio.log"
 _PROBE = parse_workload("[probe]\nrw=read\nbs=4k\nsize=4k\ndirect=1\n", name="probe", source="probe")
@@ -79,9 +84,7 @@ class UmlSession:
         if self._options.dry_run:
             return None
         self._kernel_of(choice).require_scheduler(choice.name)
-        untouched = choice.model_copy(update={"tunables": {}})
-        key = CellKey(block=0, sequence=0, position=0, workload=_PROBE.name, scheduler=choice.label, seed=0)
-        sample = self.run(Cell(key=key, scheduler=untouched, workload=_PROBE))
+        sample = self._probe(choice.model_copy(update={"tunables": {}}))
         if sample.status == "failed":
             raise RunFailedError(
                 f"the tunables of {choice.without_label} cannot be found out: {sample.error}"
@@ -91,30 +94,40 @@ class UmlSession:
         return {name.removeprefix(prefix): value for name, value in found if name.startswith(prefix)}
 
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
-        """Checks kernels, schedulers and jobs; settings are the kernel's to judge, in the first run."""
+        """Checks kernels, schedulers and jobs, and has the kernels judge the settings.
+
+        A single run is its own judge.
+        """
         for choice in choices:
             self._kernel_of(choice).require_scheduler(choice.name)
-        own = self._options.guest.generator == "blkguest"
+        notes = warnings_about(list(self._kernels.values()), self._options.guest) + remarks_on(workloads)
         for workload in workloads:
-            for note in workload.host_only if own else ():
-                raise JobFileError(
-                    f"blklab's own load generator does not know the option {note.option}",
-                    source=workload.source,
-                    line=note.line,
-                    option=note.option,
-                    hint="leave it out, or let fio make the load: --generator fio",
-                )
+            notes += check_load(workload, self._options.guest)
             # A device without scheduler or settings takes every job that the guest's will take.
             plain = {**self._device, "scheduler": "none", "jobs": _jobs(workload)}
             plain["runtime_ns"] = self._runtime_ns(workload)
             ask_core(plain, source=workload.source)
-        notes = remarks_on(workloads) + warnings_about(list(self._kernels.values()), self._options.guest)
         if any(self._shortened(workload) for workload in workloads):
             notes.append(
                 f"shipped workloads run for {format_duration(FAST_RUNTIME_NS)} of the guest's time each: "
                 "every I/O of a fast disk is real work for the guest; --runtime sets another length"
             )
+        if len(choices) > 1:
+            self._try_settings(choices)
         return notes
+
+    def _try_settings(self, choices: Sequence[SchedulerChoice]) -> None:
+        """Boots a guest for each scheduler that something is set of, so that no block begins in vain."""
+        everywhere = bool(self._options.queue or self._options.cgroups)
+        tried = [choice for choice in choices if everywhere or choice.tunables]
+        with ThreadPoolExecutor(self.parallel) as executor:
+            for _ in executor.map(self._probe, tried):
+                pass  # a guest that fails is told of by its runs; a setting that is refused raises
+
+    def _probe(self, choice: SchedulerChoice) -> RunSample:
+        """A run that does next to nothing."""
+        key = CellKey(block=0, sequence=0, position=0, workload=_PROBE.name, scheduler=choice.label, seed=0)
+        return self.run(Cell(key=key, scheduler=choice, workload=_PROBE))
 
     def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
         """Nothing to prepare: each guest makes its own disk."""
@@ -129,7 +142,7 @@ class UmlSession:
         start_ns = time.monotonic_ns()
         kernel = self._kernel_of(cell.scheduler)
         image = Image(kernel.linux, kernel.build_id, self._init, self._programs)
-        fio = self._options.guest.generator == "fio"
+        fio = self._guest_for(cell).generator == "fio"
         wanted = (OUTPUT_FILE, _FIO_LOG) if fio else ()
         end = self.guests.run(image, self._request(cell), self._texts(cell), wanted)
         jobs, error, warnings = self._judge(cell, end)
@@ -169,6 +182,11 @@ class UmlSession:
         name = choice.kernel or DEFAULT_NAME
         return self._kernels[name] if name in self._kernels else find(name)
 
+    def _guest_for(self, cell: Cell) -> GuestOptions:
+        """What is asked for; where settings are only tried, the plainest there is."""
+        asked = self._options.guest
+        return GuestOptions(time=asked.time) if cell.workload == _PROBE else asked
+
     def _shortened(self, workload: Workload) -> bool:
         """Whether the runtime is ours to choose: a person's own job file means what it says."""
         shipped = workload.source in shipped_workloads()
@@ -179,7 +197,7 @@ class UmlSession:
         return FAST_RUNTIME_NS if self._shortened(workload) else self._options.runtime_ns
 
     def _request(self, cell: Cell) -> dict[str, Any]:
-        guest = self._options.guest
+        guest = self._guest_for(cell)
         expected_ns = expected_runtime_ns(cell.workload, self._runtime_ns(cell.workload))
         limit_ns = _USUAL_LIMIT_NS if expected_ns is None else expected_ns + _SIMULATED_RESERVE_NS
         return {
@@ -205,19 +223,26 @@ class UmlSession:
         return "ublk" if self._kernel_of(cell.scheduler).has_ublk else "null_blk"
 
     def _texts(self, cell: Cell) -> dict[str, str]:
-        if self._options.guest.generator != "fio":
+        if self._guest_for(cell).generator != "fio":
             return {}
         joins = {
             job.cgroup: f"{_GROUPS}/{job.cgroup}/cgroup.procs" for job in cell.workload.jobs if job.cgroup
         }
         text = job_file_text(
             cell.workload,
-            regions_on_device(cell.workload, _DISK, self.target.disks[0].size_bytes),
+            self._regions(cell.workload),
             seed=cell.key.seed,
             runtime_ns=self._runtime_ns(cell.workload),
             group_joins=joins,
         )
         return {JOB_FILE: text}
+
+    def _regions(self, workload: Workload) -> list[JobRegions]:
+        """Where fio's jobs find their data in the guest."""
+        size_bytes = self.target.disks[0].size_bytes
+        if self._options.guest.filesystem is None:
+            return regions_on_device(workload, _DISK, size_bytes)
+        return regions_in_numbered_files(workload, _DATA, size_bytes)
 
     def _judge(self, cell: Cell, end: GuestEnd) -> tuple[list[JobSample], str | None, list[str]]:
         """Jobs, what went wrong, and warnings.

@@ -76,13 +76,7 @@ def regions_in_directory(workload: Workload) -> list[JobRegions]:
         for clone, key in enumerate(_file_keys(workload, job)):
             length = lengths[key]
             if length is None:
-                raise JobFileError(
-                    f"job {job.name} has no size, which only a block device can do without",
-                    source=workload.source,
-                    line=job.line,
-                    option="size",
-                    hint="add size=512m or the like",
-                )
+                raise _without_size(workload, job)
             offset = _offset(job, clone, None)
             clones.append(
                 _checked(workload, job, Region(names[key], offset, _size(job, offset, length, None)))
@@ -129,6 +123,40 @@ def regions_on_device(workload: Workload, device_path: str, device_bytes: int) -
             clones.append(_checked(workload, job, region))
         regions.append(tuple(clones))
     return regions
+
+
+def regions_in_numbered_files(workload: Workload, folder: str, device_bytes: int) -> list[JobRegions]:
+    """Where the workload's jobs find their data in a guest that laid out files on a device's file system.
+
+    The guest program calls them ``file-0``, ``file-1`` … in order of appearance.
+
+    Raises:
+        JobFileError: if a job has no size.
+    """
+    lengths = _file_lengths(workload, device_bytes)
+    numbers = {key: number for number, key in enumerate(lengths)}
+    regions = []
+    for job in workload.jobs:
+        clones = []
+        for clone, key in enumerate(_file_keys(workload, job)):
+            length = lengths[key]
+            if length is None:
+                raise _without_size(workload, job)
+            offset = _offset(job, clone, device_bytes)
+            size = _size(job, offset, length, device_bytes)
+            clones.append(_checked(workload, job, Region(f"{folder}/file-{numbers[key]}", offset, size)))
+        regions.append(tuple(clones))
+    return regions
+
+
+def _without_size(workload: Workload, job: Job) -> JobFileError:
+    return JobFileError(
+        f"job {job.name} has no size, which only a block device can do without",
+        source=workload.source,
+        line=job.line,
+        option="size",
+        hint="add size=512m or the like",
+    )
 
 
 def _file_keys(workload: Workload, job: Job) -> Sequence[_FileKey]:

@@ -1,0 +1,87 @@
+"""What a workload asks of the program that makes the load in a guest, and whether that program does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from blklab.errors import JobFileError
+from blklab.guest_options import GuestOptions
+from blklab.workloads import Job, Workload
+
+_OFF = ("0", "no", "false")
+_ASYNCHRONOUS = ("libaio", "io_uring", "posixaio")
+
+
+def _switched_on(job: Job, option: str) -> bool:
+    return job.options.get(option, "0").lower() not in _OFF
+
+
+_POLLS: dict[str, Callable[[Job], bool]] = {
+    "hipri": lambda job: job.ioengine == "io_uring" and _switched_on(job, "hipri"),
+    "sqthread_poll": lambda job: job.ioengine == "io_uring" and _switched_on(job, "sqthread_poll"),
+    "iodepth_batch_complete_min": lambda job: _never_waits(job, "iodepth_batch_complete_min"),
+    "iodepth_batch_complete": lambda job: _never_waits(job, "iodepth_batch_complete"),
+}
+"""Options with which fio looks for completions again and again without sleeping or reading the clock."""
+
+
+def check_load(workload: Workload, guest: GuestOptions) -> list[str]:
+    """Makes sure that the load can be made as the job file has it.
+
+    Returns:
+        What is done otherwise than the job file says, for the person.
+
+    Raises:
+        JobFileError: for an option that the guest's own generator does not know, or one that would stop the
+            guest's clock.
+    """
+    if guest.generator == "blkguest":
+        _refuse_what_only_fio_knows(workload)
+        return _remarks(workload)
+    if guest.time == "virtual":
+        _refuse_polling(workload)
+    return []
+
+
+def _refuse_what_only_fio_knows(workload: Workload) -> None:
+    for note in workload.host_only:
+        raise JobFileError(
+            f"blklab's own load generator does not know the option {note.option}",
+            source=workload.source,
+            line=note.line,
+            option=note.option,
+            hint="leave it out, or let fio make the load: --generator fio",
+        )
+
+
+def _refuse_polling(workload: Workload) -> None:
+    for job in workload.jobs:
+        for option, polls in _POLLS.items():
+            if polls(job):
+                raise JobFileError(
+                    f"with {option} fio polls for completions without sleeping, and virtual time moves only "
+                    "while everybody sleeps: it would never end",
+                    source=workload.source,
+                    line=job.option_lines.get(option),
+                    option=option,
+                    hint="leave it out, or let the guest have this machine's clock: --time host",
+                )
+
+
+def _never_waits(job: Job, option: str) -> bool:
+    return job.ioengine in _ASYNCHRONOUS and job.options.get(option, "").strip() == "0"
+
+
+def _remarks(workload: Workload) -> list[str]:
+    """Interfaces of asynchronous I/O that the guest's own generator has none of."""
+    lines = {
+        (job.option_lines.get("ioengine", job.line), job.ioengine)
+        for job in workload.jobs
+        if job.direct and job.ioengine in ("io_uring", "posixaio")
+    }
+    return [
+        f"{workload.source}:{line}: ioengine={engine}: the guest submits through the kernel's native "
+        "asynchronous I/O, as libaio: while the queue is full a submission waits, where "
+        + ("io_uring hands it to kernel threads" if engine == "io_uring" else "posixaio has a thread for it")
+        for line, engine in sorted(lines)
+    ]
