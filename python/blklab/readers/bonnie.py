@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from blklab.readers.numbers import NumberError, parse_number, shown
+from blklab.readers.numbers import shown
 from blklab.readers.protocol import Better, ReaderOptions, Reading, Source
 
 NAME = "bonnie"
@@ -83,12 +83,8 @@ def _versioned(reading: Reading, source: Source, number: int, fields: list[str],
         if match is None:
             reading.problem(source.at(number), f"{metric}: {shown(text)} is not a time")
             continue
-        try:
-            value = parse_number(match["value"]) * _MILLISECONDS[match["unit"]]
-        except NumberError as error:
-            reading.problem(source.at(number), f"{metric}: {error}")
-            continue
-        reading.add(metric, value, "ms", "lower", levels, source.at(number))
+        factor = _MILLISECONDS[match["unit"]]
+        reading.add_printed(metric, match["value"], "ms", "lower", levels, source.at(number), factor=factor)
 
 
 def _rates(reading: Reading, source: Source, number: int, fields: list[str], levels: dict[str, str]) -> None:
@@ -120,7 +116,4 @@ def _figure(
     if set(text) == {"+"}:
         reading.notes.append(f"{place}: {metric} ended too soon to be measured (bonnie++ writes +++++)")
         return
-    try:
-        reading.add(metric, parse_number(text, "."), unit, better, levels, place)
-    except NumberError as error:
-        reading.problem(place, f"{metric}: {error}")
+    reading.add_printed(metric, text, unit, better, levels, place, decimal=".")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from blklab.readers.numbers import NUMBER, NumberError, parse_number
+from blklab.readers.numbers import NUMBER
 from blklab.readers.protocol import ReaderOptions, Reading, Source
 
 NAME = "iotop"
@@ -79,10 +79,6 @@ def _add(
     reading: Reading, source: Source, number: int, match: re.Match[str], what: str, factors: dict[str, str]
 ) -> None:
     for direction in ("read", "write"):
-        try:
-            value = parse_number(match[direction])
-        except NumberError as error:
-            reading.problem(source.at(number), f"{what}{direction}: {error}")
-            continue
-        mebibytes = value * 1024.0 ** (_EXPONENTS[match[f"{direction}_unit"]] - 2)
-        reading.add(f"{what}{direction}", mebibytes, "MiB/s", "higher", factors, source.at(number))
+        mebibytes = 1024.0 ** (_EXPONENTS[match[f"{direction}_unit"]] - 2)
+        metric, place = f"{what}{direction}", source.at(number)
+        reading.add_printed(metric, match[direction], "MiB/s", "higher", factors, place, factor=mebibytes)

@@ -163,12 +163,7 @@ def _throughput(
         return
     test = match["test"].strip()
     levels = {**factors, "processes": match["count"]}
-    try:
-        value = parse_number(match["rate"])
-    except NumberError as error:
-        reading.problem(source.at(number), f"{test}: {error}")
-        return
-    reading.add(test, value, unit[0], unit[1], levels, source.at(number))
+    reading.add_printed(test, match["rate"], unit[0], unit[1], levels, source.at(number))
 
 
 def _row(

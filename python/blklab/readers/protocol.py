@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from blklab.readers.numbers import Decimal, NumberError, parse_number
+
 Better = Literal["higher", "lower"]
 Role = Literal["level", "condition", "block", "description"]
 """What a factor of a tool's output is by its nature.
@@ -78,7 +80,7 @@ class ReaderOptions:
     value_columns: tuple[str, ...] = ()
     unit: str | None = None
     better: Better | None = None
-    decimal: Literal[".", ","] | None = None
+    decimal: Decimal | None = None
     delimiter: str | None = None
 
 
@@ -106,6 +108,26 @@ class Reading:
     ) -> None:
         """Adds a figure."""
         self.measurements.append(Measurement(metric, value, unit, better, dict(factors), place))
+
+    def add_printed(
+        self,
+        metric: str,
+        text: str,
+        unit: str,
+        better: Better | None,
+        factors: Mapping[str, str],
+        place: Place,
+        *,
+        factor: float = 1.0,
+        decimal: Decimal | None = None,
+    ) -> None:
+        """Adds a figure as it was printed, times `factor`; notes a problem where it is no number."""
+        try:
+            value = parse_number(text, decimal)
+        except NumberError as error:
+            self.problem(place, f"{metric}: {error}")
+            return
+        self.add(metric, value * factor, unit, better, factors, place)
 
     def problem(self, place: Place, message: str) -> None:
         """Notes a place where a figure is missing."""

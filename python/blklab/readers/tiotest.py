@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from blklab.readers.numbers import NUMBER, NumberError, parse_number
-from blklab.readers.protocol import Better, ReaderOptions, Reading, Source
+from blklab.readers.protocol import ReaderOptions, Reading, Source
 
 NAME = "tiotest"
 SUMMARY = "tiotest's tables of rates and latencies, and its terse lines (-T)"
@@ -53,11 +53,12 @@ def read(source: Source, options: ReaderOptions) -> Reading:
             _terse(reading, source, number, terse)
         elif rate := _RATE_ROW.match(line):
             levels = {**factors, "phase": rate["phase"].lower()}
-            _figure(reading, source, number, "rate", rate["rate"], "MiB/s", "higher", levels)
+            reading.add_printed("rate", rate["rate"], "MiB/s", "higher", levels, source.at(number))
         elif latency := _LATENCY_ROW.match(line):
             levels = {**factors, "phase": latency["phase"].lower()}
-            _figure(reading, source, number, "mean latency", latency["mean"], "ms", "lower", levels)
-            _figure(reading, source, number, "maximum latency", latency["maximum"], "ms", "lower", levels)
+            for which in ("mean", "maximum"):
+                place = source.at(number)
+                reading.add_printed(f"{which} latency", latency[which], "ms", "lower", levels, place)
         elif _ROW_BEGIN.match(line):
             reading.problem(source.at(number), "a row of the table is cut off, broken in two or damaged")
         elif _FRAME_BEGIN.match(line):
@@ -69,22 +70,6 @@ def read(source: Source, options: ReaderOptions) -> Reading:
     if frame is not None:
         reading.problem(source.at(frame), "the table that begins here does not end: rows may be missing")
     return reading
-
-
-def _figure(
-    reading: Reading,
-    source: Source,
-    number: int,
-    metric: str,
-    text: str,
-    unit: str,
-    better: Better,
-    levels: dict[str, str],
-) -> None:
-    try:
-        reading.add(metric, parse_number(text), unit, better, levels, source.at(number))
-    except NumberError as error:
-        reading.problem(source.at(number), f"{metric}: {error}")
 
 
 def _terse(reading: Reading, source: Source, number: int, match: re.Match[str]) -> None:

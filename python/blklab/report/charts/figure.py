@@ -64,23 +64,24 @@ def figure(kind: str, title: str, description: str, drawings: Sequence[Drawing],
 
 def horizontal_axis(axis: Axis, y: float, top: float, scale: Scale, about: int) -> Markup:
     """Grid lines from `top` to `y` with numbers beneath, in the scale's unit, and the unit after the last."""
-    ticks = axis.ticks(about)
-    shown = [scale.shown(value) for value in ticks]
     parts = []
-    for value, number in zip(ticks, shown, strict=True):
-        x = axis.at(value)
+    for x, text in _ticks(axis, scale, about):
         parts.append(line(x, top, x, y, css="grid"))
-        parts.append(label(x, y + 17, tick_text(number, shown), css="tick", text_anchor="middle"))
+        parts.append(label(x, y + 17, text, css="tick", text_anchor="middle"))
     return group(parts)
 
 
 def vertical_axis(axis: Axis, x: float, right: float, scale: Scale, about: int) -> Markup:
     """Grid lines from `x` to `right` with numbers on their left."""
+    parts = []
+    for y, text in _ticks(axis, scale, about):
+        parts.append(line(x, y, right, y, css="grid"))
+        parts.append(label(x - 7, y + 4, text, css="tick", text_anchor="end"))
+    return group(parts)
+
+
+def _ticks(axis: Axis, scale: Scale, about: int) -> list[tuple[float, str]]:
+    """Places of the ticks along the axis, and their numbers in the scale's unit."""
     ticks = axis.ticks(about)
     shown = [scale.shown(value) for value in ticks]
-    parts = []
-    for value, number in zip(ticks, shown, strict=True):
-        y = axis.at(value)
-        parts.append(line(x, y, right, y, css="grid"))
-        parts.append(label(x - 7, y + 4, tick_text(number, shown), css="tick", text_anchor="end"))
-    return group(parts)
+    return [(axis.at(value), tick_text(number, shown)) for value, number in zip(ticks, shown, strict=True)]

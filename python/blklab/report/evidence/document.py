@@ -162,42 +162,20 @@ def analyse_document(analysis: FileAnalysis) -> AnalyseDocument:
         confidence=analysis.confidence,
         margin=analysis.margin,
         power=POWER,
-        files=[
-            FilePart(
-                name=one.name,
-                reader=one.reader,
-                figures=one.figures,
-                lines=one.lines,
-                skipped_lines=list(one.skipped_lines),
-            )
-            for one in analysis.files
-        ],
+        files=[FilePart.model_validate(one, from_attributes=True) for one in analysis.files],
         problems=[
             ProblemPart(file=one.place.file, line=one.place.line, message=one.message)
             for one in analysis.problems
         ],
         notes=analysis.notes,
-        designs=[_design(section) for section in analysis.sections],
+        designs=[
+            DesignPart.model_validate(section.design, from_attributes=True) for section in analysis.sections
+        ],
         cells=[
             _cell(found, section, index, analysis)
             for index, section in enumerate(analysis.sections)
             for found in section.findings
         ],
-    )
-
-
-def _design(section: Section) -> DesignPart:
-    design = section.design
-    return DesignPart(
-        factor=design.factor,
-        conditions=list(design.conditions),
-        block=list(design.block),
-        average=list(design.average),
-        run=design.run,
-        order=design.order,
-        scale=design.scale,
-        share=design.share,
-        reasons=list(design.reasons),
     )
 
 

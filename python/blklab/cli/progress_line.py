@@ -1,0 +1,64 @@
+"""What shows progress on standard error: a bar on a terminal, a line now and then in a log, or nothing."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import TypeVar
+
+from rich.progress import BarColumn, Progress, TextColumn
+
+from blklab.cli.output import console_err
+
+LOG_INTERVAL_NS = 10_000_000_000
+
+_Line = TypeVar("_Line", bound="ProgressLine")
+
+
+class ProgressLine:
+    """One line of progress; a context in which the bar is shown."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._console = console_err()
+        self._quiet = quiet
+        self._logs = not quiet and not self._console.is_terminal
+        self._last_line_ns = time.monotonic_ns()
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[state]}"),
+            console=self._console,
+            transient=True,
+            disable=quiet or not self._console.is_terminal,
+        )
+        self._task = self._bar.add_task("starting", total=None, state="")
+
+    def __enter__(self: _Line) -> _Line:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def show(self, description: str, state: str = "") -> None:
+        """Changes the words and leaves the bar where it is."""
+        self._bar.update(self._task, description=description, state=state)
+
+    def move(self, done: int, total: int | None) -> None:
+        """Moves the bar; without a total it only says that something goes on."""
+        self._bar.update(self._task, completed=done)
+        # An update to no total would leave the old one.
+        self._bar.tasks[0].total = total
+
+    def log(self, line: str) -> None:
+        """Writes a line to a log, whenever the last one was."""
+        if self._logs:
+            self._last_line_ns = time.monotonic_ns()
+            self._console.print(line, soft_wrap=True, markup=False)
+
+    def log_now_and_then(self, line: str) -> None:
+        """Writes a line to a log if the last one is a while ago."""
+        if time.monotonic_ns() - self._last_line_ns >= LOG_INTERVAL_NS:
+            self.log(line)
