@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from reader_cases import FILES, read_text, reading_of, source_of
 
@@ -111,6 +113,69 @@ def test_iozone_tables_reports_and_throughput() -> None:
         assert _values(both, one.metric, file_kB=size, record_kB=record) == [one.value]
     assert any("not counted again" in note for note in both.notes)
     assert _values(reading_of("iozone-throughput.txt"), "readers", processes="2") == [8970168.0]
+
+
+def test_iozone_report_of_automatic_mode_has_rows_that_end_at_the_size_of_the_file() -> None:
+    report = reading_of("iozone-auto-report.txt")
+    assert len(report.measurements) == 4 * (5 + 6 + 7)
+    assert _values(report, "reread", file_kB="64", record_kB="64") == [12902017]
+    text = source_of("iozone-auto-report.txt").text
+    lost = read_text(text.replace(" 1310683  1828508", " 1310683", 1))
+    assert len(lost.measurements) == len(report.measurements) - 5
+    assert lost.problems[0].message == "write: 4 figures for 13 record sizes"
+
+
+def test_iozone_worksheet_holds_what_the_report_holds() -> None:
+    report, sheet = reading_of("iozone-auto-report.txt"), reading_of("iozone-auto.xls")
+    figures = [
+        [(one.metric, one.value, one.unit, one.factors) for one in reading.measurements]
+        for reading in (report, sheet)
+    ]
+    assert figures[0] == figures[1]
+    assert not sheet.skipped_lines
+    assert [len(report.notes), len(sheet.notes)] == [1, 0], "a worksheet tells its unit"
+
+
+def test_iozone_worksheet_of_the_throughput_mode() -> None:
+    reading = reading_of("iozone-throughput.xls")
+    assert _values(reading, "rewriters", processes="1") == [2533571]
+    assert _values(reading, "rewriters", processes="2") == [1985448.375]
+    assert {one.factors["record_kB"] for one in reading.measurements} == {"16"}
+    text = source_of("iozone-throughput.xls").text
+    without_command = read_text(text.partition("\n")[2])
+    assert not without_command.measurements
+    assert "2 figures, unknown numbers of processes" in without_command.problems[0].message
+
+
+@pytest.mark.parametrize(
+    ("option", "unit", "better"),
+    [("-O", "IO/s", "higher"), ("-N", "us", "lower"), ("-fO", "KiB/s", "higher")],
+)
+def test_iozone_command_line_tells_the_unit(option: str, unit: str, better: str) -> None:
+    text = source_of("iozone-auto.xls").text
+    reading = read_text(text.replace(" -R -b", f" {option} -R -b", 1))
+    assert {(one.unit, one.better) for one in reading.measurements} == {(unit, better)}
+
+
+def test_iozone_command_line_that_is_not_understood_leaves_the_unit_open() -> None:
+    reading = read_text(source_of("iozone-auto.xls").text.replace(" -R -b", " -R -! -b", 1))
+    assert not reading.measurements
+    assert "not understood" in reading.problems[0].message
+
+
+def test_a_worksheet_that_is_cut_off_or_damaged_is_refused() -> None:
+    whole = (FILES / "iozone-auto.xls").read_bytes()
+    for end in range(8, len(whole), 97):
+        with pytest.raises(FormatError, match="cut off or damaged"):
+            decoded("out.xls", whole[:end])
+
+
+@pytest.mark.parametrize("place", range(8, 4400, 131))
+def test_a_damaged_worksheet_gives_text_or_is_refused(place: int) -> None:
+    whole = (FILES / "iozone-auto.xls").read_bytes()
+    with contextlib.suppress(FormatError):
+        source, _ = decoded("out.xls", whole[:place] + b"\xff\xff\xff\xff" + whole[place + 4 :])
+        assert "iozone" in source.text or place < 300
 
 
 def test_iozone_row_with_blanks_that_were_lost_is_not_guessed() -> None:
@@ -236,7 +301,7 @@ def test_unknown_formats_name_the_readers_that_were_tried() -> None:
 
 
 def test_files_that_are_not_text() -> None:
-    for content in (b"", b" \n\t\n", b"\x09\x00\x04\x00\x02\x00\x10\x00"):
+    for content in (b"", b" \n\t\n", b"\xd0\xcf\x11\xe0\x00"):
         with pytest.raises(FormatError, match=r"empty|binary"):
             decoded("x", content)
     source, notes = decoded("x", b"abc\xff\xfe def")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from blklab.errors import FormatError, UnknownNameError
+from blklab.readers.iozone_workbook import is_worksheet, report_text
 from blklab.readers.protocol import Reader, ReaderOptions, Reading, Source
 
 _MODULES = (
@@ -71,19 +72,21 @@ def load_source(path: str) -> tuple[Source, list[str]]:
 
 
 def decoded(name: str, content: bytes) -> tuple[Source, list[str]]:
-    """Bytes as text: UTF-8, or UTF-16 with its mark.
+    """Bytes as text: UTF-8, UTF-16 with its mark, or the cells of iozone's worksheet.
 
     Raises:
-        FormatError: for an empty file and for binary content.
+        FormatError: for an empty file and for other binary content.
     """
     if not content.strip():
         raise FormatError(f"{name}: the file is empty")
+    if is_worksheet(content):
+        return Source(name, report_text(name, content)), [f"{name}: a worksheet; its lines are its rows"]
     encoding = "utf-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
     text = content.decode(encoding, "replace")
     if "\0" in text:
         raise FormatError(
             f"{name}: a binary file",
-            hint="give the text: for iozone's -b the output of -R, for a spreadsheet its export as CSV",
+            hint="give the text: for a spreadsheet its export as CSV",
         )
     notes = []
     if damaged := text.count("\N{REPLACEMENT CHARACTER}"):

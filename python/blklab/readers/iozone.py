@@ -1,19 +1,19 @@
 """``iozone``: its table, its throughput mode (-t) and the report for spreadsheets (-R).
 
 The table and the report of one run hold the same figures: where a file has both, the table is read. iozone's
-``kBytes`` are 2^10 bytes. The binary file of -b holds what -R prints, and is not read.
+``kBytes`` are 2^10 bytes. The worksheet of -b holds what -R prints, and is read as such.
 """
 
 from __future__ import annotations
 
 import re
 
-from blklab.readers.iozone_report import TITLE, read_report
+from blklab.readers.iozone_report import THROUGHPUT_TITLE, TITLE, read_report
 from blklab.readers.numbers import NUMBER, NumberError, parse_number, shown
 from blklab.readers.protocol import Better, ReaderOptions, Reading, Source
 
 NAME = "iozone"
-SUMMARY = "iozone's table, its -t mode, and the report of -R (the figures of -b as text)"
+SUMMARY = "iozone's table, its -t mode, the report of -R and the worksheet of -b"
 
 TESTS = (
     "write",
@@ -59,9 +59,8 @@ _UNITS: dict[str, tuple[str, Better]] = {
 
 def recognises(source: Source) -> bool:
     """Whether a table's heading, a line of the -t mode or a report's title stands in it."""
-    return any(
-        _HEADING.match(line) or _THROUGHPUT_BEGIN.match(line) or TITLE.match(line) for line in source.lines
-    )
+    begins = (_HEADING, _THROUGHPUT_BEGIN, TITLE, THROUGHPUT_TITLE)
+    return any(begin.match(line) for line in source.lines for begin in begins)
 
 
 def read(source: Source, options: ReaderOptions) -> Reading:
@@ -81,7 +80,7 @@ def read(source: Source, options: ReaderOptions) -> Reading:
         read_report(source, reading)
         return reading
     _read_tables(source, reading)
-    if any(TITLE.match(line) for line in source.lines):
+    if any(TITLE.match(line) or THROUGHPUT_TITLE.match(line) for line in source.lines):
         reading.notes.append(
             f"{source.name}: the report for spreadsheets repeats the table and is not counted again"
         )
