@@ -27,7 +27,7 @@ class Sweep(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     base: SchedulerChoice
-    """The scheduler without changed tunables: the default of all."""
+    """What the levels change; tunables that it sets itself take the place of the target's defaults."""
     levels: dict[str, list[str]]
     """By tunable: values as asked for, in the kernel's units."""
     defaults: dict[str, str] = {}
@@ -51,7 +51,7 @@ class Sweep(BaseModel):
             changed = {
                 name: value for name, value in zip(self.levels, combination, strict=True) if value is not None
             }
-            choice = self.base.model_copy(update={"tunables": changed})
+            choice = self.base.model_copy(update={"tunables": self.base.tunables | changed})
             found[combination] = choice.model_copy(update={"label": choice.without_label})
         return found
 
@@ -129,7 +129,8 @@ def settle_sweep(
                 f"sweep {sweep.canonical}: {sweep.base.name} has no tunable {tunable!r}",
                 hint=f"it has {', '.join(sorted(found))}" if found else None,
             )
-    return sweep.model_copy(update={"defaults": {name: found[name] for name in sweep.levels}})
+    defaults = {**found, **sweep.base.tunables}
+    return sweep.model_copy(update={"defaults": {name: defaults[name] for name in sweep.levels}})
 
 
 def with_sweep_cells(choices: Sequence[SchedulerChoice], sweeps: Sequence[Sweep]) -> list[SchedulerChoice]:

@@ -12,6 +12,7 @@ from blklab.errors import UnknownNameError
 from blklab.studies.protocol import Study
 
 _MODULES = {
+    "hdparm-fifteen": "blklab.studies.hdparm.fifteen",
     "hdparm-four-schedulers": "blklab.studies.hdparm.four_schedulers",
     "ioband": "blklab.studies.ioband",
     "ionice": "blklab.studies.ionice",

@@ -1,65 +1,34 @@
-"""hdparm's two tests as jobs, and what runs of them say, in hdparm's unit."""
+"""What runs of hdparm's two tests and of the busy disk say, in hdparm's unit."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-
-from pydantic import BaseModel, ConfigDict
 
 from blklab.comparison import metric_values
 from blklab.experiment import ExperimentRecord
 from blklab.metrics import metric_named
 from blklab.samples import NS_PER_SECOND, RunSample
-from blklab.studies.protocol import Asked
-from blklab.studies.published import Published
+from blklab.statistics.two_samples import independent_difference
+from blklab.studies.hdparm.jobs import BUFFERED, BUSY, CACHED
 from blklab.studies.result import Quantity
-from blklab.studies.statements import mean_of
-from blklab.workloads import Workload
-
-CACHED = "cached-reads"
-BUFFERED = "buffered-reads"
-TESTS = {CACHED: "cached reads", BUFFERED: "buffered disk reads"}
-"""As the tables of published figures call them."""
+from blklab.studies.statements import CONFIDENCE, mean_of
 
 MIB = 2**20
 """hdparm's MB (hdparm.c, ``TIMING_BUF_MB``, 9.65)."""
 UNIT = "MiB/s"
 
-MARGIN = 0.02
-"""Differences that do not matter, as everywhere in blklab."""
+WHY_EQUAL = {
+    CACHED: "the page cache answers: no scheduler is asked",
+    BUFFERED: "one reader has few requests under way, all in order: there is nothing to reorder",
+}
 
-
-class Tests(BaseModel):
-    """Sizes and times of the two tests, by place."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    area: str
-    buffered_runtime: str
-    cached_runtime: str
-    uml_area: str
-    uml_cached_runtime: str
-    host_area: str
-    host_scratch: str
-
-    def workloads(self, asked: Asked, published: Published) -> list[Workload]:
-        """Both tests, in hdparm's order of ``-tT``: the cached reads come first."""
-        runtime = self.uml_cached_runtime if asked.place == "uml" else self.cached_runtime
-        return [
-            published.workload("cached-reads.fio", name=CACHED, runtime=runtime),
-            self.buffered(asked, published),
-        ]
-
-    def buffered(self, asked: Asked, published: Published, area: str | None = None) -> Workload:
-        """``-t`` alone; over another area if one is given."""
-        usual = {"sim": self.area, "uml": self.uml_area, "host": self.host_area}[asked.place]
-        return published.workload(
-            "buffered-reads.fio", name=BUFFERED, area=area or usual, runtime=self.buffered_runtime
-        )
+ByBlock = Mapping[str, Mapping[int, float]]
+"""Figures by scheduler's label, then block."""
 
 
 def mebibyte_rates(record: ExperimentRecord, workload: str) -> dict[str, dict[int, float]]:
-    """MiB/s of every successful run of a workload: by scheduler's label, then block."""
+    """MiB/s of every successful run of a workload."""
     found = metric_values(record.samples, record.spec.workload(workload), metric_named("throughput"))
     return {
         label: {block: rate / MIB for block, rate in by_block.items()} for label, by_block in found.items()
@@ -71,7 +40,16 @@ def rates_of(record: ExperimentRecord, workload: str, label: str) -> list[float]
     return list(mebibyte_rates(record, workload).get(label, {}).values())
 
 
-def paired_ratios(values: Mapping[str, Mapping[int, float]], first: str, second: str) -> list[float]:
+def party_ios(record: ExperimentRecord, party: str) -> dict[str, dict[int, float]]:
+    """I/Os that a party of the busy disk had done in each successful run."""
+    found: dict[str, dict[int, float]] = {}
+    for sample in record.successes(workload=BUSY):
+        done = sum(entry.ios for job in sample.jobs if job.name == party for entry in job.data_directions())
+        found.setdefault(sample.cell.scheduler, {})[sample.cell.block] = float(done)
+    return found
+
+
+def paired_ratios(values: ByBlock, first: str, second: str) -> list[float]:
     """First over second, block by block, where both have a figure that is not 0."""
     one, other = values.get(first, {}), values.get(second, {})
     return [
@@ -81,7 +59,23 @@ def paired_ratios(values: Mapping[str, Mapping[int, float]], first: str, second:
     ]
 
 
-def extreme_ratio(values: Mapping[str, Mapping[int, float]]) -> tuple[str, Quantity]:
+def unpaired_ratio(first: Sequence[float], second: Sequence[float]) -> Quantity:
+    """Ratio of geometric means of independent runs, by Welch's interval of the logarithms."""
+    logs = [[math.log(value) for value in values] for values in (first, second)]
+    difference = independent_difference(*logs)
+    interval = difference.interval(CONFIDENCE)
+    low, high = (None, None) if interval is None else (math.exp(bound) for bound in interval)
+    return Quantity(math.exp(difference.estimate), low, high)
+
+
+def inverse(ratio: Quantity) -> Quantity:
+    """One over it."""
+    if ratio.low is None or ratio.high is None:
+        return Quantity(1 / ratio.value)
+    return Quantity(1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
+
+
+def extreme_ratio(values: ByBlock) -> tuple[str, Quantity]:
     """The two schedulers that are furthest apart, as ``bfq over none``, and their ratio within blocks."""
     means = {label: mean_of(list(found.values())).value for label, found in values.items()}
     fastest, slowest = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
@@ -89,6 +83,12 @@ def extreme_ratio(values: Mapping[str, Mapping[int, float]]) -> tuple[str, Quant
         others = [label for label in means if label != fastest]
         slowest = others[0] if others else fastest
     return f"{fastest} over {slowest}", mean_of(paired_ratios(values, fastest, slowest))
+
+
+def best_other(values: ByBlock, label: str) -> str:
+    """The fastest scheduler beside the given one."""
+    means = {name: mean_of(list(found.values())).value for name, found in values.items() if name != label}
+    return max(means, key=means.__getitem__)
 
 
 def requests_of(sample: RunSample) -> int | None:
@@ -105,12 +105,6 @@ def read_bytes(sample: RunSample) -> int:
 def runtime_s(sample: RunSample) -> float:
     """How long the longest job of a run was measured."""
     return max(job.runtime_ns for job in sample.jobs) / NS_PER_SECOND
-
-
-def relative_to_mean(means: Mapping[str, float]) -> dict[str, float]:
-    """Each figure over the mean of all: orderings and ratios, without the speed of the hardware."""
-    middle = sum(means.values()) / len(means)
-    return {label: value / middle for label, value in means.items()}
 
 
 def arithmetic_mean(values: Iterable[float]) -> float:

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
-
 from blklab.scheduler_choice import SchedulerChoice, parse_scheduler_choice
-from blklab.studies.hdparm.timing_tests import Tests
+from blklab.studies.hdparm.sizes import BusyDisk, Part, Runs, TimingTests
 from blklab.studies.protocol import Asked
+from blklab.sweeps import Sweep
 from blklab.units import parse_duration_ns
 
 TUNED_SCHEDULER = "mq-deadline"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Runs(_Part):
-    """How often."""
-
-    as_printed: int
-    repeats: int
-    quick_repeats: int
-
-    def repeated(self, asked: Asked) -> int:
-        """Randomised blocks."""
-        return self.quick_repeats if asked.quick else self.repeats
-
-
-class Machine(_Part):
+class Machine(Part):
     """One of the two, and the model that stands for its disk."""
 
     name: str
@@ -38,7 +21,7 @@ class Machine(_Part):
     device: str
 
 
-class BusyWait(_Part):
+class BusyWait(Part):
     """The kyber that waits in every dispatch."""
 
     wait: str
@@ -73,35 +56,64 @@ class BusyWait(_Part):
         return f"none@{self.kernel}"
 
 
-class Tunables(_Part):
+class Tunables(Part):
     """mq-deadline's tunables at the study's values."""
 
     values: dict[str, str]
-    nr_requests: str
-    busy_device: str
-    busy_area: str
-    busy_runtime: str
-    repeats: int
-    quick_repeats: int
-    host_busy_area: str
-    host_busy_runtime: str
+    set_before: dict[str, str]
+    """What was in force before and is not what the kernel sets by itself on our disks."""
+    not_varied: dict[str, str]
+    """Listed in the document and left alone there; our own values."""
+
+    coarse_values: dict[str, str]
+    """In place of values that a kernel would round to a tick of its clock."""
+    area: str
+
+    def at(self, asked: Asked) -> Tunables:
+        """The values that can be set there."""
+        if asked.place == "sim":
+            return self
+        return self.model_copy(update={"values": self.values | self.coarse_values})
+
+    @property
+    def before(self) -> SchedulerChoice:
+        """The scheduler as the document found it; not under the name of a bare scheduler."""
+        return self._choice({})
 
     @property
     def choices(self) -> dict[str, SchedulerChoice]:
         """The scheduler with one tunable changed, by tunable."""
-        return {
-            name: parse_scheduler_choice(f"{TUNED_SCHEDULER}:{name}={value}")
-            for name, value in self.values.items()
-        }
+        return {name: self._choice({name: value}) for name, value in self.values.items()}
+
+    @property
+    def sweep(self) -> Sweep:
+        """All combinations of the values with what was in force before."""
+        return Sweep(base=self.before, levels={name: [value] for name, value in self.values.items()})
+
+    @property
+    def beside(self) -> dict[str, SchedulerChoice]:
+        """Looked at one by one, by what is changed."""
+        found = {f"{name} = {value}": self._choice({name: value}) for name, value in self.not_varied.items()}
+        kept = ", ".join(self.set_before)
+        return {**found, f"{kept} as Linux sets it": parse_scheduler_choice(TUNED_SCHEDULER)}
+
+    def _choice(self, changed: dict[str, str]) -> SchedulerChoice:
+        settings = [f"{name}={value}" for name, value in {**self.set_before, **changed}.items()]
+        return parse_scheduler_choice(":".join([TUNED_SCHEDULER, *settings]))
 
 
-class SetUp(_Part):
+class SetUp(Part):
     """``set-up.toml``."""
 
     schedulers: list[str]
-    tests: Tests
+    tests: TimingTests
     runs: Runs
     queue: dict[str, str]
     machines: list[Machine]
     busy_wait: BusyWait
     tunables: Tunables
+    busy_disk: BusyDisk
+
+    def machines_at(self, asked: Asked) -> list[Machine]:
+        """On the host there is one: this one."""
+        return self.machines[: 1 if asked.place == "host" else None]

@@ -1,0 +1,9 @@
+"""Fifteen runs of hdparm -tT for each scheduler, one scheduler after another; then a tuned bfq."""
+
+from __future__ import annotations
+
+from blklab.studies.hdparm.fifteen.experiments import experiments
+from blklab.studies.hdparm.fifteen.reading import read
+from blklab.studies.protocol import PLACES, Study
+
+STUDY = Study("hdparm-fifteen", PLACES, experiments, read)

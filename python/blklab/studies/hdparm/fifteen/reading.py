@@ -1,0 +1,205 @@
+"""What the runs say: the fixed order, randomised blocks, tuning in pairs, and what an order can hide."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+
+from blklab.experiment import ExperimentRecord
+from blklab.studies.hdparm.fifteen.claims import claim_statements, tuning_statements
+from blklab.studies.hdparm.fifteen.course import laid_over_blocks, session
+from blklab.studies.hdparm.fifteen.experiments import BUSY_DISK, PRINTED, RANDOMISED
+from blklab.studies.hdparm.fifteen.set_up import BFQ, TUNED, SetUp, published_rates
+from blklab.studies.hdparm.findings import interval_row, matters
+from blklab.studies.hdparm.jobs import PARTIES, TESTS
+from blklab.studies.hdparm.timing_tests import (
+    arithmetic_mean,
+    mebibyte_rates,
+    paired_ratios,
+    party_ios,
+    rates_of,
+    unpaired_ratio,
+)
+from blklab.studies.pictures import Course, IntervalPicture, LinePicture, Picture
+from blklab.studies.protocol import Asked
+from blklab.studies.published import Published
+from blklab.studies.result import Figure, Quantity, Statement, StudyResult
+from blklab.studies.statements import mean_of, quantity_text
+
+ORDER_TABLE = "The document's own speeds in its order and in randomised blocks"
+BUSY_TABLE = "A busy disk: I/Os under the tuned bfq over those under the default one"
+TUNING_TABLE = "The tuned bfq over the default one"
+
+Runs = Mapping[str, Sequence[float]]
+
+
+def read(asked: Asked, published: Published, records: Mapping[str, ExperimentRecord]) -> StudyResult:
+    """What the records say, beside what was published."""
+    set_up = published.set_up(SetUp)
+    theirs = {test: published_rates(published, set_up, test) for test in TESTS}
+    ours = {
+        test: {label: rates_of(records[PRINTED], test, label) for label in set_up.labels} for test in TESTS
+    }
+    randomised = records[RANDOMISED]
+    tuning = [
+        Figure(
+            printed,
+            TUNING_TABLE,
+            "",
+            unpaired_ratio(theirs[test][TUNED], theirs[test][BFQ]),
+            mean_of(paired_ratios(mebibyte_rates(randomised, test), TUNED, BFQ)),
+        )
+        for test, printed in TESTS.items()
+    ]
+    order = [_in_either_order(test, theirs[test], randomised) for test in TESTS]
+    busy = list(_busy_disk(records[BUSY_DISK]))
+    statements = [
+        *claim_statements(randomised),
+        *tuning_statements(randomised),
+        _order_statement(order),
+        matters(
+            "tuning-matters",
+            "On a busy disk the same values do matter: they change what somebody gets",
+            {one.name: one.ours for one in busy},
+            why="bfq waits up to 20 instead of 8 ms for a process's next read, and serves a process for "
+            "up to 160 instead of 125 ms",
+        ),
+    ]
+    figures = [figure for test in TESTS for figure in _test_figures(test, theirs[test], ours[test])]
+    return StudyResult(
+        [*figures, *tuning, *order, *busy],
+        statements,
+        [
+            *(_session_picture(test, theirs[test], ours[test]) for test in TESTS),
+            *_ratio_pictures(tuning, busy),
+        ],
+        _remarks(asked),
+    )
+
+
+def _test_figures(test: str, theirs: Runs, ours: Runs) -> Iterator[Figure]:
+    """Means and deviations as the document's tables have them, without the speed of its hardware."""
+    first, *others = theirs
+    for label in others:
+        yield Figure(
+            f"{label} over {first}",
+            f"{TESTS[test].capitalize()}, in the published order: means",
+            "",
+            Quantity(arithmetic_mean(theirs[label]) / arithmetic_mean(theirs[first])),
+            Quantity(arithmetic_mean(ours[label]) / arithmetic_mean(ours[first])),
+        )
+    for label in theirs:
+        yield Figure(
+            label,
+            f"{TESTS[test].capitalize()}, in the published order: standard deviation over the mean",
+            "%",
+            Quantity(_deviation_percent(theirs[label])),
+            Quantity(_deviation_percent(ours[label])),
+        )
+
+
+def _deviation_percent(runs: Sequence[float]) -> float:
+    """To a ten-thousandth of the mean: what rounding leaves of figures that are the same is no deviation."""
+    return round(100 * statistics.stdev(runs) / statistics.fmean(runs), 2)
+
+
+def _in_either_order(test: str, theirs: Runs, randomised: ExperimentRecord) -> Figure:
+    """The fastest over the slowest as printed; and with the same speeds laid over randomised blocks."""
+    means = {label: arithmetic_mean(runs) for label, runs in theirs.items()}
+    best, worst = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
+    found = laid_over_blocks(session(theirs), randomised.spec, test)
+    return Figure(
+        f"{TESTS[test]}: {best} over {worst}",
+        ORDER_TABLE,
+        "",
+        unpaired_ratio(theirs[best], theirs[worst]),
+        mean_of(paired_ratios(found, best, worst)),
+    )
+
+
+def _order_statement(order: Sequence[Figure]) -> Statement:
+    """Whether the speeds of the machine, had they fallen on all alike, leave the fastest ahead."""
+    inside = [
+        one.ours is not None and (one.ours.low or 0.0) <= 1.0 <= (one.ours.high or math.inf) for one in order
+    ]
+    return Statement(
+        "order-made-the-order",
+        "The document's own speeds, laid over randomised blocks as a machine's course on which no scheduler "
+        "matters, leave no difference between the schedulers that it found furthest apart",
+        "ours",
+        "holds" if all(inside) else "fails",
+        "; ".join(f"{one.name} {quantity_text(one.ours)}" for one in order if one.ours is not None),
+        "runs of one scheduler in one stretch share what the machine does meanwhile: five cached reads in a "
+        "row under bfq were slow, which a block of all schedulers spreads over all of them",
+    )
+
+
+def _busy_disk(record: ExperimentRecord) -> Iterator[Figure]:
+    for party in PARTIES:
+        ratios = paired_ratios(party_ios(record, party), TUNED, BFQ)
+        yield Figure(
+            party, BUSY_TABLE, "", None, mean_of(ratios) if ratios else None, "" if ratios else "no I/O ended"
+        )
+
+
+def _session_picture(test: str, theirs: Runs, ours: Runs) -> LinePicture:
+    """Both sessions run by run, over the mean of each."""
+    courses = []
+    for origin, runs, dashed in (("published", theirs, False), ("ours", ours, True)):
+        mean, begun = arithmetic_mean(session(runs)), 0
+        pieces = runs.items() if origin == "published" else [(origin, session(runs))]
+        for label, values in pieces:
+            numbers = tuple(float(begun + index + 1) for index in range(len(values)))
+            courses.append(Course(label, numbers, tuple(value / mean for value in values), dashed=dashed))
+            begun += len(values)
+    return LinePicture(
+        f"{test}-session",
+        f"{TESTS[test].capitalize()}, run by run in the published order",
+        "Each scheduler has one stretch of the session, and so whatever happened to the machine meanwhile.",
+        "run of the session",
+        "over the mean of the session",
+        tuple(courses),
+    )
+
+
+def _ratio_pictures(tuning: Sequence[Figure], busy: Sequence[Figure]) -> list[Picture]:
+    rows = []
+    for one in tuning:
+        for origin, quantity in (("published", one.published), ("ours, in pairs", one.ours)):
+            if quantity is not None:
+                theirs = origin == "published"
+                rows.append(interval_row(f"{one.name}, {origin}", quantity, published=theirs))
+    rows += [interval_row(f"busy disk, {one.name}", one.ours) for one in busy if one.ours is not None]
+    return [
+        IntervalPicture(
+            "tuning",
+            "The tuned bfq over the default one",
+            "hdparm's two tests, where tuning changes nothing; the parties of a busy disk, where it does.",
+            "times",
+            tuple(rows),
+            marks=((1.0, "no effect"),),
+        )
+    ]
+
+
+def _remarks(asked: Asked) -> list[str]:
+    remarks = [
+        "The document measured the tuned bfq after all others; so does our fixed order.",
+        (
+            "hdparm -T counts its bytes twice (BUFCACHE_FACTOR in hdparm.c). Speeds are not compared, ratios "
+            "are."
+        ),
+    ]
+    if asked.place == "sim":
+        remarks.append(
+            "The model's disk has the mean speed and the scatter of the published buffered reads by "
+            "construction, and its page cache no scatter at all. Runs of one block have the same stalls, so "
+            "what differs between them would be the scheduler."
+        )
+    if asked.place == "uml":
+        remarks.append(
+            "A guest's clock is exact and its runs are short: the disk does not stall, and a few runs tell "
+            "what fifteen would."
+        )
+    return remarks

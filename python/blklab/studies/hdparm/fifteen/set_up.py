@@ -1,0 +1,94 @@
+"""The study's set-up as data, and what of it the published figures say."""
+
+from __future__ import annotations
+
+import statistics
+
+from blklab.samples import NS_PER_SECOND
+from blklab.scheduler_choice import SchedulerChoice, parse_scheduler_choice
+from blklab.studies.hdparm.jobs import BUFFERED, TESTS
+from blklab.studies.hdparm.sizes import BusyDisk, Part, Runs, TimingTests
+from blklab.studies.hdparm.timing_tests import MIB
+from blklab.studies.published import Published
+from blklab.units import parse_duration_ns
+
+BFQ = "bfq"
+TUNED = "bfq-tuned"
+RUNS_TABLE = "hdparm_runs.csv"
+SETTINGS_TABLE = "bfq_settings.csv"
+
+
+class Disk(Part):
+    """A disk with the mean speed and the scatter of the published buffered reads."""
+
+    stall: str
+    command_kib: int
+    parameters: str
+
+
+class SetUp(Part):
+    """``set-up.toml``."""
+
+    schedulers: list[str]
+    tests: TimingTests
+    runs: Runs
+    queue: dict[str, str]
+    disk: Disk
+    busy_disk: BusyDisk
+
+    @property
+    def labels(self) -> list[str]:
+        """All settings in the published order: the tuned bfq was measured last."""
+        return [*self.schedulers, TUNED]
+
+
+def tuned_bfq(published: Published) -> SchedulerChoice:
+    """The scheduler bfq at the document's values, under a name of its own."""
+    settings = [f"{one['tunable']}={one['tuned_ms']}" for one in published.rows(SETTINGS_TABLE)]
+    return parse_scheduler_choice(":".join([f"{TUNED}={BFQ}", *settings]))
+
+
+def choices(published: Published, set_up: SetUp) -> list[SchedulerChoice]:
+    """All settings in the published order."""
+    return [*map(parse_scheduler_choice, set_up.schedulers), tuned_bfq(published)]
+
+
+def published_rates(published: Published, set_up: SetUp, test: str) -> dict[str, list[float]]:
+    """MiB/s as printed, by label, in the order of the runs."""
+    return {
+        label: published.figures(
+            RUNS_TABLE,
+            "throughput_MBps",
+            test=TESTS[test],
+            scheduler=BFQ if label == TUNED else label,
+            setting="tuned" if label == TUNED else "default",
+        )
+        for label in set_up.labels
+    }
+
+
+def disk_text(published: Published, set_up: SetUp, *, steady: bool) -> str:
+    """The disk of the buffered reads as a model's parameters.
+
+    Stalls of length *S* that take the share *f* of the time make what is done in a time *T* scatter by a
+    relative variance of *f S/T* (`blklab.studies.ionice.set_up`). The document's runs lasted *T* = 3 s.
+
+    Args:
+        published: The document's figures.
+        set_up: The stalls' length and the commands' size.
+        steady: Without stalls, at the same mean speed.
+    """
+    runs = published_rates(published, set_up, BUFFERED)
+    mean = statistics.fmean(rate for label in set_up.schedulers for rate in runs[label])
+    command_ns = set_up.disk.command_kib * 1024 / (mean * MIB) * NS_PER_SECOND
+    head = "fixed,latency={:.0f}ns," + set_up.disk.parameters
+    if steady:
+        return head.format(command_ns)
+    relative_variance = statistics.fmean(
+        statistics.variance(runs[label]) / statistics.fmean(runs[label]) ** 2 for label in set_up.schedulers
+    )
+    stall_ns = parse_duration_ns(set_up.disk.stall)
+    share = relative_variance * parse_duration_ns(set_up.tests.buffered_runtime) / stall_ns
+    every_ns = stall_ns * (1 - share) / share
+    stalls = f",stall={set_up.disk.stall},stall_every={every_ns:.0f}ns"
+    return head.format(command_ns * (1 - share)) + stalls

@@ -1,0 +1,59 @@
+"""A part of what a study found, and rows of its pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from blklab.studies.pictures import IntervalRow, Picture
+from blklab.studies.result import Figure, Outcome, Quantity, Statement
+from blklab.studies.statements import quantity_text
+
+MATTERS_FROM = 1.02
+"""A ratio nearer to 1 than this makes no difference, as everywhere in blklab."""
+
+
+@dataclass
+class Findings:
+    """Figures, statements and pictures of a part of a study, as they are found."""
+
+    figures: list[Figure] = field(default_factory=list)
+    statements: list[Statement] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
+
+
+def interval_row(label: str, quantity: Quantity, *, published: bool = False) -> IntervalRow:
+    """A figure with its interval as a row."""
+    return IntervalRow(label, quantity.value, quantity.low, quantity.high, published=published)
+
+
+def rows_of(figure: Figure, *, prefix: str = "") -> list[IntervalRow]:
+    """The published figure and ours, as far as there are any, one below the other."""
+    both = (("published", figure.published), ("ours", figure.ours))
+    return [
+        interval_row(f"{prefix}{figure.name}, {origin}", quantity, published=origin == "published")
+        for origin, quantity in both
+        if quantity is not None
+    ]
+
+
+def matters(name: str, says: str, effects: Mapping[str, Quantity | None], *, why: str = "") -> Statement:
+    """Somebody surely gets another amount; it fails where surely nobody does.
+
+    Args:
+        name: Of the statement.
+        says: The statement.
+        effects: What each party gets over what it had; nothing where it had nothing.
+        why: What it comes from.
+    """
+    outcomes = [_changed(ratio) for ratio in effects.values() if ratio is not None]
+    outcome: Outcome = "holds" if "holds" in outcomes else "undecided" if "undecided" in outcomes else "fails"
+    found = ", ".join(f"{party} {quantity_text(ratio)}" for party, ratio in effects.items() if ratio)
+    return Statement(name, says, "ours", outcome, found, why)
+
+
+def _changed(ratio: Quantity) -> Outcome:
+    low, high = (ratio.value if bound is None else bound for bound in (ratio.low, ratio.high))
+    if low > MATTERS_FROM or high < 1 / MATTERS_FROM:
+        return "holds"
+    return "fails" if low >= 1 / MATTERS_FROM and high <= MATTERS_FROM else "undecided"

@@ -1,0 +1,135 @@
+"""The kyber that waits in every dispatch: what its dispatches imply, and what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from blklab.experiment import ExperimentRecord
+from blklab.studies.hdparm.findings import Findings
+from blklab.studies.hdparm.four_schedulers.experiments import stock_name, waiting_name
+from blklab.studies.hdparm.four_schedulers.set_up import BusyWait
+from blklab.studies.hdparm.jobs import BUFFERED, TESTS
+from blklab.studies.hdparm.timing_tests import (
+    MIB,
+    UNIT,
+    arithmetic_mean,
+    rates_of,
+    read_bytes,
+    requests_of,
+    runtime_s,
+)
+from blklab.studies.pictures import Course, LinePicture
+from blklab.studies.protocol import Asked
+from blklab.studies.published import Published
+from blklab.studies.result import Figure, Quantity
+from blklab.studies.statements import greater, mean_of, within
+
+_TABLE_FILE = "patched_kyber.csv"
+_WITHIN = 0.1
+"""Relative distance from what the dispatches imply: a run ends within a dispatch."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """One command size."""
+
+    rate: float
+    """MiB/s of the kyber that waits."""
+    implied: float
+    """MiB/s that its dispatches imply: what each of them carried, over the wait."""
+    control: float
+    """MiB/s of none."""
+
+
+def read_busy_wait(
+    asked: Asked, published: Published, wait: BusyWait, records: Mapping[str, ExperimentRecord]
+) -> Findings:
+    """Rates by command size beside the published ones; the host's kernel is not exchanged."""
+    printed = _published(published, "kyber")
+    table = f"kyber that waits {wait.wait} in every dispatch"
+    if asked.place == "host":
+        reason = "this machine's kernel is not exchanged"
+        runs = enumerate(printed, start=1)
+        return Findings([Figure(f"run {n}", table, UNIT, Quantity(rate), None, reason) for n, rate in runs])
+    measured = {
+        size: _waiting(records, wait, asked, size)
+        for size in wait.max_sectors_kb
+        if waiting_name(size) in records
+    }
+    kept = [one.rate / one.implied for one in measured.values()]
+    falls = [one.control / one.rate for one in measured.values()]
+    sizes = wait.between_kb
+    small, large = (measured[size].rate for size in sizes)
+    figures = [
+        Figure(
+            f"commands of at most {size} KiB",
+            table,
+            UNIT,
+            Quantity(arithmetic_mean(printed)) if size == wait.usual_max_sectors_kb else None,
+            Quantity(one.rate),
+        )
+        for size, one in measured.items()
+    ]
+    unknown = "the speed of hardware that is not known"
+    figures.append(Figure("none", table, UNIT, Quantity(_published(published, "none")[0]), None, unknown))
+    statements = [
+        within(
+            "rate-from-dispatches",
+            f"The rate is bytes read a dispatch over {wait.wait}, within 10 %, at every command size",
+            Quantity(arithmetic_mean(kept), min(kept), max(kept)),
+            1 - _WITHIN,
+            1 + _WITHIN,
+            why="a disk gets no more requests than kyber dispatches",
+        ),
+        within(
+            "published-rate-between",
+            f"Published rates lie between ours at {sizes[0]} and {sizes[1]} KiB a command",
+            Quantity(arithmetic_mean(printed), min(printed), max(printed)),
+            small,
+            large,
+            unit=UNIT,
+            why="the size of the study's commands is not printed",
+        ),
+        greater(
+            "patched-kyber-slower",
+            "The patched kyber is slower than none in buffered reads",
+            Quantity(min(falls)),
+            why=f"{mean_of(falls).value:.0f} times on average over command sizes",
+        ),
+    ]
+    return Findings(figures, statements, [_picture(wait, measured, printed)])
+
+
+def _published(published: Published, scheduler: str) -> list[float]:
+    return published.figures(_TABLE_FILE, "throughput_MBps", scheduler=scheduler, test=TESTS[BUFFERED])
+
+
+def _waiting(records: Mapping[str, ExperimentRecord], wait: BusyWait, asked: Asked, size: int) -> Waiting:
+    record = records[waiting_name(size)]
+    in_guest = asked.place == "uml"
+    sample = record.successes(wait.patched if in_guest else "kyber", BUFFERED)[0]
+    control = (
+        rates_of(record, BUFFERED, wait.control)
+        if in_guest
+        else rates_of(records[stock_name(size)], BUFFERED, "none")
+    )
+    mebibytes, dispatches = read_bytes(sample) / MIB, requests_of(sample) or 0
+    return Waiting(mebibytes / runtime_s(sample), mebibytes / (dispatches * wait.wait_s), control[0])
+
+
+def _picture(wait: BusyWait, measured: Mapping[int, Waiting], printed: list[float]) -> LinePicture:
+    sizes = tuple(float(size) for size in measured)
+    return LinePicture(
+        "busy-wait",
+        f"Buffered reads under a kyber that waits {wait.wait} in every dispatch",
+        "The rate follows from what a dispatch carries. The published runs stand at the largest command of a "
+        "SCSI disk; how large theirs were is not printed.",
+        "largest command, KiB",
+        UNIT,
+        (
+            Course("measured", sizes, tuple(one.rate for one in measured.values())),
+            Course("from dispatches", sizes, tuple(one.implied for one in measured.values()), dashed=True),
+            Course("published", (float(wait.usual_max_sectors_kb),) * len(printed), tuple(printed)),
+        ),
+    )

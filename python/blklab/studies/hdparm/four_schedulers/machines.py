@@ -1,0 +1,113 @@
+"""Both machines: whether one of four schedulers is faster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from blklab.experiment import ExperimentRecord
+from blklab.studies.hdparm.findings import Findings, rows_of
+from blklab.studies.hdparm.four_schedulers.experiments import printed_name, repeated_name
+from blklab.studies.hdparm.four_schedulers.set_up import Machine, SetUp
+from blklab.studies.hdparm.jobs import TESTS
+from blklab.studies.hdparm.timing_tests import (
+    WHY_EQUAL,
+    arithmetic_mean,
+    best_other,
+    extreme_ratio,
+    mebibyte_rates,
+    paired_ratios,
+    rates_of,
+    unpaired_ratio,
+)
+from blklab.studies.pictures import IntervalPicture
+from blklab.studies.protocol import Asked
+from blklab.studies.published import Published
+from blklab.studies.result import Figure, Quantity
+from blklab.studies.statements import equal, greater, mean_of
+
+
+def read_machines(
+    asked: Asked, published: Published, set_up: SetUp, records: Mapping[str, ExperimentRecord]
+) -> Findings:
+    """Each machine and test, as printed and in randomised blocks."""
+    found = Findings()
+    for machine in set_up.machines_at(asked):
+        for test in TESTS:
+            _read_test(machine, test, published, set_up, records, found)
+    for test, printed in TESTS.items():
+        figures = [one for one in found.figures if one.table.endswith(f"{printed}, repeated")]
+        found.pictures.append(
+            IntervalPicture(
+                test,
+                f"{printed.capitalize()}: each scheduler over {set_up.schedulers[0]}",
+                "Published: three runs each, one scheduler after another; ours: in randomised blocks. "
+                "Intervals of 95 %.",
+                "times",
+                tuple(row for one in figures for row in rows_of(one, prefix=f"{one.table.split(':')[0]}: ")),
+                marks=((1.0, "no effect"),),
+            )
+        )
+    return found
+
+
+def _read_test(
+    machine: Machine,
+    test: str,
+    published: Published,
+    set_up: SetUp,
+    records: Mapping[str, ExperimentRecord],
+    found: Findings,
+) -> None:
+    first, *others = set_up.schedulers
+    title, printed_test = machine.title, TESTS[test]
+    theirs = {
+        label: published.figures(
+            "hdparm_runs.csv",
+            "throughput_MBps",
+            machine=machine.published,
+            test=printed_test,
+            scheduler=label,
+        )
+        for label in set_up.schedulers
+    }
+    means = {label: arithmetic_mean(runs) for label, runs in theirs.items()}
+    once = records[printed_name(machine.name)]
+    ours = {label: arithmetic_mean(rates_of(once, test, label)) for label in set_up.schedulers}
+    repeated = mebibyte_rates(records[repeated_name(machine.name)], test)
+    found.figures += [
+        Figure(
+            f"{label} over {first}",
+            f"{title}: {printed_test}, as printed",
+            "",
+            Quantity(means[label] / means[first]),
+            Quantity(ours[label] / ours[first]),
+        )
+        for label in others
+    ]
+    found.figures += [
+        Figure(
+            f"{label} over {first}",
+            f"{title}: {printed_test}, repeated",
+            "",
+            unpaired_ratio(theirs[label], theirs[first]),
+            mean_of(paired_ratios(repeated, label, first)),
+        )
+        for label in others
+    ]
+    pair, ratio = extreme_ratio(repeated)
+    best = max(means, key=means.__getitem__)
+    second = best_other(repeated, best)
+    found.statements += [
+        equal(
+            f"{machine.name}-{test}-equal",
+            f"{title}: in {printed_test} no two schedulers differ by 2 % ({pair})",
+            ratio,
+            why=WHY_EQUAL[test],
+        ),
+        greater(
+            f"{machine.name}-{test}-fastest",
+            f"{title}: {best} is fastest in {printed_test}",
+            mean_of(paired_ratios(repeated, best, second)),
+            why=f"against {second}",
+        ),
+    ]

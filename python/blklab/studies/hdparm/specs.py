@@ -1,0 +1,61 @@
+"""Experiments of both studies: what differs between them, on top of what they have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from blklab.scheduler_choice import SchedulerChoice
+from blklab.spec import ExperimentSpec
+from blklab.studies.hdparm.sizes import TimingTests
+from blklab.studies.protocol import Asked
+from blklab.sweeps import Sweep
+from blklab.workloads import Workload
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where the experiments are made, and the queue's attributes that hold for all of them."""
+
+    asked: Asked
+    tests: TimingTests
+    queue: Mapping[str, str]
+
+    def target(self, device: str) -> str:
+        """The modelled device; on the host a loop device over a file, whatever the model is."""
+        if self.asked.place == "host":
+            return f"loop:{self.tests.host_scratch},dir={self.asked.directory}"
+        return f"{self.asked.place}:{device}"
+
+    def spec(
+        self,
+        target: str,
+        workloads: Sequence[Workload],
+        choices: Sequence[SchedulerChoice],
+        *,
+        blocks: int,
+        printed: bool = False,
+        queue: Mapping[str, str] | None = None,
+        sweep: Sweep | None = None,
+    ) -> ExperimentSpec:
+        """One experiment.
+
+        Args:
+            target: What to test.
+            workloads: What to run.
+            choices: Schedulers.
+            blocks: How often.
+            printed: Whether all runs of a scheduler come after one another.
+            queue: Attributes beside those of all experiments.
+            sweep: Tunables to cross; its cells are schedulers too.
+        """
+        return ExperimentSpec(
+            target=target,
+            schedulers=list(choices),
+            workloads=list(workloads),
+            blocks=blocks,
+            seed=self.asked.seed,
+            queue={**self.queue, **(queue or {})},
+            order="by-scheduler" if printed else "randomised",
+            sweeps=[sweep] if sweep else [],
+        )
