@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering::SeqCst;
 use blksim::host::MACHINE;
 use blksim::params::Values;
 use blksim::record::JobRecord;
-use blksim_json::{device_in_force, job_samples, settings, warnings};
+use blksim::simulate::DiskFigures;
+use blksim_json::{device_in_force, job_samples, settings, tell_members, warnings};
 use serde_json::{Value, json};
 
-use crate::board::Shared;
+use crate::board::{DeviceFigures, Shared};
 use crate::failure::Failure;
 use crate::mounts::{kernel_release, read_line};
 use crate::queue::InForce;
@@ -30,6 +31,11 @@ impl Counters {
         let text = read_line(&format!("/sys/block/{}/stat", disk.name))
             .map_err(|error| Failure::kernel("reading the disk's counters", error))?;
         Ok(Self::parse(&text))
+    }
+
+    /// The same of each disk.
+    pub fn read_all(disks: &[Disk]) -> Result<Vec<Self>, Failure> {
+        disks.iter().map(Self::read).collect()
     }
 
     fn parse(text: &str) -> Self {
@@ -78,34 +84,34 @@ pub struct Findings {
     pub records: Vec<JobRecord>,
     /// fio's, if it was the generator; below 0 for a signal.
     pub fio_exit_code: Option<i32>,
-    pub before: Counters,
-    pub after: Counters,
+    /// Of each disk.
+    pub before: Vec<Counters>,
+    pub after: Vec<Counters>,
 }
 
 /// The answer of a run that went well.
 pub fn answer(request: &Request, shared: Shared, findings: Findings) -> Value {
     let Findings { in_force, cgroups, machine, records, fio_exit_code, before, after } = findings;
-    let counted = after.since(before);
-    let figures = &shared.figures;
     let simulated_ns = shared.end_ns.load(SeqCst).saturating_sub(shared.start_ns.load(SeqCst));
     let served = request.options.driver == Driver::Ublk;
-    let load = |counter: &std::sync::atomic::AtomicU64| counter.load(SeqCst);
-    let (requests, flushes, busy_ns) = if served {
-        (
-            load(&figures.reads) + load(&figures.writes),
-            load(&figures.flushes),
-            load(&figures.busy_ns),
-        )
-    } else {
-        (counted.requests, counted.flushes, counted.busy_ms * 1_000_000)
-    };
-    let peak = served.then(|| figures.peak_in_flight.load(SeqCst));
-    json!({
+    let disks: Vec<DiskFigures> = after
+        .iter()
+        .zip(before)
+        .zip(&shared.figures)
+        .map(|((after, before), figures)| {
+            figures_of(after.since(before), served.then_some(figures), simulated_ns)
+        })
+        .collect();
+    let sum = |figure: fn(&DiskFigures) -> u64| disks.iter().map(figure).sum::<u64>();
+    let peak = served.then(|| disks.iter().map(|disk| disk.peak_in_flight).max());
+    let mut facts = request.facts.clone();
+    facts.capacity_bytes = request.capacity_bytes;
+    let mut answer = json!({
         "scheduler": in_force.scheduler,
         "tunables": in_force.tunables,
         "queue": in_force.queue,
         "cgroups": cgroups,
-        "device": device_in_force(&request.setup.profile, &request.facts),
+        "device": device_in_force(&request.setup.profile, &facts),
         "jobs": job_samples(&records),
         "fio": fio_exit_code.map(|code| json!({"exit_code": code})),
         "warnings": warnings(&request.setup.jobs),
@@ -117,14 +123,32 @@ pub fn answer(request: &Request, shared: Shared, findings: Findings) -> Value {
             "driver": if served { "ublk" } else { "null_blk" },
             "generator": if request.options.generator == Load::Fio { "fio" } else { "blkguest" },
             "machine": settings(&machine),
-            "requests": requests,
-            "merges": counted.merges,
-            "flushes": flushes,
+            "requests": sum(|disk| disk.requests),
+            "merges": sum(|disk| disk.merges),
+            "flushes": sum(|disk| disk.flushes),
             "simulated_ns": simulated_ns,
-            "device_busy_ns": busy_ns.min(simulated_ns),
+            // Mean of the members, for an array.
+            "device_busy_ns": sum(|disk| disk.busy_ns) / disks.len() as u64,
             "peak_in_flight": peak,
         },
-    })
+    });
+    tell_members(&mut answer["engine"], &disks);
+    answer
+}
+
+/// What a disk did: as its server saw it, or else as the kernel counted.
+fn figures_of(counted: Counters, server: Option<&DeviceFigures>, simulated_ns: u64) -> DiskFigures {
+    let (requests, flushes, busy_ns, peak_in_flight) = match server {
+        Some(figures) => (
+            figures.reads.load(SeqCst) + figures.writes.load(SeqCst),
+            figures.flushes.load(SeqCst),
+            figures.busy_ns.load(SeqCst),
+            figures.peak_in_flight.load(SeqCst),
+        ),
+        None => (counted.requests, counted.flushes, counted.busy_ms * 1_000_000, 0),
+    };
+    let busy_ns = busy_ns.min(simulated_ns);
+    DiskFigures { requests, merges: counted.merges, flushes, busy_ns, peak_in_flight }
 }
 
 #[cfg(test)]

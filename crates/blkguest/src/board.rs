@@ -15,7 +15,10 @@ const FAILURE_BYTES: usize = 4096;
 /// How often a waiting process looks whether the others still live, in guest time.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Figures of the device, kept by its server.
+/// Most disks that a guest has: the largest array of the simulator.
+pub const MAX_DISKS: usize = 32;
+
+/// Figures of a disk, kept by the server.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct DeviceFigures {
@@ -43,7 +46,8 @@ pub struct Board {
     /// Phases that may run: those with a number below this.
     pub open_phases: AtomicU32,
     pub clones_ended: AtomicU32,
-    pub figures: DeviceFigures,
+    /// Of each disk.
+    pub figures: [DeviceFigures; MAX_DISKS],
     failed: AtomicU32,
     failure_bytes: AtomicU32,
     failure: [u8; FAILURE_BYTES],
@@ -92,6 +96,11 @@ impl Shared {
             left.store(*clones, SeqCst);
         }
         Ok(shared)
+    }
+
+    /// The board itself, which lives as long as the guest.
+    pub fn board(self) -> &'static Board {
+        self.board
     }
 
     /// A clone of a phase has ended; the last one opens the next phase.

@@ -1,7 +1,7 @@
 //! Control groups (version 2): created, set and read back.
 //!
 //! Attributes are the kernel's (`Documentation/admin-guide/cgroup-v2.rst`, Linux 6.1); the
-//! root is `/`; a leading device number is replaced by the one disk's.
+//! root is `/`; a leading device number is replaced by those of the disks.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -36,7 +36,7 @@ pub struct Groups {
 
 impl Groups {
     /// Creates all groups that the request names, and sets their attributes.
-    pub fn create(request: &Request, disk: &Disk) -> Result<Self, Failure> {
+    pub fn create(request: &Request, disks: &[Disk]) -> Result<Self, Failure> {
         let setup = &request.setup;
         let named = request.jobs.iter().any(|job| job.cgroup.is_some());
         if setup.cgroups.is_empty() && !named {
@@ -58,12 +58,16 @@ impl Groups {
                 pass_on_control(&group.name)?;
             }
         }
-        let number = read_line(&format!("/sys/block/{}/dev", disk.name))
+        let numbers = disks.iter().map(|disk| read_line(&format!("/sys/block/{}/dev", disk.name)));
+        let numbers = numbers
+            .collect::<Result<Vec<_>, _>>()
             .map_err(|error| Failure::kernel("reading the disk's number", error))?;
         let mut groups = Self::default();
         for (name, attributes) in &setup.cgroups {
             for (attribute, text) in attributes {
-                groups.set(name, attribute, &value_for(attribute, text, &number))?;
+                for value in values_for(attribute, text, &numbers) {
+                    groups.set(name, attribute, &value)?;
+                }
             }
         }
         groups.set_weights_of_jobs(request)?;
@@ -108,7 +112,10 @@ impl Groups {
             );
             Failure::of(ErrorKind::OutOfRange, attribute, message)
         })?;
-        self.written.push((group.to_owned(), attribute.to_owned()));
+        let written = (group.to_owned(), attribute.to_owned());
+        if !self.written.contains(&written) {
+            self.written.push(written);
+        }
         Ok(())
     }
 
@@ -149,10 +156,10 @@ fn pass_on_control(group: &str) -> Result<(), Failure> {
     })
 }
 
-/// A value as the kernel takes it: with the disk's number in front, and plain numbers.
-fn value_for(attribute: &str, text: &str, number: &str) -> String {
+/// Values as the kernel takes them: with a disk's number in front, once for each, and plain numbers.
+fn values_for(attribute: &str, text: &str, numbers: &[String]) -> Vec<String> {
     let Some((_, table)) = BY_DEVICE.iter().find(|(name, _)| *name == attribute) else {
-        return text.trim().to_owned();
+        return vec![text.trim().to_owned()];
     };
     let mut words: Vec<&str> = text.split_whitespace().collect();
     if words.first().is_some_and(|word| word.contains(':') && !word.contains('=')) {
@@ -164,7 +171,8 @@ fn value_for(attribute: &str, text: &str, number: &str) -> String {
         }
         _ => (*word).to_owned(),
     });
-    std::iter::once(number.to_owned()).chain(settings).collect::<Vec<_>>().join(" ")
+    let settings = settings.collect::<Vec<_>>().join(" ");
+    numbers.iter().map(|number| format!("{number} {settings}")).collect()
 }
 
 #[cfg(test)]
@@ -172,16 +180,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_get_the_disks_number_and_lose_suffixes() {
+    fn values_get_the_disks_numbers_and_lose_suffixes() {
+        let numbers = ["259:0".to_owned(), "259:1".to_owned()];
+        let values = |attribute, text| values_for(attribute, text, &numbers);
         assert_eq!(
-            value_for("io.max", "8:0 rbps=1m wiops=max", "259:0"),
-            "259:0 rbps=1048576 wiops=max"
+            values("io.max", "8:0 rbps=1m wiops=max"),
+            ["259:0 rbps=1048576 wiops=max", "259:1 rbps=1048576 wiops=max"]
         );
-        assert_eq!(
-            value_for("io.cost.qos", "enable=1 rpct=95.00", "259:0"),
-            "259:0 enable=1 rpct=95.00"
-        );
-        assert_eq!(value_for("io.bfq.weight", " 300 ", "259:0"), "300");
-        assert_eq!(value_for("io.latency", "target=100", "259:0"), "259:0 target=100");
+        assert_eq!(values("io.cost.qos", "enable=1 rpct=95.00")[0], "259:0 enable=1 rpct=95.00");
+        assert_eq!(values("io.bfq.weight", " 300 "), ["300"]);
+        assert_eq!(values("io.latency", "target=100")[1], "259:1 target=100");
     }
 }

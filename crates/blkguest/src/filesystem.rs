@@ -1,4 +1,4 @@
-//! A file system on the disk, with a file for each of the layout's.
+//! A file system on the disk or disks, with a file for each of the layout's.
 //!
 //! It is made while the disk still takes no time. Files are written with zeroes, which the
 //! disk keeps without memory; a file that was only allocated would be read without I/O.
@@ -10,6 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use blksim::workload::layout::File;
 
+use crate::array::Array;
 use crate::failure::{Failure, checked};
 use crate::mounts::{DATA, mount};
 use crate::program;
@@ -28,7 +29,15 @@ struct Zeroes([u8; WRITE_BYTES]);
 static ZEROES: Zeroes = Zeroes([0; WRITE_BYTES]);
 
 /// Makes and mounts the file system, and writes its files.
-pub fn create(kind: FilesystemKind, disk: &Disk, files: &[File]) -> Result<(), Failure> {
+///
+/// btrfs takes the members of an array as they are, the others the disk that was made of them.
+pub fn create(
+    kind: FilesystemKind,
+    array: Option<&Array>,
+    members: &[Disk],
+    disk: &Disk,
+    files: &[File],
+) -> Result<(), Failure> {
     let path = disk.path();
     let (name, options) = match kind {
         FilesystemKind::Ext4 => {
@@ -36,19 +45,28 @@ pub fn create(kind: FilesystemKind, disk: &Disk, files: &[File]) -> Result<(), F
                 format!("nodiscard,lazy_itable_init=1,lazy_journal_init=1,hash_seed={IDENTITY}");
             program::run("mkfs.ext4", &["-q", "-F", "-U", IDENTITY, "-E", &extended, &path])?;
             // What the kernel would else do in the background, minutes long.
-            ("ext4", "noinit_itable")
+            ("ext4", "noinit_itable".to_owned())
         }
         FilesystemKind::Xfs => {
             let identity = format!("uuid={IDENTITY}");
             program::run("mkfs.xfs", &["-q", "-f", "-K", "-m", &identity, &path])?;
-            ("xfs", "")
+            ("xfs", String::new())
         }
         FilesystemKind::Btrfs => {
-            program::run("mkfs.btrfs", &["-q", "-f", "-K", "-U", IDENTITY, &path])?;
-            ("btrfs", "")
+            let paths: Vec<String> = members.iter().map(Disk::path).collect();
+            let mut arguments = vec!["-q", "-f", "-K", "-U", IDENTITY];
+            if let Some(array) = array {
+                let profile = array.btrfs_profile();
+                arguments.extend(["-d", profile, "-m", profile]);
+            }
+            arguments.extend(paths.iter().map(String::as_str));
+            program::run("mkfs.btrfs", &arguments)?;
+            // Nobody has told the kernel of the other disks.
+            let others: Vec<_> = paths[1..].iter().map(|path| format!("device={path}")).collect();
+            ("btrfs", others.join(","))
         }
     };
-    mount(&path, DATA, name, options)?;
+    mount(&path, DATA, name, &options)?;
     for (index, file) in files.iter().enumerate() {
         write(&file_path(index), file.bytes)?;
     }

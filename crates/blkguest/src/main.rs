@@ -1,10 +1,11 @@
-//! The first process of a guest kernel: makes a disk of a device model, runs one
-//! experiment on it, leaves the answer, and ends the guest.
+//! The first process of a guest kernel: makes disks of device models, runs one
+//! experiment on them, leaves the answer, and ends the guest.
 //!
 //! The root of the guest is a folder of the host. `/request.json` is read,
 //! `/answer.json` written; both are JSON as blksim's own requests and answers.
 
 mod answer;
+mod array;
 mod board;
 mod cgroups;
 mod clock;
@@ -12,6 +13,7 @@ mod failure;
 mod filesystem;
 mod fio;
 mod load;
+mod md;
 mod mounts;
 mod null_blk;
 mod process;

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering::SeqCst;
 
 use crate::answer::Counters;
-use crate::board::Shared;
+use crate::board::{DeviceFigures, Shared};
 use crate::clock;
 use crate::failure::Failure;
 use crate::process;
@@ -15,17 +15,18 @@ const PROGRESS: &str = "/progress";
 /// How often it is looked whether something has happened, in guest time.
 const PERIOD_NS: u64 = 1_000_000_000;
 
-/// Starts a process that writes the guest's time and the disk's I/Os so far, when there are new
+/// Starts a process that writes the guest's time and the disks' I/Os so far, when there are new
 /// ones: time alone also passes, and fast, where everybody waits for something that never comes.
-pub fn report(disk: &Disk, shared: Shared) -> Result<(), Failure> {
+pub fn report(disks: &[Disk], shared: Shared) -> Result<(), Failure> {
     process::spawn("the reporter of progress", shared, || {
         let file = File::create(PROGRESS)
             .map_err(|error| Failure::kernel("creating the report of progress", error))?;
         let mut reported = None;
         loop {
-            let figures = &shared.figures;
-            let served = figures.reads.load(SeqCst) + figures.writes.load(SeqCst);
-            let ios = served.max(Counters::read(disk)?.requests);
+            let served = |one: &DeviceFigures| one.reads.load(SeqCst) + one.writes.load(SeqCst);
+            let served: u64 = shared.figures.iter().map(served).sum();
+            let counted: u64 = Counters::read_all(disks)?.iter().map(|one| one.requests).sum();
+            let ios = served.max(counted);
             let now_ns = clock::now_ns();
             if reported != Some(ios) {
                 // A report that cannot be written must not end the run.

@@ -35,7 +35,7 @@ const REPORTED: &[&str] =
     &["nr_requests", "read_ahead_kb", "max_sectors_kb", "nomerges", "wbt_lat_usec"];
 
 /// What is in force.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct InForce {
     pub scheduler: String,
     pub tunables: Map<String, Value>,
@@ -74,6 +74,26 @@ pub fn set(disk: &Disk, scheduler: &str, tunables: &Given, queue: &Given) -> Res
     Ok(())
 }
 
+/// Sets how far an array above the disks reads ahead, if that was asked for: its value counts, not theirs.
+pub fn set_read_ahead(disk: &Disk, queue: &Given) -> Result<(), Failure> {
+    let Some((name, text)) = queue.iter().find(|(name, _)| name == "read_ahead_kb") else {
+        return Ok(());
+    };
+    write(&disk.queue(name), name, "queue attribute", &kernel_text(QUEUE, name, text))
+}
+
+/// What is in force on all disks alike.
+pub fn read_all(disks: &[Disk]) -> Result<InForce, Failure> {
+    let first = read(&disks[0])?;
+    for disk in &disks[1..] {
+        if read(disk)? != first {
+            let message = format!("{} has other settings than {}", disk.name, disks[0].name);
+            return Err(Failure::kernel("reading the settings back", message));
+        }
+    }
+    Ok(first)
+}
+
 fn set_scheduler(disk: &Disk, scheduler: &str) -> Result<(), Failure> {
     let path = disk.queue("scheduler");
     let offered =
@@ -101,7 +121,7 @@ fn set_scheduler(disk: &Disk, scheduler: &str) -> Result<(), Failure> {
 }
 
 /// What is in force now.
-pub fn read(disk: &Disk) -> Result<InForce, Failure> {
+fn read(disk: &Disk) -> Result<InForce, Failure> {
     let scheduler = read_line(&disk.queue("scheduler"))
         .map_err(|error| Failure::kernel("reading the scheduler", error))?;
     let scheduler = bracketed(&scheduler).unwrap_or("none").to_owned();

@@ -4,6 +4,7 @@ use std::fs;
 
 use blksim::device::Facts;
 use blksim::error::{ErrorKind, SimulationError};
+use blksim::request::SECTOR_BYTES;
 use blksim::simulate::Setup;
 use blksim::workload::Job;
 use blksim::workload::layout::{Layout, lay_out};
@@ -11,6 +12,8 @@ use blksim_json::{bad_request, setup_of};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::array::Array;
+use crate::board::MAX_DISKS;
 use crate::failure::Failure;
 
 /// What serves the disk.
@@ -67,7 +70,10 @@ pub struct Options {
 pub struct Request {
     pub setup: Setup,
     pub options: Options,
+    /// Of the disk, or of each member of the array.
     pub facts: Facts,
+    pub array: Option<Array>,
+    pub capacity_bytes: u64,
     pub jobs: Vec<Job>,
     pub layout: Layout,
 }
@@ -90,13 +96,13 @@ impl Request {
             Some(options) => serde_json::from_value(options)
                 .map_err(|error| bad_request(format!("the request's guest: {error}")))?,
         };
-        let setup = setup_of(value)?.setup;
+        let mut setup = setup_of(value)?.setup;
         let device = setup.profile.build(setup.seed)?;
         let facts = blksim::device::Device::facts(&device).clone();
-        if blksim::devices::array(&setup.profile, &facts)?.is_some() {
-            let message = "an array of disks cannot be served in a guest; use sim:";
-            return Err(Failure::of(ErrorKind::HostOnly, "raid", message));
-        }
+        let array = Array::of(&mut setup.profile, options.filesystem)?;
+        let raid = blksim::devices::array(&setup.profile, &facts)?;
+        let capacity_bytes =
+            raid.map_or(facts.capacity_bytes, |raid| raid.capacity_sectors * SECTOR_BYTES);
         let mut jobs = setup.jobs.jobs.clone();
         if let Some(runtime_ns) = setup.runtime_ns {
             if runtime_ns == 0 {
@@ -113,17 +119,32 @@ impl Request {
                 format!("a guest holds {MAX_CLONES} clones of jobs at most, not {clones}");
             return Err(Failure::of(ErrorKind::OutOfRange, "numjobs", message));
         }
-        let layout = lay_out(&jobs, facts.capacity_bytes)?;
-        let request = Self { setup, options, facts, jobs, layout };
+        let layout = lay_out(&jobs, capacity_bytes)?;
+        let request = Self { setup, options, facts, array, capacity_bytes, jobs, layout };
         request.refuse_what_cannot_be()?;
         Ok(request)
+    }
+
+    /// Disks that the guest has.
+    pub fn nr_disks(&self) -> u32 {
+        self.array.map_or(1, |array| array.members)
     }
 
     fn refuse_what_cannot_be(&self) -> Result<(), SimulationError> {
         let wrong = |field: &str, message: String| {
             Err(SimulationError::of(ErrorKind::OutOfRange, field, message))
         };
+        if self.nr_disks() as usize > MAX_DISKS {
+            let message = format!("a guest holds {MAX_DISKS} disks at most");
+            return wrong("members", message);
+        }
         if self.options.driver == Driver::NullBlk {
+            if self.array.is_some() {
+                return wrong(
+                    "raid",
+                    "null_blk keeps nothing, so that no array can be made".to_owned(),
+                );
+            }
             if self.setup.profile.kind.name != "fixed" {
                 let kind = self.setup.profile.kind.name;
                 return wrong("driver", format!("null_blk cannot be a device of kind {kind}"));
@@ -178,6 +199,19 @@ mod tests {
         let failure = Request::parse(&request(r#""driver": "floppy""#)).unwrap_err();
         assert_eq!(failure.kind(), "request");
         assert!(failure.to_string().contains("floppy"), "{failure}");
+    }
+
+    #[test]
+    fn an_array_has_members_and_a_capacity() {
+        let text =
+            request("").replace("\"100us\"", "\"100us\", \"raid\": \"10\", \"capacity\": \"1g\"");
+        let read = Request::parse(&text).unwrap();
+        assert_eq!((read.nr_disks(), read.capacity_bytes), (4, 2 << 30));
+        let failure =
+            Request::parse(&text.replace("\"guest\": {", "\"guest\": {\"driver\": \"null_blk\""));
+        assert!(failure.unwrap_err().to_string().contains("no array"));
+        let failure = Request::parse(&text.replace("\"10\"", "\"10\", \"members\": \"5\""));
+        assert!(failure.unwrap_err().to_string().contains("even number"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! One run: the disk, its settings, the clones, the answer.
+//! One run: the disks, their settings, the clones, the answer.
 
 use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
@@ -44,31 +44,42 @@ pub fn run(request: &Request) -> Result<Value, Failure> {
 
 fn run_on(request: &Request, phases: &[usize], shared: Shared) -> Result<Value, Failure> {
     let machine = answer::machine(request)?;
-    let disk = match request.options.driver {
+    let disks = match request.options.driver {
         Driver::Ublk => ublk::start(request, shared)?,
-        Driver::NullBlk => null_blk::start(request)?,
+        Driver::NullBlk => vec![null_blk::start(request)?],
     };
     let setup = &request.setup;
-    queue::set(&disk, &setup.scheduler, &setup.tunables, &setup.queue)?;
-    let groups = Groups::create(request, &disk)?;
-    set_writeback(request)?;
-    progress::report(&disk, shared)?;
-    if let Some(kind) = request.options.filesystem {
-        filesystem::create(kind, &disk, &request.layout.files)?;
+    for disk in &disks {
+        queue::set(disk, &setup.scheduler, &setup.tunables, &setup.queue)?;
     }
-    let before = Counters::read(&disk)?;
+    // Later than the members' settings, whose limits become the array's.
+    let disk = match &request.array {
+        None => disks[0].clone(),
+        Some(array) => array.assemble(&disks)?,
+    };
+    if !disks.contains(&disk) {
+        queue::set_read_ahead(&disk, &setup.queue)?;
+    }
+    let groups = Groups::create(request, &disks)?;
+    set_writeback(request)?;
+    progress::report(&disks, shared)?;
+    if let Some(kind) = request.options.filesystem {
+        let array = request.array.as_ref();
+        filesystem::create(kind, array, &disks, &disk, &request.layout.files)?;
+    }
+    let before = Counters::read_all(&disks)?;
     let (records, fio_exit_code) = match request.options.generator {
         Load::Blkguest => (run_clones(request, phases, &disk, &machine, shared)?, None),
         Load::Fio => (Vec::new(), Some(fio::run(&disk, shared)?)),
     };
     let findings = Findings {
-        in_force: queue::read(&disk)?,
+        in_force: queue::read_all(&disks)?,
         cgroups: groups.read(),
         machine,
         records,
         fio_exit_code,
         before,
-        after: Counters::read(&disk)?,
+        after: Counters::read_all(&disks)?,
     };
     Ok(answer::answer(request, shared, findings))
 }
@@ -87,6 +98,7 @@ fn run_clones(
         stamped: virtual_time
             && direct
             && request.options.driver == Driver::Ublk
+            && request.array.is_none()
             && request.options.filesystem.is_none(),
         call_ns: machine.get("system_call"),
         bytes_per_second: if virtual_time { machine.get("copy_bandwidth") } else { 0 },

@@ -4,7 +4,7 @@ use blksim::device::Facts;
 use blksim::devices::Profile;
 use blksim::host::GivenGroups;
 use blksim::record::{Direction, Histogram, JobRecord};
-use blksim::simulate::{Checked, Outcome, Setup};
+use blksim::simulate::{Checked, DiskFigures, Outcome, Setup};
 use blksim::workload::JobFile;
 use serde_json::{Map, Value, json};
 
@@ -14,6 +14,7 @@ use crate::catalogue::{device, remark, values};
 pub fn checked(setup: &Setup, checked: &Checked) -> Value {
     json!({
         "device": device(&setup.profile, &checked.facts),
+        "array": values(&setup.profile.raid),
         "queue": values(&checked.queue),
         "tunables": values(&checked.tunables),
     })
@@ -21,7 +22,7 @@ pub fn checked(setup: &Setup, checked: &Checked) -> Value {
 
 /// The answer to a request.
 pub fn outcome(setup: &Setup, outcome: &Outcome) -> Value {
-    json!({
+    let mut answer = json!({
         "scheduler": outcome.scheduler.name,
         "tunables": values(&outcome.tunables),
         "queue": values(&outcome.queue),
@@ -43,7 +44,26 @@ pub fn outcome(setup: &Setup, outcome: &Outcome) -> Value {
             "peak_tags": outcome.peak_tags,
             "peak_in_flight": outcome.peak_in_flight,
         },
-    })
+    });
+    tell_members(&mut answer["engine"], &outcome.disks);
+    answer
+}
+
+/// Adds what each member of an array did; a single disk has nothing to add.
+pub fn tell_members(engine: &mut Value, disks: &[DiskFigures]) {
+    if disks.len() < 2 {
+        return;
+    }
+    let figures = |disk: &DiskFigures| {
+        json!({
+            "requests": disk.requests,
+            "merges": disk.merges,
+            "flushes": disk.flushes,
+            "device_busy_ns": disk.busy_ns,
+            "peak_in_flight": disk.peak_in_flight,
+        })
+    };
+    engine["members"] = disks.iter().map(figures).collect();
 }
 
 /// A device with all its parameters.

@@ -43,6 +43,17 @@ pub struct Setup {
     pub limits: Limits,
 }
 
+/// What one disk did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskFigures {
+    pub requests: u64,
+    pub merges: u64,
+    pub flushes: u64,
+    /// No longer than the simulation.
+    pub busy_ns: u64,
+    pub peak_in_flight: u32,
+}
+
 /// What a simulation found.
 #[derive(Debug, Clone)]
 pub struct Outcome {
@@ -62,6 +73,8 @@ pub struct Outcome {
     /// Most tags in use and most commands in the device at any moment.
     pub peak_tags: u32,
     pub peak_in_flight: u32,
+    /// Of each disk; more than one for an array.
+    pub disks: Vec<DiskFigures>,
 }
 
 /// Runs a simulation.
@@ -143,7 +156,7 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
     for index in 0..raid.as_ref().map_or(1, Raid::nr_members) {
         let device = match member.take() {
             Some(device) => device,
-            None => setup.profile.build(setup.seed.wrapping_add(index as u64))?,
+            None => setup.profile.build_member(setup.seed, index)?,
         };
         let scheduler = schedulers::build(info.name, &tunables, queue_facts)
             .ok_or_else(|| unknown_scheduler(info.name))?;
@@ -262,7 +275,19 @@ impl Simulation {
             device_busy_ns: busy_ns.min(now_ns),
             peak_tags: most(|disk| disk.counters.peak_tags),
             peak_in_flight: most(|disk| disk.counters.peak_in_flight),
+            disks: host.disks.iter().map(|disk| figures_of(disk, now_ns)).collect(),
         }
+    }
+}
+
+fn figures_of(disk: &Disk, now_ns: u64) -> DiskFigures {
+    let counters = &disk.counters;
+    DiskFigures {
+        requests: counters.requests,
+        merges: counters.merges,
+        flushes: counters.flushes,
+        busy_ns: disk.device.busy_ns().min(now_ns),
+        peak_in_flight: counters.peak_in_flight,
     }
 }
 

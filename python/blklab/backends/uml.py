@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 
 from blklab.backends.modelled import disk_of, facts_of, modelled
 from blklab.backends.protocol import Session, SessionOptions
+from blklab.backends.uml_arrays import array_of, require_array
 from blklab.backends.uml_clocks import check_clocks
 from blklab.backends.uml_requirements import require_guest_program
 from blklab.backends.uml_session import UmlSession, summary_of
@@ -53,6 +54,9 @@ class UmlBackend:
         names = dict.fromkeys(name or DEFAULT_NAME for name in options.kernels or (None,))
         kernels = {name: find(name) for name in names}
         check_clocks(list(kernels.values()), options.guest)
+        array = array_of(facts_of(model, load_profile(model.device)))
+        for kernel in kernels.values():
+            require_array(array, kernel, options.guest)
         description = _describe(model, kernels, options)
         init = require_guest_program()
         programs = program_files(_programs(options))
@@ -102,10 +106,13 @@ def _describe(
     schedulers = [name for name in first.schedulers if all(name in kernel.schedulers for kernel in others)]
     if not schedulers:
         raise RequirementError(f"the kernels {', '.join(kernels)} have no scheduler in common")
-    disk = disk_of(profile, facts_of(model, profile), schedulers)
+    facts = facts_of(model, profile)
+    disk = disk_of(profile, facts, schedulers)
     guest = options.guest
     clock = "virtual time" if guest.time == "virtual" else "host time"
     details = {"kind": profile.kind, **dict(model.parameters)}
+    array = array_of(facts)
+    details["array"] = "" if array is None else array.made_by(guest.filesystem)
     details |= {f"kernel {name}": summary_of(kernel) for name, kernel in kernels.items()}
     details |= {"time": guest.time, "generator": guest.generator, "filesystem": guest.filesystem or ""}
     names = ", ".join(f"{name} ({kernel.version})" for name, kernel in kernels.items())

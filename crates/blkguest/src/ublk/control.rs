@@ -1,21 +1,20 @@
-//! Creates the disk and starts its server.
+//! Creates the disks and starts their server.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 
+use blksim::device::Facts;
 use blksim::error::ErrorKind;
 use blksim::request::SECTOR_BYTES;
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
 use super::abi::{self, ControlCommand, DeviceInfo, Params};
+use super::member::Member;
 use super::server::Server;
 use crate::board::Shared;
 use crate::failure::Failure;
 use crate::process;
 use crate::request::{Request, TimeKind};
-
-/// The number of the one disk.
-const DEVICE: u32 = 0;
 
 /// A disk of the guest kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,10 +60,11 @@ impl Control {
     fn call(
         &mut self,
         doing: &str,
+        number: u32,
         operation: u32,
         command: ControlCommand,
     ) -> Result<(), Failure> {
-        let command = ControlCommand { dev_id: DEVICE, queue_id: u16::MAX, ..command };
+        let command = ControlCommand { dev_id: number, queue_id: u16::MAX, ..command };
         let entry = opcode::UringCmd80::new(types::Fd(self.file.as_raw_fd()), operation)
             .cmd(command.bytes())
             .build();
@@ -78,69 +78,75 @@ impl Control {
         }
         Ok(())
     }
+
+    /// Adds a disk with that number, and describes it to the kernel.
+    fn add(&mut self, number: u32, facts: &Facts, max_bytes: u32) -> Result<(), Failure> {
+        let mut info = DeviceInfo {
+            nr_hw_queues: 1,
+            queue_depth: facts.queue_depth as u16,
+            max_io_buf_bytes: max_bytes,
+            dev_id: number,
+            ..DeviceInfo::default()
+        };
+        let addressed = |len: usize, addr: u64| ControlCommand {
+            len: len as u16,
+            addr,
+            ..ControlCommand::default()
+        };
+        let command = addressed(size_of::<DeviceInfo>(), (&raw mut info) as u64);
+        self.call("adding the disk", number, abi::CMD_ADD_DEV, command)?;
+        let mut attrs = 0;
+        if facts.rotational {
+            attrs |= abi::ATTR_ROTATIONAL;
+        }
+        if facts.volatile_cache {
+            attrs |= abi::ATTR_VOLATILE_CACHE;
+        }
+        let mut params = Params {
+            len: size_of::<Params>() as u32,
+            types: abi::PARAM_TYPE_BASIC,
+            attrs,
+            logical_bs_shift: 9,
+            physical_bs_shift: 9,
+            io_min_shift: 9,
+            max_sectors: max_bytes / SECTOR_BYTES as u32,
+            dev_sectors: facts.capacity_bytes / SECTOR_BYTES,
+            ..Params::default()
+        };
+        let command = addressed(size_of::<Params>(), (&raw mut params) as u64);
+        self.call("describing the disk", number, abi::CMD_SET_PARAMS, command)
+    }
 }
 
-/// Creates the disk that a request describes and a process that serves it.
-pub fn start(request: &Request, shared: Shared) -> Result<Disk, Failure> {
+/// Creates the disks that a request describes, and a process that serves them.
+pub fn start(request: &Request, shared: Shared) -> Result<Vec<Disk>, Failure> {
     let facts = &request.facts;
     if facts.queue_depth > abi::MAX_QUEUE_DEPTH {
         let (depth, most) = (facts.queue_depth, abi::MAX_QUEUE_DEPTH);
         let message = format!("a ublk disk takes {most} commands at once at most, not {depth}");
         return Err(Failure::of(ErrorKind::OutOfRange, "depth", message));
     }
-    let mut control = Control::open()?;
+    let numbers = 0..request.nr_disks();
     let max_bytes = facts.max_hw_sectors_kb / 4 * 4 * 1024;
-    let mut info = DeviceInfo {
-        nr_hw_queues: 1,
-        queue_depth: facts.queue_depth as u16,
-        max_io_buf_bytes: max_bytes,
-        dev_id: DEVICE,
-        ..DeviceInfo::default()
-    };
-    let addressed = |len: usize, addr: u64| ControlCommand {
-        len: len as u16,
-        addr,
-        ..ControlCommand::default()
-    };
-    let address = (&raw mut info) as u64;
-    control.call(
-        "adding the disk",
-        abi::CMD_ADD_DEV,
-        addressed(size_of::<DeviceInfo>(), address),
-    )?;
-    let mut attrs = 0;
-    if facts.rotational {
-        attrs |= abi::ATTR_ROTATIONAL;
-    }
-    if facts.volatile_cache {
-        attrs |= abi::ATTR_VOLATILE_CACHE;
-    }
-    let mut params = Params {
-        len: size_of::<Params>() as u32,
-        types: abi::PARAM_TYPE_BASIC,
-        attrs,
-        logical_bs_shift: 9,
-        physical_bs_shift: 9,
-        io_min_shift: 9,
-        max_sectors: max_bytes / SECTOR_BYTES as u32,
-        dev_sectors: facts.capacity_bytes / SECTOR_BYTES,
-        ..Params::default()
-    };
-    let address = (&raw mut params) as u64;
-    control.call(
-        "describing the disk",
-        abi::CMD_SET_PARAMS,
-        addressed(size_of::<Params>(), address),
-    )?;
-
-    let device = request.setup.profile.build(request.setup.seed)?;
-    let virtual_time = request.options.time == TimeKind::Virtual;
     let store = request.options.filesystem.is_some();
-    let server = process::spawn("the server of the disk", shared, move || {
-        Server::open(device, max_bytes, store, virtual_time, shared)?.run()
+    let mut control = Control::open()?;
+    let mut devices = Vec::new();
+    for number in numbers.clone() {
+        control.add(number, facts, max_bytes)?;
+        devices.push(request.setup.profile.build_member(request.setup.seed, number as usize)?);
+    }
+    let virtual_time = request.options.time == TimeKind::Virtual;
+    let server = process::spawn("the server of the disks", shared, move || {
+        let members = devices.into_iter().enumerate();
+        let members = members
+            .map(|(number, device)| Member::open(number as u32, device, max_bytes, store, shared))
+            .collect::<Result<Vec<_>, _>>()?;
+        Server::open(members, virtual_time, shared)?.run()
     })?;
     Shared::wait_for(&shared.server_ready, 1, || process::look(shared))?;
-    let started = ControlCommand { data: [server as u64, 0], ..ControlCommand::default() };
-    control.call("starting the disk", abi::CMD_START_DEV, started)?;
-    Ok(Disk { name: format!("ublkb{DEVICE}") })
+    for number in numbers.clone() {
+        let started = ControlCommand { data: [server as u64, 0], ..ControlCommand::default() };
+        control.call("starting the disk", number, abi::CMD_START_DEV, started)?;
+    }
+    Ok(numbers.map(|number| Disk { name: format!("ublkb{number}") }).collect())
 }

@@ -1,109 +1,73 @@
-//! Serves the disk: commands come from the driver, go through the device model,
+//! Serves the disks: commands come from the driver, go through the device models,
 //! and are answered at the moment that the model says.
 //!
 //! A server that polled would stop the guest's clock, so that it only ever
-//! sleeps: for a command, or for the moment of the model's next event.
+//! sleeps: for a command, or for the moment of the models' next event. One process
+//! serves all members of an array, so that commands of one moment cost one wake-up.
 
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
-use std::os::fd::AsRawFd;
-use std::ptr;
-use std::slice;
 use std::sync::atomic::Ordering::SeqCst;
 
-use blksim::device::{Command, Device, Runner};
-use blksim::devices::AnyDevice;
-use blksim::request::{Operation, SECTOR_BYTES};
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
-use super::abi::{self, IoDescriptor};
-use super::store::Store;
+use super::abi;
+use super::member::Member;
 use crate::board::{Shared, wake};
 use crate::clock;
 use crate::failure::Failure;
 
-/// Marks a completion as that of a timer; others carry a tag.
+/// Marks a completion as that of a timer; others carry a disk's number and a tag.
 const TIMER: u64 = 1 << 63;
+/// Bits of a tag.
+const TAG_BITS: u32 = 16;
+/// `IORING_MAX_ENTRIES` of `io_uring/io_uring.c`, Linux 6.1.
+const MAX_ENTRIES: u32 = 32_768;
 
-/// The server of a disk.
+/// The server of all disks.
 pub struct Server {
-    runner: Runner<AnyDevice>,
-    store: Option<Store>,
+    members: Vec<Member>,
     shared: Shared,
     virtual_time: bool,
-    file: File,
     ring: IoUring<squeue::Entry, cqueue::Entry>,
-    depth: u16,
-    /// Commands as the driver wrote them, by tag.
-    descriptors: *const IoDescriptor,
-    /// Memory for data: a piece of `buffer_bytes` for each tag, or the same one for all where
-    /// contents are not kept.
-    buffers: *mut u8,
-    buffer_bytes: usize,
-    /// Moments for which a timer is set. Each is that of an event of the model, and
+    /// Moments for which a timer is set. Each is that of an event of a model, and
     /// those are never taken back, so that no timer is ever cancelled.
     timers: BTreeSet<u64>,
     /// The newest timer's moment, for the kernel to copy on the next submission.
     timer: Box<types::Timespec>,
-    /// The moment that is 0 to the model.
+    /// The moment that is 0 to the models.
     origin_ns: u64,
     /// The newest moment that is known to have come.
     now_ns: u64,
-    in_flight: u32,
-    /// Scratch.
-    arrived: Vec<u16>,
+    /// Scratch: disk and tag; moment and tag.
+    arrived: Vec<(usize, u16)>,
     done: Vec<(u64, u32)>,
 }
 
 impl Server {
-    /// Opens the disk's server side and offers to take commands.
-    pub fn open(
-        device: AnyDevice,
-        buffer_bytes: u32,
-        keeps_contents: bool,
-        virtual_time: bool,
-        shared: Shared,
-    ) -> Result<Self, Failure> {
-        let depth = device.facts().queue_depth as u16;
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open("/dev/ublkc0")
-            .map_err(|error| Failure::kernel("opening the disk's server side", error))?;
-        let bytes = (usize::from(depth) * size_of::<IoDescriptor>()).next_multiple_of(4096);
-        let pieces = if keeps_contents { usize::from(depth) } else { 1 };
-        let buffer_bytes = buffer_bytes as usize;
+    /// Offers to take commands for the disks.
+    pub fn open(members: Vec<Member>, virtual_time: bool, shared: Shared) -> Result<Self, Failure> {
         // A timer, an answer and a fetch for each tag may be on their way at once.
-        let entries = (u32::from(depth) * 2 + 8).next_power_of_two();
+        let tags: u32 = members.iter().map(|member| u32::from(member.depth)).sum();
+        let entries = (tags * 2 + 8).next_power_of_two().min(MAX_ENTRIES);
         let ring = IoUring::builder()
             .build(entries)
             .map_err(|error| Failure::kernel("creating the server's ring", error))?;
         let mut server = Self {
-            runner: Runner::new(device),
-            store: keeps_contents.then(Store::default),
+            members,
             shared,
             virtual_time,
-            descriptors: map(bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd())?.cast(),
-            buffers: map(
-                buffer_bytes * pieces,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-            )?,
-            file,
             ring,
-            depth,
-            buffer_bytes,
             timers: BTreeSet::new(),
             timer: Box::default(),
             origin_ns: 0,
             now_ns: 0,
-            in_flight: 0,
             arrived: Vec::new(),
             done: Vec::new(),
         };
-        for tag in 0..depth {
-            server.command(abi::IO_FETCH_REQ, tag, 0)?;
+        for number in 0..server.members.len() {
+            for tag in 0..server.members[number].depth {
+                server.command(abi::IO_FETCH_REQ, number, tag, 0)?;
+            }
         }
         Ok(server)
     }
@@ -126,7 +90,7 @@ impl Server {
             if self.shared.modelled.load(SeqCst) == 0 {
                 self.answer_at_once()?;
             } else {
-                self.pass_through_model(fired_ns)?;
+                self.pass_through_models(fired_ns)?;
             }
         }
     }
@@ -141,7 +105,7 @@ impl Server {
                 self.timers.remove(&moment_ns);
                 fired_ns = fired_ns.max(Some(moment_ns));
             } else if result == 0 {
-                self.arrived.push(subject as u16);
+                self.arrived.push(((subject >> TAG_BITS) as usize, subject as u16));
             } else {
                 let error = std::io::Error::from_raw_os_error(-result);
                 return Err(Failure::kernel("fetching a command", error));
@@ -150,18 +114,18 @@ impl Server {
         Ok(fired_ns)
     }
 
-    /// While the experiment is being prepared, the disk takes no time.
+    /// While the experiment is being prepared, the disks take no time.
     fn answer_at_once(&mut self) -> Result<(), Failure> {
         let mut arrived = std::mem::take(&mut self.arrived);
-        for tag in arrived.drain(..) {
-            self.transfer(tag);
-            self.answer(tag)?;
+        for (number, tag) in arrived.drain(..) {
+            self.members[number].transfer(tag);
+            self.answer(number, tag)?;
         }
         self.arrived = arrived;
         Ok(())
     }
 
-    fn pass_through_model(&mut self, fired_ns: Option<u64>) -> Result<(), Failure> {
+    fn pass_through_models(&mut self, fired_ns: Option<u64>) -> Result<(), Failure> {
         if self.origin_ns == 0 {
             self.origin_ns = self.shared.start_ns.load(SeqCst);
         }
@@ -174,29 +138,29 @@ impl Server {
         self.shared.device_now_ns.store(self.now_ns, SeqCst);
         let now_ns = self.now_ns.saturating_sub(self.origin_ns);
         let mut done = std::mem::take(&mut self.done);
-        self.runner.advance(now_ns, &mut done);
-        for (_, tag) in done.drain(..) {
-            self.in_flight -= 1;
-            self.answer(tag as u16)?;
+        for number in 0..self.members.len() {
+            self.members[number].runner.advance(now_ns, &mut done);
+            for (_, tag) in done.drain(..) {
+                self.members[number].done();
+                self.answer(number, tag as u16)?;
+            }
         }
         self.done = done;
         let mut arrived = std::mem::take(&mut self.arrived);
-        for tag in arrived.drain(..) {
-            self.transfer(tag);
-            self.in_flight += 1;
-            let command = self.describe(tag)?;
-            self.runner.submit(now_ns, command);
+        for (number, tag) in arrived.drain(..) {
+            self.members[number].take(tag, now_ns)?;
         }
         self.arrived = arrived;
-        let figures = &self.shared.figures;
-        figures.peak_in_flight.fetch_max(self.in_flight, SeqCst);
-        figures.busy_ns.store(self.runner.device().busy_ns(), SeqCst);
+        for member in &self.members {
+            member.publish();
+        }
         self.set_timer()
     }
 
-    /// Sets a timer for the model's next event, unless there is an earlier one.
+    /// Sets a timer for the models' next event, unless there is an earlier one.
     fn set_timer(&mut self) -> Result<(), Failure> {
-        let Some(next_ns) = self.runner.next_ns() else { return Ok(()) };
+        let next_ns = self.members.iter().filter_map(|member| member.runner.next_ns()).min();
+        let Some(next_ns) = next_ns else { return Ok(()) };
         let moment_ns = self.origin_ns + next_ns;
         if self.timers.first().is_some_and(|earliest| *earliest <= moment_ns) {
             return Ok(());
@@ -212,77 +176,35 @@ impl Server {
         self.push(&entry)
     }
 
-    fn descriptor(&self, tag: u16) -> IoDescriptor {
-        debug_assert!(tag < self.depth);
-        // SAFETY: the driver maps a descriptor for each tag, and has filled in this one.
-        unsafe { self.descriptors.add(usize::from(tag)).read_volatile() }
-    }
-
-    fn buffer(&self, tag: u16) -> *mut u8 {
-        let piece = if self.store.is_some() { usize::from(tag) } else { 0 };
-        // SAFETY: there is a piece for each tag where contents are kept.
-        unsafe { self.buffers.add(piece * self.buffer_bytes) }
-    }
-
-    /// The command of a tag, for the model; counts it.
-    fn describe(&self, tag: u16) -> Result<Command, Failure> {
-        let figures = &self.shared.figures;
-        let descriptor = self.descriptor(tag);
-        let (operation, counter) = match descriptor.operation() {
-            abi::IO_OP_READ => (Operation::Read, &figures.reads),
-            abi::IO_OP_WRITE => (Operation::Write, &figures.writes),
-            abi::IO_OP_FLUSH => (Operation::Flush, &figures.flushes),
-            other => {
-                let message =
-                    format!("the driver sent the operation {other}, which was not offered");
-                return Err(Failure::Internal { message });
-            }
-        };
-        counter.fetch_add(1, SeqCst);
-        let (sector, nr_sectors) = match operation {
-            Operation::Flush => (0, 0),
-            _ => (descriptor.start_sector, descriptor.nr_sectors),
-        };
-        Ok(Command { id: u32::from(tag), operation, sector, nr_sectors })
-    }
-
-    /// Moves the data of a command, where contents are kept.
-    fn transfer(&mut self, tag: u16) {
-        let descriptor = self.descriptor(tag);
-        let buffer = self.buffer(tag);
-        let Some(store) = &mut self.store else { return };
-        let bytes = descriptor.nr_sectors as usize * SECTOR_BYTES as usize;
-        let offset = descriptor.start_sector * SECTOR_BYTES;
-        // SAFETY: the buffer holds the largest command and belongs to this tag; the driver does
-        // not touch it between the arrival and the answer.
-        let data = unsafe { slice::from_raw_parts_mut(buffer, bytes) };
-        match descriptor.operation() {
-            abi::IO_OP_READ => store.read(offset, data),
-            abi::IO_OP_WRITE => store.write(offset, data),
-            _ => {}
-        }
-    }
-
     /// Answers a command and asks for the next one on its tag.
-    fn answer(&mut self, tag: u16) -> Result<(), Failure> {
-        let descriptor = self.descriptor(tag);
-        let bytes = match descriptor.operation() {
-            abi::IO_OP_READ | abi::IO_OP_WRITE => descriptor.nr_sectors * SECTOR_BYTES as u32,
-            _ => 0,
-        };
-        self.command(abi::IO_COMMIT_AND_FETCH_REQ, tag, bytes as i32)
+    fn answer(&mut self, number: usize, tag: u16) -> Result<(), Failure> {
+        let bytes = self.members[number].moved_bytes(tag);
+        self.command(abi::IO_COMMIT_AND_FETCH_REQ, number, tag, bytes as i32)
     }
 
-    fn command(&mut self, operation: u32, tag: u16, result: i32) -> Result<(), Failure> {
-        let entry = opcode::UringCmd16::new(types::Fd(self.file.as_raw_fd()), operation)
-            .cmd(abi::io_command(tag, result, self.buffer(tag) as u64))
+    fn command(
+        &mut self,
+        operation: u32,
+        number: usize,
+        tag: u16,
+        result: i32,
+    ) -> Result<(), Failure> {
+        let member = &self.members[number];
+        let entry = opcode::UringCmd16::new(types::Fd(member.descriptor_of_file()), operation)
+            .cmd(abi::io_command(tag, result, member.buffer(tag) as u64))
             .build()
-            .user_data(u64::from(tag));
+            .user_data((number as u64) << TAG_BITS | u64::from(tag));
         self.push(&entry)
     }
 
     fn push(&mut self, entry: &squeue::Entry) -> Result<(), Failure> {
         // SAFETY: entries point to memory that lives as long as the server.
+        if unsafe { self.ring.submission().push(entry) }.is_ok() {
+            return Ok(());
+        }
+        // Many deep disks: what is in the ring goes first.
+        self.ring.submit().map_err(|error| Failure::kernel("answering commands", error))?;
+        // SAFETY: as above.
         unsafe { self.ring.submission().push(entry) }
             .map_err(|_| Failure::Internal { message: "the server's ring is full".to_owned() })
     }
@@ -294,13 +216,4 @@ fn be_last() {
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: the pointer is valid for the call. Without it everything is slower, no more.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
-}
-
-fn map(bytes: usize, protection: i32, flags: i32, file: i32) -> Result<*mut u8, Failure> {
-    // SAFETY: a new mapping at an address of the kernel's choice.
-    let start = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, flags, file, 0) };
-    if start == libc::MAP_FAILED {
-        return Err(Failure::last("mapping memory of the disk"));
-    }
-    Ok(start.cast())
 }

@@ -86,6 +86,11 @@ impl Profile {
     pub fn build(&self, seed: u64) -> Result<AnyDevice, ProfileError> {
         build_kind(self.kind.name, &self.values, &self.source, seed)
     }
+
+    /// Builds a member of an array: each has random numbers of its own, and the first those of a single device.
+    pub fn build_member(&self, seed: u64, index: usize) -> Result<AnyDevice, ProfileError> {
+        self.build(seed.wrapping_add(index as u64))
+    }
 }
 
 /// The array that a profile asks for over members like `facts`, if any.

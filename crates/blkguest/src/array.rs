@@ -1,0 +1,126 @@
+//! The array that a request asks for, and who makes it: btrfs of its own disks, or md.
+
+use blksim::devices::Profile;
+use blksim::error::{ErrorKind, SimulationError};
+use blksim::host::RAID;
+
+use crate::failure::Failure;
+use crate::md;
+use crate::request::FilesystemKind;
+use crate::ublk::Disk;
+
+/// Bytes that btrfs puts on a disk before the next one's turn (`BTRFS_STRIPE_LEN` of
+/// `fs/btrfs/volumes.h`, Linux 6.1).
+const BTRFS_STRIPE_BYTES: u64 = 64 << 10;
+
+/// An array of disks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Array {
+    pub level: Level,
+    pub members: u32,
+    pub chunk_bytes: u64,
+    /// btrfs spreads over the disks by itself.
+    by_btrfs: bool,
+}
+
+/// What the members hold, as the simulator's levels say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    Stripes,
+    Mirrors,
+    StripedMirrors,
+    Parity,
+}
+
+impl Array {
+    /// The array of a profile; `None` for a single disk. Puts btrfs's stripes into the profile where
+    /// they decide.
+    pub fn of(
+        profile: &mut Profile,
+        filesystem: Option<FilesystemKind>,
+    ) -> Result<Option<Self>, SimulationError> {
+        let level = match profile.raid.word("raid") {
+            "0" => Level::Stripes,
+            "1" => Level::Mirrors,
+            "10" => Level::StripedMirrors,
+            "5" => Level::Parity,
+            _ => return Ok(None),
+        };
+        let members = profile.raid.get("members") as u32;
+        let by_btrfs = filesystem == Some(FilesystemKind::Btrfs);
+        if by_btrfs {
+            let chunk = profile.raid.get("chunk");
+            let default = RAID.iter().find(|param| param.name == "chunk").map_or(0, |p| p.default);
+            if chunk != BTRFS_STRIPE_BYTES && chunk != default {
+                let message = format!("btrfs's stripes are of 64 KiB; chunk = {chunk} cannot be");
+                return Err(SimulationError::of(ErrorKind::OutOfRange, "chunk", message));
+            }
+            // A value within the bounds of the parameter.
+            let _ = profile.raid.set("chunk", &BTRFS_STRIPE_BYTES.to_string());
+            if level == Level::Mirrors && members > 4 {
+                let message = format!("btrfs keeps four copies at most, not {members}");
+                return Err(SimulationError::of(ErrorKind::OutOfRange, "members", message));
+            }
+        }
+        let chunk_bytes = profile.raid.get("chunk");
+        Ok(Some(Self { level, members, chunk_bytes, by_btrfs }))
+    }
+
+    /// The name that mkfs.btrfs has for it.
+    pub fn btrfs_profile(&self) -> &'static str {
+        match (self.level, self.members) {
+            (Level::Stripes, _) => "raid0",
+            (Level::Mirrors, 3) => "raid1c3",
+            (Level::Mirrors, 4) => "raid1c4",
+            (Level::Mirrors, _) => "raid1",
+            (Level::StripedMirrors, _) => "raid10",
+            (Level::Parity, _) => "raid5",
+        }
+    }
+
+    /// Makes one disk of the members; btrfs takes them as they are, and begins with the first.
+    pub fn assemble(&self, members: &[Disk]) -> Result<Disk, Failure> {
+        if self.by_btrfs {
+            return Ok(members[0].clone());
+        }
+        md::assemble(self, members)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn array(
+        settings: &[(&str, &str)],
+        filesystem: Option<FilesystemKind>,
+    ) -> Result<Option<Array>, SimulationError> {
+        let mut profile = Profile::of_kind("fixed", "test").unwrap();
+        for (name, text) in settings {
+            profile.set(name, text).unwrap();
+        }
+        Array::of(&mut profile, filesystem)
+    }
+
+    #[test]
+    fn btrfs_has_its_own_stripes() {
+        let btrfs = Some(FilesystemKind::Btrfs);
+        assert_eq!(array(&[], btrfs).unwrap(), None);
+        let made = array(&[("raid", "10")], btrfs).unwrap().unwrap();
+        assert_eq!((made.chunk_bytes, made.btrfs_profile()), (64 << 10, "raid10"));
+        let made = array(&[("raid", "10")], None).unwrap().unwrap();
+        assert_eq!((made.chunk_bytes, made.members), (512 << 10, 4));
+        let error = array(&[("raid", "0"), ("chunk", "128k")], btrfs).unwrap_err();
+        assert_eq!(error.field.as_deref(), Some("chunk"));
+    }
+
+    #[test]
+    fn btrfs_mirrors_four_disks_at_most() {
+        let btrfs = Some(FilesystemKind::Btrfs);
+        let mirrors = |members| array(&[("raid", "1"), ("members", members)], btrfs);
+        assert_eq!(mirrors("2").unwrap().unwrap().btrfs_profile(), "raid1");
+        assert_eq!(mirrors("3").unwrap().unwrap().btrfs_profile(), "raid1c3");
+        assert_eq!(mirrors("5").unwrap_err().field.as_deref(), Some("members"));
+        assert!(array(&[("raid", "1"), ("members", "5")], None).is_ok());
+    }
+}

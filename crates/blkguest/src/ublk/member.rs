@@ -1,0 +1,162 @@
+//! One served disk: its model, its commands as the driver wrote them, its data.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::{AsRawFd, RawFd};
+use std::ptr;
+use std::slice;
+use std::sync::atomic::Ordering::SeqCst;
+
+use blksim::device::{Command, Device, Runner};
+use blksim::devices::AnyDevice;
+use blksim::request::{Operation, SECTOR_BYTES};
+
+use super::abi::{self, IoDescriptor};
+use super::store::Store;
+use crate::board::{DeviceFigures, Shared};
+use crate::failure::Failure;
+
+/// A disk with its server side.
+pub struct Member {
+    pub runner: Runner<AnyDevice>,
+    store: Option<Store>,
+    figures: &'static DeviceFigures,
+    file: File,
+    pub depth: u16,
+    /// Commands as the driver wrote them, by tag.
+    descriptors: *const IoDescriptor,
+    /// Memory for data: a piece of `buffer_bytes` for each tag, or the same one for all where
+    /// contents are not kept.
+    buffers: *mut u8,
+    buffer_bytes: usize,
+    in_flight: u32,
+}
+
+impl Member {
+    /// Opens the server side of the disk with that number.
+    pub fn open(
+        number: u32,
+        device: AnyDevice,
+        buffer_bytes: u32,
+        keeps_contents: bool,
+        shared: Shared,
+    ) -> Result<Self, Failure> {
+        let depth = device.facts().queue_depth as u16;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(format!("/dev/ublkc{number}"))
+            .map_err(|error| Failure::kernel("opening the disk's server side", error))?;
+        let bytes = (usize::from(depth) * size_of::<IoDescriptor>()).next_multiple_of(4096);
+        let pieces = if keeps_contents { usize::from(depth) } else { 1 };
+        let buffer_bytes = buffer_bytes as usize;
+        Ok(Self {
+            runner: Runner::new(device),
+            store: keeps_contents.then(Store::default),
+            figures: &shared.board().figures[number as usize],
+            descriptors: map(bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd())?.cast(),
+            buffers: map(
+                buffer_bytes * pieces,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+            )?,
+            file,
+            depth,
+            buffer_bytes,
+            in_flight: 0,
+        })
+    }
+
+    pub fn descriptor_of_file(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+
+    /// Gives the model a command that arrived, and moves its data.
+    pub fn take(&mut self, tag: u16, now_ns: u64) -> Result<(), Failure> {
+        self.transfer(tag);
+        self.in_flight += 1;
+        let command = self.describe(tag)?;
+        self.runner.submit(now_ns, command);
+        Ok(())
+    }
+
+    /// The model is done with a command.
+    pub fn done(&mut self) {
+        self.in_flight -= 1;
+    }
+
+    /// Publishes what the disk did so far.
+    pub fn publish(&self) {
+        self.figures.peak_in_flight.fetch_max(self.in_flight, SeqCst);
+        self.figures.busy_ns.store(self.runner.device().busy_ns(), SeqCst);
+    }
+
+    fn descriptor(&self, tag: u16) -> IoDescriptor {
+        debug_assert!(tag < self.depth);
+        // SAFETY: the driver maps a descriptor for each tag, and has filled in this one.
+        unsafe { self.descriptors.add(usize::from(tag)).read_volatile() }
+    }
+
+    /// Where the data of a tag lies.
+    pub fn buffer(&self, tag: u16) -> *mut u8 {
+        let piece = if self.store.is_some() { usize::from(tag) } else { 0 };
+        // SAFETY: there is a piece for each tag where contents are kept.
+        unsafe { self.buffers.add(piece * self.buffer_bytes) }
+    }
+
+    /// The command of a tag, for the model; counts it.
+    fn describe(&self, tag: u16) -> Result<Command, Failure> {
+        let descriptor = self.descriptor(tag);
+        let (operation, counter) = match descriptor.operation() {
+            abi::IO_OP_READ => (Operation::Read, &self.figures.reads),
+            abi::IO_OP_WRITE => (Operation::Write, &self.figures.writes),
+            abi::IO_OP_FLUSH => (Operation::Flush, &self.figures.flushes),
+            other => {
+                let message =
+                    format!("the driver sent the operation {other}, which was not offered");
+                return Err(Failure::Internal { message });
+            }
+        };
+        counter.fetch_add(1, SeqCst);
+        let (sector, nr_sectors) = match operation {
+            Operation::Flush => (0, 0),
+            _ => (descriptor.start_sector, descriptor.nr_sectors),
+        };
+        Ok(Command { id: u32::from(tag), operation, sector, nr_sectors })
+    }
+
+    /// Moves the data of a command, where contents are kept.
+    pub fn transfer(&mut self, tag: u16) {
+        let descriptor = self.descriptor(tag);
+        let buffer = self.buffer(tag);
+        let Some(store) = &mut self.store else { return };
+        let bytes = descriptor.nr_sectors as usize * SECTOR_BYTES as usize;
+        let offset = descriptor.start_sector * SECTOR_BYTES;
+        // SAFETY: the buffer holds the largest command and belongs to this tag; the driver does
+        // not touch it between the arrival and the answer.
+        let data = unsafe { slice::from_raw_parts_mut(buffer, bytes) };
+        match descriptor.operation() {
+            abi::IO_OP_READ => store.read(offset, data),
+            abi::IO_OP_WRITE => store.write(offset, data),
+            _ => {}
+        }
+    }
+
+    /// Bytes that the answer to a command reports.
+    pub fn moved_bytes(&self, tag: u16) -> u32 {
+        let descriptor = self.descriptor(tag);
+        match descriptor.operation() {
+            abi::IO_OP_READ | abi::IO_OP_WRITE => descriptor.nr_sectors * SECTOR_BYTES as u32,
+            _ => 0,
+        }
+    }
+}
+
+fn map(bytes: usize, protection: i32, flags: i32, file: i32) -> Result<*mut u8, Failure> {
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let start = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, flags, file, 0) };
+    if start == libc::MAP_FAILED {
+        return Err(Failure::last("mapping memory of the disk"));
+    }
+    Ok(start.cast())
+}

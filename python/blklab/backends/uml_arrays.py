@@ -1,0 +1,61 @@
+"""Arrays of modelled disks in a guest: btrfs makes its own of them, all else needs the kernel's (md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from blklab.errors import KernelLacksError
+from blklab.guest_options import GuestFilesystem, GuestOptions
+from blklab.kernels.store import KernelBuild
+
+_OPTIONS = {
+    "0": "CONFIG_MD_RAID0",
+    "1": "CONFIG_MD_RAID1",
+    "10": "CONFIG_MD_RAID10",
+    "5": "CONFIG_MD_RAID456",
+}
+"""Of the kernel, by level."""
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array that a target asks for."""
+
+    level: str
+    members: int
+
+    def made_by(self, filesystem: GuestFilesystem | None) -> str:
+        """Who makes it, of how many disks: for reports."""
+        maker = "btrfs" if filesystem == "btrfs" else "md"
+        return f"{maker} raid{self.level} of {self.members} disks"
+
+
+def array_of(facts: Mapping[str, Any]) -> Array | None:
+    """The array among the facts of a target (`blklab.backends.modelled`); nothing for a single disk."""
+    array = facts["array"]
+    return None if array["raid"] == "none" else Array(array["raid"], array["members"])
+
+
+def require_array(array: Array | None, kernel: KernelBuild, guest: GuestOptions) -> None:
+    """Makes sure that a kernel can make an array.
+
+    Raises:
+        KernelLacksError: if it cannot take several modelled disks, or lacks the level.
+    """
+    if array is None:
+        return
+    if not kernel.has_ublk:
+        raise KernelLacksError(
+            f"the kernel {kernel.name} ({kernel.version}) has no ublk, and so no modelled disks for an array",
+            hint="Linux 6.0 and later have it; sim: has arrays of any disks",
+        )
+    option = _OPTIONS[array.level]
+    if guest.filesystem != "btrfs" and option not in kernel.config:
+        raise KernelLacksError(
+            f"the kernel {kernel.name} ({kernel.version}) was built without {option}, "
+            f"which is needed for raid={array.level}",
+            hint=f"--filesystem btrfs makes such an array by itself; `blklab kernel build {kernel.name}` "
+            "builds a kernel that has it",
+        )
