@@ -10,7 +10,8 @@ The head is the run of comment lines before the first section::
 `purpose` is for people. `decide-by` names the metric that the verdict rests on; without it throughput
 decides for sequential work and IOPS for random work. `focus` names the sections that are measured (all by
 default); the others are background. `control: yes` marks a workload that the scheduler cannot influence:
-if it shows a difference, the set-up is at fault.
+if it shows a difference, the set-up is at fault. `tool: hdparm -t` (or ``-T``) says that the only job is that
+test: on a disk of this machine hdparm itself makes the load where it is installed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from blklab import _core
 from blklab.errors import JobFileError, UnknownNameError
 from blklab.resources import shipped_files
 
-_HEAD = re.compile(r"[;#]\s*(purpose|decide-by|focus|control)\s*:\s*(.*?)\s*", re.IGNORECASE)
+_HEAD = re.compile(r"[;#]\s*(purpose|decide-by|focus|control|tool)\s*:\s*(.*?)\s*", re.IGNORECASE)
+TOOLS = ("hdparm -t", "hdparm -T")
+"""What a workload may say that it is."""
 _YES = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
 
@@ -95,6 +98,8 @@ class Workload(BaseModel):
     """Sections that are measured."""
     decide_by: str
     """Name of the metric that the verdict rests on."""
+    tool: str = ""
+    """The test of another program that the only job is, one of `TOOLS`; empty for most."""
     jobs: list[Job]
     host_only: list[JobOptionNote]
     """Options that the kernel honours and the simulator does not know."""
@@ -177,6 +182,10 @@ def parse_workload(text: str, *, name: str, source: str) -> Workload:
     control_text, control_line = head.get("control", ("no", 0))
     if control_text.lower() not in _YES:
         raise JobFileError("control takes yes or no", source=source, line=control_line)
+    tool, tool_line = head.get("tool", ("", 0))
+    if tool and (tool not in TOOLS or len(jobs) != 1):
+        known = " or ".join(TOOLS)
+        raise JobFileError(f"tool takes {known}, of a single section", source=source, line=tool_line)
     focused = [job for job in jobs if job.name in focus]
     by_default = "throughput" if all(job.sequential for job in focused) else "iops"
     return Workload(
@@ -187,6 +196,7 @@ def parse_workload(text: str, *, name: str, source: str) -> Workload:
         control=_YES[control_text.lower()],
         focus=focus,
         decide_by=head.get("decide-by", (by_default, 0))[0],
+        tool=tool,
         jobs=jobs,
         host_only=[JobOptionNote.model_validate(note) for note in parsed["host_only"]],
         warnings=[JobOptionNote.model_validate(note) for note in parsed["warnings"]],

@@ -19,6 +19,7 @@ import pytest
 from blklab import _core
 from blklab.errors import InterruptedRunError, JobFileError, MissingToolError, RunFailedError
 from blklab.interrupts import signals_as_exceptions
+from blklab.linux import bound_process
 from blklab.linux import fio as fio_module
 from blklab.linux.fio import (
     Fio,
@@ -423,7 +424,7 @@ def test_nothing_is_started_once_blklab_is_dead(folder: Path) -> None:
             "KILL",
             "sh",
             "-c",
-            fio_module._ONLY_UNDER_PARENT,
+            bound_process._ONLY_UNDER_PARENT,
             "1",
             "touch",
             str(marker),

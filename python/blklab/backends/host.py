@@ -16,6 +16,7 @@ from blklab.backends.protocol import Session, SessionOptions
 from blklab.errors import LockedError, RequirementError
 from blklab.linux.disks import Disk, Resolution, read_disk, resolve
 from blklab.linux.fio import find_fio
+from blklab.linux.hdparm import find_hdparm
 from blklab.linux.journal import Journal
 from blklab.linux.locks import disk_locks
 from blklab.linux.loop import first_free_index
@@ -83,7 +84,16 @@ class HostBackend:
             stack.callback(place.close)
             for leaf in leaves:
                 journal.protect_queue(leaf)
-            yield HostSession(description, leaves, place, options, fio=fio, journal=journal, watched=watched)
+            yield HostSession(
+                description,
+                leaves,
+                place,
+                options,
+                fio=fio,
+                hdparm=find_hdparm(),
+                journal=journal,
+                watched=watched,
+            )
 
     def _dry_session(self, target: Target, options: SessionOptions) -> Session:
         description = self.describe(target)
@@ -91,10 +101,20 @@ class HostBackend:
             name = f"loop{first_free_index()}"
             leaf = replace(read_disk(_VIRTUAL_BLOCK / name), size_bytes=target.size_bytes)
             place: Place = LoopPlace(target.size_bytes, _scratch_folder(target), options.run_id, name)
-            return HostSession(description, [leaf], place, options, fio=find_fio(), journal=None)
+            return HostSession(
+                description, [leaf], place, options, fio=find_fio(), hdparm=find_hdparm(), journal=None
+            )
         resolution = _resolve(target)
         place = _place_of(resolution, options, None)
-        return HostSession(description, resolution.leaves, place, options, fio=find_fio(), journal=None)
+        return HostSession(
+            description,
+            resolution.leaves,
+            place,
+            options,
+            fio=find_fio(),
+            hdparm=find_hdparm(),
+            journal=None,
+        )
 
 
 BACKEND = HostBackend()

@@ -21,6 +21,7 @@ from blklab.linux.fio import (
     job_file_text,
     run_fio,
 )
+from blklab.linux.hdparm import Hdparm, run_hdparm
 from blklab.linux.journal import Journal
 from blklab.linux.machine_watch import MachineWatch
 from blklab.linux.places import Place
@@ -53,6 +54,7 @@ class HostSession:
         options: SessionOptions,
         *,
         fio: Fio,
+        hdparm: Hdparm | None,
         journal: Journal | None,
         watched: Sequence[Disk] | None = None,
     ) -> None:
@@ -64,6 +66,7 @@ class HostSession:
             place: Where the load works.
             options: What holds for all runs.
             fio: The load generator.
+            hdparm: Makes the load of workloads that are its tests; nothing where it is not installed.
             journal: Takes every change; nothing for a dry run.
             watched: The disks that serve the I/O, where they are others than the leaves.
         """
@@ -72,6 +75,7 @@ class HostSession:
         self._place = place
         self._options = options
         self._fio = fio
+        self._hdparm = hdparm
         self._journal_or_none = journal
         self._settings = QueueSettings(leaves, options.queue)
         self._groups: RunGroups | None = None
@@ -146,22 +150,27 @@ class HostSession:
         self._check_alive()
 
     def run(self, cell: Cell) -> RunSample:
-        """Sets the scheduler, empties the page cache, runs fio, reads what it says."""
+        """Sets the scheduler, empties the page cache, runs the load, reads what it says."""
         started_at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         started_ns = time.monotonic_ns()
         self._check_alive()
         settings = self._settings.apply(cell.scheduler)
         page_cache.drop_page_cache()
-        text, folder = self._job_file(cell.workload, seed=cell.key.seed), self._ready_work_folder()
+        folder, tested = self._ready_work_folder(), self._tested_by_hdparm(cell.workload)
+        text = self._job_file(cell.workload, seed=cell.key.seed)
         with self._watch.watching():
-            report = run_fio(
-                self._fio,
-                cell.workload,
-                text,
-                folder,
-                read_only=self._place.read_only,
-                runtime_ns=self._options.runtime_ns,
-            )
+            if tested is not None:
+                hdparm, device = tested
+                report = run_hdparm(hdparm, cell.workload, device, folder)
+            else:
+                report = run_fio(
+                    self._fio,
+                    cell.workload,
+                    text,
+                    folder,
+                    read_only=self._place.read_only,
+                    runtime_ns=self._options.runtime_ns,
+                )
         self._check_alive()
         error = report.error
         now = self._settings.read()
@@ -181,7 +190,9 @@ class HostSession:
             elapsed_ns=time.monotonic_ns() - started_ns,
             jobs=report.jobs if error is None else [],
             settings=settings,
-            engine={"name": "fio", "version": self._fio.version},
+            engine={"name": "fio", "version": self._fio.version}
+            if tested is None
+            else {"name": cell.workload.tool, "version": tested[0].version},
             warnings=report.warnings,
             events=self._watch.events,
         )
@@ -210,10 +221,20 @@ class HostSession:
             _, _, overwriting = precondition_job(files, folder=self._data_link)
             lines.append(f"cat > {JOB_FILE} <<'END'\n{overwriting}END")
             lines.append(shlex.join(self._fio.command()))
+        tested = self._tested_by_hdparm(cell.workload)
+        if tested is not None:
+            hdparm, device = tested
+            return [*lines, shlex.join(hdparm.command(cell.workload.tool, device))]
         text = self._job_file(cell.workload, seed=cell.key.seed)
         lines.append(f"cat > {JOB_FILE} <<'END'\n{text}END")
         lines.append(shlex.join(self._fio.command(read_only=self._place.read_only)))
         return lines
+
+    def _tested_by_hdparm(self, workload: Workload) -> tuple[Hdparm, Path] | None:
+        """The program and the device, where it makes the load of a workload."""
+        if not workload.tool or self._hdparm is None or self._place.device is None:
+            return None
+        return self._hdparm, self._place.device
 
     def _job_file(self, workload: Workload, *, seed: int) -> str:
         joins = {}
@@ -276,6 +297,9 @@ class HostSession:
         if weighs and deaf:
             warnings.append(f"weights of control groups make no difference under {', '.join(deaf)}")
         for workload in workloads:
+            if workload.tool and self._tested_by_hdparm(workload) is None:
+                reason = "is not installed" if self._hdparm is None else "tests devices, not files"
+                warnings.append(f"{workload.name}: hdparm {reason}; jobs like {workload.tool} run instead")
             idle = [job.name for job in workload.jobs if job.prioclass is not None or job.prio is not None]
             deaf = [
                 choice.label for choice in choices if choice.name in ("none", "kyber", "noop", "deadline")

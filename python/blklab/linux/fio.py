@@ -1,4 +1,4 @@
-"""fio as the load generator: its version, its job files, running it so that it never outlives us.
+"""fio as the load generator: its version, its job files, running it.
 
 The job file given to fio is written out in full: one section for each clone, with nothing left to fio's
 own choice of files. `blklab.linux.fio_output` reads what it reports.
@@ -6,19 +6,16 @@ own choice of files. `blklab.linux.fio_output` reads what it reports.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from blklab.errors import JobFileError, MissingToolError, RunFailedError
-from blklab.interrupts import shielded
+from blklab.errors import JobFileError, MissingToolError
+from blklab.linux.bound_process import NEEDED, run_bound
 from blklab.linux.fio_output import FioReport, read_report
 from blklab.linux.fio_rates import (
     RATE_OPTIONS,
@@ -57,14 +54,6 @@ _VERSION = re.compile(r"fio-(\d+)\.(\d+)\S*")
 _VERSION_TIMEOUT_S = 20
 _GRACE_S = 120
 """How much longer than its jobs' own times fio may take before it counts as hung."""
-_DYING_S = 30
-"""How long killed processes may take to go away: their I/O must come back first."""
-
-# setpriv has the kernel kill its successor when blklab dies. If blklab died before that was arranged, the
-# shell sees another parent and starts nothing. fio's own tasks go with it: they live in a process
-# namespace that ends with its first process.
-_ONLY_UNDER_PARENT = '[ "$PPID" = "$0" ] && exec "$@"'
-_NAMESPACE = ("unshare", "--pid", "--fork", "--kill-child")
 
 
 @dataclass(frozen=True)
@@ -100,7 +89,7 @@ def find_fio() -> Fio:
             "fio is not installed",
             hint="install it (apt install fio, dnf install fio), or test a sim: device",
         )
-    for program in ("setpriv", "unshare"):
+    for program in NEEDED:
         if shutil.which(program) is None:
             raise MissingToolError(f"{program} is not installed", hint="it comes with util-linux")
     try:
@@ -239,64 +228,18 @@ def run_fio(
     (folder / OUTPUT_FILE).unlink(missing_ok=True)
     remove_rate_logs(folder)
     expected_ns = expected_runtime_ns(workload, runtime_ns)
-    argv = ["setpriv", "--pdeathsig", "KILL", "sh", "-c", _ONLY_UNDER_PARENT, str(os.getpid()), *_NAMESPACE]
-    limit_s = None if expected_ns is None else expected_ns / NS_PER_SECOND + _GRACE_S
-    process: subprocess.Popen[str] | None = None
-    try:
-        with shielded():
-            process = subprocess.Popen(
-                [*argv, *fio.command(read_only=read_only)],
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                # Ctrl-C in a terminal must reach us alone: we decide when fio ends.
-                start_new_session=True,
-            )
-        said, _ = process.communicate(timeout=limit_s)
-    except subprocess.TimeoutExpired as error:
-        raise RunFailedError(
-            f"fio was still running {_GRACE_S} s after its jobs should have ended",
-            hint="the device may hang: look at the kernel's log (dmesg)",
-        ) from error
-    finally:
-        if process is not None:
-            with shielded():
-                _end(process)
+    ended = run_bound(
+        fio.command(read_only=read_only),
+        folder,
+        limit_s=None if expected_ns is None else expected_ns / NS_PER_SECOND + _GRACE_S,
+        too_long=f"fio was still running {_GRACE_S} s after its jobs should have ended",
+    )
     try:
         output = (folder / OUTPUT_FILE).read_text(encoding="utf-8", errors="replace")
     except OSError:
         output = ""
-    report = read_report(output, messages=said, returncode=process.returncode, workload=workload)
+    report = read_report(output, messages=ended.said, returncode=ended.returncode, workload=workload)
     if not report.jobs:
         return report
     jobs = with_rates(report.jobs, folder, workload, rate_window_ms(workload, runtime_ns))
     return replace(report, jobs=jobs)
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """Makes sure that fio and all its tasks are gone."""
-    if process.poll() is None:
-        # The namespace's first process takes the others along and is reaped only after all of them.
-        first = _children(process.pid)
-        for pid in first or [process.pid]:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        try:
-            process.wait(timeout=_DYING_S)
-        except subprocess.TimeoutExpired as error:
-            raise RunFailedError(
-                f"fio (process {process.pid}) cannot be killed: the device does not answer",
-                hint="look at the kernel's log (dmesg); `blklab restore` puts settings back afterwards",
-            ) from error
-    if process.stdout is not None:
-        process.stdout.close()
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []

@@ -38,6 +38,10 @@ class Place(Protocol):
     def folder(self) -> Path | None:
         """The folder of the regions' files; nothing for devices."""
 
+    @property
+    def device(self) -> Path | None:
+        """The device itself; nothing for files."""
+
     def check(self, workloads: Sequence[Workload]) -> None:
         """Makes sure that the workloads can work here; nothing is changed."""
 
@@ -58,6 +62,7 @@ class DirectoryPlace:
     """Files in a scratch folder of a run, which the journal removes."""
 
     read_only = False
+    device = None
 
     def __init__(self, directory: Path, run_id: str, journal: Journal | None) -> None:
         self._directory = directory
@@ -107,7 +112,7 @@ class DevicePlace:
     folder = None
 
     def __init__(self, device: Path, *, allow_writes: bool) -> None:
-        self._device = device
+        self.device = device
         self._claim: int | None = None
         self.read_only = not allow_writes
         self._size_bytes: int | None = None
@@ -116,7 +121,7 @@ class DevicePlace:
     def size_bytes(self) -> int:
         """Size of the device."""
         if self._size_bytes is None:
-            self._size_bytes = device_size_bytes(self._device)
+            self._size_bytes = device_size_bytes(self.device)
         return self._size_bytes
 
     def check(self, workloads: Sequence[Workload]) -> None:
@@ -124,15 +129,15 @@ class DevicePlace:
         for workload in workloads:
             if workload.writes and self.read_only:
                 raise RefusedError(
-                    f"the workload {workload.name} writes, and {self._device} is a block device:"
+                    f"the workload {workload.name} writes, and {self.device} is a block device:"
                     " its contents would be lost",
                     hint="name a directory or loop:1g, or give --allow-writes if the contents do not matter",
                 )
             self.regions(workload)
         if any(workload.writes for workload in workloads) and self._claim is None:
-            check_writable_device(self._device)
+            check_writable_device(self.device)
             # Held until the session ends: nobody can mount it meanwhile. fio does not ask for exclusive use.
-            self._claim = os.open(self._device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
+            self._claim = os.open(self.device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
 
     def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
         """A device is used as it is."""
@@ -141,7 +146,7 @@ class DevicePlace:
 
     def regions(self, workload: Workload) -> list[JobRegions]:
         """Regions of the device, one behind the other."""
-        return regions_on_device(workload, str(self._device), self.size_bytes)
+        return regions_on_device(workload, str(self.device), self.size_bytes)
 
     def commands(self, workloads: Sequence[Workload]) -> list[str]:
         """Nothing is done."""

@@ -12,6 +12,7 @@ from blklab.studies.protocol import Asked, NamedExperiment
 from blklab.studies.published import Published
 from blklab.workloads import Workload
 
+AGREEMENT = "hdparm-and-job"
 TUNABLES_PRINTED = "tunables-as-printed"
 TUNABLES_REPEATED = "tunables-repeated"
 TUNABLES_BUSY = "tunables-busy-disk"
@@ -41,10 +42,8 @@ def experiments(asked: Asked, published: Published) -> Sequence[NamedExperiment]
     """What to run, in order."""
     set_up = published.set_up(SetUp)
     bench = Bench(asked, set_up.tests, set_up.queue)
-    found = [*_machines(bench, set_up)]
-    if asked.place != "host":
-        found += _busy_wait(bench, set_up)
-    return [*found, *_tunables(bench, set_up)]
+    between = [_agreement(bench, set_up)] if asked.place == "host" else _busy_wait(bench, set_up)
+    return [*_machines(bench, set_up), *between, *_tunables(bench, set_up)]
 
 
 def _machines(bench: Bench, set_up: SetUp) -> Iterator[NamedExperiment]:
@@ -64,6 +63,18 @@ def _machines(bench: Bench, set_up: SetUp) -> Iterator[NamedExperiment]:
             f"The same on {place} in randomised blocks",
             bench.spec(target, workloads, choices, blocks=runs.repeated(asked)),
         )
+
+
+def _agreement(bench: Bench, set_up: SetUp) -> NamedExperiment:
+    asked, agreement = bench.asked, set_up.agreement
+    both = [buffered_reads(asked, set_up.tests, as_job=as_job) for as_job in (False, True)]
+    target = bench.target(set_up.machines[0].device)
+    choices = parse_scheduler_choices([agreement.scheduler])
+    return NamedExperiment(
+        AGREEMENT,
+        "hdparm -t itself, and the job that stands for it elsewhere",
+        bench.spec(target, both, choices, blocks=agreement.repeated(asked)),
+    )
 
 
 def _busy_wait(bench: Bench, set_up: SetUp) -> Iterator[NamedExperiment]:
@@ -126,7 +137,7 @@ def _tunables(bench: Bench, set_up: SetUp) -> Iterator[NamedExperiment]:
         buffered_reads(asked, set_up.tests, tunables.area if asked.place == "sim" else None),
         tunables,
         [],
-        blocks=busy.repeated(asked),
+        blocks=set_up.runs.repeated(asked),
         queue=queue,
     )
     yield _changed(

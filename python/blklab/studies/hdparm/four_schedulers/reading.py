@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from blklab.experiment import ExperimentRecord
+from blklab.studies.hdparm.four_schedulers.agreement import read_agreement
 from blklab.studies.hdparm.four_schedulers.busy_wait import read_busy_wait
+from blklab.studies.hdparm.four_schedulers.experiments import AGREEMENT
 from blklab.studies.hdparm.four_schedulers.machines import read_machines
 from blklab.studies.hdparm.four_schedulers.set_up import SetUp
 from blklab.studies.hdparm.four_schedulers.tunables import read_tunables
@@ -20,6 +22,7 @@ def read(asked: Asked, published: Published, records: Mapping[str, ExperimentRec
     parts = [
         read_machines(asked, published, set_up, records),
         read_busy_wait(asked, published, set_up.busy_wait, records),
+        *([read_agreement(set_up.agreement, records[AGREEMENT])] if asked.place == "host" else []),
         read_tunables(published, set_up.tunables.at(asked), records),
     ]
     return StudyResult(

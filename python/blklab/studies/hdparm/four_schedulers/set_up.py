@@ -102,6 +102,20 @@ class Tunables(Part):
         return parse_scheduler_choice(":".join([TUNED_SCHEDULER, *settings]))
 
 
+class Agreement(Part):
+    """hdparm itself beside the job that stands for it, where it is installed."""
+
+    scheduler: str
+    margin: float
+    """What the job may read more or less, as a part."""
+    repeats: int
+    quick_repeats: int
+
+    def repeated(self, asked: Asked) -> int:
+        """Pairs of runs."""
+        return self.quick_repeats if asked.quick else self.repeats
+
+
 class SetUp(Part):
     """``set-up.toml``."""
 
@@ -110,6 +124,7 @@ class SetUp(Part):
     runs: Runs
     queue: dict[str, str]
     machines: list[Machine]
+    agreement: Agreement
     busy_wait: BusyWait
     tunables: Tunables
     busy_disk: BusyDisk

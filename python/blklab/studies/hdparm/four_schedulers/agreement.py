@@ -1,0 +1,60 @@
+"""hdparm itself beside the job that stands for it, on this machine's disk."""
+
+from __future__ import annotations
+
+from blklab.experiment import ExperimentRecord
+from blklab.studies.hdparm.findings import Findings, interval_row
+from blklab.studies.hdparm.four_schedulers.set_up import Agreement
+from blklab.studies.hdparm.jobs import BUFFERED, BUFFERED_JOB
+from blklab.studies.hdparm.timing_tests import UNIT, mebibyte_rates, paired_ratios
+from blklab.studies.pictures import IntervalPicture
+from blklab.studies.result import Figure, Statement
+from blklab.studies.statements import equal, mean_of
+
+NAME = "job-like-hdparm"
+
+
+def read_agreement(agreement: Agreement, record: ExperimentRecord) -> Findings:
+    """The job over hdparm, block by block: both follow one another directly, in random order."""
+    percent = f"{100 * agreement.margin:g} %"
+    says = f"The job that stands for hdparm -t reads as fast as hdparm itself, within {percent}"
+    tools = {str(sample.engine.get("name")) for sample in record.successes(workload=BUFFERED)}
+    label = agreement.scheduler
+    rates = {name: mebibyte_rates(record, name).get(label, {}) for name in (BUFFERED, BUFFERED_JOB)}
+    ratios = paired_ratios(rates, BUFFERED_JOB, BUFFERED)
+    if tools != {record.spec.workload(BUFFERED).tool} or not ratios:
+        found = f"the load was made by {', '.join(sorted(tools)) or 'nobody'}"
+        return Findings(statements=[Statement(NAME, says, "ours", "undecided", found)])
+    ratio = mean_of(ratios)
+    table = "hdparm -t and the job that stands for it"
+    return Findings(
+        [
+            *(
+                Figure(name, table, UNIT, None, mean_of([*by_block.values()]))
+                for name, by_block in (("hdparm -t", rates[BUFFERED]), ("the job", rates[BUFFERED_JOB]))
+            ),
+            Figure("the job over hdparm -t, in pairs", table, "", None, ratio),
+        ],
+        [
+            equal(
+                NAME,
+                says,
+                ratio,
+                margin=agreement.margin,
+                why=f"{len(ratios)} pairs, one directly after the other in random order",
+            )
+        ],
+        [
+            IntervalPicture(
+                "agreement",
+                "The job that stands for hdparm -t, over hdparm itself",
+                "Each row is a pair of runs on this machine; the last one is their mean with its interval.",
+                "times",
+                (
+                    *(interval_row(f"pair {n}", mean_of([one])) for n, one in enumerate(ratios, start=1)),
+                    interval_row("mean", ratio),
+                ),
+                marks=((1.0, "the same"),),
+            )
+        ],
+    )

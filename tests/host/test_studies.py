@@ -1,0 +1,96 @@
+"""Published studies on this machine: a loop device, its own schedulers, hdparm where it is installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from blklab.backends import host
+from blklab.linux.hdparm import find_hdparm
+from blklab.pipeline import compare
+from blklab.store import Store
+from blklab.studies import study_named
+from blklab.studies.hdparm.four_schedulers.agreement import read_agreement
+from blklab.studies.hdparm.four_schedulers.experiments import AGREEMENT
+from blklab.studies.hdparm.four_schedulers.set_up import SetUp
+from blklab.studies.hdparm.jobs import BUFFERED, BUFFERED_JOB
+from blklab.studies.protocol import Asked
+from blklab.studies.published import Published
+from blklab.study_runs.carrying_out import carry_out
+from blklab.study_runs.pages import SilentObserver
+from host.conftest import READ, Filesystem, loops_over, opened, work
+from smaller_studies import with_sizes
+
+pytestmark = pytest.mark.root
+
+PAIRS = 5
+
+
+def test_a_study_on_a_loop_device(disk_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without hdparm, whose tests take their three seconds whatever the size."""
+    monkeypatch.setattr(host, "find_hdparm", lambda: None)
+    with_sizes(
+        monkeypatch,
+        {
+            "tests": {"host_scratch": "96m", "host_area": "48m", "quick_cached_runtime": "100ms"},
+            "runs": {"quick_as_printed": 2, "quick_repeats": 2},
+            "busy_disk": {"host_area": "16m", "host_runtime": "200ms", "quick_repeats": 2},
+        },
+    )
+    asked = Asked("host", quick=True, directory=str(disk_folder))
+    with Store.opened("sqlite://") as store:
+        finding = carry_out(study_named("hdparm-fifteen"), asked, store, SilentObserver())
+    for record in finding.records.values():
+        assert [sample.error for sample in record.samples if sample.status != "ok"] == []
+        for sample in record.samples:
+            in_force = [value for name, value in sample.settings.items() if name.endswith("/scheduler")]
+            assert in_force == [sample.cell.scheduler.removesuffix("-tuned")]
+            idle = [value for name, value in sample.settings.items() if name.endswith("/slice_idle")]
+            assert idle == {"bfq": ["8"], "bfq-tuned": ["20"]}.get(sample.cell.scheduler, [])
+        assert any("hdparm is not installed" in one for one in record.warnings) == (
+            record is not finding.records["busy-disk"]
+        )
+    assert finding.result.statement("order-made-the-order").outcome == "holds"
+    for figure in finding.result.figures:
+        assert figure.ours is not None
+        assert figure.ours.value >= 0
+    assert loops_over(disk_folder) == []
+
+
+def test_hdparm_and_its_job_agree(disk_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both read a loop device over a file on the disk in pairs; the interval may not exclude the margin."""
+    if find_hdparm() is None:
+        pytest.skip("hdparm is not installed")
+    with_sizes(
+        monkeypatch,
+        {
+            "tests": {"host_scratch": "256m", "host_area": "256m"},
+            "agreement": {"quick_repeats": PAIRS},
+        },
+    )
+    published = Published("hdparm-four-schedulers")
+    asked = Asked("host", quick=True, directory=str(disk_folder))
+    found = study_named("hdparm-four-schedulers").experiments(asked, published)
+    spec = next(one.spec for one in found if one.name == AGREEMENT)
+    with Store.opened("sqlite://") as store:
+        record = compare(spec, store, SilentObserver())
+    assert [sample.error for sample in record.samples if sample.status != "ok"] == []
+    engines = {(one.cell.workload, one.engine["name"]) for one in record.samples}
+    assert engines == {(BUFFERED, "hdparm -t"), (BUFFERED_JOB, "fio")}
+    findings = read_agreement(published.set_up(SetUp).agreement, record)
+    (statement,) = findings.statements
+    assert statement.outcome != "fails", statement.found
+    assert f"{PAIRS} pairs" in statement.why
+    ratio = next(one.ours for one in findings.figures if one.name.startswith("the job over"))
+    assert ratio is not None and 0.5 < ratio.value < 2
+    (disk,) = record.target.disks
+    assert not Path(f"/sys/block/{disk.name}/loop").exists()
+
+
+def test_files_are_no_device_for_hdparm(ext4: Filesystem) -> None:
+    """In a directory the job of such a workload runs, and a warning says so."""
+    workload = work(f"; tool: hdparm -t\n{READ}")
+    with opened(str(ext4.folder)) as session:
+        warnings = session.check([], [workload])
+    assert any("jobs like hdparm -t run instead" in one for one in warnings)

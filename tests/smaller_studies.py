@@ -1,0 +1,27 @@
+"""Studies with other sizes than those that ship: for tests on kernels, where every run costs seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import pytest
+from pydantic import BaseModel
+
+from blklab.studies.published import Published
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def with_sizes(monkeypatch: pytest.MonkeyPatch, sizes: Mapping[str, Mapping[str, object]]) -> None:
+    """Has set-up.toml read with other values: by table, then key."""
+    whole = Published.set_up
+
+    def smaller(published: Published, model: type[Model]) -> Model:
+        set_up = whole(published, model)
+        changed = {
+            table: getattr(set_up, table).model_copy(update=dict(values)) for table, values in sizes.items()
+        }
+        return set_up.model_copy(update=changed)
+
+    monkeypatch.setattr(Published, "set_up", smaller)
