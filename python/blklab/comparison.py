@@ -6,9 +6,10 @@ For each pair under a workload and metric:
 * **better** (or worse) if the ratio differs from 1 and its estimate lies beyond the margin;
 * **undecided** otherwise.
 
-The p values are corrected by Holm's method: over the pairs of the workload, and for the metrics that the
-workloads decide by also over the workloads, since those together make the overall verdict. Metrics that do
-not decide are for the reader's insight. Fewer than `FEWEST_BLOCKS` blocks decide nothing.
+The p values are corrected by Holm's method (those of differences with Shaffer's improvement, since equality
+is transitive): over the pairs of the workload, and for the metrics that the workloads decide by also over
+the workloads, since those together make the overall verdict. Metrics that do not decide are for the reader's
+insight. Fewer than `FEWEST_BLOCKS` blocks decide nothing.
 
 Where the samples themselves decided how many blocks there are, p values and intervals are those of
 `blklab.statistics.anytime`, which allow for that; else those of `blklab.statistics.paired`.
@@ -19,7 +20,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from blklab.figures import metric_title, ratio_text
@@ -28,7 +29,7 @@ from blklab.samples import RunSample
 from blklab.spec import ExperimentSpec
 from blklab.statistics.anytime import anytime_difference, anytime_mean_interval, fewest_blocks
 from blklab.statistics.intervals import geometric_mean_interval
-from blklab.statistics.multiplicity import holm
+from blklab.statistics.multiplicity import holm, numbers_of_equal_pairs
 from blklab.statistics.noise import block_levels
 from blklab.statistics.paired import PairedDifference, paired_difference
 from blklab.statistics.sample_size import blocks_for_difference, blocks_for_equality
@@ -39,12 +40,13 @@ Outcome = Literal["better", "worse", "equal", "undecided"]
 
 FEWEST_BLOCKS = 3
 
-_OPPOSITE: dict[Outcome, Outcome] = {
+OPPOSITE: dict[Outcome, Outcome] = {
     "better": "worse",
     "worse": "better",
     "equal": "equal",
     "undecided": "undecided",
 }
+"""What an outcome is as seen from the other side."""
 
 
 @dataclass(frozen=True)
@@ -61,24 +63,29 @@ class Result:
     ci_high: float | None
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Two schedulers under one workload and metric, as seen from the first."""
+@dataclass(frozen=True, kw_only=True)
+class JudgedRatio:
+    """A ratio of figures within blocks, with its interval, and what it comes to."""
 
     workload: str
     metric: str
-    first: str
-    second: str
     n: int
-    """Blocks that have both."""
+    """Blocks that have all of the figures."""
     ratio: float
-    """First over second."""
     ci_low: float | None
     ci_high: float | None
     """Interval of this one ratio at the experiment's confidence."""
     p_adjusted: float
-    """Of the difference, after Holm's correction."""
+    """Of the difference, corrected for the questions that are asked together."""
     outcome: Outcome
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison(JudgedRatio):
+    """Two schedulers under one workload and metric, as seen from the first: first over second."""
+
+    first: str
+    second: str
     more_blocks: int | None
     """Blocks that an undecided pair would probably take in addition; nothing if decided or hopeless."""
 
@@ -86,18 +93,14 @@ class Comparison:
         """The same comparison with `label` first."""
         if label == self.first:
             return self
-        return Comparison(
-            workload=self.workload,
-            metric=self.metric,
+        return replace(
+            self,
             first=self.second,
             second=self.first,
-            n=self.n,
             ratio=1 / self.ratio,
             ci_low=None if self.ci_high is None else 1 / self.ci_high,
             ci_high=None if self.ci_low is None else 1 / self.ci_low,
-            p_adjusted=self.p_adjusted,
-            outcome=_OPPOSITE[self.outcome],
-            more_blocks=self.more_blocks,
+            outcome=OPPOSITE[self.outcome],
         )
 
 
@@ -184,11 +187,14 @@ def compare_all(
     comparisons: dict[int, list[Comparison]] = {}
     for family in families:
         members = [(question, pair) for question in family for pair in pairs_of[id(question)]]
-        different = holm([pair.difference.p_difference for _, pair in members])
+        different = holm(
+            [pair.difference.p_difference for _, pair in members],
+            _numbers_possibly_true([pairs_of[id(question)] for question in family]),
+        )
         equivalent = holm([pair.difference.p_equivalence for _, pair in members])
-        for (question, pair), p_different, p_equivalent in zip(members, different, equivalent, strict=True):
+        for (question, pair), *p_values in zip(members, different, equivalent, strict=True):
             comparisons.setdefault(id(question), []).append(
-                _comparison(question, pair, p_different, p_equivalent, spec, max(1, len(members)))
+                _comparison(question, pair, (p_values[0], p_values[1]), spec, max(1, len(members)))
             )
     return [(question, comparisons.get(id(question), [])) for question in questions]
 
@@ -219,46 +225,76 @@ def difference_within_blocks(
     """
     level = 1 - spec.confidence
     if spec.stops_when_settled:
-        fewest = fewest_blocks(nr_questions, level)
+        fewest = _fewest(spec, nr_questions)
         return anytime_difference(first, second, margin=spec.margin, fewest=fewest)
     return paired_difference(first, second, margin=spec.margin, smallest_level=level / nr_questions)
 
 
-def _comparison(
-    question: Question,
-    pair: _Pair,
-    p_different: float,
-    p_equivalent: float,
+def _numbers_possibly_true(pairs: Sequence[Sequence[_Pair]]) -> list[int]:
+    """How many of the pairs can be equal at once; nothing is known where some pairs of a question lack."""
+    sizes = [len({label for pair in question for label in (pair.first, pair.second)}) for question in pairs]
+    complete = all(
+        len(question) == size * (size - 1) // 2 for question, size in zip(pairs, sizes, strict=True)
+    )
+    return numbers_of_equal_pairs(sizes) if complete else []
+
+
+def judged_ratio(
+    workload: str,
+    metric: Metric,
+    difference: PairedDifference,
+    p_values: tuple[float, float],
     spec: ExperimentSpec,
-    family: int,
-) -> Comparison:
-    difference = pair.difference
+    nr_questions: int,
+) -> JudgedRatio:
+    """What a difference within blocks comes to.
+
+    Args:
+        workload: The workload's name.
+        metric: What was compared.
+        difference: From `difference_within_blocks`.
+        p_values: Of the difference and of equivalence, corrected for multiplicity.
+        spec: The experiment.
+        nr_questions: How many questions are corrected together with this one.
+    """
     level = 1 - spec.confidence
-    bound = math.log1p(spec.margin)
+    p_different, p_equivalent = p_values
     outcome: Outcome = "undecided"
-    fewest = fewest_blocks(family, level) if spec.stops_when_settled else FEWEST_BLOCKS
-    if difference.n >= fewest:
+    if difference.n >= _fewest(spec, nr_questions):
         if p_equivalent < level:
             outcome = "equal"
-        elif p_different < level and abs(difference.log_ratio) > bound:
+        elif p_different < level and abs(difference.log_ratio) > math.log1p(spec.margin):
             higher = difference.log_ratio > 0
-            outcome = "better" if higher == (question.metric.better == "higher") else "worse"
-    interval = difference.ratio_interval(spec.confidence)
-    return Comparison(
-        workload=question.workload.name,
-        metric=question.metric.name,
-        first=pair.first,
-        second=pair.second,
+            outcome = "better" if higher == (metric.better == "higher") else "worse"
+    low, high = difference.ratio_interval(spec.confidence) or (None, None)
+    return JudgedRatio(
+        workload=workload,
+        metric=metric.name,
         n=difference.n,
         ratio=difference.ratio,
-        ci_low=interval[0] if interval else None,
-        ci_high=interval[1] if interval else None,
+        ci_low=low,
+        ci_high=high,
         p_adjusted=p_different,
         outcome=outcome,
-        more_blocks=_more_blocks(difference, spec, level / family, fewest)
-        if outcome == "undecided"
-        else None,
     )
+
+
+def _fewest(spec: ExperimentSpec, nr_questions: int) -> int:
+    """Blocks before which nothing is decided."""
+    return fewest_blocks(nr_questions, 1 - spec.confidence) if spec.stops_when_settled else FEWEST_BLOCKS
+
+
+def _comparison(
+    question: Question, pair: _Pair, p_values: tuple[float, float], spec: ExperimentSpec, nr_questions: int
+) -> Comparison:
+    judged = judged_ratio(
+        question.workload.name, question.metric, pair.difference, p_values, spec, nr_questions
+    )
+    more = None
+    if judged.outcome == "undecided":
+        level = (1 - spec.confidence) / nr_questions
+        more = _more_blocks(pair.difference, spec, level, _fewest(spec, nr_questions))
+    return Comparison(**vars(judged), first=pair.first, second=pair.second, more_blocks=more)
 
 
 def _more_blocks(difference: PairedDifference, spec: ExperimentSpec, level: float, fewest: int) -> int | None:

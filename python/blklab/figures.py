@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -184,3 +184,8 @@ def within_reach(more_blocks: int | None) -> TypeGuard[int]:
 def count_of(number: int, thing: str) -> str:
     """``1 block``, ``2 blocks``."""
     return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def join_names(names: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)

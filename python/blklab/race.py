@@ -23,11 +23,11 @@ from dataclasses import dataclass
 
 from blklab.comparison import FEWEST_BLOCKS, Comparison, Question, compare_all, metric_values
 from blklab.experiment import ExperimentRecord
+from blklab.first_place import MetricVerdict, in_the_race, metric_verdict
 from blklab.goal_figures import GOAL_METRIC, goal_figures, question_over_all
 from blklab.metrics import metric_named
 from blklab.samples import RunSample
 from blklab.spec import ExperimentSpec
-from blklab.verdict import MetricVerdict, in_the_race, metric_verdict
 
 FEWEST_BEFORE_GIVING_UP = 8
 """Estimates of the blocks still needed are poor before that."""

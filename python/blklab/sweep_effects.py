@@ -22,36 +22,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from blklab.comparison import FEWEST_BLOCKS, Outcome, Series, difference_within_blocks, metric_values
+from blklab.comparison import JudgedRatio, Series, difference_within_blocks, judged_ratio, metric_values
 from blklab.experiment import ExperimentRecord
 from blklab.goal_figures import judged_workloads
 from blklab.metrics import Metric, metric_named
-from blklab.spec import ExperimentSpec
 from blklab.statistics.multiplicity import holm
-from blklab.statistics.paired import PairedDifference
 from blklab.sweeps import Sweep
 
 Combination = tuple[str | None, ...]
 
 
-@dataclass(frozen=True)
-class Effect:
-    """One effect of a sweep under a workload and metric."""
+@dataclass(frozen=True, kw_only=True)
+class Effect(JudgedRatio):
+    """One effect of a sweep under a workload and metric.
+
+    For an interaction ``better`` means: better together than each effect alone would make it.
+    """
 
     sweep: str
     kind: Literal["main", "interaction"]
-    workload: str
-    metric: str
     levels: dict[str, str]
     """By tunable: one level for a main effect, two for an interaction; each against the default."""
-    n: int
-    """Blocks that have all cells of the sweep."""
-    ratio: float
-    ci_low: float | None
-    ci_high: float | None
-    p_adjusted: float
-    outcome: Outcome
-    """For an interaction ``better`` means: better together than each effect alone would make it."""
 
     @property
     def name(self) -> str:
@@ -102,10 +93,14 @@ def _findings(record: ExperimentRecord, sweep: Sweep) -> SweepFindings:
     ]
     different = holm([difference.p_difference for difference in differences])
     equivalent = holm([difference.p_equivalence for difference in differences])
-    effects = [
-        _effect(sweep, *parts, record.spec)
-        for parts in zip(contrasts, differences, different, equivalent, strict=True)
-    ]
+    effects = []
+    for contrast, difference, *p_values in zip(contrasts, differences, different, equivalent, strict=True):
+        judged = judged_ratio(
+            contrast.workload, contrast.metric, difference, (p_values[0], p_values[1]), record.spec, family
+        )
+        effects.append(
+            Effect(**vars(judged), sweep=sweep.canonical, kind=contrast.kind, levels=contrast.levels)
+        )
     for tunable in sweep.levels:
         default = sweep.defaults.get(tunable)
         if default is not None:
@@ -155,35 +150,3 @@ def _mean(block: Mapping[Combination, float], fixed: Mapping[int, str | None]) -
         if all(combination[index] == level for index, level in fixed.items())
     ]
     return sum(chosen) / len(chosen)
-
-
-def _effect(
-    sweep: Sweep,
-    contrast: _Contrast,
-    difference: PairedDifference,
-    p_different: float,
-    p_equivalent: float,
-    spec: ExperimentSpec,
-) -> Effect:
-    level = 1 - spec.confidence
-    outcome: Outcome = "undecided"
-    if difference.n >= FEWEST_BLOCKS:
-        if p_equivalent < level:
-            outcome = "equal"
-        elif p_different < level and abs(difference.log_ratio) > math.log1p(spec.margin):
-            higher = difference.log_ratio > 0
-            outcome = "better" if higher == (contrast.metric.better == "higher") else "worse"
-    interval = difference.ratio_interval(spec.confidence)
-    return Effect(
-        sweep=sweep.canonical,
-        kind=contrast.kind,
-        workload=contrast.workload,
-        metric=contrast.metric.name,
-        levels=contrast.levels,
-        n=difference.n,
-        ratio=difference.ratio,
-        ci_low=interval[0] if interval else None,
-        ci_high=interval[1] if interval else None,
-        p_adjusted=p_different,
-        outcome=outcome,
-    )

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from blklab.statistics.noise import describe_noise, linear_trend
+from blklab.statistics.linear_trend import linear_trend
+from blklab.statistics.noise import describe_noise
 from blklab.statistics.paired import paired_difference
 from blklab.statistics.serial import neighbour_correlation, widening
 
@@ -50,9 +51,10 @@ def test_intervals_of_correlated_ratios_hold_better_for_the_widening() -> None:
     for seed in range(150):
         logs = 0.05 * np.array(_autoregressive(0.6, 30, seed))
         difference = paired_difference(np.exp(logs).tolist(), [1.0] * 30, margin=0.02, smallest_level=0.05)
-        half = difference.half_width(0.95)
-        covered += abs(difference.log_ratio) <= half
-        plain += abs(difference.log_ratio) <= half / widening(logs.tolist())
+        low, high = difference.log_interval(0.95) or (math.nan, math.nan)
+        covered += low <= 0 <= high
+        stretched = (0 - difference.log_ratio) * widening(logs.tolist()) + difference.log_ratio
+        plain += low <= stretched <= high
     assert plain < 0.80 * 150
     assert covered > 0.86 * 150
 
@@ -63,7 +65,7 @@ def test_trend_is_least_squares() -> None:
     reference = stats.linregress(times, values)
     trend = linear_trend(times, values)
     assert trend is not None
-    assert trend.change == pytest.approx(7 * reference.slope)
+    assert trend.size == pytest.approx(7 * reference.slope)
     assert trend.p == pytest.approx(reference.pvalue)
     assert linear_trend(times[:3], values[:3]) is None
 
@@ -95,14 +97,14 @@ def test_quiet_noise_has_nothing_to_say() -> None:
 def test_drift_is_measured() -> None:
     noise = describe_noise(*_figures(12, drift=-0.3))
     assert noise.drift is not None
-    assert noise.drift.change == pytest.approx(-0.3, abs=0.03)
+    assert noise.drift.size == pytest.approx(-0.3, abs=0.03)
     assert noise.drift.p < 0.001
 
 
 def test_a_cold_first_run_is_noticed() -> None:
     noise = describe_noise(*_figures(12, first=-1.0))
     assert noise.first_run is not None
-    assert noise.first_run.change == pytest.approx(-1.0, abs=0.15)
+    assert noise.first_run.size == pytest.approx(-1.0, abs=0.15)
     assert noise.first_run.p < 0.001
 
 
@@ -119,4 +121,4 @@ def test_a_scheduler_that_left_early_makes_no_drift() -> None:
     values["b"] = {block: 3 * value for block, value in values["b"].items() if block < 4}
     noise = describe_noise(values, order)
     assert noise.drift is not None
-    assert abs(noise.drift.change) < 0.03
+    assert abs(noise.drift.size) < 0.03

@@ -152,7 +152,19 @@ def test_a_control_withholds_a_goal_too() -> None:
 
 
 def _pair(metric: str, first: str, second: str, outcome: Outcome) -> Comparison:
-    return Comparison("all", metric, first, second, 8, 1.1, 1.0, 1.2, 0.01, outcome, None)
+    return Comparison(
+        workload="all",
+        metric=metric,
+        first=first,
+        second=second,
+        n=8,
+        ratio=1.1,
+        ci_low=1.0,
+        ci_high=1.2,
+        p_adjusted=0.01,
+        outcome=outcome,
+        more_blocks=None,
+    )
 
 
 def test_conflicting_metrics_put_both_on_the_front() -> None:

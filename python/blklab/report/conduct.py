@@ -6,13 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from blklab.experiment import ExperimentRecord
-from blklab.figures import count_of
+from blklab.figures import count_of, join_names
 from blklab.noise import WorkloadNoise, noise_of
-from blklab.statistics.noise import Trend
-from blklab.verdict import join_names
+from blklab.report.parts import Part
+from blklab.statistics.linear_trend import Change
 
 NOTABLE_P = 0.01
 """Effects in the noise are spoken of below this p value; a report has several, and none changes a verdict."""
@@ -20,11 +18,7 @@ NOTABLE_CHANGE = 0.01
 MOST_OUTLIERS_NAMED = 3
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class DeparturePart(_Part):
+class DeparturePart(Part):
     """A scheduler that left a workload because another was found better."""
 
     workload: str
@@ -33,7 +27,7 @@ class DeparturePart(_Part):
     """Blocks in which it ran."""
 
 
-class StoppingPart(_Part):
+class StoppingPart(Part):
     """Why there are as many blocks as there are."""
 
     rule: Literal["fixed", "settled"]
@@ -44,7 +38,7 @@ class StoppingPart(_Part):
     departures: list[DeparturePart]
 
 
-class OutlierPart(_Part):
+class OutlierPart(Part):
     """A run far from the others of its scheduler. It is counted like any other."""
 
     scheduler: str
@@ -53,7 +47,7 @@ class OutlierPart(_Part):
     """Figure over the scheduler's median."""
 
 
-class NoisePart(_Part):
+class NoisePart(Part):
     """The noise of the metric that decides a workload."""
 
     workload: str
@@ -109,8 +103,8 @@ def noise_parts(record: ExperimentRecord) -> list[NoisePart]:
 def _noise_part(found: WorkloadNoise) -> NoisePart:
     noise = found.noise
 
-    def change(trend: Trend | None) -> float | None:
-        return None if trend is None else math.expm1(trend.change)
+    def change(trend: Change | None) -> float | None:
+        return None if trend is None else math.expm1(trend.size)
 
     return NoisePart(
         workload=found.workload,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from blklab.experiment import ExperimentRecord
 from blklab.report.conduct import NoisePart, StoppingPart, noise_parts, stopping_part
@@ -24,6 +24,7 @@ from blklab.report.findings import (
     steadiness_parts,
     sweep_parts,
 )
+from blklab.report.parts import MeanPart, PairPart, Part
 from blklab.samples import (
     DirectionSample,
     JobSample,
@@ -41,40 +42,20 @@ NS_PER_US = 1_000
 NS_PER_SECOND = 1_000_000_000
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class ResultPart(MeanPart):
+    """A scheduler's figure under a workload."""
 
-
-class ResultPart(_Part):
-    """A scheduler's geometric mean of a metric over its runs, with its interval."""
-
-    scheduler: str
     workload: str
-    metric: str
     unit: str
-    n: int
-    mean: float
-    ci_low: float | None
-    ci_high: float | None
 
 
-class ComparisonPart(_Part):
-    """Two schedulers within blocks: `ratio` is first over second."""
+class ComparisonPart(PairPart):
+    """Two schedulers under a workload."""
 
     workload: str
-    metric: str
-    first: str
-    second: str
-    n: int
-    ratio: float
-    ci_low: float | None
-    ci_high: float | None
-    p_adjusted: float
-    outcome: Literal["better", "worse", "equal", "undecided"]
-    more_blocks: int | None
 
 
-class MetricVerdictPart(_Part):
+class MetricVerdictPart(Part):
     """The verdict of one workload and metric."""
 
     workload: str
@@ -88,7 +69,7 @@ class MetricVerdictPart(_Part):
     more_blocks: int | None
 
 
-class VerdictPart(_Part):
+class VerdictPart(Part):
     """The answer: `best` is empty while undecided or withheld, `candidates` are those not ruled out."""
 
     status: Literal["best", "equal", "undecided", "withheld"]
@@ -101,7 +82,7 @@ class VerdictPart(_Part):
     choice_reason: str
 
 
-class CompareDocument(_Part):
+class CompareDocument(Part):
     """What `blklab compare --json -` prints."""
 
     schema_: Literal["blklab.compare/1"] = Field(default=COMPARE_SCHEMA, alias="schema")
@@ -137,7 +118,7 @@ class CompareDocument(_Part):
     """Command that makes the winner the disk's scheduler; only for a verdict `best` on a real disk."""
 
 
-class LatencyPart(_Part):
+class LatencyPart(Part):
     """Latencies in microseconds."""
 
     mean: float | None
@@ -147,7 +128,7 @@ class LatencyPart(_Part):
     max: float | None
 
 
-class DirectionPart(_Part):
+class DirectionPart(Part):
     """One direction of a job."""
 
     ios: int
@@ -157,7 +138,7 @@ class DirectionPart(_Part):
     latency_us: LatencyPart
 
 
-class JobPart(_Part):
+class JobPart(Part):
     """One section of the job file, its clones merged. `read`, `write`, `sync` where they occurred."""
 
     name: str
@@ -175,7 +156,7 @@ class JobPart(_Part):
     cpu_us_per_io: float | None = None
 
 
-class RunDocument(_Part):
+class RunDocument(Part):
     """What `blklab run --json -` prints."""
 
     schema_: Literal["blklab.run/1"] = Field(default=RUN_SCHEMA, alias="schema")

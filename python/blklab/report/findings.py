@@ -5,46 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from blklab.machine_events import MachineEvents
+from blklab.report.parts import MeanPart, PairPart, Part, RatioPart
 from blklab.samples import RunSample
 from blklab.verdict import Analysis, GoalFindings
 
-Outcome = Literal["better", "worse", "equal", "undecided"]
 
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class ScorePart(_Part):
-    """A scheduler's mean score, relative to the reference scheduler's, with its interval over the runs."""
-
-    scheduler: str
-    metric: str
-    n: int
-    mean: float
-    ci_low: float | None
-    ci_high: float | None
-
-
-class ScorePairPart(_Part):
-    """Two schedulers within blocks over all workloads: `ratio` is first over second."""
-
-    metric: str
-    first: str
-    second: str
-    n: int
-    ratio: float
-    ci_low: float | None
-    ci_high: float | None
-    p_adjusted: float
-    outcome: Outcome
-    more_blocks: int | None
-
-
-class FrontPart(_Part):
+class FrontPart(Part):
     """Where a scheduler stands on the Pareto front."""
 
     scheduler: str
@@ -52,7 +19,7 @@ class FrontPart(_Part):
     dominated_by: list[str]
 
 
-class GoalPart(_Part):
+class GoalPart(Part):
     """The goal, its scores and the metrics it is made of. The verdict of the document rests on the scores."""
 
     name: str
@@ -61,10 +28,12 @@ class GoalPart(_Part):
     weights: dict[str, float]
     reference: str
     """The scheduler whose score is 1."""
-    scores: list[ScorePart]
-    comparisons: list[ScorePairPart]
+    scores: list[MeanPart]
+    """Relative to the reference scheduler's."""
+    comparisons: list[PairPart]
+    """Over all workloads."""
     dimensions: list[str]
-    dimension_comparisons: list[ScorePairPart]
+    dimension_comparisons: list[PairPart]
     front: list[FrontPart]
     """Empty if there is one dimension only."""
     conflict: bool
@@ -72,22 +41,15 @@ class GoalPart(_Part):
     """Sentences on metrics that workloads do not have."""
 
 
-class EffectPart(_Part):
+class EffectPart(RatioPart):
     """A main effect of a level against the default, or an interaction of two, as a ratio."""
 
     kind: Literal["main", "interaction"]
     workload: str
-    metric: str
     levels: dict[str, str]
-    n: int
-    ratio: float
-    ci_low: float | None
-    ci_high: float | None
-    p_adjusted: float
-    outcome: Outcome
 
 
-class SweepPart(_Part):
+class SweepPart(Part):
     """A sweep of tunables: a full factorial with the defaults among its levels."""
 
     sweep: str
@@ -99,7 +61,7 @@ class SweepPart(_Part):
     notes: list[str]
 
 
-class DisturbancePart(_Part):
+class DisturbancePart(Part):
     """A run that something on the machine disturbed."""
 
     block: int
@@ -108,7 +70,7 @@ class DisturbancePart(_Part):
     text: str
 
 
-class SensitivityPart(_Part):
+class SensitivityPart(Part):
     """The answer without the marked blocks."""
 
     status: Literal["best", "equal", "undecided", "withheld"]
@@ -117,14 +79,14 @@ class SensitivityPart(_Part):
     text: str
 
 
-class MachineRunPart(_Part):
+class MachineRunPart(Part):
     """What happened on the machine during one run."""
 
     sequence: int
     events: MachineEvents
 
 
-class MachinePart(_Part):
+class MachinePart(Part):
     """What the machine did during the runs."""
 
     watched_runs: int
@@ -137,7 +99,7 @@ class MachinePart(_Part):
     runs: list[MachineRunPart]
 
 
-class SteadinessPart(_Part):
+class SteadinessPart(Part):
     """How the speed of a scheduler's runs changed from their first fifth to their last."""
 
     workload: str
@@ -165,13 +127,11 @@ def goal_part(found: GoalFindings | None) -> GoalPart | None:
         weights=found.goal.weights,
         reference=found.reference,
         scores=[
-            ScorePart.model_validate(plain(result)) for result in [*found.results, *found.dimension_results]
+            MeanPart.model_validate(plain(result)) for result in [*found.results, *found.dimension_results]
         ],
-        comparisons=[ScorePairPart.model_validate(plain(pair)) for pair in found.comparisons],
+        comparisons=[PairPart.model_validate(plain(pair)) for pair in found.comparisons],
         dimensions=found.dimensions,
-        dimension_comparisons=[
-            ScorePairPart.model_validate(plain(pair)) for pair in found.dimension_comparisons
-        ],
+        dimension_comparisons=[PairPart.model_validate(plain(pair)) for pair in found.dimension_comparisons],
         front=[FrontPart(**asdict(point)) for point in found.front],
         conflict=found.conflict,
         absent=found.absent,

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from blklab.figures import metric_title
 from blklab.metrics import METRICS
-from blklab.report.findings import GoalPart, ScorePairPart
+from blklab.report.findings import GoalPart
+from blklab.report.parts import PairPart
 from blklab.verdict import join_names
 
 
@@ -20,7 +21,7 @@ class Ratio:
     high: float | None
 
 
-def ratios_to_reference(goal: GoalPart, pairs: Iterable[ScorePairPart], metric: str) -> dict[str, Ratio]:
+def ratios_to_reference(goal: GoalPart, pairs: Iterable[PairPart], metric: str) -> dict[str, Ratio]:
     """By scheduler, for one metric (``goal`` for the score itself); the reference is among them."""
     ratios = {goal.reference: Ratio(1.0, None, None)}
     for pair in pairs:

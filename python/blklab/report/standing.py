@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from blklab.comparison import Outcome
+from blklab.comparison import OPPOSITE
 from blklab.metrics import METRICS
 from blklab.report.document import CompareDocument, ComparisonPart, MetricVerdictPart, ResultPart
 
@@ -79,14 +79,6 @@ def differing_controls(document: CompareDocument) -> list[str]:
     return [name for name in names if name in differing]
 
 
-_OPPOSITE: dict[Outcome, Outcome] = {
-    "better": "worse",
-    "worse": "better",
-    "equal": "equal",
-    "undecided": "undecided",
-}
-
-
 def reversed_pair(part: ComparisonPart) -> ComparisonPart:
     """The same comparison as seen from the other scheduler."""
     return part.model_copy(
@@ -96,7 +88,7 @@ def reversed_pair(part: ComparisonPart) -> ComparisonPart:
             "ratio": 1 / part.ratio,
             "ci_low": None if not part.ci_high else 1 / part.ci_high,
             "ci_high": None if not part.ci_low else 1 / part.ci_low,
-            "outcome": _OPPOSITE[part.outcome],
+            "outcome": OPPOSITE[part.outcome],
         }
     )
 

@@ -8,8 +8,8 @@ unknown standard deviation,
 
     E_n = sqrt(g / (n + g)) · [(1 + x) / (1 + x·g / (n + g))]^(n/2),    x = t² / (n - 1),
 
-which is a martingale that starts at 1 when that value is the true one; by Ville's inequality it ever reaches
-1/a with probability a at the most. The values not rejected form the interval. (Lai, *On confidence
+which is a martingale that starts at 1 when that value is the true one. How likely it ever reaches a bound is
+computed in `blklab.statistics.crossing`. The values not rejected form the interval. (Lai, *On confidence
 sequences*, 1976; Wang and Ramdas, *Anytime-valid t-tests and confidence sequences for Gaussian means with
 unknown variance*, 2024, arXiv 2310.03722; the same mixture for regression in Lindon, Ham, Tingley and
 Bojinov, *Anytime-valid linear models and regression adjusted causal inference*, arXiv 2210.08589.)
@@ -27,16 +27,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from blklab.statistics.crossing import (
+    chance_of_reaching,
+    log_bound_for,
+    log_e_value,
+    log_rise,
+    share_of_prior,
+)
 from blklab.statistics.intervals import MeanInterval
 from blklab.statistics.paired import PairedDifference
 from blklab.statistics.serial import ROUNDING, Sums, sums_of, widening_of
-
-PRIOR_PRECISION = 0.1
-"""g: the effect has standard deviation 1/sqrt(g), some three standard deviations of a block's log ratio.
-
-Small values favour few blocks and large effects. With 0.1 the interval of four to six blocks is about as
-narrow as the method allows, at the price of about a tenth of its width at eighteen.
-"""
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,14 @@ class AnytimeDifference(PairedDifference):
     The p values are the smallest of all looks so far: once reached, a level is not lost again.
     """
 
-    def half_width(self, confidence: float) -> float:
-        """Half of the width of the interval for the log ratio; infinite for too few blocks."""
-        return _times(t_factor(self.n, 1 - confidence), self.standard_error)
+    def log_interval(self, confidence: float) -> tuple[float, float] | None:
+        """Two-sided interval for the log ratio, at whatever block one stops."""
+        half = _times(t_factor(self.n, 1 - confidence), self.standard_error)
+        return None if not math.isfinite(half) else (self.log_ratio - half, self.log_ratio + half)
 
 
 def anytime_difference(
-    first: Sequence[float], second: Sequence[float], *, margin: float, fewest: int = 2
+    first: Sequence[float], second: Sequence[float], *, margin: float, fewest: int = 4
 ) -> AnytimeDifference:
     """Compares two series of positive figures, paired by position, after any number of blocks.
 
@@ -67,7 +68,7 @@ def anytime_difference(
     bound = math.log1p(margin)
     sums = Sums()
     error = math.nan
-    against_zero = for_equality = 0.0
+    against_zero = for_equality = -math.inf
     for one, other in zip(first, second, strict=True):
         sums.add(math.log(one) - math.log(other))
         if sums.n < 2:
@@ -75,13 +76,16 @@ def anytime_difference(
         error = math.sqrt(sums.deviations / (sums.n - 1) / sums.n) * widening_of(sums)
         if sums.n < fewest:
             continue
-        center = sums.mean
-        against_zero = max(against_zero, log_e_value(_t(center, error), sums.n))
+        center, rise = sums.mean, log_rise(sums.n)
+        against_zero = max(against_zero, log_e_value(_t(center, error), sums.n) - rise)
         if abs(center) <= bound:
             # Both ends of the margin must be rejected, and from within.
             nearer = min(abs(bound - center), abs(bound + center))
-            for_equality = max(for_equality, log_e_value(_t(nearer, error), sums.n))
-    return AnytimeDifference(sums.n, sums.mean, error, math.exp(-against_zero), math.exp(-for_equality))
+            for_equality = max(for_equality, log_e_value(_t(nearer, error), sums.n) - rise)
+    if sums.deviations == 0.0 and abs(sums.mean) <= ROUNDING:
+        against_zero = -math.inf
+    p_difference, p_equivalence = (chance_of_reaching(seen, fewest) for seen in (against_zero, for_equality))
+    return AnytimeDifference(sums.n, sums.mean, error, p_difference, p_equivalence)
 
 
 def anytime_mean_interval(
@@ -95,22 +99,6 @@ def anytime_mean_interval(
         return MeanInterval(n, math.exp(center), None, None)
     half = factor * math.sqrt(sums.deviations / (n - 1) / n) * widened_by
     return MeanInterval(n, math.exp(center), math.exp(center - half), math.exp(center + half))
-
-
-def log_e_value(t_statistic: float, n: int) -> float:
-    """Logarithm of the evidence E_n against a mean.
-
-    Args:
-        t_statistic: (mean - hypothesis) / standard error; infinite where the error is zero.
-        n: Number of values, at least two.
-    """
-    share = PRIOR_PRECISION / (n + PRIOR_PRECISION)
-    if math.isinf(t_statistic):
-        growth = -math.log(share)
-    else:
-        x = t_statistic * t_statistic / (n - 1)
-        growth = math.log1p(x) - math.log1p(x * share)
-    return 0.5 * math.log(share) + n / 2 * growth
 
 
 def fewest_blocks(nr_questions: int, level: float) -> int:
@@ -131,12 +119,16 @@ def fewest_blocks(nr_questions: int, level: float) -> int:
 def t_factor(n: int, level: float) -> float:
     """How many standard errors the interval reaches to each side of the mean of n values.
 
-    Solves E_n = 1/level. Infinite while no data could reach that evidence.
+    Infinite before the first look, and while no data could reach the evidence that the level asks for.
     """
-    if n < 2:
-        return math.inf
-    share = PRIOR_PRECISION / (n + PRIOR_PRECISION)
-    wanted = (1 / (math.sqrt(share) * level)) ** (2 / n)
+    first = fewest_blocks(1, level)
+    return math.inf if n < first else t_for_evidence(n, log_bound_for(level, first) + log_rise(n))
+
+
+def t_for_evidence(n: int, log_evidence: float) -> float:
+    """The t statistic of n values that gives E_n; infinite where none does."""
+    share = share_of_prior(n)
+    wanted = math.exp((log_evidence - 0.5 * math.log(share)) * 2 / n)
     if wanted * share >= 1:
         return math.inf
     return math.sqrt((n - 1) * (wanted - 1) / (1 - wanted * share))

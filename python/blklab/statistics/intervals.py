@@ -48,12 +48,12 @@ def standard_error(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> floa
     return float(values.std(ddof=1)) / math.sqrt(len(values))
 
 
-def t_quantile(probability: float, degrees_of_freedom: int) -> float:
-    """Quantile of Student's t distribution."""
+def t_quantile(probability: float, degrees_of_freedom: float) -> float:
+    """Quantile of Student's t distribution; Welch's degrees of freedom are no whole number."""
     # scipy.special rather than scipy.stats, which takes half a second to import.
     return float(special.stdtrit(degrees_of_freedom, probability))
 
 
-def t_upper_tail(value: float, degrees_of_freedom: int) -> float:
+def t_upper_tail(value: float, degrees_of_freedom: float) -> float:
     """Probability that Student's t exceeds a value."""
     return float(special.stdtr(degrees_of_freedom, -value))

@@ -1,20 +1,51 @@
-"""Several questions to the same data: Holm's step-down correction."""
+"""Several questions to the same data: step-down corrections."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
+def holm(p_values: Sequence[float], possibly_true: Sequence[int] = ()) -> list[float]:
     """Adjusted p values, in the order given: compare them with the family's level directly.
 
     Holm, *A Simple Sequentially Rejective Multiple Test Procedure*, 1979. The chance of any false claim in
     the family stays below the level whatever the dependence between the questions.
+
+    Args:
+        p_values: Of all hypotheses of the family.
+        possibly_true: How many of them can be true at once, if not every number can; the smallest p value
+            that is left is then corrected for the largest such number rather than for all that are left
+            (Shaffer, *Modified Sequentially Rejective Multiple Test Procedures*, 1986).
     """
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
     adjusted = [1.0] * len(p_values)
     running = 0.0
     for rank, index in enumerate(order):
-        running = max(running, min(1.0, (len(p_values) - rank) * p_values[index]))
+        left = len(p_values) - rank
+        true = max((number for number in possibly_true if number <= left), default=0) or left
+        running = max(running, min(1.0, true * p_values[index]))
         adjusted[index] = running
     return adjusted
+
+
+def numbers_of_equal_pairs(group_sizes: Sequence[int]) -> list[int]:
+    """How many pairs can be equal, for groups of things of which each is compared with all of its group.
+
+    Equality is transitive: of four things six pairs can be equal, or three (three things), or two (two and
+    two), or one, but never four or five.
+    """
+    possible = {0}
+    for size in group_sizes:
+        possible = {one + other for one in possible for other in _within(size)}
+    return sorted(possible)
+
+
+@functools.lru_cache(maxsize=64)
+def _within(size: int) -> frozenset[int]:
+    """Σ m(m-1)/2 over the parts of every partition."""
+    if size == 0:
+        return frozenset({0})
+    return frozenset(
+        part * (part - 1) // 2 + rest for part in range(1, size + 1) for rest in _within(size - part)
+    )

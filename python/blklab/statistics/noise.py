@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from blklab.statistics.intervals import standard_error, t_upper_tail
+from blklab.statistics.linear_trend import Change, linear_trend
 from blklab.statistics.serial import neighbour_correlation, widening
 
 FEWEST_FOR_OUTLIERS = 6
@@ -24,35 +24,6 @@ SMALLEST_OUTLIER = math.log(1.05)
 """Runs nearer to the median than 5 % are not worth a name, however steady the others are."""
 MAD_TO_DEVIATION = 1.4826
 """Median absolute deviation to standard deviation, for normal values."""
-
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Trend:
-    """An effect on the log scale with its test."""
-
-    change: float
-    """Of the logarithm: from the first block to the last, or from other runs to the first of a block."""
-    p: float
-    """Two-sided p value of no change."""
-
-
-def linear_trend(times: Floats, values: Floats) -> Trend | None:
-    """Least squares through values at given times; nothing for fewer than four values or one time only."""
-    n = len(values)
-    spread = times - times.mean()
-    weight = float(spread @ spread)
-    if n < 4 or weight == 0:
-        return None
-    slope = float(spread @ values) / weight
-    residuals = values - values.mean() - slope * spread
-    left = float(residuals @ residuals)
-    change = slope * float(times.max() - times.min())
-    if left <= 1e-24 * n:
-        return Trend(change, 1.0 if abs(change) <= 1e-12 else 0.0)
-    error = math.sqrt(left / (n - 2) / weight)
-    return Trend(change, min(1.0, 2 * t_upper_tail(abs(slope) / error, n - 2)))
 
 
 @dataclass(frozen=True)
@@ -70,9 +41,9 @@ class Noise:
     """The noise of one metric under one workload."""
 
     blocks: int
-    drift: Trend | None
+    drift: Change | None
     """Of the logarithm of the blocks' means: what comparisons within blocks are free of."""
-    first_run: Trend | None
+    first_run: Change | None
     """Logarithm of a block's first run over its others, scheduler's effect removed: warm-up, caches."""
     correlation: float | None
     """Of neighbouring log ratios, the largest over all pairs of schedulers; nothing for few blocks."""
@@ -144,7 +115,7 @@ def _log_ratios(logs: Mapping[str, Mapping[int, float]]) -> list[list[float]]:
 
 def _first_run_effect(
     residuals: Mapping[tuple[str, int], float], order: Mapping[int, Sequence[str]]
-) -> Trend | None:
+) -> Change | None:
     differences = []
     for block, names in order.items():
         present = [residuals[name, block] for name in names if (name, block) in residuals]
@@ -155,8 +126,8 @@ def _first_run_effect(
     values = np.array(differences)
     center, error = float(values.mean()), standard_error(values)
     if error == 0.0:
-        return Trend(center, 1.0 if abs(center) <= 1e-12 else 0.0)
-    return Trend(center, min(1.0, 2 * t_upper_tail(abs(center) / error, len(values) - 1)))
+        return Change(center, 1.0 if abs(center) <= 1e-12 else 0.0)
+    return Change(center, min(1.0, 2 * t_upper_tail(abs(center) / error, len(values) - 1)))
 
 
 def _outliers(name: str, logs: Mapping[int, float]) -> list[Outlier]:

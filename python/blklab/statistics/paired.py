@@ -2,32 +2,27 @@
 
 Two schedulers of one block ran next to one another in random order, under the same seed. Their log ratio
 is free of whatever the block as a whole suffered, so that a drifting machine widens nothing and biases
-nothing. The mean of the log ratios gets Student's t interval. A difference is only believed if, besides,
-the randomisation test agrees: under no effect the order within a block was a coin toss, hence each log
-ratio could as well have had the other sign (Fisher, *The Design of Experiments*, 1935, section 21). That
-test assumes nothing about the noise but what the plan itself did.
+nothing. Interval and p values are those of the random order itself (`blklab.statistics.randomisation`),
+which hold for noise of any kind. With so few blocks that their orders could never reach the level, and
+besides where neighbouring blocks resemble one another, Student's t decides.
 """
 
 from __future__ import annotations
 
-import functools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from blklab.statistics.intervals import standard_error, t_quantile, t_upper_tail
+from blklab.statistics.randomisation import Floats, SubsetSums, reaches
 from blklab.statistics.serial import widening
-
-MAX_EXACT_BLOCKS = 15
-"""Up to here all sign patterns are enumerated (16,384, as a pattern and its opposite give the same distance
-from zero); beyond, a fixed random sample of them is used."""
-SAMPLED_SIGN_PATTERNS = 50_000
 
 
 @dataclass(frozen=True)
-class PairedDifference:
+class PairedDifference(ABC):
     """The mean log ratio of two series, over the blocks that have both."""
 
     n: int
@@ -44,23 +39,44 @@ class PairedDifference:
         """Geometric mean of first over second."""
         return math.exp(self.log_ratio)
 
-    def half_width(self, confidence: float) -> float:
-        """Half of the width of the interval for the log ratio; infinite for a single block."""
-        if self.n < 2:
-            return math.inf
-        return t_quantile(1 - (1 - confidence) / 2, self.n - 1) * self.standard_error
+    @abstractmethod
+    def log_interval(self, confidence: float) -> tuple[float, float] | None:
+        """Two-sided interval for the log ratio; nothing for too few blocks."""
 
     def ratio_interval(self, confidence: float) -> tuple[float, float] | None:
         """Two-sided interval for the ratio; nothing for too few blocks."""
-        half = self.half_width(confidence)
-        if not math.isfinite(half):
+        found = self.log_interval(confidence)
+        return None if found is None else (math.exp(found[0]), math.exp(found[1]))
+
+
+@dataclass(frozen=True)
+class FixedDifference(PairedDifference):
+    """A mean log ratio of a number of blocks that was fixed beforehand."""
+
+    log_ratios: Floats = field(repr=False, compare=False)
+    widened_by: float
+    """Factor for serial correlation."""
+
+    def log_interval(self, confidence: float) -> tuple[float, float] | None:
+        """Two-sided interval for the log ratio; nothing for a single block."""
+        if self.n < 2:
             return None
-        return math.exp(self.log_ratio - half), math.exp(self.log_ratio + half)
+        level = 1 - confidence
+        if self.standard_error > 0 and reaches(self.n, level):
+            low, high = SubsetSums(self.log_ratios).interval(confidence)
+            return _stretched(self.log_ratio, low, high, self.widened_by)
+        half = t_quantile(1 - level / 2, self.n - 1) * self.standard_error
+        return self.log_ratio - half, self.log_ratio + half
+
+
+def _stretched(center: float, low: float, high: float, factor: float) -> tuple[float, float]:
+    """An interval stretched about its center."""
+    return center - (center - low) * factor, center + (high - center) * factor
 
 
 def paired_difference(
     first: Sequence[float], second: Sequence[float], *, margin: float, smallest_level: float
-) -> PairedDifference:
+) -> FixedDifference:
     """Compares two series of positive figures, paired by position.
 
     Args:
@@ -68,7 +84,7 @@ def paired_difference(
         second: The other's figures for the same blocks.
         margin: Ratios between 1/(1+margin) and 1+margin count as equal.
         smallest_level: The strictest level at which p values will be judged (after Holm's correction). The
-            randomisation test takes part only if it could reach that level with so few blocks.
+            randomisation test decides if it could reach that level with so few blocks.
     """
     ratios = np.log(np.asarray(first, dtype=float)) - np.log(np.asarray(second, dtype=float))
     n = len(ratios)
@@ -76,43 +92,23 @@ def paired_difference(
         raise ValueError("no block has both series")
     center = float(ratios.mean())
     if n < 2:
-        return PairedDifference(n, center, math.nan, 1.0, 1.0)
-    error = standard_error(ratios) * widening(ratios.tolist())
+        return FixedDifference(n, center, math.nan, 1.0, 1.0, ratios, 1.0)
+    widened_by = widening(ratios.tolist())
+    error = standard_error(ratios) * widened_by
     bound = math.log1p(margin)
     if error == 0.0:
         identical = abs(center) <= 1e-12
         p_difference = 1.0 if identical else 0.0
         p_equivalence = 0.0 if abs(center) <= bound else 1.0
-        return PairedDifference(n, 0.0 if identical else center, 0.0, p_difference, p_equivalence)
-    freedom = n - 1
-    p_difference = 2 * t_upper_tail(abs(center) / error, freedom)
-    if 2.0 ** (1 - n) <= smallest_level:
-        p_difference = max(p_difference, sign_flip_p(ratios))
-    p_equivalence = t_upper_tail((bound - abs(center)) / error, freedom)
-    return PairedDifference(n, center, error, p_difference, p_equivalence)
-
-
-def sign_flip_p(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    """Two-sided p value of the randomisation test on the mean of symmetric values."""
-    n = len(values)
-    observed = abs(float(values.sum())) * (1 - 1e-12)
-    exceeding = int(np.count_nonzero(np.abs(_sign_patterns(n) @ values) >= observed))
-    if n <= MAX_EXACT_BLOCKS:
-        return float(exceeding / 2 ** (n - 1))
-    # The observed pattern is one of those that could have been: it counts too.
-    return (exceeding + 1) / (SAMPLED_SIGN_PATTERNS + 1)
-
-
-@functools.lru_cache(maxsize=8)
-def _sign_patterns(n: int) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """All patterns of n signs that begin with a plus, one a row; for many blocks a fixed random sample.
-
-    Fixed, because the analysis of stored samples must give the same figures every time.
-    """
-    if n <= MAX_EXACT_BLOCKS:
-        bits = (np.arange(2 ** (n - 1), 2**n)[:, None] >> np.arange(n)[::-1]) & 1
-    else:
-        bits = np.random.default_rng(20_210_927).integers(
-            0, 2, size=(SAMPLED_SIGN_PATTERNS, n), dtype=np.int8
-        )
-    return (bits * 2 - 1).astype(float)
+        center = 0.0 if identical else center
+        return FixedDifference(n, center, 0.0, p_difference, p_equivalence, ratios, 1.0)
+    p_difference = 2 * t_upper_tail(abs(center) / error, n - 1)
+    p_equivalence = t_upper_tail((bound - abs(center)) / error, n - 1)
+    if reaches(n, smallest_level):
+        sums = SubsetSums(ratios)
+        by_order = sums.p_difference(), sums.p_equivalence(bound)
+        # The order knows nothing of effects that linger: there the widened t test has its say, too.
+        correlated = widened_by > 1
+        p_difference = max(by_order[0], p_difference) if correlated else by_order[0]
+        p_equivalence = max(by_order[1], p_equivalence) if correlated else by_order[1]
+    return FixedDifference(n, center, error, p_difference, p_equivalence, ratios, widened_by)

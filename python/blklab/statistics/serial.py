@@ -29,6 +29,13 @@ def neighbour_correlation(values: Sequence[float]) -> float | None:
     return correlation_of(sums_of(values))
 
 
+def raw_neighbour_correlation(values: Sequence[float]) -> float | None:
+    """Correlation of each value with the next as it stands; nothing where there is no scatter."""
+    sums = sums_of(values)
+    around = sums.deviations
+    return None if around == 0.0 else _raw_correlation(sums, around)
+
+
 def widening(values: Sequence[float]) -> float:
     """Factor by which serial correlation widens the standard error of the mean; never below 1.
 

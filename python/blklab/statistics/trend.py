@@ -1,4 +1,4 @@
-"""Does a series of runs drift: its trend and its serial correlation."""
+"""Does a series of runs drift: its trend by ranks, and its serial correlation."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
+
+from blklab.statistics.serial import raw_neighbour_correlation
 
 MOST_RUNS_FOR_SLOPE = 1000
 FEWEST_RUNS = 5
@@ -47,6 +49,5 @@ def trend_of(values: Sequence[float]) -> Trend | None:
     # All pairs of runs take memory by the square: of long series every so-many-th value stands for the rest.
     places = np.arange(n)[:: math.ceil(n / MOST_RUNS_FOR_SLOPE)]
     slope = float(stats.theilslopes(series[places], places)[0])
-    centered = series - series.mean()
-    correlation = float((centered[1:] * centered[:-1]).sum() / (centered**2).sum())
+    correlation = raw_neighbour_correlation(values)
     return Trend(n, float(tau), 1.0 if math.isnan(p) else float(p), slope, correlation)

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
-from blklab.statistics.intervals import standard_error
+from blklab.statistics.intervals import standard_error, t_quantile, t_upper_tail
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class MeanDifference:
             return 1.0
         if self.standard_error == 0:
             return 1.0 if abs(self.estimate) <= 1e-12 else 0.0
-        return 2 * _t_upper_tail(abs(self.estimate) / self.standard_error, self.freedom)
+        return 2 * t_upper_tail(abs(self.estimate) / self.standard_error, self.freedom)
 
     def p_equivalence(self, bound: float) -> float:
         """Larger p value of two one-sided tests that the difference lies within ±`bound`."""
@@ -52,7 +51,7 @@ class MeanDifference:
         room = bound - abs(self.estimate)
         if self.standard_error == 0:
             return 0.0 if room >= 0 else 1.0
-        return _t_upper_tail(room / self.standard_error, self.freedom)
+        return t_upper_tail(room / self.standard_error, self.freedom)
 
     def detectable(self, level: float, power: float) -> float | None:
         """The smallest true difference that a test at `level` would find with a chance of `power`.
@@ -104,12 +103,3 @@ def standardised_difference(first: Sequence[float], second: Sequence[float]) -> 
         return None
     correction = 1 - 3 / (4 * freedom - 1)
     return float(correction * (one.mean() - other.mean()) / math.sqrt(variance))
-
-
-def t_quantile(probability: float, freedom: float) -> float:
-    """Quantile of Student's t distribution; Welch's degrees of freedom are no whole number."""
-    return float(special.stdtrit(freedom, probability))
-
-
-def _t_upper_tail(value: float, freedom: float) -> float:
-    return float(special.stdtr(freedom, -value))

@@ -1,0 +1,46 @@
+"""Parts that several documents for machines are built from."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+Outcome = Literal["better", "worse", "equal", "undecided"]
+
+
+class Part(BaseModel):
+    """A piece of a document: what it does not name does not belong into it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class MeanPart(Part):
+    """A scheduler's geometric mean of a metric over its runs, with its interval."""
+
+    scheduler: str
+    metric: str
+    n: int
+    mean: float
+    ci_low: float | None
+    ci_high: float | None
+
+
+class RatioPart(Part):
+    """A ratio within blocks, with its interval, and what it comes to at the experiment's margin."""
+
+    metric: str
+    n: int
+    ratio: float
+    ci_low: float | None
+    ci_high: float | None
+    p_adjusted: float
+    outcome: Outcome
+
+
+class PairPart(RatioPart):
+    """Two schedulers within blocks: `ratio` is first over second."""
+
+    first: str
+    second: str
+    more_blocks: int | None
