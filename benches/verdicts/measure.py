@@ -1,6 +1,6 @@
 """How often verdicts are wrong, measured on simulated experiments with known truth.
 
-    python benches/verdicts/bench_verdicts.py [--experiments 2000] [--jobs 1] [--write]
+    python benches/verdicts/measure.py [--experiments 2000] [--jobs 1] [--write]
 
 Prints, for every kind of noise: how often a winner is named although there is none, how often a true
 difference of 2, 5 and 10 % is found, how many blocks that takes, and how often intervals hold the truth; for
@@ -28,7 +28,7 @@ from blklab.cli.output import console_out
 from blklab.spec import DEFAULT_BUDGET_BLOCKS, DEFAULT_CONFIDENCE, DEFAULT_MARGIN
 
 ROOT = Path(__file__).resolve().parents[2]
-RATIOS = (1.02, 1.05, 1.10)
+RATIOS = (1 + DEFAULT_MARGIN, 1.05, 1.10)
 TWO, FOUR = ("a", "b"), ("a", "b", "c", "d")
 LEVEL = 1 - DEFAULT_CONFIDENCE
 BEGIN, END = "<!-- figures: make bench-verdicts -->", "<!-- end of figures -->"
@@ -74,6 +74,9 @@ class Figures:
     meaning: str
     false_settled: Rate
     false_fixed: Rate
+    equal_settled: Rate
+    equal_fixed: Rate
+    """Share that calls two schedulers equal where the true difference is just the margin."""
     power_settled: dict[float, float]
     power_fixed: dict[float, float]
     blocks: tuple[float, float, int]
@@ -109,6 +112,8 @@ def measure(family: Family, count: int, seed: int) -> Figures:
         meaning=family.meaning,
         false_settled=rate([outcome.status == "best" for outcome in equal]),
         false_fixed=rate([outcome.status == "best" for outcome in equal_fixed]),
+        equal_settled=rate([outcome.status == "equal" for outcome in settled[1 + DEFAULT_MARGIN]]),
+        equal_fixed=rate([outcome.status == "equal" for outcome in fixed[1 + DEFAULT_MARGIN]]),
         power_settled={ratio: _power(several) for ratio, several in settled.items()},
         power_fixed={ratio: _power(several) for ratio, several in fixed.items()},
         blocks=(float(np.median(blocks)), float(np.percentile(blocks, 90)), max(blocks)),
@@ -136,19 +141,21 @@ def table(measured: Sequence[Figures]) -> list[str]:
             "Noise",
             "False winners, settled",
             f"False winners, {FIXED_BLOCKS} fixed",
+            f"Called equal at {100 * DEFAULT_MARGIN:g} %, settled / fixed",
             "Found at 2 / 5 / 10 %, settled",
             f"Found at 2 / 5 / 10 %, {FIXED_BLOCKS} fixed",
             "Blocks at 10 %: median / 90th / most",
             "Intervals hold, settled",
             "Intervals hold, fixed",
         ),
-        _row(*["---"] * 8),
+        _row(*["---"] * 9),
     ]
     for one in measured:
         median, ninetieth, most = one.blocks
         cells = (
             str(one.false_settled),
             str(one.false_fixed),
+            f"{100 * one.equal_settled.value:.1f} / {100 * one.equal_fixed.value:.1f}",
             _percents(one.power_settled),
             _percents(one.power_fixed),
             f"{median:g} / {ninetieth:.0f} / {most}",
@@ -188,6 +195,8 @@ def complaints(measured: Sequence[Figures]) -> list[str]:
             ("false winners, settled", one.false_settled),
             ("false winners, fixed", one.false_fixed),
             ("wrong claims among four, settled", one.four_false),
+            ("called equal at the margin, settled", one.equal_settled),
+            ("called equal at the margin, fixed", one.equal_fixed),
         ]
         found += [f"{one.name}: {what} {share} %" for what, share in shares if share.bounds[0] > LEVEL]
         if one.coverage_settled.bounds[1] < DEFAULT_CONFIDENCE:

@@ -13,15 +13,15 @@ import argparse
 import csv
 import datetime
 import sys
-import tempfile
 import time
 from pathlib import Path
+
+from against_itself import against_itself, passing_store
 
 from blklab.cli.output import console_out
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import LockedError
 from blklab.experiment import ExperimentRecord
-from blklab.interrupts import signals_as_exceptions
 from blklab.metrics import METRICS
 from blklab.pipeline import compare
 from blklab.spec import SpecValues, build_specs
@@ -46,16 +46,12 @@ def main() -> int:
     arguments.add_argument("--out", type=Path, default=Path(__file__).parent / "noise.csv")
     given = arguments.parse_args()
     rows: list[list[object]] = []
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Store.opened(str(Path(folder) / "runs.sqlite")) as store,
-        signals_as_exceptions(),
-    ):
+    with passing_store() as store:
         for session in range(given.sessions):
-            values = SpecValues(
-                targets=[given.target],
-                workloads=list(WORKLOADS),
-                schedulers=[f"first={given.scheduler},second={given.scheduler}"],
+            values = against_itself(
+                given.target,
+                WORKLOADS,
+                given.scheduler,
                 blocks=given.blocks,
                 runtime=given.runtime,
                 seed=session,

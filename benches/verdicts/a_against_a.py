@@ -1,6 +1,6 @@
 """How often a scheduler "beats" itself: comparisons of none with none on a real disk (root).
 
-    python benches/a_against_a.py [--target DIRECTORY] [--comparisons 20] [--blocks 6] [--runtime 1s]
+    python benches/verdicts/a_against_a.py [--target DIRECTORY] [--comparisons 20] [--blocks 6] [--runtime 1s]
 
 Every winner named here is a false one. At 95 % confidence one in twenty is to be expected at the most.
 """
@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from collections import Counter
-from pathlib import Path
+
+from against_itself import against_itself, passing_store
 
 from blklab.cli.output import console_out
 from blklab.cli.progress import ProgressDisplay
-from blklab.interrupts import signals_as_exceptions
 from blklab.pipeline import compare
-from blklab.spec import SpecValues, build_specs
-from blklab.store import Store
+from blklab.spec import build_specs
 from blklab.verdict import analyse
 
 
@@ -34,16 +32,12 @@ def main() -> int:
     given = arguments.parse_args()
     console = console_out()
     outcomes: Counter[str] = Counter()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Store.opened(str(Path(folder) / "runs.sqlite")) as store,
-        signals_as_exceptions(),
-    ):
+    with passing_store() as store:
         for number in range(given.comparisons):
-            values = SpecValues(
-                targets=[given.target],
-                workloads=[given.workload],
-                schedulers=[f"first={given.scheduler},second={given.scheduler}"],
+            values = against_itself(
+                given.target,
+                [given.workload],
+                given.scheduler,
                 blocks=given.blocks,
                 runtime=given.runtime,
                 seed=number,

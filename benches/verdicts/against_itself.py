@@ -1,0 +1,37 @@
+"""A scheduler compared with itself on a real disk: whatever differs is noise."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from blklab.interrupts import signals_as_exceptions
+from blklab.spec import SpecValues
+from blklab.store import Store
+
+
+@contextmanager
+def passing_store() -> Iterator[Store]:
+    """A store that is gone afterwards; signals end what is under way and put the disk back."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Store.opened(str(Path(folder) / "runs.sqlite")) as store,
+        signals_as_exceptions(),
+    ):
+        yield store
+
+
+def against_itself(
+    target: str, workloads: Sequence[str], scheduler: str, *, blocks: int, runtime: str, seed: int
+) -> SpecValues:
+    """A comparison of two names for one scheduler, ``first`` and ``second``."""
+    return SpecValues(
+        targets=[target],
+        workloads=list(workloads),
+        schedulers=[f"first={scheduler},second={scheduler}"],
+        blocks=blocks,
+        runtime=runtime,
+        seed=seed,
+    )
