@@ -108,31 +108,31 @@ impl Bfq {
     }
 
     fn begin_slot(&mut self, now_ns: i64) -> Option<QueueId> {
-        let q = self.hierarchy.select(now_ns)?;
-        self.unlist(q);
+        let q = self.hierarchy.select()?;
         self.budgets_assigned = (self.budgets_assigned * 7 + 256) / 8;
-        self.prolong_soft(q, now_ns);
+        self.prolong_soft(q);
         let queue = &self.queues[q as usize];
         let entity = &self.hierarchy.entities[queue.entity as usize];
         let longer = if queue.raise.is_soft_real_time() {
             1
         } else {
-            (entity.weight / entity.base_weight.max(1)).max(1)
+            entity.weight / entity.base_weight.max(1)
         };
-        let queue = self.queue_mut(q);
-        queue.fifo_checked = false;
         self.slot_began_ns = now_ns;
         let timeout_ns = self.settings.timeout_ns.saturating_mul(longer as i64);
-        self.queue_mut(q).timeout_ns = self.settings.tick(now_ns).saturating_add(timeout_ns);
+        let tick_ns = self.hierarchy.tick_ns;
+        let queue = self.queue_mut(q);
+        queue.fifo_checked = false;
+        queue.timeout_ns = tick_ns.saturating_add(timeout_ns);
         self.in_service = Some(q);
         self.slot_last_sector = 0;
         Some(q)
     }
 
     /// Charges sectors to a queue.
-    pub(super) fn charge(&mut self, q: QueueId, sectors: u64, now_ns: i64) {
+    pub(super) fn charge(&mut self, q: QueueId, sectors: u64) {
         let raised = self.is_raised(q);
-        let tick_ns = self.settings.tick(now_ns);
+        let tick_ns = self.hierarchy.tick_ns;
         let queue = &mut self.queues[q as usize];
         if queue.service_from_backlogged == 0 {
             queue.first_io_ns = tick_ns;
@@ -149,12 +149,12 @@ impl Bfq {
         // `choose` returns only queues that have a next request.
         let id = self.queue(q).next.unwrap_or(crate::request::NONE);
         let sectors = self.charge_of(cx.requests, q, id);
-        self.charge(q, sectors, now_ns);
+        self.charge(q, sectors);
         let own = self.in_service == Some(q);
         self.injection.sent(id, own);
         self.depart(cx, q, id, now_ns);
         if own {
-            self.update_raise(q, now_ns);
+            self.update_raise(q);
             if self.nr_busy() > 1 && self.queue(q).is_idle_class() {
                 self.expire(cx, Reason::Exhausted, false, now_ns);
             }
@@ -170,6 +170,8 @@ impl Bfq {
         }
         let until_ns = if compensate { self.waiting_since_ns } else { now_ns };
         let took_ns = until_ns - self.slot_began_ns;
+        // The kernel counts microseconds here.
+        let took_ns = took_ns / 1000 * 1000;
         if took_ns < SHORTEST_NS {
             let assumed_ns = if self.settings.rotational { ASSUMED_SEEK_NS } else { 2 * MS };
             return (queue.is_seeky(), assumed_ns);
@@ -181,8 +183,9 @@ impl Bfq {
         (queue.is_seeky(), took_ns)
     }
 
-    fn charge_time(&mut self, q: QueueId, took_ns: i64, now_ns: i64) {
-        let timeout_ns = self.settings.timeout_ns;
+    fn charge_time(&mut self, q: QueueId, took_ns: i64) {
+        // Whatever `timeout_sync` is.
+        let timeout_ns = super::timeout_ns(super::DEFAULT_TIMEOUT_NS, self.settings.jiffy_ns);
         // In whole milliseconds.
         let bounded_ms = took_ns.min(timeout_ns) / MS;
         let worth = self.max_budget * bounded_ms as u64 / (timeout_ns / MS).max(1) as u64;
@@ -190,7 +193,7 @@ impl Bfq {
         let total = worth.max(entity.service);
         entity.budget = entity.budget.max(total);
         let more = total - entity.service;
-        self.charge(q, more, now_ns);
+        self.charge(q, more);
     }
 
     /// Ends the slot of the queue in service. With `compensate` the time
@@ -203,14 +206,14 @@ impl Bfq {
         now_ns: i64,
     ) {
         let Some(q) = self.in_service else { return };
-        let tick_ns = self.settings.tick(now_ns);
+        let tick_ns = self.hierarchy.tick_ns;
         let (slow, took_ns) = self.is_slow(q, compensate, now_ns);
         let id = self.queue(q).entity;
         let raised = self.is_raised(q);
         let entity = &self.hierarchy.entities[id as usize];
         let much_left = entity.budget_left() >= entity.budget / 3;
         if !raised && (slow || (reason == Reason::Timeout && much_left)) {
-            self.charge_time(q, took_ns, now_ns);
+            self.charge_time(q, took_ns);
         }
         if self.settings.low_latency {
             let queue = self.queue_mut(q);
@@ -219,7 +222,7 @@ impl Bfq {
             }
             if queue.is_empty() {
                 if queue.dispatched == 0 {
-                    self.set_soft_next(q, now_ns);
+                    self.set_soft_next(q);
                 } else {
                     queue.raise.soft_pending = true;
                 }
@@ -227,22 +230,7 @@ impl Bfq {
         }
         self.injection = super::inject::Injection::default();
         self.set_budget(cx.requests, q, reason);
-        self.stop_waiting();
-        let needed = reason == Reason::Preempted && self.waiting_is_owed(q);
-        self.in_service = None;
-        let queue = self.queue_mut(q);
-        if queue.shared && queue.is_seeky() {
-            queue.split_wanted = true;
-        }
-        if queue.is_empty() && !needed {
-            if queue.dispatched == 0 {
-                queue.timeout_ns = tick_ns;
-            }
-            self.no_longer_busy(q, true);
-        } else {
-            self.hierarchy.end_service(id, true);
-            self.enlist(q);
-        }
+        self.leave_service(q, reason);
         let queue = &mut self.queues[q as usize];
         if !queue.busy && !matches!(reason, Reason::Timeout | Reason::Exhausted) {
             // What it has left of its budget counts if it comes back in time.
@@ -251,7 +239,31 @@ impl Bfq {
             self.hierarchy.entities[id as usize].service = 0;
         }
         self.hierarchy.reset_service_above(id);
-        self.release_if_unused(q);
+    }
+
+    /// The queue in service is no longer: it goes back among the others if it
+    /// has requests, or is owed a wait for them.
+    pub(super) fn leave_service(&mut self, q: QueueId, reason: Reason) {
+        let queue = self.queue_mut(q);
+        if queue.shared && queue.is_seeky() {
+            queue.split_wanted = true;
+        }
+        let id = queue.entity;
+        let empty = queue.is_empty();
+        if empty && !(reason == Reason::Preempted && self.waiting_is_owed(q)) {
+            if self.queue(q).dispatched == 0 {
+                self.queue_mut(q).timeout_ns = self.hierarchy.tick_ns;
+            }
+            self.no_longer_busy(q, true);
+        } else {
+            self.hierarchy.requeue(id, true, true);
+            if !empty {
+                self.note_position(q);
+            }
+        }
+        self.stop_waiting();
+        self.in_service = None;
+        self.hierarchy.end_service(id);
     }
 
     /// The budget of the next slot, from how this one ended.
@@ -262,9 +274,11 @@ impl Bfq {
         let queue = &self.queues[q as usize];
         let entity = &self.hierarchy.entities[queue.entity as usize];
         let old = queue.max_budget;
-        let mut budget = if raised {
+        let mut budget = if !queue.sync {
+            most
+        } else if raised {
             2 * least
-        } else if queue.sync {
+        } else {
             match reason {
                 Reason::TooIdle if queue.dispatched > 0 => (old * 2).min(most),
                 Reason::TooIdle if old > 5 * least => old - 4 * least,
@@ -274,8 +288,6 @@ impl Bfq {
                 Reason::NoMoreRequests => entity.service.max(least),
                 Reason::Preempted => return,
             }
-        } else {
-            most
         };
         if self.budgets_assigned >= ENOUGH_BUDGETS && self.settings.max_budget == 0 {
             budget = budget.min(most);
@@ -317,7 +329,7 @@ impl Bfq {
     pub(super) fn next_changed(&mut self, cx: &mut Context, q: QueueId) {
         let queue = self.queue(q);
         let Some(next) = queue.next else { return };
-        if self.in_service == Some(q) || !queue.busy {
+        if self.in_service == Some(q) {
             return;
         }
         let (id, max_budget) = (queue.entity, queue.max_budget);
@@ -326,7 +338,7 @@ impl Bfq {
         let budget = max_budget.max(charge).max(entity.service);
         if entity.budget != budget {
             entity.budget = budget;
-            self.hierarchy.activate(id, false);
+            self.hierarchy.requeue(id, false, false);
         }
     }
 }

@@ -6,11 +6,15 @@
 //! before IDLE, but IDLE entities get a turn once in 200 ms. A group is of
 //! class BE, and its budget is that of its next child.
 //!
-//! Kernel: `block/bfq-wf2q.c`, Linux 6.1.
+//! Who is next below a parent is worked out when entities come and go, not
+//! when the next is wanted: one that starts in virtual time meanwhile, or
+//! whose 200 ms are over, waits for the next occasion.
 //!
-//! Simplified: a group in service is never left in its parent's tree; whether
-//! it would be next again is worked out when preemption asks.
+//! Kernel: `block/bfq-wf2q.c`, Linux 6.1.
 
+use std::collections::BTreeMap;
+
+use super::red_black::{Links, NIL};
 use super::service_tree::{ServiceTree, virtual_time};
 use crate::request::PriorityClass;
 
@@ -25,6 +29,8 @@ const LEVELS: u64 = 8;
 const IDLE: usize = PriorityClass::Idle as usize;
 /// How long the IDLE class may be passed over.
 const IDLE_TIMEOUT_NS: i64 = 200_000_000;
+/// Before anything that is looked back to.
+const LONG_AGO_NS: i64 = i64::MIN / 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
@@ -32,14 +38,13 @@ pub(super) enum Owner {
     Group(GroupId),
 }
 
-/// On which set of its parent an entity is.
+/// On which tree of its parent an entity is. A queue in service is on none, a
+/// group in service may be on the active one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Out,
-    Waiting,
-    Eligible,
+    Active,
     Idle,
-    InService,
 }
 
 #[derive(Debug, Clone)]
@@ -51,12 +56,16 @@ pub(super) struct Entity {
     pub class: usize,
     pub weight: u64,
     pub new_class: usize,
+    /// Without weight raising.
     pub base_weight: u64,
+    pub new_weight: u64,
+    pub changed: bool,
     /// Weight raising.
     pub coefficient: u64,
     pub start: u64,
     pub finish: u64,
-    pub order: u64,
+    /// Of the active entities below it in the tree, and its own.
+    pub least_start: u64,
     /// Sectors that it may be served for, and was served of that.
     pub budget: u64,
     pub service: u64,
@@ -65,6 +74,13 @@ pub(super) struct Entity {
     pub counted: bool,
     /// Requests that have tags.
     pub allocated: u32,
+    /// Of a group: something below it has requests.
+    pending: bool,
+    /// Of a queue: as which weight it counts among those with requests.
+    counted_weight: Option<u64>,
+    /// Neighbours among the active queues.
+    list_previous: u32,
+    pub list_next: u32,
 }
 
 impl Entity {
@@ -76,15 +92,21 @@ impl Entity {
             weight,
             new_class: class,
             base_weight: weight,
+            new_weight: weight,
+            changed: false,
             coefficient: 1,
             start: 0,
             finish: 0,
-            order: 0,
+            least_start: 0,
             budget: 0,
             service: 0,
             place: Place::Out,
             counted: false,
             allocated: 0,
+            pending: false,
+            counted_weight: None,
+            list_previous: NIL,
+            list_next: NIL,
         }
     }
 
@@ -93,17 +115,17 @@ impl Entity {
         self.budget.saturating_sub(self.service)
     }
 
-    fn is_active(&self) -> bool {
-        matches!(self.place, Place::Waiting | Place::Eligible)
+    /// Nothing refers to it any more.
+    pub fn is_unused(&self) -> bool {
+        !self.counted && self.allocated == 0 && self.counted_weight.is_none()
     }
 
-    /// Start moves past the service received.
-    fn account(&mut self) {
-        self.start += virtual_time(self.service, self.weight);
+    fn is_queue(&self) -> bool {
+        matches!(self.owner, Owner::Queue(_))
     }
 
-    fn set_finish(&mut self) {
-        self.finish = self.start + virtual_time(self.budget, self.weight);
+    fn set_finish(&mut self, sectors: u64) {
+        self.finish = self.start + virtual_time(sectors, self.weight);
     }
 }
 
@@ -111,45 +133,69 @@ impl Entity {
 pub(super) struct Group {
     pub entity: Option<EntityId>,
     trees: [ServiceTree; NR_CLASSES],
+    next: Option<EntityId>,
     in_service: Option<EntityId>,
     idle_served_ns: i64,
+    nr_active: u32,
 }
 
 impl Group {
     fn new(entity: Option<EntityId>) -> Self {
-        Self { entity, trees: Default::default(), in_service: None, idle_served_ns: 0 }
-    }
-
-    fn has_active(&self) -> bool {
-        self.trees.iter().any(ServiceTree::has_active)
+        let idle_served_ns = if entity.is_none() { 0 } else { LONG_AGO_NS };
+        Self {
+            entity,
+            trees: Default::default(),
+            next: None,
+            in_service: None,
+            idle_served_ns,
+            nr_active: 0,
+        }
     }
 }
 
 #[derive(Debug)]
 pub(super) struct Hierarchy {
     pub entities: Vec<Entity>,
+    links: Vec<Links>,
     groups: Vec<Group>,
-    order: u64,
+    /// The moment of the last tick.
+    pub tick_ns: i64,
+    /// The queue that was made active last.
+    pub list: u32,
+    /// Queues that have requests, not raised, by weight.
+    weights: BTreeMap<u64, u32>,
+    nr_pending_groups: u32,
+    /// Queues that are no longer remembered.
+    pub forgotten: Vec<QueueId>,
 }
 
 impl Hierarchy {
     pub fn new() -> Self {
-        Self { entities: Vec::new(), groups: vec![Group::new(None)], order: 0 }
+        Self {
+            entities: Vec::new(),
+            links: Vec::new(),
+            groups: vec![Group::new(None)],
+            tick_ns: 0,
+            list: NIL,
+            weights: BTreeMap::new(),
+            nr_pending_groups: 0,
+            forgotten: Vec::new(),
+        }
     }
 
     /// Makes sure that a group exists and has this weight.
     pub fn group(&mut self, group: GroupId, parent: GroupId, weight: u64) {
         while self.groups.len() <= usize::from(group) {
             let id = self.groups.len() as GroupId;
-            let entity =
-                Entity::new(Owner::Group(id), ROOT, PriorityClass::BestEffort as usize, 100);
-            self.entities.push(entity);
-            self.groups.push(Group::new(Some(self.entities.len() as EntityId - 1)));
+            let class = PriorityClass::BestEffort as usize;
+            let entity = self.add(Entity::new(Owner::Group(id), ROOT, class, 100));
+            self.groups.push(Group::new(Some(entity)));
         }
         if let Some(id) = self.groups[usize::from(group)].entity {
             let entity = &mut self.entities[id as usize];
-            entity.base_weight = weight;
-            if entity.place == Place::Out {
+            entity.new_weight = weight;
+            entity.changed = true;
+            if !entity.counted {
                 entity.parent = parent;
             }
         }
@@ -157,21 +203,8 @@ impl Hierarchy {
 
     pub fn add(&mut self, entity: Entity) -> EntityId {
         self.entities.push(entity);
+        self.links.push(Links::default());
         self.entities.len() as EntityId - 1
-    }
-
-    /// Takes an entity out for good.
-    pub fn remove(&mut self, id: EntityId) {
-        let entity = &self.entities[id as usize];
-        let (parent, class) = (usize::from(entity.parent), entity.class);
-        let tree = &mut self.groups[parent].trees[class];
-        tree.remove(&mut self.entities, id);
-        tree.forget(&mut self.entities[id as usize]);
-    }
-
-    fn next_order(&mut self) -> u64 {
-        self.order += 1;
-        self.order
     }
 
     /// The entity of an entity's parent; none below the root.
@@ -179,154 +212,350 @@ impl Hierarchy {
         self.groups[usize::from(self.entities[id as usize].parent)].entity
     }
 
-    /// An entity has something to do (again). With `backshift` it came back
-    /// in time and its start may lie before virtual time.
-    pub fn activate(&mut self, id: EntityId, backshift: bool) {
-        let mut id = id;
-        loop {
-            match self.entities[id as usize].place {
-                Place::InService => return,
-                Place::Waiting | Place::Eligible => self.reposition(id),
-                Place::Out | Place::Idle => self.enter(id, backshift),
+    fn parent_of(&mut self, id: EntityId) -> &mut Group {
+        &mut self.groups[usize::from(self.entities[id as usize].parent)]
+    }
+
+    fn tree_of(&mut self, id: EntityId) -> &mut ServiceTree {
+        let entity = &self.entities[id as usize];
+        &mut self.groups[usize::from(entity.parent)].trees[entity.class]
+    }
+
+    /// Works out anew who is next below a parent, after `changed` was entered,
+    /// or anything. At the end of a slot virtual time may jump to the first
+    /// start. True if the parent's own place may change.
+    fn update_next(&mut self, group: GroupId, changed: Option<EntityId>, at_end: bool) -> bool {
+        let node = &self.groups[usize::from(group)];
+        let before = node.next;
+        let undisputed = changed.filter(|&id| {
+            before.is_none_or(|next| {
+                let (new, next_) = (&self.entities[id as usize], &self.entities[next as usize]);
+                id != next
+                    && new.class == next_.class
+                    && new.start <= node.trees[new.class].now
+                    && next_.finish > new.finish
+            })
+        });
+        let next = match undisputed {
+            Some(id) => Some(id),
+            None => self.look_up_next(group, at_end),
+        };
+        let mut may_change = false;
+        if let Some(next) = next {
+            may_change = before.is_none();
+            let budget = self.entities[next as usize].budget;
+            if let Some(above) = self.groups[usize::from(group)].entity {
+                let above = &mut self.entities[above as usize];
+                may_change |= above.budget > budget;
+                above.budget = budget;
             }
-            let Some(above) = self.above(id) else { return };
-            let budget = self.next_budget(self.entities[id as usize].parent);
-            let entity = &mut self.entities[above as usize];
-            if entity.is_active() && entity.budget == budget {
-                return;
+        }
+        self.groups[usize::from(group)].next = next;
+        may_change
+    }
+
+    fn look_up_next(&mut self, group: GroupId, at_end: bool) -> Option<EntityId> {
+        let node = &mut self.groups[usize::from(group)];
+        let mut first = 0;
+        if node.idle_served_ns + IDLE_TIMEOUT_NS < self.tick_ns {
+            if node.trees[IDLE].has_active() {
+                first = IDLE;
             }
-            entity.budget = budget;
-            id = above;
+            node.idle_served_ns = self.tick_ns;
+        }
+        let fixed = node.in_service.is_some() && !at_end;
+        for class in first..NR_CLASSES {
+            let tree = &mut self.groups[usize::from(group)].trees[class];
+            if !tree.has_active() {
+                continue;
+            }
+            let now = tree.now_or_first_start(&self.entities);
+            if !fixed && now > tree.now {
+                tree.now = now;
+                self.forget_outdated(group, class);
+            }
+            let tree = &self.groups[usize::from(group)].trees[class];
+            let found = tree.first_started(&self.entities, &self.links, now);
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+
+    /// Forgets one entity of which virtual time has passed the finish.
+    #[inline]
+    fn forget_outdated(&mut self, group: GroupId, class: usize) {
+        let node = &mut self.groups[usize::from(group)];
+        let Some(id) = node.trees[class].outdated(&self.entities) else { return };
+        node.trees[class].extract_idle(&mut self.entities, &mut self.links, id);
+        let in_service = node.in_service == Some(id);
+        self.forget(id, in_service);
+    }
+
+    /// An entity no longer counts.
+    fn forget(&mut self, id: EntityId, in_service: bool) {
+        let weight = self.entities[id as usize].weight;
+        self.entities[id as usize].counted = false;
+        self.tree_of(id).weights -= weight;
+        if let (Owner::Queue(q), false) = (self.entities[id as usize].owner, in_service) {
+            self.forgotten.push(q);
         }
     }
 
-    /// The budget of an active entity that is not in service has changed.
-    fn reposition(&mut self, id: EntityId) {
-        let order = self.next_order();
+    fn insert_active(&mut self, id: EntityId) {
         let entity = &self.entities[id as usize];
-        let (parent, class) = (usize::from(entity.parent), entity.class);
-        self.groups[parent].trees[class].remove(&mut self.entities, id);
-        self.renew(id);
-        self.entities[id as usize].set_finish();
-        let class = self.entities[id as usize].class;
-        self.groups[parent].trees[class].insert(&mut self.entities, id, order);
+        let (parent, class, is_queue) = (entity.parent, entity.class, entity.is_queue());
+        let node = &mut self.groups[usize::from(parent)];
+        node.trees[class].insert(&mut self.entities, &mut self.links, id);
+        node.nr_active += 1;
+        if is_queue {
+            let head = std::mem::replace(&mut self.list, id);
+            self.entities[id as usize].list_previous = NIL;
+            self.entities[id as usize].list_next = head;
+            if head != NIL {
+                self.entities[head as usize].list_previous = id;
+            }
+        }
     }
 
-    fn enter(&mut self, id: EntityId, backshift: bool) {
-        let order = self.next_order();
+    fn extract_active(&mut self, id: EntityId) {
         let entity = &self.entities[id as usize];
-        let (parent, class) = (usize::from(entity.parent), entity.class);
-        let remembered = entity.place == Place::Idle;
-        let tree = &mut self.groups[parent].trees[class];
-        tree.remove(&mut self.entities, id);
-        let now = tree.now;
-        let entity = &mut self.entities[id as usize];
-        let backshift = backshift && now > entity.finish;
-        let earliest = if backshift { entity.finish } else { now };
-        entity.start = if remembered { earliest.max(entity.finish) } else { earliest };
-        self.renew(id);
-        let entity = &mut self.entities[id as usize];
-        let class = entity.class;
-        let tree = &mut self.groups[parent].trees[class];
-        if !entity.counted {
-            entity.counted = true;
-            tree.weights += entity.weight;
+        let (parent, class, is_queue) = (entity.parent, entity.class, entity.is_queue());
+        let node = &mut self.groups[usize::from(parent)];
+        node.trees[class].extract(&mut self.entities, &mut self.links, id);
+        node.nr_active -= 1;
+        if is_queue {
+            let Entity { list_previous: previous, list_next: next, .. } =
+                self.entities[id as usize];
+            match previous {
+                NIL => self.list = next,
+                previous => self.entities[previous as usize].list_next = next,
+            }
+            if next != NIL {
+                self.entities[next as usize].list_previous = previous;
+            }
         }
-        entity.set_finish();
-        if backshift && entity.finish < tree.now {
-            // Too far back would let it monopolise the device.
-            let shift = (tree.now - entity.finish) / entity.coefficient;
-            entity.start += shift;
-            entity.finish += shift;
-        }
-        tree.insert(&mut self.entities, id, order);
+    }
+
+    fn extract_idle(&mut self, id: EntityId) {
+        let entity = &self.entities[id as usize];
+        let tree = &mut self.groups[usize::from(entity.parent)].trees[entity.class];
+        tree.extract_idle(&mut self.entities, &mut self.links, id);
     }
 
     /// Class and weight become what they are to be.
-    fn renew(&mut self, id: EntityId) {
+    pub fn renew(&mut self, id: EntityId, class_too: bool) {
         let entity = &mut self.entities[id as usize];
-        let weight = entity.base_weight * entity.coefficient;
-        if entity.weight == weight && entity.class == entity.new_class {
+        if !entity.changed {
             return;
         }
         let trees = &mut self.groups[usize::from(entity.parent)].trees;
-        if entity.counted {
-            trees[entity.class].weights -= entity.weight;
-            trees[entity.new_class].weights += weight;
+        let old_class = entity.class;
+        trees[old_class].weights -= entity.weight;
+        entity.base_weight = entity.new_weight;
+        if class_too {
+            entity.class = entity.new_class;
         }
-        if entity.class != entity.new_class {
-            entity.start = trees[entity.new_class].now;
+        entity.changed = entity.class != entity.new_class;
+        let old_weight = entity.weight;
+        entity.weight = entity.base_weight * entity.coefficient;
+        trees[entity.class].weights += entity.weight;
+        if entity.class != old_class {
+            entity.start = trees[entity.class].now;
         }
-        entity.weight = weight;
-        entity.class = entity.new_class;
+        if entity.is_queue() && entity.weight != old_weight {
+            let raised = entity.coefficient > 1;
+            self.uncount_weight(id);
+            if !raised {
+                self.count_weight(id);
+            }
+        }
     }
 
-    /// Applies a change of weight at once to an entity in service.
-    pub fn renew_in_service(&mut self, id: EntityId) {
+    /// Enters an entity, whose start is set, for its budget.
+    fn enter(&mut self, id: EntityId, shifted_back: bool) {
+        self.renew(id, true);
+        let entity = &mut self.entities[id as usize];
+        entity.set_finish(entity.budget);
+        let now = self.groups[usize::from(entity.parent)].trees[entity.class].now;
+        if shifted_back && now > entity.finish {
+            // Too far back would let it monopolise the device.
+            let shift = (now - entity.finish) / entity.coefficient;
+            entity.start += shift;
+            entity.finish += shift;
+        }
+        self.insert_active(id);
+    }
+
+    /// An entity that was not active is. With `in_time` it came back so soon
+    /// that its start may lie before virtual time.
+    fn begin(&mut self, id: EntityId, in_time: bool) {
+        let now = self.tree_of(id).now;
         let entity = &self.entities[id as usize];
-        if entity.place == Place::InService && entity.class == entity.new_class {
-            self.renew(id);
+        let shifted_back = in_time && now > entity.finish;
+        let earliest = if shifted_back { entity.finish } else { now };
+        if entity.place == Place::Idle {
+            self.extract_idle(id);
+            let entity = &mut self.entities[id as usize];
+            entity.start = earliest.max(entity.finish);
+        } else {
+            let entity = &mut self.entities[id as usize];
+            entity.start = earliest;
+            entity.counted = true;
+            let weight = entity.weight;
+            self.tree_of(id).weights += weight;
+        }
+        let entity = &mut self.entities[id as usize];
+        if !entity.is_queue() && !std::mem::replace(&mut entity.pending, true) {
+            self.nr_pending_groups += 1;
+        }
+        self.enter(id, shifted_back);
+    }
+
+    /// An active entity, or the one in service, is entered again.
+    fn enter_again(&mut self, id: EntityId) {
+        let in_service = self.parent_of(id).in_service == Some(id);
+        let entity = &mut self.entities[id as usize];
+        if in_service {
+            entity.set_finish(entity.service);
+            entity.start = entity.finish;
+        }
+        if entity.place == Place::Active {
+            self.extract_active(id);
+        }
+        self.enter(id, false);
+    }
+
+    fn begin_or_enter_again(&mut self, id: EntityId, in_time: bool) {
+        let in_service = self.parent_of(id).in_service == Some(id);
+        if in_service || self.entities[id as usize].place == Place::Active {
+            self.enter_again(id);
+        } else {
+            self.begin(id, in_time);
+        }
+    }
+
+    /// A queue has something to do again.
+    pub fn activate(&mut self, id: EntityId, in_time: bool) {
+        self.activate_upwards(id, in_time, false, false);
+    }
+
+    /// A queue goes back to its tree: after its slot, or with another budget.
+    pub fn requeue(&mut self, id: EntityId, in_service: bool, at_end: bool) {
+        self.activate_upwards(id, false, in_service, at_end);
+    }
+
+    fn activate_upwards(&mut self, id: EntityId, in_time: bool, all: bool, at_end: bool) {
+        let mut at = Some(id);
+        while let Some(id) = at {
+            self.begin_or_enter_again(id, in_time);
+            let parent = self.entities[id as usize].parent;
+            if !self.update_next(parent, Some(id), at_end) && !all {
+                return;
+            }
+            at = self.above(id);
         }
     }
 
     /// Takes an entity out that has nothing more to do; it is remembered
-    /// until virtual time has passed its finish.
-    fn leave(&mut self, id: EntityId) {
-        let order = self.next_order();
-        let entity = &self.entities[id as usize];
-        let (parent, class) = (usize::from(entity.parent), entity.class);
-        let tree = &mut self.groups[parent].trees[class];
-        tree.remove(&mut self.entities, id);
+    /// until virtual time has passed its finish. False if it was not there.
+    fn leave(&mut self, id: EntityId) -> bool {
+        let node = self.parent_of(id);
+        let in_service = node.in_service == Some(id);
+        if !self.entities[id as usize].counted {
+            return false;
+        }
         let entity = &mut self.entities[id as usize];
-        entity.finish = entity.start + virtual_time(entity.service, entity.weight);
-        if entity.finish > tree.now {
-            tree.insert_idle(&mut self.entities, id, order);
+        entity.set_finish(entity.service);
+        if in_service {
+            self.parent_of(id).in_service = None;
         } else {
-            tree.forget(entity);
-        }
-    }
-
-    /// A queue that is not in service has nothing more to do.
-    pub fn deactivate(&mut self, id: EntityId) {
-        let mut id = id;
-        loop {
-            self.leave(id);
             self.entities[id as usize].service = 0;
-            let parent = self.entities[id as usize].parent;
-            let Some(above) = self.above(id) else { return };
-            if self.entities[above as usize].place == Place::InService {
+        }
+        match self.entities[id as usize].place {
+            Place::Active => self.extract_active(id),
+            Place::Idle if !in_service => self.extract_idle(id),
+            _ => {}
+        }
+        let entity = &self.entities[id as usize];
+        let tree = &mut self.groups[usize::from(entity.parent)].trees[entity.class];
+        if entity.finish > tree.now {
+            tree.insert_idle(&mut self.entities, &mut self.links, id);
+        } else {
+            self.forget(id, in_service);
+        }
+        true
+    }
+
+    /// A queue has nothing more to do; neither have groups without others.
+    pub fn deactivate(&mut self, id: EntityId, at_end: bool) {
+        let mut at = Some(id);
+        while let Some(id) = at {
+            let (group, above) = (self.entities[id as usize].parent, self.above(id));
+            if !self.leave(id) {
                 return;
             }
-            if self.groups[usize::from(parent)].has_active() {
-                self.entities[above as usize].budget = self.next_budget(parent);
-                self.activate(above, false);
+            if self.groups[usize::from(group)].next == Some(id) {
+                self.update_next(group, None, at_end);
+            }
+            at = above;
+            let node = &self.groups[usize::from(group)];
+            if node.next.is_some() || node.in_service.is_some() {
+                break;
+            }
+        }
+        while let Some(id) = at {
+            self.enter_again(id);
+            let group = self.entities[id as usize].parent;
+            if !self.update_next(group, Some(id), at_end) && !at_end {
                 return;
             }
-            id = above;
+            at = self.above(id);
         }
     }
 
-    /// The queue in service is no longer; `busy` if it has more to do. The
-    /// groups above it go back as well.
-    pub fn end_service(&mut self, id: EntityId, busy: bool) {
-        let mut busy = busy;
-        let mut id = id;
-        loop {
+    /// Puts the next queue and its groups in service.
+    pub fn select(&mut self) -> Option<QueueId> {
+        let mut group = ROOT;
+        let (id, queue) = loop {
+            let id = self.groups[usize::from(group)].next?;
+            self.groups[usize::from(group)].in_service = Some(id);
+            let owner = self.entities[id as usize].owner;
+            // A group with several active children stays where it is.
+            let alone = match owner {
+                Owner::Queue(_) => true,
+                Owner::Group(child) => self.groups[usize::from(child)].nr_active == 1,
+            };
+            if alone && self.entities[id as usize].place == Place::Active {
+                self.extract_active(id);
+            }
+            match owner {
+                Owner::Queue(queue) => break (id, queue),
+                Owner::Group(child) => group = child,
+            }
+        };
+        let mut at = Some(id);
+        while let Some(id) = at {
             let parent = self.entities[id as usize].parent;
-            self.groups[usize::from(parent)].in_service = None;
-            if busy {
-                self.entities[id as usize].account();
-                self.entities[id as usize].place = Place::Out;
-                self.reposition(id);
-            } else {
-                self.leave(id);
+            if !self.update_next(parent, None, false) {
+                break;
             }
-            let Some(above) = self.above(id) else { return };
-            busy = self.groups[usize::from(parent)].has_active();
-            if busy {
-                self.entities[above as usize].budget = self.next_budget(parent);
-            }
-            id = above;
+            at = self.above(id);
+        }
+        Some(queue)
+    }
+
+    /// Nobody is in service any longer.
+    pub fn end_service(&mut self, id: EntityId) {
+        let mut at = Some(id);
+        while let Some(id) = at {
+            self.parent_of(id).in_service = None;
+            at = self.above(id);
+        }
+        let entity = &self.entities[id as usize];
+        if let (Owner::Queue(q), false) = (entity.owner, entity.counted) {
+            self.forgotten.push(q);
         }
     }
 
@@ -339,37 +568,6 @@ impl Hierarchy {
         }
     }
 
-    fn next_budget(&mut self, group: GroupId) -> u64 {
-        let trees = &mut self.groups[usize::from(group)].trees;
-        let next = trees.iter_mut().find_map(|tree| tree.peek(&mut self.entities));
-        next.map_or(0, |id| self.entities[id as usize].budget)
-    }
-
-    /// Chooses the next queue and puts it and its groups in service.
-    pub fn select(&mut self, now_ns: i64) -> Option<QueueId> {
-        let mut group = ROOT;
-        loop {
-            let node = &mut self.groups[usize::from(group)];
-            let mut first = 0;
-            if node.idle_served_ns + IDLE_TIMEOUT_NS < now_ns {
-                if node.trees[IDLE].has_active() {
-                    first = IDLE;
-                }
-                node.idle_served_ns = now_ns;
-            }
-            let entities = &mut self.entities;
-            let id = node.trees[first..].iter_mut().find_map(|tree| tree.next(entities))?;
-            let class = self.entities[id as usize].class;
-            node.trees[class].remove(&mut self.entities, id);
-            node.in_service = Some(id);
-            self.entities[id as usize].place = Place::InService;
-            match self.entities[id as usize].owner {
-                Owner::Queue(queue) => return Some(queue),
-                Owner::Group(child) => group = child,
-            }
-        }
-    }
-
     /// Charges a queue and the groups above it.
     #[inline]
     pub fn serve(&mut self, id: EntityId, sectors: u64) {
@@ -377,34 +575,68 @@ impl Hierarchy {
         loop {
             let entity = &mut self.entities[id as usize];
             entity.service += sectors;
-            let (parent, class) = (usize::from(entity.parent), entity.class);
-            self.groups[parent].trees[class].advance(&mut self.entities, sectors);
-            match self.groups[parent].entity {
+            let (parent, class) = (entity.parent, entity.class);
+            let tree = &mut self.groups[usize::from(parent)].trees[class];
+            tree.now += virtual_time(sectors, tree.weights);
+            self.forget_outdated(parent, class);
+            match self.groups[usize::from(parent)].entity {
                 Some(above) => id = above,
                 None => return,
             }
         }
     }
 
-    /// Would another child of the root than the one in service be next?
-    pub fn root_would_switch(&mut self) -> bool {
-        let root = &mut self.groups[usize::from(ROOT)];
-        let Some(current) = root.in_service else { return true };
-        let entities = &mut self.entities;
-        let Some(next) = root.trees.iter_mut().find_map(|tree| tree.peek(entities)) else {
-            // Only a group in service can be next again.
-            return matches!(self.entities[current as usize].owner, Owner::Queue(_));
-        };
-        let Owner::Group(group) = self.entities[current as usize].owner else { return true };
-        if !self.groups[usize::from(group)].has_active() {
-            return true;
+    /// Is another child of the root than the one in service to be next?
+    pub fn root_would_switch(&self) -> bool {
+        let root = &self.groups[usize::from(ROOT)];
+        root.next != root.in_service
+    }
+
+    /// Counts a queue's weight among those with requests.
+    pub fn count_weight(&mut self, id: EntityId) {
+        let entity = &mut self.entities[id as usize];
+        if entity.counted_weight.is_none() {
+            entity.counted_weight = Some(entity.weight);
+            *self.weights.entry(entity.weight).or_default() += 1;
         }
-        let budget = self.next_budget(group);
-        let (current, next) = (&self.entities[current as usize], &self.entities[next as usize]);
-        let start = current.start + virtual_time(current.service, current.weight);
-        let finish = start + virtual_time(budget, current.weight);
-        let now = self.groups[usize::from(ROOT)].trees[current.class].now;
-        next.class < current.class || start > now || next.finish < finish
+    }
+
+    fn uncount_weight(&mut self, id: EntityId) {
+        if let Some(weight) = self.entities[id as usize].counted_weight.take() {
+            if let Some(count) = self.weights.get_mut(&weight) {
+                *count -= 1;
+                if *count == 0 {
+                    self.weights.remove(&weight);
+                }
+            }
+        }
+    }
+
+    /// A queue has no requests, in the device either, and so may groups above it.
+    pub fn nothing_pending(&mut self, id: EntityId) {
+        let mut at = self.above(id);
+        while let Some(above) = at {
+            let entity = &mut self.entities[above as usize];
+            let Owner::Group(group) = entity.owner else { break };
+            let node = &self.groups[usize::from(group)];
+            if node.next.is_some() || node.in_service.is_some() {
+                break;
+            }
+            if std::mem::take(&mut entity.pending) {
+                self.nr_pending_groups -= 1;
+            }
+            at = self.above(above);
+        }
+        self.uncount_weight(id);
+    }
+
+    /// Do weights differ, other than that this queue has the least, or are
+    /// there requests in groups?
+    pub fn is_varied(&self, id: Option<EntityId>) -> bool {
+        let least = self.weights.first_key_value().map(|(weight, _)| *weight);
+        let counted = id.and_then(|id| self.entities[id as usize].counted_weight);
+        let is_least = counted.is_some() && counted == least;
+        (!is_least && self.weights.len() > 1) || self.nr_pending_groups > 0
     }
 
     /// Of `limit` tags, has this queue or a group above it its share by weight?
@@ -472,10 +704,11 @@ mod tests {
         }
         let mut served = vec![0; weights.len()];
         for _ in 0..turns {
-            let queue = hierarchy.select(0).unwrap() as usize;
+            let queue = hierarchy.select().unwrap() as usize;
             hierarchy.serve(ids[queue], 100);
             served[queue] += 100;
-            hierarchy.end_service(ids[queue], true);
+            hierarchy.requeue(ids[queue], true, true);
+            hierarchy.end_service(ids[queue]);
             hierarchy.entities[ids[queue] as usize].service = 0;
             hierarchy.reset_service_above(ids[queue]);
         }
@@ -508,11 +741,12 @@ mod tests {
         }
         // The first is served, leaves and comes back: it must not go again
         // before the second.
-        assert_eq!(hierarchy.select(0), Some(0));
+        assert_eq!(hierarchy.select(), Some(0));
         hierarchy.serve(ids[0], 100);
-        hierarchy.end_service(ids[0], false);
+        hierarchy.deactivate(ids[0], true);
+        hierarchy.end_service(ids[0]);
         hierarchy.entities[ids[0] as usize].service = 0;
         hierarchy.activate(ids[0], false);
-        assert_eq!(hierarchy.select(0), Some(1));
+        assert_eq!(hierarchy.select(), Some(1));
     }
 }

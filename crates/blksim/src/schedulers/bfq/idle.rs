@@ -32,6 +32,9 @@ impl Bfq {
     /// Waiting costs no throughput, or gains some.
     pub(super) fn waiting_pays(&self, q: QueueId) -> bool {
         let queue = self.queue(q);
+        if queue.is_abandoned() {
+            return false;
+        }
         let rotational = self.settings.rotational;
         let seeks_alone = rotational && !self.queues_commands();
         let steady = !queue.is_seeky() && queue.io_bound && queue.short_think;
@@ -40,19 +43,14 @@ impl Bfq {
 
     /// Equal treatment of requests would not give everyone his share.
     pub(super) fn is_asymmetric(&self, q: Option<QueueId>) -> bool {
-        let weights = self.by_level.iter().filter(|count| **count > 0).count();
-        let smallest = q.is_some_and(|q| {
-            self.queue(q).counted_level.is_some()
-                && self.queue(q).counted_level == self.by_level.iter().rposition(|count| *count > 0)
-        });
         let classes = self.busy.iter().filter(|count| **count > 0).count();
-        (weights > 1 && !smallest) || classes > 1 || self.nr_pending_in_groups > 0
+        classes > 1 || self.hierarchy.is_varied(q.map(|q| self.queue(q).entity))
     }
 
     /// Without waiting the queue would not get what it is due.
     pub(super) fn waiting_is_owed(&self, q: QueueId) -> bool {
         let queue = self.queue(q);
-        if queue.sync && queue.processes == 0 {
+        if queue.is_abandoned() {
             return false;
         }
         let raised = self.is_raised(q)
@@ -62,7 +60,7 @@ impl Bfq {
 
     pub(super) fn better_to_wait(&self, q: QueueId) -> bool {
         let queue = self.queue(q);
-        if queue.sync && queue.processes == 0 {
+        if queue.is_abandoned() {
             return false;
         }
         if self.settings.strict {

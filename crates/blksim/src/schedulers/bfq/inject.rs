@@ -9,12 +9,11 @@
 //!
 //! Kernel: `bfq_choose_bfqq_for_injection`, `bfq_update_inject_limit`,
 //! `bfq_check_waker` in `block/bfq-iosched.c`, Linux 6.1.
-//!
-//! Simplified: of the queues that one has woken, the last is remembered.
 
 use super::Bfq;
-use super::entity::QueueId;
+use super::entity::{Owner, QueueId};
 use super::queue::{LARGE_SECTORS, MS};
+use super::red_black::NIL;
 use crate::request::RequestId;
 use crate::scheduler::Context;
 
@@ -65,8 +64,8 @@ impl Bfq {
                 return Some(own);
             }
         }
-        for other in [queue.waker, queue.woken].into_iter().flatten() {
-            if other != q && self.can_send(cx, other) {
+        for other in [queue.waker, queue.woken.first().copied()].into_iter().flatten() {
+            if self.can_send(cx, other) {
                 return Some(other);
             }
         }
@@ -79,35 +78,48 @@ impl Bfq {
 
     fn choose_any(&mut self, cx: &Context, q: QueueId) -> Option<QueueId> {
         let queue = self.queue(q);
-        // The kernel means to allow one request once the wait has lasted for
-        // `slice_idle`, but adds nanoseconds to jiffies: it never comes to that.
-        let limit = queue.inject_limit;
         let from_all = !self.is_raised(q) || !queue.short_think;
+        let mut limit = queue.inject_limit;
+        if limit == 0 && queue.base_service_ns == 0 && self.waiting && self.waited_many_jiffies() {
+            limit = 1;
+        }
         if self.in_device >= limit {
             return None;
         }
-        let mut candidate = self.list;
-        while let Some(other) = candidate {
+        let mut candidate = self.hierarchy.list;
+        while candidate != NIL {
+            let entity = &self.hierarchy.entities[candidate as usize];
+            candidate = entity.list_next;
+            let Owner::Queue(other) = entity.owner else { continue };
             if (from_all || self.is_raised(other)) && self.can_send(cx, other) {
-                let large = self
-                    .queue(other)
-                    .next
-                    .is_some_and(|next| cx.requests[next].nr_sectors >= LARGE_SECTORS);
-                let limit = if large && !self.settings.rotational { limit.min(1) } else { limit };
+                let next = self.queue(other).next.map_or(0, |next| cx.requests[next].nr_sectors);
+                limit = if next >= LARGE_SECTORS && !self.settings.rotational {
+                    limit.min(1)
+                } else {
+                    self.queue(q).inject_limit
+                };
                 if self.in_device < limit {
                     self.injection.injected = true;
                     return Some(other);
                 }
             }
-            candidate = self.queue(other).list_next;
         }
         None
+    }
+
+    /// The kernel means to allow one request once the wait has lasted for
+    /// `slice_idle`, but takes its nanoseconds for jiffies: it hardly comes to that.
+    fn waited_many_jiffies(&self) -> bool {
+        let jiffies = self.settings.slice_idle_ns;
+        let since_ns = self.settings.tick(self.waiting_since_ns);
+        since_ns.saturating_add(jiffies.saturating_mul(self.settings.jiffy_ns))
+            <= self.hierarchy.tick_ns
     }
 
     /// A request arrived on a sync queue, of a process that had none.
     pub(super) fn sample_injection(&mut self, q: QueueId, now_ns: i64) {
         if self.queue(q).inject_reset_ns + RESET_AFTER_NS <= now_ns {
-            self.reset_injection(q, now_ns);
+            self.reset_injection(q);
         }
         let queue = self.queue(q);
         let comparable = self.in_device == 0
@@ -124,8 +136,8 @@ impl Bfq {
         }
     }
 
-    pub(super) fn reset_injection(&mut self, q: QueueId, now_ns: i64) {
-        let tick_ns = self.settings.tick(now_ns);
+    pub(super) fn reset_injection(&mut self, q: QueueId) {
+        let tick_ns = self.hierarchy.tick_ns;
         self.injection.waited_for = None;
         let queue = self.queue_mut(q);
         queue.base_service_ns = 0;
@@ -141,7 +153,7 @@ impl Bfq {
         let injected = self.injection.injected;
         let took_ns = now_ns - self.injection.since_ns;
         let (in_device, most) = (self.in_device, self.max_in_device);
-        let tick_ns = self.settings.tick(now_ns);
+        let tick_ns = self.hierarchy.tick_ns;
         let queue = self.queue_mut(q);
         let old = queue.inject_limit;
         if queue.base_service_ns > 0 && injected {
@@ -185,9 +197,31 @@ impl Bfq {
             queue.waker_since_ns = now_ns;
         }
         if queue.nr_waker_detections == WAKER_DETECTIONS {
-            queue.waker = Some(last);
-            queue.tentative_waker = None;
-            self.queue_mut(last).woken = Some(q);
+            self.set_waker(q, last);
+        }
+    }
+
+    pub(super) fn set_waker(&mut self, q: QueueId, waker: QueueId) {
+        self.forget_waker(q);
+        let queue = self.queue_mut(q);
+        queue.waker = Some(waker);
+        queue.tentative_waker = None;
+        self.queue_mut(waker).woken.insert(0, q);
+    }
+
+    pub(super) fn forget_waker(&mut self, q: QueueId) {
+        if let Some(waker) = self.queue_mut(q).waker.take() {
+            self.queue_mut(waker).woken.retain(|other| *other != q);
+        }
+    }
+
+    /// A queue that got requests again goes before the others that its waker woke.
+    pub(super) fn woken_again(&mut self, q: QueueId) {
+        if let Some(waker) = self.queue(q).waker {
+            let woken = &mut self.queue_mut(waker).woken;
+            if let Some(place) = woken.iter().position(|other| *other == q) {
+                woken[..=place].rotate_right(1);
+            }
         }
     }
 }

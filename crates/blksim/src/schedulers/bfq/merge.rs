@@ -9,21 +9,22 @@
 //! The latter is so while anything is raised: two sequential readers that are
 //! started at once on a disk, with `low_latency`, end in one seeking queue.
 //!
-//! Kernel: `bfq_setup_cooperator`, `bfq_merge_bfqqs`, `bfq_split_bfqq`,
-//! `bfq_do_or_sched_stable_merge` in `block/bfq-iosched.c`, Linux 6.1.
-//!
-//! Simplified: all processes of a group count as started by the same parent.
+//! Kernel: `bfq_init_rq`, `bfq_setup_cooperator`, `bfq_merge_bfqqs`,
+//! `bfq_split_bfqq`, `bfq_do_or_sched_stable_merge` in `block/bfq-iosched.c`,
+//! Linux 6.1.
 
 use super::Bfq;
-use super::entity::{Entity, GroupId, Owner, QueueId, ROOT};
-use super::queue::{MS, Queue, Saved, level_of, weight_of};
+use super::entity::{Entity, GroupId, Owner, QueueId};
+use super::queue::{MS, Queue, level_of, weight_of};
 use super::raise::BURST_NS;
 use crate::request::{Priority, PriorityClass, Request, RequestId};
 use crate::scheduler::Context;
 
 /// Sectors between requests that are close.
-const CLOSE_SECTORS: u64 = 8192;
+pub(super) const CLOSE_SECTORS: u64 = 8192;
 const MERGE_WITHIN_NS: i64 = 100 * MS;
+/// Queues created within this time of one another are not the last one yet.
+const TOGETHER_NS: i64 = 600 * MS;
 const STABLE_MERGE_AFTER_NS: i64 = 600 * MS;
 
 fn async_slot(priority: Priority) -> usize {
@@ -65,48 +66,80 @@ impl Bfq {
         self.processes[index].requests += 1;
         if !request.flags.sync {
             let slot = async_slot(priority);
-            if let Some(q) = self.async_queues[usize::from(group)][slot] {
-                return q;
-            }
-            let q = self.create(group, false, priority, now_ns);
-            self.queue_mut(q).just_created = false;
+            let q = match self.async_queues[usize::from(group)][slot] {
+                Some(q) => q,
+                None => self.create(group, false, priority, now_ns),
+            };
             self.async_queues[usize::from(group)][slot] = Some(q);
+            self.hierarchy.allocated(self.queue(q).entity, true);
             return q;
         }
-        let q = match self.processes[index].sync {
-            Some(q) if self.queue(q).group == group => self.own_or_split(q, context, now_ns),
+        let q = self.sync_queue(context, group, priority, now_ns);
+        let q = self.cooperate(q, context, request.sector);
+        self.hierarchy.allocated(self.queue(q).entity, true);
+        q
+    }
+
+    /// The queue of a process, made, or made its own again, if need be.
+    #[inline]
+    fn sync_queue(
+        &mut self,
+        context: u32,
+        group: GroupId,
+        priority: Priority,
+        now_ns: i64,
+    ) -> QueueId {
+        let mut split = None;
+        let q = match self.processes[context as usize].sync {
+            Some(q) if self.queue(q).group == group => {
+                if self.queue(q).priority != priority && !self.queue(q).shared {
+                    self.reprioritise(q, priority);
+                }
+                let queue = self.queue(q);
+                let stays = self.processes[context as usize].stably_merged;
+                if queue.shared && queue.split_wanted && !stays {
+                    let own = self.split(q, context, now_ns);
+                    split = Some(own == q);
+                    own
+                } else {
+                    q
+                }
+            }
             Some(q) => {
                 self.detach(q, context);
                 self.create_for(context, group, priority, now_ns)
             }
             None => self.create_for(context, group, priority, now_ns),
         };
-        if self.queue(q).priority != priority && !self.queue(q).shared {
-            self.reprioritise(q, priority);
+        let queue = self.queue_mut(q);
+        if queue.merged_into.is_none() && queue.processes == 1 {
+            queue.context = Some(context);
+            if let Some(existed) = split {
+                self.resume(q, context, existed);
+            }
         }
-        if self.settings.rotational || !self.fast {
-            return self.cooperate(q, context, request, now_ns);
+        if self.queue(q).just_created && (self.burst.size > 0 || self.nr_busy() == 0) {
+            self.note_burst(q);
         }
         q
     }
 
     fn create(&mut self, group: GroupId, sync: bool, priority: Priority, now_ns: i64) -> QueueId {
-        let id = match self.free.pop() {
-            Some(id) => id,
-            None => self.queues.len() as QueueId,
-        };
+        let recycled = self.free.pop();
+        let id = recycled.unwrap_or(self.queues.len() as QueueId);
         let entity =
             Entity::new(Owner::Queue(id), group, priority.class as usize, weight_of(priority));
-        let tick_ns = self.settings.tick(now_ns);
-        let mut queue = if (id as usize) < self.queues.len() {
-            let number = self.queues[id as usize].entity;
-            self.hierarchy.entities[number as usize] = entity;
-            Queue::new(number, group, sync, priority, now_ns, tick_ns)
-        } else {
-            Queue::new(self.hierarchy.add(entity), group, sync, priority, now_ns, tick_ns)
+        let number = match recycled {
+            Some(id) => {
+                let number = self.queue(id).entity;
+                self.hierarchy.entities[number as usize] = entity;
+                number
+            }
+            None => self.hierarchy.add(entity),
         };
+        let mut queue = Queue::new(number, group, sync, priority, now_ns, self.hierarchy.tick_ns);
         queue.max_budget = self.assigned_max_budget() * 2 / 3;
-        if (id as usize) < self.queues.len() {
+        if recycled.is_some() {
             self.queues[id as usize] = queue;
         } else {
             self.queues.push(queue);
@@ -124,30 +157,52 @@ impl Bfq {
     ) -> QueueId {
         let q = self.create(group, true, priority, now_ns);
         self.attach(q, context);
-        if self.burst_is_on() || self.nr_busy() == 0 {
-            self.note_burst(q, now_ns);
-        }
         self.stable_merge(q, context)
     }
 
     fn attach(&mut self, q: QueueId, context: u32) {
-        let queue = self.queue_mut(q);
-        queue.processes += 1;
-        if queue.processes == 1 && !queue.shared {
-            queue.context = Some(context);
-        }
+        self.queue_mut(q).processes += 1;
         self.processes[context as usize].sync = Some(q);
     }
 
-    /// A process leaves a queue.
+    /// A process leaves a queue, and gives up where that was to lead.
     fn detach(&mut self, q: QueueId, context: u32) {
         self.processes[context as usize].sync = None;
+        if self.queue(q).context == Some(context) {
+            self.queue_mut(q).context = None;
+        }
+        let mut ahead = self.queue(q).merged_into;
+        while let Some(into) = ahead {
+            ahead = self.queue(into).merged_into;
+            self.release_process(into);
+        }
+        self.leave_company(q, None);
+    }
+
+    /// One process fewer uses a queue; another one may become the last created.
+    fn leave_company(&mut self, q: QueueId, instead: Option<QueueId>) {
+        let group = usize::from(self.queue(q).group);
+        if self.last_created[group] == Some(q) {
+            self.last_created[group] = instead;
+        }
+        if self.queue(q).busy && self.queue(q).is_empty() && self.in_service != Some(q) {
+            self.no_longer_busy(q, false);
+        }
+        self.release_process(q);
+    }
+
+    fn release_process(&mut self, q: QueueId) {
         let queue = self.queue_mut(q);
         queue.processes = queue.processes.saturating_sub(1);
-        if queue.context == Some(context) {
-            queue.context = None;
-        }
         self.release_if_unused(q);
+    }
+
+    /// Frees the queues that are no longer remembered and that nobody uses.
+    #[inline]
+    pub(super) fn release_forgotten(&mut self) {
+        while let Some(q) = self.hierarchy.forgotten.pop() {
+            self.release_if_unused(q);
+        }
     }
 
     /// Frees a queue that nobody uses.
@@ -155,38 +210,30 @@ impl Bfq {
         let queue = self.queue(q);
         let needed = !queue.sync
             || queue.processes > 0
+            || queue.nr_stable > 0
             || queue.busy
-            || queue.dispatched > 0
-            || queue.has_pending
-            || self.in_service == Some(q);
-        if needed || self.free.contains(&q) {
+            || self.in_service == Some(q)
+            || !self.hierarchy.entities[queue.entity as usize].is_unused();
+        if needed || queue.freed {
             return;
         }
-        let entity = self.queue(q).entity;
-        self.hierarchy.remove(entity);
-        self.forget_burst(q);
+        self.leave_burst_list(q);
+        self.forget_waker(q);
+        for woken in std::mem::take(&mut self.queue_mut(q).woken) {
+            self.queue_mut(woken).waker = None;
+        }
+        if self.last_completed == Some(q) {
+            self.last_completed = None;
+        }
+        // The kernel leaves such pointers behind, for the next queue in its place.
         for other in &mut self.queues {
-            for link in [
-                &mut other.waker,
-                &mut other.tentative_waker,
-                &mut other.woken,
-                &mut other.merged_into,
-            ] {
+            for link in [&mut other.tentative_waker, &mut other.merged_into] {
                 if *link == Some(q) {
                     *link = None;
                 }
             }
         }
-        for process in &mut self.processes {
-            if process.stable_merge == Some(q) {
-                process.stable_merge = None;
-            }
-        }
-        for last in self.last_created.iter_mut().chain([&mut self.last_completed]) {
-            if *last == Some(q) {
-                *last = None;
-            }
-        }
+        self.queue_mut(q).freed = true;
         self.free.push(q);
     }
 
@@ -194,230 +241,251 @@ impl Bfq {
         let queue = &mut self.queues[q as usize];
         queue.priority = priority;
         let entity = &mut self.hierarchy.entities[queue.entity as usize];
-        entity.base_weight = weight_of(priority);
+        entity.new_weight = weight_of(priority);
         entity.new_class = priority.class as usize;
+        entity.changed = true;
     }
 
-    /// The queue of a process, apart from the others' if it is to be split.
-    #[inline]
-    fn own_or_split(&mut self, q: QueueId, context: u32, now_ns: i64) -> QueueId {
-        let tick_ns = self.settings.tick(now_ns);
+    /// A queue of its own for a process whose shared one is to be split: that
+    /// one itself if it is the last to use it.
+    fn split(&mut self, q: QueueId, context: u32, now_ns: i64) -> QueueId {
         let queue = self.queue(q);
-        if !(queue.shared && queue.split_wanted) || self.processes[context as usize].stably_merged {
-            return q;
+        let (group, priority, large_burst) =
+            (queue.group, queue.priority, queue.raise.in_large_burst);
+        let waker = self.waker_after_split(q);
+        if large_burst {
+            self.processes[context as usize].saved.in_large_burst = true;
         }
-        if queue.processes == 1 {
-            let queue = self.queue_mut(q);
+        let queue = self.queue_mut(q);
+        if queue.processes == 1 && queue.merged_into.is_none() {
             queue.shared = false;
             queue.split_wanted = false;
-            queue.context = Some(context);
-            queue.split_ns = tick_ns;
             return q;
         }
-        let (group, priority) = (queue.group, queue.priority);
-        let in_large_burst = queue.raise.in_large_burst;
         self.detach(q, context);
         let own = self.create(group, true, priority, now_ns);
         self.attach(own, context);
-        self.resume(own, context, in_large_burst, now_ns);
+        let saved = &self.processes[context as usize].saved;
+        let (was_in_burst, in_large) = (saved.in_burst, saved.in_large_burst);
+        let large = (was_in_burst && self.burst.large) || in_large;
+        self.queue_mut(own).raise.in_large_burst = large;
+        if !large && was_in_burst {
+            self.join_burst_list(own);
+        }
+        self.queue_mut(own).split_ns = self.hierarchy.tick_ns;
+        if let Some(waker) = waker {
+            self.set_waker(own, waker);
+        }
         own
     }
 
-    fn save(&self, q: QueueId) -> Saved {
-        let queue = self.queue(q);
-        Saved {
-            short_think: queue.short_think,
-            io_bound: queue.io_bound,
-            think: queue.think,
-            io_start_ns: queue.io_start_ns,
-            idle_total_ns: queue.idle_total_ns,
-            inject_limit: queue.inject_limit,
-            base_service_ns: queue.base_service_ns,
-            inject_reset_ns: queue.inject_reset_ns,
-            raise: queue.raise,
-            coefficient: self.coefficient(q),
+    /// The waker that a queue split off from `q` keeps.
+    fn waker_after_split(&self, q: QueueId) -> Option<QueueId> {
+        let waker = self.queue(q).waker?;
+        let mut ahead = self.queue(q).merged_into;
+        while let Some(into) = ahead {
+            if into == waker {
+                return (self.queue(waker).processes != 1).then_some(waker);
+            }
+            ahead = self.queue(into).merged_into;
         }
+        (self.queue(waker).processes > 0).then_some(waker)
     }
 
-    /// Gives a queue of its own the state that its process's last one had.
-    fn resume(&mut self, q: QueueId, context: u32, in_large_burst: bool, now_ns: i64) {
-        let tick_ns = self.settings.tick(now_ns);
-        let Some(saved) = self.processes[context as usize].saved.take() else { return };
-        let queue = self.queue_mut(q);
-        queue.short_think = saved.short_think;
-        queue.io_bound = saved.io_bound;
-        queue.think = saved.think;
-        queue.io_start_ns = saved.io_start_ns;
-        queue.idle_total_ns = saved.idle_total_ns;
-        queue.inject_limit = saved.inject_limit;
-        queue.base_service_ns = saved.base_service_ns;
-        queue.inject_reset_ns = saved.inject_reset_ns;
-        queue.raise = saved.raise;
-        queue.raise.leave_burst(in_large_burst);
-        queue.split_ns = tick_ns;
-        queue.just_created = false;
-        let over = saved.raise.started_ns + saved.raise.duration_ns < tick_ns;
-        if saved.coefficient > 1 && !over && !in_large_burst {
-            self.set_coefficient(q, saved.coefficient);
+    /// Has all processes of `q` go to `into`, or where those of that one are to
+    /// go, with their next requests.
+    fn plan_merge(&mut self, q: QueueId, into: QueueId) -> Option<QueueId> {
+        if self.queue(into).processes == 0 {
+            return None;
         }
+        let mut into = into;
+        while let Some(further) = self.queue(into).merged_into {
+            if further == q {
+                return None;
+            }
+            into = further;
+        }
+        let processes = self.queue(q).processes;
+        if processes == 0
+            || self.queue(into).processes == 0
+            || self.queue(q).group != self.queue(into).group
+        {
+            return None;
+        }
+        self.queue_mut(q).merged_into = Some(into);
+        self.queue_mut(into).processes += processes;
+        Some(into)
     }
 
-    /// Redirects a process from queue `q` to `into`.
-    fn merge(&mut self, q: QueueId, into: QueueId, context: u32) -> QueueId {
-        if q == into {
-            return q;
+    /// A process goes from queue `q` to where its processes are to go.
+    fn merge(&mut self, q: QueueId, into: QueueId, context: u32) {
+        self.save(q);
+        self.save(into);
+        if std::mem::take(&mut self.queue_mut(q).io_bound) {
+            self.queue_mut(into).io_bound = true;
         }
-        let saved = self.save(q);
-        self.processes[context as usize].saved = Some(saved);
-        if let Some(other) = self.queue(into).context {
-            let saved = self.save(into);
-            self.processes[other as usize].saved = Some(saved);
+        if let (Some(waker), None) = (self.queue(q).waker, self.queue(into).waker) {
+            if waker != into {
+                self.set_waker(into, waker);
+            }
         }
-        if saved.coefficient > 1 {
+        let coefficient = self.coefficient(q);
+        if coefficient > 1 {
             if !self.is_raised(into) {
-                let burst = self.queue(into).raise;
-                self.queue_mut(into).raise = saved.raise.within(burst);
-                self.set_coefficient(into, saved.coefficient);
+                let raise = self.queue(q).raise;
+                self.queue_mut(into).raise.take_period(&raise);
+                self.set_coefficient(into, coefficient);
             }
             self.set_coefficient(q, 1);
         }
-        let io_bound = saved.io_bound;
+        let process = &mut self.processes[context as usize];
+        process.sync = Some(into);
+        if process.stable_merge == Some(into) {
+            process.stable_merge = None;
+            self.queue_mut(into).nr_stable -= 1;
+        }
+        self.queue_mut(q).context = None;
         let queue = self.queue_mut(into);
         queue.shared = true;
         queue.context = None;
-        queue.io_bound |= io_bound;
-        self.queue_mut(q).merged_into = Some(into);
-        self.attach(into, context);
-        self.queue_mut(into).context = None;
-        let queue = self.queue_mut(q);
-        queue.processes = queue.processes.saturating_sub(1);
-        queue.context = None;
-        self.release_if_unused(q);
-        into
+        self.leave_company(q, Some(into));
     }
 
-    /// Where a queue's processes have gone, through several merges.
-    fn follow(&self, q: QueueId) -> QueueId {
-        let mut q = q;
-        for _ in 0..16 {
-            match self.queue(q).merged_into {
-                Some(into) if self.queue(into).processes > 0 => q = into,
-                _ => break,
-            }
-        }
-        q
-    }
-
-    /// Queues created together.
+    /// A queue was created: one created shortly before, with the same priority,
+    /// is the one to merge it with.
     fn stable_merge(&mut self, q: QueueId, context: u32) -> QueueId {
         let group = usize::from(self.queue(q).group);
-        let last = self.last_created[group];
-        let close = last.filter(|last| {
+        let close = self.last_created[group].filter(|last| {
             let (last, queue) = (self.queue(*last), self.queue(q));
-            last.created_ns + BURST_NS >= queue.created_ns && last.priority == queue.priority
+            last.created_ns + TOGETHER_NS >= queue.created_ns && last.priority == queue.priority
         });
         let Some(last) = close else {
             self.last_created[group] = Some(q);
             return q;
         };
-        if last == q || self.queue(last).processes == 0 {
-            self.last_created[group] = Some(q);
+        if self.queue(last).created_ns + BURST_NS < self.queue(q).created_ns {
             return q;
         }
-        if self.fast {
-            self.mark_stable(last, context);
-            return self.merge(q, last, context);
+        if !self.fast {
+            self.processes[context as usize].stable_merge = Some(last);
+            self.queue_mut(last).nr_stable += 1;
+            return q;
         }
-        self.processes[context as usize].stable_merge = Some(last);
-        q
+        let Some(into) = self.plan_merge(q, last) else { return q };
+        self.mark_stable(into, context);
+        self.queue_mut(q).context = Some(context);
+        self.merge(q, into, context);
+        into
     }
 
-    fn mark_stable(&mut self, q: QueueId, context: u32) {
-        if let Some(other) = self.queue(q).context {
+    fn mark_stable(&mut self, into: QueueId, context: u32) {
+        if let Some(other) = self.queue(into).context {
             self.processes[other as usize].stably_merged = true;
         }
         self.processes[context as usize].stably_merged = true;
     }
 
-    /// Merges a queue with one that it cooperates with, if there is one.
-    fn cooperate(&mut self, q: QueueId, context: u32, request: &Request, now_ns: i64) -> QueueId {
-        let now_ns = self.settings.tick(now_ns);
-        if self.queue(q).merged_into.is_some() && self.follow(q) != q {
-            return self.merge(q, self.follow(q), context);
+    /// Merges a queue, to which a request comes, with one that it cooperates
+    /// with, if there is one.
+    #[inline]
+    fn cooperate(&mut self, q: QueueId, context: u32, sector: u64) -> QueueId {
+        let Some(into) = self.cooperator(q, context, sector) else { return q };
+        if self.processes[context as usize].sync == Some(q) {
+            let mut at = q;
+            while at != into {
+                let Some(next) = self.queue(at).merged_into else { break };
+                self.merge(at, next, context);
+                at = next;
+            }
         }
+        self.queue_mut(q).just_created = false;
+        into
+    }
+
+    fn cooperator(&mut self, q: QueueId, context: u32, sector: u64) -> Option<QueueId> {
+        if let Some(mut into) = self.queue(q).merged_into {
+            while let Some(further) = self.queue(into).merged_into {
+                into = further;
+            }
+            return Some(into);
+        }
+        if self.fast {
+            return None;
+        }
+        let tick_ns = self.hierarchy.tick_ns;
         let queue = self.queue(q);
         if let Some(other) = self.processes[context as usize].stable_merge {
             if !queue.just_created
-                && queue.split_ns + STABLE_MERGE_AFTER_NS < now_ns
-                && queue.created_ns + STABLE_MERGE_AFTER_NS < now_ns
+                && queue.split_ns + STABLE_MERGE_AFTER_NS < tick_ns
+                && queue.created_ns + STABLE_MERGE_AFTER_NS < tick_ns
             {
                 self.processes[context as usize].stable_merge = None;
-                let other = self.follow(other);
-                if other != q && !self.waiting_pays(q) && self.queue(other).processes > 0 {
-                    self.mark_stable(other, context);
-                    return self.merge(q, other, context);
+                self.queue_mut(other).nr_stable -= 1;
+                let used = self.queue(q).processes.min(self.queue(other).processes) > 0;
+                let into = if used && !self.waiting_pays(q) {
+                    self.plan_merge(q, other)
+                } else {
+                    self.release_if_unused(other);
+                    None
+                };
+                if let Some(into) = into {
+                    self.mark_stable(into, context);
                 }
-                return q;
+                return into;
             }
         }
-        if self.is_old(q, now_ns) || self.nr_busy() == 1 {
-            return q;
+        if self.is_old(q) || self.nr_busy() == 1 {
+            return None;
         }
         if let Some(current) = self.in_service {
             if current != q
-                && request.sector.abs_diff(self.slot_last_sector) <= CLOSE_SECTORS
-                && self.may_cooperate(q, current, now_ns)
+                && sector.abs_diff(self.slot_last_sector) <= CLOSE_SECTORS
+                && self.queue(q).group == self.queue(current).group
+                && self.may_cooperate(q, current)
             {
-                return self.merge(q, self.follow(current), context);
+                let into = self.plan_merge(q, current);
+                if into.is_some() {
+                    return into;
+                }
             }
         }
-        let mut candidate = self.list;
-        while let Some(other) = candidate {
-            let close = self
-                .queue(other)
-                .next_sector
-                .is_some_and(|sector| sector.abs_diff(request.sector) <= CLOSE_SECTORS);
-            if other != q && close && self.may_cooperate(q, other, now_ns) {
-                return self.merge(q, self.follow(other), context);
-            }
-            candidate = self.queue(other).list_next;
+        let close = self.positions.close_to(&self.queues, self.queue(q).group, sector)?;
+        if close != q && self.may_cooperate(q, close) {
+            return self.plan_merge(q, close);
         }
-        q
+        None
     }
 
     /// It has done I/O for so long that it has no new cooperators.
-    fn is_old(&self, q: QueueId, now_ns: i64) -> bool {
+    pub(super) fn is_old(&self, q: QueueId) -> bool {
         let queue = self.queue(q);
-        queue.service_from_backlogged > 0 && queue.first_io_ns + MERGE_WITHIN_NS < now_ns
+        queue.service_from_backlogged > 0
+            && queue.first_io_ns + MERGE_WITHIN_NS < self.hierarchy.tick_ns
     }
 
-    fn may_cooperate(&self, q: QueueId, other: QueueId, now_ns: i64) -> bool {
+    fn may_cooperate(&self, q: QueueId, other: QueueId) -> bool {
         let (a, b) = (self.queue(q), self.queue(other));
-        !self.is_old(other, now_ns)
-            && a.group == b.group
+        !self.is_old(other)
             && a.priority.class == b.priority.class
             && !a.is_idle_class()
             && a.sync
             && b.sync
-            && b.processes > 0
             && !a.is_seeky()
             && !b.is_seeky()
     }
 
     /// A process is gone.
-    pub(super) fn process_ended(&mut self, cx: &mut Context, context: u32, now_ns: i64) {
+    pub(super) fn process_ended(&mut self, cx: &mut Context, context: u32) {
         let Some(process) = self.processes.get_mut(context as usize) else { return };
-        process.stable_merge = None;
-        let Some(q) = process.sync else { return };
-        let sole = self.queue(q).processes == 1;
-        self.detach(q, context);
-        if sole && self.in_service == Some(q) && self.queue(q).is_empty() {
-            self.expire(cx, super::budget::Reason::Timeout, false, now_ns);
+        if let Some(other) = process.stable_merge.take() {
+            self.queue_mut(other).nr_stable -= 1;
+            self.release_if_unused(other);
+        }
+        let Some(q) = self.processes[context as usize].sync else { return };
+        if self.in_service == Some(q) {
+            self.leave_service(q, super::budget::Reason::Timeout);
             cx.kick();
         }
-    }
-
-    pub(super) fn in_group(&self, q: QueueId) -> bool {
-        self.queue(q).group != ROOT
+        self.detach(q, context);
     }
 }

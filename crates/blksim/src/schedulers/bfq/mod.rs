@@ -2,22 +2,22 @@
 //! one at a time, each for a budget of sectors, in an order that gives every
 //! queue (and every control group) service in proportion to its weight.
 //!
-//! * [`entity`], [`service_tree`]: B-WF2Q+ over queues and groups.
+//! * [`entity`], [`service_tree`], [`red_black`]: B-WF2Q+ over queues and groups.
 //! * [`budget`]: slots: budgets, charging, how a slot ends.
 //! * [`rate`]: the device's peak rate, on which budgets depend.
 //! * [`idle`]: when the device waits for the queue in service.
 //! * [`inject`]: requests of other queues while it waits.
 //! * [`raise`]: `low_latency`: weight raising.
 //! * [`merge`]: which queue a request goes to; queues of cooperating processes.
+//! * [`position`]: where queues are about to read or write.
+//! * [`saved`]: what a process's queue keeps while it shares another.
 //! * [`requests`]: arrival and departure of requests within a queue.
 //!
 //! Kernel: `block/bfq-iosched.c`, `block/bfq-wf2q.c`, since 4.12; follows 6.1.
 //!
 //! Simplified: one actuator; no metadata marks; no requeues. A bio looks for
 //! cooperating queues when it becomes a request, not already when merging is
-//! tried. A small request that arrives while the device waits for its queue
-//! goes at once, as it does in the kernel, where every insertion runs the
-//! queue. Time is exact instead of counted in ticks.
+//! tried.
 //!
 //! Parameters: `slice_idle`, `slice_idle_us`, `low_latency`, `timeout_sync`,
 //! `max_budget`, `strict_guarantees`, `fifo_expire_sync`, `fifo_expire_async`,
@@ -33,13 +33,17 @@ mod entity;
 mod idle;
 mod inject;
 mod merge;
+mod position;
 mod queue;
 mod raise;
 mod rate;
+mod red_black;
 mod requests;
+mod saved;
 mod service_tree;
 
 use self::entity::{GroupId, Hierarchy, QueueId};
+use self::position::Positions;
 use self::queue::{Process, Queue};
 use self::raise::Burst;
 use self::rate::PeakRate;
@@ -87,11 +91,12 @@ impl Settings {
     }
 }
 
+const DEFAULT_TIMEOUT_NS: i64 = 125 * queue::MS;
+
 /// The time slice in jiffies: an eighth of a second, rounded down, or what was
 /// set, rounded up.
 fn timeout_ns(timeout_sync_ns: i64, jiffy_ns: i64) -> i64 {
-    const DEFAULT_NS: i64 = 125 * queue::MS;
-    let rounding = if timeout_sync_ns == DEFAULT_NS { 0 } else { jiffy_ns - 1 };
+    let rounding = if timeout_sync_ns == DEFAULT_TIMEOUT_NS { 0 } else { jiffy_ns - 1 };
     (timeout_sync_ns.saturating_add(rounding) / jiffy_ns).max(1) * jiffy_ns
 }
 
@@ -104,19 +109,14 @@ pub struct Bfq {
     processes: Vec<Process>,
     async_queues: Vec<[Option<QueueId>; NR_ASYNC]>,
     in_service: Option<QueueId>,
-    /// Busy queues that are not in service, the last to become so first.
-    list: Option<QueueId>,
     /// The device waits for the queue in service.
     waiting: bool,
     waiting_since_ns: i64,
     idle_timer: IdleTimer,
     slot_began_ns: i64,
-    /// Busy queues by class, raised ones, and queues with requests by level
-    /// (unraised) and in groups.
+    /// Busy queues by class, and raised ones.
     busy: [u32; 3],
     nr_raised: u32,
-    by_level: [u32; 8],
-    nr_pending_in_groups: u32,
     nr_queued: u32,
     in_device: u32,
     /// Does the device queue commands? Unknown at first.
@@ -132,6 +132,7 @@ pub struct Bfq {
     last_completed: Option<QueueId>,
     injection: inject::Injection,
     burst: Burst,
+    positions: Positions,
     /// The queue last created in each group, for merging such as start together.
     last_created: Vec<Option<QueueId>>,
 }
@@ -242,22 +243,19 @@ impl Scheduler for Bfq {
             processes: Vec::new(),
             async_queues: Vec::new(),
             in_service: None,
-            list: None,
             waiting: false,
             waiting_since_ns: 0,
             idle_timer: IdleTimer::default(),
             slot_began_ns: 0,
             busy: [0; 3],
             nr_raised: 0,
-            by_level: [0; 8],
-            nr_pending_in_groups: 0,
             nr_queued: 0,
             in_device: 0,
             queueing: None,
             queueing_samples: 0,
             max_in_device: 0,
             fast: !queue.rotational,
-            rate: PeakRate::new(queue.rotational),
+            rate: PeakRate::new(queue.rotational, jiffy_ns),
             max_budget: match settings.max_budget {
                 0 => budget::DEFAULT_MAX_BUDGET,
                 sectors => sectors,
@@ -267,15 +265,17 @@ impl Scheduler for Bfq {
             last_completed: None,
             injection: inject::Injection::default(),
             burst: Burst::new(),
+            positions: Positions::default(),
             last_created: Vec::new(),
         }
     }
 
     #[inline]
     fn insert(&mut self, cx: &mut Context, id: RequestId) {
-        let now_ns = cx.now_ns() as i64;
+        let now_ns = self.look_at_clock(cx);
         let q = self.queue_of_request(cx, id, now_ns);
         self.arrive(cx, q, id, now_ns);
+        self.release_forgotten();
     }
 
     #[inline]
@@ -283,9 +283,11 @@ impl Scheduler for Bfq {
         if self.nr_busy() == 0 || (self.settings.strict && self.in_device > 0) {
             return None;
         }
-        let now_ns = cx.now_ns() as i64;
-        let q = self.choose(cx, now_ns)?;
-        Some(self.send(cx, q, now_ns))
+        let now_ns = self.look_at_clock(cx);
+        let chosen = self.choose(cx, now_ns);
+        let sent = chosen.map(|q| self.send(cx, q, now_ns));
+        self.release_forgotten();
+        sent
     }
 
     #[inline]
@@ -309,28 +311,30 @@ impl Scheduler for Bfq {
 
     fn merged(&mut self, cx: &mut Context, id: RequestId, side: Merge, old_sector: u64) {
         if side == Merge::Front {
-            self.moved(cx, id, old_sector);
-        } else {
-            self.next_changed(cx, cx.requests[id].queue);
+            self.moved(cx.requests, id, old_sector);
         }
     }
 
     fn absorbed(&mut self, cx: &mut Context, kept: RequestId, gone: RequestId) {
+        self.look_at_clock(cx);
         self.absorb(cx, kept, gone);
+        self.release_forgotten();
     }
 
     #[inline]
     fn complete(&mut self, cx: &mut Context, id: RequestId) {
-        let now_ns = cx.now_ns() as i64;
+        let now_ns = self.look_at_clock(cx);
         if self.finish(cx, id, now_ns) {
             cx.kick();
         }
+        self.release_forgotten();
     }
 
     fn timer(&mut self, cx: &mut Context) {
         if self.idle_timer.rings(cx) {
-            let now_ns = cx.now_ns() as i64;
+            let now_ns = self.look_at_clock(cx);
             self.waited_long_enough(cx, now_ns);
+            self.release_forgotten();
             if self.nr_queued > 0 {
                 cx.kick();
             }
@@ -338,8 +342,9 @@ impl Scheduler for Bfq {
     }
 
     fn task_ended(&mut self, cx: &mut Context, task: u32) {
-        let now_ns = cx.now_ns() as i64;
-        self.process_ended(cx, task, now_ns);
+        self.look_at_clock(cx);
+        self.process_ended(cx, task);
+        self.release_forgotten();
     }
 
     /// Sync reads may use all tags; async requests half of each word, sync
@@ -374,6 +379,14 @@ impl Scheduler for Bfq {
 }
 
 impl Bfq {
+    /// The time, of which many rules see ticks only.
+    #[inline]
+    fn look_at_clock(&mut self, cx: &Context) -> i64 {
+        let now_ns = cx.now_ns() as i64;
+        self.hierarchy.tick_ns = self.settings.tick(now_ns);
+        now_ns
+    }
+
     #[inline]
     fn nr_busy(&self) -> u32 {
         self.busy.iter().sum()
@@ -401,24 +414,6 @@ impl Bfq {
         if self.async_queues.len() < len {
             self.async_queues.resize(len, [None; NR_ASYNC]);
             self.last_created.resize(len, None);
-        }
-    }
-
-    /// Counts a queue's weight among those with requests, or as it is now.
-    fn count_weight(&mut self, q: QueueId) {
-        self.uncount_weight(q);
-        let raised = self.is_raised(q);
-        let queue = &mut self.queues[q as usize];
-        if !raised {
-            let level = queue::level_of(queue.priority);
-            queue.counted_level = Some(level);
-            self.by_level[level] += 1;
-        }
-    }
-
-    fn uncount_weight(&mut self, q: QueueId) {
-        if let Some(level) = self.queues[q as usize].counted_level.take() {
-            self.by_level[level] -= 1;
         }
     }
 }

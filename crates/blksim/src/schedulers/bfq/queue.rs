@@ -6,6 +6,7 @@
 
 use super::entity::{EntityId, GroupId, QueueId};
 use super::raise::Raise;
+use super::saved::Saved;
 use crate::age_queue::AgeQueue;
 use crate::request::{Priority, PriorityClass, Request, RequestId};
 use crate::schedulers::decaying_mean::DecayingMean;
@@ -29,22 +30,27 @@ pub(super) struct Queue {
     pub group: GroupId,
     pub sync: bool,
     pub priority: Priority,
-    /// I/O contexts that use it, and the one if it was never shared.
+    /// I/O contexts that use it, those that are to be merged into it included,
+    /// and the one whose own it is.
     pub processes: u32,
     pub context: Option<u32>,
+    /// Processes whose queue may be merged into it for good.
+    pub nr_stable: u32,
+    /// Nobody refers to it.
+    pub freed: bool,
     pub tree: SectorTree,
     pub fifo: AgeQueue,
     pub next: Option<RequestId>,
     /// Where that one begins, for queues that look for company.
     pub next_sector: Option<u64>,
+    /// It is among [`super::position::Positions`].
+    pub positioned: bool,
     /// The FIFO was checked in this slot.
     pub fifo_checked: bool,
     pub dispatched: u32,
     pub busy: bool,
-    /// Counted by class while busy, by weight or as raised while it has requests.
+    /// Counted by class while busy.
     pub busy_class: usize,
-    pub counted_level: Option<usize>,
-    pub has_pending: bool,
     pub max_budget: u64,
     /// End of the slot; outside of slots, since when it has been without requests.
     pub timeout_ns: i64,
@@ -55,7 +61,7 @@ pub(super) struct Queue {
     pub think: DecayingMean,
     pub last_end_ns: i64,
     pub io_start_ns: i64,
-    pub idle_total_ns: i64,
+    pub idle_total_ns: u64,
     pub seeks: u32,
     pub last_sector: u64,
     pub created_ns: i64,
@@ -73,16 +79,12 @@ pub(super) struct Queue {
     pub tentative_waker: Option<QueueId>,
     pub nr_waker_detections: u32,
     pub waker_since_ns: i64,
-    /// The queue that this one woke last.
-    pub woken: Option<QueueId>,
+    /// Queues that this one woke, the last to be found, or to get requests, first.
+    pub woken: Vec<QueueId>,
     /// Merging: shared by several processes, to be split, and where to go.
     pub shared: bool,
     pub split_wanted: bool,
     pub merged_into: Option<QueueId>,
-    /// Neighbours among the busy queues that are not in service.
-    pub list_previous: Option<QueueId>,
-    pub list_next: Option<QueueId>,
-    pub listed: bool,
 }
 
 impl Queue {
@@ -101,23 +103,26 @@ impl Queue {
             priority,
             processes: 0,
             context: None,
+            nr_stable: 0,
+            freed: false,
             tree: SectorTree::default(),
             fifo: AgeQueue::default(),
             next: None,
             next_sector: None,
+            positioned: false,
             fifo_checked: false,
             dispatched: 0,
             busy: false,
             busy_class: 0,
-            counted_level: None,
-            has_pending: false,
             max_budget: 0,
             timeout_ns: LONG_AGO_NS,
             may_resume: false,
             short_think: sync && priority.class != PriorityClass::Idle,
             io_bound: true,
             think: DecayingMean::default(),
-            last_end_ns: now_ns,
+            // Later than now, as in the kernel. Where computing takes no time, the first
+            // request comes before that, and has been thought about for ever.
+            last_end_ns: now_ns + 1,
             io_start_ns: now_ns,
             idle_total_ns: 0,
             // The first request is most likely far from anything.
@@ -136,13 +141,10 @@ impl Queue {
             tentative_waker: None,
             nr_waker_detections: 0,
             waker_since_ns: 0,
-            woken: None,
+            woken: Vec::new(),
             shared: false,
             split_wanted: false,
             merged_into: None,
-            list_previous: None,
-            list_next: None,
-            listed: false,
         }
     }
 
@@ -151,13 +153,13 @@ impl Queue {
         self.fifo.is_empty()
     }
 
-    pub fn is_idle_class(&self) -> bool {
-        self.priority.class == PriorityClass::Idle
+    /// A sync queue of which no process is left.
+    pub fn is_abandoned(&self) -> bool {
+        self.sync && self.processes == 0
     }
 
-    /// Weight of a priority: 80 for level 0 to 10 for level 7.
-    pub fn base_weight(&self) -> u64 {
-        weight_of(self.priority)
+    pub fn is_idle_class(&self) -> bool {
+        self.priority.class == PriorityClass::Idle
     }
 
     #[inline]
@@ -177,8 +179,8 @@ impl Queue {
     /// Notes how long the queue had nothing before this request.
     pub fn note_think_time(&mut self, now_ns: i64, slice_idle_ns: i64) {
         if self.dispatched == 0 && !self.busy {
-            let elapsed_ns = (now_ns - self.last_end_ns).clamp(0, 2 * slice_idle_ns);
-            self.think.add(elapsed_ns as u64);
+            let elapsed_ns = (now_ns - self.last_end_ns) as u64;
+            self.think.add(elapsed_ns.min(2 * slice_idle_ns as u64));
         }
     }
 
@@ -186,12 +188,13 @@ impl Queue {
     pub fn note_intensity(&mut self, now_ns: i64) {
         let total_ns = now_ns - self.io_start_ns;
         if self.is_empty() && self.dispatched == 0 {
-            self.idle_total_ns += now_ns - self.last_end_ns;
+            let idle_ns = (now_ns - self.last_end_ns) as u64;
+            self.idle_total_ns = self.idle_total_ns.wrapping_add(idle_ns);
         }
         if self.just_created {
             return;
         }
-        self.io_bound = self.idle_total_ns * 5 <= total_ns;
+        self.io_bound = self.idle_total_ns.wrapping_mul(5) <= total_ns as u64;
         if total_ns > 200 * MS {
             self.io_start_ns = now_ns - total_ns / 2;
             self.idle_total_ns /= 2;
@@ -221,25 +224,10 @@ pub(super) fn is_seek(from_sector: u64, request: &Request, rotational: bool) -> 
 pub(super) struct Process {
     pub sync: Option<QueueId>,
     /// State of its own queue while it shares another.
-    pub saved: Option<Saved>,
+    pub saved: Saved,
     /// Requests that it has, in the device included.
     pub requests: u32,
     /// The queue that it may be merged with, as both were created together.
     pub stable_merge: Option<QueueId>,
     pub stably_merged: bool,
-}
-
-/// What a queue keeps over being shared.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Saved {
-    pub short_think: bool,
-    pub io_bound: bool,
-    pub think: DecayingMean,
-    pub io_start_ns: i64,
-    pub idle_total_ns: i64,
-    pub inject_limit: u32,
-    pub base_service_ns: i64,
-    pub inject_reset_ns: i64,
-    pub raise: Raise,
-    pub coefficient: u64,
 }

@@ -14,9 +14,9 @@
 
 use super::Bfq;
 use super::entity::{GroupId, QueueId, ROOT};
-use super::queue::{LONG_AGO_NS, MS, Queue};
+use super::queue::{LONG_AGO_NS, MS};
 
-const INTERACTIVE: u64 = 30;
+pub(super) const INTERACTIVE: u64 = 30;
 const SOFT_REAL_TIME: u64 = 3000;
 const SOFT_REAL_TIME_NS: i64 = 300 * MS;
 /// Silence after which a queue is taken for interactive, and an async one raised.
@@ -51,7 +51,7 @@ pub(super) struct Raise {
     pub soft_pending: bool,
     pub backlogged_ns: i64,
     pub in_large_burst: bool,
-    in_burst: bool,
+    pub in_burst: bool,
 }
 
 impl Raise {
@@ -74,15 +74,30 @@ impl Raise {
         self.soft_real_time
     }
 
-    /// For a queue that was shared and is no longer.
-    pub fn leave_burst(&mut self, in_large_burst: bool) {
-        self.in_burst = false;
-        self.in_large_burst = in_large_burst;
+    pub fn interrupted_ns(&self) -> i64 {
+        self.interrupted_ns
     }
 
-    /// This raising, in a queue that is part of other bursts.
-    pub fn within(self, other: Self) -> Self {
-        Self { in_burst: other.in_burst, in_large_burst: other.in_large_burst, ..self }
+    /// The period of raising of another queue.
+    pub fn take_period(&mut self, other: &Self) {
+        self.duration_ns = other.duration_ns;
+        self.started_ns = other.started_ns;
+        self.soft_real_time = other.soft_real_time;
+        self.interrupted_ns = other.interrupted_ns;
+    }
+
+    pub fn begin_interactive(&mut self, tick_ns: i64, duration_ns: i64) {
+        self.duration_ns = duration_ns;
+        self.started_ns = tick_ns;
+        self.soft_real_time = false;
+        self.interrupted_ns = LONG_AGO_NS;
+    }
+
+    /// The interactive period that soft real-time interrupted goes on.
+    pub fn back_to_interactive(&mut self, duration_ns: i64) {
+        self.duration_ns = duration_ns;
+        self.started_ns = self.interrupted_ns;
+        self.soft_real_time = false;
     }
 }
 
@@ -90,7 +105,9 @@ impl Raise {
 #[derive(Debug, Default)]
 pub(super) struct Burst {
     queues: Vec<QueueId>,
-    large: bool,
+    /// How many it has had, also those that have left since.
+    pub size: usize,
+    pub large: bool,
     last_ns: i64,
     group: GroupId,
 }
@@ -115,27 +132,25 @@ impl Bfq {
     }
 
     /// Sets how often a queue's weight counts; the weight follows when the
-    /// entity is next entered, or with [`Self::apply_raise`].
+    /// entity is next entered, or with [`Self::update_raise`].
     pub(super) fn set_coefficient(&mut self, q: QueueId, coefficient: u64) {
-        let entity = self.queues[q as usize].entity as usize;
-        let old = std::mem::replace(&mut self.hierarchy.entities[entity].coefficient, coefficient);
-        let queue = &self.queues[q as usize];
-        if queue.busy && (old > 1) != (coefficient > 1) {
+        let entity = &mut self.hierarchy.entities[self.queues[q as usize].entity as usize];
+        let old = std::mem::replace(&mut entity.coefficient, coefficient);
+        entity.changed = true;
+        if self.queues[q as usize].busy && (old > 1) != (coefficient > 1) {
             if coefficient > 1 {
                 self.nr_raised += 1;
             } else {
                 self.nr_raised -= 1;
             }
         }
-        if queue.has_pending {
-            self.count_weight(q);
-        }
     }
 
-    pub(super) fn classify(&self, q: QueueId, now_ns: i64) -> Arrival {
-        let now_ns = self.settings.tick(now_ns);
+    pub(super) fn classify(&self, q: QueueId, context: u32) -> Arrival {
+        let now_ns = self.hierarchy.tick_ns;
         let queue = &self.queues[q as usize];
-        let default_weight = queue.base_weight() == DEFAULT_WEIGHT;
+        let weight = self.hierarchy.entities[queue.entity as usize].new_weight;
+        let default_weight = weight == DEFAULT_WEIGHT;
         let idle_for_long = queue.dispatched == 0 && queue.timeout_ns + SILENCE_NS < now_ns;
         let in_burst = queue.raise.in_large_burst;
         let soft_real_time = !queue.is_totally_seeky()
@@ -144,19 +159,16 @@ impl Bfq {
             && queue.dispatched == 0
             && default_weight;
         let interactive = !in_burst && idle_for_long && default_weight;
-        let stably_merged = queue
-            .context
-            .and_then(|context| self.processes.get(context as usize))
-            .is_some_and(|process| process.stably_merged);
-        let unshared = queue.context.is_some() && !queue.shared || stably_merged;
+        let stably_merged = self.processes[context as usize].stably_merged;
+        let unshared = queue.context.is_some() || stably_merged;
         let deserves = self.settings.low_latency
-            && (self.is_raised(q) || queue.sync && unshared && (interactive || soft_real_time));
+            && (self.is_raised(q) || (queue.sync && unshared && (interactive || soft_real_time)));
         Arrival { interactive, soft_real_time, in_burst, deserves, idle_for_long }
     }
 
     /// A queue got its first request after having none.
-    pub(super) fn raise_on_arrival(&mut self, q: QueueId, arrival: Arrival, now_ns: i64) {
-        let now_ns = self.settings.tick(now_ns);
+    pub(super) fn raise_on_arrival(&mut self, q: QueueId, arrival: Arrival) {
+        let now_ns = self.hierarchy.tick_ns;
         let raise_ns = self.rate.raise_ns();
         let least_budget = self.min_budget();
         let old = self.coefficient(q);
@@ -166,9 +178,9 @@ impl Bfq {
             && queue.timeout_ns + BURST_FORGOTTEN_NS < now_ns
         {
             queue.raise.in_large_burst = false;
-            queue.raise.in_burst = false;
-            self.burst.queues.retain(|other| *other != q);
+            self.leave_burst_list(q);
         }
+        let queue = &mut self.queues[q as usize];
         queue.just_created = false;
         if !self.settings.low_latency || queue.split_ns + SILENCE_NS >= now_ns {
             return;
@@ -213,11 +225,10 @@ impl Bfq {
     }
 
     /// An async queue that was silent for long is raised as interactive.
-    pub(super) fn raise_async(&mut self, q: QueueId, now_ns: i64) {
-        let now_ns = self.settings.tick(now_ns);
+    pub(super) fn raise_async(&mut self, q: QueueId) {
         let raise_ns = self.rate.raise_ns();
         let raise = &mut self.queues[q as usize].raise;
-        if raise.started_ns + ASYNC_SILENCE_NS < now_ns {
+        if raise.started_ns + ASYNC_SILENCE_NS < self.hierarchy.tick_ns {
             raise.duration_ns = raise_ns;
             raise.soft_real_time = false;
             self.set_coefficient(q, INTERACTIVE);
@@ -225,54 +236,56 @@ impl Bfq {
     }
 
     /// Ends or changes the raising of the queue in service, if it is time.
-    pub(super) fn update_raise(&mut self, q: QueueId, now_ns: i64) {
-        let now_ns = self.settings.tick(now_ns);
+    pub(super) fn update_raise(&mut self, q: QueueId) {
+        let now_ns = self.hierarchy.tick_ns;
         if self.is_raised(q) {
             let raise_ns = self.rate.raise_ns();
             let raise = &self.queues[q as usize].raise;
             let interrupted_is_over = raise.interrupted_ns + raise_ns < now_ns;
             if raise.in_large_burst {
-                self.end_raise(q, now_ns);
+                self.end_raise(q);
             } else if raise.started_ns + raise.duration_ns < now_ns {
                 if !raise.soft_real_time || interrupted_is_over {
-                    self.end_raise(q, now_ns);
+                    self.end_raise(q);
                 } else {
                     self.back_to_interactive(q);
                 }
             }
             let raise = &self.queues[q as usize].raise;
             if self.is_raised(q) && !raise.soft_real_time && raise.service > MOST_SERVICE {
-                self.end_raise(q, now_ns);
+                self.end_raise(q);
             }
         }
-        let entity = self.queues[q as usize].entity;
-        self.hierarchy.renew_in_service(entity);
+        let id = self.queues[q as usize].entity;
+        let entity = &self.hierarchy.entities[id as usize];
+        if (entity.weight > entity.base_weight) != (entity.coefficient > 1) {
+            self.hierarchy.renew(id, false);
+        }
     }
 
-    fn end_raise(&mut self, q: QueueId, now_ns: i64) {
+    fn end_raise(&mut self, q: QueueId) {
         let raise = &mut self.queues[q as usize].raise;
+        if !raise.soft_real_time {
+            raise.soft_next_ns = self.hierarchy.tick_ns;
+        }
         raise.duration_ns = 0;
         raise.soft_real_time = false;
-        raise.started_ns = now_ns;
+        raise.started_ns = self.hierarchy.tick_ns;
         self.set_coefficient(q, 1);
     }
 
     fn back_to_interactive(&mut self, q: QueueId) {
         let raise_ns = self.rate.raise_ns();
-        let raise = &mut self.queues[q as usize].raise;
-        raise.duration_ns = raise_ns;
-        raise.started_ns = raise.interrupted_ns;
-        raise.soft_real_time = false;
+        self.queues[q as usize].raise.back_to_interactive(raise_ns);
         self.set_coefficient(q, INTERACTIVE);
     }
 
     /// A queue that seeks all over is not soft real-time.
-    pub(super) fn distrust_seeky(&mut self, q: QueueId, now_ns: i64) {
-        let now_ns = self.settings.tick(now_ns);
+    pub(super) fn distrust_seeky(&mut self, q: QueueId) {
         let queue = &self.queues[q as usize];
         if queue.raise.soft_real_time && queue.is_totally_seeky() && self.is_raised(q) {
-            if queue.raise.interrupted_ns + self.rate.raise_ns() < now_ns {
-                self.end_raise(q, now_ns);
+            if queue.raise.interrupted_ns + self.rate.raise_ns() < self.hierarchy.tick_ns {
+                self.end_raise(q);
             } else {
                 self.back_to_interactive(q);
             }
@@ -280,8 +293,8 @@ impl Bfq {
     }
 
     /// A soft real-time queue that did not get service for a while is raised longer.
-    pub(super) fn prolong_soft(&mut self, q: QueueId, now_ns: i64) {
-        let now_ns = self.settings.tick(now_ns);
+    pub(super) fn prolong_soft(&mut self, q: QueueId) {
+        let now_ns = self.hierarchy.tick_ns;
         let raised = self.is_raised(q);
         let queue = &mut self.queues[q as usize];
         let raise = &mut queue.raise;
@@ -296,8 +309,8 @@ impl Bfq {
     }
 
     /// When the next arrival on an empty queue may count as soft real-time.
-    pub(super) fn set_soft_next(&mut self, q: QueueId, now_ns: i64) {
-        let now_ns = self.settings.tick(now_ns);
+    pub(super) fn set_soft_next(&mut self, q: QueueId) {
+        let now_ns = self.hierarchy.tick_ns;
         let waits_ns =
             self.settings.tick(self.settings.slice_idle_ns) + MORE_TICKS * self.settings.jiffy_ns;
         let queue = &mut self.queues[q as usize];
@@ -308,49 +321,60 @@ impl Bfq {
     }
 
     /// A queue has been created: is it part of a burst?
-    pub(super) fn note_burst(&mut self, q: QueueId, now_ns: i64) {
-        let now_ns = self.settings.tick(now_ns);
+    pub(super) fn note_burst(&mut self, q: QueueId) {
+        let now_ns = self.hierarchy.tick_ns;
         let nothing_busy = self.nr_busy() == 0;
-        let queue: &mut Queue = &mut self.queues[q as usize];
-        if queue.raise.in_burst || queue.raise.in_large_burst || queue.split_ns + 10 * MS >= now_ns
+        let after_split_ns = self.settings.jiffies(10 * MS);
+        let queue = &mut self.queues[q as usize];
+        if queue.raise.in_burst
+            || queue.raise.in_large_burst
+            || queue.split_ns + after_split_ns >= now_ns
         {
             return;
         }
-        let burst = &mut self.burst;
-        if burst.last_ns + BURST_NS < now_ns || queue.group != burst.group {
-            burst.large = false;
-            for other in burst.queues.drain(..) {
-                self.queues[other as usize].raise.in_burst = false;
-            }
+        let group = queue.group;
+        if self.burst.last_ns + BURST_NS < now_ns || group != self.burst.group {
+            self.burst.large = false;
+            self.empty_burst_list();
+            self.burst.size = 0;
             if nothing_busy {
-                self.queues[q as usize].raise.in_burst = true;
-                burst.queues.push(q);
+                self.burst.size = 1;
+                self.join_burst_list(q);
             }
-            burst.group = self.queues[q as usize].group;
-        } else if burst.large {
+            self.burst.group = group;
+        } else if self.burst.large {
             queue.raise.in_large_burst = true;
-        } else if burst.queues.len() + 1 >= LARGE_BURST {
-            burst.large = true;
-            queue.raise.in_large_burst = true;
-            for other in burst.queues.drain(..) {
-                let raise = &mut self.queues[other as usize].raise;
-                raise.in_burst = false;
-                raise.in_large_burst = true;
-            }
         } else {
-            queue.raise.in_burst = true;
-            burst.queues.push(q);
+            self.burst.size += 1;
+            if self.burst.size == LARGE_BURST {
+                self.burst.large = true;
+                self.join_burst_list(q);
+                for &other in &self.burst.queues {
+                    self.queues[other as usize].raise.in_large_burst = true;
+                }
+                self.empty_burst_list();
+            } else {
+                self.join_burst_list(q);
+            }
         }
         self.burst.last_ns = now_ns;
     }
 
-    pub(super) fn burst_is_on(&self) -> bool {
-        self.burst.large || !self.burst.queues.is_empty()
+    pub(super) fn join_burst_list(&mut self, q: QueueId) {
+        self.queues[q as usize].raise.in_burst = true;
+        self.burst.queues.push(q);
     }
 
-    /// A queue is no more.
-    pub(super) fn forget_burst(&mut self, q: QueueId) {
-        self.burst.queues.retain(|other| *other != q);
+    fn empty_burst_list(&mut self) {
+        for other in self.burst.queues.drain(..) {
+            self.queues[other as usize].raise.in_burst = false;
+        }
+    }
+
+    pub(super) fn leave_burst_list(&mut self, q: QueueId) {
+        if std::mem::take(&mut self.queues[q as usize].raise.in_burst) {
+            self.burst.queues.retain(|other| *other != q);
+        }
     }
 }
 

@@ -12,7 +12,7 @@ const SHIFT: u32 = 16;
 /// Rates of the devices that the constants were tuned on, and how long a large
 /// application took to start there.
 const REFERENCE_RATE: [u64; 2] = [33_000, 14_000];
-const REFERENCE_RAISE_MS: [u64; 2] = [2_500, 7_000];
+const REFERENCE_RAISE_MS: [i64; 2] = [2_500, 7_000];
 
 const WINDOW_NS: i64 = 1000 * MS;
 const LEAST_WINDOW_NS: i64 = 300 * MS;
@@ -26,6 +26,7 @@ const HIGHEST_RATE: u64 = 20 << SHIFT;
 #[derive(Debug)]
 pub(super) struct PeakRate {
     rotational: bool,
+    jiffy_ns: i64,
     rate: u64,
     samples: u64,
     sequential: u64,
@@ -40,9 +41,10 @@ pub(super) struct PeakRate {
 }
 
 impl PeakRate {
-    pub fn new(rotational: bool) -> Self {
+    pub fn new(rotational: bool, jiffy_ns: i64) -> Self {
         Self {
             rotational,
+            jiffy_ns,
             rate: REFERENCE_RATE[usize::from(rotational)] * 2 / 3,
             samples: 0,
             sequential: 0,
@@ -62,11 +64,12 @@ impl PeakRate {
     }
 
     /// How long interactive queues are raised: as long as a large application
-    /// takes to start on a device of this rate, 3 to 25 s.
+    /// takes to start on a device of this rate, 3 to 25 s, in whole jiffies.
     pub fn raise_ns(&self) -> i64 {
         let kind = usize::from(self.rotational);
-        let ms = REFERENCE_RATE[kind] * REFERENCE_RAISE_MS[kind] / self.rate;
-        ms.clamp(3_000, 25_000) as i64 * MS
+        let jiffies = |ms: i64| (ms * MS + self.jiffy_ns - 1) / self.jiffy_ns;
+        let product = REFERENCE_RATE[kind] as i64 * jiffies(REFERENCE_RAISE_MS[kind]);
+        (product / self.rate as i64).clamp(jiffies(3_000), jiffies(25_000)) * self.jiffy_ns
     }
 
     /// A request goes to the device. True if the rate may have changed.
@@ -122,12 +125,13 @@ impl PeakRate {
     /// Takes the window into account and begins another.
     fn close(&mut self, sectors: Option<u64>, now_ns: i64) -> bool {
         let (samples, sequential) = (self.samples, self.sequential);
-        let span_ns = self.span_ns.max(self.last_completion_ns - self.first_ns);
-        let total = self.sectors;
+        let (span_ns, total) = (self.span_ns, self.sectors);
+        let until_completion_ns = self.last_completion_ns - self.first_ns;
         self.restart(sectors, now_ns);
         if samples < LEAST_SAMPLES || span_ns < LEAST_WINDOW_NS {
             return false;
         }
+        let span_ns = span_ns.max(until_completion_ns);
         let rate = (total << SHIFT) / (span_ns / 1000) as u64;
         if (sequential < 3 * samples / 4 && rate <= self.rate) || rate > HIGHEST_RATE {
             return false;
@@ -147,7 +151,7 @@ mod tests {
 
     #[test]
     fn it_starts_at_two_thirds_of_the_reference() {
-        let (flash, disk) = (PeakRate::new(false), PeakRate::new(true));
+        let (flash, disk) = (PeakRate::new(false, 10 * MS), PeakRate::new(true, 10 * MS));
         assert_eq!(disk.sectors_in(125 * MS), 17_801);
         assert_eq!(flash.sectors_in(125 * MS), 41_961);
         assert_eq!((disk.raise_ns() / MS, flash.raise_ns() / MS), (10_500, 3_750));
@@ -155,7 +159,7 @@ mod tests {
 
     #[test]
     fn it_approaches_what_is_measured() {
-        let mut rate = PeakRate::new(true);
+        let mut rate = PeakRate::new(true, 10 * MS);
         // 256 sectors a millisecond.
         for step in 0..5000_i64 {
             let mut request =

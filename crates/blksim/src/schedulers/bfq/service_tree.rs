@@ -1,27 +1,36 @@
 //! One class of entities below one parent: who is active, who was active a
 //! short while ago, and how far service has got in virtual time.
 //!
-//! Kernel: `struct bfq_service_tree` in `block/bfq-wf2q.c`, Linux 6.1. The
-//! kernel searches one tree augmented with the least start; as virtual time
-//! never goes back, two ordered sets do the same: those that have started in
-//! virtual time, by finish, and those that have not, by start.
-
-use std::collections::BTreeSet;
+//! Kernel: `struct bfq_service_tree` in `block/bfq-wf2q.c`, Linux 6.1.
 
 use super::entity::{Entity, EntityId, Place};
+use super::red_black::{AFTER, BEFORE, Links, NIL, RedBlack};
 
-/// (virtual time, order of entry, entity).
-type Key = (u64, u64, EntityId);
-
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ServiceTree {
     /// Virtual time.
     pub now: u64,
     /// Weights of active and remembered entities.
     pub weights: u64,
-    eligible: BTreeSet<Key>,
-    waiting: BTreeSet<Key>,
-    idle: BTreeSet<Key>,
+    /// By finish; each node knows the least start below it.
+    active: RedBlack,
+    /// Those remembered, by finish, and the ends of that tree.
+    idle: RedBlack,
+    first_idle: u32,
+    last_idle: u32,
+}
+
+impl Default for ServiceTree {
+    fn default() -> Self {
+        Self {
+            now: 0,
+            weights: 0,
+            active: RedBlack::default(),
+            idle: RedBlack::default(),
+            first_idle: NIL,
+            last_idle: NIL,
+        }
+    }
 }
 
 /// Sectors in the fixed point of virtual time, divided by a weight.
@@ -32,90 +41,146 @@ pub(super) fn virtual_time(sectors: u64, weight: u64) -> u64 {
 }
 
 impl ServiceTree {
+    #[inline]
     pub fn has_active(&self) -> bool {
-        !(self.eligible.is_empty() && self.waiting.is_empty())
+        !self.active.is_empty()
     }
 
     /// Makes an entity, whose timestamps are set, active.
-    pub fn insert(&mut self, entities: &mut [Entity], id: EntityId, order: u64) {
-        let entity = &mut entities[id as usize];
-        entity.order = order;
-        if entity.start <= self.now {
-            entity.place = Place::Eligible;
-            self.eligible.insert((entity.finish, order, id));
-        } else {
-            entity.place = Place::Waiting;
-            self.waiting.insert((entity.start, order, id));
+    pub fn insert(&mut self, entities: &mut [Entity], links: &mut [Links], id: EntityId) {
+        let finish = entities[id as usize].finish;
+        self.active.insert(links, id, |other| entities[other as usize].finish > finish);
+        entities[id as usize].place = Place::Active;
+        let [before, after] = links[id as usize].child;
+        let lowest = [before, after, id].into_iter().find(|node| *node != NIL).unwrap_or(id);
+        update_least_starts(entities, links, lowest);
+    }
+
+    /// Takes an active entity out.
+    pub fn extract(&mut self, entities: &mut [Entity], links: &mut [Links], id: EntityId) {
+        let lowest = lowest_touched(links, id);
+        self.active.remove(links, id);
+        entities[id as usize].place = Place::Out;
+        if lowest != NIL {
+            update_least_starts(entities, links, lowest);
         }
     }
 
-    pub fn insert_idle(&mut self, entities: &mut [Entity], id: EntityId, order: u64) {
-        let entity = &mut entities[id as usize];
-        entity.order = order;
-        entity.place = Place::Idle;
-        self.idle.insert((entity.finish, order, id));
-    }
-
-    /// Takes an entity off whichever set it is on.
-    pub fn remove(&mut self, entities: &mut [Entity], id: EntityId) {
-        let entity = &mut entities[id as usize];
-        match entity.place {
-            Place::Eligible => self.eligible.remove(&(entity.finish, entity.order, id)),
-            Place::Waiting => self.waiting.remove(&(entity.start, entity.order, id)),
-            Place::Idle => self.idle.remove(&(entity.finish, entity.order, id)),
-            Place::Out | Place::InService => true,
-        };
-        entity.place = Place::Out;
-    }
-
-    /// Lets those in whose start has come.
-    fn admit(&mut self, entities: &mut [Entity]) {
-        while let Some(&(start, order, id)) = self.waiting.first() {
-            if start > self.now {
-                break;
-            }
-            self.waiting.pop_first();
-            let entity = &mut entities[id as usize];
-            entity.place = Place::Eligible;
-            self.eligible.insert((entity.finish, order, id));
+    pub fn insert_idle(&mut self, entities: &mut [Entity], links: &mut [Links], id: EntityId) {
+        let finish = entities[id as usize].finish;
+        if self.first_idle == NIL || entities[self.first_idle as usize].finish > finish {
+            self.first_idle = id;
         }
-    }
-
-    /// Who is next: the least finish of those that have started; if none has,
-    /// virtual time jumps to the first start.
-    pub fn next(&mut self, entities: &mut [Entity]) -> Option<EntityId> {
-        self.admit(entities);
-        if self.eligible.is_empty() {
-            self.now = self.waiting.first()?.0;
-            self.admit(entities);
+        if self.last_idle == NIL || finish > entities[self.last_idle as usize].finish {
+            self.last_idle = id;
         }
-        self.eligible.first().map(|key| key.2)
+        self.idle.insert(links, id, |other| entities[other as usize].finish > finish);
+        entities[id as usize].place = Place::Idle;
     }
 
-    /// Who would be next, if virtual time need not jump for it; else the first to start.
-    pub fn peek(&mut self, entities: &mut [Entity]) -> Option<EntityId> {
-        self.admit(entities);
-        self.eligible.first().or(self.waiting.first()).map(|key| key.2)
+    pub fn extract_idle(&mut self, entities: &mut [Entity], links: &mut [Links], id: EntityId) {
+        if self.first_idle == id {
+            self.first_idle = RedBlack::neighbour(links, id, AFTER);
+        }
+        if self.last_idle == id {
+            self.last_idle = RedBlack::neighbour(links, id, BEFORE);
+        }
+        self.idle.remove(links, id);
+        entities[id as usize].place = Place::Out;
     }
 
-    /// Service was given; entities that are idle since before are forgotten.
+    /// An entity that need not be remembered any longer, if there is one:
+    /// its finish has passed. With nobody active and all finishes passed,
+    /// virtual time goes back to the last of them.
     #[inline]
-    pub fn advance(&mut self, entities: &mut [Entity], sectors: u64) {
-        self.now += virtual_time(sectors, self.weights);
-        while let Some(&(finish, _, id)) = self.idle.first() {
-            if finish > self.now {
-                break;
-            }
-            self.idle.pop_first();
-            self.forget(&mut entities[id as usize]);
+    pub fn outdated(&mut self, entities: &[Entity]) -> Option<EntityId> {
+        if self.first_idle == NIL {
+            return None;
+        }
+        if self.active.is_empty() && self.last_idle != NIL {
+            self.now = self.now.min(entities[self.last_idle as usize].finish);
+        }
+        (entities[self.first_idle as usize].finish <= self.now).then_some(self.first_idle)
+    }
+
+    /// Virtual time, or the first start if none of the active has started.
+    pub fn now_or_first_start(&self, entities: &[Entity]) -> u64 {
+        match self.active.root {
+            NIL => self.now,
+            root => self.now.max(entities[root as usize].least_start),
         }
     }
 
-    /// An entity no longer counts.
-    pub fn forget(&mut self, entity: &mut Entity) {
-        entity.place = Place::Out;
-        if std::mem::take(&mut entity.counted) {
-            self.weights -= entity.weight;
+    /// The entity with the least finish of those that have started, as far as
+    /// the search goes: it does not turn to later finishes once it has found one.
+    pub fn first_started(
+        &self,
+        entities: &[Entity],
+        links: &[Links],
+        now: u64,
+    ) -> Option<EntityId> {
+        let mut first = None;
+        let mut node = self.active.root;
+        while node != NIL {
+            if entities[node as usize].start <= now {
+                first = Some(node);
+            }
+            let [before, after] = links[node as usize].child;
+            if before != NIL && entities[before as usize].least_start <= now {
+                node = before;
+            } else if first.is_some() {
+                break;
+            } else {
+                node = after;
+            }
+        }
+        first
+    }
+}
+
+/// The lowest node whose subtree changes when `id` is taken out.
+fn lowest_touched(links: &[Links], id: EntityId) -> u32 {
+    let Links { parent, child: [before, after], .. } = links[id as usize];
+    match (before, after) {
+        (NIL, NIL) => parent,
+        (_, NIL) => before,
+        (NIL, _) => after,
+        _ => {
+            let heir = RedBlack::neighbour(links, id, AFTER);
+            let Links { parent, child, .. } = links[heir as usize];
+            if child[AFTER] != NIL {
+                child[AFTER]
+            } else if parent != id {
+                parent
+            } else {
+                heir
+            }
         }
     }
+}
+
+/// Brings the least starts up to date from a node to the root, and those of
+/// its path's siblings, which may have been turned.
+fn update_least_starts(entities: &mut [Entity], links: &[Links], lowest: u32) {
+    let mut node = lowest;
+    loop {
+        update_least_start(entities, links, node);
+        let parent = links[node as usize].parent;
+        if parent == NIL {
+            return;
+        }
+        let [before, after] = links[parent as usize].child;
+        let sibling = if node == before { after } else { before };
+        if sibling != NIL {
+            update_least_start(entities, links, sibling);
+        }
+        node = parent;
+    }
+}
+
+fn update_least_start(entities: &mut [Entity], links: &[Links], id: u32) {
+    let own = entities[id as usize].start;
+    let below = links[id as usize].child.into_iter().filter(|child| *child != NIL);
+    let least = below.map(|child| entities[child as usize].least_start).fold(own, u64::min);
+    entities[id as usize].least_start = least;
 }
