@@ -103,6 +103,8 @@ pub struct Request {
     pub tagged: bool,
     /// Which one, on a blk-mq queue.
     pub(crate) tag: u16,
+    /// Of how many tags of each word it may be, once the scheduler was asked.
+    pub(crate) tags_of_word: Option<u16>,
     /// Policies that have let it pass, and whether merging was tried since.
     pub(crate) policies_passed: u8,
     pub(crate) merge_tried: bool,
@@ -150,6 +152,7 @@ impl Request {
             disk: 0,
             tagged: false,
             tag: 0,
+            tags_of_word: None,
             policies_passed: 0,
             merge_tried: false,
             context: 0,

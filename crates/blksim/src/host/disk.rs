@@ -163,8 +163,14 @@ impl Disk {
                 *used
             }
             Family::MultiQueue => {
-                let of_word = self.scheduler.tags_of_word(request);
-                let Some(tag) = self.tags.take(of_word) else { return false };
+                // What the scheduler says first holds, however long the task sleeps.
+                let of_word = match request.tags_of_word {
+                    Some(limit) => limit,
+                    None => self.scheduler.tags_of_word(request).map_or(u16::MAX, |nr| nr as u16),
+                };
+                request.tags_of_word = Some(of_word);
+                let limit = (of_word != u16::MAX).then_some(u32::from(of_word));
+                let Some(tag) = self.tags.take(limit) else { return false };
                 request.tag = tag as u16;
                 self.tags.nr_used()
             }
