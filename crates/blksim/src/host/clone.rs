@@ -25,6 +25,8 @@ pub struct Clone {
     /// Control group.
     pub(super) group: u16,
     pub(super) direct: bool,
+    /// It does not wait for each I/O.
+    pub(super) asynchronous: bool,
     pub(super) sync: bool,
     pub(super) advice: Advice,
     invalidate: bool,
@@ -64,6 +66,7 @@ impl Clone {
             priority: Priority::resolve(job.prioclass, job.prio, job.nice),
             group: 0,
             direct: job.direct,
+            asynchronous: job.asynchronous(),
             sync: job.sync,
             advice: job.advice,
             invalidate: job.invalidate && !job.pre_read,
@@ -115,7 +118,7 @@ impl Machine {
                 self.cache.load(region.start, region.bytes);
             }
         }
-        self.drive(index);
+        self.wake_clone(index);
     }
 
     /// Lets a clone go on: it fills its queue, batch by batch, then learns of
@@ -137,7 +140,8 @@ impl Machine {
         }
     }
 
-    /// Issues as much as the depth and the generator allow. False if the clone sleeps in that.
+    /// Issues as much as the depth and the generator allow. False if the clone
+    /// sleeps in that, or lets others go first.
     fn fill(&mut self, index: u32) -> bool {
         loop {
             let clone = &mut self.clones[index as usize];
@@ -164,7 +168,13 @@ impl Machine {
             self.issue_batch(index, &batch);
             batch.clear();
             self.batch = batch;
-            let Some(last) = last else { continue };
+            let Some(last) = last else {
+                if self.stands_behind(index) {
+                    self.wake_clone(index);
+                    return false;
+                }
+                continue;
+            };
             if !self.take_step(index, last) {
                 return true;
             }

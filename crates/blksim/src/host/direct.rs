@@ -48,30 +48,38 @@ impl Machine {
     ) {
         let start_ns = self.agenda.now_ns();
         let clone = &self.clones[index as usize];
-        let operation = match direction {
-            Direction::Read => Operation::Read,
-            _ => Operation::Write,
-        };
+        let is_write = direction == Direction::Write;
+        let operation = if is_write { Operation::Write } else { Operation::Read };
         let sector = offset / SECTOR_BYTES;
         let nr_sectors = bytes / SECTOR_BYTES as u32;
         let max_sectors = self.disks[0].max_sectors;
         let parts = nr_sectors.div_ceil(max_sectors);
         let mut bio = Request::new(operation, sector, nr_sectors, Purpose::Direct);
         bio.priority = clone.priority;
-        bio.flags = Flags { sync: true, idle: operation == Operation::Write, ..Flags::default() };
+        bio.flags = Flags { sync: true, idle: is_write, ..Flags::default() };
         bio.context = index;
         bio.group = clone.group;
         bio.issued_ns = start_ns;
-        if operation == Operation::Write && !self.cache.is_empty() {
+        if is_write && !self.cache.is_empty() {
             self.cache.invalidate(offset, u64::from(bytes));
         }
+        // A write to a block device is a plug of its own (`blkdev_write_iter` in
+        // block/fops.c), so that it runs the queue before its task goes on. One
+        // that is waited for at once leaves that to the queue's worker.
+        let own_plug = !plugged && (parts > 1 || (is_write && clone.asynchronous));
         if parts == 1 {
+            if own_plug {
+                self.plug(index);
+            }
             let id = self.requests.allocate(bio);
             self.submit(index, id);
+            if own_plug {
+                self.unplug(index);
+            }
             return;
         }
         bio.owner = self.ios.allocate(Io { clone: index, direction, bytes, parts, start_ns });
-        if !plugged {
+        if own_plug {
             self.plug(index);
         }
         let mut left = nr_sectors;
@@ -82,7 +90,7 @@ impl Machine {
             bio.sector += u64::from(bio.nr_sectors);
             left -= bio.nr_sectors;
         }
-        if !plugged {
+        if own_plug {
             self.unplug(index);
         }
     }

@@ -223,8 +223,10 @@ impl Machine {
             Class::QueueRun => self.run_delayed(subject as usize),
         }
         if !(self.released.is_empty() && self.ready.is_empty()) {
-            // What completes at one moment is all seen to before any task runs.
-            if class != Class::Complete || !self.agenda.more_now(Class::Complete) {
+            // What completes at one moment, and whose time has come, is all seen to
+            // before any task runs.
+            let together = matches!(class, Class::Complete | Class::Issue);
+            if !together || !self.agenda.more_now(class) {
                 self.run_ready();
             }
         }

@@ -7,7 +7,8 @@
 //! here, so that its virtual runtime stays what it began with: a task that is
 //! forked begins some way behind the one before it, and one that slept is
 //! credited with at most half a scheduling period, which is as far as the last
-//! three stand behind.
+//! three stand behind. Whoever stands behind gives way to the queue's worker
+//! after each submission, the others go on before it.
 
 use super::Machine;
 use super::task::TaskId;
@@ -48,6 +49,13 @@ impl Machine {
     fn rank_of(&self, task: TaskId) -> u32 {
         let nr_clones = self.clones.len() as u32;
         if task < nr_clones { (task + 1 + LATE_FORKS).saturating_sub(nr_clones) } else { 0 }
+    }
+
+    /// Whether something is ready that takes the processor from this task as
+    /// soon as it has submitted what it was about to.
+    #[inline]
+    pub(super) fn stands_behind(&self, task: TaskId) -> bool {
+        self.ready.front().is_some_and(|(rank, _)| *rank < self.rank_of(task))
     }
 
     /// Runs what is ready, until nothing is left.
