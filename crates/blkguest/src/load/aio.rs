@@ -171,8 +171,9 @@ impl Queue {
         now_ns: u64,
         until_ns: Option<u64>,
     ) -> Result<u64, Failure> {
-        let timeout =
-            until_ns.map(|until_ns| clock::timespec(until_ns.saturating_sub(now_ns).max(1)));
+        let timeout = until_ns.map(|until_ns| {
+            clock::timespec(until_ns.saturating_sub(now_ns + clock::SLACK_NS).max(1))
+        });
         let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
         // SAFETY: all pointers are valid for the call.
         let result = unsafe {
