@@ -8,6 +8,7 @@
 mod age_queue;
 pub mod device;
 pub mod devices;
+mod divisor;
 pub mod engine;
 pub mod error;
 pub mod event;

@@ -103,6 +103,11 @@ impl Permutation {
         Self { len, low_bits, high_bits: bits - low_bits, keys }
     }
 
+    /// How many it permutes.
+    pub fn nr_items(&self) -> u64 {
+        self.len
+    }
+
     #[inline]
     fn round(key: u64, half: u64) -> u64 {
         let x = (half ^ (key >> 32)).wrapping_mul(key);

@@ -64,7 +64,7 @@ impl QueueFacts {
 #[derive(Debug)]
 pub struct Context<'a> {
     pub requests: &'a mut Requests,
-    pub queue: QueueFacts,
+    pub queue: &'a QueueFacts,
     /// Weights of the control groups, by [`Request::group`]; see [`Context::group`].
     pub groups: &'a [GroupWeights],
     /// Commands in the device now.

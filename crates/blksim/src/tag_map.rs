@@ -109,6 +109,27 @@ impl TagMap {
     /// Takes a tag; with `of_word`, only among the first so many of each word.
     #[inline]
     pub fn take(&mut self, of_word: Option<u32>) -> Option<u32> {
+        let index = self.hint >> self.shift;
+        // Nearly always the word of the tag that was given back last has a free one.
+        if of_word.is_none() && (index + 1) << self.shift <= self.nr_tags {
+            if let Some(bit) = self.words[index as usize].take(self.word_tags, 0) {
+                return Some(self.taken((index << self.shift) + bit));
+            }
+        }
+        self.search(of_word)
+    }
+
+    /// Notes that a tag was taken.
+    #[inline]
+    fn taken(&mut self, tag: u32) -> u32 {
+        if tag == self.hint {
+            self.hint = if tag + 1 >= self.nr_tags.saturating_sub(1) { 0 } else { tag + 1 };
+        }
+        self.nr_used += 1;
+        tag
+    }
+
+    fn search(&mut self, of_word: Option<u32>) -> Option<u32> {
         let hint = self.hint;
         let mut index = (hint >> self.shift) as usize;
         // Without a limit the hint says only in which word to begin.
@@ -123,13 +144,7 @@ impl TagMap {
             let size = self.word_tags.min(self.nr_tags - ((index as u32) << self.shift));
             let usable = of_word.map_or(size, |limit| limit.min(size));
             if let Some(bit) = self.words[index].take(usable, first) {
-                let tag = ((index as u32) << self.shift) + bit;
-                if tag == hint {
-                    self.hint =
-                        if hint + 1 >= self.nr_tags.saturating_sub(1) { 0 } else { hint + 1 };
-                }
-                self.nr_used += 1;
-                return Some(tag);
+                return Some(self.taken(((index as u32) << self.shift) + bit));
             }
             first = 0;
             index += 1;

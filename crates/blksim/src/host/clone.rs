@@ -84,6 +84,12 @@ impl Clone {
             window: Window::default(),
         }
     }
+
+    /// Has something to issue, and fewer I/Os in flight than it may have.
+    #[inline]
+    fn may_issue(&self) -> bool {
+        self.in_flight < self.depth && self.running && !self.exhausted
+    }
 }
 
 impl Machine {
@@ -126,7 +132,11 @@ impl Machine {
     /// of nothing meanwhile, as with libaio.
     pub(super) fn drive(&mut self, index: u32) {
         loop {
-            if !self.fill(index) {
+            let sleeper = &self.tasks[index as usize];
+            if sleeper.blocked || sleeper.call.is_some() {
+                return;
+            }
+            if self.clones[index as usize].may_issue() && !self.fill(index) {
                 return;
             }
             if self.clones[index as usize].done.is_empty() {
@@ -142,6 +152,7 @@ impl Machine {
 
     /// Issues as much as the depth and the generator allow. False if the clone
     /// sleeps in that, or lets others go first.
+    #[inline]
     fn fill(&mut self, index: u32) -> bool {
         loop {
             let clone = &mut self.clones[index as usize];
@@ -149,25 +160,22 @@ impl Machine {
             if sleeper.blocked || sleeper.call.is_some() {
                 return false;
             }
-            if clone.in_flight >= clone.depth || !clone.running || clone.exhausted {
+            if !clone.may_issue() {
                 return true;
             }
             let wanted = clone.batch.min(clone.depth - clone.in_flight);
-            let mut last = None;
-            let mut batch = std::mem::take(&mut self.batch);
-            let now_ns = self.agenda.now_ns();
-            while last.is_none() && (batch.len() as u32) < wanted {
-                match clone.generator.next(now_ns) {
+            let last = if wanted == 1 {
+                match clone.generator.next(self.agenda.now_ns()) {
                     Step::Transfer { direction, offset, bytes } if clone.direct => {
-                        batch.push((direction, offset, bytes));
+                        clone.in_flight += 1;
+                        self.issue_direct(index, direction, offset, bytes, false);
+                        None
                     }
-                    step => last = Some(step),
+                    step => Some(step),
                 }
-            }
-            clone.in_flight += batch.len() as u32;
-            self.issue_batch(index, &batch);
-            batch.clear();
-            self.batch = batch;
+            } else {
+                self.fill_batch(index, wanted)
+            };
             let Some(last) = last else {
                 if self.stands_behind(index) {
                     self.wake_clone(index);
@@ -179,6 +187,27 @@ impl Machine {
                 return true;
             }
         }
+    }
+
+    /// Issues up to `wanted` direct transfers together; gives what came before as many were found.
+    fn fill_batch(&mut self, index: u32, wanted: u32) -> Option<Step> {
+        let clone = &mut self.clones[index as usize];
+        let mut last = None;
+        let mut batch = std::mem::take(&mut self.batch);
+        let now_ns = self.agenda.now_ns();
+        while last.is_none() && (batch.len() as u32) < wanted {
+            match clone.generator.next(now_ns) {
+                Step::Transfer { direction, offset, bytes } if clone.direct => {
+                    batch.push((direction, offset, bytes));
+                }
+                step => last = Some(step),
+            }
+        }
+        clone.in_flight += batch.len() as u32;
+        self.issue_batch(index, &batch);
+        batch.clear();
+        self.batch = batch;
+        last
     }
 
     fn issue_batch(&mut self, index: u32, batch: &[(Direction, u64, u32)]) {
@@ -224,11 +253,12 @@ impl Machine {
 
     /// A clone learns of the direct I/Os that are done.
     fn collect_done(&mut self, index: u32) {
-        let mut done = std::mem::take(&mut self.clones[index as usize].done);
-        for (direction, bytes, start_ns) in done.drain(..) {
+        let mut next = 0;
+        while let Some(&(direction, bytes, start_ns)) = self.clones[index as usize].done.get(next) {
+            next += 1;
             self.finish_io(index, direction, u64::from(bytes), start_ns);
         }
-        self.clones[index as usize].done = done;
+        self.clones[index as usize].done.clear();
     }
 
     /// An I/O or call of a clone is done: it is recorded.

@@ -79,9 +79,8 @@ impl Machine {
     }
 
     fn free_tag(&mut self, disk: usize, tag: u32) {
-        let mut woken = std::mem::take(&mut self.woken);
-        self.disks[disk].tags.give_back(tag, &mut woken);
-        self.wake_submissions(woken);
+        self.disks[disk].tags.give_back(tag, &mut self.woken);
+        self.wake_submissions();
     }
 
     /// One of the bios of a completed request.

@@ -74,6 +74,8 @@ pub struct Disk {
     pub last_merge: Option<RequestId>,
     /// blk-mq: the tags.
     pub tags: TagMap,
+    /// The scheduler keeps some requests from using all of them.
+    shares_tags: bool,
     /// Legacy: sync and async requests in use, and who sleeps for one of either.
     pub pools: [u32; 2],
     pub sleepers: [VecDeque<TaskId>; 2],
@@ -122,6 +124,7 @@ impl Disk {
             in_flight: 0,
             last_merge: None,
             tags: TagMap::new(facts.nr_requests, facts.word_tags, least_tags_of_word),
+            shares_tags: least_tags_of_word < u32::MAX,
             pools: [0; 2],
             sleepers: Default::default(),
             direct: info.family == Family::MultiQueue && info.name == "none",
@@ -163,13 +166,7 @@ impl Disk {
                 *used
             }
             Family::MultiQueue => {
-                // What the scheduler says first holds, however long the task sleeps.
-                let of_word = match request.tags_of_word {
-                    Some(limit) => limit,
-                    None => self.scheduler.tags_of_word(request).map_or(u16::MAX, |nr| nr as u16),
-                };
-                request.tags_of_word = Some(of_word);
-                let limit = (of_word != u16::MAX).then_some(u32::from(of_word));
+                let limit = if self.shares_tags { self.most_tags_of_word(request) } else { None };
                 let Some(tag) = self.tags.take(limit) else { return false };
                 request.tag = tag as u16;
                 self.tags.nr_used()
@@ -178,6 +175,17 @@ impl Disk {
         self.counters.peak_tags = self.counters.peak_tags.max(used);
         request.tagged = true;
         true
+    }
+
+    /// How many tags of a word a request may have. What the scheduler says first holds, however long the
+    /// task then sleeps.
+    fn most_tags_of_word(&self, request: &mut Request) -> Option<u32> {
+        let most = match request.tags_of_word {
+            Some(most) => most,
+            None => self.scheduler.tags_of_word(request).map_or(u16::MAX, |nr| nr as u16),
+        };
+        request.tags_of_word = Some(most);
+        (most != u16::MAX).then_some(u32::from(most))
     }
 
     /// Gives a request's tag back; `woken` collects sleepers that may try again.
@@ -215,6 +223,15 @@ impl Disk {
         legacy as u32 + self.tags.nr_sleepers()
     }
 
+    /// Without a scheduler: nothing waits, and the device has room.
+    #[inline]
+    pub fn takes_at_once(&self) -> bool {
+        self.direct
+            && self.in_flight < self.facts.device_depth
+            && self.ahead.is_empty()
+            && self.scheduler.nr_queued() == 0
+    }
+
     /// Calls the scheduler with a context; tells whether it asked for dispatch.
     #[inline]
     pub fn schedule<R>(
@@ -226,7 +243,7 @@ impl Disk {
         let mut kick = false;
         let mut context = Context {
             requests,
-            queue: self.facts,
+            queue: &self.facts,
             groups: &self.groups,
             in_flight: self.in_flight,
             agenda,

@@ -128,7 +128,7 @@ impl Machine {
 
     /// Hands a request to the device.
     #[inline]
-    fn issue(&mut self, disk: usize, id: RequestId) {
+    pub(super) fn issue(&mut self, disk: usize, id: RequestId) {
         if let Some(recorder) = &mut self.recorder {
             let queue = &self.disks[disk];
             let queued = queue.scheduler.nr_queued();

@@ -37,10 +37,11 @@ impl Machine {
             Ready::Submission(task) | Ready::Clone(task) | Ready::Call(task) => self.rank_of(task),
             Ready::Queue(_) => 0,
         };
-        let mut place = self.ready.len();
-        while place > 0 && self.ready[place - 1].0 > rank {
-            place -= 1;
+        if self.ready.back().is_none_or(|last| last.0 <= rank) {
+            self.ready.push_back((rank, ready));
+            return;
         }
+        let place = self.ready.partition_point(|other| other.0 <= rank);
         self.ready.insert(place, (rank, ready));
     }
 
@@ -61,7 +62,9 @@ impl Machine {
     /// Runs what is ready, until nothing is left.
     pub(super) fn run_ready(&mut self) {
         loop {
-            self.pass_on_released();
+            if !self.released.is_empty() {
+                self.pass_on_released();
+            }
             let Some((_, next)) = self.ready.pop_front() else { break };
             match next {
                 Ready::Submission(task) => self.resume(task),
@@ -87,8 +90,13 @@ impl Machine {
         }
     }
 
-    /// Lets tasks that sleep for a tag try again.
-    pub(super) fn wake_submissions(&mut self, mut woken: Vec<TaskId>) {
+    /// Lets the tasks in `woken`, which slept for a tag, try again.
+    #[inline]
+    pub(super) fn wake_submissions(&mut self) {
+        if self.woken.is_empty() {
+            return;
+        }
+        let mut woken = std::mem::take(&mut self.woken);
         for task in woken.drain(..) {
             self.make_ready(Ready::Submission(task));
         }

@@ -28,8 +28,8 @@ impl Machine {
     /// afterwards queues up behind.
     #[inline]
     pub(super) fn submit(&mut self, task: TaskId, id: RequestId) {
-        self.requests[id].submitted_ns = self.agenda.now_ns();
         if self.raid.is_some() {
+            self.requests[id].submitted_ns = self.agenda.now_ns();
             self.submit_to_array(task, id);
         } else {
             self.submit_to_disk(task, id);
@@ -82,45 +82,62 @@ impl Machine {
     /// Takes a bio as far as it goes. False if its submitter must sleep.
     #[inline]
     fn enter(&mut self, task: TaskId, id: RequestId) -> bool {
-        let disk = self.requests[id].disk as usize;
+        let request = &mut self.requests[id];
+        let disk = request.disk as usize;
         if !self.disks[disk].policies.is_empty() {
             if let Some(go_on) = self.ask_policies(disk, id) {
                 return go_on;
             }
-        } else if !self.requests[id].merge_tried {
+        } else if !std::mem::replace(&mut request.merge_tried, true)
             // One that slept for its tag does not look for a merge again.
-            self.requests[id].merge_tried = true;
-            if self.try_merge(task, disk, id) {
-                return true;
-            }
+            && self.try_merge(task, disk, id)
+        {
+            return true;
         }
-        if !self.disks[disk].take_tag(&mut self.requests[id]) {
-            if self.disks[disk].family == Family::MultiQueue {
-                self.run_queue(disk);
-            }
-            self.disks[disk].sleep_for_tag(task, &self.requests[id]);
-            self.tasks[task as usize].waits_for_tag = Some(disk as u8);
+        let (queue, request) = (&mut self.disks[disk], &mut self.requests[id]);
+        if !queue.take_tag(request) {
+            self.want_tag(task, disk, id);
             return false;
         }
         if self.tasks[task as usize].plugging {
             self.add_to_plug(task, disk, id);
+        } else if queue.takes_at_once() {
+            // There is nothing that it could merge with or wait behind.
+            request.inserted_ns = self.agenda.now_ns();
+            self.issue(disk, id);
         } else {
-            match self.disks[disk].family {
-                Family::Legacy => {
-                    self.insert(disk, id);
+            self.enqueue(disk, id);
+        }
+        true
+    }
+
+    /// Lets a task sleep until there may be a tag for its request.
+    #[cold]
+    fn want_tag(&mut self, task: TaskId, disk: usize, id: RequestId) {
+        if self.disks[disk].family == Family::MultiQueue {
+            self.run_queue(disk);
+        }
+        self.disks[disk].sleep_for_tag(task, &self.requests[id]);
+        self.tasks[task as usize].waits_for_tag = Some(disk as u8);
+    }
+
+    /// Puts a single request into the scheduler, and has the queue run.
+    #[inline]
+    fn enqueue(&mut self, disk: usize, id: RequestId) {
+        match self.disks[disk].family {
+            Family::Legacy => {
+                self.insert(disk, id);
+                self.run_queue(disk);
+            }
+            Family::MultiQueue => {
+                self.insert_or_merge(disk, id);
+                if self.disks[disk].direct {
                     self.run_queue(disk);
-                }
-                Family::MultiQueue => {
-                    self.insert_or_merge(disk, id);
-                    if self.disks[disk].direct {
-                        self.run_queue(disk);
-                    } else {
-                        self.run_queue_soon(disk);
-                    }
+                } else {
+                    self.run_queue_soon(disk);
                 }
             }
         }
-        true
     }
 
     /// Policies above, merging, policies beside. `None` if the bio goes on to
@@ -182,17 +199,16 @@ impl Machine {
     /// Joins a bio to a request that is already there, if there is one.
     #[inline]
     fn try_merge(&mut self, task: TaskId, disk: usize, id: RequestId) -> bool {
-        if self.disks[disk].merging == Merging::Never {
-            return false;
-        }
-        if self.tasks.get(task as usize).is_some_and(|t| !t.plug.is_empty())
-            && self.merge_into_plug(task, disk, id)
-        {
-            return true;
-        }
-        if self.disks[disk].scheduler.nr_queued() == 0 {
-            return false;
-        }
+        let plugged = self.tasks.get(task as usize).is_some_and(|task| !task.plug.is_empty());
+        let queued = self.disks[disk].scheduler.nr_queued() > 0;
+        (plugged || queued)
+            && self.disks[disk].merging != Merging::Never
+            && ((plugged && self.merge_into_plug(task, disk, id))
+                || (queued && self.merge_into_held(disk, id)))
+    }
+
+    /// Joins a bio to a request that the scheduler holds.
+    fn merge_into_held(&mut self, disk: usize, id: RequestId) -> bool {
         let Some((request, side)) = self.find_merge(disk, id) else { return false };
         self.join_held(disk, request, id, side);
         true
@@ -323,9 +339,8 @@ impl Machine {
     }
 
     pub(super) fn give_tag_back(&mut self, disk: usize, id: RequestId) {
-        let mut woken = std::mem::take(&mut self.woken);
-        self.disks[disk].give_tag_back(&mut self.requests, id, &mut woken);
-        self.wake_submissions(woken);
+        self.disks[disk].give_tag_back(&mut self.requests, id, &mut self.woken);
+        self.wake_submissions();
     }
 
     /// Chains `id` (and what it already has) to `request`, whose extent grows.

@@ -33,6 +33,8 @@ pub struct MqDeadline {
     /// The same as a part of each word of tags.
     writes_of_word: u32,
     jiffy_ns: u64,
+    /// The last tick that was asked for.
+    tick_ns: u64,
     classes: [Class; NR_CLASSES],
     batch: u64,
     starved: u64,
@@ -96,6 +98,7 @@ impl Scheduler for MqDeadline {
                 .div_ceil(u64::from(queue.nr_requests))
                 .min(64) as u32,
             jiffy_ns: queue.jiffy_ns,
+            tick_ns: 0,
             classes: Default::default(),
             batch: 0,
             starved: 0,
@@ -128,15 +131,9 @@ impl Scheduler for MqDeadline {
                 }
             }
         }
-        for class in 0..NR_CLASSES {
-            if let Some(id) = self.pick(cx, class, None) {
-                return Some(id);
-            }
-            if self.classes[class].unfinished > 0 {
-                return None;
-            }
-        }
-        None
+        // A class that has anything unfinished holds back those below.
+        let class = self.classes.iter().position(|class| class.unfinished > 0)?;
+        self.pick(cx, class, None)
     }
 
     #[inline]
@@ -198,8 +195,12 @@ impl Scheduler for MqDeadline {
 impl MqDeadline {
     /// The moment of the last tick: time is in jiffies here.
     #[inline]
-    fn tick_ns(&self, cx: &Context) -> u64 {
-        cx.now_ns() - cx.now_ns() % self.jiffy_ns
+    fn tick_ns(&mut self, cx: &Context) -> u64 {
+        let now_ns = cx.now_ns();
+        if now_ns - self.tick_ns >= self.jiffy_ns {
+            self.tick_ns = now_ns - now_ns % self.jiffy_ns;
+        }
+        self.tick_ns
     }
 
     /// The deadline algorithm within one class; with `latest`, only for

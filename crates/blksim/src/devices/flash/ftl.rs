@@ -13,6 +13,7 @@
 //! amplification is then 1 / (1 - u).
 
 use super::slot_map::SlotMap;
+use crate::divisor::Divisor;
 use crate::rng::{Permutation, Stream};
 
 /// Superblocks that garbage collection keeps free.
@@ -88,6 +89,9 @@ pub struct Program {
 #[derive(Debug)]
 pub struct Ftl {
     shape: Shape,
+    by_unit: Divisor,
+    by_dies: Divisor,
+    by_superblock: Divisor,
     superblocks: Vec<Superblock>,
     /// Analytic order: superblock i holds ranks `first_rank[i]..first_rank[i + 1]`.
     first_rank: Vec<u64>,
@@ -132,6 +136,9 @@ impl Ftl {
             ));
         }
         let count = count.max(needed + RESERVE + 2);
+        let divisor = |slots: u64| {
+            Divisor::new(slots).ok_or_else(|| format!("{slots} slots or dies are too many"))
+        };
         let first_rank = match condition {
             Condition::Fresh => vec![0; count + 1],
             Condition::Sequential => {
@@ -153,6 +160,9 @@ impl Ftl {
         });
         Ok(Self {
             shape,
+            by_unit: divisor(shape.unit)?,
+            by_dies: divisor(shape.dies)?,
+            by_superblock: divisor(shape.superblock)?,
             superblocks,
             first_rank,
             order,
@@ -188,16 +198,22 @@ impl Ftl {
         }
     }
 
-    /// Die of a physical slot.
-    #[inline]
-    pub fn die(&self, physical: u32) -> u32 {
-        (self.unit(physical) % self.shape.dies) as u32
-    }
-
     /// Number of the program unit that a physical slot belongs to.
     #[inline]
-    pub fn unit(&self, physical: u32) -> u64 {
-        u64::from(physical) / self.shape.unit
+    pub fn unit(&self, physical: u32) -> u32 {
+        self.by_unit.divide(physical).0
+    }
+
+    /// Die of a unit, and how many units lie before it on that die.
+    #[inline]
+    pub fn die_and_turn(&self, unit: u32) -> (u32, u32) {
+        let (turn, die) = self.by_dies.divide(unit);
+        (die, turn)
+    }
+
+    #[inline]
+    fn superblock(&self, physical: u32) -> usize {
+        self.by_superblock.divide(physical).0 as usize
     }
 
     /// Superblocks erased since the last call.
@@ -226,11 +242,11 @@ impl Ftl {
             }
         };
         let base = cursor.superblock as u64 * self.shape.superblock;
-        let die = ((base + cursor.slot) / self.shape.unit % self.shape.dies) as u32;
+        let (die, _) = self.die_and_turn(self.unit((base + cursor.slot) as u32));
         for &slot in logical {
             if let Some(old) = self.find(slot) {
-                let old = u64::from(old) / self.shape.superblock;
-                self.superblocks[old as usize].valid -= 1;
+                let old = self.superblock(old);
+                self.superblocks[old].valid -= 1;
             }
             let physical = (base + cursor.slot) as u32;
             self.map.insert(slot, physical);

@@ -28,6 +28,7 @@ use dies::{Dies, Work};
 use ftl::{Condition, Ftl, Program, Shape};
 
 use crate::device::{Command, Device, Facts, Outbox};
+use crate::divisor::Divisor;
 use crate::error::ProfileError;
 use crate::params::{Param, Unit, Values};
 use crate::request::Operation;
@@ -179,6 +180,29 @@ pub const PARAMETERS: &[Param] = &[
     ),
 ];
 
+/// A speed, with the last answer: most transfers are as long as the one before.
+#[derive(Debug)]
+struct Speed {
+    bytes_per_second: u64,
+    bytes: u64,
+    transfer_ns: u64,
+}
+
+impl Speed {
+    fn new(bytes_per_second: u64) -> Self {
+        Self { bytes_per_second, bytes: 0, transfer_ns: 0 }
+    }
+
+    #[inline]
+    fn transfer_ns(&mut self, bytes: u64) -> u64 {
+        if bytes != self.bytes {
+            self.bytes = bytes;
+            self.transfer_ns = bytes * 1_000_000_000 / self.bytes_per_second;
+        }
+        self.transfer_ns
+    }
+}
+
 /// A flush that waits for the buffer.
 #[derive(Debug, Clone, Copy)]
 struct Draining {
@@ -194,7 +218,8 @@ pub struct Flash {
     dies: Dies,
     unit_slots: u64,
     unit_bytes: u64,
-    channels: u64,
+    /// Dies are spread over the channels in turn.
+    by_channels: Divisor,
     read_ns: [u64; 3],
     program_ns: u64,
     erase_ns: u64,
@@ -202,9 +227,9 @@ pub struct Flash {
     slc_program_ns: u64,
     slc_fold_rate: u64,
     slc_used: u64,
-    link_read_rate: u64,
-    link_write_rate: u64,
-    channel_rate: u64,
+    link_read: Speed,
+    link_write: Speed,
+    channel: Speed,
     command_ns: u64,
     interface_ns: u64,
     /// When the link in each direction and the channels are free.
@@ -290,7 +315,8 @@ impl Flash {
             dies: Dies::new(dies as usize, get("suspend")),
             unit_slots: shape.unit,
             unit_bytes,
-            channels,
+            by_channels: Divisor::new(channels)
+                .ok_or_else(|| fail("channels", format!("{channels} channels are too many")))?,
             read_ns: [get("read_low"), get("read_middle"), get("read_high")],
             program_ns: get("program"),
             erase_ns: get("erase"),
@@ -298,9 +324,9 @@ impl Flash {
             slc_program_ns: get("slc_program"),
             slc_fold_rate: get("slc_fold_rate"),
             slc_used: 0,
-            link_read_rate: get("link_read_rate"),
-            link_write_rate: get("link_write_rate"),
-            channel_rate: get("channel_rate"),
+            link_read: Speed::new(get("link_read_rate")),
+            link_write: Speed::new(get("link_write_rate")),
+            channel: Speed::new(get("channel_rate")),
             command_ns: get("command"),
             interface_ns: get("interface"),
             link_free_ns: [0; 2],
@@ -328,8 +354,7 @@ impl Flash {
     /// Charges a transfer to a resource that serves in order, with a constant
     /// part; gives waiting plus transfer.
     #[inline]
-    fn charge(free_ns: &mut u64, now_ns: u64, constant_ns: u64, bytes: u64, rate: u64) -> u64 {
-        let transfer_ns = bytes * 1_000_000_000 / rate;
+    fn charge(free_ns: &mut u64, now_ns: u64, constant_ns: u64, transfer_ns: u64) -> u64 {
         *free_ns = (*free_ns).max(now_ns) + constant_ns + transfer_ns;
         *free_ns - now_ns
     }
@@ -381,24 +406,21 @@ impl Flash {
                 count += 1;
             }
             slot += count;
-            let die = self.ftl.die(physical);
-            // Lower, middle and upper pages of a cell follow each other on a die.
-            let level = (unit / self.dies.count() as u64 % 3) as usize;
+            // Units go round the dies; lower, middle and upper pages of a cell
+            // follow each other on a die.
+            let (die, turn) = self.ftl.die_and_turn(unit);
+            let level = (turn % 3) as usize;
             let read_ns = self.dies.read(die as usize, now_ns, self.read_ns[level]);
-            let channel = &mut self.channel_free_ns[(u64::from(die) % self.channels) as usize];
-            let crossing_ns =
-                Self::charge(channel, now_ns, 0, count * SLOT_BYTES, self.channel_rate);
+            let channel = &mut self.channel_free_ns[self.by_channels.divide(die).1 as usize];
+            let transfer_ns = self.channel.transfer_ns(count * SLOT_BYTES);
+            let crossing_ns = Self::charge(channel, now_ns, 0, transfer_ns);
             done_ns = done_ns.max(read_ns + crossing_ns);
         }
         self.note_busy(now_ns, done_ns);
         let bytes = u64::from(command.nr_sectors) * 512;
-        let link_ns = Self::charge(
-            &mut self.link_free_ns[0],
-            now_ns,
-            self.command_ns,
-            bytes,
-            self.link_read_rate,
-        );
+        let transfer_ns = self.link_read.transfer_ns(bytes);
+        let link_free_ns = &mut self.link_free_ns[0];
+        let link_ns = Self::charge(link_free_ns, now_ns, self.command_ns, transfer_ns);
         outbox.complete_at(done_ns + link_ns + self.interface_ns, command.id);
     }
 
@@ -422,13 +444,9 @@ impl Flash {
         let now_ns = outbox.now_ns();
         let (first, end) = slots(&command);
         let bytes = u64::from(command.nr_sectors) * 512;
-        let link_ns = Self::charge(
-            &mut self.link_free_ns[1],
-            now_ns,
-            self.command_ns,
-            bytes,
-            self.link_write_rate,
-        );
+        let transfer_ns = self.link_write.transfer_ns(bytes);
+        let link_free_ns = &mut self.link_free_ns[1];
+        let link_ns = Self::charge(link_free_ns, now_ns, self.command_ns, transfer_ns);
         outbox.complete_at(now_ns + link_ns + self.interface_ns, command.id);
         self.buffered += end - first;
         self.accepted_slots += end - first;
@@ -457,9 +475,9 @@ impl Flash {
                 self.program_ns
             };
             let moving_ns = program.moved_slots * self.read_ns[1];
-            let channel = (u64::from(program.die) % self.channels) as usize;
-            let bytes = self.unit_bytes;
-            Self::charge(&mut self.channel_free_ns[channel], now_ns, 0, bytes, self.channel_rate);
+            let (_, channel) = self.by_channels.divide(program.die);
+            let transfer_ns = self.channel.transfer_ns(self.unit_bytes);
+            Self::charge(&mut self.channel_free_ns[channel as usize], now_ns, 0, transfer_ns);
             let work = Work { duration_ns: moving_ns + program_ns, slots };
             let busy_ns = self.dies.add(program.die as usize, work, outbox);
             self.note_busy(now_ns, busy_ns);

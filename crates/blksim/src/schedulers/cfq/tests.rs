@@ -30,7 +30,7 @@ impl<const TREES: bool> Bench<TREES> {
     fn call<R>(&mut self, call: impl FnOnce(&mut Cfq<TREES>, &mut Context) -> R) -> R {
         let mut context = Context {
             requests: &mut self.requests,
-            queue: DISK,
+            queue: &DISK,
             in_flight: 0,
             agenda: &mut self.agenda,
             disk: 0,
