@@ -130,7 +130,7 @@ def compare(
     backend = _backend_of(spec)
     with backend.open(target, _session_options(spec, run_id)) as session:
         spec = settle_schedulers(spec, session.target.schedulers, session.tunable_defaults)
-        warnings = session.check(spec.schedulers, spec.workloads)
+        warnings = [*session.check(spec.schedulers, spec.workloads), *_of_order(spec)]
         if resumed is None:
             record = ExperimentRecord(
                 run_id=run_id,
@@ -160,6 +160,17 @@ def compare(
         finally:
             store.set_state(run_id, state)
     return store.load(run_id)
+
+
+def _of_order(spec: ExperimentSpec) -> list[str]:
+    if spec.order == "randomised":
+        return []
+    return [
+        (
+            "all runs of a scheduler were made in one stretch: what the machine did meanwhile passes for a "
+            "difference between schedulers, and the intervals know nothing of it"
+        )
+    ]
 
 
 def settle_schedulers(

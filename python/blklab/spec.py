@@ -6,6 +6,7 @@ A TOML file has these keys, all optional but the target's::
     schedulers = ["none", "bfq:slice_idle=0"]
     workloads = ["random-read-4k-qd32", "./mine.fio"]
     budget = "5m"                            # or "30blocks"; or blocks = 10, a fixed number
+    order = "randomised"                     # or "by-scheduler", which needs blocks
     seed = 1
     runtime = "3s"                           # overrides the runtime of time-based workloads
     confidence = 0.95
@@ -37,7 +38,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -62,6 +63,10 @@ DEFAULT_MARGIN = 0.02
 DEFAULT_SEED = 1
 DEFAULT_WORKLOADS = ("random-read-4k-qd32", "reader-beside-writers")
 MAX_BLOCKS = 100_000
+
+
+Order = Literal["randomised", "by-scheduler"]
+ORDERS: tuple[Order, ...] = get_args(Order)
 
 
 class ExperimentSpec(BaseModel):
@@ -102,7 +107,7 @@ class ExperimentSpec(BaseModel):
     guest: GuestOptions = GuestOptions()
     """Of targets that run in a guest kernel."""
 
-    order: Literal["randomised", "by-scheduler"] = "randomised"
+    order: Order = "randomised"
     """``by-scheduler``: all runs of one scheduler after another, as published experiments often did it. Drift
     of the machine then passes for a difference between schedulers."""
     rate_window_ns: int | None = Field(default=None, ge=1_000_000)
@@ -140,6 +145,7 @@ class _SpecFile(BaseModel):
     workloads: list[str] | None = None
     blocks: int | None = Field(default=None, ge=1, le=MAX_BLOCKS)
     budget: str | None = None
+    order: Order | None = None
     seed: int | None = Field(default=None, ge=0, lt=1 << 53)
     runtime: str | None = None
     confidence: float | None = Field(default=None, gt=0.5, lt=1)
@@ -184,6 +190,7 @@ class SpecValues(BaseModel):
     workloads: list[str] | None = None
     blocks: int | None = None
     budget: str | None = None
+    order: Order | None = None
     seed: int | None = None
     runtime: str | None = None
     confidence: float | None = None
@@ -306,6 +313,8 @@ def build_specs(values: SpecValues) -> list[ExperimentSpec]:
         if names.count(name) > 1:
             raise SpecError(f"the workload {name!r} is listed twice", hint="rename one of the files")
     limits = run_limits(values)
+    if values.order == "by-scheduler" and values.blocks is None:
+        raise SpecError("the order by-scheduler needs a fixed number of blocks", hint="give blocks")
     if limits == NO_LIMITS:
         limits = {"budget_blocks": DEFAULT_BUDGET_BLOCKS}
     settled: dict[str, Any] = {

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from blklab.cli import run
+from blklab.errors import ExitCode
 
 RANDOM_READS = (
     "; purpose: Random reads.\n[reader]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=8\n"
@@ -187,6 +188,16 @@ def test_an_interrupted_comparison_keeps_what_it_has_and_goes_on(job: str, tmp_p
     undisturbed = [*blklab, "compare", DEVICE, *common, "--blocks", blocks, "--json", "-"]
     whole = json.loads(subprocess.run(undisturbed, capture_output=True, text=True, check=True).stdout)
     assert resumed["results"] == whole["results"]
+
+
+def test_one_scheduler_after_another_is_warned_of(capsys: pytest.CaptureFixture[str], job: str) -> None:
+    arguments = ["compare", DEVICE, "-w", job, "-s", "none,mq-deadline", "--blocks", "3"]
+    fixed = _json(capsys, *arguments, "--order", "by-scheduler")
+    assert any("in one stretch" in one for one in fixed["warnings"])
+    randomised = _json(capsys, *arguments)
+    assert not any("in one stretch" in one for one in randomised["warnings"])
+    assert run([*arguments[:-2], "--order", "by-scheduler", "-q"]) == ExitCode.USAGE
+    assert "needs a fixed number of blocks" in capsys.readouterr().err
 
 
 def test_a_budget_decides_the_number_of_blocks(capsys: pytest.CaptureFixture[str], job: str) -> None:

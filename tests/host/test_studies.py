@@ -24,7 +24,7 @@ from smaller_studies import with_sizes
 
 pytestmark = pytest.mark.root
 
-PAIRS = 5
+BLOCKS = 3
 
 
 def test_a_study_on_a_loop_device(disk_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +66,7 @@ def test_hdparm_and_its_job_agree(disk_folder: Path, monkeypatch: pytest.MonkeyP
         monkeypatch,
         {
             "tests": {"host_scratch": "256m", "host_area": "256m"},
-            "agreement": {"quick_repeats": PAIRS},
+            "agreement": {"quick_repeats": BLOCKS},
         },
     )
     published = Published("hdparm-four-schedulers")
@@ -81,7 +81,7 @@ def test_hdparm_and_its_job_agree(disk_folder: Path, monkeypatch: pytest.MonkeyP
     findings = read_agreement(published.set_up(SetUp).agreement, record)
     (statement,) = findings.statements
     assert statement.outcome != "fails", statement.found
-    assert f"{PAIRS} pairs" in statement.why
+    assert f"{2 * BLOCKS} pairs" in statement.why
     ratio = next(one.ours for one in findings.figures if one.name.startswith("the job over"))
     assert ratio is not None and 0.5 < ratio.value < 2
     (disk,) = record.target.disks

@@ -35,7 +35,8 @@ def test_a_file_and_flags_say_the_same(folder: Path) -> None:
         folder,
         'target = "sim:hdd-7200"\nschedulers = ["none", "mq-deadline:fifo_batch=1"]\n'
         'workloads = ["mine.fio"]\n'
-        'blocks = 4\nseed = 9\nruntime = "2s"\nmargin = 0.05\nkernels = ["stock", "mine"]\n'
+        'blocks = 4\norder = "by-scheduler"\n'
+        'seed = 9\nruntime = "2s"\nmargin = 0.05\nkernels = ["stock", "mine"]\n'
         '[queue]\nnr_requests = 64\n[guest]\ntime = "host"\nmemory = "1g"\n',
     )
     flags = SpecValues(
@@ -43,6 +44,7 @@ def test_a_file_and_flags_say_the_same(folder: Path) -> None:
         schedulers=["none,mq-deadline:fifo_batch=1"],
         workloads=[str(folder / "mine.fio")],
         blocks=4,
+        order="by-scheduler",
         seed=9,
         runtime="2s",
         margin=0.05,
@@ -123,6 +125,13 @@ def test_a_mistake_in_the_file_is_named(folder: Path, text: str, message: str) -
 def test_contradictions_and_unknown_names(values: SpecValues, error: type[BlklabError], message: str) -> None:
     with pytest.raises(error, match=message):
         build_specs(values)
+
+
+def test_a_fixed_order_needs_a_fixed_number_of_blocks() -> None:
+    values = SpecValues(targets=["sim:fixed"], order="by-scheduler")
+    with pytest.raises(SpecError, match="needs a fixed number of blocks"):
+        build_specs(values)
+    assert build_specs(values.overlaid_by(SpecValues(blocks=2)))[0].order == "by-scheduler"
 
 
 def test_a_close_name_is_suggested() -> None:

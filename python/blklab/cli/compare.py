@@ -28,7 +28,7 @@ from blklab.report.document import COMPARE_SCHEMA, CompareDocument, compare_docu
 from blklab.report.html import render_html
 from blklab.report.text import render
 from blklab.simulated_twin import simulated_twin
-from blklab.spec import NO_LIMITS, ExperimentSpec, SpecValues, build_specs, read_spec_file, run_limits
+from blklab.spec import NO_LIMITS, ORDERS, ExperimentSpec, SpecValues, build_specs, read_spec_file, run_limits
 from blklab.store import Store, default_report_folder
 from blklab.units import format_duration
 from blklab.verdict import analyse
@@ -61,6 +61,11 @@ from blklab.verdict import analyse
     "--budget",
     metavar="TIME|Nblocks",
     help="Blocks are added until all is settled, up to this, e.g. 5m. Default: 18blocks.",
+)
+@click.option(
+    "--order",
+    type=click.Choice(ORDERS),
+    help="by-scheduler: all runs of one scheduler after another, as others did; needs --blocks.",
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Of the order and the load's random choices.")
 @click.option("--runtime", metavar="TIME", help="Length of each run of a time-based workload.")
@@ -118,6 +123,7 @@ def command(
     clocks: str | None,
     blocks: int | None,
     budget: str | None,
+    order: str | None,
     seed: int | None,
     runtime: str | None,
     queue: tuple[str, ...],
@@ -148,6 +154,7 @@ def command(
         schedulers=list(schedulers) or None,
         blocks=blocks,
         budget=budget,
+        order=next((one for one in ORDERS if one == order), None),
         seed=seed,
         runtime=runtime,
         queue=parse_assignments(queue, "--queue") or None,

@@ -69,7 +69,7 @@ def _agreement(bench: Bench, set_up: SetUp) -> NamedExperiment:
     asked, agreement = bench.asked, set_up.agreement
     both = [buffered_reads(asked, set_up.tests, as_job=as_job) for as_job in (False, True)]
     target = bench.target(set_up.machines[0].device)
-    choices = parse_scheduler_choices([agreement.scheduler])
+    choices = parse_scheduler_choices(agreement.schedulers)
     return NamedExperiment(
         AGREEMENT,
         "hdparm -t itself, and the job that stands for it elsewhere",

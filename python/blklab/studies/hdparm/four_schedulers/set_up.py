@@ -105,14 +105,14 @@ class Tunables(Part):
 class Agreement(Part):
     """hdparm itself beside the job that stands for it, where it is installed."""
 
-    scheduler: str
+    schedulers: list[str]
     margin: float
     """What the job may read more or less, as a part."""
     repeats: int
     quick_repeats: int
 
     def repeated(self, asked: Asked) -> int:
-        """Pairs of runs."""
+        """Blocks; each has a pair of runs under every scheduler."""
         return self.quick_repeats if asked.quick else self.repeats
 
 
