@@ -3,6 +3,7 @@
 =====================================  =======================================================
 ``PATH``                               a directory or file (the disks beneath it) or a block device
 ``loop:SIZE[,dir=PATH]``               a scratch file of that size as a direct-I/O loop device
+``loop:SIZE,btrfs=raid10[,members=4]`` four such devices under one btrfs (``raid0``, ``raid1``, ``raid10``)
 ``sim:DEVICE[,key=value…]``            a simulated device: a profile's name, ``fixed``, or a .toml file
 ``uml:DEVICE[,key=value…]``            the same device under a real kernel in virtual time
 ``qemu:…``                             reserved for kernels in virtual machines
@@ -18,10 +19,17 @@ import re
 from dataclasses import dataclass
 
 from blklab.errors import UnknownNameError, UsageError
-from blklab.units import parse_size_bytes
+from blklab.units import format_bytes, parse_size_bytes
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+]*):(.*)", re.DOTALL)
 _KEY = re.compile(r"[a-z][a-z0-9_]*")
+
+_BTRFS_LEAST_MEMBERS = {"raid0": 2, "raid1": 2, "raid10": 4}
+"""Ways in which a btrfs spreads over devices, with the devices that each takes at least."""
+_USUAL_MEMBERS = 4
+_MOST_MEMBERS = 16
+_LEAST_MEMBER_BYTES = 256 << 20
+"""mkfs.btrfs wants some 110 MiB of each device; smaller ones leave no room for files."""
 
 MODEL_SCHEMES = ("sim", "uml", "qemu")
 """Schemes whose device is a model: they share the form ``SCHEME:DEVICE[,key=value…]``."""
@@ -46,6 +54,10 @@ class LoopTarget:
     size_bytes: int
     directory: str | None
     """Where the scratch file goes; nothing means the default scratch folder."""
+    btrfs: str | None = None
+    """How a btrfs spreads data and metadata over several such devices; nothing for a single bare device."""
+    members: int = 1
+    """Number of devices; `size_bytes` is that of each."""
 
     @property
     def text(self) -> str:
@@ -56,7 +68,8 @@ class LoopTarget:
             if size % 1024:
                 break
             size, suffix = size // 1024, unit
-        return f"loop:{size}{suffix}{place}"
+        array = f",btrfs={self.btrfs},members={self.members}" if self.btrfs else ""
+        return f"loop:{size}{suffix}{array}{place}"
 
 
 @dataclass(frozen=True)
@@ -99,12 +112,7 @@ def parse_target(text: str) -> Target:
     name, *settings = rest.split(",")
     parameters = _parse_parameters(text, settings)
     if scheme == "loop":
-        unknown = parameters.keys() - {"dir"}
-        if unknown:
-            raise UnknownNameError(
-                f"{text!r}: loop: has no parameter {min(unknown)!r}", hint="it takes dir=PATH"
-            )
-        return LoopTarget(parse_size_bytes(name), parameters.get("dir"))
+        return _loop_target(text, name, parameters)
     if scheme in MODEL_SCHEMES:
         if not name:
             raise UsageError(f"{text!r} names no device", hint=f"write it like {scheme}:hdd-7200")
@@ -113,6 +121,29 @@ def parse_target(text: str) -> Target:
         f"{text!r}: unknown kind of target {scheme!r}",
         hint=f"known are loop:, sim:, uml:, or a path (write ./{text} if it is one)",
     )
+
+
+def _loop_target(text: str, size: str, parameters: dict[str, str]) -> LoopTarget:
+    unknown = parameters.keys() - {"dir", "btrfs", "members"}
+    if unknown:
+        raise UnknownNameError(
+            f"{text!r}: loop: has no parameter {min(unknown)!r}",
+            hint="it takes dir=PATH, btrfs=raid10, members=4",
+        )
+    size_bytes, directory, profile = parse_size_bytes(size), parameters.get("dir"), parameters.get("btrfs")
+    if profile is None:
+        if "members" in parameters:
+            raise UsageError(f"{text!r} has members and does not say of what", hint="add btrfs=raid10")
+        return LoopTarget(size_bytes, directory)
+    if profile not in _BTRFS_LEAST_MEMBERS:
+        raise UsageError(f"{text!r}: btrfs is {' or '.join(_BTRFS_LEAST_MEMBERS)} here, not {profile!r}")
+    least = _BTRFS_LEAST_MEMBERS[profile]
+    members = parameters.get("members", str(_USUAL_MEMBERS))
+    if not members.isdecimal() or not least <= int(members) <= _MOST_MEMBERS:
+        raise UsageError(f"{text!r}: {profile} takes {least} to {_MOST_MEMBERS} members, not {members}")
+    if size_bytes < _LEAST_MEMBER_BYTES:
+        raise UsageError(f"{text!r}: btrfs needs {format_bytes(_LEAST_MEMBER_BYTES)} on each device at least")
+    return LoopTarget(size_bytes, directory, profile, int(members))
 
 
 def _parse_parameters(text: str, settings: list[str]) -> dict[str, str]:

@@ -88,6 +88,8 @@ def test_the_canonical_form_reads_back(
         ("./sim:x", PathTarget("./sim:x")),
         ("loop:512m", LoopTarget(512 << 20, None)),
         ("loop:1g,dir=/var/tmp", LoopTarget(1 << 30, "/var/tmp")),
+        ("loop:512m,btrfs=raid10", LoopTarget(512 << 20, None, "raid10", 4)),
+        ("loop:1g,btrfs=raid1,members=2,dir=/tmp", LoopTarget(1 << 30, "/tmp", "raid1", 2)),
         ("sim:hdd-7200", ModelTarget("sim", "hdd-7200", ())),
         (
             "sim:fixed,latency=200us,depth=4",
@@ -102,7 +104,21 @@ def test_targets_are_read_and_written(text: str, target: Target) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "loop:", "loop:0", "loop:1g,size=2", "sim:", "sim:fixed,depth", "sim:fixed,a=1,a=2"]
+    "text",
+    [
+        "",
+        "loop:",
+        "loop:0",
+        "loop:1g,size=2",
+        "loop:1g,members=4",
+        "loop:1g,btrfs=raid7",
+        "loop:1g,btrfs=raid10,members=3",
+        "loop:1g,btrfs=raid0,members=many",
+        "loop:16m,btrfs=raid0",
+        "sim:",
+        "sim:fixed,depth",
+        "sim:fixed,a=1,a=2",
+    ],
 )
 def test_malformed_targets_are_refused(text: str) -> None:
     with pytest.raises(UsageError):

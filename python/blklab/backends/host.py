@@ -20,6 +20,7 @@ from blklab.linux.hdparm import find_hdparm
 from blklab.linux.journal import Journal
 from blklab.linux.locks import disk_locks
 from blklab.linux.loop import first_free_index
+from blklab.linux.loop_array import FILESYSTEM, MOUNT_OPTIONS, LoopArrayPlace
 from blklab.linux.places import DEFAULT_SCRATCH_FOLDER, DevicePlace, DirectoryPlace, LoopPlace, Place
 from blklab.linux.queue import schedulers_on_offer, snapshot
 from blklab.linux.recovery import raise_for_failures, recover
@@ -61,6 +62,7 @@ class HostBackend:
         require_root("testing a disk")
         fio = find_fio()
         with ExitStack() as stack:
+            place: Place
             watched: list[Disk] | None = None
             if isinstance(target, LoopTarget):
                 folder = _scratch_folder(target)
@@ -69,10 +71,8 @@ class HostBackend:
                 stack.enter_context(disk_locks(watched, run_id=options.run_id))
                 _finish_dead_runs()
                 journal = stack.enter_context(Journal.create(options.run_id, f"test of {target.text}"))
-                loop_place = LoopPlace(target.size_bytes, folder, options.run_id, f"loop{first_free_index()}")
-                leaves = [loop_place.create(journal)]
-                place: Place = loop_place
-                description = _describe_loop(target, leaves[0])
+                place, leaves = _create_loops(target, folder, options, journal)
+                description = _describe_loops(target, leaves)
             else:
                 resolution = _resolve(target)
                 leaves = resolution.leaves
@@ -98,11 +98,18 @@ class HostBackend:
     def _dry_session(self, target: Target, options: SessionOptions) -> Session:
         description = self.describe(target)
         if isinstance(target, LoopTarget):
-            name = f"loop{first_free_index()}"
-            leaf = replace(read_disk(_VIRTUAL_BLOCK / name), size_bytes=target.size_bytes)
-            place: Place = LoopPlace(target.size_bytes, _scratch_folder(target), options.run_id, name)
+            leaves = [
+                replace(read_disk(_VIRTUAL_BLOCK / disk.name), size_bytes=target.size_bytes)
+                for disk in description.disks
+            ]
+            folder = _scratch_folder(target)
+            place: Place = (
+                LoopArrayPlace(target, folder, options.run_id, [leaf.name for leaf in leaves])
+                if target.btrfs is not None
+                else LoopPlace(target.size_bytes, folder, options.run_id, leaves[0].name)
+            )
             return HostSession(
-                description, [leaf], place, options, fio=find_fio(), hdparm=find_hdparm(), journal=None
+                description, leaves, place, options, fio=find_fio(), hdparm=find_hdparm(), journal=None
             )
         resolution = _resolve(target)
         place = _place_of(resolution, options, None)
@@ -126,6 +133,18 @@ def _resolve(target: Target) -> Resolution:
     if isinstance(target, ModelTarget):
         raise RequirementError(f"{target.text} is a model, not something of this machine")
     return resolve(str(_scratch_folder(target)))
+
+
+def _create_loops(
+    target: LoopTarget, folder: Path, options: SessionOptions, journal: Journal
+) -> tuple[Place, list[Disk]]:
+    """The loop devices that a target asks for, and where jobs work on them."""
+    if target.btrfs is not None:
+        names = _names_of_future_loops(target)
+        array = LoopArrayPlace(target, folder, options.run_id, names)
+        return array, array.create(journal)
+    place = LoopPlace(target.size_bytes, folder, options.run_id, _names_of_future_loops(target)[0])
+    return place, [place.create(journal)]
 
 
 def _place_of(resolution: Resolution, options: SessionOptions, journal: Journal | None) -> Place:
@@ -194,23 +213,45 @@ def _describe_path(target: Target, resolution: Resolution) -> TargetDescription:
     )
 
 
-def _describe_loop(target: LoopTarget, leaf: Disk) -> TargetDescription:
-    disk = _describe_disk(leaf)
+def _describe_loops(target: LoopTarget, leaves: Sequence[Disk]) -> TargetDescription:
+    disks = [_describe_disk(leaf) for leaf in leaves]
+    names = ", ".join(disk.name for disk in disks)
     return TargetDescription(
         target=target.text,
         backend="host",
-        summary=f"{target.text}: scratch file in {_scratch_folder(target)} as the loop device {disk.name}"
-        f" ({format_bytes(disk.size_bytes)}, direct I/O)",
-        disks=[disk],
-        default_scheduler=disk.scheduler,
-        schedulers=disk.schedulers,
-        details={"kind": "loop", "scratch_folder": str(_scratch_folder(target))},
+        summary=_summary_of_loops(target, names),
+        disks=disks,
+        default_scheduler=_common([disk.scheduler for disk in disks]),
+        schedulers=_offered_by_all(disks),
+        details=_details_of_loops(target),
     )
+
+
+def _summary_of_loops(target: LoopTarget, names: str) -> str:
+    size = f"{format_bytes(target.size_bytes)}{' each' if target.btrfs else ''}, direct I/O"
+    if target.btrfs is None:
+        return f"{target.text}: scratch file in {_scratch_folder(target)} as the loop device {names} ({size})"
+    return (
+        f"{target.text}: {FILESYSTEM} {target.btrfs} on scratch files in {_scratch_folder(target)} "
+        f"as the loop devices {names} ({size})"
+    )
+
+
+def _details_of_loops(target: LoopTarget) -> dict[str, str]:
+    details = {"kind": "loop", "scratch_folder": str(_scratch_folder(target))}
+    if target.btrfs is not None:
+        details |= {"filesystem": FILESYSTEM, "btrfs": target.btrfs, "mount_options": MOUNT_OPTIONS}
+    return details
+
+
+def _names_of_future_loops(target: LoopTarget) -> list[str]:
+    first = first_free_index()
+    return [f"loop{first + number}" for number in range(target.members)]
 
 
 def _describe_future_loop(target: LoopTarget) -> TargetDescription:
     """A loop device that does not exist yet offers what others of this kernel do."""
-    name = f"loop{first_free_index()}"
+    names = _names_of_future_loops(target)
     active: str | None = None
     offered: list[str] = []
     for folder in [*sorted(_SYS_BLOCK.glob("loop*")), *sorted(_SYS_BLOCK.glob("*"))]:
@@ -220,8 +261,7 @@ def _describe_future_loop(target: LoopTarget) -> TargetDescription:
     return TargetDescription(
         target=target.text,
         backend="host",
-        summary=f"{target.text}: scratch file in {_scratch_folder(target)} as a loop device"
-        f" ({format_bytes(target.size_bytes)}, direct I/O)",
+        summary=_summary_of_loops(target, ", ".join(names)),
         disks=[
             DiskDescription(
                 name=name,
@@ -230,10 +270,11 @@ def _describe_future_loop(target: LoopTarget) -> TargetDescription:
                 scheduler=active,
                 schedulers=offered,
             )
+            for name in names
         ],
         default_scheduler=active,
         schedulers=offered,
-        details={"kind": "loop", "scratch_folder": str(_scratch_folder(target))},
+        details=_details_of_loops(target),
     )
 
 

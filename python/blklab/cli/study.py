@@ -85,7 +85,8 @@ def _entry(name: str) -> _Entry:
     "directory",
     type=click.Path(file_okay=False),
     metavar="FOLDER",
-    help="Of --on host: where scratch files go, and so which disk; default: the current folder.",
+    help="Of --on host: where scratch files go, and so which disk; default: the current folder, or for "
+    "iozone-raid10 an array of loop devices in /var/tmp.",
 )
 @json_option
 @click.option("--html", "html_file", metavar="FILE", help="Write a page with figures and pictures to FILE.")
@@ -111,7 +112,9 @@ def run_command(
     if directory is not None and place != "host":
         raise UsageError("--target goes with --on host", hint="models need no folder")
     where = next(one for one in PLACES if one == place)
-    asked = Asked(where, quick=quick, seed=seed, directory=_folder(directory))
+    asked = Asked(
+        where, quick=quick, seed=seed, directory=_folder(directory), directory_named=directory is not None
+    )
     studies = [study_named(name) for name in _chosen(names)]
     if ALL in names:
         for study in [one for one in studies if where not in one.places]:

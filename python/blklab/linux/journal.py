@@ -156,6 +156,10 @@ class Journal:
         """Announces the loop device of that number (see `blklab.linux.loop.create`)."""
         return self._append({"kind": "loop", "index": index, "backing_file": str(backing_file)})
 
+    def own_mount(self, path: Path) -> Entry:
+        """Announces a mount in a folder of ours, to be unmounted in the end."""
+        return self._append({"kind": "mount", "path": str(path)})
+
     def loop_entry(self, name: str) -> Entry | None:
         """The latest entry about a loop device."""
         return next(

@@ -32,17 +32,17 @@ def check_precondition(place: Place, details: Mapping[str, str]) -> None:
         RefusedError: for a block device that is not blklab's own.
         RequirementError: on a file system that writes elsewhere than over the old data.
     """
-    if not isinstance(place, DirectoryPlace | LoopPlace):
-        raise RefusedError(
-            "--precondition overwrites everything, so it works on blklab's own scratch space only",
-            hint="name a directory on that disk, or loop:SIZE,dir=PATH",
-        )
     filesystem = details.get("filesystem", "")
     if filesystem in _COPY_ON_WRITE:
         raise RequirementError(
             f"--precondition makes no sense on {filesystem}: it never writes in place, so this would only "
             "fragment the test files",
             hint="test the device beneath, or a directory on another file system",
+        )
+    if not isinstance(place, DirectoryPlace | LoopPlace):
+        raise RefusedError(
+            "--precondition overwrites everything, so it works on blklab's own scratch space only",
+            hint="name a directory on that disk, or loop:SIZE,dir=PATH",
         )
 
 

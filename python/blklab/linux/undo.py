@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from blklab.errors import BlklabError, DeviceVanishedError, RestoreError
-from blklab.linux import loop
+from blklab.linux import loop, loop_array
 from blklab.linux.disks import Disk, read_disk
 from blklab.linux.journal_file import Entry
 from blklab.linux.kernel_files import write_once
@@ -89,6 +89,8 @@ def describe_pending(entries: list[Entry], *, same_boot: bool) -> list[str]:
                 lines.append(f"loop{entry['index']} over {entry['backing_file']} removed")
             case "process_group":
                 lines.append(f"processes of group {entry['group']} ended")
+            case "mount":
+                lines.append(f"{entry['path']} unmounted")
             case "attribute":
                 lines.append(f"{entry['path']} = {entry['content'].strip()!r}")
             case kind:
@@ -265,6 +267,14 @@ def _undo_loop(entry: Entry, outcome: Outcome) -> None:
         outcome.done.append(f"removed loop{entry['index']} over {entry['backing_file']}")
 
 
+def _undo_mount(entry: Entry, outcome: Outcome) -> None:
+    path = Path(entry["path"])
+    if not any(folder.name.startswith(OWN_PREFIXES) for folder in path.parents):
+        raise RestoreError(f"{path} does not lie in a folder of ours; unmount it yourself")
+    if loop_array.unmount(path):
+        outcome.done.append(f"unmounted {path}")
+
+
 _UNDO: dict[str, Callable[[Entry, Outcome], None]] = {
     "queue": _undo_queue,
     "attribute": _undo_attribute,
@@ -273,6 +283,7 @@ _UNDO: dict[str, Callable[[Entry, Outcome], None]] = {
     "cgroup": _undo_cgroup,
     "process_group": _undo_process_group,
     "loop": _undo_loop,
+    "mount": _undo_mount,
 }
 _DURABLE = {"directory", "file"}
 """What outlives a restart of the machine."""

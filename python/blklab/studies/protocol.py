@@ -27,6 +27,8 @@ class Asked:
     seed: int = DEFAULT_SEED
     directory: str = "."
     """Where scratch files go on the place ``host``."""
+    directory_named: bool = False
+    """Whether a person chose the folder, and so the disks to be tested."""
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,11 @@ def _spec(
     blocks: int,
     as_printed: bool = False,
 ) -> ExperimentSpec:
+    targets = {
+        "sim": set_up.sim.target,
+        "uml": set_up.uml.target,
+        "host": asked.directory if asked.directory_named else set_up.host.target,
+    }
     guest = GuestOptions()
     schedulers: list[SchedulerChoice] = []
     if asked.place == "uml":
@@ -83,7 +88,7 @@ def _spec(
     elif asked.place == "sim":
         schedulers = parse_scheduler_choices(set_up.sim.schedulers)
     return ExperimentSpec(
-        target={"sim": set_up.sim.target, "uml": set_up.uml.target, "host": asked.directory}[asked.place],
+        target=targets[asked.place],
         schedulers=schedulers,
         workloads=workloads,
         blocks=blocks,

@@ -198,10 +198,12 @@ def _remarks(asked: Asked, set_up: SetUp, theirs: Rates) -> list[str]:
         )
     if asked.place == "uml":
         remarks.append(
-            "A guest kernel has one modelled disk, so this is btrfs on one disk and not raid10 over four."
+            "btrfs reads the copy that a process's number chooses: one reader works with two of the disks."
         )
     if asked.place == "host":
         remarks.append(
-            "The array is whatever lies beneath the folder; the study's README makes one of loop devices."
+            "The array is whatever lies beneath the folder."
+            if asked.directory_named
+            else "The array is btrfs over four loop devices; their files lie on one disk."
         )
     return remarks

@@ -46,6 +46,8 @@ class Guest(_Part):
 class Host(_Part):
     """On this machine."""
 
+    target: str
+    """Where no folder is named."""
     file: str
     quick_file: str
     quick_records_kib: list[int]
