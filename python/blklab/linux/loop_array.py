@@ -34,6 +34,7 @@ class LoopArrayPlace:
     """Files on a btrfs over loop devices; the journal takes all of it down again."""
 
     read_only = False
+    device = None
 
     def __init__(self, target: LoopTarget, directory: Path, run_id: str, names: Sequence[str]) -> None:
         self._member_bytes = target.size_bytes
