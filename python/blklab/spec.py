@@ -306,7 +306,7 @@ def build_specs(values: SpecValues) -> list[ExperimentSpec]:
         BlklabError: for an unknown workload, scheduler grammar, target grammar and the like.
     """
     if not values.targets:
-        raise SpecError("no target named")
+        raise SpecError("no target named", hint="name a directory, a block device or sim:DEVICE")
     workloads = [load_workload(name) for name in values.workloads or DEFAULT_WORKLOADS]
     names = [workload.name for workload in workloads]
     for name in names:

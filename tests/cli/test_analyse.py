@@ -145,6 +145,7 @@ def test_the_page_escapes_what_comes_from_files(in_folder: Path) -> None:
         (["dd-c.log", "--metric", "speed"], "there is no metric 'speed'"),
         (["table.csv", "--value", "rate_MBps", "--delimiter", "::"], "is not one character"),
         (["dd-c.log", "--reader", "hdparm"], "not one figure"),
+        (["dd-c.log", "--reader", "hdparm", "--factor", "device"], "not one figure"),
     ],
 )
 def test_mistakes_are_errors(

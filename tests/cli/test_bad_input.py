@@ -30,6 +30,7 @@ def _in_a_folder_with_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     (tmp_path / "focus.fio").write_text("; focus: nobody\n" + GOOD_JOB)
     (tmp_path / "decide.fio").write_text("; decide-by: speed\n" + GOOD_JOB)
     (tmp_path / "spec.toml").write_text('target = "sim:fixed"\nshedulers = ["none"]\n')
+    (tmp_path / "no-target.toml").write_text("targets = []\n")
     (tmp_path / "torn.toml").write_text('target = "sim:')
     (tmp_path / "bad-profile.toml").write_text(
         'name = "bad"\nsummary = "bad"\nkind = "fixed"\nlatency = "-3us"\n'
@@ -67,7 +68,13 @@ CASES = [
     (["compare", "sim:fixed", "--budget", "soon"], 2, "soon"),
     (["compare", "sim:fixed", "--confidence", "1.5"], 2, "confidence"),
     (["compare", "--spec", "spec.toml"], 2, "shedulers"),
+    (["compare", "sim:fixed", "-w", "good.fio", "--html", "good.fio/x.html"], 3, "good.fio/x.html"),
+    (["compare", "sim:fixed", "-w", "good.fio", "--json", "."], 3, "cannot be written"),
+    (["run", "sim:fixed", "good.fio", "--timeline", "."], 3, "cannot be written"),
+    (["fidelity", "--cells", "fixed*", "--page", "nowhere.md"], 2, "nowhere.md"),
+    (["fidelity", "--cells", "fixed*", "--against", "binary.fio"], 2, "binary.fio"),
     (["compare", "--spec", "torn.toml"], 2, "torn.toml"),
+    (["compare", "--spec", "no-target.toml"], 2, "no target"),
     (["compare", "--spec", "nowhere.toml"], 2, "nowhere.toml"),
     (["compare", "--resume", "nothing"], 2, "nothing"),
     (["compare", "/nowhere/at/all"], 2, "/nowhere/at/all"),
@@ -136,3 +143,15 @@ def test_the_documented_exit_codes_are_the_real_ones() -> None:
     page = (ROOT / "docs" / "exit-codes.md").read_text(encoding="utf-8")
     documented = dict(re.findall(r"^\| (\d+) \| (\w+) \|", page, flags=re.MULTILINE))
     assert documented == {str(code.value): code.name for code in ExitCode}
+
+
+@pytest.mark.parametrize(
+    ("output", "code", "said"),
+    [("| head -n 1", 0, ""), ("> /dev/full", 3, "No space left on device"), (">&-", 0, "")],
+)
+def test_standard_output_that_takes_nothing(output: str, code: int, said: str) -> None:
+    program = f"set -o pipefail; {sys.executable} -m blklab workloads --show {output}"
+    answer = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
+    assert answer.returncode == code, answer.stderr
+    assert said in answer.stderr
+    assert answer.stderr.count("\n") == bool(said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from importlib import import_module
@@ -11,7 +12,7 @@ import click
 
 import blklab
 from blklab.cli import output
-from blklab.errors import BlklabError, ExitCode, InterruptedRunError
+from blklab.errors import BlklabError, ExitCode, InterruptedRunError, SpaceError
 from blklab.interrupts import signals_as_exceptions
 
 _COMMANDS = (
@@ -32,6 +33,8 @@ _COMMANDS = (
     "doctor",
 )
 """In the order in which the help lists them; the command ``x`` is `blklab.cli.x.command`."""
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 DEBUG_VARIABLE = "BLKLAB_DEBUG"
 
@@ -67,6 +70,7 @@ def command_line() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs the command line and ends the process with a documented exit code."""
+    output.open_closed_streams()
     sys.exit(run(arguments))
 
 
@@ -79,11 +83,16 @@ def run(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader of a pipe went away (`| head`): nothing is wrong, and nobody is left to be told.
         with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            output.drop_output()
         return ExitCode.OK
     except (BlklabError, click.ClickException) as error:
         return _report(error)
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            with contextlib.suppress(OSError):
+                output.drop_output()
+            where = error.filename or "standard output or a temporary file"
+            return _report(SpaceError(f"{where}: cannot be written: {error.strerror}"))
         if os.environ.get(DEBUG_VARIABLE):
             raise
         output.print_error(

@@ -18,7 +18,7 @@ from blklab.cli.options import (
     parse_cgroup_settings,
     store_option,
 )
-from blklab.cli.output import console_out, print_note, write_text
+from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import BlklabError, InterruptedRunError, SpecError
 from blklab.experiment import ExperimentRecord
@@ -179,11 +179,12 @@ def command(
         specs = [_resumed_spec(resumed.spec, given)]
     else:
         values = read_spec_file(spec_file).overlaid_by(given) if spec_file else given
-        specs = build_specs(values if values.targets else _with_default_target(values))
+        specs = build_specs(values if values.targets is not None else _with_default_target(values))
     if dry_run:
         for spec in specs:
             _print_plan(spec)
         return
+    require_writable(html_file, json_file)
     documents: list[CompareDocument] = []
     with Store.opened(store_url) as store:
         for spec in specs:

@@ -14,7 +14,7 @@ from rich.table import Table
 
 import blklab
 from blklab.cli.options import json_option
-from blklab.cli.output import console_err, console_out, print_note, write_text
+from blklab.cli.output import console_err, console_out, print_note, require_writable, write_text
 from blklab.errors import ExitCode, StoreError, UsageError
 from blklab.fidelity.cells import selected
 from blklab.fidelity.matrix import matrix
@@ -76,6 +76,8 @@ def command(
             console.print(cell.name, markup=False, soft_wrap=True)
         return ExitCode.OK
     earlier = _read(against) if against else None
+    page_text = _text_of(page) if page else ""
+    require_writable(json_file, page)
     progress = _Progress(len(cells), quiet=quiet)
     with open_kernel(kernel) as real:
         at_once = min(workers or _processors(), real.room)
@@ -88,18 +90,24 @@ def command(
     if json_file is not None:
         write_text(json_file, document.model_dump_json(by_alias=True, indent=1))
     if page is not None:
-        place = Path(page)
-        write_text(page, filled_page(place.read_text(encoding="utf-8"), document))
+        write_text(page, filled_page(page_text, document))
     return ExitCode.OK if document.holds else ExitCode.RUN_FAILED
 
 
 def _read(name: str) -> FidelityDocument:
     try:
-        return FidelityDocument.model_validate_json(Path(name).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{name}: cannot be read: {error.strerror}") from error
+        return FidelityDocument.model_validate_json(_text_of(name))
     except ValidationError as error:
         raise StoreError(f"{name}: is not a result of `blklab fidelity --json`") from error
+
+
+def _text_of(name: str) -> str:
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{name}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"{name}: is not UTF-8 text") from error
 
 
 class _Progress:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 from rich.console import Console
 from rich.text import Text
@@ -11,14 +15,41 @@ from rich.text import Text
 from blklab.errors import SpaceError
 
 
+class _Console(Console):
+    """rich's, but that a pipe without a reader is for `blklab.cli.run` to judge: rich exits with 1."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        raise BrokenPipeError
+
+
 def console_out() -> Console:
     """Standard output; colours on a terminal only, and not under NO_COLOR."""
-    return Console(highlight=False, soft_wrap=False)
+    return _Console(highlight=False, soft_wrap=False)
 
 
 def console_err() -> Console:
     """Standard error, likewise."""
-    return Console(stderr=True, highlight=False)
+    return _Console(stderr=True, highlight=False)
+
+
+def open_closed_streams() -> None:
+    """Lets closed standard output and error (``>&-``) lead nowhere, so that no file takes their place."""
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            _lead_nowhere(number)
+            setattr(sys, name, os.fdopen(number, "w", encoding="utf-8"))
+
+
+def drop_output() -> None:
+    """Forgets what standard output could not take: nothing more is said of it when the process ends."""
+    _lead_nowhere(sys.stdout.fileno())
+
+
+def _lead_nowhere(number: int) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    if nowhere != number:
+        os.dup2(nowhere, number)
+        os.close(nowhere)
 
 
 def print_error(message: str, hint: str | None) -> None:
@@ -44,8 +75,34 @@ def write_text(destination: str, text: str) -> None:
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
         return
     path = Path(destination)
-    try:
+    with _errors_of(destination):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise SpaceError(f"{destination}: cannot be written: {error.strerror}") from error
+
+
+def require_writable(*destinations: str | None) -> None:
+    """Makes sure, before long work, that its result can be written where it is wanted.
+
+    Raises:
+        SpaceError: if one of the files cannot be written.
+    """
+    for destination in destinations:
+        if destination is None or destination == "-":
+            continue
+        path = Path(destination)
+        with _errors_of(destination):
+            is_new = not path.exists()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a", encoding="utf-8"):
+                pass
+            if is_new:
+                path.unlink()
+
+
+@contextlib.contextmanager
+def _errors_of(destination: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a file's name"
+        raise SpaceError(f"{destination}: cannot be written: {reason}") from error

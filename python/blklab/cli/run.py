@@ -11,7 +11,7 @@ from blklab.cli.options import (
     parse_assignments,
     parse_cgroup_settings,
 )
-from blklab.cli.output import console_out, print_note, write_text
+from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import UsageError
 from blklab.pipeline import planned_commands, run_once
@@ -98,6 +98,7 @@ def command(
         for line in (line for _, lines in cells for line in lines):
             console_out().print(line, markup=False, soft_wrap=True)
         return
+    require_writable(timeline_file, json_file)
     with ProgressDisplay(quiet=quiet) as display:
         sample, used, warnings = run_once(spec, display, timeline_file=timeline_file)
     for warning in warnings:

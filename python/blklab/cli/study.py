@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from blklab.cli.options import json_option, store_option
-from blklab.cli.output import console_out, print_note, write_text
+from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import InterruptedRunError, UsageError
 from blklab.report.repeated.document import study_document
@@ -120,6 +120,7 @@ def run_command(
         for study in [one for one in studies if where not in one.places]:
             print_note(f"{study.name} does not run on {place}: left out")
             studies.remove(study)
+    require_writable(html_file, json_file)
     findings: list[StudyFinding] = []
     with Store.opened(store_url) as store:
         for study in studies:

@@ -91,7 +91,8 @@ def analyse_files(request: AnalysisRequest) -> FileAnalysis:
     result = FileAnalysis(request.confidence, request.margin)
     sources = _sources(request, result)
     kinds = _kinds(request, sources, result)
-    _check_names(request, kinds)
+    if kinds:
+        _check_names(request, kinds)
     for (reader, _), kind in kinds.items():
         chosen = _selected(kind.measurements, request)
         if chosen:

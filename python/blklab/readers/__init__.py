@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from blklab.errors import FormatError, UnknownNameError
+from blklab.figures import count_of
 from blklab.readers.iozone_workbook import is_worksheet, report_text
 from blklab.readers.protocol import Reader, ReaderOptions, Reading, Source
 
@@ -90,7 +91,8 @@ def decoded(name: str, content: bytes) -> tuple[Source, list[str]]:
         )
     notes = []
     if damaged := text.count("\N{REPLACEMENT CHARACTER}"):
-        notes.append(f"{name}: {damaged} characters are not {encoding.removesuffix('-sig').upper()}")
+        count = count_of(damaged, "character")
+        notes.append(f"{name}: {count} could not be read as {encoding.removesuffix('-sig').upper()}")
     return Source(name, text.replace("\r\n", "\n")), notes
 
 

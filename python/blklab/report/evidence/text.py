@@ -116,7 +116,22 @@ def _print_levels(cells: Sequence[CellFindings], printer: Printer) -> None:
             )
     printer.console.print(table)
     if not compared:
-        warnings = [f"{found.cell.title}: {warning}" for found in cells for warning in found.warnings]
+        warnings = _warnings(cells)
         for warning in warnings[:MOST_SHOWN]:
             printer.line(("⚠ ", "bold yellow"), warning)
         _print_more(printer, len(warnings))
+
+
+def _warnings(cells: Sequence[CellFindings]) -> list[str]:
+    """The cells' warnings, one that holds for several said once."""
+    titles: dict[str, list[str]] = {}
+    for found in cells:
+        for warning in found.warnings:
+            titles.setdefault(warning, []).append(found.cell.title)
+    texts = []
+    for warning, of in titles.items():
+        whose = of[0] if len(of) == 1 else f"{len(of)} figures"
+        if len(of) == len(cells) > 1:
+            whose = f"each of the {len(of)} figures"
+        texts.append(f"{whose}: {warning}")
+    return texts
