@@ -96,9 +96,9 @@ def command(
 ) -> int:
     """Say what the figures in FILE... support: means, all pairs, drift, and what could not have been seen.
 
-    Reads logs and tables of hdparm, fio, iozone, tiotest, dd, iotop, bonnie++, the Phoronix Test Suite, and
-    plain tables. What was compared and what a run is follow from the figures or are asked for; they are
-    printed and never guessed. Ends with 7 if a figure that should be there could not be used.
+    Reads logs and tables of hdparm, fio, iozone, tiotest, tiobench, dd, iotop, bonnie++, the Phoronix Test
+    Suite, and plain tables. What was compared and what a run is follow from the figures or are asked for;
+    they are printed and never guessed. Ends with 7 if a figure that should be there could not be used.
     """
     design = DesignRequest(
         factor=factor,

@@ -33,7 +33,10 @@ def command(*, remove: str | None, json_file: str | None, store_url: str | None)
         console.print("no run is stored yet; `blklab compare` makes one", markup=False)
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("run", "state", "target", "schedulers", "workloads"):
+    # A run's name is there to be copied.
+    for heading in ("run", "state"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("target", "schedulers", "workloads"):
         table.add_column(heading, overflow="fold")
     table.add_column("runs made", justify="right")
     for summary in summaries:
