@@ -57,6 +57,14 @@ def test_one_reader_on_a_fixed_device_gets_one_over_latency(latency_us: int) -> 
     assert only(sample).latency.mean_ns == pytest.approx(latency_us * 1000, rel=0.015)
 
 
+def test_nothing_of_the_guest_takes_an_io_time() -> None:
+    """Several seconds long: whatever the guest does once a second falls into it."""
+    if find().clock.exact is None:
+        pytest.skip("the kernel has no exact clock")
+    latency = only(measure("uml:fixed,latency=1ms", _readers("[reader]", runtime="3500ms"), "none")).latency
+    assert (latency.count, latency.min_ns, latency.max_ns) == (3500, 1_000_000, 1_000_000)
+
+
 def test_bfq_shares_by_weight() -> None:
     groups = {"low": "100", "middle": "300", "high": "600"}
     sample = measure(

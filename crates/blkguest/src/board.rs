@@ -7,8 +7,7 @@ use std::slice;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-use crate::clock;
-use crate::failure::Failure;
+use crate::failure::{Failure, checked};
 
 /// Longest text of a failure that crosses from one process to another.
 const FAILURE_BYTES: usize = 4096;
@@ -57,6 +56,11 @@ pub struct Board {
 #[derive(Debug, Clone, Copy)]
 pub struct Shared {
     board: &'static Board,
+    /// Rung when anything happens that the first process may wait for: an eventfd, not a futex
+    /// with a timeout. User-mode Linux lets a system call that ends with an error take 1 µs of
+    /// virtual time (`handle_syscall`, `arch/um/kernel/skas/syscall.c`, Linux 6.1), a futex's
+    /// ETIMEDOUT too, and an I/O under way at that moment would take that much longer.
+    bell: libc::c_int,
     left_in_phase: &'static [AtomicU32],
 }
 
@@ -72,6 +76,8 @@ impl Shared {
     /// Memory that children made by `fork` share.
     pub fn new(clones_of_phases: &[u32]) -> Result<Self, Failure> {
         let bytes = size_of::<Board>() + size_of_val(clones_of_phases);
+        // SAFETY: a plain call.
+        let bell = checked("making an eventfd", unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) })?;
         // SAFETY: a fresh anonymous mapping, never unmapped, zeroed by the kernel; zero is a
         // valid value of every field, and the counters behind the board are aligned for u32.
         let shared = unsafe {
@@ -89,6 +95,7 @@ impl Shared {
             let counters = start.byte_add(size_of::<Board>()).cast::<AtomicU32>();
             Self {
                 board: &*start.cast::<Board>(),
+                bell,
                 left_in_phase: slice::from_raw_parts(counters, clones_of_phases.len()),
             }
         };
@@ -107,26 +114,51 @@ impl Shared {
     pub fn clone_ended(&self, phase: usize, now_ns: u64) {
         self.end_ns.fetch_max(now_ns, SeqCst);
         if self.left_in_phase[phase].fetch_sub(1, SeqCst) == 1 {
-            self.open_phases.store(phase as u32 + 2, SeqCst);
-            wake(&self.open_phases);
+            self.open_phase(phase + 1);
         }
         self.clones_ended.fetch_add(1, SeqCst);
-        wake(&self.clones_ended);
+        self.ring();
     }
 
-    /// Sleeps until `word` has reached `value`; `look` is called now and then and may give up.
+    /// Lets a phase begin.
+    pub fn open_phase(&self, phase: usize) {
+        self.open_phases.store(phase as u32 + 1, SeqCst);
+        wake(&self.open_phases);
+    }
+
+    /// Has the first process look what has happened.
+    pub fn ring(&self) {
+        let once = 1_u64;
+        // SAFETY: the bytes live through the call. The count stays far below its limit.
+        unsafe { libc::write(self.bell, (&raw const once).cast(), size_of::<u64>()) };
+    }
+
+    /// Sleeps until `word`, whose changes are rung, has reached `value`; `look` is called now and
+    /// then and may give up. For the first process.
     pub fn wait_for(
+        self,
         word: &AtomicU32,
         value: u32,
         mut look: impl FnMut() -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         loop {
-            let seen = word.load(SeqCst);
-            if seen >= value {
+            if word.load(SeqCst) >= value {
                 return Ok(());
             }
             look()?;
-            wait(word, seen, Some(LOOK));
+            self.await_bell();
+        }
+    }
+
+    /// Sleeps until the bell has been rung since the last time, or it is time to look.
+    fn await_bell(self) {
+        let mut bell = libc::pollfd { fd: self.bell, events: libc::POLLIN, revents: 0 };
+        let mut rung = 0_u64;
+        // SAFETY: both pointers are valid for their calls. Every outcome means: look again.
+        unsafe {
+            if libc::poll(&raw mut bell, 1, LOOK.as_millis() as libc::c_int) == 1 {
+                libc::read(self.bell, (&raw mut rung).cast(), size_of::<u64>());
+            }
         }
     }
 
@@ -137,7 +169,7 @@ impl Shared {
             if seen >= value {
                 return;
             }
-            wait(word, seen, None);
+            wait(word, seen);
         }
     }
 
@@ -153,9 +185,7 @@ impl Shared {
             }
             self.failure_bytes.store(bytes.len() as u32, SeqCst);
         }
-        for word in [&self.server_ready, &self.clones_ready, &self.clones_ended] {
-            wake(word);
-        }
+        self.ring();
     }
 
     /// The answer that another process left because it failed.
@@ -166,16 +196,15 @@ impl Shared {
     }
 }
 
-/// Sleeps while `word` has the value `seen`, or until the time is over.
-fn wait(word: &AtomicU32, seen: u32, timeout: Option<Duration>) {
-    let timeout = timeout.map(|timeout| clock::timespec(timeout.as_nanos() as u64));
-    let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: both pointers are valid for the call. Every outcome means: look again.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, timeout) };
+/// Sleeps while `word` has the value `seen`.
+fn wait(word: &AtomicU32, seen: u32) {
+    let for_ever: *const libc::timespec = ptr::null();
+    // SAFETY: the word lives in shared memory for ever. Every outcome means: look again.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, for_ever) };
 }
 
 /// Wakes all that wait for `word`.
-pub fn wake(word: &AtomicU32) {
+fn wake(word: &AtomicU32) {
     // SAFETY: the word lives in shared memory for ever.
     unsafe {
         let nobody: *const c_void = ptr::null();

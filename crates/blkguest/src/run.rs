@@ -9,7 +9,7 @@ use blksim::record::JobRecord;
 use serde_json::Value;
 
 use crate::answer::{self, Counters, Findings};
-use crate::board::{Shared, wake};
+use crate::board::Shared;
 use crate::cgroups::Groups;
 use crate::clock;
 use crate::failure::Failure;
@@ -164,18 +164,17 @@ fn start_clones(
         };
         process::spawn("a clone", shared, move || load::run_clone(clone, &path, start, shared))?;
         // One by one, so that they wait for the start in their order.
-        Shared::wait_for(&shared.clones_ready, clone.number + 1, || process::look(shared))?;
+        shared.wait_for(&shared.clones_ready, clone.number + 1, || process::look(shared))?;
     }
     shared.start_ns.store(clock::now_ns() + START_MARGIN_NS, SeqCst);
     shared.modelled.store(1, SeqCst);
-    shared.open_phases.store(1, SeqCst);
-    wake(&shared.open_phases);
+    shared.open_phase(0);
     Ok(())
 }
 
 fn wait_for_end(request: &Request, clones: u32, shared: Shared) -> Result<(), Failure> {
     let limit_ns = request.setup.limits.simulated_ns;
-    Shared::wait_for(&shared.clones_ended, clones, || {
+    shared.wait_for(&shared.clones_ended, clones, || {
         process::look(shared)?;
         let passed_ns = clock::now_ns().saturating_sub(shared.start_ns.load(SeqCst));
         if passed_ns > limit_ns {

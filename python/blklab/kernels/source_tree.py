@@ -123,7 +123,7 @@ def check_tree(tree: Path, shown: str) -> str:
     needed = ("arch/um/Kconfig", "arch/x86/um/Kconfig")
     if lacking := [path for path in needed if not (tree / path).is_file()]:
         raise KernelSourceError(
-            f"{shown} (Linux {version}) has no User-mode Linux: {' and '.join(lacking)} is missing",
+            f"{shown} (Linux {version}) has no User-mode Linux: it lacks {' and '.join(lacking)}",
             hint="vendors' trees sometimes leave it out; take one that has arch/um and arch/x86/um",
         )
     return version

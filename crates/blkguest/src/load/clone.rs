@@ -9,7 +9,7 @@ use blksim::workload::generator::Generator;
 use blksim::workload::layout::Region;
 
 use super::{Target, aio, identity, synchronous};
-use crate::board::{Shared, wake};
+use crate::board::Shared;
 use crate::clock;
 use crate::failure::Failure;
 use crate::mounts::RUN;
@@ -112,7 +112,7 @@ pub fn run_clone(clone: &Clone, path: &str, start: u64, shared: Shared) -> Resul
     // Last, so that nothing of the preparation counts for the group.
     identity::assume(job)?;
     shared.clones_ready.store(clone.number + 1, SeqCst);
-    wake(&shared.clones_ready);
+    shared.ring();
     Shared::await_value(&shared.open_phases, clone.phase as u32 + 1);
     let opened_ns = match clone.phase {
         0 => shared.start_ns.load(SeqCst),

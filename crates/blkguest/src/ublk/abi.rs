@@ -10,6 +10,39 @@ pub const CMD_SET_PARAMS: u32 = 0x08;
 pub const IO_FETCH_REQ: u32 = 0x20;
 pub const IO_COMMIT_AND_FETCH_REQ: u32 = 0x21;
 
+/// How commands are numbered: Linux 6.0 to 6.3 know the numbers above only; later ones know
+/// them as the numbers of ioctls, and the bare ones only with `CONFIG_BLKDEV_UBLK_LEGACY_OPCODES`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Numbers {
+    Bare,
+    Ioctl,
+}
+
+impl Numbers {
+    /// The number of a control command that changes something (`_IOWR('u', …, struct ublksrv_ctrl_cmd)`).
+    pub fn control(self, operation: u32) -> u32 {
+        self.number(operation, size_of::<ControlCommand>() as u32)
+    }
+
+    /// The number of a fetch or commit (`_IOWR('u', …, struct ublksrv_io_cmd)`).
+    pub fn io(self, operation: u32) -> u32 {
+        self.number(operation, IO_COMMAND_BYTES)
+    }
+
+    fn number(self, operation: u32, carried_bytes: u32) -> u32 {
+        const READ_AND_WRITE: u32 = 3;
+        match self {
+            Self::Bare => operation,
+            Self::Ioctl => {
+                READ_AND_WRITE << 30 | carried_bytes << 16 | u32::from(b'u') << 8 | operation
+            }
+        }
+    }
+}
+
+/// Bytes of `ublksrv_io_cmd`.
+const IO_COMMAND_BYTES: u32 = 16;
+
 pub const IO_OP_READ: u32 = 0;
 pub const IO_OP_WRITE: u32 = 1;
 pub const IO_OP_FLUSH: u32 = 2;
@@ -98,8 +131,8 @@ impl IoDescriptor {
 }
 
 /// `ublksrv_io_cmd`: what a fetch or a commit carries.
-pub fn io_command(tag: u16, result: i32, addr: u64) -> [u8; 16] {
-    let mut bytes = [0; 16];
+pub fn io_command(tag: u16, result: i32, addr: u64) -> [u8; IO_COMMAND_BYTES as usize] {
+    let mut bytes = [0; IO_COMMAND_BYTES as usize];
     bytes[2..4].copy_from_slice(&tag.to_ne_bytes());
     bytes[4..8].copy_from_slice(&result.to_ne_bytes());
     bytes[8..16].copy_from_slice(&addr.to_ne_bytes());
@@ -115,6 +148,13 @@ mod tests {
         assert_eq!(size_of::<DeviceInfo>(), 64);
         assert_eq!(size_of::<Params>(), 64);
         assert_eq!(size_of::<IoDescriptor>(), 24);
+    }
+
+    #[test]
+    fn numbers_are_the_kernels() {
+        assert_eq!(Numbers::Bare.control(CMD_ADD_DEV), 0x04);
+        assert_eq!(Numbers::Ioctl.control(CMD_ADD_DEV), 0xc020_7504);
+        assert_eq!(Numbers::Ioctl.io(IO_COMMIT_AND_FETCH_REQ), 0xc010_7521);
     }
 
     #[test]

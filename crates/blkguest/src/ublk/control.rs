@@ -8,7 +8,7 @@ use blksim::error::ErrorKind;
 use blksim::request::SECTOR_BYTES;
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
-use super::abi::{self, ControlCommand, DeviceInfo, Params};
+use super::abi::{self, ControlCommand, DeviceInfo, Numbers, Params};
 use super::member::Member;
 use super::server::Server;
 use crate::board::Shared;
@@ -37,6 +37,7 @@ impl Disk {
 struct Control {
     file: File,
     ring: IoUring<squeue::Entry128, cqueue::Entry>,
+    numbers: Numbers,
 }
 
 impl Control {
@@ -54,7 +55,7 @@ impl Control {
             .open("/dev/ublk-control")
             .map_err(unsupported)?;
         let ring = IoUring::builder().build(4).map_err(unsupported)?;
-        Ok(Self { file, ring })
+        Ok(Self { file, ring, numbers: Numbers::Bare })
     }
 
     fn call(
@@ -65,18 +66,33 @@ impl Control {
         command: ControlCommand,
     ) -> Result<(), Failure> {
         let command = ControlCommand { dev_id: number, queue_id: u16::MAX, ..command };
-        let entry = opcode::UringCmd80::new(types::Fd(self.file.as_raw_fd()), operation)
+        let mut result = self.give(doing, operation, &command)?;
+        if result == -libc::EOPNOTSUPP && self.numbers == Numbers::Bare {
+            self.numbers = Numbers::Ioctl;
+            result = self.give(doing, operation, &command)?;
+        }
+        if result < 0 {
+            return Err(Failure::kernel(doing, std::io::Error::from_raw_os_error(-result)));
+        }
+        Ok(())
+    }
+
+    /// Gives a command and waits for its result.
+    fn give(
+        &mut self,
+        doing: &str,
+        operation: u32,
+        command: &ControlCommand,
+    ) -> Result<i32, Failure> {
+        let number = self.numbers.control(operation);
+        let entry = opcode::UringCmd80::new(types::Fd(self.file.as_raw_fd()), number)
             .cmd(command.bytes())
             .build();
         // SAFETY: what the command points to outlives this call, which waits for the answer.
         unsafe { self.ring.submission().push(&entry) }
             .map_err(|error| Failure::kernel(doing, error))?;
         self.ring.submit_and_wait(1).map_err(|error| Failure::kernel(doing, error))?;
-        let result = self.ring.completion().next().map_or(-libc::EIO, |answer| answer.result());
-        if result < 0 {
-            return Err(Failure::kernel(doing, std::io::Error::from_raw_os_error(-result)));
-        }
-        Ok(())
+        Ok(self.ring.completion().next().map_or(-libc::EIO, |answer| answer.result()))
     }
 
     /// Adds a disk with that number, and describes it to the kernel.
@@ -136,14 +152,15 @@ pub fn start(request: &Request, shared: Shared) -> Result<Vec<Disk>, Failure> {
         devices.push(request.setup.profile.build_member(request.setup.seed, number as usize)?);
     }
     let virtual_time = request.options.time == TimeKind::Virtual;
+    let opcodes = control.numbers;
     let server = process::spawn("the server of the disks", shared, move || {
         let members = devices.into_iter().enumerate();
         let members = members
             .map(|(number, device)| Member::open(number as u32, device, max_bytes, store, shared))
             .collect::<Result<Vec<_>, _>>()?;
-        Server::open(members, virtual_time, shared)?.run()
+        Server::open(members, virtual_time, opcodes, shared)?.run()
     })?;
-    Shared::wait_for(&shared.server_ready, 1, || process::look(shared))?;
+    shared.wait_for(&shared.server_ready, 1, || process::look(shared))?;
     for number in numbers.clone() {
         let started = ControlCommand { data: [server as u64, 0], ..ControlCommand::default() };
         control.call("starting the disk", number, abi::CMD_START_DEV, started)?;

@@ -10,9 +10,9 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
-use super::abi;
+use super::abi::{self, Numbers};
 use super::member::Member;
-use crate::board::{Shared, wake};
+use crate::board::Shared;
 use crate::clock;
 use crate::failure::Failure;
 
@@ -28,6 +28,7 @@ pub struct Server {
     members: Vec<Member>,
     shared: Shared,
     virtual_time: bool,
+    opcodes: Numbers,
     ring: IoUring<squeue::Entry, cqueue::Entry>,
     /// Moments for which a timer is set. Each is that of an event of a model, and
     /// those are never taken back, so that no timer is ever cancelled.
@@ -45,7 +46,12 @@ pub struct Server {
 
 impl Server {
     /// Offers to take commands for the disks.
-    pub fn open(members: Vec<Member>, virtual_time: bool, shared: Shared) -> Result<Self, Failure> {
+    pub fn open(
+        members: Vec<Member>,
+        virtual_time: bool,
+        opcodes: Numbers,
+        shared: Shared,
+    ) -> Result<Self, Failure> {
         // A timer, an answer and a fetch for each tag may be on their way at once.
         let tags: u32 = members.iter().map(|member| u32::from(member.depth)).sum();
         let entries = (tags * 2 + 8).next_power_of_two().min(MAX_ENTRIES);
@@ -56,6 +62,7 @@ impl Server {
             members,
             shared,
             virtual_time,
+            opcodes,
             ring,
             timers: BTreeSet::new(),
             timer: Box::default(),
@@ -79,7 +86,7 @@ impl Server {
         }
         self.ring.submit().map_err(|error| Failure::kernel("fetching commands", error))?;
         self.shared.server_ready.store(1, SeqCst);
-        wake(&self.shared.server_ready);
+        self.shared.ring();
         loop {
             match self.ring.submit_and_wait(1) {
                 Ok(_) => {}
@@ -190,7 +197,8 @@ impl Server {
         result: i32,
     ) -> Result<(), Failure> {
         let member = &self.members[number];
-        let entry = opcode::UringCmd16::new(types::Fd(member.descriptor_of_file()), operation)
+        let opcode = self.opcodes.io(operation);
+        let entry = opcode::UringCmd16::new(types::Fd(member.descriptor_of_file()), opcode)
             .cmd(abi::io_command(tag, result, member.buffer(tag) as u64))
             .build()
             .user_data((number as u64) << TAG_BITS | u64::from(tag));
