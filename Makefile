@@ -114,8 +114,9 @@ fuzz: build ## Mutated job files and profiles for SECONDS (600) each, from SEED 
 	cargo test --quiet -p blksim --test fuzz -- --nocapture
 
 .PHONY: bench
-bench: build ## Benchmarks: the engine, and what blklab costs over plain fio (root)
+bench: build ## Benchmarks: the engine, guests, and what blklab costs over plain fio (root)
 	$(WITH_RUST) cargo bench --workspace
+	$(PYTHON) benches/guests.py
 	$(PYTHON) benches/host_overhead.py
 
 .PHONY: bench-verdicts

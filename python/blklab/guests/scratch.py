@@ -2,7 +2,7 @@
 
 ::
 
-    /dev/shm/blklab-guests-XXXXXXXX/     one a session, mode 700
+    /dev/shm/blklab-guests-*/            one a session, mode 700
         lock                             held (flock) while the session lives
         shared/                          kernels and programs, copied once
         run-0/                           one a guest: its whole file system; see `RunFolder`
