@@ -185,7 +185,11 @@ class UmlSession:
     def _guest_for(self, cell: Cell) -> GuestOptions:
         """What is asked for; where settings are only tried, the plainest there is."""
         asked = self._options.guest
-        return GuestOptions(time=asked.time) if cell.workload == _PROBE else asked
+        if cell.workload != _PROBE:
+            return asked
+        # An array may be one that only its file system can make.
+        filesystem = asked.filesystem if self.target.details.get("array") else None
+        return GuestOptions(time=asked.time, filesystem=filesystem)
 
     def _shortened(self, workload: Workload) -> bool:
         """Whether the runtime is ours to choose: a person's own job file means what it says."""

@@ -28,7 +28,7 @@ def experiments(asked: Asked, published: Published) -> Sequence[NamedExperiment]
     set_up = published.set_up(SetUp)
     size = set_up.file_bytes(asked)
     workloads = [one for record in set_up.records_kib(asked) for one in _workloads(record, size)]
-    runtime = set_up.contrast.quick_runtime if asked.quick else set_up.contrast.runtime
+    runtime = set_up.contrast_runtime(asked)
     contrast = published.workload("contrast.fio", runtime=runtime, size=size)
     return [
         NamedExperiment(
@@ -44,7 +44,7 @@ def experiments(asked: Asked, published: Published) -> Sequence[NamedExperiment]
         NamedExperiment(
             CONTRAST,
             "Random readers beside writers on the same disks",
-            _spec(asked, set_up, [contrast], blocks=set_up.repeats(asked)),
+            _spec(asked, set_up, [contrast], blocks=set_up.contrast_repeats(asked)),
         ),
     ]
 

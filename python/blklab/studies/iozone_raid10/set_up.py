@@ -41,6 +41,7 @@ class Guest(_Part):
     quick_records_kib: list[int]
     repeats: int
     quick_repeats: int
+    contrast_repeats: int
 
 
 class Host(_Part):
@@ -87,6 +88,15 @@ class SetUp(_Part):
         """Number of randomised blocks."""
         part = self._place(asked)
         return part.quick_repeats if asked.quick else part.repeats
+
+    def contrast_repeats(self, asked: Asked) -> int:
+        """Number of randomised blocks of readers beside writers."""
+        return self.uml.contrast_repeats if asked.place == "uml" else self.repeats(asked)
+
+    def contrast_runtime(self, asked: Asked) -> str:
+        """Length of readers beside writers."""
+        short = asked.quick or asked.place == "uml"
+        return self.contrast.quick_runtime if short else self.contrast.runtime
 
     def _place(self, asked: Asked) -> Iozone | Guest | Host:
         parts: dict[Place, Iozone | Guest | Host] = {"sim": self.iozone, "uml": self.uml, "host": self.host}
