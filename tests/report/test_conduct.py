@@ -5,7 +5,14 @@ from __future__ import annotations
 import math
 
 from blklab.experiment import ExperimentRecord
-from blklab.report.conduct import noise_parts, noise_sentences, stopping_part, stopping_sentence
+from blklab.report.conduct import (
+    DeparturePart,
+    StoppingPart,
+    noise_parts,
+    noise_sentences,
+    stopping_part,
+    stopping_sentence,
+)
 from blklab.testing.experiments import SchedulerBehaviour, WorkloadBehaviour, make_experiment, make_spec
 
 WORKLOAD = "random-read-4k-qd32"
@@ -39,6 +46,20 @@ def test_who_left_and_when_is_told() -> None:
     sentence = stopping_sentence(part, still_open=False)
     assert sentence == f"Blocks were added until all was settled; bfq left {WORKLOAD} after 4 blocks."
     assert "budget was used up" in (stopping_sentence(part, still_open=True) or "")
+
+
+def test_those_that_left_together_are_told_together() -> None:
+    left = [("reads", "a", 4), ("reads", "b", 4), ("writes", "a", 4), ("writes", "b", 4), ("writes", "c", 1)]
+    part = StoppingPart(
+        rule="settled",
+        budget_blocks=18,
+        budget_seconds=None,
+        departures=[DeparturePart(workload=w, scheduler=s, blocks=n) for w, s, n in left],
+    )
+    assert stopping_sentence(part, still_open=False) == (
+        "Blocks were added until all was settled; a and b left reads and writes after 4 blocks; "
+        "c left writes after 1 block."
+    )
 
 
 def test_a_block_that_was_broken_off_is_no_departure() -> None:

@@ -134,13 +134,21 @@ def stopping_sentence(part: StoppingPart, *, still_open: bool) -> str | None:
     text = "Blocks were added until all was settled"
     if still_open:
         text = "Blocks were added until the budget was used up or the rest not worth it"
-    if part.departures:
-        left = [
-            f"{one.scheduler} left {one.workload} after {count_of(one.blocks, 'block')}"
-            for one in part.departures
-        ]
-        text += f"; {join_names(left)}"
-    return text + "."
+    return "; ".join([text, *_departure_clauses(part.departures)]) + "."
+
+
+def _departure_clauses(departures: Sequence[DeparturePart]) -> list[str]:
+    """Who left, said once for schedulers and for workloads that went the same way."""
+    leavers: dict[tuple[str, int], list[str]] = {}
+    for one in departures:
+        leavers.setdefault((one.workload, one.blocks), []).append(one.scheduler)
+    workloads: dict[tuple[int, tuple[str, ...]], list[str]] = {}
+    for (workload, blocks), names in leavers.items():
+        workloads.setdefault((blocks, tuple(names)), []).append(workload)
+    return [
+        f"{join_names(names)} left {join_names(found)} after {count_of(blocks, 'block')}"
+        for (blocks, names), found in workloads.items()
+    ]
 
 
 def noise_sentences(parts: Sequence[NoisePart], workload: str) -> list[str]:

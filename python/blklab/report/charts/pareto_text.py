@@ -28,7 +28,10 @@ def letter_of(index: int) -> str:
 
 
 def pareto_lines(points: Sequence[TextPoint], x: ParetoAxis, y: ParetoAxis, width: int) -> list[str]:
-    """The plot, line by line; better is to the right and up. ``#`` where several coincide."""
+    """The plot, line by line; better is to the right and up.
+
+    Where several coincide a number stands for them, and a line below says for whom.
+    """
     columns = max(20, min(_WIDTH, width - 4))
     across = _Scale([point.x for point in points], columns, higher_is_better=x.higher_is_better)
     upwards = _Scale([point.y for point in points], _HEIGHT, higher_is_better=y.higher_is_better)
@@ -39,18 +42,26 @@ def pareto_lines(points: Sequence[TextPoint], x: ParetoAxis, y: ParetoAxis, widt
             grid[row][at] = "-"
         for at in upwards.between(point.y):
             grid[at][column] = "+" if grid[at][column] == "-" else "|"
-    taken: set[tuple[int, int]] = set()
+    at_place: dict[tuple[int, int], list[str]] = {}
     for index, point in enumerate(points):
         place = (upwards.at(point.y[0]), across.at(point.x[0]))
-        grid[place[0]][place[1]] = "#" if place in taken else letter_of(index)
-        taken.add(place)
+        at_place.setdefault(place, []).append(letter_of(index))
+    shared = [letters for letters in at_place.values() if len(letters) > 1]
+    for (row, column), letters in at_place.items():
+        grid[row][column] = _number(shared.index(letters)) if letters in shared else letters[0]
     rows = ["  |" + "".join(row).rstrip() for row in reversed(grid)]
     return [
         f"  up: {y.title}, better; from {ratio_text(upwards.worst)} to {ratio_text(upwards.best)}",
         *rows,
         "  +" + "-" * columns,
         f"  right: {x.title}, better; from {ratio_text(across.worst)} to {ratio_text(across.best)}",
+        *(f"  {_number(index)}: {', '.join(letters)}" for index, letters in enumerate(shared)),
     ]
+
+
+def _number(index: int) -> str:
+    """What stands for a place that several share; ``#`` where digits run out."""
+    return str(index + 1) if index < 9 else "#"
 
 
 class _Scale:
