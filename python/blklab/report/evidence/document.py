@@ -7,22 +7,19 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 import blklab
 from blklab.evidence.analysis import FileAnalysis, Section
 from blklab.evidence.findings import POWER, CellFindings, LevelSummary, PairFinding
 from blklab.report.evidence.wording import not_supported, supported
+from blklab.report.parts import Part
 from blklab.statistics.trend import Trend
 
 ANALYSE_SCHEMA: Literal["blklab.analyse/1"] = "blklab.analyse/1"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class FilePart(_Part):
+class FilePart(Part):
     """A file, and how much of it was understood."""
 
     name: str
@@ -33,7 +30,7 @@ class FilePart(_Part):
     """Lines that are not of the tool's format."""
 
 
-class ProblemPart(_Part):
+class ProblemPart(Part):
     """A place where a figure should be and could not be used."""
 
     file: str
@@ -41,7 +38,7 @@ class ProblemPart(_Part):
     message: str
 
 
-class DesignPart(_Part):
+class DesignPart(Part):
     """What the figures were taken to be."""
 
     factor: str | None
@@ -55,7 +52,7 @@ class DesignPart(_Part):
     reasons: list[str]
 
 
-class TrendPart(_Part):
+class TrendPart(Part):
     """How a level's runs move with their order."""
 
     tau: float
@@ -65,7 +62,7 @@ class TrendPart(_Part):
     serial_correlation: float | None
 
 
-class LevelPart(_Part):
+class LevelPart(Part):
     """One level's figures."""
 
     level: str
@@ -80,7 +77,7 @@ class LevelPart(_Part):
     trend: TrendPart | None
 
 
-class SpreadPart(_Part):
+class SpreadPart(Part):
     """Ratio of two standard deviations."""
 
     ratio: float
@@ -89,7 +86,7 @@ class SpreadPart(_Part):
     p_adjusted: float
 
 
-class PairPart(_Part):
+class PairPart(Part):
     """Two levels against one another."""
 
     first: str
@@ -108,7 +105,7 @@ class PairPart(_Part):
     spread: SpreadPart | None
 
 
-class FigurePart(_Part):
+class FigurePart(Part):
     """One figure that took part, and where it stands."""
 
     level: str
@@ -117,7 +114,7 @@ class FigurePart(_Part):
     line: int | None
 
 
-class CellPart(_Part):
+class CellPart(Part):
     """Figures of one metric under one condition."""
 
     reader: str
@@ -136,7 +133,7 @@ class CellPart(_Part):
     figures: list[FigurePart]
 
 
-class AnalyseDocument(_Part):
+class AnalyseDocument(Part):
     """What some files say."""
 
     schema_name: Literal["blklab.analyse/1"] = Field(ANALYSE_SCHEMA, alias="schema")

@@ -5,22 +5,19 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from blklab.report.document import JobPart, job_part
 from blklab.report.inside.holding import Holding
 from blklab.report.inside.parties import Cast, Floats
+from blklab.report.parts import Part
 from blklab.timeline import FLUSH, MERGED, SECTOR_BYTES
 
 NS_PER_US = 1_000
 EXPLAIN_SCHEMA: Literal["blklab.explain/1"] = "blklab.explain/1"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class WaitPart(_Part):
+class WaitPart(Part):
     """Times in microseconds."""
 
     mean: float | None
@@ -28,7 +25,7 @@ class WaitPart(_Part):
     max: float | None
 
 
-class PartyPart(_Part):
+class PartyPart(Part):
     """One job, or the kernel on nobody's behalf, as the device saw it."""
 
     name: str
@@ -45,7 +42,7 @@ class PartyPart(_Part):
     """How far the head had to go for it, on average; nothing without a head."""
 
 
-class SlowestPart(_Part):
+class SlowestPart(Part):
     """The request that took longest."""
 
     name: str
@@ -57,7 +54,7 @@ class SlowestPart(_Part):
     """Share of that time for which each party held the device."""
 
 
-class ExplainDocument(_Part):
+class ExplainDocument(Part):
     """`blklab.explain/1`."""
 
     schema_: Literal["blklab.explain/1"] = Field(default=EXPLAIN_SCHEMA, alias="schema")
