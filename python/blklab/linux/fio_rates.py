@@ -1,7 +1,7 @@
 """fio's speed over time: a small log for each job, sampled by fio's own helper thread, not on every I/O.
 
 With ``log_avg_msec`` set, fio's bandwidth log gets one line per window and direction from the helper thread
-(``per_unit_log`` in fio's iolog.h), so that a run costs no more than without.
+(``per_unit_log`` in fio's iolog.h). docs/measurements.md says what that costs.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from blklab.linux.kernel_files import text_or_empty
 from blklab.samples import JobSample, RateWindows
 from blklab.workloads import Workload
 
@@ -64,7 +65,10 @@ def with_rates(
     found = []
     first = 1
     for sample, job in zip(jobs, workload.jobs, strict=True):
-        logs = [_text(folder / f"{LOG_NAME}_bw.{number}.log") for number in range(first, first + job.numjobs)]
+        logs = [
+            text_or_empty(folder / f"{LOG_NAME}_bw.{number}.log")
+            for number in range(first, first + job.numjobs)
+        ]
         first += job.numjobs
         found.append(sample.model_copy(update={"rates": rates_from_logs(logs, window_ms)}))
     return found
@@ -112,10 +116,3 @@ def rates_from_logs(logs: Sequence[str], window_ms: int) -> RateWindows | None:
     return RateWindows(
         window_ns=window_ms * factor * _NS_PER_MS, bytes_per_second=[round(float(rate)) for rate in rates]
     )
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return ""

@@ -1,4 +1,4 @@
-"""Files of procfs, sysfs and control groups: read as they may be, written in one piece."""
+"""Small files of the kernel and of programs: read as far as they can be, written in one piece."""
 
 from __future__ import annotations
 

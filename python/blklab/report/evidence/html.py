@@ -8,13 +8,13 @@ from markupsafe import Markup
 
 from blklab.evidence.analysis import FileAnalysis
 from blklab.evidence.findings import POWER, CellFindings
-from blklab.figures import confidence_text, count_of, margin_text, rounded
+from blklab.figures import confidence_text, count_of, margin_text
 from blklab.report.evidence.chart import NARROW, WIDE, cell_chart
 from blklab.report.evidence.document import analyse_document
 from blklab.report.evidence.wording import (
     downward,
     effect_text,
-    figure_text,
+    level_cells,
     not_supported,
     supported,
 )
@@ -76,20 +76,7 @@ def _part(found: CellFindings, anchor: str) -> _Part:
         charts=[cell_chart(found, width=width) for width in (WIDE, NARROW)],
         supported=supported(found),
         not_supported=not_supported(found),
-        levels=[
-            [
-                one.level or "(none)",
-                str(one.n),
-                figure_text(one.mean, one.low, one.high),
-                "-" if one.deviation is None else rounded(one.deviation),
-                figure_text(one.minimum),
-                figure_text(one.maximum),
-                "-"
-                if one.trend is None or one.p_trend is None
-                else f"{one.trend.tau:+.2f} ({one.p_trend:.2g})",
-            ]
-            for one in found.levels
-        ],
+        levels=[[one.level or "(none)", *level_cells(one)] for one in found.levels],
         pairs=[
             [
                 f"{pair.first} over {pair.second}",

@@ -9,8 +9,8 @@ from rich.console import Console
 from blklab.evidence.analysis import FileAnalysis, FileUnderstood, Section
 from blklab.evidence.cells import ALL
 from blklab.evidence.findings import POWER, CellFindings
-from blklab.figures import confidence_text, count_of, margin_text, rounded
-from blklab.report.evidence.wording import figure_text, not_supported, supported
+from blklab.figures import confidence_text, count_of, margin_text
+from blklab.report.evidence.wording import level_cells, not_supported, supported
 from blklab.report.text import Printer
 
 MOST_SHOWN = 8
@@ -101,19 +101,10 @@ def _print_levels(cells: Sequence[CellFindings], printer: Printer) -> None:
         table.add_column(heading, justify="right", no_wrap=True)
     for found in cells:
         for one in found.levels:
-            trend = "-"
-            if one.trend is not None and one.p_trend is not None:
-                trend = f"{one.trend.tau:+.2f} ({one.p_trend:.2g})"
             name = one.level or "(none)"
-            table.add_row(
-                printer.text(name if compared else f"{found.cell.title}, {found.cell.unit or 'no unit'}"),
-                str(one.n),
-                printer.text(figure_text(one.mean, one.low, one.high)),
-                printer.text("-" if one.deviation is None else rounded(one.deviation)),
-                printer.text(figure_text(one.minimum)),
-                printer.text(figure_text(one.maximum)),
-                printer.text(trend),
-            )
+            if not compared:
+                name = f"{found.cell.title}, {found.cell.unit or 'no unit'}"
+            table.add_row(*map(printer.text, [name, *level_cells(one)]))
     printer.console.print(table)
     if not compared:
         warnings = _warnings(cells)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from blklab.evidence.cells import ALL
-from blklab.evidence.findings import CellFindings, PairFinding
+from blklab.evidence.findings import CellFindings, LevelSummary, PairFinding
 from blklab.figures import MOST_DIGITS, ratio_text, rounded
 
 
@@ -48,6 +48,21 @@ def supported(found: CellFindings) -> list[str]:
         elif pair.outcome == "equal":
             sentences.append(f"{pair.first} and {pair.second} are equal within the margin: {effect}")
     return sentences
+
+
+def level_cells(one: LevelSummary) -> list[str]:
+    """A level's row in a table: n, mean, standard deviation, lowest, highest, trend with its p value."""
+    trend = "-"
+    if one.trend is not None and one.p_trend is not None:
+        trend = f"{one.trend.tau:+.2f} ({one.p_trend:.2g})"
+    return [
+        str(one.n),
+        figure_text(one.mean, one.low, one.high),
+        "-" if one.deviation is None else rounded(one.deviation),
+        figure_text(one.minimum),
+        figure_text(one.maximum),
+        trend,
+    ]
 
 
 def not_supported(found: CellFindings) -> list[str]:
