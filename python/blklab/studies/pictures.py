@@ -19,7 +19,7 @@ class Course:
 
 @dataclass(frozen=True)
 class LinePicture:
-    """Courses over a common axis; both axes are logarithmic where figures span much."""
+    """Courses over a common axis; both axes are logarithmic where figures span much, unless `counts`."""
 
     name: str
     """Of the file, such as ``per-second``."""
@@ -30,6 +30,8 @@ class LinePicture:
     """Name and unit."""
     y_axis: str
     courses: tuple[Course, ...]
+    counts: bool = False
+    """Whether the horizontal axis counts something off, and so is never logarithmic."""
 
 
 @dataclass(frozen=True)

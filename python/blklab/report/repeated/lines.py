@@ -30,7 +30,12 @@ def draw_lines(picture: LinePicture, width: float) -> tuple[float, Markup]:
     legend_height, legend = _legend(picture, width)
     top = _TOP + legend_height
     bottom = top + _PLOT
-    across = axis_over([x for course in picture.courses for x in course.x], _LEFT, width - _RIGHT, room=0.02)
+    xs = [x for course in picture.courses for x in course.x]
+    across = (
+        Axis(0.0, max(xs), _LEFT, width - _RIGHT)
+        if picture.counts
+        else axis_over(xs, _LEFT, width - _RIGHT, room=0.02)
+    )
     up = _from_zero(axis_over([y for course in picture.courses for y in course.y], bottom, top))
     about = 7 if width > _WIDE_FROM else 4
     parts = [legend, label(_LEFT - 54, top - 10, picture.y_axis, css="axis-title")]

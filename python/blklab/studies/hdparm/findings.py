@@ -27,11 +27,11 @@ def interval_row(label: str, quantity: Quantity, *, published: bool = False) -> 
     return IntervalRow(label, quantity.value, quantity.low, quantity.high, published=published)
 
 
-def rows_of(figure: Figure, *, prefix: str = "") -> list[IntervalRow]:
+def rows_of(figure: Figure) -> list[IntervalRow]:
     """The published figure and ours, as far as there are any, one below the other."""
     both = (("published", figure.published), ("ours", figure.ours))
     return [
-        interval_row(f"{prefix}{figure.name}, {origin}", quantity, published=origin == "published")
+        interval_row(f"{figure.name}, {origin}", quantity, published=origin == "published")
         for origin, quantity in both
         if quantity is not None
     ]

@@ -80,7 +80,7 @@ def _writers(
 ) -> Iterator[NamedExperiment]:
     host = set_up.host
     writers = set_up.writers
-    size, runtime = writers.size, writers.quick_runtime if asked.quick else writers.runtime
+    size, runtime = writers.size, writers.runtime_at(asked)
     if asked.place == "host":
         size = host.quick_size if asked.quick else host.size
         runtime = host.quick_runtime if asked.quick else host.runtime
@@ -99,7 +99,7 @@ def _writers(
         ),
     )
     workload = _pair(published, "be0", "be7", "write", 1, runtime, _file_size(asked, set_up))
-    repeats = writers.quick_repeats if asked.quick else writers.repeats
+    repeats = writers.repeated(asked)
     yield NamedExperiment(
         REPEATED,
         "The same all the while, repeated in randomised blocks",
@@ -110,10 +110,11 @@ def _writers(
 def _matrices(
     asked: Asked, published: Published, set_up: SetUp, disk: PublishedDisk
 ) -> Iterator[NamedExperiment]:
-    runtime = set_up.matrix.quick_runtime if asked.quick else set_up.matrix.runtime
-    if asked.place == "host":
-        runtime = set_up.host.quick_runtime if asked.quick else set_up.host.runtime
+    host = set_up.host
     for name, (title, readwrite, direct) in MATRICES.items():
+        runtime = set_up.matrix.runtime_at(asked, direct)
+        if asked.place == "host":
+            runtime = host.quick_runtime if asked.quick else host.runtime
         workloads = [
             _pair(published, first, second, readwrite, direct, runtime, _file_size(asked, set_up))
             for first, second in pairs_of(matrix_entries(asked, set_up))

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from scipy import special
 
 from blklab.samples import NS_PER_SECOND
+from blklab.studies.protocol import Asked
 from blklab.studies.published import Published
 from blklab.units import parse_duration_ns
 
@@ -29,6 +30,20 @@ class Writers(_Part):
     runtime: str
     quick_repeats: int
     quick_runtime: str
+    uml_repeats: int
+    uml_runtime: str
+
+    def runtime_at(self, asked: Asked) -> str:
+        """How long the repeated runs go on, on a model."""
+        if asked.place == "uml":
+            return self.uml_runtime
+        return self.quick_runtime if asked.quick else self.runtime
+
+    def repeated(self, asked: Asked) -> int:
+        """Randomised blocks."""
+        if asked.place == "uml":
+            return self.uml_repeats
+        return self.quick_repeats if asked.quick else self.repeats
 
 
 class Disk(_Part):
@@ -55,6 +70,14 @@ class Matrix(_Part):
     quick_entries: list[str]
     runtime: str
     quick_runtime: str
+    uml_runtime: str
+    uml_buffered_runtime: str
+
+    def runtime_at(self, asked: Asked, direct: int) -> str:
+        """How long a pair is at work, on a model."""
+        if asked.place == "uml":
+            return self.uml_runtime if direct else self.uml_buffered_runtime
+        return self.quick_runtime if asked.quick else self.runtime
 
 
 class Distance(_Part):

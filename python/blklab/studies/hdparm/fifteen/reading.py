@@ -160,13 +160,14 @@ def _session_picture(test: str, theirs: Runs, ours: Runs) -> LinePicture:
         "run of the session",
         "over the mean of the session",
         tuple(courses),
+        counts=True,
     )
 
 
 def _ratio_pictures(tuning: Sequence[Figure], busy: Sequence[Figure]) -> list[Picture]:
     rows = []
     for one in tuning:
-        for origin, quantity in (("published", one.published), ("ours, in pairs", one.ours)):
+        for origin, quantity in (("published", one.published), ("ours", one.ours)):
             if quantity is not None:
                 theirs = origin == "published"
                 rows.append(interval_row(f"{one.name}, {origin}", quantity, published=theirs))
@@ -175,7 +176,7 @@ def _ratio_pictures(tuning: Sequence[Figure], busy: Sequence[Figure]) -> list[Pi
         IntervalPicture(
             "tuning",
             "The tuned bfq over the default one",
-            "hdparm's two tests, where tuning changes nothing; the parties of a busy disk, where it does.",
+            "hdparm's two tests, ours in pairs, where tuning changes nothing; a busy disk, where it does.",
             "times",
             tuple(rows),
             marks=((1.0, "no effect"),),

@@ -51,16 +51,15 @@ def _machines(bench: Bench, set_up: SetUp) -> Iterator[NamedExperiment]:
     workloads = timing_tests(asked, set_up.tests)
     choices = parse_scheduler_choices(set_up.schedulers)
     for machine in set_up.machines_at(asked):
-        place = "this machine" if asked.place == "host" else machine.title
         target = bench.target(machine.device)
         yield NamedExperiment(
             printed_name(machine.name),
-            f"hdparm -tT on {place}, as its author ran it: one scheduler after another",
+            f"hdparm -tT on {machine.title}, as its author ran it: one scheduler after another",
             bench.spec(target, workloads, choices, blocks=runs.printed(asked), printed=True),
         )
         yield NamedExperiment(
             repeated_name(machine.name),
-            f"The same on {place} in randomised blocks",
+            f"The same on {machine.title} in randomised blocks",
             bench.spec(target, workloads, choices, blocks=runs.repeated(asked)),
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from blklab.experiment import ExperimentRecord
 from blklab.studies.hdparm.findings import Findings, rows_of
@@ -43,11 +44,16 @@ def read_machines(
                 "Published: three runs each, one scheduler after another; ours: in randomised blocks. "
                 "Intervals of 95 %.",
                 "times",
-                tuple(row for one in figures for row in rows_of(one, prefix=f"{one.table.split(':')[0]}: ")),
+                tuple(row for one in figures for row in rows_of(replace(one, name=_short_name(one)))),
                 marks=((1.0, "no effect"),),
             )
         )
     return found
+
+
+def _short_name(figure: Figure) -> str:
+    """``machine 1: bfq``, which fits into a picture."""
+    return f"{figure.table.split(',')[0]}: {figure.name.split(' over ')[0]}"
 
 
 def _read_test(

@@ -130,5 +130,7 @@ class SetUp(Part):
     busy_disk: BusyDisk
 
     def machines_at(self, asked: Asked) -> list[Machine]:
-        """On the host there is one: this one."""
-        return self.machines[: 1 if asked.place == "host" else None]
+        """Both; on the host this one, beside the figures of the first."""
+        if asked.place != "host":
+            return self.machines
+        return [self.machines[0].model_copy(update={"title": "this machine"})]
