@@ -108,7 +108,8 @@ def list_command(*, json_file: str | None) -> None:
         _write_json(json_file, content)
         return
     if not kernels:
-        _say("no kernel was built yet; `blklab kernel build` builds the stock one")
+        nothing = "no kernel can be used" if damaged else "no kernel was built yet"
+        _say(f"{nothing}; `blklab kernel build` builds the stock one")
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("kernel", "linux", "schedulers", "patches", "built"):
