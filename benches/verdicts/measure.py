@@ -1,6 +1,6 @@
 """How often verdicts are wrong, measured on simulated experiments with known truth.
 
-    python benches/verdicts/measure.py [--experiments 2000] [--jobs 1] [--write]
+    python benches/verdicts/measure.py [--experiments 1000] [--jobs 1] [--write]
 
 Prints, for every kind of noise: how often a winner is named although there is none, how often a true
 difference of 2, 5 and 10 % is found, how many blocks that takes, and how often intervals hold the truth; for
@@ -217,7 +217,7 @@ def main() -> int:
     """Measures, prints, and writes the page if asked to."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     arguments.add_argument(
-        "--experiments", type=int, default=2000, help="of equal schedulers a kind of noise"
+        "--experiments", type=int, default=1000, help="of equal schedulers a kind of noise"
     )
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--jobs", type=int, default=1, help="processes")
