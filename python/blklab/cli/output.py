@@ -92,7 +92,13 @@ def require_writable(*destinations: str | None) -> None:
         path = Path(destination)
         with _errors_of(destination):
             is_new = not path.exists()
-            path.parent.mkdir(parents=True, exist_ok=True)
+            # Whoever reads a pipe would take the trial for the end.
+            if path.is_fifo() or path.is_char_device():
+                continue
+            # Folders that lack are made with the file; what is there already has to let them.
+            place = next(place for place in (path.parent, *path.parent.parents) if place.exists())
+            if place != path.parent:
+                path = place / f".blklab-{os.getpid()}"
             with path.open("a", encoding="utf-8"):
                 pass
             if is_new:

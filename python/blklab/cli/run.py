@@ -98,7 +98,7 @@ def command(
         for line in (line for _, lines in cells for line in lines):
             console_out().print(line, markup=False, soft_wrap=True)
         return
-    require_writable(timeline_file, json_file)
+    require_writable(json_file)
     with ProgressDisplay(quiet=quiet) as display:
         sample, used, warnings = run_once(spec, display, timeline_file=timeline_file)
     for warning in warnings:
