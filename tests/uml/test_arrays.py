@@ -16,7 +16,8 @@ from blklab.guest_options import GuestOptions
 from blklab.guests.programs import program_files
 from blklab.kernels.store import KernelBuild, find
 from blklab.profiles import load_profile
-from blklab.samples import RunSample
+from blklab.samples import NS_PER_SECOND, RunSample
+from blklab.simulation import simulate
 from blklab.targets import parse_target
 
 from .guest_runs import measure, only, rate
@@ -129,6 +130,32 @@ def test_what_a_small_write_costs(level: str, members: int, latencies: int, requ
     sample = measure(device, _random("randwrite"), "mq-deadline")
     assert rate(sample, "job") == pytest.approx(1000 / latencies, rel=0.015)
     assert sum(member["requests"] for member in _members(sample)) == pytest.approx(requests * 400, rel=0.01)
+
+
+@pytest.mark.usefixtures("md")
+@pytest.mark.parametrize(
+    ("level", "mode", "bound"),
+    [
+        ("0", "randread", 0.005),
+        ("0", "randwrite", 0.005),
+        ("10", "randwrite", 0.005),
+        # Which copy is read is decided by positions that the two know at different moments.
+        ("1", "randread", 0.05),
+        ("10", "randread", 0.05),
+        ("5", "randread", 0.005),
+        # md reads the stripe's other data where the simulator reads what is replaced.
+        ("5", "randwrite", 0.1),
+    ],
+)
+def test_simulated_arrays_do_as_the_kernels_own(level: str, mode: str, bound: float) -> None:
+    array = f"hdd-7200,raid={level},members={2 if level == '1' else 4},chunk=64k"
+    jobs = _random(mode, depth=16 if mode == "randread" else 4, ios=600)
+    real = measure(f"uml:{array}", jobs, "mq-deadline")
+    simulated = simulate(array, jobs, scheduler="mq-deadline")
+    assert simulated.engine["requests"] == pytest.approx(real.engine["requests"], rel=0.01)
+    (direction,) = simulated.jobs[0].directions
+    per_second = direction.ios * NS_PER_SECOND / direction.runtime_ns
+    assert per_second == pytest.approx(rate(real, "job"), rel=bound)
 
 
 @pytest.mark.usefixtures("md")
