@@ -10,6 +10,7 @@ import pytest
 
 from blklab.cli import run
 from blklab.kernels import store
+from blklab.kernels.building import BuildRequest, build
 
 
 def test_build_list_show_remove(
@@ -180,3 +181,16 @@ def test_the_newest_of_debians_sources(
     monkeypatch.setattr("blklab.kernels.source._DEBIAN_FOLDER", tmp_path)
     assert run(["kernel", "build", "--dry-run"]) == 0
     assert "linux-source-6.12.tar.xz" in capsys.readouterr().out
+
+
+def test_damaged_kernels_are_told_from_none(
+    kernel_cache: Path, kernel_tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["kernel", "list"]) == 0
+    assert "no kernel was built yet" in capsys.readouterr().out
+    kernel, _ = build(BuildRequest("mine", str(kernel_tree)))
+    (kernel.folder / "build.json").write_text("")
+    assert run(["kernel", "list"]) == 0
+    said = capsys.readouterr()
+    assert "no kernel can be used" in said.out
+    assert "blklab kernel build mine" in said.err
