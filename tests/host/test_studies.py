@@ -33,7 +33,12 @@ def test_a_study_on_a_loop_device(disk_folder: Path, monkeypatch: pytest.MonkeyP
     with_sizes(
         monkeypatch,
         {
-            "tests": {"host_scratch": "96m", "host_area": "48m", "quick_cached_runtime": "100ms"},
+            "tests": {
+                "host_scratch": "96m",
+                "host_area": "48m",
+                "host_rest": "0s",
+                "quick_cached_runtime": "100ms",
+            },
             "runs": {"quick_as_printed": 2, "quick_repeats": 2},
             "busy_disk": {"host_area": "16m", "host_runtime": "200ms", "quick_repeats": 2},
         },

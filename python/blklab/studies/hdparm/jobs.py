@@ -44,6 +44,7 @@ def buffered_reads(
         area=area or tests.area_at(asked),
         runtime=tests.buffered_runtime,
         tool="" if as_job else "hdparm -t",
+        rest=tests.host_rest if asked.place == "host" else "0s",
     )
 
 

@@ -48,6 +48,8 @@ class TimingTests(Part):
     uml_cached_runtime: str
     host_area: str
     host_scratch: str
+    host_rest: str
+    """Before the buffered reads; hdparm itself rests as long."""
 
     def area_at(self, asked: Asked) -> str:
         """What ``-t`` may read."""
