@@ -40,6 +40,40 @@ enum Offsets {
     },
 }
 
+impl Offsets {
+    /// A block, of as many as `slots` says.
+    #[inline]
+    fn draw(&mut self, slots: impl FnOnce() -> u64, random: &mut Stream) -> u64 {
+        match self {
+            Self::Mapped { order, next } => {
+                if *next >= order.nr_items() {
+                    // All were visited: begin again in another order.
+                    *next = 0;
+                    *order = Permutation::new(order.nr_items(), random);
+                }
+                *next += 1;
+                order.apply(*next - 1)
+            }
+            Self::Uniform => random.below(slots()),
+            Self::Zipf { zipf, scatter } => scatter.apply(zipf.draw(random)) % slots(),
+            Self::Pareto { exponent, scatter } => {
+                let slots = slots();
+                let rank = libm::pow(random.unit(), 1.0 / *exponent) * slots as f64;
+                scatter.apply((rank as u64).min(slots - 1)) % slots
+            }
+            Self::Normal { deviation } => {
+                let slots = slots() as f64;
+                loop {
+                    let x = (0.5 + random.normal() * *deviation) * slots;
+                    if x >= 0.0 && x < slots {
+                        break x as u64;
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// A limit on the rate in one direction.
 #[derive(Debug, Clone, Copy, Default)]
 struct Pace {
@@ -95,10 +129,17 @@ pub struct Generator {
     position: [u64; 2],
     /// Where the last read and the last write began.
     last_start: [u64; 2],
-    /// Bytes still to issue in this pass over the size.
-    left_bytes: u64,
+    /// Bytes of a pass over the size, and how many of them are still to issue.
     pass_bytes: u64,
-    left_passes: u64,
+    left_of_pass: u64,
+    /// Bytes that may be issued in all, if there is an end to that.
+    left_bytes: u64,
+    /// Passes that `loops` asks for beyond this one.
+    left_loops: u64,
+    /// `io_size`, up to which passes follow each other.
+    io_size: Option<u64>,
+    issued_bytes: u64,
+    largest_block: u64,
     left_ios: u64,
     time_based: bool,
     runtime_ns: Option<u64>,
@@ -161,7 +202,12 @@ impl Generator {
         };
         let rate = job.rate;
         let sync_every = if job.fsync > 0 { job.fsync } else { job.fdatasync };
-        let pass_bytes = job.io_size.unwrap_or(region.bytes / smallest * smallest);
+        let pass_bytes = region.bytes / smallest * smallest;
+        let left_bytes = if job.time_based {
+            u64::MAX
+        } else {
+            job.io_size.unwrap_or(pass_bytes).saturating_mul(job.loops)
+        };
         Self {
             mode: job.mode,
             region,
@@ -174,10 +220,14 @@ impl Generator {
             until_random: job.sequence.nr_per_offset,
             position: [0, 0],
             last_start: [0, 0],
-            left_bytes: pass_bytes,
             pass_bytes,
-            left_passes: job.loops,
-            left_ios: job.number_ios.unwrap_or(u64::MAX),
+            left_of_pass: pass_bytes,
+            left_bytes,
+            left_loops: job.loops - 1,
+            io_size: job.io_size,
+            issued_bytes: 0,
+            largest_block: job.largest_block(),
+            left_ios: job.number_ios.map_or(u64::MAX, |ios| ios.saturating_mul(job.loops)),
             time_based: job.time_based,
             runtime_ns: job.runtime_ns,
             ramp_ns: job.ramp_time_ns,
@@ -244,7 +294,9 @@ impl Generator {
             pace.issued(self.start_ns, bytes, draw);
         }
         self.left_ios -= 1;
-        self.left_bytes = self.left_bytes.saturating_sub(u64::from(bytes));
+        self.left_of_pass = self.left_of_pass.saturating_sub(u64::from(bytes));
+        self.left_bytes -= u64::from(bytes);
+        self.issued_bytes += u64::from(bytes);
         self.writes_since_sync += u64::from(direction == Direction::Write);
         Step::Transfer { direction, offset: self.region.start + offset, bytes }
     }
@@ -294,8 +346,17 @@ impl Generator {
             [(bytes, _)] => *bytes,
             several => draw_size(several, &mut self.mix),
         };
-        if self.left_bytes < bytes && !self.next_pass() {
+        if self.left_bytes < bytes {
             return None;
+        }
+        if self.left_of_pass < bytes {
+            if !self.next_pass(false) {
+                return None;
+            }
+            // What has come to the end with the pass begins again with the next.
+            for position in self.position.iter_mut().filter(|p| **p >= self.region.bytes) {
+                *position = 0;
+            }
         }
         let between = self.mode.random && !self.random_is_due();
         let random = self.mode.random
@@ -305,8 +366,17 @@ impl Generator {
             self.random_offset(direction, bytes)
         } else if between && self.sequence.identical {
             self.last_start[direction as usize].min(self.region.bytes - bytes)
+        } else if let Some(offset) = self.sequential_offset(direction, bytes) {
+            offset
+        } else if self.mode.random {
+            self.random_offset(direction, bytes)
         } else {
-            self.sequential_offset(self.position[direction as usize], bytes)
+            // The end of the file ends the pass.
+            if !self.next_pass(true) {
+                return None;
+            }
+            self.position = [0, 0];
+            self.sequential_offset(direction, bytes)?
         };
         self.position[direction as usize] = offset + bytes;
         self.last_start[direction as usize] = offset;
@@ -324,39 +394,59 @@ impl Generator {
         true
     }
 
-    /// Where an I/O in order goes that follows `position`, with a gap if the
-    /// mode has one (`get_next_seq_offset` of fio 3.36): past the end it goes
-    /// on at the start. Backwards it begins, and goes on, a gap before the end,
-    /// so that the last block, which lies within that gap, is never touched.
+    /// Where the next I/O in order goes, with a gap if the mode has one; `None`
+    /// at the end of the file. As `get_next_seq_offset` of fio 3.33 has it: the
+    /// first I/O has no gap before it; a gap that leads past the end of the file
+    /// leads back to its start; one that leads before the start leads to that
+    /// far before the end. Where the region is but a part of its file, fio takes
+    /// positions within the one for positions within the other.
     #[inline]
-    fn sequential_offset(&self, position: u64, bytes: u64) -> u64 {
-        let (gap, end) = (self.sequence.gap_bytes, self.region.bytes);
-        let back = gap.unsigned_abs();
-        let offset = match (gap, position) {
-            (0, _) => Some(position),
-            (1.., 0) => Some(0),
-            (1.., _) => position.checked_add(back),
-            (_, 0) => end.checked_sub(back),
-            _ => position.checked_sub(back),
-        };
-        match offset {
-            Some(offset) if offset <= end - bytes => offset,
-            _ if gap < 0 => end.saturating_sub(back).min(end - bytes),
-            _ => 0,
+    fn sequential_offset(&mut self, direction: Direction, bytes: u64) -> Option<u64> {
+        let Region { begin, file_bytes, bytes: size, .. } = self.region;
+        let mut offset = self.position[direction as usize];
+        if offset >= size && self.goes_round() {
+            offset = 0;
         }
-    }
-
-    /// Starts the next pass over the size, if there is one.
-    fn next_pass(&mut self) -> bool {
-        if !self.time_based {
-            self.left_passes -= 1;
-            if self.left_passes == 0 {
-                self.left_passes = 1;
-                return false;
+        if begin + offset >= file_bytes {
+            return None;
+        }
+        let gap = self.sequence.gap_bytes;
+        if gap != 0 {
+            if offset == 0 && begin > 0 && gap < 0 {
+                offset = size.wrapping_sub(begin);
+            }
+            if offset != 0 {
+                offset = offset.wrapping_add_signed(gap);
+                if offset >= file_bytes {
+                    offset = if gap > 0 { begin } else { size.wrapping_add_signed(gap) };
+                }
             }
         }
-        self.left_bytes = self.pass_bytes;
-        self.position = [0, 0];
+        (offset.checked_add(bytes)? <= size).then_some(offset)
+    }
+
+    /// Begins again at the end of the file without ending the pass.
+    fn goes_round(&self) -> bool {
+        let both = self.mode.reads && self.mode.writes;
+        self.time_based || (both && self.io_size.is_some_and(|bytes| bytes > self.region.bytes))
+    }
+
+    /// Starts the next pass over the size, if there is one: as many as `loops`
+    /// asks for, and beyond these until `io_size` is reached (`keep_running` of
+    /// fio 3.33).
+    fn next_pass(&mut self, at_end_of_file: bool) -> bool {
+        if !self.time_based {
+            if self.left_loops > 0 {
+                self.left_loops -= 1;
+            } else {
+                let limit = self.io_size.unwrap_or(self.pass_bytes);
+                let left = limit.saturating_sub(self.issued_bytes);
+                if left < self.largest_block || (at_end_of_file && self.io_size.is_none()) {
+                    return false;
+                }
+            }
+        }
+        self.left_of_pass = self.pass_bytes;
         true
     }
 
@@ -366,31 +456,8 @@ impl Generator {
             _ => self.align.write,
         };
         // Blocks at which a transfer may begin.
-        let slots = (self.region.bytes / align).max(1);
-        let slot = match &mut self.offsets {
-            Offsets::Mapped { order, next } => {
-                if *next >= self.region.bytes / bytes {
-                    // All were visited: begin again in another order.
-                    *next = 0;
-                    *order = Permutation::new(self.region.bytes / bytes, &mut self.random);
-                }
-                *next += 1;
-                order.apply(*next - 1)
-            }
-            Offsets::Uniform => self.random.below(slots),
-            Offsets::Zipf { zipf, scatter } => scatter.apply(zipf.draw(&mut self.random)) % slots,
-            Offsets::Pareto { exponent, scatter } => {
-                let rank = libm::pow(self.random.unit(), 1.0 / *exponent) * slots as f64;
-                scatter.apply((rank as u64).min(slots - 1)) % slots
-            }
-            Offsets::Normal { deviation } => loop {
-                let x = (0.5 + self.random.normal() * *deviation) * slots as f64;
-                if x >= 0.0 && x < slots as f64 {
-                    break x as u64;
-                }
-            },
-        };
-        let offset = slot * align;
+        let slots = || (self.region.bytes / align).max(1);
+        let offset = self.offsets.draw(slots, &mut self.random) * align;
         if offset + bytes > self.region.bytes {
             // A large block at the very end is pulled back to fit.
             return (self.region.bytes - bytes) / align * align;
@@ -497,19 +564,92 @@ mod tests {
         assert_eq!(offsets(&mut generator("[a]\nnumber_ios=7\n")).len(), 7);
     }
 
+    fn blocks(size: &str, text: &str) -> Vec<u64> {
+        let text = format!("[a]\nsize={size}\n{text}\n");
+        offsets(&mut generator(&text)).iter().map(|offset| offset / 4096).collect()
+    }
+
+    /// What fio 3.33 did with these options on a file of 64 KiB
+    /// (`--write_iolog`, `--bs=4k`).
     #[test]
-    fn gaps_and_repeats_are_fios() {
-        let blocks = |text: &str| -> Vec<u64> {
-            let text = format!("[a]\nsize=32k\n{text}\n");
+    fn sequences_are_those_of_fio() {
+        let all: Vec<u64> = (0..16).collect();
+        let back: Vec<u64> = std::iter::once(0).chain((0..15).rev()).collect();
+        let thirds = [0, 3, 6, 9, 12, 15];
+        let cases: &[(&str, Vec<u64>)] = &[
+            ("rw=read", all.clone()),
+            ("rw=read\nloops=2", [all.clone(), all.clone()].concat()),
+            ("rw=read\nloops=2\nio_size=128k", [all.clone(), all.clone()].concat()),
+            ("rw=read:4k", [0, 2, 4, 6, 8, 10, 12, 14].repeat(2)),
+            ("rw=read:4k\nloops=2", [0, 2, 4, 6, 8, 10, 12, 14].repeat(4)),
+            ("rw=read:8k", thirds.to_vec()),
+            ("rw=write:8k", thirds.to_vec()),
+            ("rw=read:8k\nio_size=64k", [&thirds[..], &thirds, &thirds[..4]].concat()),
+            ("rw=read:8k\nio_size=16k", thirds[..4].to_vec()),
+            ("rw=read:8k\nloops=2", thirds.repeat(2)),
+            ("rw=read:8k\nloops=2\nio_size=96k", thirds.repeat(4)),
+            ("rw=read:8k\nloops=3\nio_size=32k", thirds.repeat(3)),
+            ("rw=read:8k\nloops=2\nnumber_ios=5", [&thirds[..], &thirds[..4]].concat()),
+            ("rw=read:8k\nnumber_ios=10", thirds.to_vec()),
+            ("rw=read:12k", [0, 4, 8, 12].repeat(4)),
+            ("rw=read:20k", [[0, 6, 12].repeat(5), vec![0]].concat()),
+            ("rw=read:60k", vec![0; 16]),
+            ("rw=read:100k", vec![0; 16]),
+            ("rw=read:-4k", vec![0; 16]),
+            ("rw=read:-8k", back.clone()),
+            ("rw=write:-8k", back.clone()),
+            ("rw=read:-8k\nio_size=128k", [&back[..], &back[1..], &[14]].concat()),
+            ("rw=read:-8k\nloops=2\nio_size=32k", back.clone()),
+            ("rw=read:-12k", vec![0, 13, 11, 9, 7, 5, 3, 1, 13, 11, 9, 7, 5, 3, 1, 13]),
+            ("rw=read:-100k", vec![0]),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(&blocks("64k", text), expected, "{text}");
+        }
+    }
+
+    /// The same where the job has a part of its file: one of 64 KiB, or of 96 KiB for the first.
+    #[test]
+    fn sequences_within_a_part_of_a_file_are_those_of_fio() {
+        let part = |file: &str, text: &str| -> Vec<u64> {
+            let text = format!("[a]\nfilename=x\n{text}\n[b]\nfilename=x\nsize={file}\n");
             offsets(&mut generator(&text)).iter().map(|offset| offset / 4096).collect()
         };
-        assert_eq!(blocks("rw=read:4k"), [0, 2, 4, 6, 0, 2, 4, 6]);
-        assert_eq!(blocks("rw=write:8k"), [0, 3, 6, 0, 3, 6, 0, 3]);
-        assert_eq!(blocks("rw=read:-8k"), [6, 5, 4, 3, 2, 1, 0, 6]);
+        let whole = part("96k", "rw=read:-8k\noffset=32k\nsize=64k");
+        assert_eq!(whole, [14, 13, 12, 11, 10, 9, 8, 22, 21, 20, 19, 18, 17, 16, 15, 14]);
+        assert_eq!(part("64k", "rw=read:8k\noffset=32k\nsize=32k"), [8, 11, 14]);
+        assert_eq!(part("96k", "rw=read:8k\nsize=32k"), [0, 3, 6]);
+        assert_eq!(part("96k", "rw=read:-8k\nsize=32k"), [0, 6, 5, 4, 3, 2, 1, 0]);
+        assert_eq!(part("64k", "rw=read:12k\noffset=16k\nsize=48k"), [4, 8, 12]);
+        let twelve = "rw=read:-12k\noffset=16k\nsize=32k";
+        assert_eq!(part("64k", twelve), [5, 9, 7, 5, 9, 7, 5, 9]);
+        let sixty = [vec![4], vec![8; 11]].concat();
+        assert_eq!(part("64k", "rw=read:60k\noffset=16k\nsize=48k"), sixty);
+        assert_eq!(part("64k", "rw=read:-100k\noffset=16k\nsize=32k"), []);
+    }
+
+    #[test]
+    fn either_direction_at_the_end_of_the_file_ends_the_pass() {
+        for (text, passes) in [("rw=rw:8k", 1), ("rw=rw:8k\nloops=2", 2)] {
+            let seen = blocks("64k", text);
+            let ends = seen.iter().filter(|block| **block == 15).count();
+            assert!((passes..=2 * passes).contains(&ends), "{seen:?}");
+            assert!((6 * passes..=12 * passes).contains(&seen.len()), "{seen:?}");
+        }
+        // What fio does with a random mode there is to draw by lot.
+        let runs = blocks("64k", "rw=randread:4\nnorandommap\nio_size=1m");
+        assert_eq!(runs.len(), 256);
+        let after_last = runs.windows(2).filter(|pair| pair[0] == 15).map(|pair| pair[1]);
+        assert!(after_last.clone().count() > 8 && after_last.clone().any(|block| block != 0));
+    }
+
+    #[test]
+    fn runs_and_repeats_are_fios() {
+        let blocks = |text: &str| blocks("32k", text);
         let runs = blocks("rw=randread:4\nnorandommap\nio_size=256k");
         assert_eq!(runs[..3], [0, 1, 2]);
         for run in runs[3..].chunks_exact(4) {
-            assert!(run.windows(2).all(|w| w[1] == (w[0] + 1) % 8), "{runs:?}");
+            assert!(run.windows(2).all(|w| w[0] == 7 || w[1] == w[0] + 1), "{runs:?}");
         }
         let repeats = blocks("rw=randwrite:4\nrw_sequencer=identical\nio_size=256k");
         assert_eq!(repeats[..3], [0, 0, 0]);

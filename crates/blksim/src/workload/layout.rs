@@ -31,6 +31,9 @@ pub struct Region {
     /// First byte on the device.
     pub start: u64,
     pub bytes: u64,
+    /// Where it begins in its file, and how large that is.
+    pub begin: u64,
+    pub file_bytes: u64,
 }
 
 /// Files and regions of a whole job file.
@@ -164,7 +167,8 @@ fn region(
             format!("job {}: {bytes} bytes do not hold a single block of {block} bytes", job.name);
         return Err(SimulationError::of(ErrorKind::Layout, "size", message));
     }
-    Ok(Region { file: index as u32, start: file.start + begin, bytes })
+    let start = file.start + begin;
+    Ok(Region { file: index as u32, start, bytes, begin, file_bytes: file.bytes })
 }
 
 #[cfg(test)]
@@ -182,8 +186,10 @@ mod tests {
     fn jobs_without_size_share_the_device() {
         let layout = laid_out("[a]\n[b]\noffset=1m\n", 10 * MIB).unwrap();
         assert_eq!(layout.files.len(), 1);
-        assert_eq!(layout.regions[0][0], Region { file: 0, start: 0, bytes: 10 * MIB });
-        assert_eq!(layout.regions[1][0], Region { file: 0, start: MIB, bytes: 9 * MIB });
+        let whole = Region { file: 0, start: 0, bytes: 10 * MIB, begin: 0, file_bytes: 10 * MIB };
+        assert_eq!(layout.regions[0][0], whole);
+        let rest = Region { start: MIB, bytes: 9 * MIB, begin: MIB, ..whole };
+        assert_eq!(layout.regions[1][0], rest);
     }
 
     #[test]
@@ -198,8 +204,10 @@ mod tests {
         let text = "[a]\nfilename=x\nsize=1m\nnumjobs=2\noffset_increment=1m\n[b]\nfilename=x\n[c]\nsize=1m\n";
         let layout = laid_out(text, 10 * MIB).unwrap();
         assert_eq!(layout.files[0], File { start: 0, bytes: 2 * MIB });
-        assert_eq!(layout.regions[0][1], Region { file: 0, start: MIB, bytes: MIB });
-        assert_eq!(layout.regions[1][0], Region { file: 0, start: 0, bytes: 2 * MIB });
+        let whole = Region { file: 0, start: 0, bytes: 2 * MIB, begin: 0, file_bytes: 2 * MIB };
+        let half = Region { start: MIB, bytes: MIB, begin: MIB, ..whole };
+        assert_eq!(layout.regions[0][1], half);
+        assert_eq!(layout.regions[1][0], whole);
         assert_eq!(layout.regions[2][0].start, 2 * MIB);
     }
 
