@@ -6,6 +6,7 @@ use super::page_cache::state::{LOCKED, MARKER, PRESENT};
 use super::page_cache::{PAGE_BYTES, PAGE_SECTORS};
 use super::ready::Ready;
 use super::task::TaskId;
+use super::writeback::BIO_PAGES;
 use crate::request::{Flags, Operation, Purpose, Request};
 use crate::workload::job::Advice;
 
@@ -98,7 +99,8 @@ impl Machine {
             && (index == next_expected || index == next_expected - window.async_size)
         {
             window.start += window.size;
-            window.size = next_size(window.size, max);
+            // The window of a call that has little left to read does not shrink.
+            window.size = window.size.max(next_size(window.size, max));
             window.async_size = window.size;
             window.settle(index, max);
         } else if marker {
@@ -162,8 +164,13 @@ impl Machine {
     fn submit_page_reads(&mut self, task: TaskId, mut first: u64, end: u64) {
         let max_pages = (u64::from(self.disks[0].max_sectors) / PAGE_SECTORS).max(1);
         let device_sectors = self.capacity_sectors;
+        let mut bio_end = first;
         while first < end {
-            let pages = (end - first).min(max_pages);
+            if first == bio_end {
+                bio_end = end.min(first + BIO_PAGES);
+            }
+            // What the queue cannot take at once is split off the bio.
+            let pages = (bio_end - first).min(max_pages);
             let sector = first * PAGE_SECTORS;
             // The device's last page may be cut.
             let sectors = (pages * PAGE_SECTORS).min(device_sectors - sector);

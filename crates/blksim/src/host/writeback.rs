@@ -16,8 +16,8 @@ use crate::event::Class;
 use crate::params::Values;
 use crate::request::{Flags, Operation, Priority, Purpose, Request};
 
-/// Pages of a bio at most.
-const BIO_PAGES: u64 = 256;
+/// Pages of a bio at most, if no two lie next to each other in memory (`BIO_MAX_VECS`).
+pub(super) const BIO_PAGES: u64 = 256;
 /// Granularity of the flusher's chunks: 4 MiB.
 const CHUNK_PAGES: u64 = 1024;
 /// The kernel begins with an estimate of 100 MiB/s.
