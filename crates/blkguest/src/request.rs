@@ -103,16 +103,7 @@ impl Request {
         let raid = blksim::devices::array(&setup.profile, &facts)?;
         let capacity_bytes =
             raid.map_or(facts.capacity_bytes, |raid| raid.capacity_sectors * SECTOR_BYTES);
-        let mut jobs = setup.jobs.jobs.clone();
-        if let Some(runtime_ns) = setup.runtime_ns {
-            if runtime_ns == 0 {
-                let message = "runtime_ns must be larger than 0";
-                return Err(Failure::of(ErrorKind::OutOfRange, "runtime_ns", message));
-            }
-            for job in &mut jobs {
-                job.run_for(runtime_ns);
-            }
-        }
+        let jobs = setup.timed_jobs()?;
         let clones: u64 = jobs.iter().map(|job| u64::from(job.numjobs)).sum();
         if clones > MAX_CLONES {
             let message =

@@ -84,6 +84,69 @@ pub struct Flags {
     pub readahead: bool,
 }
 
+/// How far a request has come on its way to its tag.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Progress(u8);
+
+impl Progress {
+    const MERGE_TRIED: u8 = 0x80;
+
+    /// Policies that have let it pass.
+    #[inline]
+    pub fn policies_passed(self) -> usize {
+        usize::from(self.0 & !Self::MERGE_TRIED)
+    }
+
+    /// One more policy has let it pass.
+    pub fn pass(&mut self) {
+        self.0 += 1;
+    }
+
+    /// Notes that a merge is tried; true the first time.
+    #[inline]
+    pub fn try_merge(&mut self) -> bool {
+        let first = self.0 & Self::MERGE_TRIED == 0;
+        self.0 |= Self::MERGE_TRIED;
+        first
+    }
+}
+
+/// A request's tag of its queue, or what is known on the way to one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tag(u32);
+
+impl Default for Tag {
+    fn default() -> Self {
+        Self(NONE)
+    }
+}
+
+impl Tag {
+    /// From here on it is none, but how many of each word it may be.
+    const LIMIT: u32 = 1 << 31;
+    const UNLIMITED: u32 = NONE - 1;
+
+    /// The tag of that number, below 2³¹; any number on the legacy path.
+    #[inline]
+    pub fn of(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// Takes the tag away, if there is one.
+    #[inline]
+    pub fn take(&mut self) -> Option<u32> {
+        (self.0 < Self::LIMIT).then(|| std::mem::take(self).0)
+    }
+
+    /// How many tags of each word it may be; `ask` is asked the first time only.
+    pub fn limit(&mut self, ask: impl FnOnce() -> Option<u32>) -> Option<u32> {
+        if self.0 == NONE {
+            self.0 = ask().map_or(Self::UNLIMITED, |most| Self::LIMIT + most);
+        }
+        (self.0 != Self::UNLIMITED).then(|| self.0 - Self::LIMIT)
+    }
+}
+
 /// One request, and the links of the lists that it may be on.
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -99,15 +162,8 @@ pub struct Request {
     pub priority: Priority,
     /// Which disk of the machine.
     pub disk: u8,
-    /// Holds a tag of the queue.
-    pub tagged: bool,
-    /// Which one, on a blk-mq queue.
-    pub(crate) tag: u16,
-    /// Of how many tags of each word it may be, once the scheduler was asked.
-    pub(crate) tags_of_word: Option<u16>,
-    /// Policies that have let it pass, and whether merging was tried since.
-    pub(crate) policies_passed: u8,
-    pub(crate) merge_tried: bool,
+    pub(crate) progress: Progress,
+    pub(crate) tag: Tag,
     /// The I/O context: the task on whose behalf it was submitted.
     pub context: u32,
     /// The direct I/O that it is part of, if that has several parts.
@@ -127,7 +183,7 @@ pub struct Request {
     /// When a scheduler wants it looked at.
     pub deadline_ns: u64,
     /// Neighbours in a scheduler's FIFO, or in `previous` the place in an age
-    /// queue; before that, `next` links the lists of the host (pending, plug).
+    /// queue; before that, in a list of the host (pending, plug).
     pub previous: RequestId,
     pub next: RequestId,
     /// Next in the chain of bios merged into a request.
@@ -150,11 +206,8 @@ impl Request {
             flags: Flags { sync: operation != Operation::Write, ..Flags::default() },
             priority: Priority::DEFAULT,
             disk: 0,
-            tagged: false,
-            tag: 0,
-            tags_of_word: None,
-            policies_passed: 0,
-            merge_tried: false,
+            progress: Progress::default(),
+            tag: Tag::default(),
             context: 0,
             owner: NONE,
             array_part: NONE,
@@ -294,6 +347,19 @@ impl Fifo {
         self.len += 1;
     }
 
+    pub fn push_front(&mut self, requests: &mut Requests, id: RequestId) {
+        let request = &mut requests[id];
+        request.previous = NONE;
+        request.next = self.head;
+        if self.head == NONE {
+            self.tail = id;
+        } else {
+            requests[self.head].previous = id;
+        }
+        self.head = id;
+        self.len += 1;
+    }
+
     #[inline]
     pub fn remove(&mut self, requests: &mut Requests, id: RequestId) {
         let (previous, next) = (requests[id].previous, requests[id].next);
@@ -379,6 +445,8 @@ mod tests {
         fifo.append(&mut requests, &mut other);
         assert!(other.is_empty());
         assert_eq!((fifo.len(), fifo.tail()), (3, Some(ids[2])));
+        fifo.remove(&mut requests, ids[0]);
+        fifo.push_front(&mut requests, ids[0]);
         for &id in &ids[..3] {
             assert_eq!(fifo.pop_front(&mut requests), Some(id));
         }

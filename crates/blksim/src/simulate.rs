@@ -43,6 +43,23 @@ pub struct Setup {
     pub limits: Limits,
 }
 
+impl Setup {
+    /// The jobs, those that are time-based with the setup's runtime if it has one.
+    pub fn timed_jobs(&self) -> Result<Vec<Job>, SimulationError> {
+        let mut jobs = self.jobs.jobs.clone();
+        if let Some(runtime_ns) = self.runtime_ns {
+            if runtime_ns == 0 {
+                let message = "runtime_ns must be larger than 0";
+                return Err(SimulationError::of(ErrorKind::OutOfRange, "runtime_ns", message));
+            }
+            for job in &mut jobs {
+                job.run_for(runtime_ns);
+            }
+        }
+        Ok(jobs)
+    }
+}
+
 /// What one disk did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskFigures {
@@ -127,16 +144,7 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
     }
     let queue = queue_values(&setup.queue, &facts, info.family, info.name)?;
     let machine = machine_values(&setup.machine)?;
-    let mut jobs = setup.jobs.jobs.clone();
-    if let Some(runtime_ns) = setup.runtime_ns {
-        if runtime_ns == 0 {
-            let message = "runtime_ns must be larger than 0";
-            return Err(SimulationError::of(ErrorKind::OutOfRange, "runtime_ns", message).into());
-        }
-        for job in &mut jobs {
-            job.run_for(runtime_ns);
-        }
-    }
+    let jobs = setup.timed_jobs()?;
     let layout = lay_out(&jobs, facts.capacity_bytes)?;
     let initial_requests = default_nr_requests(&facts, info.family, info.name) as u32;
     let nr_requests = queue.get("nr_requests") as u32;

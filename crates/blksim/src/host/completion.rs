@@ -55,8 +55,7 @@ impl Machine {
                 self.parts_done(id);
             }
             Family::MultiQueue => {
-                let tag = std::mem::take(&mut self.requests[id].tagged)
-                    .then_some(u32::from(self.requests[id].tag));
+                let tag = self.requests[id].tag.take();
                 self.parts_done(id);
                 if kicked {
                     self.run_queue_soon(disk);

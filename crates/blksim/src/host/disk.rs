@@ -11,7 +11,7 @@ use crate::event::Agenda;
 use crate::extent_index::ExtentIndex;
 use crate::params::Values;
 use crate::policy::{Placement, Policy, PolicyContext};
-use crate::request::{Request, RequestId, Requests};
+use crate::request::{Request, RequestId, Requests, Tag};
 use crate::scheduler::{Context, Family, QueueFacts};
 use crate::schedulers::AnyScheduler;
 use crate::tag_map::TagMap;
@@ -156,36 +156,33 @@ impl Disk {
     /// Takes a tag for a request, if there is one that it may have.
     #[inline]
     pub fn take_tag(&mut self, request: &mut Request) -> bool {
-        let used = match self.family {
+        let (tag, used) = match self.family {
             Family::Legacy => {
                 let used = &mut self.pools[Self::pool(request)];
                 if *used >= self.facts.nr_requests {
                     return false;
                 }
                 *used += 1;
-                *used
+                (0, *used)
             }
             Family::MultiQueue => {
                 let limit = if self.shares_tags { self.most_tags_of_word(request) } else { None };
                 let Some(tag) = self.tags.take(limit) else { return false };
-                request.tag = tag as u16;
-                self.tags.nr_used()
+                (tag, self.tags.nr_used())
             }
         };
         self.counters.peak_tags = self.counters.peak_tags.max(used);
-        request.tagged = true;
+        request.tag = Tag::of(tag);
         true
     }
 
-    /// How many tags of a word a request may have. What the scheduler says first holds, however long the
-    /// task then sleeps.
+    /// Of how many tags of a word a request may have one. What the scheduler says first holds, however
+    /// long the task then sleeps.
     fn most_tags_of_word(&self, request: &mut Request) -> Option<u32> {
-        let most = match request.tags_of_word {
-            Some(most) => most,
-            None => self.scheduler.tags_of_word(request).map_or(u16::MAX, |nr| nr as u16),
-        };
-        request.tags_of_word = Some(most);
-        (most != u16::MAX).then_some(u32::from(most))
+        let mut tag = request.tag;
+        let most = tag.limit(|| self.scheduler.tags_of_word(request));
+        request.tag = tag;
+        most
     }
 
     /// Gives a request's tag back; `woken` collects sleepers that may try again.
@@ -197,16 +194,14 @@ impl Disk {
         woken: &mut Vec<TaskId>,
     ) {
         let request = &mut requests[id];
-        if !std::mem::take(&mut request.tagged) {
-            return;
-        }
+        let Some(tag) = request.tag.take() else { return };
         match self.family {
             Family::Legacy => {
                 let pool = Self::pool(request);
                 self.pools[pool] -= 1;
                 woken.extend(self.sleepers[pool].pop_front());
             }
-            Family::MultiQueue => self.tags.give_back(u32::from(request.tag), woken),
+            Family::MultiQueue => self.tags.give_back(tag, woken),
         }
     }
 

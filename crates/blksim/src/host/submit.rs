@@ -5,7 +5,7 @@ use super::Machine;
 use super::disk::Merging;
 use super::task::TaskId;
 use crate::policy::{Admission, Placement};
-use crate::request::{NONE, RequestId, Requests};
+use crate::request::{Fifo, NONE, RequestId, Requests};
 use crate::scheduler::{Family, Merge};
 
 /// Requests that a plug collects before it is flushed (6.1; 16 in 4.16).
@@ -65,7 +65,7 @@ impl Machine {
                 self.run_queue(disk);
             }
         }
-        while let Some(id) = self.tasks[task as usize].pending.pop_front(&self.requests) {
+        while let Some(id) = self.tasks[task as usize].pending.pop_front(&mut self.requests) {
             if !self.enter(task, id) {
                 self.sleep_in_submission(task, id);
                 return;
@@ -88,7 +88,7 @@ impl Machine {
             if let Some(go_on) = self.ask_policies(disk, id) {
                 return go_on;
             }
-        } else if !std::mem::replace(&mut request.merge_tried, true)
+        } else if request.progress.try_merge()
             // One that slept for its tag does not look for a merge again.
             && self.try_merge(task, disk, id)
         {
@@ -146,12 +146,12 @@ impl Machine {
         let context = self.requests[id].context;
         let nr_above = self.disks[disk].nr_above();
         loop {
-            let passed = self.requests[id].policies_passed as usize;
-            if passed == nr_above && !self.requests[id].merge_tried {
-                self.requests[id].merge_tried = true;
-                if self.try_merge(context, disk, id) {
-                    return Some(true);
-                }
+            let passed = self.requests[id].progress.policies_passed();
+            if passed == nr_above
+                && self.requests[id].progress.try_merge()
+                && self.try_merge(context, disk, id)
+            {
+                return Some(true);
             }
             if passed >= self.disks[disk].policies.len() {
                 return None;
@@ -169,7 +169,7 @@ impl Machine {
             );
             self.released = released;
             match admission {
-                Admission::Pass => self.requests[id].policies_passed += 1,
+                Admission::Pass => self.requests[id].progress.pass(),
                 Admission::Hold => return Some(true),
                 Admission::Sleep => return Some(false),
             }
@@ -182,7 +182,7 @@ impl Machine {
         let mut next = 0;
         while let Some(&id) = self.released.get(next) {
             next += 1;
-            self.requests[id].policies_passed += 1;
+            self.requests[id].progress.pass();
             // The worker sleeps in bios of others.
             let sleeper = [self.requests[id].context, self.worker].into_iter().find(|task| {
                 let task = self.tasks.get(*task as usize);
@@ -419,7 +419,7 @@ impl Machine {
         } else {
             let mut order = std::mem::take(&mut self.scratch);
             order.clear();
-            while let Some(id) = plug.pop_front(&self.requests) {
+            while let Some(id) = plug.pop_front(&mut self.requests) {
                 order.push(id);
             }
             let disk = self.requests[order[0]].disk as usize;
@@ -446,10 +446,10 @@ impl Machine {
     }
 
     /// The legacy flush: by disk and sector, each first tried as a back merge.
-    fn flush_sorted(&mut self, mut plug: super::task::Chain, touched: &mut u64) {
+    fn flush_sorted(&mut self, mut plug: Fifo, touched: &mut u64) {
         let mut order = std::mem::take(&mut self.scratch);
         order.clear();
-        while let Some(id) = plug.pop_front(&self.requests) {
+        while let Some(id) = plug.pop_front(&mut self.requests) {
             order.push(id);
         }
         order.sort_unstable_by_key(|&id| (self.requests[id].disk, self.requests[id].sector, id));

@@ -50,6 +50,29 @@ impl Settings {
             front_merges: tunables.flag("front_merges"),
         }
     }
+
+    /// The direction of a new batch; `starved` counts how often reads went
+    /// before writes that waited.
+    pub fn choose_side(self, sides: &[Side; 2], starved: &mut u64) -> Option<usize> {
+        let [reads, writes] = [READ, WRITE].map(|side| !sides[side].fifo.is_empty());
+        if reads {
+            // The counter is compared before it is raised: the third contested
+            // choice goes to writes.
+            if writes {
+                let before = *starved;
+                *starved += 1;
+                if before >= self.writes_starved {
+                    *starved = 0;
+                    return Some(WRITE);
+                }
+            }
+            return Some(READ);
+        }
+        writes.then(|| {
+            *starved = 0;
+            WRITE
+        })
+    }
 }
 
 #[inline]
@@ -137,7 +160,7 @@ impl Scheduler for Deadline {
         let id = match going_on {
             Some(id) if self.batch < self.settings.fifo_batch => id,
             _ => {
-                let side = self.choose_side()?;
+                let side = self.settings.choose_side(&self.sides, &mut self.starved)?;
                 let Side { fifo, .. } = &self.sides[side];
                 let id = match self.next[side] {
                     Some(id) if !self.sides[side].expired(cx.requests, cx.now_ns()) => id,
@@ -179,29 +202,5 @@ impl Scheduler for Deadline {
             self.next[side] = self.sides[side].tree.after(cx.requests[gone].sector, gone);
         }
         self.sides[side].absorb(cx.requests, kept, gone);
-    }
-}
-
-impl Deadline {
-    /// The direction of a new batch.
-    fn choose_side(&mut self) -> Option<usize> {
-        let [reads, writes] = [READ, WRITE].map(|side| !self.sides[side].fifo.is_empty());
-        if reads {
-            // The counter is compared before it is raised: the third contested
-            // choice goes to writes.
-            if writes {
-                let starved = self.starved;
-                self.starved += 1;
-                if starved >= self.settings.writes_starved {
-                    self.starved = 0;
-                    return Some(WRITE);
-                }
-            }
-            return Some(READ);
-        }
-        writes.then(|| {
-            self.starved = 0;
-            WRITE
-        })
     }
 }

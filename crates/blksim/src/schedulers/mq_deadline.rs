@@ -7,8 +7,8 @@
 //! because the device model never asks for a requeue.
 
 use super::deadline::{
-    FIFO_BATCH, FRONT_MERGES, READ, READ_EXPIRE, Settings, Side, WRITE, WRITE_EXPIRE,
-    WRITES_STARVED, direction,
+    FIFO_BATCH, FRONT_MERGES, READ_EXPIRE, Settings, Side, WRITE, WRITE_EXPIRE, WRITES_STARVED,
+    direction,
 };
 use crate::params::{Param, Unit, Values};
 use crate::request::{Operation, Request, RequestId, Requests};
@@ -213,7 +213,8 @@ impl MqDeadline {
         let id = match going_on {
             Some(id) if self.batch < self.settings.fifo_batch => id,
             _ => {
-                let side = self.choose_side(class)?;
+                let side =
+                    self.settings.choose_side(&self.classes[class].sides, &mut self.starved)?;
                 let Class { sides, next, .. } = &self.classes[class];
                 let id = match next[side] {
                     Some(id) if !sides[side].expired(requests, now_ns) => id,
@@ -235,25 +236,5 @@ impl MqDeadline {
         class.sides[side].remove(requests, id);
         self.nr_queued -= 1;
         Some(id)
-    }
-
-    fn choose_side(&mut self, class: usize) -> Option<usize> {
-        let sides = &self.classes[class].sides;
-        let [reads, writes] = [READ, WRITE].map(|side| !sides[side].fifo.is_empty());
-        if reads {
-            if writes {
-                let starved = self.starved;
-                self.starved += 1;
-                if starved >= self.settings.writes_starved {
-                    self.starved = 0;
-                    return Some(WRITE);
-                }
-            }
-            return Some(READ);
-        }
-        writes.then(|| {
-            self.starved = 0;
-            WRITE
-        })
     }
 }
