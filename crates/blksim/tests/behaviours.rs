@@ -192,9 +192,11 @@ fn async_depth_confines_writes() {
     setup.queue = given(&[("nr_requests", "128")]);
     let outcome = run(&setup);
     assert_eq!(outcome.tunables.get("async_depth"), 4);
-    // One tag of each of four words: at most 4 writes are under way beside 100 reads.
+    // One tag of each of four words: at most 4 writes are under way beside 100
+    // reads, and a writer that sleeps for one of them is woken in turn with the
+    // reader. The same on Linux 6.1 in virtual time: 0.8 %; here 1.1 %.
     let ratio = job(&outcome, "w").iops() / job(&outcome, "r").iops();
-    assert!(ratio < 0.05, "{ratio}");
+    assert!(ratio < 0.0125, "{ratio}");
 }
 
 #[test]
