@@ -61,6 +61,7 @@ class Contrast(_Part):
 
     runtime: str
     quick_runtime: str
+    repeats: int
 
 
 class SetUp(_Part):
@@ -91,7 +92,7 @@ class SetUp(_Part):
 
     def contrast_repeats(self, asked: Asked) -> int:
         """Number of randomised blocks of readers beside writers."""
-        return self.uml.contrast_repeats if asked.place == "uml" else self.repeats(asked)
+        return self.uml.contrast_repeats if asked.place == "uml" else self.contrast.repeats
 
     def contrast_runtime(self, asked: Asked) -> str:
         """Length of readers beside writers."""
