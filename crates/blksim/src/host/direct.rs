@@ -1,5 +1,6 @@
 //! Direct I/O: from a transfer to bios and back.
 
+use super::submit::Flush;
 use super::{FlushWaiter, Machine};
 use crate::record::Direction;
 use crate::request::{Flags, NONE, Operation, Purpose, Request, RequestId, SECTOR_BYTES};
@@ -64,9 +65,9 @@ impl Machine {
             self.cache.invalidate(offset, u64::from(bytes));
         }
         // A write to a block device is a plug of its own (`blkdev_write_iter` in
-        // block/fops.c), so that it runs the queue before its task goes on. One
-        // that is waited for at once leaves that to the queue's worker.
-        let own_plug = !plugged && (parts > 1 || (is_write && clone.asynchronous));
+        // block/fops.c). One that is waited for is unplugged by that.
+        let own_plug = !plugged && (parts > 1 || is_write);
+        let unplug = if is_write && !clone.asynchronous { Flush::ForSleep } else { Flush::AtEnd };
         if parts == 1 {
             if own_plug {
                 self.plug(index);
@@ -74,7 +75,7 @@ impl Machine {
             let id = self.requests.allocate(bio);
             self.submit(index, id);
             if own_plug {
-                self.unplug(index);
+                self.end_plug(index, unplug);
             }
             return;
         }
@@ -91,7 +92,7 @@ impl Machine {
             left -= bio.nr_sectors;
         }
         if own_plug {
-            self.unplug(index);
+            self.end_plug(index, unplug);
         }
     }
 

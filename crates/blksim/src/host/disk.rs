@@ -218,15 +218,6 @@ impl Disk {
         legacy as u32 + self.tags.nr_sleepers()
     }
 
-    /// Without a scheduler: nothing waits, and the device has room.
-    #[inline]
-    pub fn takes_at_once(&self) -> bool {
-        self.direct
-            && self.in_flight < self.facts.device_depth
-            && self.ahead.is_empty()
-            && self.scheduler.nr_queued() == 0
-    }
-
     /// Calls the scheduler with a context; tells whether it asked for dispatch.
     #[inline]
     pub fn schedule<R>(

@@ -126,6 +126,19 @@ impl Machine {
         Some(id)
     }
 
+    /// Hands a request to the device, past those that wait for the queue's worker.
+    #[inline]
+    pub(super) fn issue_directly(&mut self, disk: usize, id: RequestId) {
+        let queue = &self.disks[disk];
+        if queue.in_flight >= queue.facts.device_depth {
+            self.insert(disk, id);
+            self.run_queue(disk);
+        } else {
+            self.requests[id].inserted_ns = self.agenda.now_ns();
+            self.issue(disk, id);
+        }
+    }
+
     /// Hands a request to the device.
     #[inline]
     pub(super) fn issue(&mut self, disk: usize, id: RequestId) {

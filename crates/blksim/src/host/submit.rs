@@ -71,8 +71,8 @@ impl Machine {
                 return;
             }
         }
-        if std::mem::take(&mut self.tasks[task as usize].unplug_after) {
-            self.unplug(task);
+        if let Some(why) = self.tasks[task as usize].unplug_after.take() {
+            self.end_plug(task, why);
         } else if !self.tasks[task as usize].plugging {
             self.flush_plug(task, Flush::AtEnd);
         }
@@ -101,10 +101,6 @@ impl Machine {
         }
         if self.tasks[task as usize].plugging {
             self.add_to_plug(task, disk, id);
-        } else if queue.takes_at_once() {
-            // There is nothing that it could merge with or wait behind.
-            request.inserted_ns = self.agenda.now_ns();
-            self.issue(disk, id);
         } else {
             self.enqueue(disk, id);
         }
@@ -129,13 +125,10 @@ impl Machine {
                 self.insert(disk, id);
                 self.run_queue(disk);
             }
+            Family::MultiQueue if self.disks[disk].direct => self.issue_directly(disk, id),
             Family::MultiQueue => {
                 self.insert_or_merge(disk, id);
-                if self.disks[disk].direct {
-                    self.run_queue(disk);
-                } else {
-                    self.run_queue_soon(disk);
-                }
+                self.run_queue_soon(disk);
             }
         }
     }
@@ -394,14 +387,19 @@ impl Machine {
 
     /// Ends collecting and hands everything on.
     pub(super) fn unplug(&mut self, task: TaskId) {
+        self.end_plug(task, Flush::AtEnd);
+    }
+
+    /// Ends collecting because the task is done, or is about to sleep.
+    pub(super) fn end_plug(&mut self, task: TaskId, why: Flush) {
         let task_state = &mut self.tasks[task as usize];
         if task_state.blocked {
             // It plugs on with what it has still to submit.
-            task_state.unplug_after = true;
+            task_state.unplug_after = Some(why);
             return;
         }
         task_state.plugging = false;
-        self.flush_plug(task, Flush::AtEnd);
+        self.flush_plug(task, why);
     }
 
     /// Hands a task's collected requests to the scheduler.
@@ -425,7 +423,10 @@ impl Machine {
             let disk = self.requests[order[0]].disk as usize;
             if why == Flush::AtEnd && self.disks[disk].direct {
                 // What goes to the driver straight from the plug goes newest first.
-                order.reverse();
+                for id in order.drain(..).rev() {
+                    let disk = self.requests[id].disk as usize;
+                    self.issue_directly(disk, id);
+                }
             }
             for id in order.drain(..) {
                 let disk = self.requests[id].disk as usize;
@@ -483,7 +484,7 @@ impl Machine {
 
     /// Puts a request into the scheduler.
     #[inline]
-    fn insert(&mut self, disk: usize, id: RequestId) {
+    pub(super) fn insert(&mut self, disk: usize, id: RequestId) {
         self.requests[id].inserted_ns = self.agenda.now_ns();
         let queue = &mut self.disks[disk];
         if queue.indexed {

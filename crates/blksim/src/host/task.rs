@@ -30,7 +30,7 @@ pub struct Task {
     pub plug: Fifo,
     pub plugging: bool,
     /// It stops plugging once it has submitted all of `pending`.
-    pub unplug_after: bool,
+    pub unplug_after: Option<super::submit::Flush>,
     /// The buffered read, write or fsync that it is in.
     pub call: Option<BufferedCall>,
 }
@@ -44,7 +44,7 @@ impl Task {
             pending: Fifo::default(),
             plug: Fifo::default(),
             plugging: false,
-            unplug_after: false,
+            unplug_after: None,
             call: None,
         }
     }
