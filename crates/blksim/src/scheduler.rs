@@ -45,6 +45,8 @@ pub struct QueueFacts {
     pub word_tags: u32,
     /// Length of the kernel's tick.
     pub jiffy_ns: u64,
+    /// Computing takes no time at all, instead of hardly any.
+    pub instant: bool,
 }
 
 #[cfg(test)]
@@ -57,6 +59,7 @@ impl QueueFacts {
         initial_requests: 64,
         word_tags: 16,
         jiffy_ns: 10_000_000,
+        instant: false,
     };
 }
 

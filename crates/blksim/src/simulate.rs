@@ -156,6 +156,7 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
         word_tags: word_of(nr_requests.max(initial_requests)),
         initial_requests,
         jiffy_ns: jiffy_ns(machine.get("hz")),
+        instant: machine.flag("instant"),
     };
     let mut tunables = tunable_values(info, queue_facts, &setup.tunables)?;
     let cgroups = Cgroups::new(&setup.cgroups, &jobs)?;

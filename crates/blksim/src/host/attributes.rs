@@ -49,6 +49,11 @@ pub const MACHINE: &[Param] = &[
         (24, 1200),
         "ticks of the kernel's clock a second (CONFIG_HZ), on which its coarse timers run",
     ),
+    Param::flag(
+        "instant",
+        0,
+        "computing takes no time at all, as in a guest in virtual time, instead of hardly any",
+    ),
     Param::new(
         "memory",
         Unit::Bytes,

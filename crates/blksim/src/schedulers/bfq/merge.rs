@@ -139,6 +139,10 @@ impl Bfq {
         };
         let mut queue = Queue::new(number, group, sync, priority, now_ns, self.hierarchy.tick_ns);
         queue.max_budget = self.assigned_max_budget() * 2 / 3;
+        // The kernel sets the end of a last request that never was to a nanosecond ahead.
+        // Where computing takes no time, the first request comes before that: it was thought
+        // about for ever, and the queue is not I/O-bound any more. Real processors take longer.
+        queue.last_end_ns += i64::from(self.settings.instant);
         if recycled.is_some() {
             self.queues[id as usize] = queue;
         } else {

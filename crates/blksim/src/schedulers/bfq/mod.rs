@@ -75,6 +75,8 @@ struct Settings {
     word_tags: u32,
     /// Length of the kernel's tick.
     jiffy_ns: i64,
+    /// Computing takes no time at all.
+    instant: bool,
 }
 
 impl Settings {
@@ -234,6 +236,7 @@ impl Scheduler for Bfq {
             nr_requests: queue.nr_requests,
             word_tags: queue.word_tags,
             jiffy_ns,
+            instant: queue.instant,
         };
         Self {
             settings,

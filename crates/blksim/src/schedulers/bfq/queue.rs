@@ -120,9 +120,7 @@ impl Queue {
             short_think: sync && priority.class != PriorityClass::Idle,
             io_bound: true,
             think: DecayingMean::default(),
-            // Later than now, as in the kernel. Where computing takes no time, the first
-            // request comes before that, and has been thought about for ever.
-            last_end_ns: now_ns + 1,
+            last_end_ns: now_ns,
             io_start_ns: now_ns,
             idle_total_ns: 0,
             // The first request is most likely far from anything.
