@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +14,12 @@ from pathlib import Path
 import pytest
 
 pytest_plugins = ["chromium", "real_devices", "stand_in_source"]
+
+
+def pytest_configure() -> None:
+    """A shell starts what it puts in the background with SIGINT ignored; tests of Ctrl-C need it heard."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
