@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from blklab.backends.uml_clocks import check_clocks, warnings_about
+from blklab.backends.uml_clocks import check_clocks, warning_about_bfq, warnings_about
 from blklab.errors import RequirementError
 from blklab.guest_options import GuestOptions
 from blklab.kernels.store import BuildRecord, InstrumentRecord, KernelBuild
@@ -97,3 +97,10 @@ def test_a_kernel_without_virtual_time(make: Maker) -> None:
     with pytest.raises(RequirementError, match=r"the kernel old .* has no virtual time"):
         check_clocks([old], VIRTUAL)
     check_clocks([old], HOST)
+
+
+def test_bfq_where_no_time_passes(make: Maker) -> None:
+    exact, ticking = make("exact", EXACT), make("ticking")
+    assert "may not wait for sequential readers" in (warning_about_bfq(exact, VIRTUAL) or "")
+    assert warning_about_bfq(exact, HOST) is None
+    assert warning_about_bfq(ticking, VIRTUAL) is None

@@ -39,6 +39,21 @@ def warnings_about(kernels: Sequence[KernelBuild], guest: GuestOptions) -> list[
     return [f"{difference}: what differs between the kernels may be the clocks' doing"]
 
 
+def warning_about_bfq(kernel: KernelBuild, guest: GuestOptions) -> str | None:
+    """What has to be said of bfq on a rotational disk: it may not wait for sequential readers.
+
+    block/bfq-iosched.c, Linux 6.1: `bfq_init_bfqq` puts the end of a new queue's last request one nanosecond
+    ahead, and where no time passes until `bfq_update_io_intensity` looks at it, the difference wraps round.
+    """
+    if guest.time != "virtual" or kernel.clock.exact is None:
+        return None
+    return (
+        f"bfq on rotational disks under the kernel {kernel.name}: where computing takes no time at all, bfq "
+        "takes its queues for idle and may not wait for sequential readers as it does on real machines; "
+        "docs/fidelity.md has the reason, --time host and sim: do not have this"
+    )
+
+
 def _difference(kernels: Sequence[KernelBuild], guest: GuestOptions) -> str | None:
     """In what the clocks of the first two kernels with different ones differ."""
     for other in kernels[1:]:

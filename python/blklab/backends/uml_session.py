@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from blklab.backends.modelled import ask_core
 from blklab.backends.protocol import Announce, SessionOptions
-from blklab.backends.uml_clocks import warnings_about
+from blklab.backends.uml_clocks import warning_about_bfq, warnings_about
 from blklab.backends.uml_load import check_load
 from blklab.errors import RunFailedError
 from blklab.guest_options import GuestOptions
@@ -107,6 +107,7 @@ class UmlSession:
             plain = {**self._device, "scheduler": "none", "jobs": _jobs(workload)}
             plain["runtime_ns"] = self._runtime_ns(workload)
             ask_core(plain, source=workload.source)
+        notes += self._remarks_on_bfq(choices)
         if any(self._shortened(workload) for workload in workloads):
             notes.append(
                 f"shipped workloads run for {format_duration(FAST_RUNTIME_NS)} of the guest's time each: "
@@ -115,6 +116,14 @@ class UmlSession:
         if len(choices) > 1:
             self._try_settings(choices)
         return notes
+
+    def _remarks_on_bfq(self, choices: Sequence[SchedulerChoice]) -> list[str]:
+        """One for each kernel that bfq runs under, where it would wait for readers."""
+        if not any(disk.rotational for disk in self.target.disks):
+            return []
+        kernels = [self._kernel_of(choice) for choice in choices if choice.name == "bfq"]
+        found = (warning_about_bfq(kernel, self._options.guest) for kernel in kernels)
+        return list(dict.fromkeys(warning for warning in found if warning is not None))
 
     def _try_settings(self, choices: Sequence[SchedulerChoice]) -> None:
         """Boots a guest for each scheduler that something is set of, so that no block begins in vain."""
