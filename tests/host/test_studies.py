@@ -63,6 +63,7 @@ def test_a_study_on_a_loop_device(disk_folder: Path, monkeypatch: pytest.MonkeyP
     assert loops_over(disk_folder) == []
 
 
+@pytest.mark.slow
 def test_hdparm_and_its_job_agree(disk_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both read a loop device over a file on the disk in pairs; the interval may not exclude the margin."""
     if find_hdparm() is None:
