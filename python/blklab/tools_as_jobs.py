@@ -85,8 +85,8 @@ def iozone_job_file(
 
 def _iozone_sections(test: str, record: int, size: int) -> Iterator[tuple[str, dict[str, object]]]:
     if test == "backward-read":
-        # fio starts two records before the end and ends at the start: with a
-        # record more at the end, every record is read, the last one first.
+        # fio (3.33) reads the first record, and goes on from two records before the end
+        # towards the start: with a record more at the end, every record is read once.
         yield test, {"readwrite": f"read:-{2 * record}", "size": size + record, "io_size": size}
     elif test == "record-rewrite":
         yield test, {"readwrite": "write", "size": record, "io_size": size}
