@@ -35,17 +35,21 @@ pub enum Class {
 }
 
 impl Class {
+    /// All, by their number.
+    const ALL: [Self; 8] = [
+        Self::Complete,
+        Self::DeviceWake,
+        Self::SchedulerTimer,
+        Self::PolicyTimer,
+        Self::Writeback,
+        Self::Task,
+        Self::Issue,
+        Self::QueueRun,
+    ];
+
+    #[inline]
     fn from_bits(bits: u8) -> Self {
-        match bits {
-            0 => Self::Complete,
-            1 => Self::DeviceWake,
-            2 => Self::SchedulerTimer,
-            3 => Self::PolicyTimer,
-            4 => Self::Writeback,
-            5 => Self::Task,
-            6 => Self::Issue,
-            _ => Self::QueueRun,
-        }
+        Self::ALL[bits as usize % Self::ALL.len()]
     }
 }
 
@@ -57,19 +61,53 @@ pub struct Event {
     pub subject: u32,
 }
 
+/// Later than every event: what free places hold.
+const NEVER: u128 = u128::MAX;
+
+/// Four keys with the same parent: one line of the processor's cache.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Siblings([u128; 4]);
+
+impl Siblings {
+    const FREE: Self = Self([NEVER; 4]);
+
+    /// The least key, and its number.
+    #[inline]
+    fn least(&self) -> (u128, usize) {
+        let [a, b, c, d] = self.0;
+        let left = if b < a { (b, 1) } else { (a, 0) };
+        let right = if d < c { (d, 3) } else { (c, 2) };
+        if right.0 < left.0 { right } else { left }
+    }
+}
+
+/// The place of the root. Place p is number p % 4 of the siblings p / 4, and
+/// its children are the siblings p - 2.
+const ROOT: usize = 3;
+
 /// The clock and the events still to come: a heap of packed keys with four
 /// children a node.
 ///
 /// Most events cause one other. So the place of an event that was taken stays
 /// at the root until the next one is entered, which sinks from there: one walk
 /// down instead of one down and one up.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Agenda {
     now_ns: u64,
     sequence: u64,
-    heap: Vec<u128>,
+    /// The heap from [`ROOT`] on; beyond its end all places are free.
+    heap: Vec<Siblings>,
+    /// Place behind the last key; [`ROOT`] if there is none.
+    end: usize,
     /// The root was taken and not yet replaced.
     hollow: bool,
+}
+
+impl Default for Agenda {
+    fn default() -> Self {
+        Self { now_ns: 0, sequence: 0, heap: vec![Siblings::FREE], end: ROOT, hollow: false }
+    }
 }
 
 impl Agenda {
@@ -83,7 +121,7 @@ impl Agenda {
     }
 
     pub fn len(&self) -> usize {
-        self.heap.len() - usize::from(self.hollow)
+        self.end - ROOT - usize::from(self.hollow)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -98,7 +136,7 @@ impl Agenda {
     /// Enters an event. Moments in the past become now.
     #[inline]
     pub fn at(&mut self, time_ns: u64, class: Class, subject: u32) {
-        let time_ns = time_ns.clamp(self.now_ns, END_OF_TIME_NS);
+        let time_ns = time_ns.max(self.now_ns).min(END_OF_TIME_NS);
         let key = u128::from(time_ns) << (CLASS_BITS + SEQUENCE_BITS + SUBJECT_BITS)
             | (class as u128) << (SEQUENCE_BITS + SUBJECT_BITS)
             | u128::from(self.sequence & ((1 << SEQUENCE_BITS) - 1)) << SUBJECT_BITS
@@ -107,34 +145,41 @@ impl Agenda {
         if std::mem::take(&mut self.hollow) {
             self.sift_down(key);
         } else {
-            self.heap.push(key);
-            self.sift_up(self.heap.len() - 1);
+            self.push(key);
         }
     }
 
-    /// The key of the next event.
+    /// The key of the next event, [`NEVER`] if there is none.
     #[inline]
-    fn first(&self) -> Option<u128> {
+    fn first(&self) -> u128 {
         if self.hollow {
-            let children = self.heap.get(1..)?;
-            children[..children.len().min(4)].iter().min().copied()
+            self.heap.get(ROOT - 2).map_or(NEVER, |children| children.least().0)
         } else {
-            self.heap.first().copied()
+            self.heap[0].0[ROOT]
         }
     }
 
     /// When the next event is due.
     pub fn next_ns(&self) -> Option<u64> {
-        self.first().map(|key| unpack(key).time_ns)
+        let first = self.first();
+        (first != NEVER).then(|| unpack(first).time_ns)
     }
 
     /// Whether another event of this class is due at this very moment.
     #[inline]
     pub(crate) fn more_now(&self, class: Class) -> bool {
-        self.first().is_some_and(|key| {
-            let next = unpack(key);
-            next.time_ns == self.now_ns && next.class == class
-        })
+        let this = |key: u128| {
+            let event = unpack(key);
+            event.time_ns == self.now_ns && event.class == class
+        };
+        if !self.hollow {
+            return this(self.heap[0].0[ROOT]);
+        }
+        // No event lies before now: one of this moment is among the first.
+        let now = |key: &u128| unpack(*key).time_ns == self.now_ns;
+        self.heap
+            .get(ROOT - 2)
+            .is_some_and(|children| children.0.iter().any(now) && this(children.least().0))
     }
 
     /// Takes the next event and moves the clock to it. Only the engine and
@@ -142,13 +187,13 @@ impl Agenda {
     #[inline]
     pub(crate) fn advance(&mut self) -> Option<Event> {
         if std::mem::take(&mut self.hollow) {
-            if let Some(last) = self.heap.pop() {
-                if !self.heap.is_empty() {
-                    self.sift_down(last);
-                }
-            }
+            self.fill_root();
         }
-        let event = unpack(*self.heap.first()?);
+        let first = self.heap[0].0[ROOT];
+        if first == NEVER {
+            return None;
+        }
+        let event = unpack(first);
         self.hollow = true;
         debug_assert!(event.time_ns >= self.now_ns, "time ran backwards");
         self.now_ns = event.time_ns;
@@ -160,47 +205,48 @@ impl Agenda {
         self.now_ns = self.now_ns.max(time_ns);
     }
 
-    #[inline]
-    fn sift_up(&mut self, mut index: usize) {
-        let key = self.heap[index];
-        while index > 0 {
-            let parent = (index - 1) / 4;
-            if self.heap[parent] <= key {
+    /// Puts a key behind the last one and lets it rise.
+    fn push(&mut self, key: u128) {
+        let mut place = self.end;
+        self.end += 1;
+        if place / 4 == self.heap.len() {
+            self.heap.push(Siblings::FREE);
+        }
+        while place > ROOT {
+            let parent = place / 4 + 2;
+            let above = self.heap[parent / 4].0[parent % 4];
+            if above <= key {
                 break;
             }
-            self.heap[index] = self.heap[parent];
-            index = parent;
+            self.heap[place / 4].0[place % 4] = above;
+            place = parent;
         }
-        self.heap[index] = key;
+        self.heap[place / 4].0[place % 4] = key;
+    }
+
+    /// Fills the root, whose event was taken, with the last key.
+    fn fill_root(&mut self) {
+        self.end -= 1;
+        let last = std::mem::replace(&mut self.heap[self.end / 4].0[self.end % 4], NEVER);
+        if self.end > ROOT {
+            self.sift_down(last);
+        }
     }
 
     /// Puts a key into the root and lets it sink.
     #[inline]
     fn sift_down(&mut self, key: u128) {
         let heap = self.heap.as_mut_slice();
-        let mut index = 0;
-        loop {
-            let child = 4 * index + 1;
-            let Some(least) = least_of_four(heap, child) else { break };
-            if heap[least] >= key {
+        let mut place = ROOT;
+        while let Some((least, number)) = heap.get(place - 2).map(Siblings::least) {
+            if least >= key {
                 break;
             }
-            heap[index] = heap[least];
-            index = least;
+            heap[place / 4].0[place % 4] = least;
+            place = 4 * (place - 2) + number;
         }
-        heap[index] = key;
+        heap[place / 4].0[place % 4] = key;
     }
-}
-
-/// Where the least of the up to four keys from `first` on is.
-#[inline]
-fn least_of_four(heap: &[u128], first: usize) -> Option<usize> {
-    if let Some(&[a, b, c, d]) = heap.get(first..first + 4) {
-        let (left, left_at) = if b < a { (b, first + 1) } else { (a, first) };
-        let (right, right_at) = if d < c { (d, first + 3) } else { (c, first + 2) };
-        return Some(if right < left { right_at } else { left_at });
-    }
-    (first..heap.len()).min_by_key(|&at| heap[at])
 }
 
 #[inline]
