@@ -388,6 +388,24 @@ impl Flash {
     fn read(&mut self, command: Command, outbox: &mut Outbox) {
         let now_ns = outbox.now_ns();
         let (first, end) = slots(&command);
+        let done_ns = if first + 1 == end {
+            let physical = self.ftl.find(first as u32);
+            physical.map_or(now_ns, |physical| {
+                self.read_of_unit(self.ftl.unit(physical), 1, now_ns).max(now_ns)
+            })
+        } else {
+            self.read_slots(first, end, now_ns)
+        };
+        self.note_busy(now_ns, done_ns);
+        let bytes = u64::from(command.nr_sectors) * 512;
+        let transfer_ns = self.link_read.transfer_ns(bytes);
+        let link_free_ns = &mut self.link_free_ns[0];
+        let link_ns = Self::charge(link_free_ns, now_ns, self.command_ns, transfer_ns);
+        outbox.complete_at(done_ns + link_ns + self.interface_ns, command.id);
+    }
+
+    /// Reads slots from the medium; gives the moment when they have crossed the channels.
+    fn read_slots(&mut self, first: u64, end: u64, now_ns: u64) -> u64 {
         let mut done_ns = now_ns;
         let mut slot = first;
         while slot < end {
@@ -406,22 +424,22 @@ impl Flash {
                 count += 1;
             }
             slot += count;
-            // Units go round the dies; lower, middle and upper pages of a cell
-            // follow each other on a die.
-            let (die, turn) = self.ftl.die_and_turn(unit);
-            let level = (turn % 3) as usize;
-            let read_ns = self.dies.read(die as usize, now_ns, self.read_ns[level]);
-            let channel = &mut self.channel_free_ns[self.by_channels.divide(die).1 as usize];
-            let transfer_ns = self.channel.transfer_ns(count * SLOT_BYTES);
-            let crossing_ns = Self::charge(channel, now_ns, 0, transfer_ns);
-            done_ns = done_ns.max(read_ns + crossing_ns);
+            done_ns = done_ns.max(self.read_of_unit(unit, count, now_ns));
         }
-        self.note_busy(now_ns, done_ns);
-        let bytes = u64::from(command.nr_sectors) * 512;
-        let transfer_ns = self.link_read.transfer_ns(bytes);
-        let link_free_ns = &mut self.link_free_ns[0];
-        let link_ns = Self::charge(link_free_ns, now_ns, self.command_ns, transfer_ns);
-        outbox.complete_at(done_ns + link_ns + self.interface_ns, command.id);
+        done_ns
+    }
+
+    /// Reads so many slots of one program unit.
+    #[inline]
+    fn read_of_unit(&mut self, unit: u32, nr_slots: u64, now_ns: u64) -> u64 {
+        // Units go round the dies; lower, middle and upper pages of a cell
+        // follow each other on a die.
+        let (die, turn) = self.ftl.die_and_turn(unit);
+        let level = (turn % 3) as usize;
+        let read_ns = self.dies.read(die as usize, now_ns, self.read_ns[level]);
+        let channel = &mut self.channel_free_ns[self.by_channels.divide(die).1 as usize];
+        let transfer_ns = self.channel.transfer_ns(nr_slots * SLOT_BYTES);
+        read_ns + Self::charge(channel, now_ns, 0, transfer_ns)
     }
 
     /// The buffer has room; a write larger than the buffer goes in when that is empty.
