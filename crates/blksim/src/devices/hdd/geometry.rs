@@ -34,10 +34,11 @@ pub struct Geometry {
     band: u64,
     track_switch_ns: u64,
     head_switch_ns: u64,
-    curve: SeekCurve,
+    pub curve: SeekCurve,
 }
 
-/// Time of a seek over d cylinders: near + √d for short ones, linear for long ones.
+/// Time of a seek over d cylinders: near + √d for short ones, linear for long
+/// ones. No seek is quicker than a shorter one.
 #[derive(Debug, Clone, Copy)]
 pub struct SeekCurve {
     pub near_ns: f64,
@@ -46,9 +47,18 @@ pub struct SeekCurve {
     pub far_slope_ps: u64,
     pub far_from: u32,
     pub track_switch_ns: u64,
+    /// Time of the longest short seek; see [`SeekCurve::rising`].
+    pub least_far_ns: u64,
 }
 
 impl SeekCurve {
+    /// The curve without a fall where long seeks begin: figures fitted to two
+    /// parts need not meet there.
+    pub fn rising(mut self) -> Self {
+        self.least_far_ns = self.ns(self.far_from.saturating_sub(1));
+        self
+    }
+
     /// Nanoseconds for a distance in cylinders.
     #[inline]
     pub fn ns(&self, distance: u32) -> u64 {
@@ -59,7 +69,8 @@ impl SeekCurve {
         if distance < self.far_from {
             (self.near_ns + self.near_root_ns * f64::from(distance).sqrt()) as u64
         } else {
-            self.far_ns + u64::from(distance) * self.far_slope_ps / 1000
+            let far_ns = self.far_ns + u64::from(distance) * self.far_slope_ps / 1000;
+            far_ns.max(self.least_far_ns)
         }
     }
 }
@@ -219,7 +230,9 @@ mod tests {
                 far_slope_ps: 1000,
                 far_from: 50,
                 track_switch_ns: 500,
-            },
+                least_far_ns: 0,
+            }
+            .rising(),
         })
     }
 

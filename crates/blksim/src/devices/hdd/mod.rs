@@ -161,7 +161,8 @@ struct Waiting {
     sector: u64,
     nr_sectors: u64,
     cylinder: u32,
-    /// Media clock of its first sector, modulo a revolution.
+    /// Media clock of its first sector, and the same modulo a revolution.
+    clock_ns: u64,
     angle_ns: u64,
     since_ns: u64,
 }
@@ -243,7 +244,9 @@ impl Hdd {
             far_slope_ps: get("seek_far_slope") * 1000,
             far_from: get("seek_far_from") as u32,
             track_switch_ns: get("track_switch"),
-        };
+            least_far_ns: 0,
+        }
+        .rising();
         if curve.ns(2) < curve.track_switch_ns {
             let message = "a seek over two cylinders is quicker than track_switch".to_owned();
             return fail("track_switch", message);
@@ -407,29 +410,74 @@ impl Hdd {
             sector: command.sector,
             nr_sectors: u64::from(command.nr_sectors),
             cylinder: place.cylinder,
+            clock_ns: place.clock_ns,
             angle_ns: place.clock_ns % self.geometry.revolution_ns,
             since_ns: outbox.now_ns(),
         });
         self.next_access(outbox);
     }
 
-    /// Time from now until the head is over a sector.
+    /// The command that the head reaches first: time until then, and its place.
     #[inline]
-    fn reach_ns(
-        &self,
-        phase_ns: u64,
-        cylinder: u32,
-        angle_ns: u64,
-        write: bool,
-        best_ns: u64,
-    ) -> u64 {
-        let mut seek_ns = self.geometry.seek_ns(self.cylinder, cylinder);
-        if write {
-            seek_ns += self.write_settle_ns;
+    fn nearest_waiting(&self, now_ns: u64) -> Option<(u64, usize)> {
+        let phase_ns = now_ns % self.geometry.revolution_ns;
+        let write_settle_ns = |w: &Waiting| {
+            if w.write && self.cylinder != w.cylinder { self.write_settle_ns } else { 0 }
+        };
+        let oldest = self.waiting.first()?;
+        if now_ns - oldest.since_ns > self.starvation_ns {
+            let seek_ns = self.geometry.seek_ns(self.cylinder, oldest.cylinder);
+            let seek_ns = seek_ns + write_settle_ns(oldest);
+            return Some((self.reach_ns(phase_ns, oldest.angle_ns, seek_ns), 0));
         }
-        if seek_ns >= best_ns {
-            return u64::MAX;
+        let mut best = (u64::MAX, 0);
+        // From here on the seek alone takes longer.
+        let mut too_far = u32::MAX;
+        for (index, w) in self.waiting.iter().enumerate() {
+            let distance = self.cylinder.abs_diff(w.cylinder);
+            if distance >= too_far {
+                continue;
+            }
+            let seek_ns = self.geometry.curve.ns(distance);
+            if seek_ns >= best.0 {
+                too_far = distance;
+                continue;
+            }
+            let seek_ns = seek_ns + write_settle_ns(w);
+            if seek_ns < best.0 {
+                let reach_ns = self.reach_ns(phase_ns, w.angle_ns, seek_ns);
+                if reach_ns < best.0 {
+                    best = (reach_ns, index);
+                }
+            }
         }
+        Some(best)
+    }
+
+    /// The cached data that the head reaches in less than `best_ns`, soonest
+    /// of all: time until then, and its place.
+    fn nearest_dirty(&self, now_ns: u64, best_ns: u64) -> Option<(u64, usize)> {
+        let phase_ns = now_ns % self.geometry.revolution_ns;
+        let mut best = (best_ns, None);
+        for (index, d) in self.dirty.extents.iter().enumerate() {
+            let mut seek_ns = self.geometry.seek_ns(self.cylinder, d.cylinder);
+            if self.cylinder != d.cylinder {
+                seek_ns += self.write_settle_ns;
+            }
+            if seek_ns < best.0 {
+                let angle_ns = d.clock_ns % self.geometry.revolution_ns;
+                let reach_ns = self.reach_ns(phase_ns, angle_ns, seek_ns);
+                if reach_ns < best.0 {
+                    best = (reach_ns, Some(index));
+                }
+            }
+        }
+        best.1.map(|index| (best.0, index))
+    }
+
+    /// Time from now until the head is over a sector, after a seek.
+    #[inline]
+    fn reach_ns(&self, phase_ns: u64, angle_ns: u64, seek_ns: u64) -> u64 {
         let revolution_ns = self.geometry.revolution_ns;
         let mut arrival_ns = phase_ns + seek_ns;
         while arrival_ns >= revolution_ns {
@@ -463,47 +511,27 @@ impl Hdd {
             self.finish_barrier(outbox);
             return;
         }
-        let phase_ns = now_ns % self.geometry.revolution_ns;
-        let mut best = (u64::MAX, 0, false);
-        for (index, w) in self.waiting.iter().enumerate() {
-            let write = w.write && self.cylinder != w.cylinder;
-            let mut reach_ns = self.reach_ns(phase_ns, w.cylinder, w.angle_ns, write, best.0);
-            if now_ns - w.since_ns > self.starvation_ns {
-                reach_ns =
-                    reach_ns.min(self.reach_ns(phase_ns, w.cylinder, w.angle_ns, write, u64::MAX));
-                best = (reach_ns, index, false);
-                break;
-            }
-            if reach_ns < best.0 {
-                best = (reach_ns, index, false);
-            }
+        let (mut reach_ns, mut index) = self.nearest_waiting(now_ns).unwrap_or((u64::MAX, 0));
+        let nearer = if destage { self.nearest_dirty(now_ns, reach_ns) } else { None };
+        if let Some(dirty) = nearer {
+            (reach_ns, index) = dirty;
         }
-        if destage {
-            for (index, d) in self.dirty.extents.iter().enumerate() {
-                let angle_ns = d.clock_ns % self.geometry.revolution_ns;
-                let write = self.cylinder != d.cylinder;
-                let reach_ns = self.reach_ns(phase_ns, d.cylinder, angle_ns, write, best.0);
-                if reach_ns < best.0 {
-                    best = (reach_ns, index, true);
-                }
-            }
-        }
-        let (reach_ns, index, is_destage) = best;
         self.stop_stream(now_ns);
-        self.destaged = is_destage;
-        if is_destage {
+        self.destaged = nearer.is_some();
+        if self.destaged {
             let dirty = self.dirty.take(index);
-            let done_ns = self.access(now_ns + reach_ns, dirty.sector, dirty.nr_sectors);
+            let end = dirty.sector + dirty.nr_sectors;
+            let done_ns = self.access(now_ns + reach_ns, dirty.clock_ns, end);
             self.busy_ns += done_ns - now_ns;
             self.arm = Arm::Destage;
             outbox.wake_at(done_ns, 0);
             self.admit_blocked(outbox);
         } else {
             let w = self.waiting.remove(index);
-            let done_ns = self.access(now_ns + reach_ns, w.sector, w.nr_sectors);
+            let end = w.sector + w.nr_sectors;
+            let done_ns = self.access(now_ns + reach_ns, w.clock_ns, end);
             self.busy_ns += done_ns - now_ns;
             self.arm = Arm::Command(w.id);
-            let end = w.sector + w.nr_sectors;
             if w.write {
                 self.reads.forget(w.sector, end);
             } else {
@@ -518,14 +546,14 @@ impl Hdd {
         }
     }
 
-    /// Transfers sectors from `start_ns` on; tells when it is done.
+    /// Transfers sectors, whose first has the media clock `clock_ns`, up to
+    /// `end` from `start_ns` on; tells when it is done.
     #[inline]
-    fn access(&mut self, start_ns: u64, sector: u64, nr_sectors: u64) -> u64 {
-        let first = self.geometry.locate(sector);
-        let last = self.geometry.locate(sector + nr_sectors);
+    fn access(&mut self, start_ns: u64, clock_ns: u64, end: u64) -> u64 {
+        let last = self.geometry.locate(end);
         self.cylinder = last.cylinder;
-        self.head_sector = sector + nr_sectors;
-        start_ns + last.clock_ns - first.clock_ns
+        self.head_sector = end;
+        start_ns + last.clock_ns - clock_ns
     }
 
     /// The arm is needed elsewhere: what was read ahead stays in memory.
