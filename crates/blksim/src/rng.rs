@@ -91,7 +91,8 @@ impl Stream {
 pub struct Permutation {
     len: u64,
     low_bits: u32,
-    high_bits: u32,
+    low_mask: u64,
+    high_mask: u64,
     keys: [u64; 4],
 }
 
@@ -100,7 +101,8 @@ impl Permutation {
         let bits = (64 - len.saturating_sub(1).leading_zeros()).max(2);
         let low_bits = bits / 2;
         let keys = std::array::from_fn(|_| stream.next_u64() | 1);
-        Self { len, low_bits, high_bits: bits - low_bits, keys }
+        let high_bits = bits - low_bits;
+        Self { len, low_bits, low_mask: (1 << low_bits) - 1, high_mask: (1 << high_bits) - 1, keys }
     }
 
     /// How many it permutes.
@@ -116,7 +118,7 @@ impl Permutation {
 
     #[inline]
     fn encrypt(&self, value: u64) -> u64 {
-        let (low_mask, high_mask) = ((1 << self.low_bits) - 1, (1 << self.high_bits) - 1);
+        let Self { low_mask, high_mask, .. } = *self;
         let mut low = value & low_mask;
         let mut high = value >> self.low_bits;
         for pair in self.keys.chunks_exact(2) {
@@ -127,7 +129,7 @@ impl Permutation {
     }
 
     fn decrypt(&self, value: u64) -> u64 {
-        let (low_mask, high_mask) = ((1 << self.low_bits) - 1, (1 << self.high_bits) - 1);
+        let Self { low_mask, high_mask, .. } = *self;
         let mut low = value & low_mask;
         let mut high = value >> self.low_bits;
         for pair in self.keys.rchunks_exact(2) {

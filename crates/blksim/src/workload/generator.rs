@@ -24,7 +24,10 @@ enum Offsets {
     /// Each block once, in random order.
     Mapped {
         order: Permutation,
+        /// Place of the next one in the order, and which block that is: worked
+        /// out one ahead, so that nothing has to wait for it.
         next: u64,
+        block: u64,
     },
     Uniform,
     Zipf {
@@ -45,14 +48,16 @@ impl Offsets {
     #[inline]
     fn draw(&mut self, slots: impl FnOnce() -> u64, random: &mut Stream) -> u64 {
         match self {
-            Self::Mapped { order, next } => {
+            Self::Mapped { order, next, block } => {
                 if *next >= order.nr_items() {
                     // All were visited: begin again in another order.
                     *next = 0;
                     *order = Permutation::new(order.nr_items(), random);
+                    *block = order.apply(0);
                 }
                 *next += 1;
-                order.apply(*next - 1)
+                let following = order.apply(if *next < order.nr_items() { *next } else { 0 });
+                std::mem::replace(block, following)
             }
             Self::Uniform => random.below(slots()),
             Self::Zipf { zipf, scatter } => scatter.apply(zipf.draw(random)) % slots(),
@@ -157,6 +162,8 @@ pub struct Generator {
     pace: [Pace; 2],
     poisson: bool,
     prepared: Option<(Direction, u64, u32)>,
+    /// All I/Os go in one direction, have one size and lie where the random order says.
+    plain: bool,
     random: Stream,
     mix: Stream,
     timing: Stream,
@@ -181,7 +188,9 @@ impl Generator {
         let mapped = !job.norandommap && one_size && aligned && job.block_align.is_none();
         let offsets = match job.distribution {
             Distribution::Uniform if mapped => {
-                Offsets::Mapped { order: Permutation::new(blocks, &mut random), next: 0 }
+                let order = Permutation::new(blocks, &mut random);
+                let block = order.apply(0);
+                Offsets::Mapped { order, next: 0, block }
             }
             Distribution::Uniform => Offsets::Uniform,
             Distribution::Zipf(theta) => Offsets::Zipf {
@@ -201,6 +210,11 @@ impl Generator {
             ..Pace::default()
         };
         let rate = job.rate;
+        let plain = job.mode.random
+            && job.mode.reads != job.mode.writes
+            && job.percentage_random == 100
+            && job.sequence.nr_per_offset == 1
+            && matches!(offsets, Offsets::Mapped { .. });
         let sync_every = if job.fsync > 0 { job.fsync } else { job.fdatasync };
         let pass_bytes = region.bytes / smallest * smallest;
         let left_bytes = if job.time_based {
@@ -247,6 +261,7 @@ impl Generator {
             ],
             poisson: rate.poisson,
             prepared: None,
+            plain,
             random,
             mix: stream("direction"),
             timing: stream("timing"),
@@ -338,13 +353,17 @@ impl Generator {
                 }
             }
         };
-        let sizes = match direction {
-            Direction::Read => &self.block_sizes.read,
-            _ => &self.block_sizes.write,
-        };
-        let bytes = match sizes.0.as_slice() {
-            [(bytes, _)] => *bytes,
-            several => draw_size(several, &mut self.mix),
+        let bytes = if self.plain {
+            self.largest_block
+        } else {
+            let sizes = match direction {
+                Direction::Read => &self.block_sizes.read,
+                _ => &self.block_sizes.write,
+            };
+            match sizes.0.as_slice() {
+                [(bytes, _)] => *bytes,
+                several => draw_size(several, &mut self.mix),
+            }
         };
         if self.left_bytes < bytes {
             return None;
@@ -357,6 +376,10 @@ impl Generator {
             for position in self.position.iter_mut().filter(|p| **p >= self.region.bytes) {
                 *position = 0;
             }
+        }
+        if self.plain {
+            let offset = self.offsets.draw(|| 0, &mut self.random) * bytes;
+            return Some((direction, offset, bytes as u32));
         }
         let between = self.mode.random && !self.random_is_due();
         let random = self.mode.random
