@@ -35,6 +35,10 @@ pub struct TagMap {
     /// Tags of a word, a power of two, and its logarithm.
     word_tags: u32,
     shift: u32,
+    /// The bits of a word that stand for tags, but for the last word.
+    whole_word: u64,
+    /// Tags in words that are not cut short.
+    whole_words: u32,
     nr_tags: u32,
     least_of_word: u32,
     nr_used: u32,
@@ -72,6 +76,8 @@ impl TagMap {
             words: vec![Word::default(); nr_tags.div_ceil(word_tags) as usize],
             word_tags,
             shift: word_tags.trailing_zeros(),
+            whole_word: low_bits(word_tags),
+            whole_words: nr_tags & !(word_tags - 1),
             nr_tags,
             nr_used: 0,
             hint: 0,
@@ -91,6 +97,7 @@ impl TagMap {
         let words = nr_tags.div_ceil(self.word_tags).max(self.words.len() as u32);
         self.words.resize(words as usize, Word::default());
         self.nr_tags = nr_tags;
+        self.whole_words = nr_tags & !(self.word_tags - 1);
         self.batch = batch_of(nr_tags, self.word_tags, self.least_of_word);
     }
 
@@ -109,11 +116,14 @@ impl TagMap {
     /// Takes a tag; with `of_word`, only among the first so many of each word.
     #[inline]
     pub fn take(&mut self, of_word: Option<u32>) -> Option<u32> {
-        let index = self.hint >> self.shift;
         // Nearly always the word of the tag that was given back last has a free one.
-        if of_word.is_none() && (index + 1) << self.shift <= self.nr_tags {
-            if let Some(bit) = self.words[index as usize].take(self.word_tags, 0) {
-                return Some(self.taken((index << self.shift) + bit));
+        if of_word.is_none() && self.hint < self.whole_words {
+            let word = &mut self.words[(self.hint >> self.shift) as usize];
+            let free = !word.used & self.whole_word;
+            if free != 0 {
+                let bit = free.trailing_zeros();
+                word.used |= 1 << bit;
+                return Some(self.taken((self.hint & !(self.word_tags - 1)) + bit));
             }
         }
         self.search(of_word)
