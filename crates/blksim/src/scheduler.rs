@@ -125,9 +125,6 @@ pub trait Scheduler: Sized {
     /// The next request for the device, if one may go now.
     fn dispatch(&mut self, cx: &mut Context) -> Option<RequestId>;
 
-    /// Requests held.
-    fn nr_queued(&self) -> u32;
-
     /// May `bio` join `request`, as far as this scheduler is concerned?
     fn allow_merge(&self, _requests: &Requests, _request: RequestId, _bio: RequestId) -> bool {
         true

@@ -4,8 +4,9 @@ use super::Machine;
 use super::readahead::Window;
 use super::task::TaskId;
 use crate::event::Class;
-use crate::record::Direction;
+use crate::record::{Direction, JobRecord};
 use crate::request::Priority;
+use crate::timeline::Recorder;
 use crate::workload::Job;
 use crate::workload::generator::{Generator, Step};
 use crate::workload::job::Advice;
@@ -85,6 +86,30 @@ impl Clone {
         }
     }
 
+    /// An I/O or call that lasted from one moment to another is done: it is recorded.
+    #[inline]
+    fn finish_io(
+        &mut self,
+        index: u32,
+        direction: Direction,
+        bytes: u64,
+        (start_ns, now_ns): (u64, u64),
+        record: &mut JobRecord,
+        recorder: &mut Option<Box<Recorder>>,
+    ) {
+        self.in_flight -= 1;
+        if direction != Direction::Sync {
+            self.generator.completed(now_ns);
+        }
+        let measured = now_ns > self.generator.measure_ns();
+        if measured {
+            record.add(direction, bytes, now_ns - start_ns);
+        }
+        if let Some(recorder) = recorder {
+            recorder.finished_io(index, direction, bytes, (start_ns, now_ns), measured);
+        }
+    }
+
     /// Has something to issue, and fewer I/Os in flight than it may have.
     #[inline]
     fn may_issue(&self) -> bool {
@@ -132,37 +157,35 @@ impl Machine {
     /// of nothing meanwhile, as with libaio.
     pub(super) fn drive(&mut self, index: u32) {
         loop {
-            let sleeper = &self.tasks[index as usize];
-            if sleeper.blocked || sleeper.call.is_some() {
+            if self.sleeps(index) {
                 return;
             }
             if self.clones[index as usize].may_issue() && !self.fill(index) {
                 return;
             }
-            if self.clones[index as usize].done.is_empty() {
-                break;
+            let clone = &self.clones[index as usize];
+            if clone.done.is_empty() {
+                if clone.exhausted && clone.in_flight == 0 && !clone.ended {
+                    self.end_clone(index);
+                }
+                return;
             }
             self.collect_done(index);
         }
-        let clone = &self.clones[index as usize];
-        if clone.exhausted && clone.in_flight == 0 && !clone.ended {
-            self.end_clone(index);
-        }
     }
 
-    /// Issues as much as the depth and the generator allow. False if the clone
-    /// sleeps in that, or lets others go first.
+    /// A clone's task sleeps in a submission or is within a call.
     #[inline]
+    fn sleeps(&self, index: u32) -> bool {
+        let task = &self.tasks[index as usize];
+        task.blocked || task.call.is_some()
+    }
+
+    /// Issues as much as the depth and the generator allow, which must be
+    /// something. False if the clone sleeps in that, or lets others go first.
     fn fill(&mut self, index: u32) -> bool {
         loop {
             let clone = &mut self.clones[index as usize];
-            let sleeper = &self.tasks[index as usize];
-            if sleeper.blocked || sleeper.call.is_some() {
-                return false;
-            }
-            if !clone.may_issue() {
-                return true;
-            }
             let wanted = clone.batch.min(clone.depth - clone.in_flight);
             let last = if wanted == 1 {
                 match clone.generator.next(self.agenda.now_ns()) {
@@ -176,14 +199,18 @@ impl Machine {
             } else {
                 self.fill_batch(index, wanted)
             };
-            let Some(last) = last else {
-                if self.stands_behind(index) {
-                    self.wake_clone(index);
-                    return false;
+            if let Some(last) = last {
+                if !self.take_step(index, last) {
+                    return true;
                 }
-                continue;
-            };
-            if !self.take_step(index, last) {
+            } else if self.stands_behind(index) {
+                self.wake_clone(index);
+                return false;
+            }
+            if self.sleeps(index) {
+                return false;
+            }
+            if !self.clones[index as usize].may_issue() {
                 return true;
             }
         }
@@ -253,16 +280,18 @@ impl Machine {
 
     /// A clone learns of the direct I/Os that are done.
     fn collect_done(&mut self, index: u32) {
-        let mut next = 0;
-        while let Some(&(direction, bytes, start_ns)) = self.clones[index as usize].done.get(next) {
-            next += 1;
-            self.finish_io(index, direction, u64::from(bytes), start_ns);
+        let Self { clones, records, recorder, agenda, .. } = self;
+        let clone = &mut clones[index as usize];
+        let record = &mut records[clone.job];
+        for next in 0..clone.done.len() {
+            let (direction, bytes, start_ns) = clone.done[next];
+            let span = (start_ns, agenda.now_ns());
+            clone.finish_io(index, direction, u64::from(bytes), span, record, recorder);
         }
-        self.clones[index as usize].done.clear();
+        clone.done.clear();
     }
 
     /// An I/O or call of a clone is done: it is recorded.
-    #[inline]
     pub(super) fn finish_io(
         &mut self,
         index: u32,
@@ -270,19 +299,10 @@ impl Machine {
         bytes: u64,
         start_ns: u64,
     ) {
-        let now_ns = self.agenda.now_ns();
         let clone = &mut self.clones[index as usize];
-        clone.in_flight -= 1;
-        if direction != Direction::Sync {
-            clone.generator.completed(now_ns);
-        }
-        let measured = now_ns > clone.generator.measure_ns();
-        if measured {
-            self.records[clone.job].add(direction, bytes, now_ns - start_ns);
-        }
-        if let Some(recorder) = &mut self.recorder {
-            recorder.finished_io(index, direction, bytes, (start_ns, now_ns), measured);
-        }
+        let record = &mut self.records[clone.job];
+        let span = (start_ns, self.agenda.now_ns());
+        clone.finish_io(index, direction, bytes, span, record, &mut self.recorder);
     }
 
     fn end_clone(&mut self, index: u32) {

@@ -9,7 +9,10 @@ impl Machine {
     /// The device has completed a request.
     #[inline]
     pub(super) fn complete(&mut self, id: RequestId) {
-        let disk = self.requests[id].disk as usize;
+        let request = &self.requests[id];
+        let (disk, purpose, is_write) =
+            (request.disk as usize, request.purpose, request.is_write());
+        let sectors = u64::from(request.nr_sectors);
         let queue = &mut self.disks[disk];
         if let Some(recorder) = &mut self.recorder {
             let now_ns = self.agenda.now_ns();
@@ -17,18 +20,12 @@ impl Machine {
         }
         queue.device.completed(id, &mut Outbox::new(&mut self.agenda, queue.index));
         queue.in_flight -= 1;
-        if self.requests[id].purpose == Purpose::Flush {
+        if purpose == Purpose::Flush {
             self.requests.release(id);
-            self.flush_completed(disk);
-            match self.disks[disk].family {
-                Family::Legacy => self.run_queue(disk),
-                // The next flush, if one is wanted, stands ahead of all else.
-                Family::MultiQueue => self.run_queue_soon(disk),
-            }
+            self.flush_of_device_done(disk);
             return;
         }
-        let sectors = u64::from(self.requests[id].nr_sectors);
-        if self.requests[id].is_write() {
+        if is_write {
             queue.counters.sectors_written += sectors;
         } else {
             queue.counters.sectors_read += sectors;
@@ -37,14 +34,7 @@ impl Machine {
         let ((), kicked) =
             queue.schedule(&mut self.requests, &mut self.agenda, |s, cx| s.complete(cx, id));
         if !queue.policies.is_empty() {
-            let mut released = std::mem::take(&mut self.released);
-            self.disks[disk].tell_policies(
-                &mut self.requests,
-                &mut self.agenda,
-                &mut released,
-                |policy, cx| policy.completed(cx, id),
-            );
-            self.released = released;
+            self.tell_policies(disk, |policy, cx| policy.completed(cx, id));
         }
         match family {
             Family::Legacy => {
@@ -68,6 +58,17 @@ impl Machine {
         }
     }
 
+    #[cold]
+    fn flush_of_device_done(&mut self, disk: usize) {
+        self.flush_completed(disk);
+        match self.disks[disk].family {
+            Family::Legacy => self.run_queue(disk),
+            // The next flush, if one is wanted, stands ahead of all else.
+            Family::MultiQueue => self.run_queue_soon(disk),
+        }
+    }
+
+    #[inline]
     fn parts_done(&mut self, id: RequestId) {
         let mut part = id;
         while part != NONE {

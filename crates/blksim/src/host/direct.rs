@@ -1,5 +1,6 @@
 //! Direct I/O: from a transfer to bios and back.
 
+use super::ready::Ready;
 use super::submit::Flush;
 use super::{FlushWaiter, Machine};
 use crate::record::Direction;
@@ -54,7 +55,6 @@ impl Machine {
         let sector = offset / SECTOR_BYTES;
         let nr_sectors = bytes / SECTOR_BYTES as u32;
         let max_sectors = self.disks[0].max_sectors;
-        let parts = nr_sectors.div_ceil(max_sectors);
         let mut bio = Request::new(operation, sector, nr_sectors, Purpose::Direct);
         bio.priority = clone.priority;
         bio.flags = Flags { sync: true, idle: is_write, ..Flags::default() };
@@ -66,9 +66,9 @@ impl Machine {
         }
         // A write to a block device is a plug of its own (`blkdev_write_iter` in
         // block/fops.c). One that is waited for is unplugged by that.
-        let own_plug = !plugged && (parts > 1 || is_write);
+        let own_plug = !plugged && (nr_sectors > max_sectors || is_write);
         let unplug = if is_write && !clone.asynchronous { Flush::ForSleep } else { Flush::AtEnd };
-        if parts == 1 {
+        if nr_sectors <= max_sectors {
             if own_plug {
                 self.plug(index);
             }
@@ -79,6 +79,7 @@ impl Machine {
             }
             return;
         }
+        let parts = nr_sectors.div_ceil(max_sectors);
         bio.owner = self.ios.allocate(Io { clone: index, direction, bytes, parts, start_ns });
         if own_plug {
             self.plug(index);
@@ -100,28 +101,26 @@ impl Machine {
     #[inline]
     pub(super) fn direct_part_done(&mut self, id: RequestId) {
         let request = &self.requests[id];
-        let io = if request.owner == NONE {
+        let is_write = request.is_write();
+        let owner = request.owner;
+        let io = if owner == NONE {
             Io {
                 clone: request.context,
-                direction: if request.is_write() { Direction::Write } else { Direction::Read },
+                direction: if is_write { Direction::Write } else { Direction::Read },
                 bytes: request.own_sectors * SECTOR_BYTES as u32,
                 parts: 0,
                 start_ns: request.issued_ns,
             }
         } else {
-            let io = &mut self.ios.slots[request.owner as usize];
+            let io = &mut self.ios.slots[owner as usize];
             io.parts -= 1;
             *io
         };
-        let owner = request.owner;
         self.requests.release(id);
         if io.parts > 0 {
             return;
         }
-        let durable = io.direction == Direction::Write
-            && self.clones[io.clone as usize].sync
-            && self.disks[0].volatile_cache;
-        if durable {
+        if is_write && self.clones[io.clone as usize].sync && self.disks[0].volatile_cache {
             let index = if owner == NONE { self.ios.allocate(io) } else { owner };
             self.want_flush(0, FlushWaiter::Io(index));
             return;
@@ -142,7 +141,10 @@ impl Machine {
     /// A clone will learn of a direct transfer when it looks.
     #[inline]
     fn direct_complete(&mut self, io: Io) {
-        self.clones[io.clone as usize].done.push((io.direction, io.bytes, io.start_ns));
-        self.wake_clone(io.clone);
+        let clone = &mut self.clones[io.clone as usize];
+        clone.done.push((io.direction, io.bytes, io.start_ns));
+        if !std::mem::replace(&mut clone.woken, true) {
+            self.make_ready(Ready::Clone(io.clone));
+        }
     }
 }

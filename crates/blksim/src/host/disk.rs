@@ -67,6 +67,8 @@ pub struct Disk {
     pub max_sectors: u32,
     pub merging: Merging,
     pub volatile_cache: bool,
+    /// Requests that the scheduler holds.
+    pub nr_held: u32,
     /// Requests that go before the scheduler's.
     pub ahead: VecDeque<RequestId>,
     pub in_flight: u32,
@@ -120,6 +122,7 @@ impl Disk {
                 _ => Merging::Never,
             },
             volatile_cache,
+            nr_held: 0,
             ahead: VecDeque::new(),
             in_flight: 0,
             last_merge: None,

@@ -34,12 +34,12 @@ impl Machine {
     #[inline]
     pub(super) fn run_queue_soon(&mut self, disk: usize) {
         let queue = &mut self.disks[disk];
-        if queue.ahead.is_empty() && queue.scheduler.nr_queued() == 0 {
+        if queue.ahead.is_empty() && queue.nr_held == 0 {
             return;
         }
         queue.run_at_ns = None;
         if !std::mem::replace(&mut queue.run_pending, true) {
-            self.make_ready(Ready::Queue(disk as u8));
+            self.make_ready(Ready::Queue(disk as u32));
         }
     }
 
@@ -74,7 +74,7 @@ impl Machine {
                 self.issue(disk, id);
                 continue;
             }
-            if queue.scheduler.nr_queued() == 0 {
+            if queue.nr_held == 0 {
                 return;
             }
             let Some(id) = self.next_of_scheduler(disk) else {
@@ -100,7 +100,7 @@ impl Machine {
             let id = if let Some(id) = queue.ahead.pop_front() {
                 id
             } else {
-                if queue.scheduler.nr_queued() == 0 {
+                if queue.nr_held == 0 {
                     return;
                 }
                 let Some(id) = self.next_of_scheduler(disk) else { return };
@@ -117,6 +117,7 @@ impl Machine {
         let (next, _) =
             queue.schedule(&mut self.requests, &mut self.agenda, AnyScheduler::dispatch);
         let id = next?;
+        queue.nr_held -= 1;
         if queue.indexed {
             queue.extents.remove(&mut self.requests, id);
         }
@@ -127,7 +128,7 @@ impl Machine {
     }
 
     /// Hands a request to the device, past those that wait for the queue's worker.
-    #[inline]
+    #[inline(always)]
     pub(super) fn issue_directly(&mut self, disk: usize, id: RequestId) {
         let queue = &self.disks[disk];
         if queue.in_flight >= queue.facts.device_depth {
@@ -140,23 +141,17 @@ impl Machine {
     }
 
     /// Hands a request to the device.
-    #[inline]
+    #[inline(always)]
     pub(super) fn issue(&mut self, disk: usize, id: RequestId) {
         if let Some(recorder) = &mut self.recorder {
             let queue = &self.disks[disk];
-            let queued = queue.scheduler.nr_queued();
-            recorder.dispatched(id, queue.device.head_sector(), queued, queue.in_flight + 1);
+            let head_sector = queue.device.head_sector();
+            recorder.dispatched(id, head_sector, queue.nr_held, queue.in_flight + 1);
         }
-        self.disks[disk].give_to_device(&mut self.requests, &mut self.agenda, id);
-        if !self.disks[disk].policies.is_empty() {
-            let mut released = std::mem::take(&mut self.released);
-            self.disks[disk].tell_policies(
-                &mut self.requests,
-                &mut self.agenda,
-                &mut released,
-                |policy, cx| policy.issued(cx, id),
-            );
-            self.released = released;
+        let queue = &mut self.disks[disk];
+        queue.give_to_device(&mut self.requests, &mut self.agenda, id);
+        if !queue.policies.is_empty() {
+            self.tell_policies(disk, |policy, cx| policy.issued(cx, id));
         }
     }
 

@@ -30,11 +30,10 @@ pub use disk::{Disk, DiskCounters};
 pub use page_cache::PAGE_BYTES;
 pub use raid::{RAID, Raid};
 
-use std::collections::VecDeque;
-
 use crate::device::Device;
 use crate::event::{Agenda, Class};
 use crate::params::Values;
+use crate::policy::{Policy, PolicyContext};
 use crate::record::{Direction, JobRecord};
 use crate::request::{RequestId, Requests, SECTOR_BYTES};
 use crate::scheduler::Family;
@@ -44,7 +43,7 @@ use crate::workload::Job;
 use crate::workload::layout::{File, Layout};
 use direct::Ios;
 use page_cache::PageCache;
-use ready::Ready;
+use ready::ReadyList;
 use task::{Role, Task, TaskId};
 use writeback::Writeback;
 
@@ -91,7 +90,7 @@ pub struct Machine {
     /// What policies let go, to be passed on at the end of the event.
     released: Vec<RequestId>,
     /// What runs next, in order of waking.
-    ready: VecDeque<(u32, Ready)>,
+    ready: ReadyList,
     woken: Vec<TaskId>,
     scratch: Vec<RequestId>,
     /// Transfers that are issued together.
@@ -157,7 +156,7 @@ impl Machine {
             capacity_sectors,
             page_waiters: Vec::new(),
             released: Vec::new(),
-            ready: VecDeque::new(),
+            ready: ReadyList::default(),
             woken: Vec::new(),
             scratch: Vec::new(),
             batch: Vec::new(),
@@ -243,14 +242,18 @@ impl Machine {
     }
 
     fn policy_timer(&mut self, disk: usize) {
-        let mut released = std::mem::take(&mut self.released);
-        self.disks[disk].tell_policies(
-            &mut self.requests,
-            &mut self.agenda,
-            &mut released,
-            |policy, cx| policy.timer(cx),
-        );
-        self.released = released;
+        self.tell_policies(disk, |policy, cx| policy.timer(cx));
+    }
+
+    /// Calls every policy of a disk; what they let go is passed on at the end of the event.
+    #[inline(never)]
+    fn tell_policies(
+        &mut self,
+        disk: usize,
+        call: impl FnMut(&mut dyn Policy, &mut PolicyContext),
+    ) {
+        let Self { disks, requests, agenda, released, .. } = self;
+        disks[disk].tell_policies(requests, agenda, released, call);
     }
 
     /// A task's submission is through: it goes on with what it was doing.

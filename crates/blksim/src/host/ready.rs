@@ -10,6 +10,8 @@
 //! three stand behind. Whoever stands behind gives way to the queue's worker
 //! after each submission, the others go on before it.
 
+use std::collections::VecDeque;
+
 use super::Machine;
 use super::task::TaskId;
 
@@ -26,7 +28,49 @@ pub(super) enum Ready {
     /// A task whose buffered call slept.
     Call(TaskId),
     /// The worker of a disk's queue.
-    Queue(u8),
+    Queue(u32),
+}
+
+/// What is ready, in the order in which it will run: by rank, then by time of waking.
+#[derive(Debug, Default)]
+pub(super) struct ReadyList {
+    /// The first, apart from the rest: mostly there is but one.
+    first: Option<(u32, Ready)>,
+    /// Empty if there is no first.
+    rest: VecDeque<(u32, Ready)>,
+}
+
+impl ReadyList {
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    #[inline]
+    fn insert(&mut self, rank: u32, ready: Ready) {
+        match self.first {
+            None => self.first = Some((rank, ready)),
+            Some(first) if first.0 <= rank => {
+                if self.rest.back().is_none_or(|last| last.0 <= rank) {
+                    self.rest.push_back((rank, ready));
+                    return;
+                }
+                let place = self.rest.partition_point(|other| other.0 <= rank);
+                self.rest.insert(place, (rank, ready));
+            }
+            Some(first) => {
+                self.rest.push_front(first);
+                self.first = Some((rank, ready));
+            }
+        }
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<Ready> {
+        let (_, ready) = self.first?;
+        self.first = if self.rest.is_empty() { None } else { self.rest.pop_front() };
+        Some(ready)
+    }
 }
 
 impl Machine {
@@ -37,12 +81,7 @@ impl Machine {
             Ready::Submission(task) | Ready::Clone(task) | Ready::Call(task) => self.rank_of(task),
             Ready::Queue(_) => 0,
         };
-        if self.ready.back().is_none_or(|last| last.0 <= rank) {
-            self.ready.push_back((rank, ready));
-            return;
-        }
-        let place = self.ready.partition_point(|other| other.0 <= rank);
-        self.ready.insert(place, (rank, ready));
+        self.ready.insert(rank, ready);
     }
 
     /// Clones are forked in order; kernel threads do not stand behind.
@@ -56,7 +95,7 @@ impl Machine {
     /// soon as it has submitted what it was about to.
     #[inline]
     pub(super) fn stands_behind(&self, task: TaskId) -> bool {
-        self.ready.front().is_some_and(|(rank, _)| *rank < self.rank_of(task))
+        self.ready.first.is_some_and(|(rank, _)| rank < self.rank_of(task))
     }
 
     /// Runs what is ready, until nothing is left.
@@ -65,7 +104,7 @@ impl Machine {
             if !self.released.is_empty() {
                 self.pass_on_released();
             }
-            let Some((_, next)) = self.ready.pop_front() else { break };
+            let Some(next) = self.ready.pop() else { break };
             match next {
                 Ready::Submission(task) => self.resume(task),
                 Ready::Clone(index) => {
@@ -74,8 +113,9 @@ impl Machine {
                 }
                 Ready::Call(task) => self.advance_call(task),
                 Ready::Queue(disk) => {
-                    self.disks[disk as usize].run_pending = false;
-                    self.run_queue(disk as usize);
+                    let disk = disk as usize;
+                    self.disks[disk].run_pending = false;
+                    self.run_queue(disk);
                 }
             }
         }

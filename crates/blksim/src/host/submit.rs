@@ -26,7 +26,7 @@ pub(super) enum Flush {
 impl Machine {
     /// Submits a bio for a task. It may have to sleep; then what it submits
     /// afterwards queues up behind.
-    #[inline]
+    #[inline(always)]
     pub(super) fn submit(&mut self, task: TaskId, id: RequestId) {
         if self.raid.is_some() {
             self.requests[id].submitted_ns = self.agenda.now_ns();
@@ -37,16 +37,17 @@ impl Machine {
     }
 
     /// Submits a bio for one disk.
-    #[inline]
     pub(super) fn submit_to_disk(&mut self, task: TaskId, id: RequestId) {
         self.requests[id].submitted_ns = self.agenda.now_ns();
-        if self.tasks[task as usize].blocked {
-            self.tasks[task as usize].pending.push_back(&mut self.requests, id);
+        let submitter = &mut self.tasks[task as usize];
+        if submitter.blocked {
+            submitter.pending.push_back(&mut self.requests, id);
         } else if !self.enter(task, id) {
             self.sleep_in_submission(task, id);
         }
     }
 
+    #[cold]
     fn sleep_in_submission(&mut self, task: TaskId, id: RequestId) {
         let sleeper = &mut self.tasks[task as usize];
         sleeper.blocked = true;
@@ -80,16 +81,20 @@ impl Machine {
     }
 
     /// Takes a bio as far as it goes. False if its submitter must sleep.
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self, task: TaskId, id: RequestId) -> bool {
         let request = &mut self.requests[id];
         let disk = request.disk as usize;
-        if !self.disks[disk].policies.is_empty() {
+        let queue = &self.disks[disk];
+        let submitter = &self.tasks[task as usize];
+        let plugging = submitter.plugging;
+        if !queue.policies.is_empty() {
             if let Some(go_on) = self.ask_policies(disk, id) {
                 return go_on;
             }
         } else if request.progress.try_merge()
             // One that slept for its tag does not look for a merge again.
+            && (queue.nr_held > 0 || !submitter.plug.is_empty())
             && self.try_merge(task, disk, id)
         {
             return true;
@@ -99,7 +104,7 @@ impl Machine {
             self.want_tag(task, disk, id);
             return false;
         }
-        if self.tasks[task as usize].plugging {
+        if plugging {
             self.add_to_plug(task, disk, id);
         } else {
             self.enqueue(disk, id);
@@ -118,7 +123,7 @@ impl Machine {
     }
 
     /// Puts a single request into the scheduler, and has the queue run.
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, disk: usize, id: RequestId) {
         match self.disks[disk].family {
             Family::Legacy => {
@@ -135,6 +140,7 @@ impl Machine {
 
     /// Policies above, merging, policies beside. `None` if the bio goes on to
     /// its tag; otherwise whether the submitter may go on.
+    #[inline(never)]
     fn ask_policies(&mut self, disk: usize, id: RequestId) -> Option<bool> {
         let context = self.requests[id].context;
         let nr_above = self.disks[disk].nr_above();
@@ -190,14 +196,13 @@ impl Machine {
     }
 
     /// Joins a bio to a request that is already there, if there is one.
-    #[inline]
     fn try_merge(&mut self, task: TaskId, disk: usize, id: RequestId) -> bool {
         let plugged = self.tasks.get(task as usize).is_some_and(|task| !task.plug.is_empty());
-        let queued = self.disks[disk].scheduler.nr_queued() > 0;
-        (plugged || queued)
+        let held = self.disks[disk].nr_held > 0;
+        (plugged || held)
             && self.disks[disk].merging != Merging::Never
             && ((plugged && self.merge_into_plug(task, disk, id))
-                || (queued && self.merge_into_held(disk, id)))
+                || (held && self.merge_into_held(disk, id)))
     }
 
     /// Joins a bio to a request that the scheduler holds.
@@ -325,6 +330,7 @@ impl Machine {
         self.disks[disk].extents.remove(&mut self.requests, gone);
         self.disks[disk]
             .schedule(&mut self.requests, &mut self.agenda, |s, cx| s.absorbed(cx, kept, gone));
+        self.disks[disk].nr_held -= 1;
         self.give_tag_back(disk, gone);
         self.join(disk, kept, gone, Merge::Back);
         self.disks[disk].extents.insert(&mut self.requests, kept);
@@ -354,16 +360,7 @@ impl Machine {
         kept.chain_tail = tail;
         self.requests[last].chain = id;
         self.disks[disk].counters.merges += 1;
-        if !self.disks[disk].policies.is_empty() {
-            let mut released = std::mem::take(&mut self.released);
-            self.disks[disk].tell_policies(
-                &mut self.requests,
-                &mut self.agenda,
-                &mut released,
-                |policy, cx| policy.merged(cx, id, request),
-            );
-            self.released = released;
-        }
+        self.tell_policies(disk, |policy, cx| policy.merged(cx, id, request));
     }
 
     fn add_to_plug(&mut self, task: TaskId, disk: usize, id: RequestId) {
@@ -491,6 +488,7 @@ impl Machine {
             queue.extents.insert(&mut self.requests, id);
             queue.last_merge = Some(id);
         }
+        queue.nr_held += 1;
         queue.schedule(&mut self.requests, &mut self.agenda, |s, cx| s.insert(cx, id));
     }
 }

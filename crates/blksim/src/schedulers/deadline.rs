@@ -179,11 +179,6 @@ impl Scheduler for Deadline {
     }
 
     #[inline]
-    fn nr_queued(&self) -> u32 {
-        self.sides[READ].fifo.len() + self.sides[WRITE].fifo.len()
-    }
-
-    #[inline]
     fn front_merges(&self) -> bool {
         self.settings.front_merges
     }

@@ -89,11 +89,6 @@ impl AnyScheduler {
     }
 
     #[inline]
-    pub fn nr_queued(&self) -> u32 {
-        each!(self, s => s.nr_queued())
-    }
-
-    #[inline]
     pub fn allow_merge(&self, requests: &Requests, request: RequestId, bio: RequestId) -> bool {
         each!(self, s => s.allow_merge(requests, request, bio))
     }

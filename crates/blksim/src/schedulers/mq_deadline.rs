@@ -136,11 +136,6 @@ impl Scheduler for MqDeadline {
         self.pick(cx, class, None)
     }
 
-    #[inline]
-    fn nr_queued(&self) -> u32 {
-        self.nr_queued
-    }
-
     /// Requests of different priority do not merge.
     #[inline]
     fn allow_merge(&self, requests: &Requests, request: RequestId, bio: RequestId) -> bool {

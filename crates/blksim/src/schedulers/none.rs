@@ -38,9 +38,4 @@ impl Scheduler for None {
     fn dispatch(&mut self, cx: &mut Context) -> Option<RequestId> {
         self.queue.pop_front(cx.requests)
     }
-
-    #[inline]
-    fn nr_queued(&self) -> u32 {
-        self.queue.len()
-    }
 }

@@ -40,11 +40,6 @@ impl Scheduler for Noop {
         self.queue.pop_front(cx.requests)
     }
 
-    #[inline]
-    fn nr_queued(&self) -> u32 {
-        self.queue.len()
-    }
-
     fn absorbed(&mut self, cx: &mut Context, _kept: RequestId, gone: RequestId) {
         self.queue.remove(cx.requests, gone);
     }

@@ -221,11 +221,6 @@ impl Scheduler for Anticipatory {
         self.hand_out(cx, id)
     }
 
-    #[inline]
-    fn nr_queued(&self) -> u32 {
-        self.sides[ASYNC].fifo.len() + self.sides[SYNC].fifo.len()
-    }
-
     /// Reads and direct writes are on one side, but a write never joins a read.
     #[inline]
     fn allow_merge(&self, requests: &Requests, request: RequestId, bio: RequestId) -> bool {

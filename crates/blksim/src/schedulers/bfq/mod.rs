@@ -293,11 +293,6 @@ impl Scheduler for Bfq {
         sent
     }
 
-    #[inline]
-    fn nr_queued(&self) -> u32 {
-        self.nr_queued
-    }
-
     /// Only within a process's queue, and like with like.
     #[inline]
     fn allow_merge(&self, requests: &Requests, request: RequestId, bio: RequestId) -> bool {

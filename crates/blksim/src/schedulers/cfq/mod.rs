@@ -193,11 +193,6 @@ impl<const TREES: bool> Scheduler for Cfq<TREES> {
         Some(id)
     }
 
-    #[inline]
-    fn nr_queued(&self) -> u32 {
-        self.nr_queued
-    }
-
     /// A bio joins only requests of the queue that it would go to.
     #[inline]
     fn allow_merge(&self, requests: &Requests, request: RequestId, bio: RequestId) -> bool {

@@ -32,7 +32,6 @@ pub(super) struct Domains<const N: usize> {
     all: [Domain; N],
     current: usize,
     batching: u32,
-    nr_queued: u32,
 }
 
 impl<const N: usize> Domains<N> {
@@ -49,13 +48,7 @@ impl<const N: usize> Domains<N> {
             }),
             current: 0,
             batching: 0,
-            nr_queued: 0,
         }
-    }
-
-    #[inline]
-    pub fn nr_queued(&self) -> u32 {
-        self.nr_queued
     }
 
     pub fn depth(&self, domain: usize) -> u32 {
@@ -75,7 +68,6 @@ impl<const N: usize> Domains<N> {
     #[inline]
     pub fn insert(&mut self, requests: &mut Requests, domain: usize, id: RequestId) {
         self.all[domain].arrived.push_back(requests, id);
-        self.nr_queued += 1;
     }
 
     /// A request of the domain that `bio` touches, among the newest.
@@ -143,7 +135,6 @@ impl<const N: usize> Domains<N> {
         let id = domain.ready.pop_front(requests)?;
         requests[id].queue = token;
         self.batching += 1;
-        self.nr_queued -= 1;
         Some(id)
     }
 
@@ -194,7 +185,6 @@ mod tests {
         let of_second = taken[2];
         assert!(domains.release(&requests, 1, of_second));
         assert_eq!(domains.dispatch(&mut requests).map(|id| requests[id].sector), Some(10_100));
-        assert_eq!(domains.nr_queued(), 3);
     }
 
     #[test]

@@ -124,11 +124,6 @@ impl Scheduler for Kyber412 {
     }
 
     #[inline]
-    fn nr_queued(&self) -> u32 {
-        self.domains.nr_queued()
-    }
-
-    #[inline]
     fn merge_candidate(&self, requests: &Requests, bio: RequestId) -> Option<(RequestId, Merge)> {
         self.domains.touching(requests, domain_of(&requests[bio]), bio)
     }

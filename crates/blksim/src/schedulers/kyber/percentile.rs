@@ -135,11 +135,6 @@ impl Scheduler for Kyber {
     }
 
     #[inline]
-    fn nr_queued(&self) -> u32 {
-        self.domains.nr_queued()
-    }
-
-    #[inline]
     fn merge_candidate(&self, requests: &Requests, bio: RequestId) -> Option<(RequestId, Merge)> {
         self.domains.touching(requests, domain_of(&requests[bio]), bio)
     }
