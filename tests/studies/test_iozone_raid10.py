@@ -12,9 +12,9 @@ from blklab.report.repeated.drawing import NARROW, draw
 from blklab.studies.iozone_raid10.experiments import DIRECT_TESTS, STDIO_TESTS, experiments
 from blklab.studies.iozone_raid10.orders import order_statements
 from blklab.studies.iozone_raid10.rates import mean_rates, overall_ratio, published_rates, rises
+from blklab.studies.pictures import SurfacePicture
 from blklab.studies.protocol import Asked
 from blklab.studies.published import Published
-from blklab.studies.surfaces import SurfacePicture
 from blklab.tools_as_jobs import IOZONE_TESTS
 
 SURFACE = SurfacePicture(

@@ -16,27 +16,23 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from blklab.studies.protocol import Place
-from blklab.studies.published import Published
+from blklab.studies.published import Published, Table
 from blklab.studies.result import Outcome, StudyResult
 
 EXPECTED_FILE = "expected.toml"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ExpectedStatement(_Part):
+class ExpectedStatement(Table):
     """How a statement must come out."""
 
     outcome: Outcome
     why: str
 
 
-class ExpectedFigure(_Part):
+class ExpectedFigure(Table):
     """Between which bounds a figure of ours must lie."""
 
     table: str
@@ -46,14 +42,14 @@ class ExpectedFigure(_Part):
     why: str
 
 
-class Expected(_Part):
+class Expected(Table):
     """What must come out at one place."""
 
-    statements: dict[str, ExpectedStatement] = {}
-    figures: list[ExpectedFigure] = []
+    statements: dict[str, ExpectedStatement] = Field(default_factory=dict)
+    figures: list[ExpectedFigure] = Field(default_factory=list)
 
 
-class _File(_Part):
+class _File(Table):
     sim: Expected = Expected()
     uml: Expected = Expected()
     host: Expected = Expected()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blklab.studies.surfaces import SurfacePicture
-
 
 @dataclass(frozen=True)
 class Course:
@@ -18,14 +16,18 @@ class Course:
 
 
 @dataclass(frozen=True)
-class LinePicture:
-    """Courses over a common axis; both axes are logarithmic where figures span much, unless `counts`."""
-
+class _Titled:
     name: str
     """Of the file, such as ``per-second``."""
     title: str
     note: str
     """How to read it."""
+
+
+@dataclass(frozen=True)
+class LinePicture(_Titled):
+    """Courses over a common axis; both axes are logarithmic where figures span much, unless `counts`."""
+
     x_axis: str
     """Name and unit."""
     y_axis: str
@@ -35,12 +37,9 @@ class LinePicture:
 
 
 @dataclass(frozen=True)
-class MatrixPicture:
+class MatrixPicture(_Titled):
     """A table of figures, tinted by size."""
 
-    name: str
-    title: str
-    note: str
     row_axis: str
     column_axis: str
     rows: tuple[str, ...]
@@ -66,17 +65,29 @@ class IntervalRow:
 
 
 @dataclass(frozen=True)
-class IntervalPicture:
+class IntervalPicture(_Titled):
     """Figures with their intervals, one below the other on one axis."""
 
-    name: str
-    title: str
-    note: str
     axis: str
     """Name and unit."""
     rows: tuple[IntervalRow, ...]
     marks: tuple[tuple[float, str], ...] = ()
     """Values with a name, drawn as lines across all rows."""
+
+
+@dataclass(frozen=True)
+class SurfacePicture(_Titled):
+    """A table of figures as a surface in space: how iozone's users look at its tables."""
+
+    row_axis: str
+    column_axis: str
+    height_axis: str
+    """Name and unit of the figures."""
+    rows: tuple[str, ...]
+    """From the back to the front."""
+    columns: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+    """By row and column; positive."""
 
 
 Picture = LinePicture | MatrixPicture | IntervalPicture | SurfacePicture

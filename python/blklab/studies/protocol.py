@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 from blklab.experiment import ExperimentRecord
 from blklab.spec import DEFAULT_SEED, ExperimentSpec
@@ -15,6 +15,9 @@ Place = Literal["sim", "uml", "host"]
 """Where a study runs: on the simulator, in a kernel in virtual time, on this machine."""
 
 PLACES: tuple[Place, ...] = get_args(Place)
+
+Size = TypeVar("Size", int, str)
+"""Of a set-up: a number of runs, a length, a size."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,12 @@ class Asked:
     """Where scratch files go on the place ``host``."""
     directory_named: bool = False
     """Whether a person chose the folder, and so the disks to be tested."""
+
+    def choose(self, usual: Size, *, quick: Size, uml: Size) -> Size:
+        """One of the sizes of a set-up: the guest's own there, whose time is dear, or the one asked for."""
+        if self.place == "uml":
+            return uml
+        return quick if self.quick else usual
 
 
 @dataclass(frozen=True)

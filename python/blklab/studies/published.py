@@ -18,7 +18,7 @@ from pathlib import Path
 from string import Template
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from blklab.errors import DataError, SpecError
 from blklab.evidence.study import PUBLISHED, PublishedStudy, StudyReading, load_study, read_study
@@ -30,6 +30,13 @@ else:
     import tomli as tomllib
 
 SET_UP_FILE = "set-up.toml"
+
+
+class Table(BaseModel):
+    """A table of ``set-up.toml`` or ``expected.toml``: a name that it does not know is a mistake."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -61,15 +62,25 @@ class Statement:
     """What it comes from, or why ours differs."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class StudyResult:
-    """What a study made of its experiments."""
+    """What a study, or a part of it, made of its experiments."""
 
-    figures: list[Figure]
-    statements: list[Statement]
-    pictures: list[Picture]
+    figures: list[Figure] = field(default_factory=list)
+    statements: list[Statement] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     """Of the set-up: what could not be done as its authors did it, and what was done instead."""
+
+    @classmethod
+    def of(cls, parts: Sequence[StudyResult], remarks: list[str]) -> StudyResult:
+        """What the parts of a study found, in their order, and remarks on the whole."""
+        return cls(
+            [figure for part in parts for figure in part.figures],
+            [statement for part in parts for statement in part.statements],
+            [picture for part in parts for picture in part.pictures],
+            remarks,
+        )
 
     def statement(self, name: str) -> Statement:
         """The statement of that name; it must be there."""

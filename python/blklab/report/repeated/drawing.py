@@ -10,8 +10,7 @@ from blklab.report.repeated.lines import draw_lines
 from blklab.report.repeated.matrix import draw_matrix
 from blklab.report.repeated.surface import draw_surface
 from blklab.report.svg import element, number
-from blklab.studies.pictures import IntervalPicture, LinePicture, MatrixPicture, Picture
-from blklab.studies.surfaces import SurfacePicture
+from blklab.studies.pictures import IntervalPicture, LinePicture, MatrixPicture, Picture, SurfacePicture
 
 WIDE, NARROW = 720.0, 380.0
 

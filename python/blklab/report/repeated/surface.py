@@ -21,7 +21,7 @@ from blklab.report.svg import (
     shortened,
     tick_text,
 )
-from blklab.studies.surfaces import SurfacePicture
+from blklab.studies.pictures import SurfacePicture
 
 _TOP, _BOTTOM, _LEFT = 34.0, 48.0, 54.0
 _HEIGHT = 150.0

@@ -1,25 +1,15 @@
-"""A part of what a study found, and rows of its pictures."""
+"""Rows of the pictures of the two studies, and the statement that something matters."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
-from blklab.studies.pictures import IntervalRow, Picture
+from blklab.studies.pictures import IntervalRow
 from blklab.studies.result import Figure, Outcome, Quantity, Statement
 from blklab.studies.statements import quantity_text
 
 MATTERS_FROM = 1.02
 """A ratio nearer to 1 than this makes no difference, as everywhere in blklab."""
-
-
-@dataclass
-class Findings:
-    """Figures, statements and pictures of a part of a study, as they are found."""
-
-    figures: list[Figure] = field(default_factory=list)
-    statements: list[Statement] = field(default_factory=list)
-    pictures: list[Picture] = field(default_factory=list)
 
 
 def interval_row(label: str, quantity: Quantity, *, published: bool = False) -> IntervalRow:

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
-
 from blklab.studies.protocol import Asked
+from blklab.studies.published import Table
 
 
-class Part(BaseModel):
-    """A table of ``set-up.toml``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Runs(Part):
+class Runs(Table):
     """How often; in a guest kernel, whose clock is exact, another run shows what the first one did."""
 
     as_printed: int
@@ -25,18 +18,14 @@ class Runs(Part):
 
     def printed(self, asked: Asked) -> int:
         """Runs of each scheduler in one stretch."""
-        if asked.place == "uml":
-            return self.uml_as_printed
-        return self.quick_as_printed if asked.quick else self.as_printed
+        return asked.choose(self.as_printed, quick=self.quick_as_printed, uml=self.uml_as_printed)
 
     def repeated(self, asked: Asked) -> int:
         """Randomised blocks."""
-        if asked.place == "uml":
-            return self.uml_repeats
-        return self.quick_repeats if asked.quick else self.repeats
+        return asked.choose(self.repeats, quick=self.quick_repeats, uml=self.uml_repeats)
 
 
-class TimingTests(Part):
+class TimingTests(Table):
     """hdparm's two tests, by place."""
 
     area: str
@@ -58,12 +47,10 @@ class TimingTests(Part):
 
     def cached_runtime_at(self, asked: Asked) -> str:
         """How long ``-T`` reads."""
-        if asked.place == "uml":
-            return self.uml_cached_runtime
-        return self.quick_cached_runtime if asked.quick else self.cached_runtime
+        return asked.choose(self.cached_runtime, quick=self.quick_cached_runtime, uml=self.uml_cached_runtime)
 
 
-class BusyDisk(Part):
+class BusyDisk(Table):
     """A disk with more waiting than it can do, where a scheduler has to choose."""
 
     device: str
@@ -80,8 +67,8 @@ class BusyDisk(Part):
         """How long it is busy."""
         if asked.place == "host":
             return self.host_runtime
-        return self.quick_runtime if asked.quick or asked.place == "uml" else self.runtime
+        return asked.choose(self.runtime, quick=self.quick_runtime, uml=self.quick_runtime)
 
     def repeated(self, asked: Asked) -> int:
         """Randomised blocks."""
-        return self.quick_repeats if asked.quick or asked.place == "uml" else self.repeats
+        return asked.choose(self.repeats, quick=self.quick_repeats, uml=self.quick_repeats)

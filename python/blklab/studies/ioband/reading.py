@@ -20,12 +20,7 @@ def read(asked: Asked, published: Published, records: Mapping[str, ExperimentRec
     parts = [read_modern(asked, set_up, records)]
     if asked.place == "sim":
         parts = [read_cases(published, set_up, records), read_competing(set_up, records), *parts]
-    return StudyResult(
-        [figure for part in parts for figure in part.figures],
-        [statement for part in parts for statement in part.statements],
-        [picture for part in parts for picture in part.pictures],
-        _remarks(asked, set_up),
-    )
+    return StudyResult.of(parts, _remarks(asked, set_up))
 
 
 def _remarks(asked: Asked, set_up: SetUp) -> list[str]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pydantic import BaseModel, ConfigDict
-
 from blklab.studies.protocol import Asked
+from blklab.studies.published import Table
 
 GROUPS = (1, 2, 3)
 PHASES: Mapping[str, str] = {
@@ -18,11 +17,7 @@ PHASES: Mapping[str, str] = {
 """tiotest's phases in their order, as the document names them, and as jobs do."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Case(_Part):
+class Case(Table):
     """One of the four cases."""
 
     buffered: bool
@@ -30,7 +25,7 @@ class Case(_Part):
     thread_size: str
 
 
-class Simulated(_Part):
+class Simulated(Table):
     """The disk of the cases, and what stands on it."""
 
     target: str
@@ -39,7 +34,7 @@ class Simulated(_Part):
     default_weight: int
 
 
-class Competing(_Part):
+class Competing(Table):
     """Groups that have work all the time."""
 
     threads: list[int]
@@ -63,7 +58,7 @@ class Competing(_Part):
         return self.quick_runtime if asked.quick else self.runtime
 
 
-class Runtime(_Part):
+class Runtime(Table):
     """How long the groups compete."""
 
     runtime: str
@@ -80,7 +75,7 @@ class Runtime(_Part):
         return self.quick_runtime if asked.quick else self.runtime
 
 
-class Modern(_Part):
+class Modern(Table):
     """Today's ways to share."""
 
     phases: list[str]
@@ -95,7 +90,7 @@ class Modern(_Part):
     host: Runtime
 
 
-class SetUp(_Part):
+class SetUp(Table):
     """``set-up.toml``."""
 
     weights: list[int]

@@ -6,23 +6,18 @@ import math
 import statistics
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict
 from scipy import special
 
 from blklab.samples import NS_PER_SECOND
 from blklab.studies.protocol import Asked
-from blklab.studies.published import Published
+from blklab.studies.published import Published, Table
 from blklab.units import parse_duration_ns
 
 SAMPLE_NS = NS_PER_SECOND
 """iotop's samples, a second each."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Writers(_Part):
+class Writers(Table):
     """The two dd."""
 
     size: str
@@ -35,18 +30,14 @@ class Writers(_Part):
 
     def runtime_at(self, asked: Asked) -> str:
         """How long the repeated runs go on, on a model."""
-        if asked.place == "uml":
-            return self.uml_runtime
-        return self.quick_runtime if asked.quick else self.runtime
+        return asked.choose(self.runtime, quick=self.quick_runtime, uml=self.uml_runtime)
 
     def repeated(self, asked: Asked) -> int:
         """Randomised blocks."""
-        if asked.place == "uml":
-            return self.uml_repeats
-        return self.quick_repeats if asked.quick else self.repeats
+        return asked.choose(self.repeats, quick=self.quick_repeats, uml=self.uml_repeats)
 
 
-class Disk(_Part):
+class Disk(Table):
     """What the guest saw."""
 
     parameters: str
@@ -54,7 +45,7 @@ class Disk(_Part):
     nr_requests: int
 
 
-class Schedulers(_Part):
+class Schedulers(Table):
     """By place."""
 
     sim: list[str]
@@ -63,7 +54,7 @@ class Schedulers(_Part):
     uml_matrix: list[str]
 
 
-class Matrix(_Part):
+class Matrix(Table):
     """Pairs of classes and levels."""
 
     entries: list[str]
@@ -75,12 +66,11 @@ class Matrix(_Part):
 
     def runtime_at(self, asked: Asked, direct: int) -> str:
         """How long a pair is at work, on a model."""
-        if asked.place == "uml":
-            return self.uml_runtime if direct else self.uml_buffered_runtime
-        return self.quick_runtime if asked.quick else self.runtime
+        in_guest = self.uml_runtime if direct else self.uml_buffered_runtime
+        return asked.choose(self.runtime, quick=self.quick_runtime, uml=in_guest)
 
 
-class Distance(_Part):
+class Distance(Table):
     """What brings the ratio below that of the slices."""
 
     schedulers: list[str]
@@ -90,7 +80,7 @@ class Distance(_Part):
     ssd: str
 
 
-class Host(_Part):
+class Host(Table):
     """Sizes on this machine."""
 
     scratch: str
@@ -103,7 +93,7 @@ class Host(_Part):
     quick_entries: list[str]
 
 
-class SetUp(_Part):
+class SetUp(Table):
     """``set-up.toml``."""
 
     writers: Writers

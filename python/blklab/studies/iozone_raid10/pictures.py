@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 
 from blklab.studies.iozone_raid10.experiments import DIRECT_TESTS
 from blklab.studies.iozone_raid10.rates import Rates, mean_rates
-from blklab.studies.pictures import MatrixPicture, Picture
-from blklab.studies.surfaces import SurfacePicture
+from blklab.studies.pictures import MatrixPicture, Picture, SurfacePicture
 from blklab.tools_as_jobs import IOZONE_TESTS
 
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
-
 from blklab.studies.protocol import Asked, Place
+from blklab.studies.published import Table
 from blklab.units import parse_size_bytes
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Iozone(_Part):
+class Iozone(Table):
     """The tests."""
 
     records_kib: list[int]
@@ -22,14 +17,14 @@ class Iozone(_Part):
     quick_repeats: int
 
 
-class Simulated(_Part):
+class Simulated(Table):
     """On the simulator."""
 
     target: str
     schedulers: list[str]
 
 
-class Guest(_Part):
+class Guest(Table):
     """In a guest kernel."""
 
     target: str
@@ -44,7 +39,7 @@ class Guest(_Part):
     contrast_repeats: int
 
 
-class Host(_Part):
+class Host(Table):
     """On this machine."""
 
     target: str
@@ -56,7 +51,7 @@ class Host(_Part):
     quick_repeats: int
 
 
-class Contrast(_Part):
+class Contrast(Table):
     """Work under which schedulers differ."""
 
     runtime: str
@@ -64,7 +59,7 @@ class Contrast(_Part):
     repeats: int
 
 
-class SetUp(_Part):
+class SetUp(Table):
     """``set-up.toml``."""
 
     iozone: Iozone
@@ -96,8 +91,8 @@ class SetUp(_Part):
 
     def contrast_runtime(self, asked: Asked) -> str:
         """Length of readers beside writers."""
-        short = asked.quick or asked.place == "uml"
-        return self.contrast.quick_runtime if short else self.contrast.runtime
+        quick = self.contrast.quick_runtime
+        return asked.choose(self.contrast.runtime, quick=quick, uml=quick)
 
     def _place(self, asked: Asked) -> Iozone | Guest | Host:
         parts: dict[Place, Iozone | Guest | Host] = {"sim": self.iozone, "uml": self.uml, "host": self.host}

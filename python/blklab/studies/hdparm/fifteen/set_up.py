@@ -7,9 +7,9 @@ import statistics
 from blklab.samples import NS_PER_SECOND
 from blklab.scheduler_choice import SchedulerChoice, parse_scheduler_choice
 from blklab.studies.hdparm.jobs import BUFFERED, TESTS
-from blklab.studies.hdparm.sizes import BusyDisk, Part, Runs, TimingTests
+from blklab.studies.hdparm.sizes import BusyDisk, Runs, TimingTests
 from blklab.studies.hdparm.timing_tests import MIB
-from blklab.studies.published import Published
+from blklab.studies.published import Published, Table
 from blklab.units import parse_duration_ns
 
 BFQ = "bfq"
@@ -18,7 +18,7 @@ RUNS_TABLE = "hdparm_runs.csv"
 SETTINGS_TABLE = "bfq_settings.csv"
 
 
-class Disk(Part):
+class Disk(Table):
     """A disk with the mean speed and the scatter of the published buffered reads."""
 
     stall: str
@@ -26,7 +26,7 @@ class Disk(Part):
     parameters: str
 
 
-class SetUp(Part):
+class SetUp(Table):
     """``set-up.toml``."""
 
     schedulers: list[str]

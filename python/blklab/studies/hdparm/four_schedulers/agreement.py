@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from blklab.experiment import ExperimentRecord
-from blklab.studies.hdparm.findings import Findings, interval_row
+from blklab.studies.hdparm.findings import interval_row
 from blklab.studies.hdparm.four_schedulers.set_up import Agreement
 from blklab.studies.hdparm.jobs import BUFFERED, BUFFERED_JOB
 from blklab.studies.hdparm.timing_tests import UNIT, mebibyte_rates, paired_ratios
 from blklab.studies.pictures import IntervalPicture
-from blklab.studies.result import Figure, Statement
+from blklab.studies.result import Figure, Statement, StudyResult
 from blklab.studies.statements import equal, mean_of
 
 NAME = "job-like-hdparm"
 
 
-def read_agreement(agreement: Agreement, record: ExperimentRecord) -> Findings:
+def read_agreement(agreement: Agreement, record: ExperimentRecord) -> StudyResult:
     """The job over hdparm, in each block under each scheduler; which of both comes first is random."""
     percent = f"{100 * agreement.margin:g} %"
     says = f"The job that stands for hdparm -t reads as fast as hdparm itself, within {percent}"
@@ -29,10 +29,10 @@ def read_agreement(agreement: Agreement, record: ExperimentRecord) -> Findings:
     ]
     if tools != {record.spec.workload(BUFFERED).tool} or not ratios:
         found = f"the load was made by {', '.join(sorted(tools)) or 'nobody'}"
-        return Findings(statements=[Statement(NAME, says, "ours", "undecided", found)])
+        return StudyResult(statements=[Statement(NAME, says, "ours", "undecided", found)])
     ratio = mean_of(ratios)
     table = "hdparm -t and the job that stands for it"
-    return Findings(
+    return StudyResult(
         [
             *(
                 Figure(

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from blklab.experiment import ExperimentRecord
-from blklab.studies.hdparm.findings import Findings
 from blklab.studies.hdparm.four_schedulers.experiments import stock_name, waiting_name
 from blklab.studies.hdparm.four_schedulers.set_up import BusyWait
 from blklab.studies.hdparm.jobs import BUFFERED, TESTS
@@ -22,7 +21,7 @@ from blklab.studies.hdparm.timing_tests import (
 from blklab.studies.pictures import Course, LinePicture
 from blklab.studies.protocol import Asked
 from blklab.studies.published import Published
-from blklab.studies.result import Figure, Quantity
+from blklab.studies.result import Figure, Quantity, StudyResult
 from blklab.studies.statements import greater, mean_of, within
 
 _TABLE_FILE = "patched_kyber.csv"
@@ -44,14 +43,16 @@ class Waiting:
 
 def read_busy_wait(
     asked: Asked, published: Published, wait: BusyWait, records: Mapping[str, ExperimentRecord]
-) -> Findings:
+) -> StudyResult:
     """Rates by command size beside the published ones; the host's kernel is not exchanged."""
     printed = _published(published, "kyber")
     table = f"kyber that waits {wait.wait} in every dispatch"
     if asked.place == "host":
         reason = "this machine's kernel is not exchanged"
         runs = enumerate(printed, start=1)
-        return Findings([Figure(f"run {n}", table, UNIT, Quantity(rate), None, reason) for n, rate in runs])
+        return StudyResult(
+            [Figure(f"run {n}", table, UNIT, Quantity(rate), None, reason) for n, rate in runs]
+        )
     measured = {
         size: _waiting(records, wait, asked, size)
         for size in wait.max_sectors_kb
@@ -98,7 +99,7 @@ def read_busy_wait(
             why=f"{mean_of(falls).value:.0f} times on average over command sizes",
         ),
     ]
-    return Findings(figures, statements, [_picture(wait, measured, printed)])
+    return StudyResult(figures, statements, [_picture(wait, measured, printed)])
 
 
 def _published(published: Published, scheduler: str) -> list[float]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from blklab.experiment import ExperimentRecord
-from blklab.studies.hdparm.findings import Findings, rows_of
+from blklab.studies.hdparm.findings import rows_of
 from blklab.studies.hdparm.four_schedulers.experiments import printed_name, repeated_name
 from blklab.studies.hdparm.four_schedulers.set_up import Machine, SetUp
 from blklab.studies.hdparm.jobs import TESTS
@@ -23,15 +23,15 @@ from blklab.studies.hdparm.timing_tests import (
 from blklab.studies.pictures import IntervalPicture
 from blklab.studies.protocol import Asked
 from blklab.studies.published import Published
-from blklab.studies.result import Figure, Quantity
+from blklab.studies.result import Figure, Quantity, StudyResult
 from blklab.studies.statements import equal, greater, mean_of
 
 
 def read_machines(
     asked: Asked, published: Published, set_up: SetUp, records: Mapping[str, ExperimentRecord]
-) -> Findings:
+) -> StudyResult:
     """Each machine and test, as printed and in randomised blocks."""
-    found = Findings()
+    found = StudyResult()
     for machine in set_up.machines_at(asked):
         for test in TESTS:
             _read_test(machine, test, published, set_up, records, found)
@@ -62,7 +62,7 @@ def _read_test(
     published: Published,
     set_up: SetUp,
     records: Mapping[str, ExperimentRecord],
-    found: Findings,
+    found: StudyResult,
 ) -> None:
     first, *others = set_up.schedulers
     title, printed_test = machine.title, TESTS[test]

@@ -25,12 +25,7 @@ def read(asked: Asked, published: Published, records: Mapping[str, ExperimentRec
         *([read_agreement(set_up.agreement, records[AGREEMENT])] if asked.place == "host" else []),
         read_tunables(published, set_up.tunables.at(asked), records),
     ]
-    return StudyResult(
-        [figure for part in parts for figure in part.figures],
-        [statement for part in parts for statement in part.statements],
-        [picture for part in parts for picture in part.pictures],
-        _remarks(asked, set_up),
-    )
+    return StudyResult.of(parts, _remarks(asked, set_up))
 
 
 def _remarks(asked: Asked, set_up: SetUp) -> list[str]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from blklab.scheduler_choice import SchedulerChoice, parse_scheduler_choice
-from blklab.studies.hdparm.sizes import BusyDisk, Part, Runs, TimingTests
+from blklab.studies.hdparm.sizes import BusyDisk, Runs, TimingTests
 from blklab.studies.protocol import Asked
+from blklab.studies.published import Table
 from blklab.sweeps import Sweep
 from blklab.units import parse_duration_ns
 
 TUNED_SCHEDULER = "mq-deadline"
 
 
-class Machine(Part):
+class Machine(Table):
     """One of the two, and the model that stands for its disk."""
 
     name: str
@@ -21,7 +22,7 @@ class Machine(Part):
     device: str
 
 
-class BusyWait(Part):
+class BusyWait(Table):
     """The kyber that waits in every dispatch."""
 
     wait: str
@@ -56,7 +57,7 @@ class BusyWait(Part):
         return f"none@{self.kernel}"
 
 
-class Tunables(Part):
+class Tunables(Table):
     """mq-deadline's tunables at the study's values."""
 
     values: dict[str, str]
@@ -102,7 +103,7 @@ class Tunables(Part):
         return parse_scheduler_choice(":".join([TUNED_SCHEDULER, *settings]))
 
 
-class Agreement(Part):
+class Agreement(Table):
     """hdparm itself beside the job that stands for it, where it is installed."""
 
     schedulers: list[str]
@@ -116,7 +117,7 @@ class Agreement(Part):
         return self.quick_repeats if asked.quick else self.repeats
 
 
-class SetUp(Part):
+class SetUp(Table):
     """``set-up.toml``."""
 
     schedulers: list[str]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from blklab.experiment import ExperimentRecord
-from blklab.studies.hdparm.findings import Findings, interval_row, matters, rows_of
+from blklab.studies.hdparm.findings import interval_row, matters, rows_of
 from blklab.studies.hdparm.four_schedulers.experiments import (
     TUNABLES_BUSY,
     TUNABLES_PRINTED,
@@ -18,7 +18,7 @@ from blklab.studies.hdparm.jobs import BUFFERED, BUSY, PARTIES, TESTS
 from blklab.studies.hdparm.timing_tests import inverse, mebibyte_rates, paired_ratios, party_ios, rates_of
 from blklab.studies.pictures import IntervalPicture
 from blklab.studies.published import Published
-from blklab.studies.result import Figure, Quantity, Statement
+from blklab.studies.result import Figure, Quantity, Statement, StudyResult
 from blklab.studies.statements import equal, greater, mean_of
 from blklab.sweep_effects import Effect, sweep_findings
 
@@ -30,13 +30,13 @@ _EXPECTED_TO_COST = ("read_expire", "write_expire")
 
 def read_tunables(
     published: Published, tunables: Tunables, records: Mapping[str, ExperimentRecord]
-) -> Findings:
+) -> StudyResult:
     """The workload used, as printed and repeated; then the busy disk."""
     printed = [
         figure for test in TESTS for figure in _printed(test, published, tunables, records[TUNABLES_PRINTED])
     ]
     reads = _effects(records[TUNABLES_REPEATED], tunables, None)
-    one_reader = Findings(printed, [*_reader_statements(tunables, reads, records[TUNABLES_REPEATED])])
+    one_reader = StudyResult(printed, [*_reader_statements(tunables, reads, records[TUNABLES_REPEATED])])
     one_reader.pictures.append(
         IntervalPicture(
             "tunables",
@@ -56,7 +56,7 @@ def read_tunables(
         )
     )
     busy = _read_busy(tunables, records[TUNABLES_BUSY])
-    return Findings(
+    return StudyResult(
         one_reader.figures + busy.figures,
         one_reader.statements + busy.statements,
         one_reader.pictures + busy.pictures,
@@ -109,8 +109,8 @@ def _reader_statements(
         )
 
 
-def _read_busy(tunables: Tunables, record: ExperimentRecord) -> Findings:
-    found = Findings()
+def _read_busy(tunables: Tunables, record: ExperimentRecord) -> StudyResult:
+    found = StudyResult()
     by_party = {party: _effects(record, tunables, party) for party in PARTIES}
     for party, effects in by_party.items():
         table = f"A busy disk: I/Os of the {party} over those before"
