@@ -4,14 +4,9 @@
 """
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
-
-try:
-    __version__ = version("blklab")
-except PackageNotFoundError:  # running from a source tree that was never installed
-    __version__ = "0+unknown"
 
 _PUBLIC = {
+    "__version__": "blklab.version",
     "SimulationRequest": "blklab.simulation",
     "SimulationResult": "blklab.simulation",
     "simulate": "blklab.simulation",
@@ -20,7 +15,7 @@ _PUBLIC = {
 }
 """Where the public names are; imported when they are first used, so that ``blklab --help`` is quick."""
 
-__all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604 - the table above is their one list
+__all__ = [*_PUBLIC]  # noqa: PLE0604 - the table above is their one list
 
 
 def __getattr__(name: str) -> object:

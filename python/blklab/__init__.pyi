@@ -5,5 +5,4 @@ from blklab.simulation import SimulationResult as SimulationResult
 from blklab.simulation import simulate as simulate
 from blklab.simulation import simulate_many as simulate_many
 from blklab.timeline import Timeline as Timeline
-
-__version__: str
+from blklab.version import __version__ as __version__

@@ -139,6 +139,23 @@ def test_every_command_has_a_help_page(capsys: pytest.CaptureFixture[str]) -> No
         assert f"Usage: blklab {name}" in capsys.readouterr().out
 
 
+def test_the_list_of_commands_is_quick() -> None:
+    """Neither help nor version need any command; numpy alone would take longer than all they do."""
+    for arguments in (["--help"], ["--version"]):
+        assert _imported_by(f"from blklab.cli import run; assert run({arguments!r}) == 0").isdisjoint(
+            {"numpy", "pydantic", "blklab._core"}
+        )
+    heavy = _imported_by("import blklab.cli.analyse")
+    assert "numpy" in heavy
+    assert "scipy.stats" not in heavy, "as long again, which only series of five runs need"
+
+
+def _imported_by(program: str) -> set[str]:
+    listing = f"{program}\nimport sys\nprint(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
 def test_the_documented_exit_codes_are_the_real_ones() -> None:
     page = (ROOT / "docs" / "exit-codes.md").read_text(encoding="utf-8")
     documented = dict(re.findall(r"^\| (\d+) \| (\w+) \|", page, flags=re.MULTILINE))

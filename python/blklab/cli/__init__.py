@@ -1,4 +1,4 @@
-"""The command line: one file a subcommand. A new one is a file beside this one and a name in `_COMMANDS`."""
+"""The command line: one file a subcommand. A new one is a file beside this one and a line in `_COMMANDS`."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from blklab.cli import output
 from blklab.errors import BlklabError, ExitCode, InterruptedRunError, SpaceError
 from blklab.interrupts import signals_as_exceptions
 
-_COMMANDS = (
-    "compare",
-    "run",
-    "explain",
-    "top",
-    "targets",
-    "workloads",
-    "kernel",
-    "fidelity",
-    "runs",
-    "report",
-    "analyse",
-    "study",
-    "apply",
-    "restore",
-    "doctor",
-)
-"""In the order in which the help lists them; the command ``x`` is `blklab.cli.x.command`."""
+_COMMANDS = {
+    "compare": "Find out which scheduler is best, and how sure that is.",
+    "run": "Run one workload under one scheduler, once, and show what it did.",
+    "explain": "Draw one simulated run: positions, turns, depths, latencies.",
+    "top": "Show who does I/O, in which class and at which level.",
+    "targets": "List the disks of this machine and the modelled devices.",
+    "workloads": "List the shipped workloads, or check and describe your own.",
+    "kernel": "Build, list and remove guest kernels for uml: targets.",
+    "fidelity": "Show how far the simulator and a real kernel differ.",
+    "runs": "List stored runs, the newest first.",
+    "report": "Show a stored run: verdict, figures, warnings.",
+    "analyse": "Say what the figures of other tools support.",
+    "study": "Run published experiments again and compare the figures.",
+    "apply": "Give a disk a scheduler, now and at every start.",
+    "restore": "Put back what a killed run left changed.",
+    "doctor": "Say what this machine can do, and how to get the rest.",
+}
+"""What the help lists, in its order; the command ``x`` is `blklab.cli.x.command`."""
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -45,7 +45,7 @@ Exit codes: 0 done · 1 a defect in blklab · 2 the request is wrong ·
 
 
 class _LazyGroup(click.Group):
-    """Imports a command's module only when it is asked for, so that ``--help`` is quick."""
+    """Imports a command's module only when that command is asked for, so that ``--help`` is quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
@@ -58,9 +58,29 @@ class _LazyGroup(click.Group):
         command: click.Command = import_module(f"blklab.cli.{cmd_name}").command
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Lists the commands as click does, which would import them all for the first lines of their help."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
+    """Looks the version up only where it is asked for: what reads it takes as long to import as click."""
+    if asked:
+        click.echo(f"blklab, version {blklab.__version__}")
+        ctx.exit()
+
 
 @click.command(cls=_LazyGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(blklab.__version__, prog_name="blklab")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
 def command_line() -> None:
     """Which Linux I/O scheduler, for this disk and this work, and how sure are we?
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from blklab.statistics.serial import raw_neighbour_correlation
 
@@ -45,6 +44,8 @@ def trend_of(values: Sequence[float]) -> Trend | None:
     series = np.asarray(values, dtype=float)
     if float(np.ptp(series)) == 0:
         return Trend(n, 0.0, 1.0, 0.0, None)
+    from scipy import stats  # noqa: PLC0415 - takes longer to import than all else; only long series need it
+
     tau, p = stats.kendalltau(np.arange(n), series)
     # All pairs of runs take memory by the square: of long series every so-many-th value stands for the rest.
     places = np.arange(n)[:: math.ceil(n / MOST_RUNS_FOR_SLOPE)]
