@@ -64,8 +64,8 @@ def test_true_differences_and_equality_are_found() -> None:
     turned = found.pair("fast", "slow")
     assert turned is not None
     assert (turned.outcome, turned.estimate > 0) == ("higher", True)
-    assert turned.low is not None
-    assert turned.low < turned.estimate
+    assert turned.ci_low is not None
+    assert turned.ci_low < turned.estimate
 
 
 def test_pairing_frees_from_what_blocks_share() -> None:
@@ -78,15 +78,15 @@ def test_pairing_frees_from_what_blocks_share() -> None:
     assert _examined(series).pairs[0].outcome == "open"
     paired = _examined(series, block=True).pairs[0]
     assert (paired.outcome, paired.scale) == ("lower", "ratio")
-    assert paired.low is not None
-    assert paired.high is not None
-    assert paired.low < np.exp(-0.1) < paired.high
+    assert paired.ci_low is not None
+    assert paired.ci_high is not None
+    assert paired.ci_low < np.exp(-0.1) < paired.ci_high
 
 
 @pytest.mark.parametrize("scale", ["difference", "ratio"])
 def test_one_run_decides_nothing(scale: Scale) -> None:
     found = _examined({"a": [1.0], "b": [100.0, 101.0]}, scale=scale)
-    assert [(pair.outcome, pair.low, pair.p) for pair in found.pairs] == [("open", None, 1.0)]
+    assert [(pair.outcome, pair.ci_low, pair.p) for pair in found.pairs] == [("open", None, 1.0)]
     assert any("one run only of a" in warning for warning in found.warnings)
     assert any("different numbers" in warning for warning in found.warnings)
     assert "not enough" in not_supported(found)[0]

@@ -71,7 +71,7 @@ def read_claim(claim: Claim, findings: Sequence[CellFindings], confidence: float
         if found.level(name) is None:
             raise SpecError(f"claim {claim.says!r}: there is no level {name!r}")
     pairs = [pair for other in others if (pair := found.pair(claim.level, other)) is not None]
-    if len(pairs) < len(others) or any(pair.low is None for pair in pairs):
+    if len(pairs) < len(others) or any(pair.ci_low is None for pair in pairs):
         single = ("one run is not enough for an interval", *_direction(claim, pairs))
         return ClaimReading(claim, "not supported", tuple(pairs), single)
     if claim.kind in ("more-scattered", "less-scattered"):
@@ -96,7 +96,7 @@ def _direction(claim: Claim, pairs: Sequence[PairFinding]) -> tuple[str, ...]:
     ]
     if opposite:
         return (f"the means even point the other way against {', '.join(opposite)}",)
-    single = any(pair.low is None for pair in pairs)
+    single = any(pair.ci_low is None for pair in pairs)
     return () if single else ("the means point its way, but chance could do that",)
 
 
@@ -135,7 +135,7 @@ def _shares(claim: Claim, found: CellFindings, confidence: float) -> ClaimReadin
             raise SpecError(f"claim {claim.says!r}: there is no level {level!r}")
         values = found.cell.values(level)
         tests.append(matched_difference(values, [target] * len(values)))
-        interval = "" if summary.low is None else f" [{summary.low:.1f}, {summary.high:.1f}]"
+        interval = "" if summary.ci_low is None else f" [{summary.ci_low:.1f}, {summary.ci_high:.1f}]"
         reasons.append(f"{level}: {summary.mean:.1f} %{interval} against {target:g} %")
     different = [p < 1 - confidence for p in holm([test.p_difference for test in tests])]
     equal = [p < 1 - confidence for p in holm([test.p_equivalence(claim.within) for test in tests])]

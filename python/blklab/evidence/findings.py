@@ -11,7 +11,7 @@ import itertools
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from blklab.evidence.cells import ALL, Cell, block_means, matched
@@ -47,8 +47,8 @@ class LevelSummary:
     """That have a figure of it; nothing of independent runs. Mean and interval are over blocks."""
     mean: float
     """Arithmetic, or geometric on the scale of ratios."""
-    low: float | None
-    high: float | None
+    ci_low: float | None
+    ci_high: float | None
     deviation: float | None
     minimum: float
     maximum: float
@@ -71,8 +71,8 @@ class PairFinding:
     scale: Scale
     estimate: float
     """First minus second in the unit, or first over second."""
-    low: float | None
-    high: float | None
+    ci_low: float | None
+    ci_high: float | None
     p: float
     p_adjusted: float
     outcome: Outcome
@@ -97,24 +97,16 @@ class PairFinding:
         if level == self.first:
             return self
         opposite: dict[Outcome, Outcome] = {"higher": "lower", "lower": "higher"}
-        return PairFinding(
+        return replace(
+            self,
             first=self.second,
             second=self.first,
-            n=self.n,
-            paired=self.paired,
-            scale=self.scale,
             estimate=self._turned(self.estimate),
-            low=None if self.high is None else self._turned(self.high),
-            high=None if self.low is None else self._turned(self.low),
-            p=self.p,
-            p_adjusted=self.p_adjusted,
+            ci_low=None if self.ci_high is None else self._turned(self.ci_high),
+            ci_high=None if self.ci_low is None else self._turned(self.ci_low),
             outcome=opposite.get(self.outcome, self.outcome),
             effect_size=None if self.effect_size is None else -self.effect_size,
-            detectable=self.detectable,
-            spread=None
-            if self.spread is None
-            else SpreadRatio(-self.spread.log_ratio, self.spread.standard_error),
-            p_spread=self.p_spread,
+            spread=None if self.spread is None else replace(self.spread, log_ratio=-self.spread.log_ratio),
         )
 
 
@@ -196,8 +188,8 @@ def _level(
         n=len(values),
         blocks=len(figures) if design.block else None,
         mean=back(mean.estimate),
-        low=back(interval[0]) if interval else None,
-        high=back(interval[1]) if interval else None,
+        ci_low=back(interval[0]) if interval else None,
+        ci_high=back(interval[1]) if interval else None,
         deviation=statistics.stdev(values) if len(values) > 1 else None,
         minimum=min(values),
         maximum=max(values),
@@ -264,8 +256,8 @@ def _pairs(
                 paired=bool(design.block),
                 scale=scale,
                 estimate=back(difference.estimate),
-                low=back(interval[0]) if interval else None,
-                high=back(interval[1]) if interval else None,
+                ci_low=back(interval[0]) if interval else None,
+                ci_high=back(interval[1]) if interval else None,
                 p=difference.p_difference,
                 p_adjusted=p_different,
                 outcome=outcome,

@@ -115,10 +115,7 @@ def _noise_part(found: WorkloadNoise) -> NoisePart:
         first_run_p=None if noise.first_run is None else noise.first_run.p,
         correlation=noise.correlation,
         widened_by=noise.widened_by,
-        outliers=[
-            OutlierPart(scheduler=outlier.scheduler, block=outlier.block, ratio=outlier.ratio)
-            for outlier in noise.outliers
-        ],
+        outliers=[OutlierPart.of(outlier) for outlier in noise.outliers],
     )
 
 

@@ -7,7 +7,6 @@ a new number.
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any, Literal
 
 from pydantic import Field
@@ -198,18 +197,10 @@ def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDoc
         seed=record.spec.seed,
         confidence=record.spec.confidence,
         margin=record.spec.margin,
-        results=[ResultPart(**asdict(result)) for result in analysis.results],
-        comparisons=[ComparisonPart(**asdict(comparison)) for comparison in analysis.comparisons],
-        verdicts=[MetricVerdictPart(**asdict(verdict)) for verdict in analysis.metric_verdicts],
-        verdict=VerdictPart(
-            status=analysis.verdict.status,
-            best=analysis.verdict.best,
-            candidates=analysis.verdict.candidates,
-            text=analysis.verdict.text,
-            more_blocks=analysis.verdict.more_blocks,
-            choice=analysis.verdict.choice,
-            choice_reason=analysis.verdict.choice_reason,
-        ),
+        results=[ResultPart.of(result) for result in analysis.results],
+        comparisons=[ComparisonPart.of(comparison) for comparison in analysis.comparisons],
+        verdicts=[MetricVerdictPart.of(verdict) for verdict in analysis.metric_verdicts],
+        verdict=VerdictPart.of(analysis.verdict),
         goal=goal_part(analysis.goal),
         sweeps=sweep_parts(analysis),
         during_runs=machine_part(analysis, record.samples),

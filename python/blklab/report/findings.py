@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Literal
 
 from blklab.machine_events import MachineEvents
@@ -117,24 +116,14 @@ def goal_part(found: GoalFindings | None) -> GoalPart | None:
     if found is None:
         return None
 
-    def plain(part: object) -> dict[str, object]:
-        fields = asdict(part)  # type: ignore[call-overload]  # a dataclass of blklab.comparison
-        return {key: value for key, value in fields.items() if key not in ("workload", "unit")}
-
-    return GoalPart(
+    return GoalPart.of(
+        found,
         name=found.goal.name,
         goal=found.goal.canonical,
         weights=found.goal.weights,
-        reference=found.reference,
-        scores=[
-            MeanPart.model_validate(plain(result)) for result in [*found.results, *found.dimension_results]
-        ],
-        comparisons=[PairPart.model_validate(plain(pair)) for pair in found.comparisons],
-        dimensions=found.dimensions,
-        dimension_comparisons=[PairPart.model_validate(plain(pair)) for pair in found.dimension_comparisons],
-        front=[FrontPart(**asdict(point)) for point in found.front],
-        conflict=found.conflict,
-        absent=found.absent,
+        scores=[MeanPart.of(result) for result in [*found.results, *found.dimension_results]],
+        comparisons=[PairPart.of(pair) for pair in found.comparisons],
+        dimension_comparisons=[PairPart.of(pair) for pair in found.dimension_comparisons],
     )
 
 
@@ -147,12 +136,7 @@ def sweep_parts(analysis: Analysis) -> list[SweepPart]:
             levels=found.sweep.levels,
             defaults=found.sweep.defaults,
             cells=len(found.sweep.cells()),
-            effects=[
-                EffectPart.model_validate(
-                    {key: value for key, value in asdict(effect).items() if key != "sweep"}
-                )
-                for effect in found.effects
-            ],
+            effects=[EffectPart.of(effect) for effect in found.effects],
             notes=found.notes,
         )
         for found in analysis.sweeps
@@ -167,13 +151,9 @@ def machine_part(analysis: Analysis, samples: list[RunSample]) -> MachinePart | 
     return MachinePart(
         watched_runs=found.watched,
         marked_blocks=found.blocks,
-        disturbances=[DisturbancePart(**asdict(one)) for one in found.disturbances],
+        disturbances=[DisturbancePart.of(one) for one in found.disturbances],
         typical=found.typical,
-        sensitivity=None
-        if other is None
-        else SensitivityPart.model_validate(
-            {"status": other.status, "best": other.best, "same": other.same, "text": other.text}
-        ),
+        sensitivity=None if other is None else SensitivityPart.of(other),
         runs=[
             MachineRunPart(sequence=sample.cell.sequence, events=sample.events)
             for sample in samples
@@ -184,4 +164,4 @@ def machine_part(analysis: Analysis, samples: list[RunSample]) -> MachinePart | 
 
 def steadiness_parts(analysis: Analysis) -> list[SteadinessPart]:
     """Steady state, workload by workload and scheduler by scheduler."""
-    return [SteadinessPart(**asdict(entry)) for entry in analysis.steadiness]
+    return [SteadinessPart.of(entry) for entry in analysis.steadiness]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+AnyPart = TypeVar("AnyPart", bound="Part")
 Outcome = Literal["better", "worse", "equal", "undecided"]
 
 
@@ -13,6 +14,18 @@ class Part(BaseModel):
     """A piece of a document: what it does not name does not belong into it."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @classmethod
+    def of(cls: type[AnyPart], found: object, **given: object) -> AnyPart:
+        """The part that says what was found.
+
+        Args:
+            found: Has the fields of the part under the same names, parts of parts likewise.
+            given: Fields that are not to be taken from there.
+        """
+        names = [name for name in cls.model_fields if name not in given]
+        taken = {name: getattr(found, name) for name in names}
+        return cls.model_validate({**taken, **given}, from_attributes=True)
 
 
 class MeanPart(Part):

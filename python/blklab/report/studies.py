@@ -124,7 +124,7 @@ def _claim_row(reading: ClaimReading, unit: str) -> tuple[str, str, str]:
                 f"deviation {rounded(pair.spread.ratio, half)} times [{bounds}] that of {pair.second}{p}"
             )
         else:
-            p = "" if pair.low is None else f", p = {pair.p_adjusted:.2g}"
+            p = "" if pair.ci_low is None else f", p = {pair.p_adjusted:.2g}"
             said.append(f"{effect_text(pair, unit)} against {pair.second}{p}")
     return claim.says, f"**{reading.status}**", "; ".join([*said, *reading.reasons])
 
@@ -149,7 +149,7 @@ def _cell(found: CellFindings, image: str) -> str:
         (
             one.level or "(none)",
             str(one.n),
-            figure_text(one.mean, one.low, one.high),
+            figure_text(one.mean, one.ci_low, one.ci_high),
             "-" if one.deviation is None else rounded(one.deviation),
             "-" if one.trend is None or one.p_trend is None else f"{one.trend.tau:+.2f} ({one.p_trend:.2g})",
         )
@@ -159,7 +159,7 @@ def _cell(found: CellFindings, image: str) -> str:
         (
             f"{pair.first} over {pair.second}",
             effect_text(pair, found.cell.unit),
-            "-" if pair.low is None else f"{pair.p_adjusted:.2g}",
+            "-" if pair.ci_low is None else f"{pair.p_adjusted:.2g}",
             pair.outcome,
             "-"
             if pair.detectable is None

@@ -28,7 +28,7 @@ def cell_chart(found: CellFindings, *, width: float = WIDE, standalone_style: st
     """
     height = _TOP + _ROW * len(found.levels) + _BOTTOM
     values = [value for level in found.cell.series for value in found.cell.values(level)]
-    bounds = [bound for one in found.levels for bound in (one.low, one.high) if bound is not None]
+    bounds = [bound for one in found.levels for bound in (one.ci_low, one.ci_high) if bound is not None]
     name_width = 0.21 * width if width == WIDE else 0.27 * width
     axis = axis_over([*values, *bounds], name_width, width - 20)
     names = [one.level or "(none)" for one in found.levels]
@@ -91,9 +91,9 @@ def _axis(axis: Axis, bottom: float, unit: str, about: int) -> Markup:
 
 
 def _interval(axis: Axis, one: LevelSummary, y: float, css_class: str) -> list[Markup]:
-    if one.low is None or one.high is None:
+    if one.ci_low is None or one.ci_high is None:
         return []
-    low, high = axis.at(one.low), axis.at(one.high)
+    low, high = axis.at(one.ci_low), axis.at(one.ci_high)
     return [
         line(low, y, high, y, css=f"interval {css_class}"),
         line(low, y - 5, low, y + 5, css=f"interval-end {css_class}"),

@@ -14,7 +14,6 @@ from blklab.evidence.analysis import FileAnalysis, Section
 from blklab.evidence.findings import POWER, CellFindings, LevelSummary, PairFinding
 from blklab.report.evidence.wording import not_supported, supported
 from blklab.report.parts import Part
-from blklab.statistics.trend import Trend
 
 ANALYSE_SCHEMA: Literal["blklab.analyse/1"] = "blklab.analyse/1"
 
@@ -159,15 +158,13 @@ def analyse_document(analysis: FileAnalysis) -> AnalyseDocument:
         confidence=analysis.confidence,
         margin=analysis.margin,
         power=POWER,
-        files=[FilePart.model_validate(one, from_attributes=True) for one in analysis.files],
+        files=[FilePart.of(one) for one in analysis.files],
         problems=[
             ProblemPart(file=one.place.file, line=one.place.line, message=one.message)
             for one in analysis.problems
         ],
         notes=analysis.notes,
-        designs=[
-            DesignPart.model_validate(section.design, from_attributes=True) for section in analysis.sections
-        ],
+        designs=[DesignPart.of(section.design) for section in analysis.sections],
         cells=[
             _cell(found, section, index, analysis)
             for index, section in enumerate(analysis.sections)
@@ -200,28 +197,8 @@ def _cell(found: CellFindings, section: Section, index: int, analysis: FileAnaly
 
 
 def _level(one: LevelSummary) -> LevelPart:
-    return LevelPart(
-        level=one.level,
-        n=one.n,
-        blocks=one.blocks,
-        mean=one.mean,
-        ci_low=one.low,
-        ci_high=one.high,
-        deviation=one.deviation,
-        minimum=one.minimum,
-        maximum=one.maximum,
-        trend=None if one.trend is None else _trend(one.trend, one.p_trend),
-    )
-
-
-def _trend(trend: Trend, p_adjusted: float | None) -> TrendPart:
-    return TrendPart(
-        tau=trend.tau,
-        p=trend.p,
-        p_adjusted=trend.p if p_adjusted is None else p_adjusted,
-        slope=trend.slope,
-        serial_correlation=trend.serial_correlation,
-    )
+    trend = None if one.trend is None else TrendPart.of(one.trend, p_adjusted=one.p_trend)
+    return LevelPart.of(one, trend=trend)
 
 
 def _pair(one: PairFinding, confidence: float) -> PairPart:
@@ -229,19 +206,4 @@ def _pair(one: PairFinding, confidence: float) -> PairPart:
     if one.spread is not None and one.p_spread is not None:
         low, high = one.spread.interval(confidence)
         spread = SpreadPart(ratio=one.spread.ratio, ci_low=low, ci_high=high, p_adjusted=one.p_spread)
-    return PairPart(
-        first=one.first,
-        second=one.second,
-        n=one.n,
-        paired=one.paired,
-        scale=one.scale,
-        estimate=one.estimate,
-        ci_low=one.low,
-        ci_high=one.high,
-        p=one.p,
-        p_adjusted=one.p_adjusted,
-        outcome=one.outcome,
-        effect_size=one.effect_size,
-        detectable=one.detectable,
-        spread=spread,
-    )
+    return PairPart.of(one, spread=spread)

@@ -20,15 +20,15 @@ def figure_text(value: float, low: float | None = None, high: float | None = Non
 def effect_text(pair: PairFinding, unit: str) -> str:
     """A pair's effect with its interval: ``+47.0 MB/s [18.4, 75.6]`` or ``2.93 times``."""
     if pair.scale == "ratio":
-        return ratio_text(pair.estimate, pair.low, pair.high)
-    half = None if pair.low is None or pair.high is None else (pair.high - pair.low) / 2
+        return ratio_text(pair.estimate, pair.ci_low, pair.ci_high)
+    half = None if pair.ci_low is None or pair.ci_high is None else (pair.ci_high - pair.ci_low) / 2
     digits_of = None if half is None else max(abs(pair.estimate), half)
     figure = rounded(pair.estimate, half, digits_of=digits_of)
     figure = figure if figure.startswith("-") else f"+{figure}"
     figure = f"{figure} {unit}".strip()
-    if pair.low is None or pair.high is None:
+    if pair.ci_low is None or pair.ci_high is None:
         return figure
-    bounds = ", ".join(rounded(bound, half, digits_of=digits_of) for bound in (pair.low, pair.high))
+    bounds = ", ".join(rounded(bound, half, digits_of=digits_of) for bound in (pair.ci_low, pair.ci_high))
     return f"{figure} [{bounds}]"
 
 
@@ -57,7 +57,7 @@ def level_cells(one: LevelSummary) -> list[str]:
         trend = f"{one.trend.tau:+.2f} ({one.p_trend:.2g})"
     return [
         str(one.n),
-        figure_text(one.mean, one.low, one.high),
+        figure_text(one.mean, one.ci_low, one.ci_high),
         "-" if one.deviation is None else rounded(one.deviation),
         figure_text(one.minimum),
         figure_text(one.maximum),
@@ -73,7 +73,7 @@ def not_supported(found: CellFindings) -> list[str]:
     sentences = []
     for pair in openly:
         effect = effect_text(pair, found.cell.unit)
-        if pair.low is None:
+        if pair.ci_low is None:
             reason = "one figure is not enough for an interval"
         elif pair.p_adjusted < pair.p * 1.000001 and pair.p < 0.05:
             reason = "a difference, but not surely beyond the margin"

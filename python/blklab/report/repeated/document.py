@@ -7,20 +7,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 import blklab
+from blklab.report.parts import Part
 from blklab.report.repeated.finding import StudyFinding
-from blklab.studies.result import Figure, Quantity
 
 STUDY_SCHEMA: Literal["blklab.study/1"] = "blklab.study/1"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class QuantityPart(_Part):
+class QuantityPart(Part):
     """A figure with the bounds of its 95 % interval."""
 
     value: float
@@ -28,7 +24,7 @@ class QuantityPart(_Part):
     high: float | None
 
 
-class FigurePart(_Part):
+class FigurePart(Part):
     """A published figure and ours."""
 
     table: str
@@ -40,7 +36,7 @@ class FigurePart(_Part):
     not_asked: str
 
 
-class StatementPart(_Part):
+class StatementPart(Part):
     """A sentence, and whether results bear it out."""
 
     name: str
@@ -51,7 +47,7 @@ class StatementPart(_Part):
     why: str
 
 
-class ExperimentPart(_Part):
+class ExperimentPart(Part):
     """One experiment of the study."""
 
     name: str
@@ -64,14 +60,14 @@ class ExperimentPart(_Part):
     failed_runs: int
 
 
-class ClaimPart(_Part):
+class ClaimPart(Part):
     """A printed conclusion, and whether the figures printed beside it support it."""
 
     says: str
     status: str
 
 
-class StudyPart(_Part):
+class StudyPart(Part):
     """One study."""
 
     name: str
@@ -87,7 +83,7 @@ class StudyPart(_Part):
     remarks: list[str]
 
 
-class StudyDocument(_Part):
+class StudyDocument(Part):
     """The whole document."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
@@ -126,39 +122,11 @@ def _study_part(finding: StudyFinding) -> StudyPart:
             for one in finding.experiments
             for record in [finding.records[one.name]]
         ],
-        figures=[_figure_part(figure) for figure in result.figures],
-        statements=[
-            StatementPart(
-                name=one.name,
-                says=one.says,
-                origin=one.origin,
-                outcome=one.outcome,
-                found=one.found,
-                why=one.why,
-            )
-            for one in result.statements
-        ],
+        figures=[FigurePart.of(figure) for figure in result.figures],
+        statements=[StatementPart.of(one) for one in result.statements],
         claims=[
             ClaimPart(says=reading.claim.says, status=reading.status)
             for reading in finding.published.readings.claims
         ],
         remarks=result.remarks,
     )
-
-
-def _figure_part(figure: Figure) -> FigurePart:
-    return FigurePart(
-        table=figure.table,
-        name=figure.name,
-        unit=figure.unit,
-        published=_quantity_part(figure.published),
-        ours=_quantity_part(figure.ours),
-        ratio=figure.ratio,
-        not_asked=figure.not_asked,
-    )
-
-
-def _quantity_part(quantity: Quantity | None) -> QuantityPart | None:
-    if quantity is None:
-        return None
-    return QuantityPart(value=quantity.value, low=quantity.low, high=quantity.high)
