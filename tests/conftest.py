@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 pytest_plugins = ["chromium", "real_devices", "stand_in_source"]
 
@@ -20,6 +21,11 @@ def pytest_configure() -> None:
     """A shell starts what it puts in the background with SIGINT ignored; tests of Ctrl-C need it heard."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# How long an example takes depends on what else the machine does, and on what is imported first.
+settings.register_profile("blklab", deadline=None)
+settings.load_profile("blklab")
 
 
 @pytest.fixture(autouse=True)

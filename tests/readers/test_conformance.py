@@ -91,7 +91,7 @@ def _damaged(data: st.DataObject, text: str) -> str:
 
 
 @pytest.mark.parametrize(("reader", "name"), CASES)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_damage_never_ends_in_an_exception(reader: str, name: str, data: st.DataObject) -> None:
     text = _damaged(data, source_of(name).text)
@@ -102,7 +102,7 @@ def test_damage_never_ends_in_an_exception(reader: str, name: str, data: st.Data
     assert all(one.place.line is None or one.place.line >= 1 for one in reading.measurements)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(content=st.binary(max_size=400) | st.text(max_size=400).map(str.encode))
 def test_any_content_is_read_or_refused(content: bytes) -> None:
     try:
@@ -112,7 +112,7 @@ def test_any_content_is_read_or_refused(content: bytes) -> None:
         assert "anything" in error.message
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(text=st.text(max_size=300), reader=st.sampled_from(sorted(READERS)))
 def test_a_reader_that_is_forced_on_any_text_gives_problems_at_most(text: str, reader: str) -> None:
     READERS[reader].read(Source("anything", text), ReaderOptions(value_columns=("a",)))

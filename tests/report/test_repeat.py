@@ -64,7 +64,7 @@ def test_everything_spelled_out(tmp_path: Path) -> None:
     assert build_specs(_parsed(repeat_command(spec))) == [spec]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, (1 << 53) - 1),
     blocks=st.one_of(st.none(), st.integers(1, 1000)),

@@ -94,14 +94,14 @@ def test_every_workload_says_what_it_is_for(name: str) -> None:
     assert not workload.warnings
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(max_size=200))
 def test_no_text_panics_the_parser(text: str) -> None:
     with contextlib.suppress(_core.JobFileError):
         _core.parse_jobs(text, "x.fio")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(max_size=200))
 def test_no_text_panics_the_profile_loader(text: str) -> None:
     with contextlib.suppress(_core.ProfileError):

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
@@ -88,7 +88,6 @@ def test_the_chance_of_reaching_a_bound_is_that_of_series_without_effect(first: 
         assert 0.93 * level - 3 * error <= reached <= level + 3 * error
 
 
-@settings(deadline=None)  # the first use of a first block tabulates it
 @given(st.floats(0.0001, 0.9), st.integers(3, 7))
 def test_bounds_and_chances_are_inverse(level: float, first: int) -> None:
     bound = log_bound_for(level, first)
@@ -104,7 +103,6 @@ def test_too_few_blocks_prove_nothing() -> None:
     assert anytime_difference([1.0], [2.0], margin=0.02).p_difference == 1.0
 
 
-@settings(deadline=None)
 @given(st.integers(4, 500), st.floats(0.001, 0.2))
 def test_bounds_and_p_values_agree(n: int, level: float) -> None:
     factor = t_factor(n, level)
