@@ -103,7 +103,14 @@ def test_axis_holds_all_values_between_its_ends(values: list[float]) -> None:
     assert all(a <= b + 1e-6 for a, b in itertools.pairwise(places))
     ticks = axis.ticks(5)
     assert all(axis.low * (1 - 1e-9) <= tick <= axis.high * (1 + 1e-9) for tick in ticks)
-    assert len(ticks) <= 12
+    assert 2 <= len(ticks) <= 12
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.2, 9.0), (0.35, 0.92), (0.98, 1.13), (0.5, 6.0)])
+def test_a_narrow_axis_has_two_ticks_at_least(low: float, high: float) -> None:
+    ticks = Axis(low, high, 0, 300, logarithmic=True).ticks(3)
+    assert 2 <= len(ticks) <= 6
+    assert all(low <= tick <= high for tick in ticks)
 
 
 def test_axis_without_span() -> None:

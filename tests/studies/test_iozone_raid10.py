@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from blklab.report.repeated.drawing import NARROW, draw
+from blklab.report.picture_frame import NARROW
+from blklab.report.repeated.drawing import draw
 from blklab.studies.iozone_raid10.experiments import DIRECT_TESTS, STDIO_TESTS, experiments
 from blklab.studies.iozone_raid10.orders import order_statements
 from blklab.studies.iozone_raid10.rates import mean_rates, overall_ratio, published_rates, rises

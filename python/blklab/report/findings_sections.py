@@ -20,10 +20,9 @@ from blklab.report.goal_view import (
     weights_text,
 )
 from blklab.report.palette import Appearance
+from blklab.report.parts import OUTCOME_SIGNS
 
 Looks = dict[str, Appearance]
-
-_OUTCOMES = {"better": "▲ better", "worse": "▼ worse", "equal": "= equal", "undecided": "? open"}
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,7 @@ def _sweep_table(document: CompareDocument, effects: list[EffectPart]) -> SweepT
             kind=effect.kind,
             effect=ratio_text(effect.ratio, effect.ci_low, effect.ci_high),
             outcome=effect.outcome,
-            outcome_text=_OUTCOMES[effect.outcome],
+            outcome_text=OUTCOME_SIGNS[effect.outcome],
             tip=f"{effect.n} blocks, p = {effect.p_adjusted:.2g} after Holm's correction",
         )
         for effect in effects

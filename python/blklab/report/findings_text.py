@@ -19,13 +19,13 @@ from blklab.report.goal_view import (
     ratios_to_reference,
     weights_text,
 )
+from blklab.report.parts import OUTCOME_SIGNS
 from blklab.units import format_duration
 
 if TYPE_CHECKING:
     from blklab.report.text import Printer
 
 MOST_DISTURBANCES_SHOWN = 5
-_OUTCOME_SIGNS = {"better": "▲ better", "worse": "▼ worse", "equal": "= equal", "undecided": "? open"}
 _WIDEST_NAME = 24
 
 
@@ -119,7 +119,7 @@ def _print_sweep(document: CompareDocument, sweep: SweepPart, printer: Printer) 
             table.add_row(
                 printer.text(name),
                 printer.text(ratio_text(effect.ratio, effect.ci_low, effect.ci_high)),
-                printer.text(_OUTCOME_SIGNS[effect.outcome]),
+                printer.text(OUTCOME_SIGNS[effect.outcome]),
             )
         printer.console.print(table)
     if any(effect.kind == "interaction" for effect in sweep.effects):

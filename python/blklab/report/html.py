@@ -18,6 +18,7 @@ from blklab.report.document import CompareDocument, compare_document
 from blklab.report.findings_sections import goal_section, sweep_sections
 from blklab.report.page import inert_json, page_environment, page_script, page_style
 from blklab.report.palette import appearances
+from blklab.report.parts import OUTCOME_SIGNS
 from blklab.report.repeat import repeat_command
 from blklab.report.sections import WorkloadSection, legend, workload_section
 from blklab.report.standing import has_open_question
@@ -62,6 +63,7 @@ def render_html(record: ExperimentRecord, analysis: Analysis) -> str:
         sweeps=sweep_sections(document),
         settings=setting_tables(record),
         labels=list(looks),
+        outcome_signs=OUTCOME_SIGNS,
         repeat=repeat_command(record.spec),
         engines=_engines(record),
         memory=format_bytes(record.machine.memory_bytes),

@@ -9,6 +9,14 @@ from pydantic import BaseModel, ConfigDict
 AnyPart = TypeVar("AnyPart", bound="Part")
 Outcome = Literal["better", "worse", "equal", "undecided"]
 
+OUTCOME_SIGNS: dict[Outcome, str] = {
+    "better": "▲ better",
+    "worse": "▼ worse",
+    "equal": "= equal",
+    "undecided": "? open",
+}
+"""As reports show it."""
+
 
 class Part(BaseModel):
     """A piece of a document: what it does not name does not belong into it."""

@@ -71,6 +71,17 @@ def mark(x: float, y: float, size: float, appearance: Appearance, tip: str = "",
     return element("path", attributes | {"d": f"M{outline}Z"})
 
 
+def interval_bar(
+    axis: Axis, low: float | None, high: float | None, y: float, css_class: str, reach: float = 4.0
+) -> list[Markup]:
+    """An interval as a line whose ends reach so far up and down; nothing where a bound is missing."""
+    if low is None or high is None:
+        return []
+    start, end = axis.at(low), axis.at(high)
+    ends = [line(x, y - reach, x, y + reach, css=f"interval-end {css_class}") for x in (start, end)]
+    return [line(start, y, end, y, css=f"interval {css_class}"), *ends]
+
+
 def cross(x: float, y: float, size: float, css: str, tip: str = "") -> Markup:
     """The mark of a failed run."""
     near_x, far_x, near_y, far_y = (number(v) for v in (x - size, x + size, y - size, y + size))
@@ -129,12 +140,14 @@ class Axis:
         return math.log10(value) if value > 0 else -math.inf
 
     def ticks(self, about: int) -> list[float]:
-        """Round values on the axis, some `about` of them."""
+        """Round values on the axis, some `about` of them, and two at the least: one alone tells no scale."""
         if self.high <= self.low:
             return [self.low]
-        if not self.logarithmic:
-            return _round_steps(self.low, self.high, about)
-        decades = math.log10(self.high / self.low)
+        found = self._round_values(about)
+        return found if len(found) > 1 else self.ticks(2 * about)
+
+    def _round_values(self, about: int) -> list[float]:
+        decades = math.log10(self.high / self.low) if self.logarithmic else 0.0
         if decades < 1:
             return _round_steps(self.low, self.high, about)
         factors = (1, 2, 5) if decades * 3 <= about else (1, 3) if decades * 2 <= about else (1,)

@@ -16,8 +16,8 @@ from blklab.report.svg import (
     axis_over,
     element,
     group,
+    interval_bar,
     label,
-    line,
     mark,
     number,
     rectangle,
@@ -180,10 +180,7 @@ def _interval(row: ForestRow, axis: Axis, y: float, scale: Scale) -> Markup:
     if row.runs:
         ticks = "".join(f"M{number(axis.at(value))} {number(y + 6)}v5" for value in row.runs)
         parts.append(element("path", {"d": ticks, "class": f"run-ticks {colour}"}))
-    if row.low is not None and row.high is not None:
-        low, high = axis.at(row.low), axis.at(row.high)
-        parts.append(line(low, y, high, y, css=f"interval {colour}"))
-        parts += [line(x, y - 4, x, y + 4, css=f"interval-end {colour}") for x in (low, high)]
+    parts += interval_bar(axis, row.low, row.high, y, colour)
     parts.append(mark(axis.at(row.mean), y, 5, row.appearance, tip))
     return group(parts)
 

@@ -10,7 +10,17 @@ from markupsafe import Markup
 from blklab.figures import TIMES, margin_text, ratio_text
 from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure
 from blklab.report.palette import Appearance
-from blklab.report.svg import CHARACTER_WIDTH, Axis, group, label, line, mark, rectangle, shortened
+from blklab.report.svg import (
+    CHARACTER_WIDTH,
+    Axis,
+    group,
+    interval_bar,
+    label,
+    line,
+    mark,
+    rectangle,
+    shortened,
+)
 
 
 @dataclass(frozen=True)
@@ -90,11 +100,7 @@ def _drawing(rows: Sequence[RelativeRow], leader: str, margin: float, width: flo
 
 def _interval(row: RelativeRow, axis: Axis, y: float, tip: str) -> Markup:
     colour = row.appearance.css_class
-    parts = []
-    if row.low is not None and row.high is not None:
-        low, high = axis.at(row.low), axis.at(row.high)
-        parts.append(line(low, y, high, y, css=f"interval {colour}"))
-        parts += [line(x, y - 4, x, y + 4, css=f"interval-end {colour}") for x in (low, high)]
+    parts = interval_bar(axis, row.low, row.high, y, colour)
     parts.append(mark(axis.at(row.ratio), y, 5, row.appearance, tip))
     return group(parts)
 

@@ -6,12 +6,23 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from blklab.evidence.findings import CellFindings, LevelSummary
+from blklab.evidence.findings import CellFindings
 from blklab.report.palette import appearances
-from blklab.report.svg import Axis, axis_over, element, group, label, line, mark, number, shortened, tick_text
+from blklab.report.picture_frame import END_REACH, WIDE, framed
+from blklab.report.svg import (
+    Axis,
+    axis_over,
+    element,
+    group,
+    interval_bar,
+    label,
+    line,
+    mark,
+    shortened,
+    tick_text,
+)
 from blklab.scheduler_choice import SchedulerChoice
 
-WIDE, NARROW = 720.0, 380.0
 _ROW = 34.0
 _TOP = 14.0
 _BOTTOM = 40.0
@@ -51,24 +62,11 @@ def cell_chart(found: CellFindings, *, width: float = WIDE, standalone_style: st
             )
             for value in _thinned(found.cell.values(one.level))
         ]
-        row += _interval(axis, one, y - 4, look.css_class)
+        row += interval_bar(axis, one.ci_low, one.ci_high, y - 4, look.css_class, END_REACH)
         row.append(mark(axis.at(one.mean), y - 4, 5.0, look, f"{name}: mean of {one.n}"))
         parts.append(group(row, css="series", data_series=name))
-    title = element("title", {}, f"{found.cell.title}: every figure, means and intervals")
-    style = element("style", {}, Markup(standalone_style)) if standalone_style else Markup("")  # noqa: S704
-    # The style is a literal of this package.
-    return element(
-        "svg",
-        {
-            "xmlns": "http://www.w3.org/2000/svg",
-            "viewBox": f"0 0 {number(width)} {number(height)}",
-            "role": "img",
-            "class": None if standalone_style else "wide" if width == WIDE else "narrow",
-        },
-        title,
-        style,
-        *parts,
-    )
+    title = f"{found.cell.title}: every figure, means and intervals"
+    return framed(title, width, height, *parts, style=standalone_style)
 
 
 def _thinned(values: Sequence[float]) -> list[float]:
@@ -88,14 +86,3 @@ def _axis(axis: Axis, bottom: float, unit: str, about: int) -> Markup:
         parts.append(label(x, bottom + 16, tick_text(tick, ticks), css="tick", text_anchor="middle"))
     parts.append(label(axis.end, bottom + 33, unit, css="axis-title", text_anchor="end"))
     return group(parts)
-
-
-def _interval(axis: Axis, one: LevelSummary, y: float, css_class: str) -> list[Markup]:
-    if one.ci_low is None or one.ci_high is None:
-        return []
-    low, high = axis.at(one.ci_low), axis.at(one.ci_high)
-    return [
-        line(low, y, high, y, css=f"interval {css_class}"),
-        line(low, y - 5, low, y + 5, css=f"interval-end {css_class}"),
-        line(high, y - 5, high, y + 5, css=f"interval-end {css_class}"),
-    ]

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from blklab.evidence.analysis import FileAnalysis
 from blklab.evidence.findings import POWER, CellFindings
 from blklab.figures import confidence_text, count_of, margin_text
-from blklab.report.evidence.chart import NARROW, WIDE, cell_chart
+from blklab.report.evidence.chart import cell_chart
 from blklab.report.evidence.document import analyse_document
 from blklab.report.evidence.wording import (
     downward,
@@ -19,6 +19,7 @@ from blklab.report.evidence.wording import (
     supported,
 )
 from blklab.report.page import inert_json, page_environment, page_script, page_style
+from blklab.report.picture_frame import NARROW, WIDE
 
 
 @dataclass(frozen=True)

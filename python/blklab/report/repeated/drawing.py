@@ -5,14 +5,12 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from blklab.report.palette import colour_rules
+from blklab.report.picture_frame import WIDE, framed
 from blklab.report.repeated.intervals import draw_intervals
 from blklab.report.repeated.lines import draw_lines
 from blklab.report.repeated.matrix import draw_matrix
 from blklab.report.repeated.surface import draw_surface
-from blklab.report.svg import element, number
 from blklab.studies.pictures import IntervalPicture, LinePicture, MatrixPicture, Picture, SurfacePicture
-
-WIDE, NARROW = 720.0, 380.0
 
 _STYLE = (
     "text{font:13px system-ui,sans-serif;fill:#1c2127}"
@@ -45,17 +43,5 @@ def draw(picture: Picture, *, width: float = WIDE, standalone: bool = False) -> 
             height, content = draw_intervals(picture, width)
         case SurfacePicture():
             height, content = draw_surface(picture, width)
-    # The style is a literal of this package.
-    style = element("style", {}, Markup(colour_rules() + _STYLE)) if standalone else Markup("")  # noqa: S704
-    return element(
-        "svg",
-        {
-            "xmlns": "http://www.w3.org/2000/svg",
-            "viewBox": f"0 0 {number(width)} {number(height)}",
-            "role": "img",
-            "class": None if standalone else "wide" if width == WIDE else "narrow",
-        },
-        element("title", {}, f"{picture.title}. {picture.note}"),
-        style,
-        content,
-    )
+    style = colour_rules() + _STYLE if standalone else ""
+    return framed(f"{picture.title}. {picture.note}", width, height, content, style=style)

@@ -8,8 +8,9 @@ from markupsafe import Markup
 
 from blklab.figures import count_of
 from blklab.report.page import inert_json, page_environment, page_script, page_style
+from blklab.report.picture_frame import NARROW, WIDE
 from blklab.report.repeated.document import study_document
-from blklab.report.repeated.drawing import NARROW, WIDE, draw
+from blklab.report.repeated.drawing import draw
 from blklab.report.repeated.finding import OUTCOME_SIGNS, PLACE_TITLES, Row, StudyFinding
 
 _CHIPS = {"holds": "best", "fails": "warning", "undecided": "undecided"}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from blklab.report.palette import Appearance
-from blklab.report.svg import Axis, axis_over, group, label, line, mark, shortened, tick_text
+from blklab.report.picture_frame import END_REACH
+from blklab.report.svg import Axis, axis_over, group, interval_bar, label, line, mark, shortened, tick_text
 from blklab.studies.pictures import IntervalPicture, IntervalRow
 
 _ROW = 28.0
@@ -42,12 +43,6 @@ def draw_intervals(picture: IntervalPicture, width: float) -> tuple[float, Marku
 def _row(row: IntervalRow, axis: Axis, y: float, left: float) -> Markup:
     look = _PUBLISHED if row.published else _OURS
     parts = [label(left - 10, y + 4, shortened(row.label, left - 14), css="name", text_anchor="end")]
-    if row.low is not None and row.high is not None:
-        low, high = axis.at(row.low), axis.at(row.high)
-        parts += [
-            line(low, y, high, y, css=f"interval {look.css_class}"),
-            line(low, y - 5, low, y + 5, css=f"interval-end {look.css_class}"),
-            line(high, y - 5, high, y + 5, css=f"interval-end {look.css_class}"),
-        ]
+    parts += interval_bar(axis, row.low, row.high, y, look.css_class, END_REACH)
     parts.append(mark(axis.at(row.value), y, 5.0, look, row.label))
     return group(parts, css="series", data_series=row.label)
