@@ -172,6 +172,7 @@ def test_a_budget_of_time_ends_an_open_race(tmp_path: Path, job: str) -> None:
         record = compare(_spec(job, "none,kyber", "200ms", "sim:hdd-7200"), store, listener)
     assert record.state == "complete"
     assert record.complete_blocks >= 1
+    assert listener.heard
     assert all(progress.remaining_ns is not None for progress in listener.heard)
 
 

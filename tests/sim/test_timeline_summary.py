@@ -33,7 +33,9 @@ def _rated(result: SimulationResult) -> list[JobSample]:
 
 def test_windows_add_up_to_what_the_job_moved() -> None:
     result = _simulated(direct=1)
-    for job in _rated(result):
+    rated = _rated(result)
+    assert [job.name for job in rated] == ["reader", "writer"]
+    for job in rated:
         assert job.rates is not None
         assert job.rates.window_ns == WINDOW_NS
         assert len(job.rates.bytes_per_second) == job.runtime_ns // WINDOW_NS == 10

@@ -66,6 +66,7 @@ def test_only_proportions_of_weights_matter(weight: float, factor: int) -> None:
     record = _traded("throughput", blocks=3)
     one = goal_figures(record, goal_from_weights({"iops": weight, "latency_p99": 1}))
     other = goal_figures(record, goal_from_weights({"iops": weight * factor, "latency_p99": factor}))
+    assert one.series.keys() == other.series.keys() == {choice.label for choice in record.spec.schedulers}
     for label, series in one.series.items():
         assert other.series[label] == pytest.approx(dict(series))
 

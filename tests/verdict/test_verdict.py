@@ -58,7 +58,9 @@ def test_noise_leaves_the_question_open_and_says_for_how_long() -> None:
     analysis = _analyse({"none": 1.0, "kyber": 1.05}, noise=0.15, blocks=5)
     assert (analysis.verdict.status, analysis.verdict.best) == ("undecided", [])
     assert sorted(analysis.verdict.candidates) == ["kyber", "none"]
-    assert analysis.verdict.more_blocks is None or analysis.verdict.more_blocks > 0
+    more = analysis.verdict.more_blocks
+    assert more is not None and more > 0
+    assert f"about {more} more blocks would probably decide" in analysis.verdict.text
     assert "undecided between" in analysis.verdict.text
 
 
