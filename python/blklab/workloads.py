@@ -105,6 +105,21 @@ class Workload(BaseModel):
     """Options that the kernel honours and the simulator does not know."""
     warnings: list[JobOptionNote]
 
+    def refuse_host_only(self, who: str, hint: str) -> None:
+        """Says no to options that a generator other than fio does not know.
+
+        Raises:
+            JobFileError: at the first one.
+        """
+        for note in self.host_only:
+            raise JobFileError(
+                f"{who} does not know the option {note.option}",
+                source=self.source,
+                line=note.line,
+                option=note.option,
+                hint=hint,
+            )
+
     @property
     def reads(self) -> bool:
         """Whether any section reads."""

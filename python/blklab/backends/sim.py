@@ -16,7 +16,7 @@ from typing import Any
 from blklab import _core
 from blklab.backends.modelled import ask_core, disk_of, facts_of, modelled
 from blklab.backends.protocol import Announce, Session, SessionOptions
-from blklab.errors import JobFileError, SimulationError
+from blklab.errors import SimulationError
 from blklab.plan import Cell
 from blklab.profiles import load_profile
 from blklab.samples import JobSample, RunSample, TargetDescription
@@ -77,14 +77,7 @@ class SimSession:
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         """Checks every scheduler, tunable, queue attribute and job without simulating anything."""
         for workload in workloads:
-            for note in workload.host_only:
-                raise JobFileError(
-                    f"the simulator does not know the option {note.option}",
-                    source=workload.source,
-                    line=note.line,
-                    option=note.option,
-                    hint="leave it out, or test on this machine's disk",
-                )
+            workload.refuse_host_only("the simulator", "leave it out, or test on this machine's disk")
             for choice in choices:
                 ask_core(self._request(choice, workload, seed=0), source=workload.source)
         return remarks_on(workloads)

@@ -36,22 +36,13 @@ def check_load(workload: Workload, guest: GuestOptions) -> list[str]:
             guest's clock.
     """
     if guest.generator == "blkguest":
-        _refuse_what_only_fio_knows(workload)
+        workload.refuse_host_only(
+            "blklab's own load generator", "leave it out, or let fio make the load: --generator fio"
+        )
         return _remarks(workload)
     if guest.time == "virtual":
         _refuse_polling(workload)
     return []
-
-
-def _refuse_what_only_fio_knows(workload: Workload) -> None:
-    for note in workload.host_only:
-        raise JobFileError(
-            f"blklab's own load generator does not know the option {note.option}",
-            source=workload.source,
-            line=note.line,
-            option=note.option,
-            hint="leave it out, or let fio make the load: --generator fio",
-        )
 
 
 def _refuse_polling(workload: Workload) -> None:

@@ -39,6 +39,23 @@ def check_space(folder: Path, needed_bytes: int) -> None:
         )
 
 
+def reserve(path: Path, length: int) -> None:
+    """Creates a file whose blocks are reserved, for a loop device.
+
+    Raises:
+        SpaceError, RunFailedError: as `lay_out`.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            _allocate(descriptor, length)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise write_error(path, error) from error
+
+
 def lay_out(folder: Path, lengths: Mapping[str, int]) -> None:
     """Creates files filled with random data, on disk when it returns.
 
@@ -53,7 +70,7 @@ def lay_out(folder: Path, lengths: Mapping[str, int]) -> None:
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
-                allocate(descriptor, length)
+                _allocate(descriptor, length)
                 fill(descriptor, length)
             finally:
                 os.close(descriptor)
@@ -61,7 +78,7 @@ def lay_out(folder: Path, lengths: Mapping[str, int]) -> None:
             raise write_error(path, error) from error
 
 
-def allocate(descriptor: int, length: int) -> None:
+def _allocate(descriptor: int, length: int) -> None:
     """Reserves a file's blocks, next to each other if possible, where the file system can do that."""
     try:
         os.posix_fallocate(descriptor, 0, length)

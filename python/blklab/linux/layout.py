@@ -11,7 +11,7 @@ one of the device, for an offset one of the job's size if it has one. The simula
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from blklab.errors import JobFileError, SpaceError
@@ -70,19 +70,7 @@ def regions_in_directory(workload: Workload) -> list[JobRegions]:
     for key in lengths:
         kind = "written" if key in written else "read"
         names[key] = f"{kind}-{sum(1 for name in names.values() if name.startswith(kind))}"
-    regions = []
-    for job in workload.jobs:
-        clones = []
-        for clone, key in enumerate(_file_keys(workload, job)):
-            length = lengths[key]
-            if length is None:
-                raise _without_size(workload, job)
-            offset = _offset(job, clone, None)
-            clones.append(
-                _checked(workload, job, Region(names[key], offset, _size(job, offset, length, None)))
-            )
-        regions.append(tuple(clones))
-    return regions
+    return _regions_in_files(workload, names, lengths, device_bytes=None)
 
 
 def files_in_directory(workloads: Iterable[Workload]) -> dict[str, int]:
@@ -134,7 +122,16 @@ def regions_in_numbered_files(workload: Workload, folder: str, device_bytes: int
         JobFileError: if a job has no size.
     """
     lengths = _file_lengths(workload, device_bytes)
-    numbers = {key: number for number, key in enumerate(lengths)}
+    names = {key: f"{folder}/file-{number}" for number, key in enumerate(lengths)}
+    return _regions_in_files(workload, names, lengths, device_bytes)
+
+
+def _regions_in_files(
+    workload: Workload,
+    names: Mapping[_FileKey, str],
+    lengths: Mapping[_FileKey, int | None],
+    device_bytes: int | None,
+) -> list[JobRegions]:
     regions = []
     for job in workload.jobs:
         clones = []
@@ -144,7 +141,7 @@ def regions_in_numbered_files(workload: Workload, folder: str, device_bytes: int
                 raise _without_size(workload, job)
             offset = _offset(job, clone, device_bytes)
             size = _size(job, offset, length, device_bytes)
-            clones.append(_checked(workload, job, Region(f"{folder}/file-{numbers[key]}", offset, size)))
+            clones.append(_checked(workload, job, Region(names[key], offset, size)))
         regions.append(tuple(clones))
     return regions
 

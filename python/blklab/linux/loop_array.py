@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import subprocess
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blklab.errors import MissingToolError, RequirementError
-from blklab.linux.data_files import allocate, check_space, lay_out, write_error
+from blklab.linux.data_files import check_space, lay_out, reserve
 from blklab.linux.layout import JobRegions, files_in_directory, regions_in_directory
 from blklab.linux.loop import create as create_loop
 from blklab.linux.mounts import read_mounts
@@ -59,15 +58,7 @@ class LoopArrayPlace:
         journal.own_directory(self._scratch)
         disks = []
         for backing in self._backing_files():
-            try:
-                descriptor = os.open(backing, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-                try:
-                    allocate(descriptor, self._member_bytes)
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
-            except OSError as error:
-                raise write_error(backing, error) from error
+            reserve(backing, self._member_bytes)
             disks.append(create_loop(journal, backing))
         self._nodes = [str(disk.dev_path) for disk in disks]
         _run(self._mkfs(), package="btrfs-progs")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from blklab.errors import DeviceVanishedError, RefusedError, RequirementError
-from blklab.linux.data_files import allocate, check_space, fill, lay_out, write_error
+from blklab.linux.data_files import check_space, fill, lay_out, reserve, write_error
 from blklab.linux.guard import check_writable_device
 from blklab.linux.layout import JobRegions, files_in_directory, regions_in_directory, regions_on_device
 from blklab.linux.loop import create as create_loop
@@ -184,14 +184,9 @@ class LoopPlace:
         backing = self._scratch / "loop.img"
         try:
             journal.own_directory(self._scratch)
-            descriptor = os.open(backing, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            try:
-                allocate(descriptor, self._size_bytes)
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
         except OSError as error:
-            raise write_error(backing, error) from error
+            raise write_error(self._scratch, error) from error
+        reserve(backing, self._size_bytes)
         disk = create_loop(journal, backing)
         self.device = disk.dev_path
         self._size_bytes = disk.size_bytes
