@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["chromium", "real_devices", "stand_in_source"]
+pytest_plugins = ["chromium", "command_runs", "real_devices", "stand_in_source"]
 
 
 def pytest_configure() -> None:

@@ -14,29 +14,17 @@ import pytest
 
 from blklab.cli import run
 from blklab.errors import ExitCode
+from command_runs import json_of
 
-RANDOM_READS = (
+JOB = (
     "; purpose: Random reads.\n[reader]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=8\n"
     "time_based\nruntime=200ms\n"
 )
 DEVICE = "sim:fixed,latency=200us,depth=4,jitter=40us"
 
 
-@pytest.fixture
-def job(tmp_path: Path) -> str:
-    path = tmp_path / "reads.fio"
-    path.write_text(RANDOM_READS)
-    return str(path)
-
-
-def _json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    assert run([*arguments, "--json", "-", "--quiet"]) == 0
-    document: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return document
-
-
 def test_compare_keeps_its_contract(capsys: pytest.CaptureFixture[str], job: str) -> None:
-    document = _json(
+    document = json_of(
         capsys, "compare", DEVICE, "-w", job, "-s", "none,mq-deadline", "--blocks", "3", "--seed", "5"
     )
     assert document["schema"] == "blklab.compare/1"
@@ -55,8 +43,8 @@ def test_compare_keeps_its_contract(capsys: pytest.CaptureFixture[str], job: str
 
 def test_the_same_seed_gives_the_same_figures(capsys: pytest.CaptureFixture[str], job: str) -> None:
     arguments = ("compare", DEVICE, "-w", job, "-s", "none,mq-deadline", "--blocks", "3")
-    first, second = _json(capsys, *arguments, "--seed", "5"), _json(capsys, *arguments, "--seed", "5")
-    other = _json(capsys, *arguments, "--seed", "6")
+    first, second = json_of(capsys, *arguments, "--seed", "5"), json_of(capsys, *arguments, "--seed", "5")
+    other = json_of(capsys, *arguments, "--seed", "6")
     assert first["results"] == second["results"]
     assert first["comparisons"] == second["comparisons"]
     assert first["run"] != second["run"]
@@ -86,14 +74,14 @@ def test_multiplied_jobs_keep_their_section_s_name(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     job = tmp_path / "many.fio"
-    job.write_text(RANDOM_READS.replace("[reader]", "[reader]\nnumjobs=3"))
-    document = _json(capsys, "run", "sim:fixed,latency=200us,depth=64", str(job), "--scheduler", "none")
+    job.write_text(JOB.replace("[reader]", "[reader]\nnumjobs=3"))
+    document = json_of(capsys, "run", "sim:fixed,latency=200us,depth=64", str(job), "--scheduler", "none")
     assert [(entry["name"], entry["clones"]) for entry in document["jobs"]] == [("reader", 3)]
     assert document["jobs"][0]["iops"] == pytest.approx(3 * 8 / 200e-6, rel=0.02)
 
 
 def test_a_fixed_device_gives_depth_over_latency(capsys: pytest.CaptureFixture[str], job: str) -> None:
-    document = _json(
+    document = json_of(
         capsys, "run", "sim:fixed,latency=200us,depth=4", job, "--scheduler", "none", "--runtime", "1s"
     )
     assert document["jobs"][0]["iops"] == pytest.approx(20_000, rel=0.001)
@@ -101,9 +89,9 @@ def test_a_fixed_device_gives_depth_over_latency(capsys: pytest.CaptureFixture[s
 
 def test_control_groups_limit_simulated_jobs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     job = tmp_path / "limited.fio"
-    job.write_text(RANDOM_READS.replace("[reader]", "[reader]\ncgroup=batch"))
+    job.write_text(JOB.replace("[reader]", "[reader]\ncgroup=batch"))
     arguments = ("run", DEVICE, str(job), "--scheduler", "none", "--runtime", "4s")
-    document = _json(capsys, *arguments, "--cgroup", "batch:io.max=riops=500")
+    document = json_of(capsys, *arguments, "--cgroup", "batch:io.max=riops=500")
     assert document["jobs"][0]["iops"] == pytest.approx(500, rel=0.03)
 
 
@@ -118,7 +106,7 @@ def test_the_report_for_people(capsys: pytest.CaptureFixture[str], job: str, tmp
 
 
 def test_stored_runs_are_listed_and_analysed_again(capsys: pytest.CaptureFixture[str], job: str) -> None:
-    document = _json(capsys, "compare", DEVICE, "-w", job, "-s", "none,mq-deadline", "--blocks", "3")
+    document = json_of(capsys, "compare", DEVICE, "-w", job, "-s", "none,mq-deadline", "--blocks", "3")
     assert run(["runs"]) == 0
     assert document["run"] in capsys.readouterr().out
     assert run(["report", "latest", "--json", "-"]) == 0
@@ -132,15 +120,15 @@ def test_stored_runs_are_listed_and_analysed_again(capsys: pytest.CaptureFixture
 
 def test_an_experiment_is_extended_by_resuming_it(capsys: pytest.CaptureFixture[str], job: str) -> None:
     arguments = ("compare", DEVICE, "-w", job, "-s", "none,mq-deadline", "--seed", "5")
-    short = _json(capsys, *arguments, "--blocks", "2")
-    extended = _json(capsys, "compare", "--resume", short["run"], "--blocks", "4")
-    at_once = _json(capsys, *arguments, "--blocks", "4")
+    short = json_of(capsys, *arguments, "--blocks", "2")
+    extended = json_of(capsys, "compare", "--resume", short["run"], "--blocks", "4")
+    at_once = json_of(capsys, *arguments, "--blocks", "4")
     assert extended["run"] == short["run"]
     assert extended["results"] == at_once["results"]
 
 
 def test_resuming_changes_nothing_but_the_length(capsys: pytest.CaptureFixture[str], job: str) -> None:
-    short = _json(capsys, "compare", DEVICE, "-w", job, "-s", "none,mq-deadline", "--blocks", "2")
+    short = json_of(capsys, "compare", DEVICE, "-w", job, "-s", "none,mq-deadline", "--blocks", "2")
     assert run(["compare", "--resume", short["run"], "--seed", "9"]) == 2
     assert "cannot change seed" in capsys.readouterr().err
 
@@ -192,9 +180,9 @@ def test_an_interrupted_comparison_keeps_what_it_has_and_goes_on(job: str, tmp_p
 
 def test_one_scheduler_after_another_is_warned_of(capsys: pytest.CaptureFixture[str], job: str) -> None:
     arguments = ["compare", DEVICE, "-w", job, "-s", "none,mq-deadline", "--blocks", "3"]
-    fixed = _json(capsys, *arguments, "--order", "by-scheduler")
+    fixed = json_of(capsys, *arguments, "--order", "by-scheduler")
     assert any("in one stretch" in one for one in fixed["warnings"])
-    randomised = _json(capsys, *arguments)
+    randomised = json_of(capsys, *arguments)
     assert not any("in one stretch" in one for one in randomised["warnings"])
     assert run([*arguments[:-2], "--order", "by-scheduler", "-q"]) == ExitCode.USAGE
     assert "needs a fixed number of blocks" in capsys.readouterr().err
@@ -202,7 +190,7 @@ def test_one_scheduler_after_another_is_warned_of(capsys: pytest.CaptureFixture[
 
 def test_a_budget_decides_the_number_of_blocks(capsys: pytest.CaptureFixture[str], job: str) -> None:
     start = time.monotonic()
-    document = _json(
+    document = json_of(
         capsys, "compare", DEVICE, "-w", job, "-s", "none,mq-deadline", "--budget", "3s", "--runtime", "5s"
     )
     assert document["blocks"] >= 2
@@ -233,5 +221,5 @@ def test_the_shipped_workloads_run_on_every_profile(capsys: pytest.CaptureFixtur
     assert len(names) >= 9
     for profile in ("hdd-7200", "ssd-sata", "nvme-tlc"):
         for name in names:
-            document = _json(capsys, "run", f"sim:{profile}", name, "--runtime", "300ms")
+            document = json_of(capsys, "run", f"sim:{profile}", name, "--runtime", "300ms")
             assert all(job["ios"] > 0 for job in document["jobs"]), (profile, name)

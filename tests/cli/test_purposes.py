@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,31 +17,19 @@ from blklab.testing.experiments import (
     make_spec,
     make_workload,
 )
+from command_runs import json_of
 
-READS = (
+JOB = (
     "[reader]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=4\ntime_based\nruntime=200ms\n"
     "size=64m\n"
 )
 DISK = "sim:hdd-7200"
 
 
-@pytest.fixture
-def job(tmp_path: Path) -> str:
-    path = tmp_path / "reads.fio"
-    path.write_text(READS)
-    return str(path)
-
-
-def _json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    assert run([*arguments, "--json", "-"]) == 0, capsys.readouterr().err
-    document: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return document
-
-
 def test_a_goal_decides_and_another_can_be_asked_of_the_same_run(
     capsys: pytest.CaptureFixture[str], job: str
 ) -> None:
-    document = _json(
+    document = json_of(
         capsys,
         "compare",
         DISK,
@@ -60,7 +46,7 @@ def test_a_goal_decides_and_another_can_be_asked_of_the_same_run(
     assert document["goal"]["goal"] == "latency_p99=2.0,iops=1.0"
     assert document["verdict"]["text"].startswith(("for the goal", "undecided"))
     assert {part["scheduler"] for part in document["goal"]["front"]} == {"none", "bfq"}
-    again = _json(capsys, "report", document["run"], "--goal", "throughput")
+    again = json_of(capsys, "report", document["run"], "--goal", "throughput")
     assert again["goal"]["dimensions"] == ["throughput", "latency_p99"]
     assert again["results"] == document["results"]
 
@@ -69,7 +55,7 @@ def test_a_sweep_is_crossed_with_the_defaults_and_resumes(
     capsys: pytest.CaptureFixture[str], job: str
 ) -> None:
     sweep = "bfq:slice_idle=0,8:low_latency=0"
-    document = _json(capsys, "compare", DISK, "-w", job, "--sweep", sweep, "-n", "3", "-q")
+    document = json_of(capsys, "compare", DISK, "-w", job, "--sweep", sweep, "-n", "3", "-q")
     assert [choice["label"] for choice in document["schedulers"]] == [
         "bfq",
         "bfq:low_latency=0",
@@ -83,7 +69,7 @@ def test_a_sweep_is_crossed_with_the_defaults_and_resumes(
         ("main", 3),
         ("interaction", 3),
     ]
-    more = _json(capsys, "compare", "--resume", document["run"], "-n", "4", "-q")
+    more = json_of(capsys, "compare", "--resume", document["run"], "-n", "4", "-q")
     assert more["blocks"] == 4
     assert {effect["n"] for effect in more["sweeps"][0]["effects"]} == {4}
 
@@ -109,12 +95,12 @@ def test_mistakes_are_usage_errors(
 def test_preconditioned_flash_is_used_flash(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     writes = tmp_path / "writes.fio"
     writes.write_text(
-        READS.replace("randread", "randwrite").replace("64m", "8g").replace("iodepth=4", "iodepth=32")
+        JOB.replace("randread", "randwrite").replace("64m", "8g").replace("iodepth=4", "iodepth=32")
     )
     arguments = ("-w", str(writes), "-s", "none,bfq", "-n", "1", "-q", "--runtime", "1s")
-    used = _json(capsys, "compare", "sim:ssd-sata", *arguments, "--precondition")
-    named = _json(capsys, "compare", "sim:ssd-sata,condition=random", *arguments)
-    fresh = _json(capsys, "compare", "sim:ssd-sata,condition=fresh", *arguments)
+    used = json_of(capsys, "compare", "sim:ssd-sata", *arguments, "--precondition")
+    named = json_of(capsys, "compare", "sim:ssd-sata,condition=random", *arguments)
+    fresh = json_of(capsys, "compare", "sim:ssd-sata,condition=fresh", *arguments)
     assert used["results"] == named["results"] != fresh["results"]
     assert used["target_description"]["details"]["condition"] == "random"
     assert run(["compare", "sim:ssd-sata,condition=fresh", *arguments, "--precondition"]) == ExitCode.USAGE

@@ -30,13 +30,6 @@ JOB = (
 DEVICE = "sim:fixed,latency=200us,depth=4,jitter=40us"
 
 
-@pytest.fixture
-def job(tmp_path: Path) -> str:
-    path = tmp_path / "reads.fio"
-    path.write_text(JOB)
-    return str(path)
-
-
 class Listener:
     """Hears an experiment, and may break it off."""
 

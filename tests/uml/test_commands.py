@@ -28,7 +28,7 @@ from .ordinary_user import as_user, can_mount
 from .test_guests import processes_in
 
 DEVICE = "uml:fixed,latency=200us,depth=4,jitter=40us"
-RANDOM_READS = (
+JOB = (
     "; purpose: Random reads.\n[reader]\nrw=randread\nbs=4k\ndirect=1\nioengine=io_uring\niodepth=8\n"
     "number_ios=400\nsize=64m\n"
 )
@@ -38,13 +38,6 @@ WITH_OTHER_GUEST = (
     "program = Path(sys.argv.pop(1)); requirements.guest_program = lambda: program;"
     "from blklab.cli import main; main()"
 )
-
-
-@pytest.fixture
-def job(tmp_path: Path) -> str:
-    path = tmp_path / "reads.fio"
-    path.write_text(RANDOM_READS)
-    return str(path)
 
 
 @pytest.fixture
@@ -145,7 +138,7 @@ def test_no_end_leaves_anything_behind(
     number: signal.Signals, code: int, misbehaving: Path, place: Path, tmp_path: Path
 ) -> None:
     job = tmp_path / "hang.fio"
-    job.write_text(RANDOM_READS + "; loop without calls\n")
+    job.write_text(JOB + "; loop without calls\n")
     process = subprocess.Popen(
         [sys.executable, "-c", WITH_OTHER_GUEST, str(misbehaving), "compare", DEVICE, "-w", str(job), "-q"],
         env={**os.environ, scratch.PLACE_VARIABLE: str(place)},
@@ -179,7 +172,7 @@ def _is_guest(pid: int) -> bool:
 @pytest.mark.usefixtures("kernel")
 def test_a_failed_run_is_kept_and_the_rest_goes_on(misbehaving: Path, tmp_path: Path) -> None:
     job = tmp_path / "panic.fio"
-    job.write_text(RANDOM_READS + "; panic\n")
+    job.write_text(JOB + "; panic\n")
     arguments = [
         "compare",
         DEVICE,

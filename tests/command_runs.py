@@ -1,0 +1,28 @@
+"""Running commands in tests: the job file of a module, and what a command says in JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blklab.cli import run
+
+
+@pytest.fixture
+def job(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A file with what the module's constant ``JOB`` holds."""
+    path = tmp_path / "reads.fio"
+    path.write_text(request.module.JOB)
+    return str(path)
+
+
+def json_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    """What a command that succeeds prints with ``--json -``."""
+    code = run([*arguments, "--json", "-"])
+    printed = capsys.readouterr()
+    assert code == 0, printed.err
+    document: dict[str, Any] = json.loads(printed.out)
+    return document
