@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from blklab.block_runs import Progress
 from blklab.cli import run
 from blklab.cli.progress import open_questions
 from blklab.errors import InterruptedRunError
 from blklab.experiment import ExperimentRecord
 from blklab.goals import parse_goal
-from blklab.pipeline import Progress, compare
+from blklab.pipeline import compare
 from blklab.race import OpenQuestion
 from blklab.report.document import compare_document
 from blklab.samples import RunSample

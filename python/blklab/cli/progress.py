@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from blklab.block_runs import Progress as RunProgress
 from blklab.cli.output import print_note
 from blklab.cli.progress_line import ProgressLine
 from blklab.experiment import ExperimentRecord
-from blklab.pipeline import Progress as RunProgress
 from blklab.race import OpenQuestion
 from blklab.samples import RunSample
 from blklab.units import format_duration

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from blklab.block_runs import Observer
 from blklab.errors import UsageError
 from blklab.experiment import ExperimentRecord
-from blklab.pipeline import Observer, compare
+from blklab.pipeline import compare
 from blklab.report.repeated.finding import StudyFinding
 from blklab.store import Store
 from blklab.studies.protocol import Asked, Study

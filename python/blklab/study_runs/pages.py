@@ -12,8 +12,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from blklab.block_runs import Progress
 from blklab.experiment import ExperimentRecord
-from blklab.pipeline import Progress
 from blklab.report.markdown import markdown_table
 from blklab.report.repeated.drawing import draw
 from blklab.report.repeated.finding import StudyFinding
