@@ -39,9 +39,22 @@ class MetricVerdict:
 
 
 def metric_verdict(
-    question: Question, pairs: Sequence[Comparison], spec: ExperimentSpec, labels: Sequence[str]
+    question: Question,
+    pairs: Sequence[Comparison],
+    spec: ExperimentSpec,
+    labels: Sequence[str],
+    *,
+    outlook: bool = True,
 ) -> MetricVerdict:
-    """The first place and who shares it."""
+    """The first place and who shares it.
+
+    Args:
+        question: A metric of a workload.
+        pairs: Its comparisons.
+        spec: The experiment.
+        labels: All schedulers.
+        outlook: Whether to say what an open question would take.
+    """
     metric, name = question.metric, question.workload.name
 
     def verdict(
@@ -86,7 +99,10 @@ def metric_verdict(
     if unsettled:
         candidates = [leader, *sharing, *(pair.second for pair in unsettled)]
         more = longest_need(pair.more_blocks for pair in unsettled)
-        return verdict("undecided", [], candidates, _open_question(candidates, unsettled, metric, more), more)
+        text = _open_question(candidates, unsettled, metric)
+        if outlook:
+            text += f"; {_outlook(unsettled, more)}"
+        return verdict("undecided", [], candidates, text, more)
     first_place = [label for label in labels if label == leader or label in sharing]
     margin = margin_text(spec.margin)
     if not beaten:
@@ -107,19 +123,20 @@ def in_the_race(pairs: Sequence[Comparison], labels: Sequence[str]) -> list[str]
     return [label for label in labels if label not in out] or list(labels)
 
 
-def _open_question(
-    candidates: Sequence[str], unsettled: Sequence[Comparison], metric: Metric, more: int | None
-) -> str:
-    """What is open between whom, and what it would take."""
-    if unsettled[0].n < FEWEST_BLOCKS:
-        outlook = f"at least {FEWEST_BLOCKS} blocks are needed"
-    elif within_reach(more):
-        outlook = f"about {count_of(more, 'more block')} would probably decide"
-    else:
-        outlook = "more blocks are unlikely to tell them apart"
+def _open_question(candidates: Sequence[str], unsettled: Sequence[Comparison], metric: Metric) -> str:
+    """What is open between whom."""
     nearest = min(unsettled, key=lambda pair: abs(math.log(pair.ratio)))
     effect = f"{nearest.first}: {describe_effect(nearest, metric)}"
-    return f"undecided between {join_names(candidates)} ({effect}); {outlook}"
+    return f"undecided between {join_names(candidates)} ({effect})"
+
+
+def _outlook(unsettled: Sequence[Comparison], more: int | None) -> str:
+    """What it would take to decide."""
+    if unsettled[0].n < FEWEST_BLOCKS:
+        return f"at least {FEWEST_BLOCKS} blocks are needed"
+    if within_reach(more):
+        return f"about {count_of(more, 'more block')} would probably decide"
+    return "more blocks are unlikely to tell them apart"
 
 
 def longest_need(needs: Iterable[int | None]) -> int | None:

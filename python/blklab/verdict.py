@@ -127,7 +127,8 @@ def _analyse_samples(record: ExperimentRecord) -> Analysis:
     judged = compare_all(open_questions, spec, labels)
     for question, pairs in judged:
         comparisons += pairs
-        verdicts.append(metric_verdict(question, pairs, spec, labels))
+        # With a goal it is the goal's question that blocks are added for.
+        verdicts.append(metric_verdict(question, pairs, spec, labels, outlook=spec.goal is None))
     failed = sum(1 for sample in record.samples if sample.status == "failed")
     warnings = _control_warnings(verdicts, comparisons)
     if failed:

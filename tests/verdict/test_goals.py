@@ -116,6 +116,20 @@ def test_a_goal_that_nothing_serves_is_undecided() -> None:
     assert verdict.text == "undecided: no block has figures for the goal fairness"
 
 
+def test_with_a_goal_only_the_goal_says_what_more_blocks_would_do() -> None:
+    """They are added for its question; each workload would name a number of its own."""
+    behaviours = {"bfq": SchedulerBehaviour(1.05, noise=0.15), "none": SchedulerBehaviour(noise=0.15)}
+    texts = {}
+    for goal in (None, "iops=1"):
+        spec = make_spec(("none", "bfq"), blocks=5, goal=goal)
+        analysis = analyse(make_experiment(spec, behaviours=behaviours))
+        assert analysis.verdict.status == "undecided"
+        assert "more block" in analysis.verdict.text
+        texts[goal] = analysis.metric_verdicts[0].text
+    assert texts[None].startswith(texts["iops=1"] + "; ")
+    assert "more block" in texts[None] and "more block" not in texts["iops=1"]
+
+
 def test_a_metric_that_does_not_exist() -> None:
     with pytest.raises(UnknownNameError, match="'speed'"):
         analyse(make_experiment(make_spec(goal="speed=1")))
