@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from blklab.experiment import ExperimentRecord
-from blklab.samples import JobSample
+from blklab.samples import JobSample, RunSample
 from blklab.simulation import simulate
 from blklab.studies import study_named
 from blklab.studies.ionice.distance import irregular_ratio, regular_ratio
@@ -108,6 +108,37 @@ def test_statements_fail_for_results_that_say_the_opposite() -> None:
         assert result.statement(name).outcome == "fails"
     assert result.statement("noop-no-effect").outcome == "holds"
     assert dataclasses.replace(finding.result, remarks=[]) != result
+
+
+def _with_more_for_the_first(record: ExperimentRecord, *, equals_too: bool) -> ExperimentRecord:
+    """As if the first process had written a tenth more, in pairs of equals too or only in the others."""
+
+    def more(job: JobSample) -> JobSample:
+        directions = [
+            one.model_copy(update={"bytes": one.bytes * 11 // 10}) if one.direction == "write" else one
+            for one in job.directions
+        ]
+        return job.model_copy(update={"directions": directions})
+
+    def changed(sample: RunSample) -> RunSample:
+        one, other = sample.cell.workload.split("-")
+        if one == other and not equals_too:
+            return sample
+        first, second = sample.jobs
+        return sample.model_copy(update={"jobs": [more(first), second]})
+
+    return record.model_copy(update={"samples": [changed(sample) for sample in record.samples]})
+
+
+def test_the_order_of_two_buffered_writers_is_not_taken_for_their_classes() -> None:
+    finding = quick_finding("ionice")
+    whole = finding.records["matrix-buffered"]
+    for equals_too, outcome in ((True, "holds"), (False, "fails")):
+        changed = _with_more_for_the_first(whole, equals_too=equals_too)
+        records = {**finding.records, "matrix-buffered": changed}
+        result = study_named("ionice").read(finding.asked, finding.published, records)
+        assert result.statement("bfq-buffered").outcome == outcome
+        assert "52.4 %" in result.statement("bfq-buffered").why or not equals_too
 
 
 def test_buffered_writes_are_the_flushers_at_every_level() -> None:

@@ -15,6 +15,7 @@ from blklab.workloads import Workload
 WRITERS = "writers"
 REPEATED = "repeated"
 SSD = "ssd"
+BLOCK_SIZES = "block-sizes"
 MATRICES = {
     "matrix-write": ("direct writes", "write", 1),
     "matrix-read": ("direct reads", "read", 1),
@@ -34,6 +35,8 @@ def experiments(asked: Asked, published: Published) -> Sequence[NamedExperiment]
     found = [*_writers(asked, published, set_up, disk), *_matrices(asked, published, set_up, disk)]
     if asked.place == "sim":
         found += _distances(asked, published, set_up, disk)
+    if asked.place == "uml":
+        found.append(_block_sizes(asked, published, set_up, disk))
     return found
 
 
@@ -132,6 +135,36 @@ def _matrices(
                 schedulers=schedulers[asked.place],
             ),
         )
+
+
+def _block_sizes(asked: Asked, published: Published, set_up: SetUp, disk: PublishedDisk) -> NamedExperiment:
+    """What a kernel's share between equals comes from: the simulator's is a half."""
+    workloads = [
+        _pair(
+            published,
+            "be4",
+            "be4",
+            "write",
+            0,
+            set_up.matrix.uml_buffered_runtime,
+            _LARGE_FILE,
+            name=size,
+            block_size=size,
+        )
+        for size in set_up.matrix.uml_block_sizes
+    ]
+    return NamedExperiment(
+        BLOCK_SIZES,
+        "Two equal processes, buffered writes in blocks of several sizes",
+        _spec(
+            asked,
+            set_up,
+            _target(asked, set_up, disk),
+            workloads,
+            blocks=1,
+            schedulers=set_up.schedulers.uml_matrix,
+        ),
+    )
 
 
 def _distances(
@@ -240,14 +273,24 @@ def _file_size(asked: Asked, set_up: SetUp) -> str:
 
 
 def _pair(
-    published: Published, first: str, second: str, readwrite: str, direct: int, runtime: str, size: str
+    published: Published,
+    first: str,
+    second: str,
+    readwrite: str,
+    direct: int,
+    runtime: str,
+    size: str,
+    *,
+    name: str = "",
+    block_size: str = "1m",
 ) -> Workload:
     values: dict[str, str | int] = {
         "readwrite": readwrite,
         "direct": direct,
         "runtime": runtime,
         "size": size,
+        "block_size": block_size,
     }
     for process, entry in (("first", first), ("second", second)):
         values[f"{process}_class"], values[f"{process}_level"] = entry_priority(entry)
-    return published.workload("pair.fio", name=pair_name(first, second), **values)
+    return published.workload("pair.fio", name=name or pair_name(first, second), **values)

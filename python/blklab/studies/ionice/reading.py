@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from blklab.experiment import ExperimentRecord
 from blklab.figures import rounded
 from blklab.studies.ionice.distance import read_distance
-from blklab.studies.ionice.experiments import REPEATED, WRITERS
-from blklab.studies.ionice.matrix import read_matrices
+from blklab.studies.ionice.experiments import BLOCK_SIZES, REPEATED, WRITERS
+from blklab.studies.ionice.matrix import read_block_sizes, read_matrices
 from blklab.studies.ionice.set_up import PublishedDisk, SetUp, published_disk
 from blklab.studies.ionice.shares import ratios, seconds_of
 from blklab.studies.pictures import Course, IntervalPicture, IntervalRow, LinePicture, Picture
@@ -62,9 +62,14 @@ def read(asked: Asked, published: Published, records: Mapping[str, ExperimentRec
         statements += part.statements
         pictures += part.pictures
     matrices = read_matrices(asked, set_up, records)
+    statements += matrices.statements
+    if asked.place == "uml":
+        part = read_block_sizes(records[BLOCK_SIZES], set_up.matrix.uml_block_sizes)
+        figures += part.figures
+        statements += part.statements
     return StudyResult(
         figures,
-        [*statements, *matrices.statements],
+        statements,
         [*pictures, *matrices.pictures],
         _remarks(asked, published, disk),
     )

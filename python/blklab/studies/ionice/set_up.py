@@ -63,6 +63,8 @@ class Matrix(Table):
     quick_runtime: str
     uml_runtime: str
     uml_buffered_runtime: str
+    uml_block_sizes: list[str]
+    """Of two equal buffered writers, the smallest first."""
 
     def runtime_at(self, asked: Asked, direct: int) -> str:
         """How long a pair is at work, on a model."""
