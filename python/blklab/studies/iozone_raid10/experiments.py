@@ -16,6 +16,7 @@ from blklab.workloads import Workload, parse_workload
 PRINTED = "printed"
 REPEATED = "repeated"
 CONTRAST = "contrast"
+SHALLOW = "contrast-shallow"
 
 STDIO_TESTS = tuple(test for test in IOZONE_TESTS if test.startswith("f"))
 """Through the C library, and so through the page cache whatever the others do."""
@@ -28,8 +29,6 @@ def experiments(asked: Asked, published: Published) -> Sequence[NamedExperiment]
     set_up = published.set_up(SetUp)
     size = set_up.file_bytes(asked)
     workloads = [one for record in set_up.records_kib(asked) for one in _workloads(record, size)]
-    runtime = set_up.contrast_runtime(asked)
-    contrast = published.workload("contrast.fio", runtime=runtime, size=size)
     return [
         NamedExperiment(
             PRINTED,
@@ -41,11 +40,7 @@ def experiments(asked: Asked, published: Published) -> Sequence[NamedExperiment]
             "All tests again, in randomised blocks",
             _spec(asked, set_up, workloads, blocks=set_up.repeats(asked)),
         ),
-        NamedExperiment(
-            CONTRAST,
-            "Random readers beside writers on the same disks",
-            _spec(asked, set_up, [contrast], blocks=set_up.contrast_repeats(asked)),
-        ),
+        *_contrasts(asked, published, set_up, size),
     ]
 
 
@@ -67,6 +62,26 @@ def _workloads(record_kib: int, file_bytes: int) -> Iterator[Workload]:
         yield parse_workload(text, name=name, source=f"{name}.fio")
 
 
+def _contrasts(
+    asked: Asked, published: Published, set_up: SetUp, file_bytes: int
+) -> Iterator[NamedExperiment]:
+    part = set_up.contrast
+    cases = [(CONTRAST, "", part.depth, set_up.contrast_repeats(asked))]
+    if asked.place != "host":
+        cases.append(
+            (SHALLOW, ", which leave room in the disks' queues", part.shallow_depth, part.shallow_repeats)
+        )
+    for name, remark, depth, blocks in cases:
+        workload = published.workload(
+            "contrast.fio", runtime=set_up.contrast_runtime(asked), size=file_bytes, depth=depth
+        )
+        yield NamedExperiment(
+            name,
+            f"Random readers beside writers on the same disks{remark}",
+            _spec(asked, set_up, [workload], blocks=blocks, sim_schedulers=part.sim_schedulers),
+        )
+
+
 def _spec(
     asked: Asked,
     set_up: SetUp,
@@ -74,6 +89,7 @@ def _spec(
     *,
     blocks: int,
     as_printed: bool = False,
+    sim_schedulers: list[str] | None = None,
 ) -> ExperimentSpec:
     targets = {
         "sim": set_up.sim.target,
@@ -86,7 +102,7 @@ def _spec(
         guest = guest_options({"filesystem": set_up.uml.filesystem, "memory": set_up.uml.memory})
         schedulers = parse_scheduler_choices(set_up.uml.schedulers)
     elif asked.place == "sim":
-        schedulers = parse_scheduler_choices(set_up.sim.schedulers)
+        schedulers = parse_scheduler_choices(sim_schedulers or set_up.sim.schedulers)
     return ExperimentSpec(
         target=targets[asked.place],
         schedulers=schedulers,

@@ -6,15 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from blklab.experiment import ExperimentRecord
 from blklab.figures import rounded
-from blklab.metrics import iops
 from blklab.spec import DEFAULT_MARGIN
-from blklab.studies.iozone_raid10.experiments import (
-    CONTRAST,
-    DIRECT_TESTS,
-    PRINTED,
-    REPEATED,
-    STDIO_TESTS,
-)
+from blklab.studies.iozone_raid10.contrast import contrast_statements
+from blklab.studies.iozone_raid10.experiments import DIRECT_TESTS, PRINTED, REPEATED, STDIO_TESTS
 from blklab.studies.iozone_raid10.orders import order_statements
 from blklab.studies.iozone_raid10.pictures import pictures_of, record_label
 from blklab.studies.iozone_raid10.rates import (
@@ -29,12 +23,10 @@ from blklab.studies.iozone_raid10.set_up import SetUp
 from blklab.studies.protocol import Asked
 from blklab.studies.published import Published
 from blklab.studies.result import Figure, Quantity, Statement, StudyResult
-from blklab.studies.statements import equal, greater, mean_of, quantity_text
+from blklab.studies.statements import equal, greater, quantity_text
 from blklab.tools_as_jobs import IOZONE_TESTS
 
 ALL_TESTS = "all tests"
-MATTERS_FROM = 1.1
-"""Readers of one scheduler over those of another from which on the choice matters."""
 
 
 def read(asked: Asked, published: Published, records: Mapping[str, ExperimentRecord]) -> StudyResult:
@@ -52,7 +44,7 @@ def read(asked: Asked, published: Published, records: Mapping[str, ExperimentRec
     statements = [
         *_scheduler_statements(ours, theirs, counterparts, records_kib, printed_kib),
         *order_statements(mean_rates(ours), mean_rates(theirs), records_kib, printed_kib),
-        _contrast(records[CONTRAST]),
+        *contrast_statements(records),
     ]
     figures = [
         *_scheduler_figures(ours, theirs, counterparts, records_kib, printed_kib),
@@ -144,31 +136,6 @@ def _sequence_figures(
         )
         for size in records_kib
     ]
-
-
-def _contrast(record: ExperimentRecord) -> Statement:
-    """Readers beside writers: the best scheduler over the worst, run by run of a block."""
-    by_scheduler: dict[str, dict[int, float]] = {}
-    for sample in record.samples:
-        focus = [job for job in sample.jobs if job.name == "reader"]
-        value = iops.compute(focus) if sample.status == "ok" else None
-        if value:
-            by_scheduler.setdefault(sample.cell.scheduler, {})[sample.cell.block] = value
-    means = {one: mean_of(list(values.values())).value for one, values in by_scheduler.items()}
-    best, worst = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
-    blocks = by_scheduler[best].keys() & by_scheduler[worst].keys()
-    ratio = mean_of([by_scheduler[best][block] / by_scheduler[worst][block] for block in sorted(blocks)])
-    return greater(
-        "contrast",
-        f"With readers beside writers on the same disks, the scheduler decides: one lets them read more than "
-        f"{MATTERS_FROM:g} times as much as another.",
-        ratio,
-        MATTERS_FROM,
-        origin="ours",
-        why=", ".join(
-            f"{one} {rounded(value)} reads/s" for one, value in sorted(means.items(), key=lambda x: -x[1])
-        ),
-    )
 
 
 def _named(published_name: str, counterparts: Mapping[str, str]) -> str:

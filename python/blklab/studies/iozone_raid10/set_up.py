@@ -54,6 +54,10 @@ class Host(Table):
 class Contrast(Table):
     """Work under which schedulers differ."""
 
+    sim_schedulers: list[str]
+    depth: int
+    shallow_depth: int
+    shallow_repeats: int
     runtime: str
     quick_runtime: str
     repeats: int
