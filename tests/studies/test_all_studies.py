@@ -118,6 +118,34 @@ def test_the_page_for_a_browser_has_everything() -> None:
     assert "<script src" not in page and "http-equiv" in page
 
 
+def test_the_page_of_one_study_has_its_title_once() -> None:
+    finding = quick_finding("ionice")
+    headings = re.findall(r"<h\d[^>]*>(.*?)</h\d>", render_studies_html([finding]))
+    assert [heading for heading in headings if finding.title in heading] == [finding.title]
+    both = [finding, quick_finding("ioband")]
+    headings = re.findall(r"<h\d[^>]*>(.*?)</h\d>", render_studies_html(both))
+    assert sum(any(one.title in heading for one in both) for heading in headings) == 2
+
+
+def test_what_was_intended_is_not_called_published() -> None:
+    finding = quick_finding("ioband")
+    beside = {figure.table: finding.headings(figure.table)[0] for figure in finding.result.figures}
+    assert beside["Case 2: shares of the rates"] == "published"
+    assert beside["Today's ways: shares"] == "intended"
+    page, _ = page_and_images(finding)
+    assert "|  | Intended | Ours | Ours / intended |" in page
+
+
+def test_tallies_keep_published_conclusions_apart() -> None:
+    finding = quick_finding("hdparm-fifteen")
+    outcomes = [one.outcome for one in finding.result.statements if one.origin == "published"]
+    assert {"holds", "fails"} <= set(outcomes)
+    hold, fail = outcomes.count("holds"), outcomes.count("fails")
+    text = f"{hold} of {len(outcomes)} published conclusions {'holds' if hold == 1 else 'hold'}, {fail} fail"
+    assert finding.tally().startswith(text)
+    assert finding.tally().endswith("statements of ours hold")
+
+
 def test_the_command_writes_pages(tmp_path: Path) -> None:
     old = tmp_path / IMAGES / "ionice" / "old.svg"
     old.parent.mkdir(parents=True)

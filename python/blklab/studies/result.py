@@ -14,6 +14,10 @@ Origin = Literal["published", "ours"]
 """Whether a statement is a conclusion that was printed, or a check of our own."""
 
 
+Beside = Literal["published", "intended"]
+"""What a figure of ours is held against: what was printed, or what somebody set out to get."""
+
+
 @dataclass(frozen=True)
 class Quantity:
     """A figure, with the bounds of its 95 % interval where it has one."""
@@ -25,7 +29,7 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Figure:
-    """A published figure and ours."""
+    """A published figure, or an intended one, and ours."""
 
     name: str
     """Unique within its table."""
@@ -38,6 +42,8 @@ class Figure:
     ours: Quantity | None
     not_asked: str = ""
     """Why a model cannot be asked for it; ours is missing then."""
+    beside: Beside = "published"
+    """What ``published`` is; the same in all of a table."""
 
     @property
     def ratio(self) -> float | None:

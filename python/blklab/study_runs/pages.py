@@ -79,7 +79,7 @@ def page_and_images(finding: StudyFinding) -> tuple[str, dict[str, str]]:
         parts.append(f"## {table}")
         parts.append(
             markdown_table(
-                ("", "Published", "Ours", "Ours / published"),
+                ("", *(heading.capitalize() for heading in finding.headings(table))),
                 finding.rows(table),
             )
         )

@@ -34,6 +34,8 @@ class FigurePart(Part):
     ours: QuantityPart | None
     ratio: float | None
     not_asked: str
+    beside: Literal["published", "intended"]
+    """What stands under `published`: a figure that was printed, or one that somebody set out to get."""
 
 
 class StatementPart(Part):

@@ -10,7 +10,7 @@ from blklab.experiment import ExperimentRecord
 from blklab.figures import count_of, rounded
 from blklab.studies.protocol import Asked, NamedExperiment, Place
 from blklab.studies.published import Published
-from blklab.studies.result import Figure, Quantity, StudyResult
+from blklab.studies.result import Figure, Origin, Quantity, Statement, StudyResult
 from blklab.studies.statements import quantity_text
 
 PLACE_TITLES: dict[Place, str] = {
@@ -20,6 +20,8 @@ PLACE_TITLES: dict[Place, str] = {
 }
 Row = tuple[str, str, str, str]
 """Of a table of figures: what it is, published, ours, ours over published."""
+_ORIGINS: dict[Origin, str] = {"published": "published conclusion", "ours": "statement"}
+_TALLIED: dict[Origin, str] = {"published": "", "ours": " of ours"}
 OUTCOME_SIGNS = {"holds": "✓", "fails": "✗", "undecided": "?"}
 
 
@@ -45,23 +47,30 @@ class StudyFinding:
         """Headings of the tables of figures, in order."""
         return list(dict.fromkeys(figure.table for figure in self.result.figures))
 
+    def headings(self, table: str) -> tuple[str, str, str]:
+        """Of the columns after the first one."""
+        beside = next(figure.beside for figure in self.result.figures if figure.table == table)
+        return beside, "ours", f"ours / {beside}"
+
     def rows(self, table: str) -> list[Row]:
         """The table of that heading."""
         return [_row(figure) for figure in self.result.figures if figure.table == table]
 
     def tally(self) -> str:
-        """``5 of 6 statements hold; 1 fails``."""
-        counts = Counter(statement.outcome for statement in self.result.statements)
-        whole = f"{counts['holds']} of {count_of(len(self.result.statements), 'statement')} hold"
-        rest = [
-            text
-            for number, text in (
-                (counts["fails"], f"{counts['fails']} fail{'s' if counts['fails'] == 1 else ''}"),
-                (counts["undecided"], f"{counts['undecided']} undecided"),
-            )
-            if number
-        ]
-        return "; ".join([whole, *rest])
+        """``2 of 3 published conclusions hold, 1 fails; 6 of 6 statements of ours hold``."""
+        return "; ".join(self._tally(origin, after) for origin, after in _TALLIED.items() if self._of(origin))
+
+    def _of(self, origin: Origin) -> list[Statement]:
+        return [one for one in self.result.statements if one.origin == origin]
+
+    def _tally(self, origin: Origin, after: str) -> str:
+        statements = self._of(origin)
+        counts = Counter(one.outcome for one in statements)
+        whole = f"{counts['holds']} of {count_of(len(statements), _ORIGINS[origin])}{after} "
+        whole += "holds" if counts["holds"] == 1 else "hold"
+        fails = f"{counts['fails']} fail{'s' if counts['fails'] == 1 else ''}" if counts["fails"] else ""
+        undecided = f"{counts['undecided']} undecided" if counts["undecided"] else ""
+        return ", ".join(part for part in (whole, fails, undecided) if part)
 
 
 def _row(figure: Figure) -> Row:

@@ -26,6 +26,7 @@ class _Picture:
 @dataclass(frozen=True)
 class _Table:
     title: str
+    headings: tuple[str, str, str]
     rows: list[Row]
 
 
@@ -43,13 +44,13 @@ class _Part:
 def render_studies_html(findings: list[StudyFinding]) -> str:
     """The report as the text of one HTML file (UTF-8)."""
     script, digest = page_script()
+    single = len(findings) == 1
     return (
         page_environment()
         .get_template("studies.html.j2")
         .render(
-            headline=findings[0].title
-            if len(findings) == 1
-            else f"{len(findings)} published studies, run again",
+            headline=findings[0].title if single else f"{len(findings)} published studies, run again",
+            single=single,
             parts=[_part(finding) for finding in findings],
             signs=OUTCOME_SIGNS,
             chips=_CHIPS,
@@ -67,7 +68,7 @@ def _part(finding: StudyFinding) -> _Part:
         finding=finding,
         anchor=f"study-{finding.name}",
         place=PLACE_TITLES[finding.asked.place],
-        tables=[_Table(table, finding.rows(table)) for table in finding.tables],
+        tables=[_Table(table, finding.headings(table), finding.rows(table)) for table in finding.tables],
         pictures=[
             _Picture(one.title, one.note, [draw(one, width=width) for width in (WIDE, NARROW)])
             for one in finding.result.pictures

@@ -33,17 +33,17 @@ def render_study(finding: StudyFinding, console: Console) -> None:
     for table in finding.tables:
         printer.blank()
         printer.line((table, "bold"))
-        _print_rows(finding.rows(table), printer)
+        _print_rows(finding.headings(table), finding.rows(table), printer)
     if finding.result.remarks:
         printer.blank()
     for remark in finding.result.remarks:
         printer.line(("note: ", "bold"), remark)
 
 
-def _print_rows(rows: list[Row], printer: Printer) -> None:
+def _print_rows(headings: tuple[str, str, str], rows: list[Row], printer: Printer) -> None:
     table = printer.table()
     table.add_column("", overflow="fold", max_width=44)
-    for heading in ("published", "ours", "ours / published"):
+    for heading in headings:
         table.add_column(heading, justify="right", overflow="fold")
     for row in rows:
         table.add_row(*(printer.text(cell) for cell in row))

@@ -147,10 +147,11 @@ def _figures(shares: Mapping[tuple[str, str, int], Shares], many: int, wanted: S
     return [
         Figure(
             f"{scheduler}, {phase}, group {group}",
-            f"On the ioband device, {many} threads, beside the intended shares",
+            f"On the ioband device, {many} threads: shares",
             "%",
             Quantity(intended),
             Quantity(share),
+            beside="intended",
         )
         for (scheduler, phase, threads), found in shares.items()
         if threads == many

@@ -52,10 +52,11 @@ def read_modern(asked: Asked, set_up: SetUp, records: Mapping[str, ExperimentRec
     figures = [
         Figure(
             f"{_place(way, disk, phase)}, group {group}",
-            "Today's ways, beside the intended shares",
+            "Today's ways: shares",
             "%",
             Quantity(intended),
             Quantity(share),
+            beside="intended",
         )
         for (way, disk, phase), found in cells.items()
         if way != NO_WEIGHTS
