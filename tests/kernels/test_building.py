@@ -19,6 +19,7 @@ from blklab.errors import (
 )
 from blklab.kernels import store
 from blklab.kernels.building import BuildRequest, build, plan_build
+from blklab.kernels.compilation import SilentObserver
 from blklab.kernels.configuration import merge, shipped_fragment
 from blklab.kernels.digests import digest_file
 
@@ -226,6 +227,62 @@ def test_a_patch_that_does_not_apply(
         "block/kyber.c: hunk 1",
         "torn.patch",
     )
+    assert_no_remains(kernel_cache)
+
+
+def test_a_patch_that_does_not_apply_is_told_before_anything_is_unpacked(
+    kernel_cache: Path,
+    kernel_tree: Path,
+    kernel_patch: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    archive = tmp_path / "linux.tar.xz"
+    subprocess.run(["tar", "-C", kernel_tree.parent, "-cJf", archive, kernel_tree.name], check=True)
+    torn = tmp_path / "torn.patch"
+    torn.write_text(kernel_patch.read_text().replace("/* line 11 */", "/* line 99 */"))
+    elsewhere = tmp_path / "elsewhere.patch"
+    elsewhere.write_text(kernel_patch.read_text().replace("kyber.c", "elsewhere.c"))
+    announced: list[str] = []
+
+    class Watcher(SilentObserver):
+        def announce(self, line: str) -> None:
+            announced.append(line)
+
+    def told(patch: Path, source: Path, *words: str) -> None:
+        announced.clear()
+        with pytest.raises(PatchError) as caught:
+            build(BuildRequest("slow", str(source), patches=[str(kernel_patch), str(patch)]), Watcher())
+        for word in words:
+            assert word in caught.value.message
+        assert announced == [f"trying {kernel_patch.name}, {patch.name}"]
+        assert not list(scratch.iterdir())
+
+    for source in (archive, kernel_tree):
+        told(torn, source, "block/kyber.c: hunk 1", "torn.patch")
+        told(elsewhere, source, "block/elsewhere.c: not in this source")
+        assert_no_remains(kernel_cache)
+    # The kept tree has the patch in it: the trial goes by the source, of which the archive is not read again.
+    build(BuildRequest("patched", str(archive), patches=[str(kernel_patch)]))
+    monkeypatch.setattr("blklab.kernels.trial.unpack", None)
+    told(torn, archive, "block/kyber.c: hunk 1")
+    told(elsewhere, archive, "block/elsewhere.c: not in this source")
+    assert store.names() == ["patched"]
+
+
+def test_a_source_that_cannot_be_built_is_told_before_its_patches(
+    kernel_cache: Path, kernel_tree: Path, kernel_patch: Path, tmp_path: Path
+) -> None:
+    (kernel_tree / "Makefile").write_text("VERSION = 4\nPATCHLEVEL = 19\nSUBLEVEL = 1\nEXTRAVERSION =\n")
+    (kernel_tree / "block" / "kyber.c").write_text("of another release\n")
+    archive = tmp_path / "linux.tar.gz"
+    subprocess.run(["tar", "-C", kernel_tree.parent, "-czf", archive, kernel_tree.name], check=True)
+    for source in (archive, kernel_tree):
+        request = BuildRequest("slow", str(source), patches=[str(kernel_patch)])
+        fails(request, KernelSourceError, "4.19.1", "5.2", str(source))
     assert_no_remains(kernel_cache)
 
 

@@ -86,6 +86,10 @@ def test_a_dry_run_changes_nothing(
     assert document["exists"] is False and document["needed_bytes"] > 0
     assert document["options"]["CONFIG_NET"] == "n"
     assert not (kernel_cache / "builds").exists() and not (kernel_cache / "trees").exists()
+    torn = kernel_patch.with_name("torn.patch")
+    torn.write_text(kernel_patch.read_text().replace("/* line 11 */", "/* line 99 */"))
+    assert run([*arguments[:-2], str(torn), "--dry-run"]) != 0
+    assert "block/kyber.c: hunk 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from blklab.kernels import store
 from blklab.kernels.building import BuildPlan, BuildRequest, build, plan_build
 from blklab.kernels.folder import folder_size_bytes, kernels_folder
 from blklab.kernels.store import KernelBuild
+from blklab.kernels.trial import try_patches
 from blklab.units import format_bytes, format_duration
 
 SCHEMA = "blklab.kernel/1"
@@ -77,7 +78,11 @@ def build_command(
     """
     request = BuildRequest(name, source, patches, fragments, not no_instruments, jobs)
     if dry_run:
-        _show_plan(plan_build(request), json_file)
+        plan = plan_build(request)
+        if plan.existing is None:
+            with BuildDisplay(quiet=quiet) as display:
+                try_patches(plan.patches, plan.source, plan.tree_id, display)
+        _show_plan(plan, json_file)
         return
     with BuildDisplay(quiet=quiet) as display:
         kernel, is_new = build(request, display)

@@ -30,6 +30,7 @@ from blklab.kernels.source import DEBIAN, KernelSource, locate
 from blklab.kernels.store import BuildRecord, InstrumentRecord, KernelBuild, PatchRecord
 from blklab.kernels.toolchain import PATCH_TOOL, compiler_identity, require_tools
 from blklab.kernels.trees import KeptTree, find_tree, prepare_tree
+from blklab.kernels.trial import try_patches
 from blklab.units import format_bytes
 
 RECIPE = 2
@@ -145,6 +146,7 @@ def build(request: BuildRequest, observer: BuildObserver | None = None) -> tuple
     if (existing := _take_existing(plan)) is not None:
         return existing, False
     _check_folder()
+    try_patches(plan.patches, plan.source, plan.tree_id, watcher)
 
     def waiting() -> None:
         watcher.announce("waiting for another build to end")

@@ -103,11 +103,9 @@ def apply_patches(patches: Sequence[Patch], tree: Path, scratch: Path) -> None:
     Raises:
         PatchError: naming patch, file and hunk of the first that does not apply; the tree is as before.
     """
-    touched = list(dict.fromkeys(path for patch in patches for path in patch.files))
+    touched = files_touched(patches)
     copy_files(touched, tree, scratch)
-    for patch in patches:
-        _try(patch, scratch)
-        _apply(patch, scratch)
+    apply_to_copies(patches, scratch)
     for path in touched:
         changed, original = scratch / path, tree / path
         if not changed.exists():
@@ -117,6 +115,29 @@ def apply_patches(patches: Sequence[Patch], tree: Path, scratch: Path) -> None:
             original.unlink(missing_ok=True)
             # Without its times: make goes by them, and the change happens now.
             shutil.copy(changed, original)
+
+
+def files_touched(patches: Iterable[Patch]) -> tuple[str, ...]:
+    """Paths in the source of all files that patches change, make or remove, each once."""
+    return tuple(dict.fromkeys(path for patch in patches for path in patch.files))
+
+
+def files_needed(patches: Iterable[Patch]) -> tuple[str, ...]:
+    """Those of `files_touched` that a source must have: none of the patches makes them."""
+    patches = tuple(patches)
+    made = {path for patch in patches for path in patch.made}
+    return tuple(path for path in files_touched(patches) if path not in made)
+
+
+def apply_to_copies(patches: Sequence[Patch], copies: Path) -> None:
+    """Applies patches one after the other to copies of the files that they touch.
+
+    Raises:
+        PatchError: naming patch, file and hunk of the first that does not apply; the copies are spoilt then.
+    """
+    for patch in patches:
+        _try(patch, copies)
+        _apply(patch, copies)
 
 
 def apply_those_that_fit(patches: Sequence[Patch], tree: Path, scratch: Path) -> dict[str, str]:

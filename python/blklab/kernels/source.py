@@ -98,6 +98,8 @@ def newest_debian_archive(folder: Path) -> Path:
 def unpack(source: KernelSource, destination: Path, only: Iterable[str] = ()) -> None:
     """Puts a source, or some files of it, into an empty folder.
 
+    Of an archive no more is read than it takes to find the files asked for.
+
     Args:
         source: What to take.
         destination: Where to; it must exist.
@@ -117,6 +119,10 @@ def unpack(source: KernelSource, destination: Path, only: Iterable[str] = ()) ->
         return
     selection = [f"*/{path}" for path in wanted]
     options = ["--anchored", "--wildcards", "--no-wildcards-match-slash"] if wanted else tar_exclusions()
+    if wanted and source.path.suffix != ".tar":
+        # tar stops at the last of them. A bare archive is read to its end: files may have been appended to
+        # it (tar --append, --update), and the last of a name counts.
+        options.append("--occurrence=1")
     command = ["tar", "--extract", "--no-same-owner", "--strip-components=1", "--directory", str(destination)]
     _run([*command, "--file", str(source.path), *options, *selection], source, tolerant=bool(wanted))
 

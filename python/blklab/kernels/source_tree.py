@@ -36,6 +36,11 @@ LEFT_OUT_SOURCES = (
 ARCHITECTURES = ("um", "x86")
 """Folders of ``arch`` that are taken whole; of the others only Kconfig files and makefiles, as above."""
 
+_OF_USER_MODE_LINUX = ("arch/um/Kconfig", "arch/x86/um/Kconfig")
+
+NEEDED_FILES = ("Makefile", *_OF_USER_MODE_LINUX)
+"""Files by which `check_tree` goes."""
+
 _SKELETON = re.compile(r"(Kconfig|Makefile|Kbuild).*")
 _PRODUCTS = re.compile(
     r"\..*\.(cmd|d|tmp)|.*\.(o|a|ko|mod|mod\.c|order|symvers|gcno|dtb|so|so\.dbg|orig|rej)|\.config(\.old)?"
@@ -120,8 +125,7 @@ def check_tree(tree: Path, shown: str) -> str:
             f"{shown} is Linux {version}; virtual time came with {'.'.join(map(str, OLDEST_VERSION))}",
             hint="take a later source",
         )
-    needed = ("arch/um/Kconfig", "arch/x86/um/Kconfig")
-    if lacking := [path for path in needed if not (tree / path).is_file()]:
+    if lacking := [path for path in _OF_USER_MODE_LINUX if not (tree / path).is_file()]:
         raise KernelSourceError(
             f"{shown} (Linux {version}) has no User-mode Linux: it lacks {' and '.join(lacking)}",
             hint="vendors' trees sometimes leave it out; take one that has arch/um and arch/x86/um",

@@ -33,7 +33,14 @@ from blklab.kernels.folder import (
     make_folder,
     remove_unless_kept,
 )
-from blklab.kernels.patches import Patch, apply_patches, apply_those_that_fit, copy_files
+from blklab.kernels.patches import (
+    Patch,
+    apply_patches,
+    apply_those_that_fit,
+    copy_files,
+    files_needed,
+    files_touched,
+)
 from blklab.kernels.source import KernelSource, unpack
 from blklab.kernels.source_tree import check_tree
 
@@ -54,6 +61,12 @@ class KeptTree:
     """Files that the build made."""
     size_bytes: int
     steps: int
+
+    def copy_originals(self, paths: Iterable[str], destination: Path) -> None:
+        """Copies those of the files that it has, as they are in the source: without patches."""
+        wanted, patched = dict.fromkeys(paths), set(self.patched)
+        copy_files((path for path in wanted if path in patched), self.folder / "originals", destination)
+        copy_files((path for path in wanted if path not in patched), self.folder / "tree", destination)
 
 
 @dataclass
@@ -157,10 +170,9 @@ def prepare_tree(
     version = check_tree(folder, str(source.path))
     if former is not None and source.kind == "directory":
         _follow_edits(former.digests, source, folder)
-    touched = tuple(dict.fromkeys(path for patch in (*patches, *instruments) for path in patch.files))
+    touched = files_touched((*patches, *instruments))
     # A patch may touch what was left out when the source was taken: its documentation above all.
-    made = {path for patch in patches for path in patch.made}
-    absent = [path for path in touched if path not in made and not (folder / path).exists()]
+    absent = [path for path in files_needed((*patches, *instruments)) if not (folder / path).exists()]
     if absent:
         unpack(source, folder, only=absent)
     copy_files(touched, folder, originals)
