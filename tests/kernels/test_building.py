@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from blklab.errors import (
 from blklab.kernels import store
 from blklab.kernels.building import BuildRequest, build, plan_build
 from blklab.kernels.compilation import SilentObserver
-from blklab.kernels.configuration import merge, shipped_fragment
+from blklab.kernels.configuration import merge, read_fragment, shipped_fragment
 from blklab.kernels.digests import digest_file
 
 
@@ -159,6 +160,31 @@ def test_a_fragment_is_added_and_has_the_last_word(
     assert "kyber" not in kernel.schedulers
     with pytest.raises(KernelLacksError, match="kyber"):
         kernel.require_scheduler("kyber")
+
+
+def test_objects_are_kept_of_the_shipped_configuration_as_it_is_now(
+    kernel_cache: Path,
+    kernel_tree: Path,
+    kernel_patch: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    build(BuildRequest("stock", str(kernel_tree)))
+    fragment = tmp_path / "more.config"
+    fragment.write_text("CONFIG_FTRACE=y\n")
+    # Options of one build: init/main.c, which depends on the configuration, is compiled for it alone.
+    more = build(BuildRequest("more", str(kernel_tree), fragments=[str(fragment)]))[0]
+    slow = build(BuildRequest("slow", str(kernel_tree), patches=[str(kernel_patch)]))[0]
+    assert [more.record.compiled_files, slow.record.compiled_files] == [1, 1]
+    # A later blklab ships another configuration.
+    fragment.write_text("CONFIG_LOG_BUF_SHIFT=18\n")
+    options = merge([shipped_fragment(), read_fragment(fragment)])
+    changed = replace(shipped_fragment(), options=tuple(options.values()))
+    monkeypatch.setattr("blklab.kernels.building.shipped_fragment", lambda: changed)
+    stock = build(BuildRequest("stock", str(kernel_tree)))[0]
+    slow = build(BuildRequest("slow", str(kernel_tree), patches=[str(kernel_patch)]))[0]
+    assert [stock.record.compiled_files, slow.record.compiled_files] == [1, 1]
+    assert b"CONFIG_LOG_BUF_SHIFT=18" in slow.linux.read_bytes()
 
 
 def test_an_archive_and_its_top_folder(kernel_cache: Path, kernel_tree: Path, tmp_path: Path) -> None:

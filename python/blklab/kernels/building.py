@@ -209,7 +209,7 @@ def _build(plan: BuildPlan, work: Path, observer: BuildObserver) -> None:
     with store.store_lock():
         remove_unless_kept(kernels_folder() / "builds" / plan.build_id, work)  # a damaged one of that digest
         product.rename(make_folder(kernels_folder() / "builds") / plan.build_id)
-        tree.keep(steps)
+        tree.keep(steps, _digest(render(plan.options)), usual=not plan.fragments[1:])
         store.give_name(plan.name, plan.build_id)
 
 

@@ -61,6 +61,8 @@ class KeptTree:
     """Files that the build made."""
     size_bytes: int
     steps: int
+    configuration: str | None
+    """Digest of the options that it was built with; an earlier version did not note them."""
 
     def copy_originals(self, paths: Iterable[str], destination: Path) -> None:
         """Copies those of the files that it has, as they are in the source: without patches."""
@@ -84,23 +86,30 @@ class WorkTree:
     """Files that were there before the build, by path."""
     has_objects: bool
     """Whether it is a copy of a kept tree."""
-    worth_keeping: bool
-    """Whether it should take the place of the kept tree of its source."""
+    is_news: bool
+    """Whether no tree of its source is kept, or one of an earlier state of it."""
 
     @property
     def folder(self) -> Path:
         """The source."""
         return self.work / "tree"
 
-    def keep(self, steps: int) -> None:
-        """Puts the tree into the cache if none of its source is there, or its source was edited since.
+    def keep(self, steps: int, configuration: str, *, usual: bool) -> None:
+        """Puts the tree into the cache if that serves the builds to come better than what is there.
+
+        It does if nothing of its source is there, if the source was edited since, or if what is there was
+        built with options that are no longer the usual ones: all that depends on those that changed would
+        be compiled again for every variant.
 
         Args:
             steps: How many steps building it took.
+            configuration: The options that it was built with, as a digest.
+            usual: Whether these are the shipped ones, to which nothing was added for this build.
         """
-        if not self.worth_keeping:
-            return
         former = find_tree(self.tree_id)
+        outdated = former is not None and usual and former.configuration != configuration
+        if not (self.is_news or outdated):
+            return
         whole = make_folder(self.work / "kept")
         for name in ("tree", "originals"):
             (self.work / name).rename(whole / name)
@@ -112,6 +121,7 @@ class WorkTree:
             "products": sorted(set(_files_in(whole / "tree")) - self.sources),
             "size_bytes": folder_size_bytes(whole),
             "steps": max(steps, former.steps if former else 0),
+            "configuration": configuration,
         }
         (whole / "tree.json").write_text(json.dumps(content), encoding="utf-8")
         destination = make_folder(kernels_folder() / "trees") / self.tree_id
@@ -134,6 +144,7 @@ def find_tree(tree_id: str) -> KeptTree | None:
             tuple(content["products"]),
             content["size_bytes"],
             content["steps"],
+            content.get("configuration"),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -192,7 +203,7 @@ def prepare_tree(
         left_out=left_out,
         sources=frozenset(_files_in(folder)) - set(former.products if former else ()),
         has_objects=former is not None,
-        worth_keeping=former is None or edited,
+        is_news=former is None or edited,
     )
 
 
