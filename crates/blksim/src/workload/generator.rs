@@ -209,6 +209,11 @@ impl Generator {
             ios_per_second,
             ..Pace::default()
         };
+        // fio 3.33: a time-based job goes on whatever `number_ios` says (`keep_running`).
+        let left_ios = match job.number_ios {
+            Some(ios) if !job.time_based => ios.saturating_mul(job.loops),
+            _ => u64::MAX,
+        };
         let rate = job.rate;
         let plain = job.mode.random
             && job.mode.reads != job.mode.writes
@@ -241,7 +246,7 @@ impl Generator {
             io_size: job.io_size,
             issued_bytes: 0,
             largest_block: job.largest_block(),
-            left_ios: job.number_ios.map_or(u64::MAX, |ios| ios.saturating_mul(job.loops)),
+            left_ios,
             time_based: job.time_based,
             runtime_ns: job.runtime_ns,
             ramp_ns: job.ramp_time_ns,
@@ -585,6 +590,10 @@ mod tests {
         assert_eq!(offsets(&mut generator("[a]\nsize=64k\nloops=3\n")).len(), 48);
         assert_eq!(offsets(&mut generator("[a]\nsize=64k\nio_size=16k\n")).len(), 4);
         assert_eq!(offsets(&mut generator("[a]\nnumber_ios=7\n")).len(), 7);
+        let mut endless = generator("[a]\nsize=64k\nnumber_ios=7\ntime_based\nruntime=1\n");
+        let issued = (0..100).filter(|_| matches!(endless.next(0), Step::Transfer { .. })).count();
+        assert_eq!(issued, 100);
+        assert_eq!(endless.next(1_000_000_000), Step::Finished);
     }
 
     fn blocks(size: &str, text: &str) -> Vec<u64> {
