@@ -18,6 +18,11 @@ _EQUAL = "".join(
 )
 _MANY = "".join(f"[job {n}]\nrw=randread\ndirect=1\nnumber_ios={5 + n}\nsize=16m\n" for n in range(12))
 
+_MIXED = (
+    "[r]\nrw=randread\ndirect=1\nioengine=libaio\niodepth=16\nnumber_ios=600\n"
+    "[w]\nrw=randwrite\nbs=64k\ndirect=1\nnumber_ios=100\n"
+)
+
 CASES: dict[str, tuple[str, str, str]] = {
     "two-jobs": ("hdd-7200", "mq-deadline", _TWO),
     # With fewer tags than requests that wait for one, the first job keeps them all, in the kernel as well.
@@ -30,6 +35,11 @@ CASES: dict[str, tuple[str, str, str]] = {
         "nvme-tlc",
         "none",
         "[r]\nrw=randrw\ndirect=1\nioengine=libaio\niodepth=32\nnumber_ios=400000\nsize=4g\n",
+    ),
+    "array": (
+        "hdd-7200,raid=10,members=4",
+        "deadline",
+        _MIXED,
     ),
     "memory-only": ("hdd-7200", "none", "[r]\nrw=read\nbs=64k\nsize=1m\npre_read=1\n"),
 }

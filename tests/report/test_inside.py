@@ -61,6 +61,23 @@ def test_the_slowest_is_the_slowest_and_its_time_is_accounted_for() -> None:
     assert sum(document.slowest.held_meanwhile.values()) == pytest.approx(1, abs=0.01)
 
 
+def test_the_disks_of_an_array_are_shown_one_by_one() -> None:
+    cast = cast_for("array")
+    document = explain_document(cast, holding_of(cast))
+    assert [member.disk for member in document.members] == [0, 1, 2, 3]
+    assert sum(member.requests for member in document.members) == document.requests
+    page = render_explanation_page(cast, holding_of(cast), document)
+    for member in document.members:
+        # Random places on 4 TB: the head's way is a good part of that.
+        assert member.mean_jump_bytes is not None
+        assert 0.1e12 < member.mean_jump_bytes < 2.5e12
+        assert 0 < member.busy_share <= 1
+        assert f">Disk {member.disk}</h2>" in page
+    assert document.idle_share <= min(1 - member.busy_share for member in document.members)
+    alone = cast_for("two-jobs")
+    assert explain_document(alone, holding_of(alone)).members == []
+
+
 def test_flushes_are_a_party_of_their_own() -> None:
     cast = cast_for("log")
     assert FLUSH_NAME in [party.name for party in cast.parties]

@@ -42,6 +42,21 @@ class PartyPart(Part):
     """How far the head had to go for it, on average; nothing without a head."""
 
 
+class MemberPart(Part):
+    """One disk of an array."""
+
+    disk: int
+    """Its index."""
+    requests: int
+    busy_share: float
+    """Share of the run's time in which a request was in it."""
+    mean_queued: float
+    """Requests with its scheduler whenever it got one."""
+    mean_in_flight: float
+    mean_jump_bytes: float | None
+    """How far its head had to go, on average; nothing without a head."""
+
+
 class SlowestPart(Part):
     """The request that took longest."""
 
@@ -68,6 +83,8 @@ class ExplainDocument(Part):
     requests: int
     disks: int
     """Disks that served requests. For an array the figures are those of all members together."""
+    members: list[MemberPart]
+    """The disks of an array that served requests; empty for a single disk."""
     jobs: list[JobPart]
     parties: list[PartyPart]
     idle_share: float
@@ -98,6 +115,7 @@ def explain_document(cast: Cast, holding: Holding) -> ExplainDocument:
         simulated_ns=run.simulated_ns,
         requests=len(served),
         disks=cast.disks,
+        members=[_member(disk, member) for disk, member in cast.members().items()],
         jobs=[job_part(job) for job in run.jobs],
         parties=parties,
         idle_share=_idle_share(cast),
@@ -117,6 +135,19 @@ def head_jumps(cast: Cast) -> Floats | None:
     before = np.concatenate([[0.0], heads[:-1]])
     jumps: Floats = np.abs(cast.served["sector"].astype(np.float64) - before) * SECTOR_BYTES
     return jumps
+
+
+def _member(disk: int, member: Cast) -> MemberPart:
+    jumps = head_jumps(member)
+    data = member.served["operation"] != FLUSH
+    return MemberPart(
+        disk=disk,
+        requests=len(member.served),
+        busy_share=1.0 - _idle_share(member),
+        mean_queued=float(member.served["queued"].mean()),
+        mean_in_flight=float(member.served["in_flight"].mean()),
+        mean_jump_bytes=None if jumps is None or not data.any() else float(jumps[data].mean()),
+    )
 
 
 def _party(cast: Cast, holding: Holding, index: int, jumps: Floats | None) -> PartyPart:

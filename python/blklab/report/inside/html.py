@@ -15,10 +15,18 @@ from blklab.report.charts.latencies import LatencyDots, latencies_chart
 from blklab.report.charts.position import HeadPath, PositionSeries, position_chart
 from blklab.report.charts.time_axis import Window
 from blklab.report.inside.document import ExplainDocument, slowest_request
-from blklab.report.inside.holding import Holding
+from blklab.report.inside.holding import Holding, holding_of
 from blklab.report.inside.parties import Cast, Party
 from blklab.report.inside.steps import Steps
-from blklab.report.inside.wording import PARTY_HEADINGS, findings, party_rows, title
+from blklab.report.inside.wording import (
+    MEMBER_HEADINGS,
+    PARTY_HEADINGS,
+    findings,
+    member_name,
+    member_rows,
+    party_rows,
+    title,
+)
 from blklab.report.page import inert_json, page_environment, page_script, page_style
 from blklab.report.palette import Appearance
 from blklab.report.svg import element, mark
@@ -26,6 +34,8 @@ from blklab.samples import LatencyHistogram
 from blklab.timeline import FLUSH, SECTOR_BYTES
 from blklab.units import format_duration
 
+MOST_MEMBERS_DRAWN = 8
+"""So many disks of an array are drawn, each by itself; all are in the table."""
 CLOSE_UP_REQUESTS = 150
 """A close-up shows about so many requests, up to the completion of the slowest one."""
 
@@ -57,6 +67,8 @@ def render_explanation_page(
         findings=findings(document),
         headings=PARTY_HEADINGS,
         rows=party_rows(document),
+        member_headings=MEMBER_HEADINGS,
+        members=member_rows(document),
         legend=[(party.name, _swatch(party)) for party in cast.parties],
         views=_views(cast, holding, window),
         distributions=_distributions(cast),
@@ -102,6 +114,14 @@ def _views(cast: Cast, holding: Holding, window: Window | None) -> list[View]:
         why = "" if window is not None else ", where the slowest request was served"
         remark = f"{count_of(shown, 'request')} between {start} and {end}{why}."
         views.append(View("A closer look", remark, _charts(cast, holding, near)))
+    members = cast.members()
+    for disk in list(members)[:MOST_MEMBERS_DRAWN]:
+        member = members[disk]
+        remark = f"{count_of(len(member.served), 'request')}."
+        if len(members) > MOST_MEMBERS_DRAWN:
+            remark += f" Of {len(members)} disks the first {MOST_MEMBERS_DRAWN} are drawn."
+        charts = _device_charts(member, holding_of(member), near or whole)
+        views.append(View(member_name(disk).capitalize(), remark, charts))
     return views
 
 
@@ -118,6 +138,20 @@ def _close_up(cast: Cast) -> Window | None:
 
 
 def _charts(cast: Cast, holding: Holding, window: Window) -> list[Markup]:
+    """All of a run; positions of an array are drawn disk by disk."""
+    return [
+        *_device_charts(cast, holding, window),
+        latencies_chart(
+            "Latencies",
+            _latency_dots(cast),
+            window,
+            "A dot an I/O of a job, as the job saw it, where it ended.",
+        ),
+    ]
+
+
+def _device_charts(cast: Cast, holding: Holding, window: Window) -> list[Markup]:
+    """What can be drawn of a disk, or of all disks of an array together."""
     served = cast.served
     data = served["operation"] != FLUSH
     positions = []
@@ -148,10 +182,11 @@ def _charts(cast: Cast, holding: Holding, window: Window) -> list[Markup]:
         if cast.has_head
         else "The device serves many at once: each moment is shared by all that are in it."
     )
+    where = position_chart(
+        "Positions", positions, head, window, f"A dot where and when a request was completed. {path}"
+    )
     return [
-        position_chart(
-            "Positions", positions, head, window, f"A dot where and when a request was completed. {path}"
-        ),
+        *([where] if cast.disks == 1 else []),
         holders_chart(
             "Who held the device", holders, holding, window, f"A full band: all the time. {sharing}"
         ),
@@ -161,12 +196,6 @@ def _charts(cast: Cast, holding: Holding, window: Window) -> list[Markup]:
             Steps.between(dispatch, complete),
             window,
             "Requests that were submitted and not yet in the device, and those in it: means and extremes.",
-        ),
-        latencies_chart(
-            "Latencies",
-            _latency_dots(cast),
-            window,
-            "A dot an I/O of a job, as the job saw it, where it ended.",
         ),
     ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,16 @@ class Cast:
     def disks(self) -> int:
         """Disks that served requests: several for an array."""
         return len(np.unique(self.served["disk"])) or 1
+
+    def members(self) -> dict[int, Cast]:
+        """What each disk of an array served, by its index; nothing if there is but one disk."""
+        if self.disks == 1:
+            return {}
+        disks = self.served["disk"]
+        return {
+            int(disk): replace(self, served=self.served[disks == disk], party_of=self.party_of[disks == disk])
+            for disk in np.unique(disks)
+        }
 
     @property
     def end_ns(self) -> int:

@@ -6,7 +6,14 @@ from rich.console import Console
 
 from blklab.report.document import RunDocument
 from blklab.report.inside.document import ExplainDocument
-from blklab.report.inside.wording import NARROW_COLUMNS, PARTY_HEADINGS, findings, party_rows
+from blklab.report.inside.wording import (
+    MEMBER_HEADINGS,
+    NARROW_COLUMNS,
+    PARTY_HEADINGS,
+    findings,
+    member_rows,
+    party_rows,
+)
 from blklab.report.text import Printer, render_run
 
 
@@ -34,6 +41,16 @@ def render_explanation(document: ExplainDocument, console: Console) -> None:
     for name, cells in party_rows(document):
         table.add_row(printer.text(name), *(printer.text(cells[column]) for column in NARROW_COLUMNS))
     if document.parties:
+        console.print(table)
+        printer.blank()
+    members = member_rows(document)
+    if members:
+        table = printer.table()
+        table.add_column("of the array")
+        for heading in MEMBER_HEADINGS:
+            table.add_column(heading, justify="right", no_wrap=True)
+        for name, cells in members:
+            table.add_row(name, *(printer.text(cell) for cell in cells))
         console.print(table)
         printer.blank()
     for finding in findings(document):

@@ -35,8 +35,7 @@ def _device(document: ExplainDocument) -> list[str]:
     if document.disks > 1:
         array = (
             f"The device is an array of {document.disks} disks, each with a scheduler of its own: requests "
-            "are those of the members, positions are within a member, depths are a member's, and several "
-            "can hold the array at once."
+            "are those of the members, depths are a member's, and several can hold the array at once."
         )
         return [array, f"{busy}: {shares}; {empty}.", depths]
     return [f"{busy}: {shares}; {empty}.", depths]
@@ -101,6 +100,32 @@ PARTY_HEADINGS = (
 """Of the table of parties, beside the name: means, 99th percentiles and maxima of both times."""
 NARROW_COLUMNS = (0, 1, 2, 3, 5, 6, 8)
 """Those for which eighty columns of a terminal have room."""
+
+
+MEMBER_HEADINGS = ("requests", "busy", "in it", "queued", "head moved")
+"""Of the table of an array's disks: counts, share of the time, means when it got a request."""
+
+
+def member_rows(document: ExplainDocument) -> list[tuple[str, list[str]]]:
+    """The table of an array's disks; empty for a single one."""
+    return [
+        (
+            member_name(member.disk),
+            [
+                str(member.requests),
+                _percent(member.busy_share),
+                f"{member.mean_in_flight:.1f}",
+                f"{member.mean_queued:.1f}",
+                "-" if member.mean_jump_bytes is None else format_bytes(member.mean_jump_bytes),
+            ],
+        )
+        for member in document.members
+    ]
+
+
+def member_name(disk: int) -> str:
+    """What a disk of an array is called."""
+    return f"disk {disk}"
 
 
 def party_rows(document: ExplainDocument) -> list[tuple[str, list[str]]]:
