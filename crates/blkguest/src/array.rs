@@ -2,7 +2,7 @@
 
 use blksim::devices::Profile;
 use blksim::error::{ErrorKind, SimulationError};
-use blksim::host::RAID;
+use blksim::host::{RAID, RaidLevel};
 
 use crate::failure::Failure;
 use crate::md;
@@ -16,20 +16,11 @@ const BTRFS_STRIPE_BYTES: u64 = 64 << 10;
 /// An array of disks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Array {
-    pub level: Level,
+    pub level: RaidLevel,
     pub members: u32,
     pub chunk_bytes: u64,
     /// btrfs spreads over the disks by itself.
     by_btrfs: bool,
-}
-
-/// What the members hold, as the simulator's levels say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
-    Stripes,
-    Mirrors,
-    StripedMirrors,
-    Parity,
 }
 
 impl Array {
@@ -39,13 +30,7 @@ impl Array {
         profile: &mut Profile,
         filesystem: Option<FilesystemKind>,
     ) -> Result<Option<Self>, SimulationError> {
-        let level = match profile.raid.word("raid") {
-            "0" => Level::Stripes,
-            "1" => Level::Mirrors,
-            "10" => Level::StripedMirrors,
-            "5" => Level::Parity,
-            _ => return Ok(None),
-        };
+        let Some(level) = RaidLevel::of(&profile.raid) else { return Ok(None) };
         let members = profile.raid.get("members") as u32;
         let by_btrfs = filesystem == Some(FilesystemKind::Btrfs);
         if by_btrfs {
@@ -57,7 +42,7 @@ impl Array {
             }
             // A value within the bounds of the parameter.
             let _ = profile.raid.set("chunk", &BTRFS_STRIPE_BYTES.to_string());
-            if level == Level::Mirrors && members > 4 {
+            if level == RaidLevel::Mirrors && members > 4 {
                 let message = format!("btrfs keeps four copies at most, not {members}");
                 return Err(SimulationError::of(ErrorKind::OutOfRange, "members", message));
             }
@@ -69,12 +54,12 @@ impl Array {
     /// The name that mkfs.btrfs has for it.
     pub fn btrfs_profile(&self) -> &'static str {
         match (self.level, self.members) {
-            (Level::Stripes, _) => "raid0",
-            (Level::Mirrors, 3) => "raid1c3",
-            (Level::Mirrors, 4) => "raid1c4",
-            (Level::Mirrors, _) => "raid1",
-            (Level::StripedMirrors, _) => "raid10",
-            (Level::Parity, _) => "raid5",
+            (RaidLevel::Stripes, _) => "raid0",
+            (RaidLevel::Mirrors, 3) => "raid1c3",
+            (RaidLevel::Mirrors, 4) => "raid1c4",
+            (RaidLevel::Mirrors, _) => "raid1",
+            (RaidLevel::StripedMirrors, _) => "raid10",
+            (RaidLevel::Parity, _) => "raid5",
         }
     }
 

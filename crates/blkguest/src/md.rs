@@ -6,7 +6,9 @@ use std::fs::{self, File, OpenOptions};
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::linux::fs::MetadataExt;
 
-use crate::array::{Array, Level};
+use blksim::host::RaidLevel;
+
+use crate::array::Array;
 use crate::failure::{Failure, checked};
 use crate::ublk::Disk;
 
@@ -76,12 +78,12 @@ const ACTIVE_AND_IN_SYNC: i32 = 1 << 1 | 1 << 2;
 pub fn assemble(array: &Array, members: &[Disk]) -> Result<Disk, Failure> {
     let device = create()?;
     let (level, layout, chunk_bytes) = match array.level {
-        Level::Stripes => (0, 0, array.chunk_bytes),
-        Level::Mirrors => (1, 0, 0),
+        RaidLevel::Stripes => (0, 0, array.chunk_bytes),
+        RaidLevel::Mirrors => (1, 0, 0),
         // Two copies, near each other.
-        Level::StripedMirrors => (10, 1 << 8 | 2, array.chunk_bytes),
+        RaidLevel::StripedMirrors => (10, 1 << 8 | 2, array.chunk_bytes),
         // Left-symmetric.
-        Level::Parity => (5, 2, array.chunk_bytes),
+        RaidLevel::Parity => (5, 2, array.chunk_bytes),
     };
     let disks = members.len() as i32;
     let info = ArrayInfo {

@@ -28,7 +28,7 @@ pub use cgroups::{
 pub use clone::Clone;
 pub use disk::{Disk, DiskCounters};
 pub use page_cache::PAGE_BYTES;
-pub use raid::{RAID, Raid};
+pub use raid::{RAID, Raid, RaidLevel};
 
 use crate::device::Device;
 use crate::event::{Agenda, Class};

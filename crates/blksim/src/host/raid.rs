@@ -31,12 +31,26 @@ pub const RAID: &[Param] = &[
     Param::new("chunk", Unit::Bytes, 512 << 10, (4096, 1 << 30), "chunk of the array"),
 ];
 
+/// What the members of an array hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub enum RaidLevel {
     Stripes,
     Mirrors,
     StripedMirrors,
     Parity,
+}
+
+impl RaidLevel {
+    /// The level that values of [`RAID`] ask for; `None` for a single disk.
+    pub fn of(values: &Values) -> Option<Self> {
+        match values.word("raid") {
+            "0" => Some(Self::Stripes),
+            "1" => Some(Self::Mirrors),
+            "10" => Some(Self::StripedMirrors),
+            "5" => Some(Self::Parity),
+            _ => None,
+        }
+    }
 }
 
 /// A bio of the array under way.
@@ -60,7 +74,7 @@ struct Piece {
 /// An array.
 #[derive(Debug)]
 pub struct Raid {
-    level: Level,
+    level: RaidLevel,
     members: u64,
     chunk: u64,
     rotational: bool,
@@ -85,15 +99,15 @@ impl Raid {
         rotational: bool,
     ) -> Result<Option<Self>, (&'static str, String)> {
         let (members, chunk) = (values.get("members"), values.get("chunk") / 512);
-        let (level, least, data) = match values.word("raid") {
-            "0" => (Level::Stripes, 2, members),
-            "1" => (Level::Mirrors, 2, 1),
-            "10" => (Level::StripedMirrors, 4, members / 2),
-            "5" => (Level::Parity, 3, members - 1),
-            _ => return Ok(None),
+        let Some(level) = RaidLevel::of(values) else { return Ok(None) };
+        let (least, data) = match level {
+            RaidLevel::Stripes => (2, members),
+            RaidLevel::Mirrors => (2, 1),
+            RaidLevel::StripedMirrors => (4, members / 2),
+            RaidLevel::Parity => (3, members - 1),
         };
-        if members < least || (level == Level::StripedMirrors && members % 2 == 1) {
-            let odd = if level == Level::StripedMirrors { ", an even number" } else { "" };
+        if members < least || (level == RaidLevel::StripedMirrors && members % 2 == 1) {
+            let odd = if level == RaidLevel::StripedMirrors { ", an even number" } else { "" };
             let message = format!("members = {members}: this level needs at least {least}{odd}");
             return Err(("members", message));
         }
@@ -128,11 +142,11 @@ impl Raid {
     fn split(&mut self, operation: Operation, sector: u64, nr_sectors: u32, second: bool) -> bool {
         self.pieces.clear();
         let end = sector + u64::from(nr_sectors);
-        if self.level == Level::Mirrors {
+        if self.level == RaidLevel::Mirrors {
             self.mirror(operation, 0..self.members, sector, nr_sectors);
             return false;
         }
-        if self.level == Level::Parity && operation == Operation::Write {
+        if self.level == RaidLevel::Parity && operation == Operation::Write {
             return self.split_parity_write(sector, end, second);
         }
         let mut at = sector;
@@ -140,13 +154,13 @@ impl Raid {
             let length = (self.chunk - at % self.chunk).min(end - at) as u32;
             let (number, offset) = (at / self.chunk, at % self.chunk);
             match self.level {
-                Level::StripedMirrors => {
+                RaidLevel::StripedMirrors => {
                     let pairs = self.members / 2;
                     let first = number % pairs * 2;
                     let place = number / pairs * self.chunk + offset;
                     self.mirror(operation, first..first + 2, place, length);
                 }
-                Level::Parity => {
+                RaidLevel::Parity => {
                     let (member, place) = self.parity_place(number);
                     self.piece(member, operation, place + offset, length);
                 }
