@@ -224,7 +224,13 @@ pub const OPTIONS: &[OptionSpec] = &[
         "0",
         "random offsets may repeat before all were visited",
     ),
-    option("number_ios", &[], Kind::Number(1, i64::MAX), "", "stop after this many I/Os, unless the job is time-based"),
+    option(
+        "number_ios",
+        &[],
+        Kind::Number(1, i64::MAX),
+        "",
+        "stop after this many I/Os, unless the job is time-based",
+    ),
     option("numjobs", &[], Kind::Number(1, 65_536), "1", "clones of the job"),
     option(
         "offset",
