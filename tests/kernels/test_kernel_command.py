@@ -13,26 +13,15 @@ from blklab.kernels import store
 from blklab.kernels.building import BuildRequest, build
 
 
+def _build_slow(tree: Path, patch: Path) -> list[str]:
+    return ["kernel", "build", "slow", "--source", str(tree), "--patch", str(patch)]
+
+
 def test_build_list_show_remove(
     kernel_cache: Path, kernel_tree: Path, kernel_patch: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["kernel", "build", "stock", "--source", str(kernel_tree)]) == 0
-    assert (
-        run(
-            [
-                "kernel",
-                "build",
-                "slow",
-                "--source",
-                str(kernel_tree),
-                "--patch",
-                str(kernel_patch),
-                "--json",
-                "-",
-            ]
-        )
-        == 0
-    )
+    assert run([*_build_slow(kernel_tree, kernel_patch), "--json", "-"]) == 0
     captured = capsys.readouterr()
     document = json.loads(captured.out[captured.out.index("{") :])
     assert document["schema"] == "blklab.kernel/1"
@@ -69,16 +58,7 @@ def test_build_list_show_remove(
 def test_a_dry_run_changes_nothing(
     kernel_cache: Path, kernel_tree: Path, kernel_patch: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = [
-        "kernel",
-        "build",
-        "slow",
-        "--source",
-        str(kernel_tree),
-        "--patch",
-        str(kernel_patch),
-        "--dry-run",
-    ]
+    arguments = [*_build_slow(kernel_tree, kernel_patch), "--dry-run"]
     assert run(arguments) == 0
     assert "block/kyber.c" in capsys.readouterr().out
     assert run([*arguments, "--json", "-"]) == 0
