@@ -45,7 +45,12 @@ pub fn build(
         policies.push(Box::new(wbt::Wbt::new(target_ns, facts.device_depth)));
     }
     if cgroups.cost_qos.flag("enable") && cgroups.groups.len() > 1 {
-        policies.push(Box::new(iocost::IoCost::new(cgroups, facts.rotational, facts.device_depth)));
+        policies.push(Box::new(iocost::IoCost::new(
+            cgroups,
+            facts.rotational,
+            facts.device_depth,
+            facts.jiffy_ns,
+        )));
     }
     policies
 }

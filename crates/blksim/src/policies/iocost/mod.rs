@@ -7,38 +7,46 @@
 //! than time ("vrate") by how the device keeps up: tags that were waited for,
 //! and latencies over their target, slow it; groups short of budget while the
 //! device is fine speed it up. Groups that leave part of their share unused
-//! lend it to the others for a period.
+//! lend it to the others for a period; credit beyond half a period is thrown
+//! away, and the clock runs faster for a period to make up for it.
 //!
 //! Kernel counterpart: `block/blk-iocost.c`, Linux 6.1 (`io.weight`,
 //! `io.cost.qos`, `io.cost.model`).
 //!
-//! Simplified: shares are lent only among children of one parent; a waiter is
-//! woken at the nanosecond at which it is due (the kernel allows its timer a
-//! hundredth of a period of slack); what a merge costs beyond the budget is
-//! owed by the group itself, without delaying its tasks' return to user
-//! space; credit that is discarded is not made up by a faster clock. As in
-//! the kernel, the root is not controlled.
+//! Simplified: shares are lent only among children of one parent; what a merge
+//! costs beyond the budget is owed by the group itself, without delaying its
+//! tasks' return to user space. As in the kernel, the root is not controlled.
 //!
 //! Parameters: `io.cost.qos`, `io.cost.model` of the root, `io.weight` of groups.
 
 mod model;
 mod period;
+mod waiting;
 
 use std::collections::VecDeque;
 
 use crate::host::{Cgroups, Group};
+use crate::jiffies::{duration_jiffies, timer_ns};
 use crate::policy::{Admission, Placement, Policy, PolicyContext};
-use crate::request::{Operation, RequestId};
+use crate::request::{NONE, Operation, RequestId};
 use model::{Automatic, Costs, HDD, SSD, SSD_DEPTH_1};
 
 const SECOND: u64 = 1_000_000_000;
 const PAGE_SECTORS: u64 = 8;
 /// A start further than this from the last end is random: 16 MiB.
-const RANDOM_SECTORS: u64 = (16 << 20) / 512;
+const RANDOM_PAGES: u64 = 4096;
 /// One, for shares.
 const WHOLE: u64 = 1 << 24;
 /// One, for the clock's rate.
 const NORMAL_RATE: u64 = 1_000_000;
+/// Where the device's clock begins: groups are behind it from the first moment.
+const CLOCK_START_NS: u64 = 1 << 50;
+/// Hundredths of a period: the slack of timers; how far behind the clock a group
+/// must be to lend; what is low; what it is to have.
+const SLACK_PERCENT: u64 = 1;
+const LEAST_PERCENT: u64 = 10;
+const LOW_PERCENT: u64 = 20;
+const TARGET_PERCENT: u64 = 50;
 
 #[derive(Debug, Default)]
 struct CostGroup {
@@ -53,12 +61,31 @@ struct CostGroup {
     share: u64,
     share_in_use: u64,
     vtime_ns: u64,
+    /// As `vtime_ns`, but of what is done.
+    done_ns: u64,
     /// Absolute cost in this period.
     used_ns: u64,
+    /// Where its last bio ended; 0 before the first, which counts as sequential.
     last_end: u64,
-    idle_periods: u32,
+    /// A bio came in this period.
+    seen: bool,
+    activated_at_ns: u64,
+    /// How far it was behind the clock when its part of the weight in use last changed.
+    saved_margin_ns: i64,
     waiting: VecDeque<(RequestId, u64)>,
+    /// From when on its waiters may be looked at; a slack later they must be.
+    look_at_ns: Option<u64>,
 }
+
+/// What is known of a bio that was let through.
+#[derive(Debug, Clone, Copy)]
+struct Paid {
+    asked_ns: u64,
+    charged_ns: u64,
+    group: u16,
+}
+
+const NOT_PAID: Paid = Paid { asked_ns: u64::MAX, charged_ns: 0, group: 0 };
 
 #[derive(Debug)]
 pub struct IoCost {
@@ -72,22 +99,27 @@ pub struct IoCost {
     user_latency: Option<([u64; 2], [u64; 2])>,
     rate_limits: (u64, u64),
     rate: u64,
+    /// `rate`, and what makes up for credit that was thrown away.
+    clock_rate: u64,
+    /// The device's time that was gained; negative if it was lost.
+    clock_error_ns: i64,
+    /// When the period began, by the device's clock and by ours.
     clock_ns: u64,
     clock_at_ns: u64,
     period_ns: u64,
     period_end_ns: Option<u64>,
-    timer_ns: u64,
+    jiffy_ns: u64,
     busy_level: i32,
     tag_wait_ns: u64,
     /// By direction: met and missed latencies.
     latencies: [[u64; 2]; 2],
-    /// By request: when it was let through to its tag.
-    asked_ns: Vec<u64>,
+    /// By request.
+    paid: Vec<Paid>,
     stepped: bool,
 }
 
 impl IoCost {
-    pub fn new(cgroups: &Cgroups, rotational: bool, device_depth: u32) -> Self {
+    pub fn new(cgroups: &Cgroups, rotational: bool, device_depth: u32, jiffy_ns: u64) -> Self {
         let automatic = match (rotational, device_depth) {
             (true, _) => HDD,
             (false, 1) => SSD_DEPTH_1,
@@ -127,15 +159,17 @@ impl IoCost {
             user_latency,
             rate_limits: (low, high),
             rate: NORMAL_RATE.clamp(low, high),
-            clock_ns: 0,
+            clock_rate: NORMAL_RATE.clamp(low, high),
+            clock_error_ns: 0,
+            clock_ns: CLOCK_START_NS,
             clock_at_ns: 0,
             period_ns: 0,
             period_end_ns: None,
-            timer_ns: u64::MAX,
+            jiffy_ns,
             busy_level: 0,
             tag_wait_ns: 0,
             latencies: [[0; 2]; 2],
-            asked_ns: Vec::new(),
+            paid: Vec::new(),
             stepped: false,
         };
         cost.adopt(automatic);
@@ -147,11 +181,11 @@ impl IoCost {
         self.automatic = automatic;
         self.costs = self.user_model.unwrap_or(automatic.rates).map(Costs::new);
         let (percentiles, targets) = self.latency_targets();
-        // Twice the larger target; longer where a low percentile needs more samples.
+        // Twice the larger target; up to ten times for a percentile of 50.
         let larger = usize::from(targets[1] > targets[0]);
         let multiple = match percentiles[larger] {
             0 => 2,
-            percentile => (200 / (100 - percentile.min(99))).clamp(2, 10),
+            percentile => (100_u64.saturating_sub(percentile) / 5).max(2),
         };
         self.period_ns = (targets[larger] * multiple).clamp(1_000_000, SECOND);
     }
@@ -162,18 +196,19 @@ impl IoCost {
 
     /// The device's clock.
     fn now(&self, now_ns: u64) -> u64 {
-        let elapsed = u128::from(now_ns - self.clock_at_ns) * u128::from(self.rate);
+        let elapsed = u128::from(now_ns - self.clock_at_ns) * u128::from(self.clock_rate);
         self.clock_ns + (elapsed / u128::from(NORMAL_RATE)) as u64
     }
 
     fn absolute_cost(&self, group: usize, sector: u64, nr_sectors: u32, write: bool) -> u64 {
         let costs = &self.costs[usize::from(write)];
-        let random = sector.abs_diff(self.groups[group].last_end) > RANDOM_SECTORS;
+        let last_end = self.groups[group].last_end;
+        let random = last_end > 0 && sector.abs_diff(last_end) / PAGE_SECTORS > RANDOM_PAGES;
         costs.start_ns[usize::from(random)] + Self::pages(nr_sectors) * costs.page_ns
     }
 
     fn pages(nr_sectors: u32) -> u64 {
-        u64::from(nr_sectors).div_ceil(PAGE_SECTORS).max(1)
+        (u64::from(nr_sectors) / PAGE_SECTORS).max(1)
     }
 
     fn charged(&self, group: usize, cost_ns: u64) -> u64 {
@@ -182,12 +217,38 @@ impl IoCost {
             .unwrap_or(u64::MAX)
     }
 
-    fn pay(&mut self, group: usize, cost_ns: u64) {
+    /// Lets a group pay for a bio.
+    fn pay(&mut self, cx: &PolicyContext, group: usize, bio: RequestId, cost_ns: u64) {
         let charged_ns = self.charged(group, cost_ns);
         let entry = &mut self.groups[group];
         entry.vtime_ns = entry.vtime_ns.saturating_add(charged_ns);
         entry.used_ns += cost_ns;
-        entry.idle_periods = 0;
+        self.note(bio, Paid { asked_ns: cx.now_ns(), charged_ns, group: group as u16 });
+    }
+
+    fn note(&mut self, bio: RequestId, paid: Paid) {
+        if self.paid.len() <= bio as usize {
+            self.paid.resize(bio as usize + 1, NOT_PAID);
+        }
+        self.paid[bio as usize] = paid;
+    }
+
+    /// What is known of a bio that was let through.
+    fn paid(&self, bio: RequestId) -> Option<Paid> {
+        self.paid.get(bio as usize).copied().filter(|paid| paid.asked_ns != u64::MAX)
+    }
+
+    /// How far a group is behind the device's clock.
+    fn behind_ns(&self, group: usize, clock_ns: u64) -> i64 {
+        clock_ns as i64 - self.groups[group].vtime_ns as i64
+    }
+
+    /// Changes what of a group's weight is in use.
+    fn use_weight(&mut self, group: usize, in_use: u64, clock_ns: u64) {
+        let margin_ns = self.behind_ns(group, clock_ns);
+        let entry = &mut self.groups[group];
+        entry.in_use = in_use.clamp(1, entry.weight);
+        entry.saved_margin_ns = margin_ns;
     }
 
     /// Works out all shares from the weights of active groups.
@@ -229,21 +290,24 @@ impl IoCost {
     }
 
     fn activate(&mut self, cx: &mut PolicyContext, group: usize) {
+        self.groups[group].seen = true;
         if self.groups[group].active {
             return;
         }
-        if self.period_end_ns.is_none() {
-            self.clock_ns = self.now(cx.now_ns());
-            self.clock_at_ns = cx.now_ns();
-            self.begin_period(cx);
-        }
-        let start_ns = self.now(cx.now_ns()).saturating_sub(self.margin_ns(50));
+        let clock_ns = self.now(cx.now_ns());
+        let vtime_ns = clock_ns - self.margin_ns(TARGET_PERCENT);
         let entry = &mut self.groups[group];
         entry.active = true;
-        entry.in_use = entry.weight;
-        entry.vtime_ns = entry.vtime_ns.max(start_ns);
-        entry.idle_periods = 0;
+        entry.activated_at_ns = cx.now_ns();
+        entry.done_ns = vtime_ns - (entry.vtime_ns - entry.done_ns);
+        entry.vtime_ns = vtime_ns;
+        // It begins with as much of its weight as it used when it was active last.
+        let in_use = entry.in_use;
+        self.use_weight(group, in_use, clock_ns);
         self.share_out();
+        if self.period_end_ns.is_none() {
+            self.begin_period(cx, clock_ns);
+        }
     }
 
     /// A percentage of a period, in the device's time.
@@ -252,60 +316,13 @@ impl IoCost {
         (ns / u128::from(NORMAL_RATE) / 100) as u64
     }
 
-    fn begin_period(&mut self, cx: &mut PolicyContext) {
-        let end_ns = cx.now_ns() + self.period_ns;
+    fn begin_period(&mut self, cx: &mut PolicyContext, clock_ns: u64) {
+        self.clock_ns = clock_ns;
+        self.clock_at_ns = cx.now_ns();
+        let delay = duration_jiffies(self.period_ns, self.jiffy_ns);
+        let end_ns = timer_ns(cx.now_ns(), delay, self.jiffy_ns);
         self.period_end_ns = Some(end_ns);
         cx.timer_at(end_ns);
-    }
-
-    /// A group that lends takes a quarter of its weight back whenever its
-    /// budget runs low.
-    fn take_back(&mut self, cx: &PolicyContext, group: usize, cost_ns: u64) {
-        let now_ns = self.now(cx.now_ns());
-        let margin_ns = self.margin_ns(20);
-        while self.groups[group].in_use < self.groups[group].weight {
-            let due_ns = self.groups[group].vtime_ns.saturating_add(self.charged(group, cost_ns));
-            if due_ns.saturating_add(margin_ns) <= now_ns {
-                return;
-            }
-            let entry = &mut self.groups[group];
-            entry.in_use = (entry.in_use + entry.weight.div_ceil(4)).min(entry.weight);
-            self.share_out();
-        }
-    }
-
-    /// Lets sleepers go whose group has the budget; asks to be called for the rest.
-    fn wake(&mut self, cx: &mut PolicyContext) {
-        let now_ns = self.now(cx.now_ns());
-        let mut next_ns = u64::MAX;
-        for group in 1..self.groups.len() {
-            while let Some(&(bio, cost_ns)) = self.groups[group].waiting.front() {
-                let charged_ns = self.charged(group, cost_ns);
-                let due_ns = self.groups[group].vtime_ns.saturating_add(charged_ns);
-                if due_ns > now_ns {
-                    let wait = u128::from(due_ns - now_ns) * u128::from(NORMAL_RATE);
-                    let wait_ns = wait.div_ceil(u128::from(self.rate));
-                    let wait_ns = u64::try_from(wait_ns).unwrap_or(u64::MAX);
-                    next_ns = next_ns.min(cx.now_ns().saturating_add(wait_ns.max(1)));
-                    break;
-                }
-                self.groups[group].waiting.pop_front();
-                self.pay(group, cost_ns);
-                self.note_asked(cx, bio);
-                cx.release(bio);
-            }
-        }
-        if next_ns != u64::MAX && (self.timer_ns <= cx.now_ns() || next_ns < self.timer_ns) {
-            self.timer_ns = next_ns;
-            cx.timer_at(next_ns);
-        }
-    }
-
-    fn note_asked(&mut self, cx: &PolicyContext, bio: RequestId) {
-        if self.asked_ns.len() <= bio as usize {
-            self.asked_ns.resize(bio as usize + 1, u64::MAX);
-        }
-        self.asked_ns[bio as usize] = cx.now_ns();
     }
 }
 
@@ -328,24 +345,27 @@ impl Policy for IoCost {
         let request = &cx.requests[bio];
         let group = request.group as usize;
         if group == 0 || request.operation == Operation::Flush {
-            self.note_asked(cx, bio);
+            self.note(bio, Paid { asked_ns: cx.now_ns(), ..NOT_PAID });
             return Admission::Pass;
         }
         let (sector, end) = (request.sector, request.end());
         let cost_ns = self.absolute_cost(group, sector, request.nr_sectors, request.is_write());
         self.activate(cx, group);
         self.groups[group].last_end = end;
-        if self.groups[group].in_use < self.groups[group].weight {
-            self.take_back(cx, group, cost_ns);
-        }
+        let clock_ns = self.now(cx.now_ns());
+        self.take_back(group, cost_ns, clock_ns);
         let due_ns = self.groups[group].vtime_ns.saturating_add(self.charged(group, cost_ns));
-        if self.groups[group].waiting.is_empty() && due_ns <= self.now(cx.now_ns()) {
-            self.pay(group, cost_ns);
-            self.note_asked(cx, bio);
+        if self.groups[group].waiting.is_empty() && due_ns <= clock_ns {
+            self.pay(cx, group, bio, cost_ns);
             return Admission::Pass;
         }
+        // Who waits has all of its weight.
+        if self.groups[group].in_use < self.groups[group].weight {
+            self.use_weight(group, u64::MAX, clock_ns);
+            self.share_out();
+        }
         self.groups[group].waiting.push_back((bio, cost_ns));
-        self.wake(cx);
+        self.look_after(cx, group);
         Admission::Sleep
     }
 
@@ -353,42 +373,43 @@ impl Policy for IoCost {
         let request = &cx.requests[bio];
         let group = request.group as usize;
         // One that was let through has paid already.
-        let paid = self.asked_ns.get(bio as usize).is_some_and(|ns| *ns != u64::MAX);
-        if paid {
-            self.asked_ns[bio as usize] = u64::MAX;
-        }
-        if group == 0 || paid {
+        if group == 0 || self.paid(bio).is_some() {
             return;
         }
         let costs = &self.costs[usize::from(request.is_write())];
         let cost_ns = Self::pages(request.own_sectors) * costs.page_ns;
         self.groups[group].last_end = request.end();
         if self.groups[group].active {
-            self.pay(group, cost_ns);
+            self.pay(cx, group, bio, cost_ns);
         }
     }
 
     fn completed(&mut self, cx: &mut PolicyContext, request: RequestId) {
-        let Some(asked_ns) = self.asked_ns.get_mut(request as usize) else { return };
-        let asked_ns = std::mem::replace(asked_ns, u64::MAX);
-        if asked_ns == u64::MAX {
-            return;
+        if let Some(Paid { asked_ns, .. }) = self.paid(request) {
+            let entry = &cx.requests[request];
+            self.tag_wait_ns += entry.inserted_ns.saturating_sub(asked_ns);
+            let direction = usize::from(entry.is_write());
+            let pages = u64::from(entry.nr_sectors) / PAGE_SECTORS;
+            let size_ns = pages * self.costs[direction].page_ns;
+            let took_ns = (cx.now_ns() - asked_ns).saturating_sub(size_ns);
+            let (_, targets) = self.latency_targets();
+            self.latencies[direction][usize::from(took_ns > targets[direction])] += 1;
         }
-        let entry = &cx.requests[request];
-        self.tag_wait_ns += entry.inserted_ns.saturating_sub(asked_ns);
-        let direction = usize::from(entry.is_write());
-        let size_ns = Self::pages(entry.nr_sectors) * self.costs[direction].page_ns;
-        let took_ns = (cx.now_ns() - asked_ns).saturating_sub(size_ns);
-        let (_, targets) = self.latency_targets();
-        self.latencies[direction][usize::from(took_ns > targets[direction])] += 1;
+        let mut bio = request;
+        while bio != NONE {
+            if let Some(paid) = self.paid(bio) {
+                self.groups[paid.group as usize].done_ns += paid.charged_ns;
+                self.note(bio, NOT_PAID);
+            }
+            bio = cx.requests[bio].chain;
+        }
+        self.look_after_all(cx);
     }
 
     fn timer(&mut self, cx: &mut PolicyContext) {
         if self.period_end_ns.is_some_and(|end_ns| end_ns <= cx.now_ns()) {
             self.end_period(cx);
-        } else if self.timer_ns <= cx.now_ns() {
-            self.timer_ns = u64::MAX;
-            self.wake(cx);
         }
+        self.look_after_all(cx);
     }
 }

@@ -1,86 +1,228 @@
-//! What happens at the end of each period: idle groups retire, the clock's rate
-//! follows the device, and unused shares are lent.
+//! What happens at the end of each period: idle groups retire, unused shares are
+//! lent, and the clock's rate follows the device.
+//!
+//! Kernel: `ioc_timer_fn` and what it calls, `block/blk-iocost.c`, Linux 6.1.
 
 use super::model::{SSD, SSD_FAST};
-use super::{IoCost, NORMAL_RATE, SECOND, WHOLE};
+use super::{IoCost, LEAST_PERCENT, LOW_PERCENT, NORMAL_RATE, SECOND, TARGET_PERCENT, WHOLE};
 use crate::policy::PolicyContext;
+
+/// The rate does not rise while I/O of an earlier period is under way, up to so many periods.
+const LAGGING_PERIODS: u64 = 10;
+
+/// What a look at all groups finds.
+#[derive(Debug, Default)]
+struct Found {
+    /// A group has no budget to spare.
+    short: bool,
+    lagging: bool,
+    /// Groups that have, and the share with which they would get by.
+    surplus: Vec<(usize, u64)>,
+}
+
+fn part(whole: u64, of: u64, total: u64) -> u64 {
+    let result = u128::from(whole) * u128::from(of) / u128::from(total.max(1));
+    u64::try_from(result).unwrap_or(u64::MAX)
+}
 
 impl IoCost {
     pub(super) fn end_period(&mut self, cx: &mut PolicyContext) {
-        let now_ns = cx.now_ns();
-        self.clock_ns = self.now(now_ns);
-        self.clock_at_ns = now_ns;
-        let short = self.settle_groups();
-        self.adjust_rate(cx, short);
-        self.lend(short);
+        let clock_ns = self.now(cx.now_ns());
+        self.retire(cx, clock_ns);
+        let found = self.look_over(cx.now_ns(), clock_ns);
+        if found.short && !found.surplus.is_empty() {
+            self.lend(&found.surplus, clock_ns);
+        }
+        self.share_out();
+        self.adjust_rate(&found);
+        self.choose_profile(cx);
         for group in &mut self.groups {
             group.used_ns = 0;
+            group.seen = false;
         }
         self.tag_wait_ns = 0;
         self.latencies = [[0; 2]; 2];
         self.period_end_ns = None;
         if self.groups.iter().any(|group| group.active) {
-            self.begin_period(cx);
+            self.begin_period(cx, clock_ns);
+        } else {
+            self.clock_ns = clock_ns;
+            self.clock_at_ns = cx.now_ns();
+            self.busy_level = 0;
+            self.clock_error_ns = 0;
         }
-        self.wake(cx);
+        self.make_up();
     }
 
-    /// Retires idle groups and cuts credit; is any group short of budget?
-    fn settle_groups(&mut self) -> bool {
-        let target_ns = self.margin_ns(50);
-        let clock_ns = self.clock_ns;
-        let low_ns = self.margin_ns(20);
-        let mut short = false;
-        for group in self.groups.iter_mut().filter(|group| group.active) {
-            if group.waiting.is_empty() && group.used_ns == 0 {
-                group.idle_periods += 1;
-                if group.idle_periods >= 1 && group.vtime_ns <= clock_ns {
-                    group.active = false;
-                    continue;
-                }
+    /// Length of the period so far by the device's clock.
+    fn passed_ns(&self, clock_ns: u64) -> u64 {
+        (clock_ns - self.clock_ns).max(1)
+    }
+
+    /// Retires groups that do nothing; looks after those that wait.
+    fn retire(&mut self, cx: &mut PolicyContext, clock_ns: u64) {
+        for group in 1..self.groups.len() {
+            if !self.groups[group].active {
+                continue;
             }
-            group.vtime_ns = group.vtime_ns.max(clock_ns.saturating_sub(target_ns));
-            // No budget to speak of is left.
-            short |= !group.waiting.is_empty() || group.vtime_ns + low_ns / 4 > clock_ns;
+            let entry = &self.groups[group];
+            if !entry.waiting.is_empty() {
+                self.look_after(cx, group);
+            } else if !entry.seen && entry.done_ns == entry.vtime_ns {
+                self.throw_away(group, clock_ns);
+                self.groups[group].active = false;
+            }
         }
         self.share_out();
-        short
     }
 
-    fn adjust_rate(&mut self, cx: &PolicyContext, short: bool) {
+    /// Throws a group's credit away as far as it is more than it is to have.
+    fn throw_away(&mut self, group: usize, clock_ns: u64) {
+        let excess_ns = self.behind_ns(group, clock_ns) - self.margin_ns(TARGET_PERCENT) as i64;
+        if excess_ns <= 0 {
+            return;
+        }
+        let entry = &mut self.groups[group];
+        entry.vtime_ns += excess_ns as u64;
+        entry.done_ns += excess_ns as u64;
+        self.clock_error_ns -= part(excess_ns as u64, entry.share_in_use, WHOLE) as i64;
+    }
+
+    fn look_over(&mut self, now_ns: u64, clock_ns: u64) -> Found {
+        let mut found = Found::default();
+        let (percentiles, _) = self.latency_targets();
+        let low_ns = self.margin_ns(LOW_PERCENT) as i64;
+        let period_ns = self.passed_ns(clock_ns);
+        for group in 1..self.groups.len() {
+            let entry = &self.groups[group];
+            if !entry.active {
+                continue;
+            }
+            let oldest_ns = clock_ns.saturating_sub(LAGGING_PERIODS * period_ns);
+            found.lagging |= percentiles != [0; 2]
+                && entry.vtime_ns > entry.done_ns
+                && entry.vtime_ns > oldest_ns
+                && entry.done_ns < clock_ns - period_ns;
+            let waits = !entry.waiting.is_empty();
+            let lends = entry.share_in_use < entry.share;
+            if !lends && (waits || self.behind_ns(group, clock_ns) <= low_ns) {
+                found.short = true;
+                continue;
+            }
+            let usage = self.usage(group, now_ns);
+            let most = self.largest_share(group);
+            let enough = self.enough(group, most, usage, clock_ns);
+            if enough < most && self.groups[group].share >= 2 {
+                found.surplus.push((group, enough));
+            } else {
+                self.use_weight(group, u64::MAX, clock_ns);
+                found.short = true;
+            }
+        }
+        found
+    }
+
+    /// Which part of the device a group used, with what is still under way.
+    fn usage(&self, group: usize, now_ns: u64) -> u64 {
+        let entry = &self.groups[group];
+        let under_way_ns = part(entry.vtime_ns - entry.done_ns, entry.share_in_use, WHOLE);
+        let used_ns = part(entry.used_ns.max(under_way_ns), NORMAL_RATE, self.rate);
+        let since_ns = entry.activated_at_ns.max(self.clock_at_ns);
+        part(used_ns, WHOLE, now_ns - since_ns).clamp(1, WHOLE)
+    }
+
+    /// The share that a group would have with all of its weight in use.
+    fn largest_share(&self, group: usize) -> u64 {
+        let entry = &self.groups[group];
+        let (_, in_use) = self.siblings(entry.parent);
+        let whole = self.groups[entry.parent].share_in_use;
+        part(whole, entry.weight, in_use + entry.weight - entry.in_use).max(1)
+    }
+
+    /// The share with which a group comes out half a period behind the clock at
+    /// the end of the next period; credit beyond that is thrown away.
+    fn enough(&mut self, group: usize, most: u64, usage: u64, clock_ns: u64) -> u64 {
+        let waits = !self.groups[group].waiting.is_empty();
+        let least_ns = self.margin_ns(LEAST_PERCENT) as i64;
+        if waits || self.behind_ns(group, clock_ns) < least_ns {
+            return most;
+        }
+        self.throw_away(group, clock_ns);
+        let behind_ns = self.behind_ns(group, clock_ns) as u64;
+        let leftover = part(WHOLE, behind_ns, self.passed_ns(clock_ns));
+        let target = WHOLE * TARGET_PERCENT / 100;
+        part(WHOLE, usage, WHOLE - target + leftover).clamp(1, most)
+    }
+
+    /// Groups that would get by with less give up the rest for a period.
+    fn lend(&mut self, surplus: &[(usize, u64)], clock_ns: u64) {
+        for parent in 0..self.groups.len() {
+            let whole = self.groups[parent].share.max(1);
+            let kept: Vec<(usize, u64)> = surplus
+                .iter()
+                .filter(|(group, _)| self.groups[*group].parent == parent)
+                .map(|&(group, share)| (group, part(WHOLE, share, whole)))
+                .collect();
+            let keep: u64 = kept.iter().map(|(_, share)| share).sum();
+            let lenders: u64 = kept.iter().map(|(group, _)| self.groups[*group].weight).sum();
+            let rest = self.siblings(parent).0.saturating_sub(lenders);
+            if kept.is_empty() || rest == 0 || keep >= WHOLE {
+                continue;
+            }
+            let total = part(rest, WHOLE, WHOLE - keep);
+            for (group, share) in kept {
+                self.use_weight(group, part(total, share, WHOLE), clock_ns);
+            }
+        }
+    }
+
+    fn adjust_rate(&mut self, found: &Found) {
         let (percentiles, _) = self.latency_targets();
         let wait_percent = self.tag_wait_ns * 100 / self.period_ns.max(1);
         let mut missed = false;
-        let mut fine = wait_percent * 100 <= 5 * 75;
+        let mut fine = wait_percent <= 5 * 75 / 100;
         for (direction, percentile) in percentiles.iter().enumerate() {
             let [met, over] = self.latencies[direction];
-            if *percentile == 0 || met + over == 0 {
-                continue;
-            }
-            let share = over * 1_000_000 / (met + over);
-            let threshold = (100 - percentile) * 10_000;
+            let share = if over == 0 { 0 } else { (over * 1_000_000).div_ceil(met + over) };
+            let threshold = 1_000_000 - percentile * 10_000;
             missed |= share > threshold;
-            fine &= share * 100 <= threshold * 75;
+            fine &= share <= threshold * 75 / 100;
         }
-        self.busy_level = if wait_percent > 5 || missed {
-            self.busy_level.max(0) + 1
-        } else if fine && short {
-            self.busy_level.min(0) - 1
+        if wait_percent > 5 || missed {
+            self.busy_level = self.busy_level.max(0) + 1;
+        } else if fine && found.short {
+            self.busy_level = self.busy_level.min(0) - i32::from(!found.lagging);
         } else {
-            0
-        };
+            self.busy_level = 0;
+        }
+        self.busy_level = self.busy_level.clamp(-1000, 1000);
+        if self.busy_level < 0 && found.lagging {
+            return;
+        }
         let percent = match self.busy_level.unsigned_abs() {
             0..=3 => 0,
-            4..=15 => 1,
-            16..=31 => 2,
-            32..=39 => 4,
-            40..=47 => 8,
+            4..=19 => 1,
+            20..=35 => 2,
+            36..=43 => 4,
+            44..=51 => 8,
             _ => 16,
         };
         let factor = if self.busy_level > 0 { 100 - percent } else { 100 + percent };
         let (low, high) = self.rate_limits;
-        self.rate = (self.rate * factor / 100).clamp(low.max(1), high);
-        self.choose_profile(cx);
+        self.rate = (self.rate * factor).div_ceil(100).clamp(low.max(1), high);
+    }
+
+    /// Lets the clock run faster for the coming period, by what was thrown away.
+    fn make_up(&mut self) {
+        let period_ns = i128::from(self.period_ns.max(1));
+        let normal = i128::from(NORMAL_RATE);
+        let rate = i128::from(self.rate);
+        let more = -i128::from(self.clock_error_ns) * normal / period_ns;
+        let more = if self.period_end_ns.is_some() { more.clamp(-rate / 2, rate) } else { 0 };
+        let bound = period_ns * rate / normal;
+        let error = i128::from(self.clock_error_ns) + more * period_ns / normal;
+        self.clock_error_ns = error.clamp(-bound, bound) as i64;
+        self.clock_rate = (rate + more) as u64;
     }
 
     /// An SSD that outruns its profile for ten seconds gets the fast one, and back.
@@ -102,50 +244,5 @@ impl IoCost {
         } else {
             self.fast_since_ns = None;
         }
-    }
-
-    /// Groups that lag behind the clock give up what they did not use.
-    fn lend(&mut self, short: bool) {
-        for index in 1..self.groups.len() {
-            self.groups[index].in_use = self.groups[index].weight;
-        }
-        self.share_out();
-        if !short {
-            return;
-        }
-        let period = u128::from(self.margin_ns(100).max(1));
-        for parent in 0..self.groups.len() {
-            let whole = self.groups[parent].share.max(1);
-            // Shares that lenders keep, relative to their parent's, and the weight of the rest.
-            let (mut kept, mut rest) = (0_u64, 0_u64);
-            let mut keeps = Vec::new();
-            for index in 1..self.groups.len() {
-                let entry = &self.groups[index];
-                if entry.parent != parent || !entry.counted {
-                    continue;
-                }
-                let lag = u128::from(self.clock_ns.saturating_sub(entry.vtime_ns));
-                if !entry.active || !entry.waiting.is_empty() || lag * 5 < period {
-                    rest += entry.weight;
-                    continue;
-                }
-                let used = u128::from(entry.used_ns) * u128::from(WHOLE) / period;
-                let keep = (used * period / (period / 2 + lag).max(1)) as u64;
-                let keep = keep.clamp(1, entry.share);
-                let relative = (u128::from(keep) * u128::from(WHOLE) / u128::from(whole)) as u64;
-                kept += relative;
-                keeps.push((index, relative));
-            }
-            if rest == 0 || kept >= WHOLE {
-                continue;
-            }
-            let total = u128::from(rest) * u128::from(WHOLE) / u128::from(WHOLE - kept);
-            for (index, relative) in keeps {
-                let in_use = (u128::from(relative) * total / u128::from(WHOLE)) as u64;
-                let entry = &mut self.groups[index];
-                entry.in_use = in_use.clamp(1, entry.weight);
-            }
-        }
-        self.share_out();
     }
 }
