@@ -159,6 +159,17 @@ fn sequential_reads_run_at_the_rate_of_their_zone() {
 }
 
 #[test]
+fn what_memory_answers_passes_the_interface_one_command_at_a_time() {
+    let jobs = "[a]\nrw=randwrite\nbs=512k\ndirect=1\nioengine=libaio\niodepth=8\nnumber_ios=8\n";
+    let outcome = run(&setup("hdd-7200", "none", jobs));
+    let latency = &outcome.jobs[0].direction(Direction::Write).latency;
+    // 512 KiB at 600 MB/s each, and 66 us of the drive's before the first.
+    let transfer_ns = 524_288.0 / 0.6;
+    within("the first", latency.min_ns() as f64, 66_000.0 + transfer_ns, 1e-3);
+    within("the last", latency.max_ns() as f64, 66_000.0 + 8.0 * transfer_ns, 1e-3);
+}
+
+#[test]
 fn queueing_32_commands_gives_2_to_2_7_times_depth_1() {
     let iops = |depth: u32| {
         let jobs = format!(

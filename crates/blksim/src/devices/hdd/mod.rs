@@ -10,6 +10,7 @@
 //!   has nothing to read, or memory runs short. A flush waits for all
 //!   commands before it, writes everything, and holds up what comes after, as
 //!   the unqueued FLUSH of SATA does.
+//! * What memory answers passes the interface one command after another.
 //!
 //! Simplified: no defects, no thermal recalibration, no vibration; access
 //! times are exact, so positional ordering is a little better than a drive's.
@@ -197,6 +198,8 @@ pub struct Hdd {
     extent_limit: usize,
     cache_hit_ns: u64,
     interface_rate: u64,
+    /// When the interface has passed on what is answered from memory.
+    interface_free_ns: u64,
     arm: Arm,
     cylinder: u32,
     waiting: Vec<Waiting>,
@@ -280,6 +283,7 @@ impl Hdd {
             extent_limit: get("write_cache_extents") as usize,
             cache_hit_ns: get("cache_hit"),
             interface_rate: get("interface_rate"),
+            interface_free_ns: 0,
             arm: Arm::Idle,
             cylinder: 0,
             waiting: Vec::new(),
@@ -363,7 +367,10 @@ impl Hdd {
     fn answer(&mut self, command: Command, outbox: &mut Outbox) {
         let transfer_ns = u64::from(command.nr_sectors) * 512 * 1_000_000_000 / self.interface_rate;
         self.answering += 1;
-        outbox.complete_at(outbox.now_ns() + self.cache_hit_ns + transfer_ns, command.id);
+        // One command's data passes the interface at a time.
+        self.interface_free_ns =
+            self.interface_free_ns.max(outbox.now_ns() + self.cache_hit_ns) + transfer_ns;
+        outbox.complete_at(self.interface_free_ns, command.id);
     }
 
     fn accept_write(&mut self, command: Command, outbox: &mut Outbox) {
