@@ -15,8 +15,6 @@ from blklab.studies.statements import greater, within
 
 RIGHT_WITHIN = 2.0
 """Points within which shares count as those of the weights."""
-_SORTING = ("deadline", "noop")
-"""Schedulers that keep nobody waiting for a process's next I/O."""
 _RANDOM = ("random write", "random read")
 
 
@@ -34,15 +32,18 @@ def read_competing(set_up: SetUp, records: Mapping[str, ExperimentRecord]) -> St
     }
     cured = {
         (scheduler, phase): found
-        for scheduler in set_up.competing.schedulers
+        for scheduler in set_up.competing.sorting
         for phase in PHASES
         if (found := competing_shares(eager, scheduler, competing_workload(phase, few))) is not None
     }
     wanted = set_up.wanted
     text = "/".join(f"{share:.0f}" for share in wanted)
-    right = {key: found for key, found in shares.items() if key[2] == many and _undisturbed(key[0], key[1])}
-    single = {key: found for key, found in shares.items() if key[2] == few and key[0] in _SORTING}
-    eased = {key: found for key, found in cured.items() if key[0] in _SORTING}
+    right = {
+        key: found for key, found in shares.items() if key[2] == many and _undisturbed(set_up, key[0], key[1])
+    }
+    single = {
+        key: found for key, found in shares.items() if key[2] == few and key[0] in set_up.competing.sorting
+    }
     idled = shares[set_up.sim.schedulers[0], "write", few]
     statements = [
         _within_weights(
@@ -72,7 +73,7 @@ def read_competing(set_up: SetUp, records: Mapping[str, ExperimentRecord]) -> St
             f"With io_throttle {other}, {few} threads are enough: {text} % within {RIGHT_WITHIN:g} points "
             "under "
             "schedulers that do not idle.",
-            eased,
+            cured,
             wanted,
         ),
         greater(
@@ -94,8 +95,8 @@ def read_competing(set_up: SetUp, records: Mapping[str, ExperimentRecord]) -> St
     )
 
 
-def _undisturbed(scheduler: str, phase: str) -> bool:
-    return scheduler in _SORTING or phase in _RANDOM
+def _undisturbed(set_up: SetUp, scheduler: str, phase: str) -> bool:
+    return scheduler in set_up.competing.sorting or phase in _RANDOM
 
 
 Cell = TypeVar("Cell", bound=tuple[object, ...])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from blklab.scheduler_choice import parse_scheduler_choices
 from blklab.spec import ExperimentSpec
@@ -82,8 +83,10 @@ def _cases(asked: Asked, published: Published, set_up: SetUp) -> Iterator[NamedE
 def _competing(asked: Asked, published: Published, set_up: SetUp) -> Iterator[NamedExperiment]:
     competing = set_up.competing
     for io_throttle in competing.io_throttle:
+        default = io_throttle == competing.io_throttle[0]
         # Fewer bios count as busy: asked of the number of threads that the document had.
-        counts = competing.threads if io_throttle == competing.io_throttle[0] else [set_up.threads]
+        counts = competing.threads if default else [set_up.threads]
+        length = asked if default else replace(asked, quick=False)
         workloads = [
             _phase(
                 asked,
@@ -92,7 +95,7 @@ def _competing(asked: Asked, published: Published, set_up: SetUp) -> Iterator[Na
                 phase,
                 threads,
                 direct=True,
-                runtime=competing.runtime_of(asked, phase),
+                runtime=competing.runtime_of(length, phase),
             )
             for phase in PHASES
             for threads in counts
@@ -103,7 +106,7 @@ def _competing(asked: Asked, published: Published, set_up: SetUp) -> Iterator[Na
             _spec(
                 asked,
                 set_up.sim.target,
-                competing.schedulers,
+                competing.schedulers if default else competing.sorting,
                 workloads,
                 _ioband(set_up, io_throttle),
                 blocks=set_up.repeats(asked),

@@ -39,6 +39,8 @@ class Competing(Table):
 
     threads: list[int]
     schedulers: list[str]
+    sorting: list[str]
+    """Those of them that keep nobody waiting for a process's next I/O."""
     runtime: str
     random_runtime: str
     quick_runtime: str
@@ -63,16 +65,17 @@ class Runtime(Table):
 
     runtime: str
     quick_runtime: str
-    quick_guest_runtime: str | None = None
+    guest_runtime: str | None = None
     """In a guest kernel, which does some ten thousand I/Os in a second of this machine's time."""
+    quick_guest_runtime: str | None = None
     io_cost_model: str | None = None
     """What the disk can do; nothing: the model that Linux takes by itself."""
 
     def of(self, asked: Asked) -> str:
         """The one that is meant."""
-        if asked.place == "uml" and asked.quick and self.quick_guest_runtime is not None:
-            return self.quick_guest_runtime
-        return self.quick_runtime if asked.quick else self.runtime
+        here = self.quick_runtime if asked.quick else self.runtime
+        in_guest = self.quick_guest_runtime if asked.quick else self.guest_runtime
+        return in_guest or here if asked.place == "uml" else here
 
 
 class Modern(Table):
