@@ -21,7 +21,7 @@ use crate::process;
 use crate::progress;
 use crate::queue;
 use crate::request::{Driver, Load, Request, TimeKind};
-use crate::ublk::{self, Disk};
+use crate::ublk::{self, Disk, Ring};
 
 /// Time between the end of the preparation and the first I/O, so that all clones sleep by then.
 const START_MARGIN_NS: u64 = 10_000_000;
@@ -44,9 +44,12 @@ pub fn run(request: &Request) -> Result<Value, Failure> {
 
 fn run_on(request: &Request, phases: &[usize], shared: Shared) -> Result<Value, Failure> {
     let machine = answer::machine(request)?;
-    let disks = match request.options.driver {
-        Driver::Ublk => ublk::start(request, shared)?,
-        Driver::NullBlk => vec![null_blk::start(request)?],
+    let (disks, ring) = match request.options.driver {
+        Driver::Ublk => {
+            let (disks, ring) = ublk::start(request, shared)?;
+            (disks, Some(ring))
+        }
+        Driver::NullBlk => (vec![null_blk::start(request)?], None),
     };
     let setup = &request.setup;
     for disk in &disks {
@@ -69,7 +72,7 @@ fn run_on(request: &Request, phases: &[usize], shared: Shared) -> Result<Value, 
     }
     let before = Counters::read_all(&disks)?;
     let (records, fio_exit_code) = match request.options.generator {
-        Load::Blkguest => (run_clones(request, phases, &disk, &machine, shared)?, None),
+        Load::Blkguest => (run_clones(request, phases, &disk, ring, &machine, shared)?, None),
         Load::Fio => (Vec::new(), Some(fio::run(&disk, shared)?)),
     };
     let findings = Findings {
@@ -89,17 +92,19 @@ fn run_clones(
     request: &Request,
     phases: &[usize],
     disk: &Disk,
+    ring: Option<Ring>,
     machine: &Values,
     shared: Shared,
 ) -> Result<Vec<JobRecord>, Failure> {
     let setup = &request.setup;
     let virtual_time = request.options.time == TimeKind::Virtual;
     let timing = |direct: bool| Timing {
-        stamped: virtual_time
-            && direct
-            && request.options.driver == Driver::Ublk
-            && request.array.is_none()
-            && request.options.filesystem.is_none(),
+        device: ring.filter(|_| {
+            virtual_time
+                && direct
+                && request.array.is_none()
+                && request.options.filesystem.is_none()
+        }),
         call_ns: machine.get("system_call"),
         bytes_per_second: if virtual_time { machine.get("copy_bandwidth") } else { 0 },
     };

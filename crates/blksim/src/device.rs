@@ -141,6 +141,12 @@ impl<D: Device> Runner<D> {
         self.agenda.next_ns()
     }
 
+    /// Commands that will be completed at exactly `time_ns`, as far as that is certain by now, in no
+    /// particular order. What is certain stays so; a later command may join them.
+    pub fn completing_at(&self, time_ns: u64) -> impl Iterator<Item = u32> + '_ {
+        self.agenda.subjects_at(time_ns, Class::Complete)
+    }
+
     /// Runs up to and including `now_ns` and appends (moment, id) of completed commands.
     pub fn advance(&mut self, now_ns: u64, done: &mut Vec<(u64, u32)>) {
         while self.agenda.next_ns().is_some_and(|next| next <= now_ns) {
@@ -155,5 +161,29 @@ impl<D: Device> Runner<D> {
             }
         }
         self.agenda.move_to(now_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::devices;
+
+    #[test]
+    fn commands_tell_when_they_will_be_completed() {
+        let device = devices::build("fixed", &[("latency", "100us")], "test", 1).unwrap();
+        let mut runner = Runner::new(device);
+        let read = |id| Command { id, operation: Operation::Read, sector: 0, nr_sectors: 8 };
+        runner.submit(0, read(1));
+        runner.submit(0, read(2));
+        runner.submit(5, read(3));
+        let at = |runner: &Runner<_>, time_ns| {
+            let mut ids: Vec<u32> = runner.completing_at(time_ns).collect();
+            ids.sort_unstable();
+            ids
+        };
+        assert_eq!((at(&runner, 100_000), at(&runner, 100_005)), (vec![1, 2], vec![3]));
+        runner.advance(100_000, &mut Vec::new());
+        assert_eq!((at(&runner, 100_000), at(&runner, 100_005)), (vec![], vec![3]));
     }
 }

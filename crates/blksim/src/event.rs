@@ -165,6 +165,15 @@ impl Agenda {
         (first != NEVER).then(|| unpack(first).time_ns)
     }
 
+    /// Subjects of the events of this class at one moment, in no particular order.
+    pub(crate) fn subjects_at(&self, time_ns: u64, class: Class) -> impl Iterator<Item = u32> + '_ {
+        let taken = usize::from(self.hollow);
+        let events = self.heap.iter().skip(taken).map(|key| unpack(*key));
+        events
+            .filter(move |event| event.time_ns == time_ns && event.class == class)
+            .map(|event| event.subject)
+    }
+
     /// Whether another event of this class is due at this very moment.
     #[inline]
     pub(crate) fn more_now(&self, class: Class) -> bool {

@@ -13,6 +13,7 @@ use crate::board::Shared;
 use crate::clock;
 use crate::failure::Failure;
 use crate::mounts::RUN;
+use crate::ublk::Ring;
 
 /// What a clone is, before it is a process.
 #[derive(Debug, Clone, Copy)]
@@ -31,8 +32,9 @@ pub struct Clone<'a> {
 /// How time is told and what the processor's work costs.
 #[derive(Debug, Clone, Copy)]
 pub struct Timing {
-    /// The device's server stamps its moments on the board, which saves system calls.
-    pub stamped: bool,
+    /// What tells the device's moments without a system call: the board, where the device's server
+    /// stamps them, and its ring. Only where nothing but the device takes time.
+    pub device: Option<Ring>,
     /// Processor time of a buffered call: of each, and of each byte copied.
     pub call_ns: u64,
     pub bytes_per_second: u64,
@@ -64,11 +66,9 @@ impl Worker<'_> {
     /// The moment after something that ended, if it took time at all, with the device.
     #[inline]
     pub fn moment_after(&self, before_ns: u64) -> u64 {
-        if self.timing.stamped {
-            before_ns.max(self.shared.device_now_ns.load(SeqCst))
-        } else {
-            clock::now_ns()
-        }
+        let Some(ring) = self.timing.device else { return clock::now_ns() };
+        let stamped_ns = self.shared.device_now_ns.load(SeqCst);
+        before_ns.max(stamped_ns).max(ring.unseen_ns().unwrap_or(0))
     }
 
     /// Counts an I/O or sync, if it ended in the measured time.

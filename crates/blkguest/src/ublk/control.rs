@@ -10,7 +10,9 @@ use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
 use super::abi::{self, ControlCommand, DeviceInfo, Numbers, Params};
 use super::member::Member;
+use super::ring::Ring;
 use super::server::Server;
+use super::turn::Turn;
 use crate::board::Shared;
 use crate::failure::Failure;
 use crate::process;
@@ -134,8 +136,8 @@ impl Control {
     }
 }
 
-/// Creates the disks that a request describes, and a process that serves them.
-pub fn start(request: &Request, shared: Shared) -> Result<Vec<Disk>, Failure> {
+/// Creates the disks that a request describes, and a process that serves them; gives its ring too.
+pub fn start(request: &Request, shared: Shared) -> Result<(Vec<Disk>, Ring), Failure> {
     let facts = &request.facts;
     if facts.queue_depth > abi::MAX_QUEUE_DEPTH {
         let (depth, most) = (facts.queue_depth, abi::MAX_QUEUE_DEPTH);
@@ -145,6 +147,9 @@ pub fn start(request: &Request, shared: Shared) -> Result<Vec<Disk>, Failure> {
     let numbers = 0..request.nr_disks();
     let max_bytes = facts.max_hw_sectors_kb / 4 * 4 * 1024;
     let store = request.options.filesystem.is_some();
+    // First: a system call between adding the disks and making the server would let the kernel's own
+    // threads run in between, and change who of the server and the clones comes first at one moment.
+    let ring = Ring::open(request.nr_disks() * facts.queue_depth)?;
     let mut control = Control::open()?;
     let mut devices = Vec::new();
     for number in numbers.clone() {
@@ -153,17 +158,20 @@ pub fn start(request: &Request, shared: Shared) -> Result<Vec<Disk>, Failure> {
     }
     let virtual_time = request.options.time == TimeKind::Virtual;
     let opcodes = control.numbers;
+    let turn = Turn::of(request);
     let server = process::spawn("the server of the disks", shared, move || {
         let members = devices.into_iter().enumerate();
         let members = members
             .map(|(number, device)| Member::open(number as u32, device, max_bytes, store, shared))
             .collect::<Result<Vec<_>, _>>()?;
-        Server::open(members, virtual_time, opcodes, shared)?.run()
+        // SAFETY: this is the only server.
+        unsafe { Server::open(members, virtual_time, opcodes, ring, turn, shared) }?.run()
     })?;
     shared.wait_for(&shared.server_ready, 1, || process::look(shared))?;
     for number in numbers.clone() {
         let started = ControlCommand { data: [server as u64, 0], ..ControlCommand::default() };
         control.call("starting the disk", number, abi::CMD_START_DEV, started)?;
     }
-    Ok(numbers.map(|number| Disk { name: format!("ublkb{number}") }).collect())
+    let disks = numbers.map(|number| Disk { name: format!("ublkb{number}") }).collect();
+    Ok((disks, ring))
 }

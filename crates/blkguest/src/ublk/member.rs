@@ -29,6 +29,8 @@ pub struct Member {
     buffers: *mut u8,
     buffer_bytes: usize,
     in_flight: u32,
+    /// By tag: the kernel answers the command by itself.
+    self_answered: Vec<bool>,
 }
 
 impl Member {
@@ -64,6 +66,7 @@ impl Member {
             depth,
             buffer_bytes,
             in_flight: 0,
+            self_answered: vec![false; usize::from(depth)],
         })
     }
 
@@ -83,6 +86,15 @@ impl Member {
     /// The model is done with a command.
     pub fn done(&mut self) {
         self.in_flight -= 1;
+    }
+
+    /// Whether the kernel answers this tag's command by itself.
+    pub fn is_self_answered(&self, tag: u16) -> bool {
+        self.self_answered[usize::from(tag)]
+    }
+
+    pub fn set_self_answered(&mut self, tag: u16, will: bool) {
+        self.self_answered[usize::from(tag)] = will;
     }
 
     /// Publishes what the disk did so far.

@@ -5,7 +5,11 @@
 mod abi;
 mod control;
 mod member;
+mod ring;
 mod server;
 mod store;
+mod timers;
+mod turn;
 
 pub use control::{Disk, start};
+pub use ring::Ring;

@@ -5,23 +5,19 @@
 //! sleeps: for a command, or for the moment of the models' next event. One process
 //! serves all members of an array, so that commands of one moment cost one wake-up.
 
-use std::collections::BTreeSet;
+use std::mem;
 use std::sync::atomic::Ordering::SeqCst;
 
-use io_uring::{IoUring, cqueue, opcode, squeue, types};
+use io_uring::{IoUring, opcode, squeue, types};
 
 use super::abi::{self, Numbers};
 use super::member::Member;
+use super::ring::Ring;
+use super::timers::{self, Place, Said, Timers};
+use super::turn::{self, Turn};
 use crate::board::Shared;
 use crate::clock;
 use crate::failure::Failure;
-
-/// Marks a completion as that of a timer; others carry a disk's number and a tag.
-const TIMER: u64 = 1 << 63;
-/// Bits of a tag.
-const TAG_BITS: u32 = 16;
-/// `IORING_MAX_ENTRIES` of `io_uring/io_uring.c`, Linux 6.1.
-const MAX_ENTRIES: u32 = 32_768;
 
 /// The server of all disks.
 pub struct Server {
@@ -29,43 +25,41 @@ pub struct Server {
     shared: Shared,
     virtual_time: bool,
     opcodes: Numbers,
-    ring: IoUring<squeue::Entry, cqueue::Entry>,
-    /// Moments for which a timer is set. Each is that of an event of a model, and
-    /// those are never taken back, so that no timer is ever cancelled.
-    timers: BTreeSet<u64>,
-    /// The newest timer's moment, for the kernel to copy on the next submission.
-    timer: Box<types::Timespec>,
+    ring: &'static mut IoUring,
+    timers: Timers,
+    turn: Turn,
     /// The moment that is 0 to the models.
     origin_ns: u64,
     /// The newest moment that is known to have come.
     now_ns: u64,
     /// Scratch: disk and tag; moment and tag.
-    arrived: Vec<(usize, u16)>,
+    arrived: Vec<Place>,
     done: Vec<(u64, u32)>,
 }
 
 impl Server {
     /// Offers to take commands for the disks.
-    pub fn open(
+    ///
+    /// # Safety
+    ///
+    /// The ring must be no other server's.
+    pub unsafe fn open(
         members: Vec<Member>,
         virtual_time: bool,
         opcodes: Numbers,
+        ring: Ring,
+        turn: Turn,
         shared: Shared,
     ) -> Result<Self, Failure> {
-        // A timer, an answer and a fetch for each tag may be on their way at once.
-        let tags: u32 = members.iter().map(|member| u32::from(member.depth)).sum();
-        let entries = (tags * 2 + 8).next_power_of_two().min(MAX_ENTRIES);
-        let ring = IoUring::builder()
-            .build(entries)
-            .map_err(|error| Failure::kernel("creating the server's ring", error))?;
         let mut server = Self {
             members,
             shared,
             virtual_time,
             opcodes,
-            ring,
-            timers: BTreeSet::new(),
-            timer: Box::default(),
+            // SAFETY: the caller's duty.
+            ring: unsafe { ring.of_server() },
+            timers: Timers::default(),
+            turn,
             origin_ns: 0,
             now_ns: 0,
             arrived: Vec::new(),
@@ -73,7 +67,8 @@ impl Server {
         };
         for number in 0..server.members.len() {
             for tag in 0..server.members[number].depth {
-                server.command(abi::IO_FETCH_REQ, number, tag, 0)?;
+                let entry = server.command(abi::IO_FETCH_REQ, (number, tag), 0);
+                server.push(&[entry])?;
             }
         }
         Ok(server)
@@ -82,7 +77,7 @@ impl Server {
     /// Serves until the guest ends.
     pub fn run(mut self) -> Result<(), Failure> {
         if self.virtual_time {
-            be_last();
+            self.turn.prepare();
         }
         self.ring.submit().map_err(|error| Failure::kernel("fetching commands", error))?;
         self.shared.server_ready.store(1, SeqCst);
@@ -96,7 +91,7 @@ impl Server {
             let fired_ns = self.take_completions()?;
             if self.shared.modelled.load(SeqCst) == 0 {
                 self.answer_at_once()?;
-            } else {
+            } else if fired_ns.is_some() || !self.arrived.is_empty() {
                 self.pass_through_models(fired_ns)?;
             }
         }
@@ -106,16 +101,21 @@ impl Server {
     fn take_completions(&mut self) -> Result<Option<u64>, Failure> {
         let mut fired_ns = None;
         for entry in self.ring.completion() {
-            let (subject, result) = (entry.user_data(), entry.result());
-            if subject & TIMER != 0 {
-                let moment_ns = subject & !TIMER;
-                self.timers.remove(&moment_ns);
-                fired_ns = fired_ns.max(Some(moment_ns));
-            } else if result == 0 {
-                self.arrived.push(((subject >> TAG_BITS) as usize, subject as u16));
-            } else {
-                let error = std::io::Error::from_raw_os_error(-result);
-                return Err(Failure::kernel("fetching a command", error));
+            match self.timers.hear(entry.user_data(), entry.result()) {
+                Said::Fired(moment_ns) => {
+                    fired_ns = fired_ns.max(Some(moment_ns));
+                    // At once: seen completions tell the clones nothing any more.
+                    self.shared.device_now_ns.fetch_max(moment_ns, SeqCst);
+                }
+                Said::Arrived(place) => self.arrived.push(place),
+                Said::NotRemoved((number, tag)) => {
+                    self.members[number].set_self_answered(tag, true);
+                }
+                Said::Nothing => {}
+                Said::Failed(errno) => {
+                    let error = std::io::Error::from_raw_os_error(errno);
+                    return Err(Failure::kernel("fetching a command", error));
+                }
             }
         }
         Ok(fired_ns)
@@ -123,10 +123,10 @@ impl Server {
 
     /// While the experiment is being prepared, the disks take no time.
     fn answer_at_once(&mut self) -> Result<(), Failure> {
-        let mut arrived = std::mem::take(&mut self.arrived);
+        let mut arrived = mem::take(&mut self.arrived);
         for (number, tag) in arrived.drain(..) {
             self.members[number].transfer(tag);
-            self.answer(number, tag)?;
+            self.answer((number, tag))?;
         }
         self.arrived = arrived;
         Ok(())
@@ -135,25 +135,34 @@ impl Server {
     fn pass_through_models(&mut self, fired_ns: Option<u64>) -> Result<(), Failure> {
         if self.origin_ns == 0 {
             self.origin_ns = self.shared.start_ns.load(SeqCst);
+            if self.virtual_time && self.turn == Turn::Late {
+                turn::take_last();
+            }
         }
-        // A timer that fired tells the time; anything else may come at any moment.
-        let now_ns = match fired_ns {
-            Some(moment_ns) if self.arrived.is_empty() => moment_ns,
-            _ => clock::now_ns(),
-        };
+        // A timer that fired tells the time; a command may have come at any moment after it, unless
+        // the clock has not moved since.
+        let known_ns = fired_ns.unwrap_or(self.now_ns);
+        let fired_alone = fired_ns.is_some() && self.arrived.is_empty();
+        let now_ns =
+            if fired_alone || self.timers.is_still(known_ns) { known_ns } else { clock::now_ns() };
         self.now_ns = self.now_ns.max(now_ns);
         self.shared.device_now_ns.store(self.now_ns, SeqCst);
         let now_ns = self.now_ns.saturating_sub(self.origin_ns);
-        let mut done = std::mem::take(&mut self.done);
+        let mut done = mem::take(&mut self.done);
         for number in 0..self.members.len() {
             self.members[number].runner.advance(now_ns, &mut done);
             for (_, tag) in done.drain(..) {
+                let tag = tag as u16;
                 self.members[number].done();
-                self.answer(number, tag as u16)?;
+                if self.members[number].is_self_answered(tag) {
+                    self.members[number].set_self_answered(tag, false);
+                } else {
+                    self.answer((number, tag))?;
+                }
             }
         }
         self.done = done;
-        let mut arrived = std::mem::take(&mut self.arrived);
+        let mut arrived = mem::take(&mut self.arrived);
         for (number, tag) in arrived.drain(..) {
             self.members[number].take(tag, now_ns)?;
         }
@@ -161,7 +170,16 @@ impl Server {
         for member in &self.members {
             member.publish();
         }
-        self.set_timer()
+        self.set_timer()?;
+        self.guard()
+    }
+
+    /// Has the kernel tell when the moment of the earliest timer is over.
+    fn guard(&mut self) -> Result<(), Failure> {
+        match self.timers.guard() {
+            Some(entry) if self.virtual_time => self.push(&[entry]),
+            _ => Ok(()),
+        }
     }
 
     /// Sets a timer for the models' next event, unless there is an earlier one.
@@ -169,59 +187,72 @@ impl Server {
         let next_ns = self.members.iter().filter_map(|member| member.runner.next_ns()).min();
         let Some(next_ns) = next_ns else { return Ok(()) };
         let moment_ns = self.origin_ns + next_ns;
-        if self.timers.first().is_some_and(|earliest| *earliest <= moment_ns) {
-            return Ok(());
+        let alone = if self.virtual_time { self.completing_alone(next_ns) } else { None };
+        match self.timers.earliest() {
+            Some((earliest_ns, Some(place))) if earliest_ns == moment_ns => {
+                if alone == Some(place) {
+                    return Ok(());
+                }
+                // Another command will be done at the same moment: both are answered together,
+                // before anybody hears of one.
+                self.members[place.0].set_self_answered(place.1, false);
+                let removal = self.timers.remove(moment_ns, place);
+                self.push(&[removal])?;
+                let timer = self.timers.set(moment_ns, None);
+                self.push(&[timer])
+            }
+            Some((earliest_ns, _)) if earliest_ns <= moment_ns => Ok(()),
+            _ => {
+                let timer = self.timers.set(moment_ns, alone);
+                let Some(place) = alone else { return self.push(&[timer]) };
+                self.members[place.0].set_self_answered(place.1, true);
+                let answer = self.answer_entry(place);
+                self.push(&[timer, answer])
+            }
         }
-        self.timers.insert(moment_ns);
-        *self.timer = types::Timespec::new()
-            .sec(moment_ns / 1_000_000_000)
-            .nsec((moment_ns % 1_000_000_000) as u32);
-        let entry = opcode::Timeout::new(&raw const *self.timer)
-            .flags(types::TimeoutFlags::ABS)
-            .build()
-            .user_data(TIMER | moment_ns);
-        self.push(&entry)
+    }
+
+    /// The command that will be done at a moment, if it is exactly one.
+    fn completing_alone(&self, time_ns: u64) -> Option<Place> {
+        let members = self.members.iter().enumerate();
+        let mut completing = members.flat_map(|(number, member)| {
+            member.runner.completing_at(time_ns).map(move |tag| (number, tag as u16))
+        });
+        let place = completing.next()?;
+        completing.next().is_none().then_some(place)
     }
 
     /// Answers a command and asks for the next one on its tag.
-    fn answer(&mut self, number: usize, tag: u16) -> Result<(), Failure> {
-        let bytes = self.members[number].moved_bytes(tag);
-        self.command(abi::IO_COMMIT_AND_FETCH_REQ, number, tag, bytes as i32)
+    fn answer(&mut self, place: Place) -> Result<(), Failure> {
+        let entry = self.answer_entry(place);
+        self.push(&[entry])
     }
 
-    fn command(
-        &mut self,
-        operation: u32,
-        number: usize,
-        tag: u16,
-        result: i32,
-    ) -> Result<(), Failure> {
+    fn answer_entry(&self, place: Place) -> squeue::Entry {
+        let bytes = self.members[place.0].moved_bytes(place.1);
+        self.command(abi::IO_COMMIT_AND_FETCH_REQ, place, bytes as i32)
+    }
+
+    fn command(&self, operation: u32, place: Place, result: i32) -> squeue::Entry {
+        let (number, tag) = place;
         let member = &self.members[number];
         let opcode = self.opcodes.io(operation);
-        let entry = opcode::UringCmd16::new(types::Fd(member.descriptor_of_file()), opcode)
+        opcode::UringCmd16::new(types::Fd(member.descriptor_of_file()), opcode)
             .cmd(abi::io_command(tag, result, member.buffer(tag) as u64))
             .build()
-            .user_data((number as u64) << TAG_BITS | u64::from(tag));
-        self.push(&entry)
+            .user_data(timers::name(place))
     }
 
-    fn push(&mut self, entry: &squeue::Entry) -> Result<(), Failure> {
+    /// Puts entries into the ring that belong together.
+    fn push(&mut self, entries: &[squeue::Entry]) -> Result<(), Failure> {
         // SAFETY: entries point to memory that lives as long as the server.
-        if unsafe { self.ring.submission().push(entry) }.is_ok() {
+        if unsafe { self.ring.submission().push_multiple(entries) }.is_ok() {
             return Ok(());
         }
         // Many deep disks: what is in the ring goes first.
         self.ring.submit().map_err(|error| Failure::kernel("answering commands", error))?;
         // SAFETY: as above.
-        unsafe { self.ring.submission().push(entry) }
+        unsafe { self.ring.submission().push_multiple(entries) }
             .map_err(|_| Failure::Internal { message: "the server's ring is full".to_owned() })
     }
-}
-
-/// Lets everybody else run first, so that commands of one moment come together: fewer wake-ups,
-/// each of which is dear. No guest time passes meanwhile, and the order stays that of arrival.
-fn be_last() {
-    let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the pointer is valid for the call. Without it everything is slower, no more.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
 }
