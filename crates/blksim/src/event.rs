@@ -167,9 +167,10 @@ impl Agenda {
 
     /// Subjects of the events of this class at one moment, in no particular order.
     pub(crate) fn subjects_at(&self, time_ns: u64, class: Class) -> impl Iterator<Item = u32> + '_ {
-        let taken = usize::from(self.hollow);
-        let events = self.heap.iter().skip(taken).map(|key| unpack(*key));
-        events
+        let first = ROOT + usize::from(self.hollow);
+        let keys = self.heap.iter().flat_map(|siblings| siblings.0).skip(first);
+        keys.filter(|key| *key != NEVER)
+            .map(unpack)
             .filter(move |event| event.time_ns == time_ns && event.class == class)
             .map(|event| event.subject)
     }
