@@ -17,6 +17,7 @@ from typing import Literal
 from blklab.evidence.cells import ALL, Cell, block_means, matched
 from blklab.evidence.design import Design, Scale
 from blklab.statistics.multiplicity import holm
+from blklab.statistics.sample import Sample
 from blklab.statistics.spread import SpreadRatio, spread_ratio
 from blklab.statistics.trend import Trend, trend_of
 from blklab.statistics.two_samples import (
@@ -220,12 +221,8 @@ def _pairs(
 ) -> list[PairFinding]:
     names = list(itertools.combinations(cell.series, 2))
     level = (1 - confidence) / len(names)
-    differences = []
-    alone = 0
-    for first, second in names:
-        difference, unmatched = _difference(cell, design, scale, first, second)
-        differences.append(difference)
-        alone = max(alone, unmatched)
+    samples = {name: Sample(cell.values(name)) for name in cell.series}
+    differences, alone = _differences(cell, design, scale, names)
     if alone:
         warnings.append(
             f"up to {alone} figures of a pair have no counterpart in their block and are not compared"
@@ -236,7 +233,7 @@ def _pairs(
     equivalent = iter(
         holm([d.p_equivalence(b) for d, b in zip(differences, bounds, strict=True) if d is not None])
     )
-    spreads = [None if design.block else spread_ratio(cell.values(a), cell.values(b)) for a, b in names]
+    spreads = [None if design.block else spread_ratio(samples[a], samples[b]) for a, b in names]
     spread_p = iter(holm([one.p_difference for one in spreads if one is not None]))
     pairs = []
     for (first, second), difference, bound, spread in zip(names, differences, bounds, spreads, strict=True):
@@ -263,7 +260,7 @@ def _pairs(
                 outcome=outcome,
                 effect_size=None
                 if design.block
-                else standardised_difference(cell.values(first), cell.values(second)),
+                else standardised_difference(samples[first], samples[second]),
                 detectable=None if detectable is None else back(detectable),
                 spread=spread,
                 p_spread=p_spread,
@@ -272,17 +269,19 @@ def _pairs(
     return pairs
 
 
-def _difference(
-    cell: Cell, design: Design, scale: Scale, first: str, second: str
-) -> tuple[MeanDifference | None, int]:
-    logarithmic = scale == "ratio"
+def _differences(
+    cell: Cell, design: Design, scale: Scale, names: Sequence[tuple[str, str]]
+) -> tuple[list[MeanDifference | None], int]:
+    """Of every pair; within blocks also the most figures of a pair that have no counterpart."""
     if design.block:
-        one, other, alone = matched(cell, first, second, logarithmic=logarithmic)
-        return (matched_difference(one, other) if one else None), alone
-    series = [cell.values(first), cell.values(second)]
-    if logarithmic:
-        series = [[math.log(value) for value in values] for values in series]
-    return independent_difference(*series), 0
+        series = [matched(cell, first, second, logarithmic=scale == "ratio") for first, second in names]
+        return (
+            [matched_difference(one, other) if one else None for one, other, _ in series],
+            max(alone for _, _, alone in series),
+        )
+    scaled = math.log if scale == "ratio" else float
+    samples = {name: Sample([scaled(value) for value in cell.values(name)]) for name in cell.series}
+    return [independent_difference(samples[first], samples[second]) for first, second in names], 0
 
 
 def _bound(cell: Cell, scale: Scale, reference: str, margin: float) -> float:

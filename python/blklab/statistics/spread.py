@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from scipy import special
+
+from blklab.statistics.sample import Sample
 
 FEWEST_VALUES = 4
 """Below, the kurtosis that the method rests on means nothing."""
@@ -38,7 +38,7 @@ class SpreadRatio:
         return 2 * float(special.ndtr(-abs(self.log_ratio) / self.standard_error))
 
 
-def spread_ratio(first: Sequence[float], second: Sequence[float]) -> SpreadRatio | None:
+def spread_ratio(first: Sample, second: Sample) -> SpreadRatio | None:
     """Bonett's comparison of standard deviations, which allows for tails that are not normal.
 
     Bonett, *Robust Confidence Interval for a Ratio of Standard Deviations*, Applied Psychological Measurement
@@ -47,29 +47,19 @@ def spread_ratio(first: Sequence[float], second: Sequence[float]) -> SpreadRatio
     Returns:
         Nothing where a sample has fewer than `FEWEST_VALUES` values or no scatter.
     """
-    samples = [np.asarray(values, dtype=float) for values in (first, second)]
-    if min(len(values) for values in samples) < FEWEST_VALUES:
+    samples = (first, second)
+    if min(sample.n for sample in samples) < FEWEST_VALUES:
         return None
-    variances = [float(values.var(ddof=1)) for values in samples]
-    if min(variances) <= 0:
+    if min(sample.variance for sample in samples) <= 0:
         return None
-    centered = [values - _trimmed_mean(values) for values in samples]
-    fourth = sum(float((values**4).sum()) for values in centered)
-    second_moment = sum((len(v) - 1) * variance for v, variance in zip(samples, variances, strict=True))
-    kurtosis = sum(map(len, samples)) * fourth / second_moment**2
-    square = sum((kurtosis - (len(v) - 3) / len(v)) / (len(v) - 1) for v in samples)
+    fourth = sum(sample.fourth_powers for sample in samples)
+    second_moment = sum((sample.n - 1) * sample.variance for sample in samples)
+    kurtosis = sum(sample.n for sample in samples) * fourth / second_moment**2
+    square = sum((kurtosis - (sample.n - 3) / sample.n) / (sample.n - 1) for sample in samples)
     correction = 1.0
-    if len(samples[0]) != len(samples[1]):
+    if first.n != second.n:
         z = float(special.ndtri(0.975))
-        sizes = [len(values) / (len(values) - z) for values in samples]
+        sizes = [sample.n / (sample.n - z) for sample in samples]
         correction = sizes[0] / sizes[1]
-    log_ratio = 0.5 * math.log(correction * variances[0] / variances[1])
+    log_ratio = 0.5 * math.log(correction * first.variance / second.variance)
     return SpreadRatio(log_ratio, 0.5 * math.sqrt(max(0.0, square)))
-
-
-def _trimmed_mean(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    """Mean without the share 1/(2√(n - 4)) at either end, as the method asks."""
-    n = len(values)
-    share = min(0.49, 1 / (2 * math.sqrt(max(1, n - 4))))
-    cut = int(share * n)
-    return float(np.sort(values)[cut : n - cut].mean())

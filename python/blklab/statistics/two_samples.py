@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from blklab.statistics.intervals import standard_error, t_quantile, t_upper_tail
+from blklab.statistics.sample import Sample
 
 
 @dataclass(frozen=True)
@@ -65,18 +66,17 @@ class MeanDifference:
         return quantiles * self.standard_error
 
 
-def independent_difference(first: Sequence[float], second: Sequence[float]) -> MeanDifference:
-    """Welch's comparison of two independent samples, each of at least one value."""
-    one, other = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    estimate = float(one.mean() - other.mean())
-    if len(one) < 2 or len(other) < 2:
-        return MeanDifference(len(one), len(other), estimate, None, 0)
-    squares = [standard_error(one) ** 2, standard_error(other) ** 2]
+def independent_difference(first: Sample, second: Sample) -> MeanDifference:
+    """Welch's comparison of two independent samples."""
+    estimate = first.mean - second.mean
+    if first.n < 2 or second.n < 2:
+        return MeanDifference(first.n, second.n, estimate, None, 0)
+    squares = [first.standard_error**2, second.standard_error**2]
     total = sum(squares)
     if total == 0:
-        return MeanDifference(len(one), len(other), estimate, 0.0, len(one) + len(other) - 2)
-    freedom = total**2 / (squares[0] ** 2 / (len(one) - 1) + squares[1] ** 2 / (len(other) - 1))
-    return MeanDifference(len(one), len(other), estimate, math.sqrt(total), freedom)
+        return MeanDifference(first.n, second.n, estimate, 0.0, first.n + second.n - 2)
+    freedom = total**2 / (squares[0] ** 2 / (first.n - 1) + squares[1] ** 2 / (second.n - 1))
+    return MeanDifference(first.n, second.n, estimate, math.sqrt(total), freedom)
 
 
 def matched_difference(first: Sequence[float], second: Sequence[float]) -> MeanDifference:
@@ -89,17 +89,16 @@ def matched_difference(first: Sequence[float], second: Sequence[float]) -> MeanD
     return MeanDifference(n, n, estimate, standard_error(differences), n - 1)
 
 
-def standardised_difference(first: Sequence[float], second: Sequence[float]) -> float | None:
+def standardised_difference(first: Sample, second: Sample) -> float | None:
     """Hedges' g: the difference in units of the pooled standard deviation, corrected for small samples.
 
     Hedges, *Distribution Theory for Glass's Estimator of Effect Size and Related Estimators*, 1981.
     """
-    one, other = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    freedom = len(one) + len(other) - 2
-    if len(one) < 2 or len(other) < 2:
+    freedom = first.n + second.n - 2
+    if first.n < 2 or second.n < 2:
         return None
-    variance = ((len(one) - 1) * one.var(ddof=1) + (len(other) - 1) * other.var(ddof=1)) / freedom
+    variance = ((first.n - 1) * first.variance + (second.n - 1) * second.variance) / freedom
     if variance <= 0:
         return None
     correction = 1 - 3 / (4 * freedom - 1)
-    return float(correction * (one.mean() - other.mean()) / math.sqrt(variance))
+    return correction * (first.mean - second.mean) / math.sqrt(variance)

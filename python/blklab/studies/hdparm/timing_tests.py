@@ -9,6 +9,7 @@ from blklab.comparison import metric_values
 from blklab.experiment import ExperimentRecord
 from blklab.metrics import metric_named
 from blklab.samples import NS_PER_SECOND, RunSample
+from blklab.statistics.sample import Sample
 from blklab.statistics.two_samples import independent_difference
 from blklab.studies.hdparm.jobs import BUFFERED, BUSY, CACHED
 from blklab.studies.result import Quantity
@@ -61,7 +62,7 @@ def paired_ratios(values: ByBlock, first: str, second: str) -> list[float]:
 
 def unpaired_ratio(first: Sequence[float], second: Sequence[float]) -> Quantity:
     """Ratio of geometric means of independent runs, by Welch's interval of the logarithms."""
-    logs = [[math.log(value) for value in values] for values in (first, second)]
+    logs = [Sample([math.log(value) for value in values]) for values in (first, second)]
     difference = independent_difference(*logs)
     interval = difference.interval(CONFIDENCE)
     low, high = (None, None) if interval is None else (math.exp(bound) for bound in interval)

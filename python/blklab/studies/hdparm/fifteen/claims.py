@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from blklab.experiment import ExperimentRecord
+from blklab.statistics.sample import Sample
 from blklab.statistics.spread import spread_ratio
 from blklab.studies.hdparm.fifteen.set_up import BFQ, TUNED
 from blklab.studies.hdparm.jobs import BUFFERED, CACHED, TESTS
@@ -96,8 +97,7 @@ def scatter(name: str, says: str, rates: ByBlock, pairs: Sequence[tuple[str, str
     outcomes: list[Outcome] = []
     found = []
     for more, less in pairs:
-        values = [list(rates[label].values()) for label in (more, less)]
-        spread = spread_ratio(*values)
+        spread = spread_ratio(*(Sample(list(rates[label].values())) for label in (more, less)))
         if set(paired_ratios(rates, more, less)) == {1.0} or spread is None:
             outcomes.append("fails")
             found.append(f"{more} and {less}: the same in every block")
