@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import functools
 import os
+import resource
 import statistics
 import time
 from collections.abc import Callable
@@ -40,14 +41,20 @@ class Cost:
 
     real_s: float
     processor_s: float
+    switches: int
+    """Voluntary context switches: two for each system call or page fault of a guest program."""
 
 
 def cost_of(work: Callable[[], None]) -> Cost:
     """Does it, and says what it took: of this process and all that ended beneath it."""
-    real, before = time.monotonic(), os.times()
+    real, before, switches = time.monotonic(), os.times(), _switches()
     work()
     after = os.times()
-    return Cost(time.monotonic() - real, sum(after[:4]) - sum(before[:4]))
+    return Cost(time.monotonic() - real, sum(after[:4]) - sum(before[:4]), _switches() - switches)
+
+
+def _switches() -> int:
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_nvcsw
 
 
 def compare(target: str, kernel: str, ios: int, depth: int, schedulers: tuple[str, ...]) -> Cost:
@@ -98,7 +105,8 @@ def main() -> None:
             cost = compare(target, kernel, ios, depth, ("mq-deadline",))
             say(
                 f"{target}, depth {depth}: {ios / cost.real_s:,.0f} I/Os a second, "
-                f"{ios / cost.processor_s:,.0f} a second of processor; aim {DISK_AIM_IOS_PER_S:,}"
+                f"{ios / cost.processor_s:,.0f} a second of processor; aim {DISK_AIM_IOS_PER_S:,}; "
+                f"{cost.switches / ios:.1f} switches each"
             )
 
 

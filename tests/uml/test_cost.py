@@ -1,0 +1,39 @@
+"""What an I/O on a modelled disk costs this machine: counted, so that other work on it does not matter."""
+
+from __future__ import annotations
+
+import resource
+
+import pytest
+
+from .guest_runs import measure
+
+pytestmark = pytest.mark.usefixtures("real_guest")
+
+FEW, MANY = 200, 1200
+MARGIN = 0.4
+"""For what else switches now and then, over an I/O."""
+
+
+def _switches(depth: int, engine: str, ios: int) -> int:
+    """Voluntary context switches of the guest's kernel and of the processes in which its programs compute."""
+    job = f"[reader]\nrw=randread\nbs=4k\ndirect=1\nioengine={engine}\niodepth={depth}\nnumber_ios={ios}\n"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_nvcsw
+    sample = measure("uml:fixed,latency=100us,depth=32,jitter=10us", f"{job}size=1g\n", "none")
+    assert sample.status == "ok"
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_nvcsw - before
+
+
+@pytest.mark.parametrize(
+    ("depth", "engine", "calls"),
+    [
+        # The load reads; the disk's server gives its answers and waits.
+        (1, "psync", 2),
+        # The load submits and waits; the server as above.
+        (16, "libaio", 3),
+    ],
+)
+def test_an_io_takes_few_system_calls_of_the_guest(depth: int, engine: str, calls: int) -> None:
+    # In each the guest's kernel and the process in which the program computes wait for each other once.
+    taken = (_switches(depth, engine, MANY) - _switches(depth, engine, FEW)) / (MANY - FEW)
+    assert taken <= 2 * calls + MARGIN
