@@ -15,7 +15,9 @@
 //!
 //! Simplified: shares are lent only among children of one parent; what a merge
 //! costs beyond the budget is owed by the group itself, without delaying its
-//! tasks' return to user space. As in the kernel, the root is not controlled.
+//! tasks' return to user space; a latency target of 0 stands for the automatic
+//! one, where the kernel takes periods of 1 ms. As in the kernel, the root is
+//! not controlled.
 //!
 //! Parameters: `io.cost.qos`, `io.cost.model` of the root, `io.weight` of groups.
 
