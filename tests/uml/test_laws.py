@@ -119,6 +119,21 @@ def test_settings_are_in_force_as_read_back() -> None:
     assert sample.settings["fixed/nr_requests"] == "64"
 
 
+def test_tunables_outlast_a_change_of_the_queue() -> None:
+    """A change of nr_requests makes mq-deadline compute its async_depth anew (dd_depth_updated)."""
+    jobs = (
+        "[global]\ndirect=1\nioengine=libaio\niodepth=64\nsize=64m\ntime_based\nruntime=200ms\n"
+        "[reader]\nrw=randread\n[writer]\nrw=randwrite\n"
+    )
+    device = "uml:fixed,latency=1ms,depth=32"
+    few, many = (
+        measure(device, jobs, f"mq-deadline:async_depth={depth}", queue={"nr_requests": "128"})
+        for depth in (4, 128)
+    )
+    assert few.settings["fixed/iosched/async_depth"] == "4"
+    assert rate(few, "writer") < rate(many, "writer") / 5
+
+
 def test_the_sample_names_its_kernel() -> None:
     sample: RunSample = measure(DEVICES["fixed"], _readers("[reader]"), "none")
     kernel = find()

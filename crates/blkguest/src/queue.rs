@@ -42,10 +42,53 @@ pub struct InForce {
     pub queue: Map<String, Value>,
 }
 
-/// Sets the scheduler, then its tunables, then the attributes of the queue.
+/// Sets the scheduler, then the attributes of the queue, then the scheduler's tunables: a change of
+/// `nr_requests` makes mq-deadline compute its `async_depth` anew (`dd_depth_updated` in
+/// `block/mq-deadline.c`, Linux 6.1). All must hold in the end.
 pub fn set(disk: &Disk, scheduler: &str, tunables: &Given, queue: &Given) -> Result<(), Failure> {
     set_scheduler(disk, scheduler)?;
+    let mut kept = set_attributes(disk, queue)?;
+    kept.extend(set_tunables(disk, scheduler, tunables)?);
+    for (path, name, before) in &kept {
+        let now = read_line(path).ok();
+        if now != *before {
+            let before = before.as_deref().unwrap_or("something");
+            let message = format!(
+                "{name} = {before} does not hold under {scheduler}: another setting makes it {}",
+                now.as_deref().unwrap_or("unreadable")
+            );
+            return Err(Failure::of(ErrorKind::OutOfRange, name, message));
+        }
+    }
+    Ok(())
+}
+
+/// A file that was written, its name, and what it then showed; nothing if it can only be written.
+type Kept = (String, String, Option<String>);
+
+fn set_attributes(disk: &Disk, queue: &Given) -> Result<Vec<Kept>, Failure> {
+    if let Some((name, _)) = queue.iter().find(|(name, _)| !ATTRIBUTES.contains(&name.as_str())) {
+        let hint = unknown(name, ATTRIBUTES.iter().copied());
+        let message = format!("queue attribute {name}: {hint}");
+        return Err(Failure::of(ErrorKind::UnknownQueueAttribute, name, message));
+    }
+    let mut kept = Vec::new();
+    for attribute in ATTRIBUTES {
+        let Some((name, text)) = queue.iter().find(|(name, _)| name == attribute) else { continue };
+        let path = disk.queue(name);
+        if fs::metadata(&path).is_err() {
+            let message = format!("queue attribute {name}: this kernel or disk does not have it");
+            return Err(Failure::of(ErrorKind::UnknownQueueAttribute, name, message));
+        }
+        write(&path, name, "queue attribute", &kernel_text(QUEUE, name, text))?;
+        kept.push((path.clone(), name.clone(), read_line(&path).ok()));
+    }
+    Ok(kept)
+}
+
+fn set_tunables(disk: &Disk, scheduler: &str, tunables: &Given) -> Result<Vec<Kept>, Failure> {
     let table = schedulers::info(scheduler).map_or(&[][..], |info| info.tunables);
+    let mut kept = Vec::new();
     for (name, text) in tunables {
         let path = disk.queue(&format!("iosched/{name}"));
         if name.contains('/') || fs::metadata(&path).is_err() {
@@ -56,22 +99,9 @@ pub fn set(disk: &Disk, scheduler: &str, tunables: &Given, queue: &Given) -> Res
             return Err(Failure::of(ErrorKind::UnknownTunable, name, message));
         }
         write(&path, name, &format!("tunable of {scheduler}"), &kernel_text(table, name, text))?;
+        kept.push((path.clone(), name.clone(), read_line(&path).ok()));
     }
-    if let Some((name, _)) = queue.iter().find(|(name, _)| !ATTRIBUTES.contains(&name.as_str())) {
-        let hint = unknown(name, ATTRIBUTES.iter().copied());
-        let message = format!("queue attribute {name}: {hint}");
-        return Err(Failure::of(ErrorKind::UnknownQueueAttribute, name, message));
-    }
-    for attribute in ATTRIBUTES {
-        let Some((name, text)) = queue.iter().find(|(name, _)| name == attribute) else { continue };
-        let path = disk.queue(name);
-        if fs::metadata(&path).is_err() {
-            let message = format!("queue attribute {name}: this kernel or disk does not have it");
-            return Err(Failure::of(ErrorKind::UnknownQueueAttribute, name, message));
-        }
-        write(&path, name, "queue attribute", &kernel_text(QUEUE, name, text))?;
-    }
-    Ok(())
+    Ok(kept)
 }
 
 /// Sets how far an array above the disks reads ahead, if that was asked for: its value counts, not theirs.
