@@ -82,6 +82,9 @@ pub struct Flags {
     pub background: bool,
     /// Readahead: nobody may ever want it.
     pub readahead: bool,
+    /// It was too large for something that touched it: nothing joins it any more
+    /// (`REQ_NOMERGE`).
+    pub no_merge: bool,
 }
 
 /// How far a request has come on its way to its tag.

@@ -157,6 +157,24 @@ fn the_device_is_kept_busy_while_there_is_work() {
     }
 }
 
+/// A bio that touches the end of a full request and the start of another one joins neither: the
+/// kernel finds the full one, has it refuse, and looks no further.
+#[test]
+fn a_full_request_keeps_a_bio_from_the_one_behind_it() {
+    // While reads occupy the device, the fourth block is written, and then the first three, of
+    // which two fill a request.
+    let jobs = "[global]\nfilename=same\ndirect=1\nbs=4k\n\
+        [busy]\nrw=randread\nioengine=libaio\niodepth=4\nnumber_ios=4\noffset=1g\nsize=1g\n\
+        [fourth]\nrw=write\noffset=12k\nsize=4k\n\
+        [three]\nrw=write\nioengine=libaio\niodepth=3\nsize=12k\n";
+    for scheduler in ["deadline", "mq-deadline", "bfq"] {
+        let mut setup = fixed(&[("depth", "1"), ("latency", "10ms")], scheduler, jobs);
+        setup.queue = given(&[("nr_requests", "64"), ("max_sectors_kb", "8")]);
+        let outcome = run(&setup);
+        assert_eq!((outcome.merges, outcome.requests), (1, 7), "{scheduler}");
+    }
+}
+
 #[test]
 fn adjacent_requests_merge_where_the_scheduler_merges() {
     let jobs = "[a]\nrw=write\nbs=4k\ndirect=1\nioengine=libaio\niodepth=64\nsize=4m\n";

@@ -208,8 +208,11 @@ impl Machine {
     /// Joins a bio to a request that the scheduler holds.
     fn merge_into_held(&mut self, disk: usize, id: RequestId) -> bool {
         let Some((request, side)) = self.find_merge(disk, id) else { return false };
-        self.join_held(disk, request, id, side);
-        true
+        let joins = self.has_room(disk, request, id);
+        if joins {
+            self.join_held(disk, request, id, side);
+        }
+        joins
     }
 
     fn merge_into_plug(&mut self, task: TaskId, disk: usize, id: RequestId) -> bool {
@@ -219,7 +222,7 @@ impl Machine {
         let mut candidate = if newest_only { plug.tail() } else { plug.head() };
         while let Some(request) = candidate {
             if let Some(side) = joining_side(&self.requests, request, id) {
-                if self.fits(disk, request, id) {
+                if self.alike(disk, request, id) && self.has_room(disk, request, id) {
                     self.join(disk, request, id, side);
                     return true;
                 }
@@ -230,8 +233,9 @@ impl Machine {
         false
     }
 
-    /// Finds a held request: the one-entry cache, then by extent, then the
-    /// scheduler's own candidates.
+    /// Finds the held request that a bio would join: the one-entry cache, then by
+    /// extent, then the scheduler's own candidates. Whether it has room is asked
+    /// afterwards: if not, the others are not tried (`elv_merge`).
     #[inline]
     fn find_merge(&mut self, disk: usize, id: RequestId) -> Option<(RequestId, Merge)> {
         if let Some(last) = self.disks[disk].last_merge {
@@ -247,11 +251,10 @@ impl Machine {
         let (sector, end) = (self.requests[id].sector, self.requests[id].end());
         let queue = &self.disks[disk];
         if queue.indexed {
-            let back = queue.extents.find(&self.requests, Merge::Back, sector, |request| {
-                self.may_join(disk, request, id)
-            });
-            if let Some(request) = back {
-                return Some((request, Merge::Back));
+            if let Some(request) = self.ending_at(disk, sector) {
+                if self.may_join(disk, request, id) {
+                    return Some((request, Merge::Back));
+                }
             }
             if queue.scheduler.front_merges() {
                 let front = queue.extents.find(&self.requests, Merge::Front, end, |request| {
@@ -267,24 +270,52 @@ impl Machine {
         found.filter(|(request, _)| self.may_join(disk, *request, id))
     }
 
-    /// Size and kind allow the bio to join the request.
+    /// The newest held request that ends at a sector; older ones are hidden by it
+    /// (`elv_rqhash_find`).
     #[inline]
-    fn fits(&self, disk: usize, request: RequestId, id: RequestId) -> bool {
+    fn ending_at(&self, disk: usize, sector: u64) -> Option<RequestId> {
+        let extents = &self.disks[disk].extents;
+        extents
+            .find(&self.requests, Merge::Back, sector, |held| !self.requests[held].flags.no_merge)
+    }
+
+    /// Their kind allows the bio, or a request, to join the request.
+    #[inline]
+    fn alike(&self, disk: usize, request: RequestId, id: RequestId) -> bool {
         let (a, b) = (&self.requests[request], &self.requests[id]);
         a.operation == b.operation
             && a.disk == b.disk
             && a.flags.sync == b.flags.sync
             && a.group == b.group
-            && a.nr_sectors + b.nr_sectors <= self.disks[disk].max_sectors
+            && !(a.flags.no_merge || b.flags.no_merge)
             && (self.disks[disk].family == Family::Legacy || a.priority == b.priority)
     }
 
     #[inline]
     fn may_join(&self, disk: usize, request: RequestId, id: RequestId) -> bool {
-        if !self.fits(disk, request, id) {
-            return false;
+        self.alike(disk, request, id)
+            && self.disks[disk].scheduler.allow_merge(&self.requests, request, id)
+    }
+
+    /// The two together are not too large.
+    #[inline]
+    fn fit(&self, disk: usize, a: RequestId, b: RequestId) -> bool {
+        self.requests[a].nr_sectors + self.requests[b].nr_sectors <= self.disks[disk].max_sectors
+    }
+
+    /// Whether a request can take in a bio that touches it. One that cannot is
+    /// out of merging from then on (`req_set_nomerge`).
+    #[inline]
+    fn has_room(&mut self, disk: usize, request: RequestId, id: RequestId) -> bool {
+        let fit = self.fit(disk, request, id);
+        if !fit {
+            self.requests[request].flags.no_merge = true;
+            let queue = &mut self.disks[disk];
+            if queue.last_merge == Some(request) {
+                queue.last_merge = None;
+            }
         }
-        self.disks[disk].scheduler.allow_merge(&self.requests, request, id)
+        fit
     }
 
     /// Joins a bio to a request held by the scheduler, and the grown request
@@ -316,7 +347,9 @@ impl Machine {
             Merge::Front => (Merge::Back, grown.sector),
         };
         let neighbour = self.disks[disk].extents.find(&self.requests, search, key, |other| {
-            other != request && self.may_join(disk, request, other)
+            other != request
+                && self.fit(disk, request, other)
+                && self.may_join(disk, request, other)
         });
         let Some(neighbour) = neighbour else { return };
         // The lower of the two stays, as in the kernel.
@@ -465,8 +498,8 @@ impl Machine {
     fn insert_or_merge(&mut self, disk: usize, id: RequestId) {
         let queue = &self.disks[disk];
         let before = if queue.indexed && queue.merging == Merging::Full {
-            let sector = self.requests[id].sector;
-            queue.extents.find(&self.requests, Merge::Back, sector, |r| self.may_join(disk, r, id))
+            self.ending_at(disk, self.requests[id].sector)
+                .filter(|&held| self.fit(disk, held, id) && self.may_join(disk, held, id))
         } else {
             None
         };
@@ -486,7 +519,10 @@ impl Machine {
         let queue = &mut self.disks[disk];
         if queue.indexed {
             queue.extents.insert(&mut self.requests, id);
-            queue.last_merge = Some(id);
+            // Whoever it is stays until it grows no more or leaves.
+            if queue.last_merge.is_none() && !self.requests[id].flags.no_merge {
+                queue.last_merge = Some(id);
+            }
         }
         queue.nr_held += 1;
         queue.schedule(&mut self.requests, &mut self.agenda, |s, cx| s.insert(cx, id));

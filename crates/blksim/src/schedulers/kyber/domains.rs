@@ -70,7 +70,7 @@ impl<const N: usize> Domains<N> {
         self.all[domain].arrived.push_back(requests, id);
     }
 
-    /// A request of the domain that `bio` touches, among the newest.
+    /// A request of the domain that `bio` touches and may join, among the newest.
     pub fn touching(
         &self,
         requests: &Requests,
@@ -83,11 +83,13 @@ impl<const N: usize> Domains<N> {
         for _ in 0..arrived.len().min(MERGE_SEARCH) {
             let id = candidate?;
             let request = &requests[id];
-            if request.end() == start {
-                return Some((id, Merge::Back));
-            }
-            if request.sector == end {
-                return Some((id, Merge::Front));
+            if !request.flags.no_merge {
+                if request.end() == start {
+                    return Some((id, Merge::Back));
+                }
+                if request.sector == end {
+                    return Some((id, Merge::Front));
+                }
             }
             candidate = Some(request.previous);
         }
