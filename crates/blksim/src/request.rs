@@ -82,22 +82,32 @@ pub struct Flags {
     pub background: bool,
     /// Readahead: nobody may ever want it.
     pub readahead: bool,
-    /// It was too large for something that touched it: nothing joins it any more
-    /// (`REQ_NOMERGE`).
-    pub no_merge: bool,
 }
 
-/// How far a request has come on its way to its tag.
+/// How far a request has come on its way to its tag, and whether it may still grow.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Progress(u8);
 
 impl Progress {
     const MERGE_TRIED: u8 = 0x80;
+    const NO_MERGE: u8 = 0x40;
 
     /// Policies that have let it pass.
     #[inline]
     pub fn policies_passed(self) -> usize {
-        usize::from(self.0 & !Self::MERGE_TRIED)
+        usize::from(self.0 & !(Self::MERGE_TRIED | Self::NO_MERGE))
+    }
+
+    /// It was too large for something that touched it: nothing joins it any more
+    /// (`REQ_NOMERGE`).
+    #[inline]
+    pub fn no_merge(self) -> bool {
+        self.0 & Self::NO_MERGE != 0
+    }
+
+    /// Takes it out of merging.
+    pub fn set_no_merge(&mut self) {
+        self.0 |= Self::NO_MERGE;
     }
 
     /// One more policy has let it pass.

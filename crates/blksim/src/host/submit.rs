@@ -275,8 +275,9 @@ impl Machine {
     #[inline]
     fn ending_at(&self, disk: usize, sector: u64) -> Option<RequestId> {
         let extents = &self.disks[disk].extents;
-        extents
-            .find(&self.requests, Merge::Back, sector, |held| !self.requests[held].flags.no_merge)
+        extents.find(&self.requests, Merge::Back, sector, |held| {
+            !self.requests[held].progress.no_merge()
+        })
     }
 
     /// Their kind allows the bio, or a request, to join the request.
@@ -287,7 +288,7 @@ impl Machine {
             && a.disk == b.disk
             && a.flags.sync == b.flags.sync
             && a.group == b.group
-            && !(a.flags.no_merge || b.flags.no_merge)
+            && !(a.progress.no_merge() || b.progress.no_merge())
             && (self.disks[disk].family == Family::Legacy || a.priority == b.priority)
     }
 
@@ -309,7 +310,7 @@ impl Machine {
     fn has_room(&mut self, disk: usize, request: RequestId, id: RequestId) -> bool {
         let fit = self.fit(disk, request, id);
         if !fit {
-            self.requests[request].flags.no_merge = true;
+            self.requests[request].progress.set_no_merge();
             let queue = &mut self.disks[disk];
             if queue.last_merge == Some(request) {
                 queue.last_merge = None;
@@ -520,7 +521,7 @@ impl Machine {
         if queue.indexed {
             queue.extents.insert(&mut self.requests, id);
             // Whoever it is stays until it grows no more or leaves.
-            if queue.last_merge.is_none() && !self.requests[id].flags.no_merge {
+            if queue.last_merge.is_none() && !self.requests[id].progress.no_merge() {
                 queue.last_merge = Some(id);
             }
         }

@@ -83,7 +83,7 @@ impl<const N: usize> Domains<N> {
         for _ in 0..arrived.len().min(MERGE_SEARCH) {
             let id = candidate?;
             let request = &requests[id];
-            if !request.flags.no_merge {
+            if !request.progress.no_merge() {
                 if request.end() == start {
                     return Some((id, Merge::Back));
                 }
