@@ -109,7 +109,7 @@ fn hdd() -> (devices::AnyDevice, f64) {
     let geometry = disk.geometry();
     let mut stream = Stream::named(1, "pairs");
     let mut draw = || geometry.locate(stream.below(geometry.capacity_sectors)).cylinder;
-    let total: u64 = (0..200_000).map(|_| geometry.seek_ns(draw(), draw())).sum();
+    let total: u64 = (0..200_000).map(|_| geometry.seek_ns(draw().abs_diff(draw()))).sum();
     (device, total as f64 / 200_000.0)
 }
 

@@ -34,44 +34,54 @@ pub struct Geometry {
     band: u64,
     track_switch_ns: u64,
     head_switch_ns: u64,
-    pub curve: SeekCurve,
+    curve: SeekCurve,
 }
 
-/// Time of a seek over d cylinders: near + √d for short ones, linear for long
-/// ones. No seek is quicker than a shorter one.
+/// The figures of a seek curve: near + √d over d cylinders for short seeks, linear for long ones.
 #[derive(Debug, Clone, Copy)]
-pub struct SeekCurve {
+pub struct SeekFigures {
     pub near_ns: f64,
     pub near_root_ns: f64,
     pub far_ns: u64,
     pub far_slope_ps: u64,
+    /// Cylinders.
     pub far_from: u32,
     pub track_switch_ns: u64,
-    /// Time of the longest short seek; see [`SeekCurve::rising`].
-    pub least_far_ns: u64,
+}
+
+impl SeekFigures {
+    #[inline]
+    fn near_ns(&self, distance: u32) -> u64 {
+        if distance <= 1 {
+            // The neighbouring track is reached within the skew.
+            return u64::from(distance) * self.track_switch_ns;
+        }
+        (self.near_ns + self.near_root_ns * f64::from(distance).sqrt()) as u64
+    }
+}
+
+/// Time of a seek by its distance. No seek is quicker than a shorter one.
+#[derive(Debug, Clone, Copy)]
+pub struct SeekCurve {
+    figures: SeekFigures,
+    /// Time of the longest short seek: figures fitted to two parts need not meet there.
+    least_far_ns: u64,
 }
 
 impl SeekCurve {
-    /// The curve without a fall where long seeks begin: figures fitted to two
-    /// parts need not meet there.
-    pub fn rising(mut self) -> Self {
-        self.least_far_ns = self.ns(self.far_from.saturating_sub(1));
-        self
+    pub fn new(figures: SeekFigures) -> Self {
+        Self { figures, least_far_ns: figures.near_ns(figures.far_from.saturating_sub(1)) }
     }
 
     /// Nanoseconds for a distance in cylinders.
     #[inline]
     pub fn ns(&self, distance: u32) -> u64 {
-        if distance <= 1 {
-            // The neighbouring track is reached within the skew.
-            return u64::from(distance) * self.track_switch_ns;
+        let figures = &self.figures;
+        if distance <= 1 || distance < figures.far_from {
+            return figures.near_ns(distance);
         }
-        if distance < self.far_from {
-            (self.near_ns + self.near_root_ns * f64::from(distance).sqrt()) as u64
-        } else {
-            let far_ns = self.far_ns + u64::from(distance) * self.far_slope_ps / 1000;
-            far_ns.max(self.least_far_ns)
-        }
+        let far_ns = figures.far_ns + u64::from(distance) * figures.far_slope_ps / 1000;
+        far_ns.max(self.least_far_ns)
     }
 }
 
@@ -100,7 +110,7 @@ impl Geometry {
             cylinders_per_zone: cylinders_per_zone as u32,
             heads: figures.heads,
             band: figures.band,
-            track_switch_ns: figures.curve.track_switch_ns,
+            track_switch_ns: figures.curve.ns(1),
             head_switch_ns: figures.head_switch_ns,
             curve: figures.curve,
         };
@@ -174,10 +184,10 @@ impl Geometry {
         }
     }
 
-    /// Time of a seek between two cylinders.
+    /// Time of a seek over so many cylinders.
     #[inline]
-    pub fn seek_ns(&self, from: u32, to: u32) -> u64 {
-        self.curve.ns(from.abs_diff(to))
+    pub fn seek_ns(&self, distance: u32) -> u64 {
+        self.curve.ns(distance)
     }
 
     /// How many of the sectors from `first` on pass under the head within `elapsed_ns`, at most `limit`.
@@ -213,6 +223,15 @@ impl Geometry {
 mod tests {
     use super::*;
 
+    const CURVE: SeekFigures = SeekFigures {
+        near_ns: 1000.0,
+        near_root_ns: 10.0,
+        far_ns: 2000,
+        far_slope_ps: 1000,
+        far_from: 50,
+        track_switch_ns: 500,
+    };
+
     fn geometry(cylinders: u64, heads: u64, zones: u64, band: u64) -> Geometry {
         Geometry::new(&Figures {
             rpm: 6000,
@@ -223,17 +242,21 @@ mod tests {
             inner_sectors: 100,
             band,
             head_switch_ns: 700,
-            curve: SeekCurve {
-                near_ns: 1000.0,
-                near_root_ns: 10.0,
-                far_ns: 2000,
-                far_slope_ps: 1000,
-                far_from: 50,
-                track_switch_ns: 500,
-                least_far_ns: 0,
-            }
-            .rising(),
+            curve: SeekCurve::new(CURVE),
         })
+    }
+
+    #[test]
+    fn no_seek_is_quicker_than_a_shorter_one() {
+        // Long seeks that begin far below where short ones end, at any distance.
+        for far_from in [2, 50, 2000] {
+            let curve = SeekCurve::new(SeekFigures { far_ns: 3, far_from, ..CURVE });
+            let times_ns: Vec<_> = (1..3000).map(|distance| curve.ns(distance)).collect();
+            assert!(times_ns.is_sorted(), "long from {far_from} cylinders on");
+            assert_eq!(times_ns[0], CURVE.track_switch_ns);
+        }
+        let curve = SeekCurve::new(CURVE);
+        assert_eq!([curve.ns(0), curve.ns(49), curve.ns(50)], [0, 1070, 2050]);
     }
 
     #[test]

@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 
 use cache::{Dirty, ReadCache, WriteCache};
 pub use geometry::Geometry;
-use geometry::{Figures, SeekCurve};
+use geometry::{Figures, SeekCurve, SeekFigures};
 
 use crate::device::{Command, Device, Facts, Outbox};
 use crate::error::ProfileError;
@@ -240,17 +240,15 @@ impl Hdd {
         if zones > cylinders {
             return fail("zones", format!("{zones} zones do not fit {cylinders} cylinders"));
         }
-        let curve = SeekCurve {
+        let curve = SeekCurve::new(SeekFigures {
             near_ns: get("seek_near") as f64,
             near_root_ns: get("seek_near_root") as f64,
             far_ns: get("seek_far"),
             far_slope_ps: get("seek_far_slope") * 1000,
             far_from: get("seek_far_from") as u32,
             track_switch_ns: get("track_switch"),
-            least_far_ns: 0,
-        }
-        .rising();
-        if curve.ns(2) < curve.track_switch_ns {
+        });
+        if curve.ns(2) < curve.ns(1) {
             let message = "a seek over two cylinders is quicker than track_switch".to_owned();
             return fail("track_switch", message);
         }
@@ -433,7 +431,7 @@ impl Hdd {
         };
         let oldest = self.waiting.first()?;
         if now_ns - oldest.since_ns > self.starvation_ns {
-            let seek_ns = self.geometry.seek_ns(self.cylinder, oldest.cylinder);
+            let seek_ns = self.geometry.seek_ns(self.cylinder.abs_diff(oldest.cylinder));
             let seek_ns = seek_ns + write_settle_ns(oldest);
             return Some((self.reach_ns(phase_ns, oldest.angle_ns, seek_ns), 0));
         }
@@ -445,7 +443,7 @@ impl Hdd {
             if distance >= too_far {
                 continue;
             }
-            let seek_ns = self.geometry.curve.ns(distance);
+            let seek_ns = self.geometry.seek_ns(distance);
             if seek_ns >= best.0 {
                 too_far = distance;
                 continue;
@@ -467,7 +465,7 @@ impl Hdd {
         let phase_ns = now_ns % self.geometry.revolution_ns;
         let mut best = (best_ns, None);
         for (index, d) in self.dirty.extents.iter().enumerate() {
-            let mut seek_ns = self.geometry.seek_ns(self.cylinder, d.cylinder);
+            let mut seek_ns = self.geometry.seek_ns(self.cylinder.abs_diff(d.cylinder));
             if self.cylinder != d.cylinder {
                 seek_ns += self.write_settle_ns;
             }
