@@ -242,11 +242,17 @@ def test_a_failed_variant_leaves_what_was_there(kernel_cache: Path, kernel_tree:
     assert build(BuildRequest("mine", str(kernel_tree)))[0].record.compiled_files == 1
 
 
+def torn_patch(patch: Path, folder: Path) -> Path:
+    """The same with a line of its context that no source has."""
+    torn = folder / "torn.patch"
+    torn.write_text(patch.read_text().replace("/* line 11 */", "/* line 99 */"))
+    return torn
+
+
 def test_a_patch_that_does_not_apply(
     kernel_cache: Path, kernel_tree: Path, kernel_patch: Path, tmp_path: Path
 ) -> None:
-    torn = tmp_path / "torn.patch"
-    torn.write_text(kernel_patch.read_text().replace("/* line 11 */", "/* line 99 */"))
+    torn = torn_patch(kernel_patch, tmp_path)
     fails(
         BuildRequest("slow", str(kernel_tree), patches=[str(torn)]),
         PatchError,
@@ -268,8 +274,7 @@ def test_a_patch_that_does_not_apply_is_told_before_anything_is_unpacked(
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
     archive = tmp_path / "linux.tar.xz"
     subprocess.run(["tar", "-C", kernel_tree.parent, "-cJf", archive, kernel_tree.name], check=True)
-    torn = tmp_path / "torn.patch"
-    torn.write_text(kernel_patch.read_text().replace("/* line 11 */", "/* line 99 */"))
+    torn = torn_patch(kernel_patch, tmp_path)
     elsewhere = tmp_path / "elsewhere.patch"
     elsewhere.write_text(kernel_patch.read_text().replace("kyber.c", "elsewhere.c"))
     announced: list[str] = []

@@ -144,6 +144,7 @@ class Axis:
         if self.high <= self.low:
             return [self.low]
         found = self._round_values(about)
+        # Finer steps find more: twice as fine, and again, comes to two in the end.
         return found if len(found) > 1 else self.ticks(2 * about)
 
     def _round_values(self, about: int) -> list[float]:

@@ -86,6 +86,7 @@ def _competing(asked: Asked, published: Published, set_up: SetUp) -> Iterator[Na
         default = io_throttle == competing.io_throttle[0]
         # Fewer bios count as busy: asked of the number of threads that the document had.
         counts = competing.threads if default else [set_up.threads]
+        # With so few tokens a round of them lasts longer than a quick run: only the full one shows shares.
         length = asked if default else replace(asked, quick=False)
         workloads = [
             _phase(

@@ -114,7 +114,7 @@ def _matrices(
     asked: Asked, published: Published, set_up: SetUp, disk: PublishedDisk
 ) -> Iterator[NamedExperiment]:
     host = set_up.host
-    for name, (title, readwrite, direct) in MATRICES.items():
+    for name, (how, readwrite, direct) in MATRICES.items():
         runtime = set_up.matrix.runtime_at(asked, direct)
         if asked.place == "host":
             runtime = host.quick_runtime if asked.quick else host.runtime
@@ -123,18 +123,8 @@ def _matrices(
             for first, second in pairs_of(matrix_entries(asked, set_up))
         ]
         schedulers = {"sim": set_up.schedulers.matrix, "uml": set_up.schedulers.uml_matrix, "host": []}
-        yield NamedExperiment(
-            name,
-            f"Every pair of classes and levels, {title}",
-            _spec(
-                asked,
-                set_up,
-                _target(asked, set_up, disk),
-                workloads,
-                blocks=1,
-                schedulers=schedulers[asked.place],
-            ),
-        )
+        title = f"Every pair of classes and levels, {how}"
+        yield _each_once(asked, set_up, disk, name, title, workloads, schedulers[asked.place])
 
 
 def _block_sizes(asked: Asked, published: Published, set_up: SetUp, disk: PublishedDisk) -> NamedExperiment:
@@ -153,17 +143,23 @@ def _block_sizes(asked: Asked, published: Published, set_up: SetUp, disk: Publis
         )
         for size in set_up.matrix.uml_block_sizes
     ]
+    title = "Two equal processes, buffered writes in blocks of several sizes"
+    return _each_once(asked, set_up, disk, BLOCK_SIZES, title, workloads, set_up.schedulers.uml_matrix)
+
+
+def _each_once(
+    asked: Asked,
+    set_up: SetUp,
+    disk: PublishedDisk,
+    name: str,
+    title: str,
+    workloads: list[Workload],
+    schedulers: list[str],
+) -> NamedExperiment:
+    """Many workloads on the study's disk, each run once."""
+    target = _target(asked, set_up, disk)
     return NamedExperiment(
-        BLOCK_SIZES,
-        "Two equal processes, buffered writes in blocks of several sizes",
-        _spec(
-            asked,
-            set_up,
-            _target(asked, set_up, disk),
-            workloads,
-            blocks=1,
-            schedulers=set_up.schedulers.uml_matrix,
-        ),
+        name, title, _spec(asked, set_up, target, workloads, blocks=1, schedulers=schedulers)
     )
 
 
