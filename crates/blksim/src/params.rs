@@ -184,24 +184,28 @@ pub struct ParamError {
 #[derive(Debug, Clone)]
 pub struct Values {
     table: &'static [Param],
-    values: Vec<u64>,
+    numbers: Vec<u64>,
+    /// Whether somebody gave the value, which may be the default.
+    given: Vec<bool>,
 }
 
 impl Values {
     pub fn defaults(table: &'static [Param]) -> Self {
-        Self { table, values: table.iter().map(|p| p.default).collect() }
+        let numbers = table.iter().map(|p| p.default).collect();
+        Self { table, numbers, given: vec![false; table.len()] }
     }
 
     pub fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError> {
         let index = self.index(name)?;
-        self.values[index] = self.table[index].parse(text)?;
+        self.numbers[index] = self.table[index].parse(text)?;
+        self.given[index] = true;
         Ok(())
     }
 
     /// Sets a value that the program itself derived.
     pub fn put(&mut self, name: &str, value: u64) {
         if let Ok(index) = self.index(name) {
-            self.values[index] = value;
+            self.numbers[index] = value;
         }
     }
 
@@ -212,9 +216,14 @@ impl Values {
     /// conformance suite builds every plug-in, so this cannot reach a user.
     pub fn get(&self, name: &str) -> u64 {
         match self.index(name) {
-            Ok(index) => self.values[index],
+            Ok(index) => self.numbers[index],
             Err(error) => panic!("{error}"),
         }
+    }
+
+    /// Whether the value was given.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.index(name).is_ok_and(|index| self.given[index])
     }
 
     pub fn flag(&self, name: &str) -> bool {
@@ -237,7 +246,7 @@ impl Values {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&'static Param, u64)> + '_ {
-        self.table.iter().zip(self.values.iter().copied())
+        self.table.iter().zip(self.numbers.iter().copied())
     }
 
     fn index(&self, name: &str) -> Result<usize, ParamError> {

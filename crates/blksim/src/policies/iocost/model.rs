@@ -1,6 +1,10 @@
 //! The linear model: what an I/O costs, and the figures that the kernel starts with.
 
-const SECOND: u64 = 1_000_000_000;
+/// The kernel's unit of a device's time: a 2³⁷th of a second at the normal rate.
+pub const VTIME_PER_SECOND: u64 = 1 << 37;
+pub const VTIME_PER_US: u64 = VTIME_PER_SECOND / 1_000_000;
+pub const VTIME_PER_NS: u64 = VTIME_PER_SECOND / 1_000_000_000;
+const PAGE_BYTES: u64 = 4096;
 
 /// Coefficients of the model and the latency target, as the kernel chooses them.
 #[derive(Debug, Clone, Copy)]
@@ -27,17 +31,17 @@ pub const SSD_FAST: Automatic = Automatic {
     latency_ns: 5_000_000,
 };
 
-/// Cost in nanoseconds: of a page, of a sequential and of a random start.
+/// Cost in [`VTIME_PER_SECOND`]ths: of a page, of a sequential and of a random start.
 #[derive(Debug, Clone, Copy)]
 pub struct Costs {
-    pub page_ns: u64,
-    pub start_ns: [u64; 2],
+    pub page_vtime: u64,
+    pub start_vtime: [u64; 2],
 }
 
 impl Costs {
     pub fn new([bytes, sequential, random]: [u64; 3]) -> Self {
-        let page_ns = (4096 * SECOND).div_ceil(bytes);
-        let start = |rate: u64| SECOND.div_ceil(rate).saturating_sub(page_ns);
-        Self { page_ns, start_ns: [start(sequential), start(random)] }
+        let page_vtime = VTIME_PER_SECOND.div_ceil(bytes.div_ceil(PAGE_BYTES));
+        let start = |rate: u64| VTIME_PER_SECOND.div_ceil(rate).saturating_sub(page_vtime);
+        Self { page_vtime, start_vtime: [start(sequential), start(random)] }
     }
 }

@@ -4,11 +4,17 @@
 //! Kernel: `ioc_timer_fn` and what it calls, `block/blk-iocost.c`, Linux 6.1.
 
 use super::model::{SSD, SSD_FAST};
-use super::{IoCost, LEAST_PERCENT, LOW_PERCENT, NORMAL_RATE, SECOND, TARGET_PERCENT, WHOLE};
+use super::{
+    IoCost, LEAST_PERCENT, LOW_PERCENT, MICROSECOND, NORMAL_RATE, SECOND, TARGET_PERCENT, WHOLE,
+};
 use crate::policy::PolicyContext;
 
 /// The rate does not rise while I/O of an earlier period is under way, up to so many periods.
 const LAGGING_PERIODS: u64 = 10;
+/// By how much the rate approaches bounds that it is not within.
+const CLAMP_PERCENT: u64 = 4;
+/// How long a device must not fit its profile.
+const PROFILE_CYCLE_NS: u64 = 10 * SECOND;
 
 /// What a look at all groups finds.
 #[derive(Debug, Default)]
@@ -20,56 +26,66 @@ struct Found {
     surplus: Vec<(usize, u64)>,
 }
 
-fn part(whole: u64, of: u64, total: u64) -> u64 {
+pub(super) fn part(whole: u64, of: u64, total: u64) -> u64 {
     let result = u128::from(whole) * u128::from(of) / u128::from(total.max(1));
+    u64::try_from(result).unwrap_or(u64::MAX)
+}
+
+/// The same, rounded up.
+pub(super) fn part_up(whole: u64, of: u64, total: u64) -> u64 {
+    let result = (u128::from(whole) * u128::from(of)).div_ceil(u128::from(total.max(1)));
     u64::try_from(result).unwrap_or(u64::MAX)
 }
 
 impl IoCost {
     pub(super) fn end_period(&mut self, cx: &mut PolicyContext) {
-        let clock_ns = self.now(cx.now_ns());
-        self.retire(cx, clock_ns);
-        let found = self.look_over(cx.now_ns(), clock_ns);
+        let clock_vtime = self.now(cx.now_ns());
+        self.retire(cx, clock_vtime);
+        let found = self.look_over(cx.now_ns(), clock_vtime);
+        let used_vtime =
+            self.groups.iter().filter(|group| group.active).map(|group| group.used_vtime);
+        let used_ns = used_vtime.sum::<u64>() / self.rate * MICROSECOND;
         if found.short && !found.surplus.is_empty() {
-            self.lend(&found.surplus, clock_ns);
+            self.lend(&found.surplus, clock_vtime);
         }
         self.share_out();
         self.adjust_rate(&found);
         self.choose_profile(cx);
+        self.forgive(cx, used_ns);
         for group in &mut self.groups {
-            group.used_ns = 0;
+            group.used_vtime = 0;
             group.seen = false;
         }
         self.tag_wait_ns = 0;
         self.latencies = [[0; 2]; 2];
         self.period_end_ns = None;
         if self.groups.iter().any(|group| group.active) {
-            self.begin_period(cx, clock_ns);
+            self.begin_period(cx, clock_vtime);
         } else {
-            self.clock_ns = clock_ns;
-            self.clock_at_ns = cx.now_ns();
+            self.clock_vtime = clock_vtime;
+            self.clock_at_us = cx.now_ns() / MICROSECOND;
             self.busy_level = 0;
-            self.clock_error_ns = 0;
+            self.clock_error_vtime = 0;
         }
         self.make_up();
     }
 
     /// Length of the period so far by the device's clock.
-    fn passed_ns(&self, clock_ns: u64) -> u64 {
-        (clock_ns - self.clock_ns).max(1)
+    fn passed_vtime(&self, clock_vtime: u64) -> u64 {
+        (clock_vtime - self.clock_vtime).max(1)
     }
 
     /// Retires groups that do nothing; looks after those that wait.
-    fn retire(&mut self, cx: &mut PolicyContext, clock_ns: u64) {
+    fn retire(&mut self, cx: &mut PolicyContext, clock_vtime: u64) {
         for group in 1..self.groups.len() {
             if !self.groups[group].active {
                 continue;
             }
             let entry = &self.groups[group];
-            if !entry.waiting.is_empty() {
+            if !entry.waiting.is_empty() || entry.debt_vtime > 0 {
                 self.look_after(cx, group);
-            } else if !entry.seen && entry.done_ns == entry.vtime_ns {
-                self.throw_away(group, clock_ns);
+            } else if !entry.seen && entry.done_vtime == entry.vtime {
+                self.throw_away(group, clock_vtime);
                 self.groups[group].active = false;
             }
         }
@@ -77,45 +93,46 @@ impl IoCost {
     }
 
     /// Throws a group's credit away as far as it is more than it is to have.
-    fn throw_away(&mut self, group: usize, clock_ns: u64) {
-        let excess_ns = self.behind_ns(group, clock_ns) - self.margin_ns(TARGET_PERCENT) as i64;
-        if excess_ns <= 0 {
+    fn throw_away(&mut self, group: usize, clock_vtime: u64) {
+        let excess_vtime =
+            self.behind_vtime(group, clock_vtime) - self.margin_vtime(TARGET_PERCENT) as i64;
+        if excess_vtime <= 0 {
             return;
         }
         let entry = &mut self.groups[group];
-        entry.vtime_ns += excess_ns as u64;
-        entry.done_ns += excess_ns as u64;
-        self.clock_error_ns -= part(excess_ns as u64, entry.share_in_use, WHOLE) as i64;
+        entry.vtime += excess_vtime as u64;
+        entry.done_vtime += excess_vtime as u64;
+        self.clock_error_vtime -= part(excess_vtime as u64, entry.share_in_use, WHOLE) as i64;
     }
 
-    fn look_over(&mut self, now_ns: u64, clock_ns: u64) -> Found {
+    fn look_over(&mut self, now_ns: u64, clock_vtime: u64) -> Found {
         let mut found = Found::default();
         let (percentiles, _) = self.latency_targets();
-        let low_ns = self.margin_ns(LOW_PERCENT) as i64;
-        let period_ns = self.passed_ns(clock_ns);
+        let low_vtime = self.margin_vtime(LOW_PERCENT) as i64;
+        let period_vtime = self.passed_vtime(clock_vtime);
         for group in 1..self.groups.len() {
             let entry = &self.groups[group];
             if !entry.active {
                 continue;
             }
-            let oldest_ns = clock_ns.saturating_sub(LAGGING_PERIODS * period_ns);
+            let oldest_vtime = clock_vtime.saturating_sub(LAGGING_PERIODS * period_vtime);
             found.lagging |= percentiles != [0; 2]
-                && entry.vtime_ns > entry.done_ns
-                && entry.vtime_ns > oldest_ns
-                && entry.done_ns < clock_ns - period_ns;
+                && entry.vtime > entry.done_vtime
+                && entry.vtime > oldest_vtime
+                && entry.done_vtime < clock_vtime - period_vtime;
             let waits = !entry.waiting.is_empty();
             let lends = entry.share_in_use < entry.share;
-            if !lends && (waits || self.behind_ns(group, clock_ns) <= low_ns) {
+            if !lends && (waits || self.behind_vtime(group, clock_vtime) <= low_vtime) {
                 found.short = true;
                 continue;
             }
             let usage = self.usage(group, now_ns);
             let most = self.largest_share(group);
-            let enough = self.enough(group, most, usage, clock_ns);
+            let enough = self.enough(group, most, usage, clock_vtime);
             if enough < most && self.groups[group].share >= 2 {
                 found.surplus.push((group, enough));
-            } else {
-                self.use_weight(group, u64::MAX, clock_ns);
+            } else if self.groups[group].debt_vtime == 0 {
+                self.use_weight(group, u64::MAX, clock_vtime);
                 found.short = true;
             }
         }
@@ -125,10 +142,11 @@ impl IoCost {
     /// Which part of the device a group used, with what is still under way.
     fn usage(&self, group: usize, now_ns: u64) -> u64 {
         let entry = &self.groups[group];
-        let under_way_ns = part(entry.vtime_ns - entry.done_ns, entry.share_in_use, WHOLE);
-        let used_ns = part(entry.used_ns.max(under_way_ns), NORMAL_RATE, self.rate);
-        let since_ns = entry.activated_at_ns.max(self.clock_at_ns);
-        part(used_ns, WHOLE, now_ns - since_ns).clamp(1, WHOLE)
+        let under_way_vtime = part_up(entry.vtime - entry.done_vtime, entry.share_in_use, WHOLE);
+        let used_us = (entry.used_vtime / self.rate).max(under_way_vtime.div_ceil(self.rate));
+        let since_us = (entry.activated_at_ns / MICROSECOND).max(self.clock_at_us);
+        let passed_us = (now_ns / MICROSECOND - since_us).max(1);
+        part_up(used_us, WHOLE, passed_us).clamp(1, WHOLE)
     }
 
     /// The share that a group would have with all of its weight in use.
@@ -141,37 +159,39 @@ impl IoCost {
 
     /// The share with which a group comes out half a period behind the clock at
     /// the end of the next period; credit beyond that is thrown away.
-    fn enough(&mut self, group: usize, most: u64, usage: u64, clock_ns: u64) -> u64 {
+    fn enough(&mut self, group: usize, most: u64, usage: u64, clock_vtime: u64) -> u64 {
+        if self.groups[group].debt_vtime > 0 {
+            return 1;
+        }
         let waits = !self.groups[group].waiting.is_empty();
-        let least_ns = self.margin_ns(LEAST_PERCENT) as i64;
-        if waits || self.behind_ns(group, clock_ns) < least_ns {
+        let least_vtime = self.margin_vtime(LEAST_PERCENT) as i64;
+        if waits || self.behind_vtime(group, clock_vtime) < least_vtime {
             return most;
         }
-        self.throw_away(group, clock_ns);
-        let behind_ns = self.behind_ns(group, clock_ns) as u64;
-        let leftover = part(WHOLE, behind_ns, self.passed_ns(clock_ns));
+        self.throw_away(group, clock_vtime);
+        let behind_vtime = self.behind_vtime(group, clock_vtime) as u64;
+        let leftover = part(WHOLE, behind_vtime, self.passed_vtime(clock_vtime));
         let target = WHOLE * TARGET_PERCENT / 100;
         part(WHOLE, usage, WHOLE - target + leftover).clamp(1, most)
     }
 
     /// Groups that would get by with less give up the rest for a period.
-    fn lend(&mut self, surplus: &[(usize, u64)], clock_ns: u64) {
+    fn lend(&mut self, surplus: &[(usize, u64)], clock_vtime: u64) {
         for parent in 0..self.groups.len() {
-            let whole = self.groups[parent].share.max(1);
-            let kept: Vec<(usize, u64)> = surplus
-                .iter()
-                .filter(|(group, _)| self.groups[*group].parent == parent)
-                .map(|&(group, share)| (group, part(WHOLE, share, whole)))
-                .collect();
-            let keep: u64 = kept.iter().map(|(_, share)| share).sum();
-            let lenders: u64 = kept.iter().map(|(group, _)| self.groups[*group].weight).sum();
-            let rest = self.siblings(parent).0.saturating_sub(lenders);
-            if kept.is_empty() || rest == 0 || keep >= WHOLE {
+            let lenders = surplus.iter().filter(|(group, _)| self.groups[*group].parent == parent);
+            let lenders: Vec<(usize, u64)> = lenders.copied().collect();
+            let whole = self.groups[parent].share;
+            let lent: u64 = lenders.iter().map(|(group, _)| self.groups[*group].share).sum();
+            let kept: u64 = lenders.iter().map(|(_, share)| share).sum();
+            if lenders.is_empty() || lent >= whole || kept >= whole {
                 continue;
             }
-            let total = part(rest, WHOLE, WHOLE - keep);
-            for (group, share) in kept {
-                self.use_weight(group, part(total, share, WHOLE), clock_ns);
+            let total = part_up(self.siblings(parent).0, whole - lent, whole - kept);
+            for (group, share) in lenders {
+                // What a debtor uses is not changed before its debt is paid.
+                if self.groups[group].debt_vtime == 0 {
+                    self.use_weight(group, part_up(total, share, whole), clock_vtime);
+                }
             }
         }
     }
@@ -196,7 +216,17 @@ impl IoCost {
             self.busy_level = 0;
         }
         self.busy_level = self.busy_level.clamp(-1000, 1000);
-        if self.busy_level < 0 && found.lagging {
+        if self.busy_level == 0 || self.busy_level < 0 && found.lagging {
+            return;
+        }
+        // Bounds that it is not within are approached by small steps.
+        let (low, high) = self.rate_limits;
+        if self.rate < low {
+            self.rate = (self.rate * (100 + CLAMP_PERCENT) / 100).min(low);
+            return;
+        }
+        if self.rate > high {
+            self.rate = (self.rate * (100 - CLAMP_PERCENT) / 100).max(high);
             return;
         }
         let percent = match self.busy_level.unsigned_abs() {
@@ -208,41 +238,44 @@ impl IoCost {
             _ => 16,
         };
         let factor = if self.busy_level > 0 { 100 - percent } else { 100 + percent };
-        let (low, high) = self.rate_limits;
-        self.rate = (self.rate * factor).div_ceil(100).clamp(low.max(1), high);
+        self.rate = (self.rate * factor).div_ceil(100).clamp(low, high);
     }
 
     /// Lets the clock run faster for the coming period, by what was thrown away.
     fn make_up(&mut self) {
-        let period_ns = i128::from(self.period_ns.max(1));
-        let normal = i128::from(NORMAL_RATE);
-        let rate = i128::from(self.rate);
-        let more = -i128::from(self.clock_error_ns) * normal / period_ns;
-        let more = if self.period_end_ns.is_some() { more.clamp(-rate / 2, rate) } else { 0 };
-        let bound = period_ns * rate / normal;
-        let error = i128::from(self.clock_error_ns) + more * period_ns / normal;
-        self.clock_error_ns = error.clamp(-bound, bound) as i64;
-        self.clock_rate = (rate + more) as u64;
+        let period_us = (self.period_ns / MICROSECOND) as i64;
+        let rate = self.rate as i64;
+        if self.period_end_ns.is_some() {
+            let more = (-(self.clock_error_vtime / period_us)).clamp(-(rate / 2), rate);
+            self.clock_error_vtime += more * period_us;
+            self.clock_rate = (rate + more) as u64;
+        }
+        let bound = period_us * rate;
+        self.clock_error_vtime = self.clock_error_vtime.clamp(-bound, bound);
     }
 
-    /// An SSD that outruns its profile for ten seconds gets the fast one, and back.
+    /// An SSD that outruns its profile for ten seconds gets the fast one, and
+    /// back. The rate stays what it was: Linux 6.1 resets that of the current
+    /// period only, which is over.
     fn choose_profile(&mut self, cx: &PolicyContext) {
-        if self.rotational || self.device_depth == 1 || self.user_model.is_some() {
+        let user = self.user_model.is_some() || self.user_qos;
+        if self.rotational || self.device_depth == 1 || user {
             return;
         }
-        if !self.stepped && self.rate >= 5 * NORMAL_RATE {
-            let since_ns = *self.fast_since_ns.get_or_insert(cx.now_ns());
-            if cx.now_ns() - since_ns >= 10 * SECOND {
-                self.stepped = true;
-                self.rate = NORMAL_RATE.clamp(self.rate_limits.0.max(1), self.rate_limits.1);
-                self.adopt(SSD_FAST);
-            }
-        } else if self.stepped && self.rate <= NORMAL_RATE / 10 {
-            self.stepped = false;
-            self.rate = NORMAL_RATE.clamp(self.rate_limits.0.max(1), self.rate_limits.1);
-            self.adopt(SSD);
+        let (unfit, other) = if self.stepped {
+            (self.rate <= NORMAL_RATE / 10, SSD)
         } else {
-            self.fast_since_ns = None;
+            (self.rate >= 5 * NORMAL_RATE, SSD_FAST)
+        };
+        if !unfit {
+            self.unfit_since_ns = None;
+            return;
+        }
+        let since_ns = *self.unfit_since_ns.get_or_insert(cx.now_ns());
+        if cx.now_ns() - since_ns >= PROFILE_CYCLE_NS {
+            self.stepped = !self.stepped;
+            self.unfit_since_ns = None;
+            self.adopt(other);
         }
     }
 }

@@ -3,31 +3,31 @@
 //! Kernel: `iocg_kick_waitq` and `adjust_inuse_and_calc_cost` in
 //! `block/blk-iocost.c`, Linux 6.1. A waiter's timer has a slack of a hundredth
 //! of a period, and rings a slack late: with the first interrupt of a timer from
-//! then on, or another slack later of its own. The device's completions count
-//! as such.
+//! then on, or another slack later of its own. The device's interrupts are none.
 
-use super::{IoCost, LOW_PERCENT, NORMAL_RATE, SLACK_PERCENT};
+use super::{IoCost, LOW_PERCENT, MICROSECOND, SLACK_PERCENT};
 use crate::policy::PolicyContext;
 
 impl IoCost {
     /// A group that lends takes a quarter of its weight back at a time, until
     /// its budget suffices, if it runs low and lower than when it last did.
-    pub(super) fn take_back(&mut self, group: usize, cost_ns: u64, clock_ns: u64) {
-        if self.groups[group].in_use >= self.groups[group].weight {
+    pub(super) fn take_back(&mut self, group: usize, cost_vtime: u64, clock_vtime: u64) {
+        let entry = &self.groups[group];
+        if entry.debt_vtime > 0 || entry.in_use >= entry.weight {
             return;
         }
-        let margin_ns = self.left_ns(group, cost_ns, clock_ns);
-        if margin_ns >= self.groups[group].saved_margin_ns
-            || margin_ns >= self.margin_ns(LOW_PERCENT) as i64
+        let margin_vtime = self.left_vtime(group, cost_vtime, clock_vtime);
+        if margin_vtime >= self.groups[group].saved_margin_vtime
+            || margin_vtime >= self.margin_vtime(LOW_PERCENT) as i64
         {
             return;
         }
         loop {
             let entry = &self.groups[group];
             let in_use = entry.in_use + entry.weight.div_ceil(4);
-            self.use_weight(group, in_use, clock_ns);
+            self.use_weight(group, in_use, clock_vtime);
             self.share_out();
-            if self.left_ns(group, cost_ns, clock_ns) >= 0
+            if self.left_vtime(group, cost_vtime, clock_vtime) >= 0
                 || self.groups[group].in_use >= self.groups[group].weight
             {
                 return;
@@ -36,9 +36,9 @@ impl IoCost {
     }
 
     /// How far a group is behind the clock once it has paid.
-    fn left_ns(&self, group: usize, cost_ns: u64, clock_ns: u64) -> i64 {
-        let charged_ns = i64::try_from(self.charged(group, cost_ns)).unwrap_or(i64::MAX);
-        self.behind_ns(group, clock_ns).saturating_sub(charged_ns)
+    fn left_vtime(&self, group: usize, cost_vtime: u64, clock_vtime: u64) -> i64 {
+        let charged_vtime = i64::try_from(self.charged(group, cost_vtime)).unwrap_or(i64::MAX);
+        self.behind_vtime(group, clock_vtime).saturating_sub(charged_vtime)
     }
 
     /// Looks after the groups whose moment has come.
@@ -51,21 +51,22 @@ impl IoCost {
         }
     }
 
-    /// Lets those of a group's waiters go for whom it has the budget, and sees
-    /// to it that the rest is looked after in time.
+    /// Pays what a group owes, lets those of its waiters go for whom it has the
+    /// budget, and sees to it that the rest is looked after in time.
     pub(super) fn look_after(&mut self, cx: &mut PolicyContext, group: usize) {
-        let clock_ns = self.now(cx.now_ns());
-        while let Some(&(bio, cost_ns)) = self.groups[group].waiting.front() {
-            let charged_ns = self.charged(group, cost_ns);
-            let due_ns = self.groups[group].vtime_ns.saturating_add(charged_ns);
-            if due_ns > clock_ns {
-                let wait = u128::from(due_ns - clock_ns) * u128::from(NORMAL_RATE);
-                let wait_ns = wait.div_ceil(u128::from(self.rate));
-                self.look_again(cx, group, u64::try_from(wait_ns).unwrap_or(u64::MAX));
+        let clock_vtime = self.now(cx.now_ns());
+        self.pay_debt(group, clock_vtime);
+        while let Some(&(bio, cost_vtime)) = self.groups[group].waiting.front() {
+            let charged_vtime = self.charged(group, cost_vtime);
+            let free_at_vtime = self.out_of_debt_vtime(group, clock_vtime);
+            let due_vtime = free_at_vtime.saturating_add(charged_vtime);
+            if due_vtime > clock_vtime {
+                let wait_us = (due_vtime - clock_vtime).div_ceil(self.rate);
+                self.look_again(cx, group, wait_us.saturating_mul(MICROSECOND));
                 return;
             }
             self.groups[group].waiting.pop_front();
-            self.pay(cx, group, bio, cost_ns);
+            self.pay(cx, group, bio, cost_vtime);
             cx.release(bio);
         }
     }
