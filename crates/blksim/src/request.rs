@@ -115,7 +115,8 @@ impl Progress {
         self.0 += 1;
     }
 
-    /// Notes that a merge is tried; true the first time.
+    /// Notes that a merge is tried; true the first time: what slept for its tag
+    /// does not look for a merge again.
     #[inline]
     pub fn try_merge(&mut self) -> bool {
         let first = self.0 & Self::MERGE_TRIED == 0;

@@ -85,18 +85,11 @@ impl Machine {
     fn enter(&mut self, task: TaskId, id: RequestId) -> bool {
         let request = &mut self.requests[id];
         let disk = request.disk as usize;
-        let queue = &self.disks[disk];
-        let submitter = &self.tasks[task as usize];
-        let plugging = submitter.plugging;
-        if !queue.policies.is_empty() {
+        if !self.disks[disk].policies.is_empty() {
             if let Some(go_on) = self.ask_policies(disk, id) {
                 return go_on;
             }
-        } else if request.progress.try_merge()
-            // One that slept for its tag does not look for a merge again.
-            && (queue.nr_held > 0 || !submitter.plug.is_empty())
-            && self.try_merge(task, disk, id)
-        {
+        } else if request.progress.try_merge() && self.try_merge(task, disk, id) {
             return true;
         }
         let (queue, request) = (&mut self.disks[disk], &mut self.requests[id]);
@@ -104,7 +97,7 @@ impl Machine {
             self.want_tag(task, disk, id);
             return false;
         }
-        if plugging {
+        if self.tasks[task as usize].plugging {
             self.add_to_plug(task, disk, id);
         } else {
             self.enqueue(disk, id);
@@ -196,6 +189,7 @@ impl Machine {
     }
 
     /// Joins a bio to a request that is already there, if there is one.
+    #[inline]
     fn try_merge(&mut self, task: TaskId, disk: usize, id: RequestId) -> bool {
         let plugged = self.tasks.get(task as usize).is_some_and(|task| !task.plug.is_empty());
         let held = self.disks[disk].nr_held > 0;
@@ -206,6 +200,7 @@ impl Machine {
     }
 
     /// Joins a bio to a request that the scheduler holds.
+    #[inline(never)]
     fn merge_into_held(&mut self, disk: usize, id: RequestId) -> bool {
         let Some((request, side)) = self.find_merge(disk, id) else { return false };
         let joins = self.has_room(disk, request, id);
@@ -215,6 +210,7 @@ impl Machine {
         joins
     }
 
+    #[inline(never)]
     fn merge_into_plug(&mut self, task: TaskId, disk: usize, id: RequestId) -> bool {
         let plug = self.tasks[task as usize].plug;
         // 6.1 looks at the newest plugged request only; 4.16 at all of them.
