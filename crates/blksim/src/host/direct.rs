@@ -1,6 +1,5 @@
 //! Direct I/O: from a transfer to bios and back.
 
-use super::ready::Ready;
 use super::submit::Flush;
 use super::{FlushWaiter, Machine};
 use crate::record::Direction;
@@ -141,10 +140,7 @@ impl Machine {
     /// A clone will learn of a direct transfer when it looks.
     #[inline]
     fn direct_complete(&mut self, io: Io) {
-        let clone = &mut self.clones[io.clone as usize];
-        clone.done.push((io.direction, io.bytes, io.start_ns));
-        if !std::mem::replace(&mut clone.woken, true) {
-            self.make_ready(Ready::Clone(io.clone));
-        }
+        self.clones[io.clone as usize].done.push((io.direction, io.bytes, io.start_ns));
+        self.wake_clone(io.clone);
     }
 }
