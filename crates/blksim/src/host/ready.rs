@@ -68,7 +68,7 @@ impl ReadyList {
     #[inline]
     fn pop(&mut self) -> Option<Ready> {
         let (_, ready) = self.first?;
-        self.first = if self.rest.is_empty() { None } else { self.rest.pop_front() };
+        self.first = self.rest.pop_front();
         Some(ready)
     }
 }
