@@ -390,9 +390,7 @@ impl Flash {
         let (first, end) = slots(&command);
         let done_ns = if first + 1 == end {
             let physical = self.ftl.find(first as u32);
-            physical.map_or(now_ns, |physical| {
-                self.read_of_unit(self.ftl.unit(physical), 1, now_ns).max(now_ns)
-            })
+            physical.map_or(now_ns, |slot| self.read_of_unit(self.ftl.unit(slot), 1, now_ns))
         } else {
             self.read_slots(first, end, now_ns)
         };
