@@ -39,7 +39,6 @@ pub struct MqDeadline {
     batch: u64,
     starved: u64,
     last_side: usize,
-    nr_queued: u32,
 }
 
 #[inline]
@@ -103,7 +102,6 @@ impl Scheduler for MqDeadline {
             batch: 0,
             starved: 0,
             last_side: WRITE,
-            nr_queued: 0,
         }
     }
 
@@ -114,14 +112,10 @@ impl Scheduler for MqDeadline {
         let class = &mut self.classes[class_of(cx.requests, id)];
         class.unfinished += 1;
         class.sides[side].insert(cx.requests, id, self.settings.expire_ns[side], now_ns);
-        self.nr_queued += 1;
     }
 
     #[inline]
     fn dispatch(&mut self, cx: &mut Context) -> Option<RequestId> {
-        if self.nr_queued == 0 {
-            return None;
-        }
         let busy = self.classes.iter().filter(|class| class.unfinished > 0).count();
         if busy > 1 {
             let latest = self.tick_ns(cx).checked_sub(self.prio_aging_expire_ns);
@@ -164,7 +158,6 @@ impl Scheduler for MqDeadline {
         }
         class.sides[side].absorb(cx.requests, kept, gone);
         class.unfinished -= 1;
-        self.nr_queued -= 1;
     }
 
     #[inline]
@@ -229,7 +222,6 @@ impl MqDeadline {
         let class = &mut self.classes[class];
         class.next[side] = class.sides[side].tree.after(requests[id].sector, id);
         class.sides[side].remove(requests, id);
-        self.nr_queued -= 1;
         Some(id)
     }
 }
