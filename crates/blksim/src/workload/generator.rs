@@ -1,9 +1,10 @@
 //! The stream of I/Os of one clone: what comes next, and when.
 
-use super::job::{BlockSizes, Distribution, Job, Mode, PerDirection, Sequence};
+use super::job::{BlockSizes, Job, Mode, PerDirection, Sequence};
 use super::layout::Region;
+use super::offsets::Offsets;
 use crate::record::Direction;
-use crate::rng::{Permutation, Stream};
+use crate::rng::Stream;
 
 /// What a clone does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,67 +17,6 @@ pub enum Step {
     Wait { until_ns: u64 },
     /// Nothing more to issue.
     Finished,
-}
-
-/// Where random offsets come from.
-#[derive(Debug)]
-enum Offsets {
-    /// Each block once, in random order.
-    Mapped {
-        order: Permutation,
-        /// Place of the next one in the order, and which block that is: worked
-        /// out one ahead, so that nothing has to wait for it.
-        next: u64,
-        block: u64,
-    },
-    Uniform,
-    Zipf {
-        zipf: Zipf,
-        scatter: Permutation,
-    },
-    Pareto {
-        exponent: f64,
-        scatter: Permutation,
-    },
-    Normal {
-        deviation: f64,
-    },
-}
-
-impl Offsets {
-    /// A block, of as many as `slots` says.
-    #[inline]
-    fn draw(&mut self, slots: impl FnOnce() -> u64, random: &mut Stream) -> u64 {
-        match self {
-            Self::Mapped { order, next, block } => {
-                if *next >= order.nr_items() {
-                    // All were visited: begin again in another order.
-                    *next = 0;
-                    *order = Permutation::new(order.nr_items(), random);
-                    *block = order.apply(0);
-                }
-                *next += 1;
-                let following = order.apply(if *next < order.nr_items() { *next } else { 0 });
-                std::mem::replace(block, following)
-            }
-            Self::Uniform => random.below(slots()),
-            Self::Zipf { zipf, scatter } => scatter.apply(zipf.draw(random)) % slots(),
-            Self::Pareto { exponent, scatter } => {
-                let slots = slots();
-                let rank = libm::pow(random.unit(), 1.0 / *exponent) * slots as f64;
-                scatter.apply((rank as u64).min(slots - 1)) % slots
-            }
-            Self::Normal { deviation } => {
-                let slots = slots() as f64;
-                loop {
-                    let x = (0.5 + random.normal() * *deviation) * slots;
-                    if x >= 0.0 && x < slots {
-                        break x as u64;
-                    }
-                }
-            }
-        }
-    }
 }
 
 /// A limit on the rate in one direction.
@@ -162,8 +102,11 @@ pub struct Generator {
     pace: [Pace; 2],
     poisson: bool,
     prepared: Option<(Direction, u64, u32)>,
-    /// All I/Os go in one direction, have one size and lie where the random order says.
-    plain: bool,
+    /// In which direction all I/Os go, if they have one size, lie where the random order
+    /// says, and nothing but the deadline comes between them.
+    plain: Option<Direction>,
+    /// Plain I/Os that need no look at the limits any more: these count them as issued.
+    granted: u64,
     random: Stream,
     mix: Stream,
     timing: Stream,
@@ -186,24 +129,7 @@ impl Generator {
             || !job.mode.reads
             || !job.mode.writes;
         let mapped = !job.norandommap && one_size && aligned && job.block_align.is_none();
-        let offsets = match job.distribution {
-            Distribution::Uniform if mapped => {
-                let order = Permutation::new(blocks, &mut random);
-                let block = order.apply(0);
-                Offsets::Mapped { order, next: 0, block }
-            }
-            Distribution::Uniform => Offsets::Uniform,
-            Distribution::Zipf(theta) => Offsets::Zipf {
-                zipf: Zipf::new(blocks, theta),
-                scatter: Permutation::new(blocks, &mut random),
-            },
-            // The share h of the blocks gets 1 - h of the accesses.
-            Distribution::Pareto(h) => Offsets::Pareto {
-                exponent: libm::log(h) / libm::log(1.0 - h),
-                scatter: Permutation::new(blocks, &mut random),
-            },
-            Distribution::Normal(percent) => Offsets::Normal { deviation: percent / 100.0 },
-        };
+        let offsets = Offsets::new(job.distribution, mapped, blocks, &mut random);
         let pace = |bytes_per_second, ios_per_second| Pace {
             bytes_per_second,
             ios_per_second,
@@ -215,12 +141,20 @@ impl Generator {
             _ => u64::MAX,
         };
         let rate = job.rate;
+        let sync_every = if job.fsync > 0 { job.fsync } else { job.fdatasync };
+        let pace = [
+            pace(rate.bytes_per_second.read, rate.ios_per_second.read),
+            pace(rate.bytes_per_second.write, rate.ios_per_second.write),
+        ];
         let plain = job.mode.random
             && job.mode.reads != job.mode.writes
             && job.percentage_random == 100
             && job.sequence.nr_per_offset == 1
-            && matches!(offsets, Offsets::Mapped { .. });
-        let sync_every = if job.fsync > 0 { job.fsync } else { job.fdatasync };
+            && matches!(offsets, Offsets::Mapped(_))
+            && sync_every == 0
+            && job.thinktime_ns == 0
+            && !pace.iter().any(Pace::limited);
+        let direction = if job.mode.reads { Direction::Read } else { Direction::Write };
         let pass_bytes = region.bytes / smallest * smallest;
         let left_bytes = if job.time_based {
             u64::MAX
@@ -260,13 +194,11 @@ impl Generator {
             thinktime_blocks: job.thinktime_blocks,
             blocks_since_pause: 0,
             pause_until_ns: 0,
-            pace: [
-                pace(rate.bytes_per_second.read, rate.ios_per_second.read),
-                pace(rate.bytes_per_second.write, rate.ios_per_second.write),
-            ],
+            pace,
             poisson: rate.poisson,
             prepared: None,
-            plain,
+            plain: plain.then_some(direction),
+            granted: 0,
             random,
             mix: stream("direction"),
             timing: stream("timing"),
@@ -293,6 +225,20 @@ impl Generator {
     /// What to do now.
     #[inline]
     pub fn next(&mut self, now_ns: u64) -> Step {
+        if let (Some(direction), Offsets::Mapped(order)) = (self.plain, &mut self.offsets) {
+            if self.granted > 0 && now_ns < self.deadline_ns {
+                self.granted -= 1;
+                let bytes = self.largest_block;
+                let offset = self.region.start + order.next(&mut self.random) * bytes;
+                return Step::Transfer { direction, offset, bytes: bytes as u32 };
+            }
+        }
+        self.next_within_limits(now_ns)
+    }
+
+    /// What to do now, after a look at everything that may have a say in it.
+    #[inline(never)]
+    fn next_within_limits(&mut self, now_ns: u64) -> Step {
         if self.sync_every > 0 && self.writes_since_sync >= self.sync_every {
             self.writes_since_sync = 0;
             return Step::Sync;
@@ -313,12 +259,23 @@ impl Generator {
             let draw = self.poisson.then(|| self.timing.exponential());
             pace.issued(self.start_ns, bytes, draw);
         }
-        self.left_ios -= 1;
-        self.left_of_pass = self.left_of_pass.saturating_sub(u64::from(bytes));
-        self.left_bytes -= u64::from(bytes);
-        self.issued_bytes += u64::from(bytes);
+        self.count_issued(1, u64::from(bytes));
         self.writes_since_sync += u64::from(direction == Direction::Write);
+        if self.plain.is_some() {
+            let bytes = self.largest_block;
+            self.granted =
+                self.left_ios.min(self.left_of_pass / bytes).min(self.left_bytes / bytes);
+            self.count_issued(self.granted, bytes);
+        }
         Step::Transfer { direction, offset: self.region.start + offset, bytes }
+    }
+
+    fn count_issued(&mut self, ios: u64, bytes_of_each: u64) {
+        let bytes = ios * bytes_of_each;
+        self.left_ios -= ios;
+        self.left_of_pass = self.left_of_pass.saturating_sub(bytes);
+        self.left_bytes -= bytes;
+        self.issued_bytes += bytes;
     }
 
     /// Notes that a transfer is complete.
@@ -358,17 +315,13 @@ impl Generator {
                 }
             }
         };
-        let bytes = if self.plain {
-            self.largest_block
-        } else {
-            let sizes = match direction {
-                Direction::Read => &self.block_sizes.read,
-                _ => &self.block_sizes.write,
-            };
-            match sizes.0.as_slice() {
-                [(bytes, _)] => *bytes,
-                several => draw_size(several, &mut self.mix),
-            }
+        let sizes = match direction {
+            Direction::Read => &self.block_sizes.read,
+            _ => &self.block_sizes.write,
+        };
+        let bytes = match sizes.0.as_slice() {
+            [(bytes, _)] => *bytes,
+            several => draw_size(several, &mut self.mix),
         };
         if self.left_bytes < bytes {
             return None;
@@ -381,10 +334,6 @@ impl Generator {
             for position in self.position.iter_mut().filter(|p| **p >= self.region.bytes) {
                 *position = 0;
             }
-        }
-        if self.plain {
-            let offset = self.offsets.draw(|| 0, &mut self.random) * bytes;
-            return Some((direction, offset, bytes as u32));
         }
         let between = self.mode.random && !self.random_is_due();
         let random = self.mode.random
@@ -504,55 +453,6 @@ fn draw_size(sizes: &[(u64, u64)], stream: &mut Stream) -> u64 {
         draw -= weight;
     }
     sizes[sizes.len() - 1].0
-}
-
-/// Zipf-distributed ranks by rejection-inversion (Hörmann and Derflinger, 1996).
-#[derive(Debug)]
-struct Zipf {
-    ranks: f64,
-    theta: f64,
-    integral_first: f64,
-    integral_last: f64,
-    shortcut: f64,
-}
-
-impl Zipf {
-    fn new(ranks: u64, theta: f64) -> Self {
-        let mut zipf = Self {
-            ranks: ranks as f64,
-            theta,
-            integral_first: 0.0,
-            integral_last: 0.0,
-            shortcut: 0.0,
-        };
-        zipf.integral_first = zipf.integral(1.5) - 1.0;
-        zipf.integral_last = zipf.integral(zipf.ranks + 0.5);
-        zipf.shortcut = 2.0 - zipf.inverse(zipf.integral(2.5) - libm::pow(2.0, -theta));
-        zipf
-    }
-
-    /// Integral of x^-theta.
-    fn integral(&self, x: f64) -> f64 {
-        (libm::pow(x, 1.0 - self.theta) - 1.0) / (1.0 - self.theta)
-    }
-
-    fn inverse(&self, y: f64) -> f64 {
-        libm::pow((1.0 + (1.0 - self.theta) * y).max(0.0), 1.0 / (1.0 - self.theta))
-    }
-
-    /// A rank from 0, the most popular.
-    fn draw(&self, stream: &mut Stream) -> u64 {
-        loop {
-            let u = self.integral_last + stream.unit() * (self.integral_first - self.integral_last);
-            let x = self.inverse(u);
-            let rank = libm::round(x).clamp(1.0, self.ranks);
-            if rank - x <= self.shortcut
-                || u >= self.integral(rank + 0.5) - libm::pow(rank, -self.theta)
-            {
-                return rank as u64 - 1;
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -687,25 +587,6 @@ mod tests {
         assert_eq!(repeats[..3], [0, 0, 0]);
         for run in repeats[3..].chunks_exact(4) {
             assert!(run.iter().all(|block| block == &run[0]), "{repeats:?}");
-        }
-    }
-
-    #[test]
-    fn zipf_ranks_have_the_right_weights() {
-        let zipf = Zipf::new(1000, 1.2);
-        let mut stream = Stream::named(5, "zipf");
-        let mut counts = [0_u32; 1000];
-        for _ in 0..200_000 {
-            counts[zipf.draw(&mut stream) as usize] += 1;
-        }
-        let norm: f64 = (1..=1000).map(|k| libm::pow(f64::from(k), -1.2)).sum();
-        for rank in [1_usize, 2, 10, 100] {
-            let expected = 200_000.0 * libm::pow(rank as f64, -1.2) / norm;
-            let seen = f64::from(counts[rank - 1]);
-            assert!(
-                (seen - expected).abs() < 5.0 * expected.sqrt() + 1.0,
-                "{rank}: {seen} {expected}"
-            );
         }
     }
 

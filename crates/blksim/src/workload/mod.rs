@@ -4,6 +4,7 @@ pub mod generator;
 mod interpret;
 pub mod job;
 pub mod layout;
+mod offsets;
 pub mod options;
 mod parser;
 
