@@ -142,7 +142,13 @@ impl Permutation {
     /// Where `index` goes.
     #[inline]
     pub fn apply(&self, index: u64) -> u64 {
-        let mut value = self.encrypt(index);
+        let value = self.encrypt(index);
+        if value < self.len { value } else { self.walk(value) }
+    }
+
+    /// Goes on from a value beyond the range until inside it.
+    #[inline(never)]
+    fn walk(&self, mut value: u64) -> u64 {
         while value >= self.len {
             value = self.encrypt(value);
         }
