@@ -186,16 +186,20 @@ impl Ftl {
         match self.condition {
             Condition::Fresh => None,
             Condition::Sequential => Some(logical),
-            Condition::Random => {
-                let rank = match &self.order {
-                    Some(order) => order.apply(u64::from(logical)),
-                    None => u64::from(logical),
-                };
-                let index = self.first_rank.partition_point(|first| *first <= rank) - 1;
-                let slot = rank - self.first_rank[index];
-                Some((index as u64 * self.shape.superblock + slot) as u32)
-            }
+            Condition::Random => Some(self.find_by_rank(logical)),
         }
+    }
+
+    /// Where random writes before the start have left a slot.
+    #[inline(never)]
+    fn find_by_rank(&self, logical: u32) -> u32 {
+        let rank = match &self.order {
+            Some(order) => order.apply(u64::from(logical)),
+            None => u64::from(logical),
+        };
+        let index = self.first_rank.partition_point(|first| *first <= rank) - 1;
+        let slot = rank - self.first_rank[index];
+        (index as u64 * self.shape.superblock + slot) as u32
     }
 
     /// Number of the program unit that a physical slot belongs to.

@@ -368,29 +368,36 @@ impl Flash {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn accept(&mut self, command: Command, outbox: &mut Outbox) {
         match command.operation {
             Operation::Read => self.read(command, outbox),
-            Operation::Write => {
-                if self.blocked.is_empty() && self.has_room(&command) {
-                    self.take_in(command, outbox);
-                } else {
-                    self.blocked.push_back(command);
-                    self.make_room(outbox);
-                }
-            }
+            Operation::Write => self.write(command, outbox),
             Operation::Flush => self.flush(command.id, outbox),
         }
     }
 
-    #[inline]
+    #[inline(never)]
+    fn write(&mut self, command: Command, outbox: &mut Outbox) {
+        if self.blocked.is_empty() && self.has_room(&command) {
+            self.take_in(command, outbox);
+        } else {
+            self.blocked.push_back(command);
+            self.make_room(outbox);
+        }
+    }
+
+    #[inline(always)]
     fn read(&mut self, command: Command, outbox: &mut Outbox) {
         let now_ns = outbox.now_ns();
         let (first, end) = slots(&command);
+        // Most random reads are of one slot: without the loop over slots they take 80
+        // instructions less.
         let done_ns = if first + 1 == end {
-            let physical = self.ftl.find(first as u32);
-            physical.map_or(now_ns, |slot| self.read_of_unit(self.ftl.unit(slot), 1, now_ns))
+            match self.ftl.find(first as u32) {
+                Some(physical) => self.read_of_unit(self.ftl.unit(physical), 1, now_ns),
+                None => now_ns,
+            }
         } else {
             self.read_slots(first, end, now_ns)
         };
@@ -403,6 +410,7 @@ impl Flash {
     }
 
     /// Reads slots from the medium; gives the moment when they have crossed the channels.
+    #[inline(never)]
     fn read_slots(&mut self, first: u64, end: u64, now_ns: u64) -> u64 {
         let mut done_ns = now_ns;
         let mut slot = first;
@@ -428,7 +436,7 @@ impl Flash {
     }
 
     /// Reads so many slots of one program unit.
-    #[inline]
+    #[inline(always)]
     fn read_of_unit(&mut self, unit: u32, nr_slots: u64, now_ns: u64) -> u64 {
         // Units go round the dies; lower, middle and upper pages of a cell
         // follow each other on a die.
@@ -518,6 +526,7 @@ impl Flash {
         }
     }
 
+    #[inline(never)]
     fn flush(&mut self, id: u32, outbox: &mut Outbox) {
         if self.flush_drains && !self.collecting.is_empty() {
             self.program(outbox);
@@ -531,6 +540,21 @@ impl Flash {
         let target = if self.flush_drains { self.accepted_slots } else { 0 };
         self.draining.push_back(Draining { id, target });
         self.finish_flushes(outbox);
+    }
+
+    /// A command is done while an exclusive flush is not, or is that flush.
+    #[cold]
+    fn completed_at_barrier(&mut self, id: u32, outbox: &mut Outbox) {
+        if id != self.barrier_id {
+            self.finish_flushes(outbox);
+            return;
+        }
+        self.barrier = false;
+        while !self.barrier {
+            let Some(command) = self.held.pop_front() else { return };
+            self.outstanding += 1;
+            self.accept(command, outbox);
+        }
     }
 
     /// Completes flushes whose data is on the medium.
@@ -570,18 +594,8 @@ impl Device for Flash {
     #[inline]
     fn completed(&mut self, id: u32, outbox: &mut Outbox) {
         self.outstanding -= 1;
-        if !self.barrier {
-            return;
-        }
-        if id != self.barrier_id {
-            self.finish_flushes(outbox);
-            return;
-        }
-        self.barrier = false;
-        while !self.barrier {
-            let Some(command) = self.held.pop_front() else { return };
-            self.outstanding += 1;
-            self.accept(command, outbox);
+        if self.barrier {
+            self.completed_at_barrier(id, outbox);
         }
     }
 

@@ -30,7 +30,7 @@ impl Default for Group {
 }
 
 impl Group {
-    #[inline]
+    #[inline(never)]
     fn get(&self, position: u16) -> Option<u32> {
         match self {
             Self::Array(places) => {
