@@ -12,16 +12,17 @@ const NR_BUCKETS: usize = NR_GROUPS * VALUES_PER_GROUP;
 /// power of two.
 #[derive(Debug, Clone)]
 pub struct Histogram {
-    buckets: Vec<u64>,
-    count: u64,
+    buckets: Box<[u64; NR_BUCKETS]>,
     sum_ns: u64,
     min_ns: u64,
     max_ns: u64,
+    count: u64,
 }
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { buckets: vec![0; NR_BUCKETS], count: 0, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
+        let buckets = Box::new([0; NR_BUCKETS]);
+        Self { buckets, sum_ns: 0, min_ns: u64::MAX, max_ns: 0, count: 0 }
     }
 }
 
@@ -58,7 +59,7 @@ impl Histogram {
 
     /// Adds all samples of another histogram.
     pub fn merge(&mut self, other: &Self) {
-        for (bucket, count) in self.buckets.iter_mut().zip(&other.buckets) {
+        for (bucket, count) in self.buckets.iter_mut().zip(other.buckets.iter()) {
             *bucket += count;
         }
         self.count += other.count;
@@ -148,9 +149,9 @@ impl Direction {
 /// What a job did in one direction.
 #[derive(Debug, Clone, Default)]
 pub struct DirectionRecord {
-    pub ios: u64,
     pub bytes: u64,
     pub latency: Histogram,
+    pub ios: u64,
 }
 
 /// What a section of the job file did, all its clones together.
