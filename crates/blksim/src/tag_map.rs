@@ -139,6 +139,7 @@ impl TagMap {
         tag
     }
 
+    #[inline(never)]
     fn search(&mut self, of_word: Option<u32>) -> Option<u32> {
         let hint = self.hint;
         let mut index = (hint >> self.shift) as usize;

@@ -15,6 +15,18 @@ use crate::workload::layout::Region;
 /// From how many I/Os submitted at once on they are plugged (`AIO_PLUG_THRESHOLD` in `fs/aio.c`).
 const PLUGGED_BATCH: usize = 3;
 
+/// How far a clone has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// It has not started.
+    Waiting,
+    /// It has more to issue.
+    Issuing,
+    /// It waits for what is in flight.
+    Draining,
+    Ended,
+}
+
 /// One process of a job.
 #[derive(Debug)]
 pub struct Clone {
@@ -41,9 +53,7 @@ pub struct Clone {
     pub(super) done: Vec<(Direction, u32, u64)>,
     /// It is about to learn of completions.
     pub(super) woken: bool,
-    running: bool,
-    exhausted: bool,
-    ended: bool,
+    stage: Stage,
     /// The moment of the Issue event that is under way, if any.
     wake_ns: Option<u64>,
     /// Readahead state of its file descriptor.
@@ -78,9 +88,7 @@ impl Clone {
             in_flight: 0,
             done: Vec::new(),
             woken: false,
-            running: false,
-            exhausted: false,
-            ended: false,
+            stage: Stage::Waiting,
             wake_ns: None,
             window: Window::default(),
         }
@@ -89,7 +97,7 @@ impl Clone {
     /// An I/O or call that lasted from one moment to another is done: it is recorded.
     #[inline]
     fn finish_io(
-        &mut self,
+        generator: &mut Generator,
         index: u32,
         direction: Direction,
         bytes: u64,
@@ -97,11 +105,10 @@ impl Clone {
         record: &mut JobRecord,
         recorder: &mut Option<Box<Recorder>>,
     ) {
-        self.in_flight -= 1;
         if direction != Direction::Sync {
-            self.generator.completed(now_ns);
+            generator.completed(now_ns);
         }
-        let measured = now_ns > self.generator.measure_ns();
+        let measured = now_ns > generator.measure_ns();
         if measured {
             record.add(direction, bytes, now_ns - start_ns);
         }
@@ -113,7 +120,24 @@ impl Clone {
     /// Has something to issue, and fewer I/Os in flight than it may have.
     #[inline]
     fn may_issue(&self) -> bool {
-        self.in_flight < self.depth && self.running && !self.exhausted
+        self.in_flight < self.depth && self.stage == Stage::Issuing
+    }
+
+    /// The next I/O, if that is a direct transfer, or what comes instead.
+    #[inline(always)]
+    fn next_direct(&mut self, now_ns: u64) -> Result<(Direction, u64, u32), Step> {
+        let transfer = match self.generator.next_granted(now_ns) {
+            Some(transfer) => transfer,
+            None => match self.generator.next_within_limits(now_ns) {
+                Step::Transfer { direction, offset, bytes } => (direction, offset, bytes),
+                other => return Err(other),
+            },
+        };
+        if self.direct {
+            return Ok(transfer);
+        }
+        let (direction, offset, bytes) = transfer;
+        Err(Step::Transfer { direction, offset, bytes })
     }
 }
 
@@ -138,8 +162,8 @@ impl Machine {
         if clone.wake_ns.is_some_and(|wake_ns| wake_ns <= now_ns) {
             clone.wake_ns = None;
         }
-        if !clone.running && !clone.ended {
-            clone.running = true;
+        if clone.stage == Stage::Waiting {
+            clone.stage = Stage::Issuing;
             clone.generator.start(now_ns);
             let (invalidate, pre_read, region) = (clone.invalidate, clone.pre_read, clone.region);
             if invalidate {
@@ -156,16 +180,16 @@ impl Machine {
     /// what is done, and begins again. One that sleeps in a submission learns
     /// of nothing meanwhile, as with libaio.
     pub(super) fn drive(&mut self, index: u32) {
+        if self.sleeps(index) {
+            return;
+        }
         loop {
-            if self.sleeps(index) {
-                return;
-            }
             if self.clones[index as usize].may_issue() && !self.fill(index) {
                 return;
             }
             let clone = &self.clones[index as usize];
             if clone.done.is_empty() {
-                if clone.exhausted && clone.in_flight == 0 && !clone.ended {
+                if clone.stage == Stage::Draining && clone.in_flight == 0 {
                     self.end_clone(index);
                 }
                 return;
@@ -188,13 +212,13 @@ impl Machine {
             let clone = &mut self.clones[index as usize];
             let wanted = clone.batch.min(clone.depth - clone.in_flight);
             let last = if wanted == 1 {
-                match clone.generator.next(self.agenda.now_ns()) {
-                    Step::Transfer { direction, offset, bytes } if clone.direct => {
+                match clone.next_direct(self.agenda.now_ns()) {
+                    Ok((direction, offset, bytes)) => {
                         clone.in_flight += 1;
                         self.issue_direct(index, direction, offset, bytes, false);
                         None
                     }
-                    step => Some(step),
+                    Err(step) => Some(step),
                 }
             } else {
                 self.fill_batch(index, wanted)
@@ -217,17 +241,16 @@ impl Machine {
     }
 
     /// Issues up to `wanted` direct transfers together; gives what came before as many were found.
+    #[inline(never)]
     fn fill_batch(&mut self, index: u32, wanted: u32) -> Option<Step> {
         let clone = &mut self.clones[index as usize];
         let mut last = None;
         let mut batch = std::mem::take(&mut self.batch);
         let now_ns = self.agenda.now_ns();
         while last.is_none() && (batch.len() as u32) < wanted {
-            match clone.generator.next(now_ns) {
-                Step::Transfer { direction, offset, bytes } if clone.direct => {
-                    batch.push((direction, offset, bytes));
-                }
-                step => last = Some(step),
+            match clone.next_direct(now_ns) {
+                Ok(transfer) => batch.push(transfer),
+                Err(step) => last = Some(step),
             }
         }
         clone.in_flight += batch.len() as u32;
@@ -251,6 +274,7 @@ impl Machine {
     }
 
     /// Does what is not a direct transfer. False if there is nothing to issue for now.
+    #[inline(never)]
     fn take_step(&mut self, index: u32, step: Step) -> bool {
         let clone = &mut self.clones[index as usize];
         match step {
@@ -272,7 +296,7 @@ impl Machine {
                 false
             }
             Step::Finished => {
-                clone.exhausted = true;
+                clone.stage = Stage::Draining;
                 false
             }
         }
@@ -281,14 +305,14 @@ impl Machine {
     /// A clone learns of the direct I/Os that are done.
     fn collect_done(&mut self, index: u32) {
         let Self { clones, records, recorder, agenda, .. } = self;
-        let clone = &mut clones[index as usize];
-        let record = &mut records[clone.job];
-        for next in 0..clone.done.len() {
-            let (direction, bytes, start_ns) = clone.done[next];
+        let Clone { job, generator, done, in_flight, .. } = &mut clones[index as usize];
+        let record = &mut records[*job];
+        *in_flight -= done.len() as u32;
+        for &(direction, bytes, start_ns) in &*done {
             let span = (start_ns, agenda.now_ns());
-            clone.finish_io(index, direction, u64::from(bytes), span, record, recorder);
+            Clone::finish_io(generator, index, direction, bytes.into(), span, record, recorder);
         }
-        clone.done.clear();
+        done.clear();
     }
 
     /// An I/O or call of a clone is done: it is recorded.
@@ -299,17 +323,18 @@ impl Machine {
         bytes: u64,
         start_ns: u64,
     ) {
-        let clone = &mut self.clones[index as usize];
-        let record = &mut self.records[clone.job];
+        let Clone { job, generator, in_flight, .. } = &mut self.clones[index as usize];
+        let record = &mut self.records[*job];
         let span = (start_ns, self.agenda.now_ns());
-        clone.finish_io(index, direction, bytes, span, record, &mut self.recorder);
+        *in_flight -= 1;
+        Clone::finish_io(generator, index, direction, bytes, span, record, &mut self.recorder);
     }
 
+    #[cold]
     fn end_clone(&mut self, index: u32) {
         let now_ns = self.agenda.now_ns();
         let clone = &mut self.clones[index as usize];
-        clone.ended = true;
-        clone.running = false;
+        clone.stage = Stage::Ended;
         let runtime_ns = now_ns.saturating_sub(clone.generator.measure_ns());
         let record = &mut self.records[clone.job];
         record.runtime_ns = record.runtime_ns.max(runtime_ns);

@@ -31,30 +31,33 @@ impl Machine {
             queue.counters.sectors_read += sectors;
         }
         let family = queue.family;
-        let ((), kicked) =
-            queue.schedule(&mut self.requests, &mut self.agenda, |s, cx| s.complete(cx, id));
+        // Without a scheduler there is nobody to tell.
+        let kicked = !queue.direct
+            && queue.schedule(&mut self.requests, &mut self.agenda, |s, cx| s.complete(cx, id)).1;
         if !queue.policies.is_empty() {
             self.tell_policies(disk, |policy, cx| policy.completed(cx, id));
         }
-        match family {
-            Family::Legacy => {
-                // The queue is run before any task learns of this completion, as
-                // the interrupt does; what became free goes to a sleeper first.
-                self.give_tag_back(disk, id);
-                self.run_queue(disk);
-                self.parts_done(id);
-            }
-            Family::MultiQueue => {
-                let tag = self.requests[id].tag.take();
-                self.parts_done(id);
-                if kicked {
-                    self.run_queue_soon(disk);
-                }
-                if let Some(tag) = tag {
-                    self.free_tag(disk, tag);
-                }
-                self.restart_queue(disk);
-            }
+        if family == Family::Legacy {
+            // The queue is run before any task learns of this completion, as
+            // the interrupt does; what became free goes to a sleeper first.
+            self.give_tag_back(disk, id);
+            self.run_queue(disk);
+            self.parts_done(id);
+            return;
+        }
+        let tag = self.requests[id].tag.take();
+        self.parts_done(id);
+        if kicked {
+            self.run_queue_soon(disk);
+        }
+        let queue = &mut self.disks[disk];
+        if let Some(tag) = tag {
+            queue.tags.give_back(tag, &mut self.woken);
+        }
+        let restart = std::mem::take(&mut queue.restart);
+        self.wake_submissions();
+        if restart {
+            self.run_queue_soon(disk);
         }
     }
 
@@ -68,19 +71,23 @@ impl Machine {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn parts_done(&mut self, id: RequestId) {
-        let mut part = id;
+        let merged = self.requests[id].chain;
+        self.part_done(id);
+        if merged != NONE {
+            self.merged_done(merged);
+        }
+    }
+
+    /// What was merged into a request is done with it.
+    #[inline(never)]
+    fn merged_done(&mut self, mut part: RequestId) {
         while part != NONE {
             let next = self.requests[part].chain;
             self.part_done(part);
             part = next;
         }
-    }
-
-    fn free_tag(&mut self, disk: usize, tag: u32) {
-        self.disks[disk].tags.give_back(tag, &mut self.woken);
-        self.wake_submissions();
     }
 
     /// One of the bios of a completed request.

@@ -38,7 +38,7 @@ impl Ios {
 
 impl Machine {
     /// Issues a direct transfer of a clone.
-    #[inline]
+    #[inline(always)]
     pub(super) fn issue_direct(
         &mut self,
         index: u32,
@@ -47,43 +47,64 @@ impl Machine {
         bytes: u32,
         plugged: bool,
     ) {
-        let start_ns = self.agenda.now_ns();
-        let clone = &self.clones[index as usize];
-        let is_write = direction == Direction::Write;
-        let operation = if is_write { Operation::Write } else { Operation::Read };
-        let sector = offset / SECTOR_BYTES;
         let nr_sectors = bytes / SECTOR_BYTES as u32;
-        let max_sectors = self.disks[0].max_sectors;
-        let mut bio = Request::new(operation, sector, nr_sectors, Purpose::Direct);
+        if direction == Direction::Write || nr_sectors > self.disks[0].max_sectors {
+            self.issue_within_plug(index, direction, offset, bytes, plugged);
+            return;
+        }
+        let bio = self.direct_bio(index, Operation::Read, offset, nr_sectors);
+        let id = self.requests.allocate(bio);
+        self.submit(index, id);
+    }
+
+    /// A bio of a clone's direct transfer that is issued now.
+    #[inline(always)]
+    fn direct_bio(
+        &self,
+        index: u32,
+        operation: Operation,
+        offset: u64,
+        nr_sectors: u32,
+    ) -> Request {
+        let clone = &self.clones[index as usize];
+        let mut bio = Request::new(operation, offset / SECTOR_BYTES, nr_sectors, Purpose::Direct);
         bio.priority = clone.priority;
-        bio.flags = Flags { sync: true, idle: is_write, ..Flags::default() };
+        let idle = operation == Operation::Write;
+        bio.flags = Flags { sync: true, idle, ..Flags::default() };
         bio.context = index;
         bio.group = clone.group;
-        bio.issued_ns = start_ns;
+        bio.issued_ns = self.agenda.now_ns();
+        bio
+    }
+
+    /// Issues a direct transfer that is a plug of its own: a write, or one of several bios.
+    #[inline(never)]
+    fn issue_within_plug(
+        &mut self,
+        index: u32,
+        direction: Direction,
+        offset: u64,
+        bytes: u32,
+        plugged: bool,
+    ) {
+        let is_write = direction == Direction::Write;
+        let operation = if is_write { Operation::Write } else { Operation::Read };
         if is_write && !self.cache.is_empty() {
             self.cache.invalidate(offset, u64::from(bytes));
         }
         // A write to a block device is a plug of its own (`blkdev_write_iter` in
         // block/fops.c). One that is waited for is unplugged by that.
-        let own_plug = !plugged && (nr_sectors > max_sectors || is_write);
-        let unplug = if is_write && !clone.asynchronous { Flush::ForSleep } else { Flush::AtEnd };
-        if nr_sectors <= max_sectors {
-            if own_plug {
-                self.plug(index);
-            }
-            let id = self.requests.allocate(bio);
-            self.submit(index, id);
-            if own_plug {
-                self.end_plug(index, unplug);
-            }
-            return;
-        }
-        let parts = nr_sectors.div_ceil(max_sectors);
-        bio.owner = self.ios.allocate(Io { clone: index, direction, bytes, parts, start_ns });
-        if own_plug {
+        if !plugged {
             self.plug(index);
         }
-        let mut left = nr_sectors;
+        let mut left = bytes / SECTOR_BYTES as u32;
+        let mut bio = self.direct_bio(index, operation, offset, left);
+        let max_sectors = self.disks[0].max_sectors;
+        if left > max_sectors {
+            let parts = left.div_ceil(max_sectors);
+            let start_ns = bio.issued_ns;
+            bio.owner = self.ios.allocate(Io { clone: index, direction, bytes, parts, start_ns });
+        }
         while left > 0 {
             bio.nr_sectors = left.min(max_sectors);
             let id = self.requests.allocate(bio.clone());
@@ -91,8 +112,9 @@ impl Machine {
             bio.sector += u64::from(bio.nr_sectors);
             left -= bio.nr_sectors;
         }
-        if own_plug {
-            self.end_plug(index, unplug);
+        if !plugged {
+            let waited_for = is_write && !self.clones[index as usize].asynchronous;
+            self.end_plug(index, if waited_for { Flush::ForSleep } else { Flush::AtEnd });
         }
     }
 

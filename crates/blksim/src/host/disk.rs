@@ -157,7 +157,7 @@ impl Disk {
     }
 
     /// Takes a tag for a request, if there is one that it may have.
-    #[inline]
+    #[inline(always)]
     pub fn take_tag(&mut self, request: &mut Request) -> bool {
         let (tag, used) = match self.family {
             Family::Legacy => {
@@ -181,6 +181,7 @@ impl Disk {
 
     /// Of how many tags of a word a request may have one. What the scheduler says first holds, however
     /// long the task then sleeps.
+    #[inline(never)]
     fn most_tags_of_word(&self, request: &mut Request) -> Option<u32> {
         let mut tag = request.tag;
         let most = tag.limit(|| self.scheduler.tags_of_word(request));
@@ -282,7 +283,7 @@ impl Disk {
     }
 
     /// Hands a request to the device.
-    #[inline]
+    #[inline(always)]
     pub fn give_to_device(&mut self, requests: &mut Requests, agenda: &mut Agenda, id: RequestId) {
         let request = &mut requests[id];
         request.dispatched_ns = agenda.now_ns();

@@ -43,14 +43,6 @@ impl Machine {
         }
     }
 
-    /// A request that is done may have left room for one that waits.
-    #[inline]
-    pub(super) fn restart_queue(&mut self, disk: usize) {
-        if std::mem::take(&mut self.disks[disk].restart) {
-            self.run_queue_soon(disk);
-        }
-    }
-
     /// The moment has come at which a queue was to be run again.
     pub(super) fn run_delayed(&mut self, disk: usize) {
         if self.disks[disk].run_at_ns.is_some_and(|due_ns| due_ns <= self.agenda.now_ns()) {

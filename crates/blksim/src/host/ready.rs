@@ -50,19 +50,23 @@ impl ReadyList {
     fn insert(&mut self, rank: u32, ready: Ready) {
         match self.first {
             None => self.first = Some((rank, ready)),
-            Some(first) if first.0 <= rank => {
-                if self.rest.back().is_none_or(|last| last.0 <= rank) {
-                    self.rest.push_back((rank, ready));
-                    return;
-                }
-                let place = self.rest.partition_point(|other| other.0 <= rank);
-                self.rest.insert(place, (rank, ready));
-            }
-            Some(first) => {
-                self.rest.push_front(first);
-                self.first = Some((rank, ready));
-            }
+            Some(first) => self.insert_beside(first, rank, ready),
         }
+    }
+
+    #[inline(never)]
+    fn insert_beside(&mut self, first: (u32, Ready), rank: u32, ready: Ready) {
+        if first.0 > rank {
+            self.rest.push_front(first);
+            self.first = Some((rank, ready));
+            return;
+        }
+        if self.rest.back().is_none_or(|last| last.0 <= rank) {
+            self.rest.push_back((rank, ready));
+            return;
+        }
+        let place = self.rest.partition_point(|other| other.0 <= rank);
+        self.rest.insert(place, (rank, ready));
     }
 
     #[inline]
@@ -133,9 +137,13 @@ impl Machine {
     /// Lets the tasks in `woken`, which slept for a tag, try again.
     #[inline]
     pub(super) fn wake_submissions(&mut self) {
-        if self.woken.is_empty() {
-            return;
+        if !self.woken.is_empty() {
+            self.wake_sleepers();
         }
+    }
+
+    #[inline(never)]
+    fn wake_sleepers(&mut self) {
         let mut woken = std::mem::take(&mut self.woken);
         for task in woken.drain(..) {
             self.make_ready(Ready::Submission(task));

@@ -225,20 +225,30 @@ impl Generator {
     /// What to do now.
     #[inline]
     pub fn next(&mut self, now_ns: u64) -> Step {
-        if let (Some(direction), Offsets::Mapped(order)) = (self.plain, &mut self.offsets) {
-            if self.granted > 0 && now_ns < self.deadline_ns {
-                self.granted -= 1;
-                let bytes = self.largest_block;
-                let offset = self.region.start + order.next(&mut self.random) * bytes;
-                return Step::Transfer { direction, offset, bytes: bytes as u32 };
-            }
+        match self.next_granted(now_ns) {
+            Some((direction, offset, bytes)) => Step::Transfer { direction, offset, bytes },
+            None => self.next_within_limits(now_ns),
         }
-        self.next_within_limits(now_ns)
+    }
+
+    /// A plain I/O that needs no look at the limits: direction, offset of the device, bytes.
+    #[inline]
+    pub(crate) fn next_granted(&mut self, now_ns: u64) -> Option<(Direction, u64, u32)> {
+        if self.granted == 0 || now_ns >= self.deadline_ns {
+            return None;
+        }
+        let (Some(direction), Offsets::Mapped(order)) = (self.plain, &mut self.offsets) else {
+            return None;
+        };
+        self.granted -= 1;
+        let bytes = self.largest_block;
+        let offset = self.region.start + order.next(&mut self.random) * bytes;
+        Some((direction, offset, bytes as u32))
     }
 
     /// What to do now, after a look at everything that may have a say in it.
     #[inline(never)]
-    fn next_within_limits(&mut self, now_ns: u64) -> Step {
+    pub(crate) fn next_within_limits(&mut self, now_ns: u64) -> Step {
         if self.sync_every > 0 && self.writes_since_sync >= self.sync_every {
             self.writes_since_sync = 0;
             return Step::Sync;
@@ -282,11 +292,16 @@ impl Generator {
     #[inline]
     pub fn completed(&mut self, now_ns: u64) {
         if self.thinktime_ns > 0 {
-            self.blocks_since_pause += 1;
-            if self.blocks_since_pause >= self.thinktime_blocks {
-                self.blocks_since_pause = 0;
-                self.pause_until_ns = now_ns.saturating_add(self.thinktime_ns);
-            }
+            self.count_to_pause(now_ns);
+        }
+    }
+
+    #[inline(never)]
+    fn count_to_pause(&mut self, now_ns: u64) {
+        self.blocks_since_pause += 1;
+        if self.blocks_since_pause >= self.thinktime_blocks {
+            self.blocks_since_pause = 0;
+            self.pause_until_ns = now_ns.saturating_add(self.thinktime_ns);
         }
     }
 
