@@ -1,16 +1,18 @@
 //! The disk's own memory: segments that were read, and data not yet written.
 
+use std::collections::VecDeque;
+
 /// Segments of data that was read, least recently used first out.
 #[derive(Debug)]
 pub struct ReadCache {
     /// (first sector, end), most recent last.
-    segments: Vec<(u64, u64)>,
+    segments: VecDeque<(u64, u64)>,
     limit: usize,
 }
 
 impl ReadCache {
     pub fn new(limit: usize) -> Self {
-        Self { segments: Vec::with_capacity(limit + 1), limit }
+        Self { segments: VecDeque::with_capacity(limit + 1), limit }
     }
 
     /// Holds all of `first..end`.
@@ -27,16 +29,16 @@ impl ReadCache {
             return;
         }
         let continued = self.segments.iter().position(|(from, to)| *from <= first && first <= *to);
-        let (first, end) = if let Some(index) = continued {
-            let (from, to) = self.segments.remove(index);
+        let continued = continued.and_then(|index| self.segments.remove(index));
+        let (first, end) = if let Some((from, to)) = continued {
             (from, end.max(to))
         } else {
             if self.segments.len() >= self.limit {
-                self.segments.remove(0);
+                self.segments.pop_front();
             }
             (first, end)
         };
-        self.segments.push((first.max(end.saturating_sub(largest)), end));
+        self.segments.push_back((first.max(end.saturating_sub(largest)), end));
     }
 
     /// Forgets what overlaps a write.

@@ -35,7 +35,14 @@ pub struct Geometry {
     track_switch_ns: u64,
     head_switch_ns: u64,
     curve: SeekCurve,
+    /// How far a seek leads in less than 1, 2, … steps of 2^`step_bits` ns, looked up
+    /// because to work out every seek took a sixth of all instructions.
+    reach: Vec<u32>,
+    step_bits: u32,
 }
+
+/// Steps of [`Geometry::farthest`] in a revolution, at most.
+const REACH_STEPS: u64 = 512;
 
 /// The figures of a seek curve: near + √d over d cylinders for short seeks, linear for long ones.
 #[derive(Debug, Clone, Copy)]
@@ -113,7 +120,10 @@ impl Geometry {
             track_switch_ns: figures.curve.ns(1),
             head_switch_ns: figures.head_switch_ns,
             curve: figures.curve,
+            reach: Vec::new(),
+            step_bits: (revolution_ns / REACH_STEPS).checked_ilog2().map_or(0, |bits| bits + 1),
         };
+        geometry.reach = geometry.work_out_reach(figures.cylinders as u32);
         let tracks = cylinders_per_zone * figures.heads;
         let mut clock_ns = 0;
         for index in 0..figures.zones {
@@ -184,6 +194,27 @@ impl Geometry {
         }
     }
 
+    /// For each step of a revolution, the farthest of so many cylinders that a
+    /// seek leads to in less time than the step's end.
+    fn work_out_reach(&self, cylinders: u32) -> Vec<u32> {
+        let ends_ns = (1..).map(|step: u64| step << self.step_bits);
+        let steps = (self.revolution_ns >> self.step_bits) as usize + 1;
+        let mut distance = 0;
+        let farthest = |end_ns| {
+            while distance + 1 < cylinders && self.curve.ns(distance + 1) < end_ns {
+                distance += 1;
+            }
+            distance
+        };
+        ends_ns.take(steps).map(farthest).collect()
+    }
+
+    /// A distance beyond which every seek takes longer than this, which is less than a revolution.
+    #[inline]
+    pub fn farthest(&self, seek_ns: u64) -> u32 {
+        self.reach[(seek_ns >> self.step_bits) as usize]
+    }
+
     /// Time of a seek over so many cylinders.
     #[inline]
     pub fn seek_ns(&self, distance: u32) -> u64 {
@@ -233,7 +264,11 @@ mod tests {
     };
 
     fn geometry(cylinders: u64, heads: u64, zones: u64, band: u64) -> Geometry {
-        Geometry::new(&Figures {
+        Geometry::new(&figures(cylinders, heads, zones, band))
+    }
+
+    fn figures(cylinders: u64, heads: u64, zones: u64, band: u64) -> Figures {
+        Figures {
             rpm: 6000,
             cylinders,
             heads,
@@ -243,7 +278,20 @@ mod tests {
             band,
             head_switch_ns: 700,
             curve: SeekCurve::new(CURVE),
-        })
+        }
+    }
+
+    #[test]
+    fn no_seek_within_a_time_leads_farther_than_looked_up() {
+        let curve = SeekCurve::new(SeekFigures { far_slope_ps: 4_000_000, ..CURVE });
+        let geometry = Geometry::new(&Figures { curve, ..figures(3000, 2, 3, 4) });
+        let step_ns = geometry.revolution_ns / 256;
+        for turn_ns in (0..geometry.revolution_ns).step_by(997) {
+            let farthest = geometry.farthest(turn_ns);
+            assert!(farthest == 2999 || curve.ns(farthest + 1) > turn_ns, "{turn_ns}");
+            assert!(curve.ns(farthest) <= turn_ns + step_ns, "{turn_ns}");
+        }
+        assert!(geometry.farthest(0) < 50 && geometry.farthest(geometry.revolution_ns - 1) > 2400);
     }
 
     #[test]

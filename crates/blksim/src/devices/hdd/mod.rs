@@ -433,27 +433,24 @@ impl Hdd {
         if now_ns - oldest.since_ns > self.starvation_ns {
             let seek_ns = self.geometry.seek_ns(self.cylinder.abs_diff(oldest.cylinder));
             let seek_ns = seek_ns + write_settle_ns(oldest);
-            return Some((self.reach_ns(phase_ns, oldest.angle_ns, seek_ns), 0));
+            return Some((self.reach_ns(self.turn_ns(phase_ns, oldest.angle_ns), seek_ns), 0));
         }
         let mut best = (u64::MAX, 0);
-        // From here on the seek alone takes longer.
-        let mut too_far = u32::MAX;
         for (index, w) in self.waiting.iter().enumerate() {
+            let turn_ns = self.turn_ns(phase_ns, w.angle_ns);
+            if turn_ns >= best.0 {
+                continue;
+            }
             let distance = self.cylinder.abs_diff(w.cylinder);
-            if distance >= too_far {
+            // What is not in time for this turn comes a whole revolution later.
+            let next_turn_ns = turn_ns + self.geometry.revolution_ns;
+            if next_turn_ns >= best.0 && distance > self.geometry.farthest(turn_ns) {
                 continue;
             }
             let seek_ns = self.geometry.seek_ns(distance);
-            if seek_ns >= best.0 {
-                too_far = distance;
-                continue;
-            }
-            let seek_ns = seek_ns + write_settle_ns(w);
-            if seek_ns < best.0 {
-                let reach_ns = self.reach_ns(phase_ns, w.angle_ns, seek_ns);
-                if reach_ns < best.0 {
-                    best = (reach_ns, index);
-                }
+            let reach_ns = self.reach_ns(turn_ns, seek_ns + write_settle_ns(w));
+            if reach_ns < best.0 {
+                best = (reach_ns, index);
             }
         }
         Some(best)
@@ -471,7 +468,7 @@ impl Hdd {
             }
             if seek_ns < best.0 {
                 let angle_ns = d.clock_ns % self.geometry.revolution_ns;
-                let reach_ns = self.reach_ns(phase_ns, angle_ns, seek_ns);
+                let reach_ns = self.reach_ns(self.turn_ns(phase_ns, angle_ns), seek_ns);
                 if reach_ns < best.0 {
                     best = (reach_ns, Some(index));
                 }
@@ -480,20 +477,25 @@ impl Hdd {
         best.1.map(|index| (best.0, index))
     }
 
+    /// Time from now until a sector comes by for the first time.
+    #[inline]
+    fn turn_ns(&self, phase_ns: u64, angle_ns: u64) -> u64 {
+        let turn_ns = angle_ns.wrapping_sub(phase_ns);
+        if angle_ns < phase_ns {
+            turn_ns.wrapping_add(self.geometry.revolution_ns)
+        } else {
+            turn_ns
+        }
+    }
+
     /// Time from now until the head is over a sector, after a seek.
     #[inline]
-    fn reach_ns(&self, phase_ns: u64, angle_ns: u64, seek_ns: u64) -> u64 {
-        let revolution_ns = self.geometry.revolution_ns;
-        let mut arrival_ns = phase_ns + seek_ns;
-        while arrival_ns >= revolution_ns {
-            arrival_ns -= revolution_ns;
+    fn reach_ns(&self, turn_ns: u64, seek_ns: u64) -> u64 {
+        let mut reach_ns = turn_ns;
+        while reach_ns < seek_ns {
+            reach_ns += self.geometry.revolution_ns;
         }
-        let wait_ns = if angle_ns >= arrival_ns {
-            angle_ns - arrival_ns
-        } else {
-            angle_ns + revolution_ns - arrival_ns
-        };
-        seek_ns + wait_ns
+        reach_ns
     }
 
     /// Starts the arm on what it reaches first, if it is free.
