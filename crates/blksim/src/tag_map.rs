@@ -35,10 +35,6 @@ pub struct TagMap {
     /// Tags of a word, a power of two, and its logarithm.
     word_tags: u32,
     shift: u32,
-    /// The bits of a word that stand for tags, but for the last word.
-    whole_word: u64,
-    /// Tags in words that are not cut short.
-    whole_words: u32,
     nr_tags: u32,
     least_of_word: u32,
     nr_used: u32,
@@ -76,8 +72,6 @@ impl TagMap {
             words: vec![Word::default(); nr_tags.div_ceil(word_tags) as usize],
             word_tags,
             shift: word_tags.trailing_zeros(),
-            whole_word: low_bits(word_tags),
-            whole_words: nr_tags & !(word_tags - 1),
             nr_tags,
             nr_used: 0,
             hint: 0,
@@ -97,7 +91,6 @@ impl TagMap {
         let words = nr_tags.div_ceil(self.word_tags).max(self.words.len() as u32);
         self.words.resize(words as usize, Word::default());
         self.nr_tags = nr_tags;
-        self.whole_words = nr_tags & !(self.word_tags - 1);
         self.batch = batch_of(nr_tags, self.word_tags, self.least_of_word);
     }
 
@@ -117,13 +110,12 @@ impl TagMap {
     #[inline]
     pub fn take(&mut self, of_word: Option<u32>) -> Option<u32> {
         // Nearly always the word of the tag that was given back last has a free one.
-        if of_word.is_none() && self.hint < self.whole_words {
+        if of_word.is_none() && self.hint < self.nr_tags {
+            let first = self.hint & !(self.word_tags - 1);
+            let size = self.word_tags.min(self.nr_tags - first);
             let word = &mut self.words[(self.hint >> self.shift) as usize];
-            let free = !word.used & self.whole_word;
-            if free != 0 {
-                let bit = free.trailing_zeros();
-                word.used |= 1 << bit;
-                return Some(self.taken((self.hint & !(self.word_tags - 1)) + bit));
+            if let Some(bit) = word.take(size, 0) {
+                return Some(self.taken(first + bit));
             }
         }
         self.search(of_word)
