@@ -61,24 +61,55 @@ pub struct Event {
     pub subject: u32,
 }
 
-/// Later than every event: what free places hold.
-const NEVER: u128 = u128::MAX;
+/// From here on keys are later than every event: what free places hold.
+const NEVER: u128 = (u64::MAX as u128 - 3) << 64;
 
-/// Four keys with the same parent: one line of the processor's cache.
+/// Four keys with the same parent: one line of the processor's cache. They are
+/// told apart by their upper halves but for events of one class at one moment,
+/// so that most comparisons take half the instructions.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-struct Siblings([u128; 4]);
+struct Siblings {
+    upper: [u64; 4],
+    lower: [u64; 4],
+}
 
 impl Siblings {
-    const FREE: Self = Self([NEVER; 4]);
+    /// Free places differ in their upper halves too.
+    const FREE: Self =
+        Self { upper: [u64::MAX - 3, u64::MAX - 2, u64::MAX - 1, u64::MAX], lower: [0; 4] };
 
-    /// The least key, and its number.
     #[inline]
-    fn least(&self) -> (u128, usize) {
-        let [a, b, c, d] = self.0;
-        let left = if b < a { (b, 1) } else { (a, 0) };
-        let right = if d < c { (d, 3) } else { (c, 2) };
-        if right.0 < left.0 { right } else { left }
+    fn get(&self, number: usize) -> u128 {
+        u128::from(self.upper[number]) << 64 | u128::from(self.lower[number])
+    }
+
+    #[inline]
+    fn set(&mut self, number: usize, key: u128) {
+        self.upper[number] = (key >> 64) as u64;
+        self.lower[number] = key as u64;
+    }
+
+    /// Number of the least key.
+    #[inline]
+    fn least(&self) -> usize {
+        let [a, b, c, d] = self.upper;
+        let (left, left_number) = if b < a { (b, 1) } else { (a, 0) };
+        let (right, right_number) = if d < c { (d, 3) } else { (c, 2) };
+        if a == b || c == d || left == right {
+            return self.least_of_alike();
+        }
+        if right < left { right_number } else { left_number }
+    }
+
+    /// The same if upper halves are equal.
+    #[cold]
+    fn least_of_alike(&self) -> usize {
+        (1..4).fold(0, |least, other| if self.get(other) < self.get(least) { other } else { least })
+    }
+
+    fn keys(self) -> [u128; 4] {
+        std::array::from_fn(|number| self.get(number))
     }
 }
 
@@ -153,23 +184,23 @@ impl Agenda {
     #[inline]
     fn first(&self) -> u128 {
         if self.hollow {
-            self.heap.get(ROOT - 2).map_or(NEVER, |children| children.least().0)
+            self.heap.get(ROOT - 2).map_or(NEVER, |children| children.get(children.least()))
         } else {
-            self.heap[0].0[ROOT]
+            self.heap[0].get(ROOT)
         }
     }
 
     /// When the next event is due.
     pub fn next_ns(&self) -> Option<u64> {
         let first = self.first();
-        (first != NEVER).then(|| unpack(first).time_ns)
+        (first < NEVER).then(|| unpack(first).time_ns)
     }
 
     /// Subjects of the events of this class at one moment, in no particular order.
     pub(crate) fn subjects_at(&self, time_ns: u64, class: Class) -> impl Iterator<Item = u32> + '_ {
         let first = ROOT + usize::from(self.hollow);
-        let keys = self.heap.iter().flat_map(|siblings| siblings.0).skip(first);
-        keys.filter(|key| *key != NEVER)
+        let keys = self.heap.iter().flat_map(|siblings| siblings.keys()).skip(first);
+        keys.filter(|key| *key < NEVER)
             .map(unpack)
             .filter(move |event| event.time_ns == time_ns && event.class == class)
             .map(|event| event.subject)
@@ -178,18 +209,8 @@ impl Agenda {
     /// Whether another event of this class is due at this very moment.
     #[inline]
     pub(crate) fn more_now(&self, class: Class) -> bool {
-        let this = |key: u128| {
-            let event = unpack(key);
-            event.time_ns == self.now_ns && event.class == class
-        };
-        if !self.hollow {
-            return this(self.heap[0].0[ROOT]);
-        }
-        // No event lies before now: one of this moment is among the first.
-        let now = |key: &u128| unpack(*key).time_ns == self.now_ns;
-        self.heap
-            .get(ROOT - 2)
-            .is_some_and(|children| children.0.iter().any(now) && this(children.least().0))
+        let first = unpack(self.first());
+        first.time_ns == self.now_ns && first.class == class
     }
 
     /// Takes the next event and moves the clock to it. Only the engine and
@@ -199,8 +220,8 @@ impl Agenda {
         if std::mem::take(&mut self.hollow) {
             self.fill_root();
         }
-        let first = self.heap[0].0[ROOT];
-        if first == NEVER {
+        let first = self.heap[0].get(ROOT);
+        if first >= NEVER {
             return None;
         }
         let event = unpack(first);
@@ -224,20 +245,22 @@ impl Agenda {
         }
         while place > ROOT {
             let parent = place / 4 + 2;
-            let above = self.heap[parent / 4].0[parent % 4];
+            let above = self.heap[parent / 4].get(parent % 4);
             if above <= key {
                 break;
             }
-            self.heap[place / 4].0[place % 4] = above;
+            self.heap[place / 4].set(place % 4, above);
             place = parent;
         }
-        self.heap[place / 4].0[place % 4] = key;
+        self.heap[place / 4].set(place % 4, key);
     }
 
     /// Fills the root, whose event was taken, with the last key.
     fn fill_root(&mut self) {
         self.end -= 1;
-        let last = std::mem::replace(&mut self.heap[self.end / 4].0[self.end % 4], NEVER);
+        let (siblings, number) = (&mut self.heap[self.end / 4], self.end % 4);
+        let last = siblings.get(number);
+        siblings.upper[number] = Siblings::FREE.upper[number];
         if self.end > ROOT {
             self.sift_down(last);
         }
@@ -248,14 +271,16 @@ impl Agenda {
     fn sift_down(&mut self, key: u128) {
         let heap = self.heap.as_mut_slice();
         let mut place = ROOT;
-        while let Some((least, number)) = heap.get(place - 2).map(Siblings::least) {
+        while let Some(children) = heap.get(place - 2) {
+            let number = children.least();
+            let least = children.get(number);
             if least >= key {
                 break;
             }
-            heap[place / 4].0[place % 4] = least;
+            heap[place / 4].set(place % 4, least);
             place = 4 * (place - 2) + number;
         }
-        heap[place / 4].0[place % 4] = key;
+        heap[place / 4].set(place % 4, key);
     }
 }
 
