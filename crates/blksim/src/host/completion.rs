@@ -37,16 +37,18 @@ impl Machine {
         if !queue.policies.is_empty() {
             self.tell_policies(disk, |policy, cx| policy.completed(cx, id));
         }
-        if family == Family::Legacy {
+        let legacy = family == Family::Legacy;
+        if legacy {
             // The queue is run before any task learns of this completion, as
             // the interrupt does; what became free goes to a sleeper first.
             self.give_tag_back(disk, id);
             self.run_queue(disk);
-            self.parts_done(id);
-            return;
         }
         let tag = self.requests[id].tag.take();
         self.parts_done(id);
+        if legacy {
+            return;
+        }
         if kicked {
             self.run_queue_soon(disk);
         }
@@ -94,21 +96,31 @@ impl Machine {
     #[inline]
     pub(super) fn part_done(&mut self, id: RequestId) {
         let request = &self.requests[id];
+        if request.array_part == NONE && request.purpose == Purpose::Direct {
+            self.direct_part_done(id);
+        } else {
+            self.other_part_done(id);
+        }
+    }
+
+    #[inline(never)]
+    fn other_part_done(&mut self, id: RequestId) {
+        let request = &self.requests[id];
         if request.array_part != NONE {
             self.array_part_done(id);
             return;
         }
         let purpose = request.purpose;
+        let (first_sector, nr_sectors) = (request.first_sector, request.own_sectors);
         match purpose {
             Purpose::Direct => self.direct_part_done(id),
-            Purpose::PageRead | Purpose::Writeback => {
-                let extent = (request.first_sector, request.own_sectors);
+            Purpose::PageRead => {
                 self.requests.release(id);
-                if purpose == Purpose::PageRead {
-                    self.pages_read(extent.0, extent.1);
-                } else {
-                    self.pages_written(extent.0, extent.1);
-                }
+                self.pages_read(first_sector, nr_sectors);
+            }
+            Purpose::Writeback => {
+                self.requests.release(id);
+                self.pages_written(first_sector, nr_sectors);
             }
             Purpose::Flush => self.requests.release(id),
         }

@@ -284,8 +284,7 @@ impl Disk {
 
     /// Hands a request to the device.
     #[inline(always)]
-    pub fn give_to_device(&mut self, requests: &mut Requests, agenda: &mut Agenda, id: RequestId) {
-        let request = &mut requests[id];
+    pub fn give_to_device(&mut self, request: &mut Request, id: RequestId, agenda: &mut Agenda) {
         request.dispatched_ns = agenda.now_ns();
         self.in_flight += 1;
         self.counters.requests += 1;

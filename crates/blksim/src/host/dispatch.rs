@@ -141,7 +141,7 @@ impl Machine {
             recorder.dispatched(id, head_sector, queue.nr_held, queue.in_flight + 1);
         }
         let queue = &mut self.disks[disk];
-        queue.give_to_device(&mut self.requests, &mut self.agenda, id);
+        queue.give_to_device(&mut self.requests[id], id, &mut self.agenda);
         if !queue.policies.is_empty() {
             self.tell_policies(disk, |policy, cx| policy.issued(cx, id));
         }
