@@ -18,6 +18,19 @@ from blklab.kernels import store
 from blklab.kernels.store import KernelBuild
 
 PATIENCE_SECONDS = 120.0
+KEPT = {
+    "processes": 3599,
+    "threads": 3599,
+    "both": 4799,
+    "signals": 760,
+    "forks": 120,
+    "vforks": 120,
+    "failing_execs": 80,
+    "page_faults": 400,
+    "tracing": 80,
+    "execs": 1,
+}
+"""How often ``registers.c`` looks, by what happens meanwhile."""
 
 
 @pytest.fixture
@@ -30,14 +43,26 @@ def stock() -> KernelBuild:
 
 @pytest.fixture(scope="module")
 def first_process(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled("first_process.c", tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def registers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled("registers.c", tmp_path_factory)
+
+
+def compiled(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A program that needs no library of the guest's."""
     compiler = shutil.which("gcc")
     if compiler is None:
         pytest.skip("gcc is not installed")
     program = tmp_path_factory.mktemp("program") / "first"
-    source = Path(__file__).parent / "first_process.c"
+    source = Path(__file__).parent / name
     result = subprocess.run(
-        [compiler, "-static", "-O1", "-o", program, source], capture_output=True, check=False, text=True
+        [compiler, "-static", "-O1", "-pthread", "-o", program, source],
+        capture_output=True,
+        check=False,
+        text=True,
     )
     if result.returncode:
         pytest.skip(f"no static program can be built here: {result.stderr.strip()}")
@@ -105,6 +130,24 @@ def test_the_clock_is_exact_and_polling_ends(stock: KernelBuild, first_process: 
     # Sleeps of 1 ns are free at 100 moments; the clock counts as at one of them when they begin.
     assert 90 <= figures["shortest_sleeps"] <= 110
     assert clock_of(stock, first_process, tmp_path)[1] == text
+
+
+@pytest.mark.parametrize("where", ["guest", "host"])
+def test_programs_keep_their_registers(
+    stock: KernelBuild, registers: Path, tmp_path: Path, where: str
+) -> None:
+    """Processes and threads in turn, signals, forks, exec, page faults: in a guest as on this machine."""
+    if where == "host":
+        command = [registers]
+        text = subprocess.run(
+            command, capture_output=True, check=True, text=True, timeout=PATIENCE_SECONDS
+        ).stdout
+    else:
+        with guest(stock, registers, tmp_path, "all") as process:
+            text, _ = process.communicate(timeout=PATIENCE_SECONDS)
+    assert "lost" not in text, text
+    words = [line.split() for line in text.splitlines() if line.startswith("kept")]
+    assert {event: int(times) for _, event, times in words} == KEPT, text
 
 
 def test_a_killed_kernel_leaves_no_process(stock: KernelBuild, first_process: Path, tmp_path: Path) -> None:
