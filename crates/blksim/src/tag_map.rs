@@ -44,6 +44,8 @@ pub struct TagMap {
     nr_sleepers: u32,
     /// Lists for the next sleeper and for the next batch to be woken.
     next_list: usize,
+    /// List of whoever was woken last, should it sleep again.
+    own_list: Option<usize>,
     next_woken: usize,
     batch: u32,
     /// Tags given back, and those for which a batch was woken.
@@ -78,6 +80,7 @@ impl TagMap {
             sleepers: Default::default(),
             nr_sleepers: 0,
             next_list: 0,
+            own_list: None,
             next_woken: 0,
             batch: batch_of(nr_tags, word_tags, least_of_word),
             least_of_word,
@@ -188,9 +191,15 @@ impl TagMap {
 
     /// A task sleeps until tags were given back.
     pub fn sleep(&mut self, task: u32) {
-        self.sleepers[self.next_list].push_back(task);
-        self.next_list = (self.next_list + 1) % NR_LISTS;
+        let list = self.own_list.take().unwrap_or_else(|| self.draw_list());
+        self.sleepers[list].push_back(task);
         self.nr_sleepers += 1;
+    }
+
+    fn draw_list(&mut self) -> usize {
+        let list = self.next_list;
+        self.next_list = (list + 1) % NR_LISTS;
+        list
     }
 
     /// One that sleeps does so no longer.
@@ -204,6 +213,18 @@ impl TagMap {
     /// A woken task runs.
     pub fn awake(&mut self) {
         self.nr_sleepers -= 1;
+    }
+
+    /// A woken task runs and will try again. It draws a list to sleep in before it knows whether
+    /// it has to (`blk_mq_get_tag` in `block/blk-mq-tag.c`).
+    pub fn try_again(&mut self) {
+        self.awake();
+        self.own_list = Some(self.draw_list());
+    }
+
+    /// Whoever tried again has its tag.
+    pub fn tried(&mut self) {
+        self.own_list = None;
     }
 }
 
@@ -278,6 +299,30 @@ mod tests {
         tags.give_back(held[3], &mut woken);
         assert_eq!(woken, [0, 8]);
         assert!(tags.take(None).is_some());
+    }
+
+    #[test]
+    fn who_is_woken_uses_up_a_list_even_if_it_finds_a_tag() {
+        let mut tags = TagMap::new(8, 1, u32::MAX);
+        let held: Vec<u32> = std::iter::from_fn(|| tags.take(None)).collect();
+        let mut woken = Vec::new();
+        tags.sleep(0);
+        tags.sleep(1);
+        tags.give_back(held[0], &mut woken);
+        tags.try_again();
+        assert!(tags.take(None).is_some());
+        tags.tried();
+        // Lists 0 to 2 have been drawn.
+        tags.sleep(2);
+        tags.give_back(held[1], &mut woken);
+        tags.try_again();
+        // The second was woken, another has its tag, and it sleeps again in the list that it drew.
+        assert!(tags.take(None).is_some());
+        tags.sleep(1);
+        assert_eq!(
+            (woken, &tags.sleepers[3], &tags.sleepers[4]),
+            (vec![0, 1], &[2].into(), &[1].into())
+        );
     }
 
     #[test]

@@ -58,11 +58,11 @@ impl Machine {
     /// Lets a task go on with its pending bios.
     pub(super) fn resume(&mut self, task: TaskId) {
         self.tasks[task as usize].blocked = false;
-        if let Some(disk) = self.tasks[task as usize].waits_for_tag.take() {
-            let disk = disk as usize;
+        let mut slept_for = self.tasks[task as usize].waits_for_tag.take().map(usize::from);
+        if let Some(disk) = slept_for {
             if self.disks[disk].family == Family::MultiQueue {
                 // The kernel runs the queue before each attempt but the first.
-                self.disks[disk].tags.awake();
+                self.disks[disk].tags.try_again();
                 self.run_queue(disk);
             }
         }
@@ -70,6 +70,9 @@ impl Machine {
             if !self.enter(task, id) {
                 self.sleep_in_submission(task, id);
                 return;
+            }
+            if let Some(disk) = slept_for.take() {
+                self.disks[disk].tags.tried();
             }
         }
         if let Some(why) = self.tasks[task as usize].unplug_after.take() {
