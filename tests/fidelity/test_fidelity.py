@@ -36,7 +36,7 @@ def job(name: str, ios: int, latency_ns: int) -> JobSample:
 
 
 def simulated(cell: FidelityCell) -> dict[str, Any]:
-    return dict(json.loads(_core.simulate(cell.request_text())))
+    return dict(json.loads(_core.simulate(cell.request_text(None))))
 
 
 def test_the_matrix_is_large_and_every_cell_is_a_request_that_the_simulator_takes() -> None:
@@ -45,7 +45,7 @@ def test_the_matrix_is_large_and_every_cell_is_a_request_that_the_simulator_take
     assert len({cell.name for cell in cells}) == len(cells)
     assert {cell.scheduler for cell in cells} == {"none", "mq-deadline", "kyber", "bfq"}
     for cell in cells:
-        _core.check_request(cell.request_text())
+        _core.check_request(cell.request_text(None))
 
 
 def test_drawn_cells_depend_on_the_seed_alone_and_can_be_simulated() -> None:
@@ -54,7 +54,7 @@ def test_drawn_cells_depend_on_the_seed_alone_and_can_be_simulated() -> None:
     # A longer list begins with the shorter one, so that a cell can be found again.
     assert random_cells(20, 3)[:5] == random_cells(5, 3)
     for cell in random_cells(60, 3):
-        _core.check_request(cell.request_text())
+        _core.check_request(cell.request_text(None))
 
 
 def test_cells_are_chosen_by_pattern_or_part_of_the_name() -> None:
@@ -165,3 +165,17 @@ def test_it_holds_the_simulator_against_a_kernel(tmp_path: Path) -> None:
 
 def test_results_compare_only_what_both_have() -> None:
     assert spread("share", [CellResult(cell="x")]) is None
+
+
+def test_the_simulator_searches_for_tags_from_where_the_kernel_began(tmp_path: Path) -> None:
+    # Readers and a limited writer share 64 tags, so that it matters which tags readers have.
+    cell = random_cells(34, 5)[33]
+    began_at = json.loads(cell.request_text(20))
+    assert json.loads(_core.simulate(json.dumps(began_at)))["jobs"] != simulated(cell)["jobs"]
+
+    def answer(_: dict[str, Any]) -> dict[str, Any]:
+        found = dict(json.loads(_core.simulate(json.dumps(began_at))))
+        return found | {"engine": found["engine"] | {"first_tag": 20}}
+
+    [result] = run_cells([cell], KernelRuns("itself", answer, tmp_path), workers=1)
+    assert (result.worst("throughput"), result.worst("mean_latency")) == (0, 0)

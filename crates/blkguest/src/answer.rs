@@ -80,6 +80,8 @@ pub fn machine(request: &Request) -> Result<Values, Failure> {
 pub struct Findings {
     pub in_force: InForce,
     pub cgroups: Value,
+    /// Where the first search for a tag of the scheduler's began, as far as that is known.
+    pub first_tag: Option<u32>,
     pub machine: Values,
     pub records: Vec<JobRecord>,
     /// fio's, if it was the generator; below 0 for a signal.
@@ -91,7 +93,8 @@ pub struct Findings {
 
 /// The answer of a run that went well.
 pub fn answer(request: &Request, shared: Shared, findings: Findings) -> Value {
-    let Findings { in_force, cgroups, machine, records, fio_exit_code, before, after } = findings;
+    let Findings { in_force, cgroups, first_tag, machine, records, .. } = findings;
+    let Findings { fio_exit_code, before, after, .. } = findings;
     let simulated_ns = shared.end_ns.load(SeqCst).saturating_sub(shared.start_ns.load(SeqCst));
     let served = request.options.driver == Driver::Ublk;
     let disks: Vec<DiskFigures> = after
@@ -123,6 +126,7 @@ pub fn answer(request: &Request, shared: Shared, findings: Findings) -> Value {
             "driver": if served { "ublk" } else { "null_blk" },
             "generator": if request.options.generator == Load::Fio { "fio" } else { "blkguest" },
             "machine": settings(&machine),
+            "first_tag": first_tag,
             "requests": sum(|disk| disk.requests),
             "merges": sum(|disk| disk.merges),
             "flushes": sum(|disk| disk.flushes),

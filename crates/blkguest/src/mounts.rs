@@ -11,6 +11,8 @@ use crate::failure::Failure;
 pub const CGROUPS: &str = "/sys/fs/cgroup";
 /// Where the kernel's objects are configured.
 pub const CONFIGFS: &str = "/sys/kernel/config";
+/// Where the kernel shows what is meant for its developers.
+pub const DEBUGFS: &str = "/sys/kernel/debug";
 /// A place in memory for what the guest's processes leave to each other.
 pub const RUN: &str = "/run";
 /// Where a file system on the modelled disk is mounted.

@@ -11,7 +11,7 @@ use blksim::simulate::Given;
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
-use crate::mounts::read_line;
+use crate::mounts::{DEBUGFS, mount, read_line};
 use crate::ublk::Disk;
 
 /// Attributes that a request may set, in the order in which they are written. `read_ahead_kb`
@@ -34,6 +34,10 @@ const ATTRIBUTES: &[&str] = &[
 const REPORTED: &[&str] =
     &["nr_requests", "read_ahead_kb", "max_sectors_kb", "nomerges", "wbt_lat_usec"];
 
+/// How often a scheduler is set anew, so that the first search for a tag begins at one that there is: with 4
+/// left of 256 tags the first hit comes after 64 on average, each a few milliseconds.
+const MOST_DRAWS: u32 = 500;
+
 /// What is in force.
 #[derive(Debug, PartialEq)]
 pub struct InForce {
@@ -46,6 +50,40 @@ pub struct InForce {
 /// `nr_requests` makes mq-deadline compute its `async_depth` anew (`dd_depth_updated` in
 /// `block/mq-deadline.c`, Linux 6.1). All must hold in the end.
 pub fn set(disk: &Disk, scheduler: &str, tunables: &Given, queue: &Given) -> Result<(), Failure> {
+    set_once(disk, scheduler, tunables, queue)?;
+    // A new scheduler has new tags.
+    for _ in 0..MOST_DRAWS {
+        if first_tag(disk).is_none_or(|tag| tag < nr_requests(disk)) {
+            break;
+        }
+        set_scheduler(disk, "none")?;
+        set_once(disk, scheduler, tunables, queue)?;
+    }
+    Ok(())
+}
+
+/// Of the scheduler's tags the one at which the first search for a free one begins. The kernel draws it by lot
+/// for a new set of tags (`init_alloc_hint` in `lib/sbitmap.c`, Linux 6.1), and again with the first request if
+/// fewer are left of them than it says, which no one can see then. `None` without a scheduler, and where
+/// the kernel does not show it.
+pub fn first_tag(disk: &Disk) -> Option<u32> {
+    mount("debugfs", DEBUGFS, "debugfs", "").ok()?;
+    let path = format!("{DEBUGFS}/block/{}/hctx0/sched_tags", disk.name);
+    hint_of(&fs::read_to_string(path).ok()?)
+}
+
+/// The first processor's hint in what the kernel shows of a map of tags: `alloc_hint={17, 4}`.
+fn hint_of(shown: &str) -> Option<u32> {
+    let hints = shown.lines().find_map(|line| line.strip_prefix("alloc_hint={"))?;
+    hints.split([',', '}']).next()?.trim().parse().ok()
+}
+
+fn nr_requests(disk: &Disk) -> u32 {
+    let shown = read_line(&disk.queue("nr_requests")).ok();
+    shown.and_then(|text| text.parse().ok()).unwrap_or(u32::MAX)
+}
+
+fn set_once(disk: &Disk, scheduler: &str, tunables: &Given, queue: &Given) -> Result<(), Failure> {
     set_scheduler(disk, scheduler)?;
     let mut kept = set_attributes(disk, queue)?;
     kept.extend(set_tunables(disk, scheduler, tunables)?);
@@ -251,6 +289,13 @@ mod tests {
         assert_eq!(kernel_text(table, "low_latency", "off"), "0");
         assert_eq!(kernel_text(table, "slice_idle", "nonsense"), "nonsense");
         assert_eq!(kernel_text(table, "a_new_one", " 7 "), "7");
+    }
+
+    #[test]
+    fn the_first_tag_is_the_first_processors() {
+        let shown = "nr_tags=64\nbusy=0\nalloc_hint={17, 4}\nwake_batch=8\n";
+        assert_eq!((hint_of(shown), hint_of("alloc_hint={9}")), (Some(17), Some(9)));
+        assert_eq!((hint_of("nr_tags=64"), hint_of("alloc_hint={}")), (None, None));
     }
 
     #[test]

@@ -23,8 +23,13 @@ use crate::queue;
 use crate::request::{Driver, Load, Request, TimeKind};
 use crate::ublk::{self, Disk, Ring};
 
-/// Time between the end of the preparation and the first I/O, so that all clones sleep by then.
+/// Least time between the end of the preparation and the first I/O, so that all clones sleep by then.
 const START_MARGIN_NS: u64 = 10_000_000;
+/// The first I/O comes at a multiple of this, which is one of the period of the kernel's ticks at 100, 250,
+/// 300 and 1000 Hz: ticks fall at multiples of their period (`tick_init_jiffy_update()` of
+/// `kernel/time/tick-sched.c`, Linux 6.1). What schedulers count in ticks would otherwise depend on how
+/// long the preparation took, and differ from the simulator, whose first tick is the start.
+const START_GRID_NS: u64 = 100_000_000;
 
 /// Runs what a request asks for.
 pub fn run(request: &Request) -> Result<Value, Failure> {
@@ -70,6 +75,8 @@ fn run_on(request: &Request, phases: &[usize], shared: Shared) -> Result<Value, 
         let array = request.array.as_ref();
         filesystem::create(kind, array, &disks, &disk, &request.layout.files)?;
     }
+    // Members of an array draw each for itself.
+    let first_tag = if let [disk] = &disks[..] { queue::first_tag(disk) } else { None };
     let before = Counters::read_all(&disks)?;
     let (records, fio_exit_code) = match request.options.generator {
         Load::Blkguest => (run_clones(request, phases, &disk, ring, &machine, shared)?, None),
@@ -78,6 +85,7 @@ fn run_on(request: &Request, phases: &[usize], shared: Shared) -> Result<Value, 
     let findings = Findings {
         in_force: queue::read_all(&disks)?,
         cgroups: groups.read(),
+        first_tag,
         machine,
         records,
         fio_exit_code,
@@ -171,7 +179,8 @@ fn start_clones(
         // One by one, so that they wait for the start in their order.
         shared.wait_for(&shared.clones_ready, clone.number + 1, || process::look(shared))?;
     }
-    shared.start_ns.store(clock::now_ns() + START_MARGIN_NS, SeqCst);
+    let start_ns = (clock::now_ns() + START_MARGIN_NS).next_multiple_of(START_GRID_NS);
+    shared.start_ns.store(start_ns, SeqCst);
     shared.modelled.store(1, SeqCst);
     shared.open_phase(0);
     Ok(())

@@ -89,6 +89,11 @@ impl TagMap {
         }
     }
 
+    /// Where the first search begins (`init_alloc_hint` in `lib/sbitmap.c`, which draws it).
+    pub fn begin_at(&mut self, tag: u32) {
+        self.hint = tag;
+    }
+
     /// Changes how many there are; those beyond that are in use remain so.
     pub fn resize(&mut self, nr_tags: u32) {
         let words = nr_tags.div_ceil(self.word_tags).max(self.words.len() as u32);
@@ -299,6 +304,15 @@ mod tests {
         tags.give_back(held[3], &mut woken);
         assert_eq!(woken, [0, 8]);
         assert!(tags.take(None).is_some());
+    }
+
+    #[test]
+    fn the_first_search_begins_in_a_given_word() {
+        let mut tags = TagMap::new(16, 4, 2);
+        tags.begin_at(6);
+        // Without a limit at the start of the word, with one at the tag itself.
+        assert_eq!((tags.take(None), tags.take(Some(3))), (Some(4), Some(6)));
+        assert_eq!((tags.take(Some(3)), tags.take(Some(3))), (Some(5), Some(8)));
     }
 
     #[test]

@@ -57,9 +57,13 @@ class FidelityCell:
             "seed": self.seed,
         }
 
-    def request_text(self) -> str:
-        """The request as text, for the simulator: computing takes no time at all, as in the guest."""
-        return json.dumps(self.request() | {"machine": {"instant": "1"}}, sort_keys=True)
+    def request_text(self, first_tag: int | None) -> str:
+        """The request as text, for the simulator.
+
+        Computing takes no time at all, as in the guest, and the search for a tag begins where it did there.
+        """
+        machine = {"instant": "1", "first_tag": str(first_tag or 0)}
+        return json.dumps(self.request() | {"machine": machine}, sort_keys=True)
 
 
 def selected(cells: Sequence[FidelityCell], patterns: Iterable[str]) -> list[FidelityCell]:

@@ -19,8 +19,10 @@ from blklab.simulation import call_core
 def run_cell(cell: FidelityCell, kernel: KernelRuns) -> CellResult:
     """Runs one cell; a failure becomes part of the result."""
     try:
-        simulator = _samples(json.loads(call_core(_core.simulate, cell.request_text())))
-        return compare_jobs(cell.name, simulator, _samples(kernel.answer(cell.request())))
+        real = kernel.answer(cell.request())
+        text = cell.request_text(real["engine"].get("first_tag"))
+        simulator = _samples(json.loads(call_core(_core.simulate, text)))
+        return compare_jobs(cell.name, simulator, _samples(real))
     except BlklabError as error:
         return CellResult(cell=cell.name, failure=error.message)
 

@@ -55,6 +55,13 @@ pub const MACHINE: &[Param] = &[
         "computing takes no time at all, as in a guest in virtual time, instead of hardly any",
     ),
     Param::new(
+        "first_tag",
+        Unit::Count,
+        0,
+        (0, MAX_REQUESTS - 1),
+        "tag of a queue at which the first search for a free one begins; a kernel draws it by lot",
+    ),
+    Param::new(
         "memory",
         Unit::Bytes,
         4 << 30,

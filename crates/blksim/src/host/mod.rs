@@ -109,10 +109,13 @@ impl Machine {
         jobs: &[Job],
         layout: &Layout,
         seed: u64,
-        disks: Vec<Disk>,
+        mut disks: Vec<Disk>,
         queue: &Values,
         machine: &Values,
     ) -> Self {
+        for disk in &mut disks {
+            disk.tags.begin_at(machine.get("first_tag") as u32);
+        }
         let mut tasks = Vec::new();
         let mut clones = Vec::new();
         let mut left_in_phase = vec![0];
