@@ -23,8 +23,10 @@ use crate::queue;
 use crate::request::{Driver, Load, Request, TimeKind};
 use crate::ublk::{self, Disk, Ring};
 
-/// Least time between the end of the preparation and the first I/O, so that all clones sleep by then.
-const START_MARGIN_NS: u64 = 10_000_000;
+/// Least time between the end of the preparation and the first I/O: all clones sleep by then, and what a
+/// scheduler counts from the moment at which it was chosen is over, as on any host (200 ms,
+/// `BFQ_CL_IDLE_TIMEOUT` in `block/bfq-iosched.c`, Linux 6.1). In virtual time it costs next to nothing.
+const START_MARGIN_NS: u64 = 250_000_000;
 /// The first I/O comes at a multiple of this, which is one of the period of the kernel's ticks at 100, 250,
 /// 300 and 1000 Hz: ticks fall at multiples of their period (`tick_init_jiffy_update()` of
 /// `kernel/time/tick-sched.c`, Linux 6.1). What schedulers count in ticks would otherwise depend on how

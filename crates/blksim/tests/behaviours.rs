@@ -176,6 +176,42 @@ fn ageing_lets_a_lower_class_through() {
 }
 
 #[test]
+fn a_lower_class_that_waits_ends_the_batches_of_writes() {
+    // To see whether something of it is old enough, the kernel goes through the choice of a
+    // request of the lower class, and keeps the direction chosen there and an empty batch
+    // even if nothing is (`__dd_dispatch_request`): also before anything can be old enough.
+    let lengths = |scheduler_jobs: &str| -> Vec<usize> {
+        let mut setup = fixed(&[("latency", "1ms"), ("depth", "1")], "mq-deadline", scheduler_jobs);
+        setup.queue = given(&[("nr_requests", "400")]);
+        setup.tunables = given(&[("async_depth", "400")]);
+        let order = order(&setup);
+        let runs = order[200..order.len() - 200].chunk_by(|a, b| a.0 == b.0);
+        runs.filter(|run| run[0].0).map(<[_]>::len).collect()
+    };
+    let alone = BOTH.replace("runtime=20", "runtime=4\nprioclass=1");
+    let beside = format!("{alone}[be]\nrw=randread\niodepth=1\nprioclass=2\n");
+    let (alone, beside) = (lengths(&alone), lengths(&beside));
+    assert_eq!(alone.iter().max(), Some(&16), "{alone:?}");
+    assert!(!beside.is_empty() && beside.iter().all(|length| *length == 1), "{beside:?}");
+}
+
+#[test]
+fn only_the_last_two_tasks_give_way_to_the_queues_worker() {
+    // What a task submits before the worker runs can still merge.
+    const FIRST: &str = "[global]\ndirect=1\nnumber_ios=1\nsize=1m\n\
+        [a]\nrw=read\nioengine=libaio\niodepth=4\nnumber_ios=4\n";
+    const OTHER: &str = "rw=randread\noffset=1g\n";
+    let jobs = |others: usize| {
+        let others: Vec<_> = (0..others).map(|number| format!("[b{number}]\n{OTHER}")).collect();
+        FIRST.to_owned() + &others.concat()
+    };
+    let merges = [0, 1, 2, 3].map(|others| {
+        run(&fixed(&[("latency", "1ms"), ("depth", "8")], "kyber", &jobs(others))).merges
+    });
+    assert_eq!(merges, [0, 0, 3, 3]);
+}
+
+#[test]
 fn levels_within_a_class_make_no_difference() {
     let jobs = CLASSES.replace("prioclass=1", "prio=0").replace("prioclass=2", "prio=7");
     for scheduler in SCHEDULERS {

@@ -7,8 +7,10 @@
 //! here, so that its virtual runtime stays what it began with: a task that is
 //! forked begins some way behind the one before it, and one that slept is
 //! credited with at most half a scheduling period, which is as far as the last
-//! three stand behind. Whoever stands behind gives way to the queue's worker
-//! after each submission, the others go on before it.
+//! three stand behind. The last two do so by more than a task that wakes up must
+//! be ahead by to take the processor from another (`wakeup_preempt_entity`):
+//! they give way to the queue's worker after each submission. The others go on
+//! before it.
 
 use std::collections::VecDeque;
 
@@ -17,6 +19,8 @@ use super::task::TaskId;
 
 /// The last to be forked stand behind all others, each farther than the one before.
 const LATE_FORKS: u32 = 3;
+/// Ranks from this one on are so far behind that whoever wakes up ahead of them runs at once.
+const GIVES_WAY: u32 = 2;
 
 /// Something that is ready to run.
 #[derive(Debug, Clone, Copy)]
@@ -99,7 +103,9 @@ impl Machine {
     /// soon as it has submitted what it was about to.
     #[inline]
     pub(super) fn stands_behind(&self, task: TaskId) -> bool {
-        self.ready.first.is_some_and(|(rank, _)| rank < self.rank_of(task))
+        self.ready
+            .first
+            .is_some_and(|(rank, _)| rank < self.rank_of(task) && self.rank_of(task) >= GIVES_WAY)
     }
 
     /// Runs what is ready, until nothing is left.

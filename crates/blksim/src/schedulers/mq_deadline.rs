@@ -118,9 +118,11 @@ impl Scheduler for MqDeadline {
     fn dispatch(&mut self, cx: &mut Context) -> Option<RequestId> {
         let busy = self.classes.iter().filter(|class| class.unfinished > 0).count();
         if busy > 1 {
-            let latest = self.tick_ns(cx).checked_sub(self.prio_aging_expire_ns);
+            // Lower classes are looked at even while nothing can be old enough, which ends the
+            // batch of the higher one (`dd_dispatch_prio_aged_requests`).
+            let latest_ns = self.tick_ns(cx) as i64 - self.prio_aging_expire_ns as i64;
             for class in 1..NR_CLASSES {
-                if let Some(id) = latest.and_then(|latest| self.pick(cx, class, Some(latest))) {
+                if let Some(id) = self.pick(cx, class, Some(latest_ns)) {
                     return Some(id);
                 }
             }
@@ -191,10 +193,15 @@ impl MqDeadline {
         self.tick_ns
     }
 
-    /// The deadline algorithm within one class; with `latest`, only for
+    /// The deadline algorithm within one class; with `latest_ns`, only for
     /// requests inserted no later than that.
     #[inline]
-    fn pick(&mut self, cx: &mut Context, class: usize, latest: Option<u64>) -> Option<RequestId> {
+    fn pick(
+        &mut self,
+        cx: &mut Context,
+        class: usize,
+        latest_ns: Option<i64>,
+    ) -> Option<RequestId> {
         let now_ns = self.tick_ns(cx);
         let requests = &mut *cx.requests;
         let going_on = self.classes[class].next[self.last_side];
@@ -214,7 +221,8 @@ impl MqDeadline {
             }
         };
         let expire_ns = self.settings.expire_ns[direction(requests, id)];
-        if latest.is_some_and(|latest| requests[id].deadline_ns - expire_ns > latest) {
+        let inserted_ns = (requests[id].deadline_ns - expire_ns) as i64;
+        if latest_ns.is_some_and(|latest_ns| inserted_ns > latest_ns) {
             return None;
         }
         self.batch += 1;

@@ -141,13 +141,13 @@ pub(super) struct Group {
 
 impl Group {
     fn new(entity: Option<EntityId>) -> Self {
-        let idle_served_ns = if entity.is_none() { 0 } else { LONG_AGO_NS };
         Self {
             entity,
             trees: Default::default(),
             next: None,
             in_service: None,
-            idle_served_ns,
+            // The root's is the moment at which the scheduler was chosen.
+            idle_served_ns: LONG_AGO_NS,
             nr_active: 0,
         }
     }
