@@ -36,7 +36,7 @@ pub struct Geometry {
     head_switch_ns: u64,
     curve: SeekCurve,
     /// How far a seek leads in less than 1, 2, … steps of 2^`step_bits` ns, looked up
-    /// because to work out every seek took a sixth of all instructions.
+    /// because to work out every seek took a tenth of all instructions.
     reach: Vec<u32>,
     step_bits: u32,
 }
