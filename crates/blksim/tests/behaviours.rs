@@ -265,6 +265,20 @@ fn the_page_cache_absorbs_reads_that_fit() {
 }
 
 #[test]
+fn a_guest_pays_for_copying_before_a_call() {
+    // 400 ns and 64 KiB at 10 GiB/s. A guest's kernel copies in no time, so that its program
+    // sleeps first; elsewhere each page is paid for when it is copied, rounded up.
+    let jobs = "[a]\ndirect=0\nrw=read\nbs=64k\nsize=1m\nnumber_ios=1\n";
+    let mut setup = fixed(&[("latency", "200us")], "none", jobs);
+    let latency_ns = |setup: &blksim::simulate::Setup| {
+        job(&run(setup), "a").direction(Direction::Read).latency.max_ns()
+    };
+    assert_eq!(latency_ns(&setup), 200_000 + 400 + 16 * 382);
+    setup.machine = given(&[("instant", "1")]);
+    assert_eq!(latency_ns(&setup), 200_000 + 400 + 6103);
+}
+
+#[test]
 fn readahead_grows_the_windows_of_a_small_reader() {
     // 4 KiB reads in order: windows of 16, 32, 64 KiB, then 128 KiB each.
     let jobs = "[a]\nrw=read\nbs=4k\nsize=64m\nfadvise_hint=0\n";

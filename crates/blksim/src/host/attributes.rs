@@ -52,7 +52,8 @@ pub const MACHINE: &[Param] = &[
     Param::flag(
         "instant",
         0,
-        "computing takes no time at all, as in a guest in virtual time, instead of hardly any",
+        "computing takes no time at all, as in a guest in virtual time, instead of hardly any; copying is \
+         paid for before a buffered call",
     ),
     Param::new(
         "first_tag",

@@ -62,7 +62,7 @@ impl Machine {
             direction,
             offset,
             u64::from(bytes),
-            self.costs.system_call_ns,
+            self.costs.first_ns(u64::from(bytes)),
         );
     }
 
@@ -81,7 +81,7 @@ impl Machine {
         bytes: u64,
         cost_ns: u64,
     ) {
-        self.tasks[task as usize].call = Some(BufferedCall {
+        let call = BufferedCall {
             stage,
             direction,
             page: start_byte / PAGE_BYTES,
@@ -91,7 +91,14 @@ impl Machine {
             started_ns: self.agenda.now_ns(),
             cost_ns,
             since_check: 0,
-        });
+        };
+        if self.costs.ahead.is_some() {
+            if self.pay(task, call) {
+                return;
+            }
+        } else {
+            self.tasks[task as usize].call = Some(call);
+        }
         self.advance_call(task);
     }
 

@@ -62,8 +62,31 @@ pub enum FlushWaiter {
 #[derive(Debug, Clone, Copy)]
 struct Costs {
     system_call_ns: u64,
-    /// Copying one page.
+    /// Copying one page, in the course of the call.
     page_ns: u64,
+    /// Copying so many bytes a second is paid before the call, as guests do, whose kernels copy in no time.
+    ahead: Option<u64>,
+}
+
+impl Costs {
+    /// Of the page cache's machine, by its parameters.
+    fn new(machine: &Values) -> Self {
+        let bandwidth = machine.get("copy_bandwidth");
+        let instant = machine.flag("instant");
+        Self {
+            system_call_ns: machine.get_ns("system_call"),
+            page_ns: if instant { 0 } else { (PAGE_BYTES * 1_000_000_000).div_ceil(bandwidth) },
+            ahead: instant.then_some(bandwidth),
+        }
+    }
+
+    /// What a buffered call of so many bytes pays before it begins to copy.
+    fn first_ns(&self, bytes: u64) -> u64 {
+        let copying = self
+            .ahead
+            .map_or(0, |bandwidth| u128::from(bytes) * 1_000_000_000 / u128::from(bandwidth));
+        self.system_call_ns + copying as u64
+    }
 }
 
 /// A simulated machine.
@@ -133,7 +156,6 @@ impl Machine {
         let flusher = tasks.len() as TaskId;
         tasks.push(Task::new(Role::Flusher));
         tasks.push(Task::new(Role::Worker));
-        let bandwidth = machine.get("copy_bandwidth");
         let read_ahead_pages = queue.get("read_ahead_kb") * 1024 / PAGE_BYTES;
         let capacity_sectors = disks[0].device.facts().capacity_bytes / SECTOR_BYTES;
         let max_io_pages = queue.get("max_sectors_kb") * 1024 / PAGE_BYTES;
@@ -150,10 +172,7 @@ impl Machine {
             files: layout.files.clone(),
             cache: PageCache::new(machine.get("memory") / PAGE_BYTES),
             writeback: Writeback::new(machine, layout.files.len()),
-            costs: Costs {
-                system_call_ns: machine.get_ns("system_call"),
-                page_ns: (PAGE_BYTES * 1_000_000_000).div_ceil(bandwidth),
-            },
+            costs: Costs::new(machine),
             read_ahead_pages,
             max_io_pages,
             capacity_sectors,
