@@ -212,6 +212,15 @@ fn only_the_last_two_tasks_give_way_to_the_queues_worker() {
 }
 
 #[test]
+fn a_task_that_slept_for_a_tag_gives_way_as_after_any_submission() {
+    // The worker takes each request before the next could join it.
+    let jobs = "[a]\ndirect=1\nrw=read\nioengine=libaio\niodepth=16\nnumber_ios=200\nsize=1m\n";
+    let mut setup = fixed(&[("latency", "1ms"), ("depth", "8")], "mq-deadline", jobs);
+    setup.queue = given(&[("nr_requests", "8")]);
+    assert_eq!(run(&setup).merges, 0);
+}
+
+#[test]
 fn levels_within_a_class_make_no_difference() {
     let jobs = CLASSES.replace("prioclass=1", "prio=0").replace("prioclass=2", "prio=7");
     for scheduler in SCHEDULERS {

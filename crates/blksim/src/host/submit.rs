@@ -80,6 +80,14 @@ impl Machine {
         } else if !self.tasks[task as usize].plugging {
             self.flush_plug(task, Flush::AtEnd);
         }
+        // As after any submission.
+        if task < self.flusher
+            && self.tasks[task as usize].call.is_none()
+            && self.stands_behind(task)
+        {
+            self.wake_clone(task);
+            return;
+        }
         self.unblocked(task);
     }
 
