@@ -3,8 +3,8 @@
 //! Kernel: `iocg_incur_debt`, `iocg_pay_debt` and `ioc_forgive_debts` in
 //! `block/blk-iocost.c`, Linux 6.1.
 
-use super::period::part_up;
-use super::{IoCost, WHOLE, by_share};
+use super::IoCost;
+use super::shares::{WHOLE, by_share, part_up};
 use crate::policy::PolicyContext;
 
 /// How long the device must have been idle enough for debts to be halved.
@@ -23,7 +23,7 @@ pub(super) struct Forgiving {
 }
 
 impl Forgiving {
-    pub fn from(now_ns: u64) -> Self {
+    pub fn since(now_ns: u64) -> Self {
         Self { since_ns: now_ns, ..Self::default() }
     }
 }
@@ -73,7 +73,7 @@ impl IoCost {
     pub(super) fn forgive(&mut self, cx: &mut PolicyContext, used_ns: u64) {
         let now_ns = cx.now_ns();
         if self.groups.iter().all(|group| group.debt_vtime == 0) {
-            self.forgiving = Forgiving::from(now_ns);
+            self.forgiving = Forgiving::since(now_ns);
             return;
         }
         let busy = self.busy_level > 0;
@@ -84,7 +84,7 @@ impl IoCost {
         }
         let percent = 100 * self.forgiving.used_ns / passed_ns;
         let cycles_ns = passed_ns + self.forgiving.rest_ns;
-        self.forgiving = Forgiving::from(now_ns);
+        self.forgiving = Forgiving::since(now_ns);
         if percent > IDLE_PERCENT {
             return;
         }
@@ -97,5 +97,111 @@ impl IoCost {
                 self.look_after(cx, group);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Agenda, Class};
+    use crate::host::Cgroups;
+    use crate::request::Requests;
+
+    const JIFFY_NS: u64 = 4_000_000;
+    const DEBTOR: usize = 1;
+
+    /// Two active groups of weights 100 and 300 on a disk with an arm.
+    fn two_groups() -> IoCost {
+        let weight = |group: &str, weight: &str| {
+            (group.to_owned(), vec![("io.weight".to_owned(), weight.to_owned())])
+        };
+        let given = vec![weight("a", "100"), weight("b", "300")];
+        let mut cost = IoCost::new(&Cgroups::new(&given, &[]).unwrap(), true, 32, JIFFY_NS);
+        cost.groups[1].active = true;
+        cost.groups[2].active = true;
+        cost.share_out();
+        cost
+    }
+
+    /// Calls `forgive` at a moment.
+    fn forgive_at(cost: &mut IoCost, now_ns: u64, used_ns: u64) {
+        let mut agenda = Agenda::new();
+        agenda.at(now_ns, Class::Task, 0);
+        agenda.advance();
+        let mut cx = PolicyContext {
+            requests: &mut Requests::new(),
+            in_flight: 0,
+            waiting_for_tag: 0,
+            device_depth: 32,
+            nr_requests: 64,
+            volatile_cache: false,
+            dirtier_paused_ns: None,
+            rotational: true,
+            agenda: &mut agenda,
+            disk: 0,
+            released: &mut Vec::new(),
+        };
+        cost.forgive(&mut cx, used_ns);
+    }
+
+    #[test]
+    fn a_debtor_lends_all_it_has_until_it_has_paid_from_its_whole_share() {
+        let mut cost = two_groups();
+        let clock_vtime = 1_000_000;
+        cost.groups[DEBTOR].vtime = clock_vtime;
+        cost.groups[DEBTOR].in_use = 70;
+        cost.incur(DEBTOR, 1000);
+        cost.incur(DEBTOR, 500);
+        let entry = &cost.groups[DEBTOR];
+        assert_eq!((entry.in_use, entry.debt_vtime, entry.share), (1, 1500, WHOLE / 4));
+        assert!(cost.groups[2].share_in_use > WHOLE * 99 / 100);
+        // A quarter of the device: of 4 units of its time the group pays 1.
+        assert_eq!(cost.out_of_debt_vtime(DEBTOR, clock_vtime), clock_vtime + 6000);
+        cost.pay_debt(DEBTOR, clock_vtime + 4000);
+        let entry = &cost.groups[DEBTOR];
+        assert_eq!((entry.debt_vtime, entry.vtime, entry.in_use), (500, clock_vtime + 4000, 1));
+        cost.pay_debt(DEBTOR, clock_vtime + 9000);
+        let entry = &cost.groups[DEBTOR];
+        assert_eq!((entry.debt_vtime, entry.vtime, entry.in_use), (0, clock_vtime + 6000, 70));
+    }
+
+    #[test]
+    fn what_is_ahead_of_the_clock_pays_nothing() {
+        let mut cost = two_groups();
+        cost.groups[DEBTOR].vtime = 5000;
+        cost.incur(DEBTOR, 1000);
+        cost.pay_debt(DEBTOR, 5000);
+        assert_eq!((cost.groups[DEBTOR].debt_vtime, cost.groups[DEBTOR].vtime), (1000, 5000));
+    }
+
+    #[test]
+    fn debts_are_halved_every_100_ms_in_which_the_device_is_idle_half_the_time() {
+        const MS: u64 = 1_000_000;
+        let mut cost = two_groups();
+        // Ahead of the clock, so that nothing is paid meanwhile.
+        cost.groups[DEBTOR].vtime = u64::MAX / 4;
+        cost.incur(DEBTOR, 1000);
+        let mut after = |now_ns: u64, used_ns: u64| {
+            forgive_at(&mut cost, now_ns, used_ns);
+            cost.groups[DEBTOR].debt_vtime
+        };
+        assert_eq!(after(60 * MS, 0), 1000);
+        assert_eq!(after(120 * MS, 60 * MS), 500);
+        // 180 ms and the 20 left over are two cycles.
+        assert_eq!(after(300 * MS, 0), 125);
+        // 62 of 120 ms is too much, and what was left over is gone.
+        assert_eq!(after(420 * MS, 62 * MS), 125);
+        assert_eq!(after(600 * MS, 0), 62);
+        assert_eq!(after(5_000 * MS, 0), 1);
+    }
+
+    #[test]
+    fn while_latencies_are_missed_nothing_is_forgiven() {
+        let mut cost = two_groups();
+        cost.groups[DEBTOR].vtime = u64::MAX / 4;
+        cost.incur(DEBTOR, 1000);
+        cost.busy_level = 1;
+        forgive_at(&mut cost, 100_000_000, 0);
+        assert_eq!(cost.groups[DEBTOR].debt_vtime, 1000);
     }
 }

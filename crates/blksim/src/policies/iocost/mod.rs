@@ -23,6 +23,7 @@
 mod debt;
 mod model;
 mod period;
+mod shares;
 mod waiting;
 
 use std::collections::VecDeque;
@@ -33,14 +34,13 @@ use crate::policy::{Admission, Placement, Policy, PolicyContext};
 use crate::request::{NONE, Operation, RequestId};
 use debt::Forgiving;
 use model::{Automatic, Costs, HDD, SSD, SSD_DEPTH_1, VTIME_PER_NS, VTIME_PER_US};
+use shares::WHOLE;
 
 const SECOND: u64 = 1_000_000_000;
 const MICROSECOND: u64 = 1000;
 const PAGE_SECTORS: u64 = 8;
 /// A start further than this from the last end is random: 16 MiB.
 const RANDOM_PAGES: u64 = 4096;
-/// One, for shares: as coarse as in the kernel, since a debtor's is the least there is.
-const WHOLE: u64 = 1 << 16;
 /// The device's time in a microsecond, unless its clock runs faster or slower.
 const NORMAL_RATE: u64 = VTIME_PER_US;
 /// Where the device's clock begins: groups are behind it from the first moment.
@@ -229,10 +229,6 @@ impl IoCost {
         (u64::from(nr_sectors) / PAGE_SECTORS).max(1)
     }
 
-    fn charged(&self, group: usize, cost_vtime: u64) -> u64 {
-        by_share(cost_vtime, self.groups[group].share_in_use)
-    }
-
     /// Lets a group pay for a bio.
     fn pay(&mut self, cx: &PolicyContext, group: usize, bio: RequestId, cost_vtime: u64) {
         let charged_vtime = self.charged(group, cost_vtime);
@@ -265,52 +261,6 @@ impl IoCost {
         clock_vtime as i64 - self.groups[group].vtime as i64
     }
 
-    /// Changes what of a group's weight is in use.
-    fn use_weight(&mut self, group: usize, in_use: u64, clock_vtime: u64) {
-        let margin_vtime = self.behind_vtime(group, clock_vtime);
-        let entry = &mut self.groups[group];
-        entry.in_use = in_use.clamp(1, entry.weight);
-        entry.saved_margin_vtime = margin_vtime;
-    }
-
-    /// Works out all shares from the weights of active groups.
-    fn share_out(&mut self) {
-        for group in &mut self.groups {
-            group.counted = group.active;
-        }
-        // Children come after their parents.
-        for index in (1..self.groups.len()).rev() {
-            if self.groups[index].counted {
-                let parent = self.groups[index].parent;
-                self.groups[parent].counted = true;
-            }
-        }
-        self.groups[0].share = WHOLE;
-        self.groups[0].share_in_use = WHOLE;
-        for index in 1..self.groups.len() {
-            if !self.groups[index].counted {
-                continue;
-            }
-            let parent = self.groups[index].parent;
-            let (total, in_use) = self.siblings(parent);
-            let entry = &self.groups[index];
-            let of = |share: u64, part: u64, whole: u64| {
-                (u128::from(share) * u128::from(part) / u128::from(whole.max(1))) as u64
-            };
-            let share = of(self.groups[parent].share, entry.weight, total);
-            let used = of(self.groups[parent].share_in_use, entry.in_use, in_use);
-            self.groups[index].share = share;
-            self.groups[index].share_in_use = used.max(1);
-        }
-    }
-
-    /// Sums of weights and of weights in use of a parent's counted children;
-    /// an active parent competes with its children.
-    fn siblings(&self, parent: usize) -> (u64, u64) {
-        let counted = self.groups.iter().skip(1).filter(|g| g.parent == parent && g.counted);
-        counted.fold((0, 0), |(total, used), g| (total + g.weight, used + g.in_use))
-    }
-
     fn activate(&mut self, cx: &mut PolicyContext, group: usize) {
         self.groups[group].seen = true;
         if self.groups[group].active {
@@ -328,7 +278,7 @@ impl IoCost {
         self.use_weight(group, in_use, clock_vtime);
         self.share_out();
         if self.period_end_ns.is_none() {
-            self.forgiving = Forgiving::from(cx.now_ns());
+            self.forgiving = Forgiving::since(cx.now_ns());
             self.begin_period(cx, clock_vtime);
         }
     }
@@ -348,15 +298,9 @@ impl IoCost {
     }
 }
 
-/// What a cost is to a group with this share.
-fn by_share(cost_vtime: u64, share: u64) -> u64 {
-    let cost = u128::from(cost_vtime) * u128::from(WHOLE);
-    u64::try_from(cost.div_ceil(u128::from(share.max(1)))).unwrap_or(u64::MAX)
-}
-
 /// Weights are spread so that small parts of them can be lent.
 fn cost_group(group: &Group) -> CostGroup {
-    let weight = group.io_weight << 16;
+    let weight = group.io_weight * WHOLE;
     CostGroup { parent: group.parent as usize, weight, in_use: weight, ..CostGroup::default() }
 }
 

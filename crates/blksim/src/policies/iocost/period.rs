@@ -4,9 +4,8 @@
 //! Kernel: `ioc_timer_fn` and what it calls, `block/blk-iocost.c`, Linux 6.1.
 
 use super::model::{SSD, SSD_FAST};
-use super::{
-    IoCost, LEAST_PERCENT, LOW_PERCENT, MICROSECOND, NORMAL_RATE, SECOND, TARGET_PERCENT, WHOLE,
-};
+use super::shares::{WHOLE, part, part_up};
+use super::{IoCost, LEAST_PERCENT, LOW_PERCENT, MICROSECOND, NORMAL_RATE, SECOND, TARGET_PERCENT};
 use crate::policy::PolicyContext;
 
 /// The rate does not rise while I/O of an earlier period is under way, up to so many periods.
@@ -24,17 +23,6 @@ struct Found {
     lagging: bool,
     /// Groups that have, and the share with which they would get by.
     surplus: Vec<(usize, u64)>,
-}
-
-pub(super) fn part(whole: u64, of: u64, total: u64) -> u64 {
-    let result = u128::from(whole) * u128::from(of) / u128::from(total.max(1));
-    u64::try_from(result).unwrap_or(u64::MAX)
-}
-
-/// The same, rounded up.
-pub(super) fn part_up(whole: u64, of: u64, total: u64) -> u64 {
-    let result = (u128::from(whole) * u128::from(of)).div_ceil(u128::from(total.max(1)));
-    u64::try_from(result).unwrap_or(u64::MAX)
 }
 
 impl IoCost {
@@ -147,14 +135,6 @@ impl IoCost {
         let since_us = (entry.activated_at_ns / MICROSECOND).max(self.clock_at_us);
         let passed_us = (now_ns / MICROSECOND - since_us).max(1);
         part_up(used_us, WHOLE, passed_us).clamp(1, WHOLE)
-    }
-
-    /// The share that a group would have with all of its weight in use.
-    fn largest_share(&self, group: usize) -> u64 {
-        let entry = &self.groups[group];
-        let (_, in_use) = self.siblings(entry.parent);
-        let whole = self.groups[entry.parent].share_in_use;
-        part(whole, entry.weight, in_use + entry.weight - entry.in_use).max(1)
     }
 
     /// The share with which a group comes out half a period behind the clock at
