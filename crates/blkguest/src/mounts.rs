@@ -23,7 +23,12 @@ pub fn mount_basics() -> Result<(), Failure> {
     mount("proc", "/proc", "proc", "")?;
     mount("sysfs", "/sys", "sysfs", "")?;
     mount("devtmpfs", "/dev", "devtmpfs", "")?;
-    mount("tmpfs", RUN, "tmpfs", "")
+    mount("tmpfs", RUN, "tmpfs", "")?;
+    // A kernel without it tells less.
+    mount("debugfs", DEBUGFS, "debugfs", "").or_else(|failure| match failure {
+        Failure::Unsupported { .. } => Ok(()),
+        other => Err(other),
+    })
 }
 
 /// Mounts one file system.

@@ -7,11 +7,11 @@ use blksim::error::ErrorKind;
 use blksim::host::QUEUE;
 use blksim::params::{Param, Shown, Unit, Values, unknown};
 use blksim::schedulers;
-use blksim::simulate::Given;
+use blksim::simulate::{Given, Setup};
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
-use crate::mounts::{DEBUGFS, mount, read_line};
+use crate::mounts::{DEBUGFS, read_line};
 use crate::ublk::Disk;
 
 /// Attributes that a request may set, in the order in which they are written. `read_ahead_kb`
@@ -49,25 +49,42 @@ pub struct InForce {
 /// Sets the scheduler, then the attributes of the queue, then the scheduler's tunables: a change of
 /// `nr_requests` makes mq-deadline compute its `async_depth` anew (`dd_depth_updated` in
 /// `block/mq-deadline.c`, Linux 6.1). All must hold in the end.
-pub fn set(disk: &Disk, scheduler: &str, tunables: &Given, queue: &Given) -> Result<(), Failure> {
-    set_once(disk, scheduler, tunables, queue)?;
-    // A new scheduler has new tags.
+pub fn set(disk: &Disk, setup: &Setup) -> Result<(), Failure> {
+    let scheduler = &setup.scheduler;
+    set_scheduler(disk, scheduler)?;
+    let mut kept = set_attributes(disk, &setup.queue)?;
+    kept.extend(set_tunables(disk, scheduler, &setup.tunables)?);
+    for (path, name, before) in &kept {
+        let now = read_line(path).ok();
+        if now != *before {
+            let before = before.as_deref().unwrap_or("something");
+            let message = format!(
+                "{name} = {before} does not hold under {scheduler}: another setting makes it {}",
+                now.as_deref().unwrap_or("unreadable")
+            );
+            return Err(Failure::of(ErrorKind::OutOfRange, name, message));
+        }
+    }
+    Ok(())
+}
+
+/// Sets the scheduler anew until its first tag is one that there is. The kernel draws it by lot for a new set
+/// of tags (`init_alloc_hint` in `lib/sbitmap.c`, Linux 6.1), and again with the first request if fewer are left
+/// of them than it says, which no one can see then.
+pub fn draw_first_tag(disk: &Disk, setup: &Setup) -> Result<(), Failure> {
     for _ in 0..MOST_DRAWS {
         if first_tag(disk).is_none_or(|tag| tag < nr_requests(disk)) {
             break;
         }
         set_scheduler(disk, "none")?;
-        set_once(disk, scheduler, tunables, queue)?;
+        set(disk, setup)?;
     }
     Ok(())
 }
 
-/// Of the scheduler's tags the one at which the first search for a free one begins. The kernel draws it by lot
-/// for a new set of tags (`init_alloc_hint` in `lib/sbitmap.c`, Linux 6.1), and again with the first request if
-/// fewer are left of them than it says, which no one can see then. `None` without a scheduler, and where
-/// the kernel does not show it.
+/// Of the scheduler's tags the one at which the next search for a free one begins. `None` without a scheduler,
+/// and where the kernel does not show it.
 pub fn first_tag(disk: &Disk) -> Option<u32> {
-    mount("debugfs", DEBUGFS, "debugfs", "").ok()?;
     let path = format!("{DEBUGFS}/block/{}/hctx0/sched_tags", disk.name);
     hint_of(&fs::read_to_string(path).ok()?)
 }
@@ -81,24 +98,6 @@ fn hint_of(shown: &str) -> Option<u32> {
 fn nr_requests(disk: &Disk) -> u32 {
     let shown = read_line(&disk.queue("nr_requests")).ok();
     shown.and_then(|text| text.parse().ok()).unwrap_or(u32::MAX)
-}
-
-fn set_once(disk: &Disk, scheduler: &str, tunables: &Given, queue: &Given) -> Result<(), Failure> {
-    set_scheduler(disk, scheduler)?;
-    let mut kept = set_attributes(disk, queue)?;
-    kept.extend(set_tunables(disk, scheduler, tunables)?);
-    for (path, name, before) in &kept {
-        let now = read_line(path).ok();
-        if now != *before {
-            let before = before.as_deref().unwrap_or("something");
-            let message = format!(
-                "{name} = {before} does not hold under {scheduler}: another setting makes it {}",
-                now.as_deref().unwrap_or("unreadable")
-            );
-            return Err(Failure::of(ErrorKind::OutOfRange, name, message));
-        }
-    }
-    Ok(())
 }
 
 /// A file that was written, its name, and what it then showed; nothing if it can only be written.

@@ -60,7 +60,12 @@ fn run_on(request: &Request, phases: &[usize], shared: Shared) -> Result<Value, 
     };
     let setup = &request.setup;
     for disk in &disks {
-        queue::set(disk, &setup.scheduler, &setup.tunables, &setup.queue)?;
+        queue::set(disk, setup)?;
+    }
+    // Members of an array draw each for itself.
+    let alone = if let [disk] = &disks[..] { Some(disk) } else { None };
+    if let Some(disk) = alone {
+        queue::draw_first_tag(disk, setup)?;
     }
     // Later than the members' settings, whose limits become the array's.
     let disk = match &request.array {
@@ -77,8 +82,7 @@ fn run_on(request: &Request, phases: &[usize], shared: Shared) -> Result<Value, 
         let array = request.array.as_ref();
         filesystem::create(kind, array, &disks, &disk, &request.layout.files)?;
     }
-    // Members of an array draw each for itself.
-    let first_tag = if let [disk] = &disks[..] { queue::first_tag(disk) } else { None };
+    let first_tag = alone.and_then(queue::first_tag);
     let before = Counters::read_all(&disks)?;
     let (records, fio_exit_code) = match request.options.generator {
         Load::Blkguest => (run_clones(request, phases, &disk, ring, &machine, shared)?, None),
