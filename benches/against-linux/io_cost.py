@@ -11,7 +11,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 TIMED = "[global]\ndirect=1\nsize=1g\ntime_based\nruntime={}\n"
@@ -36,6 +36,22 @@ class Cell:
     model: str = ""
 
 
+AUTOMATIC = Cell(
+    "a stream and a random reader, automatic model, 4 s",
+    "hdd-7200",
+    "none",
+    TIMED.format(4) + STREAM_AND_RANDOM,
+    {"a": 100, "b": 100},
+)
+TWELVE = Cell(
+    "three groups of four random readers, 250 ms, 20 s",
+    "hdd-7200",
+    "none",
+    TIMED.format(20) + "".join(FOURFOLD.format(group) for group in "abc"),
+    {"a": 100, "b": 300, "c": 600},
+    TARGETS.format(250_000, 250_000, 100, 100),
+    DISK_MODEL.format(250),
+)
 CELLS = (
     Cell(
         "a stream and a random reader of depth 32, random reads priced 100 times as high, 5 s",
@@ -46,20 +62,8 @@ CELLS = (
         "enable=1 min=100 max=100",
         "ctrl=user rbps=1000000000 rseqiops=100000 rrandiops=1000",
     ),
-    Cell(
-        "a stream and a random reader, automatic model, 4 s",
-        "hdd-7200",
-        "none",
-        TIMED.format(4) + STREAM_AND_RANDOM,
-        {"a": 100, "b": 100},
-    ),
-    Cell(
-        "the same of depth 16, 3 s",
-        "hdd-7200",
-        "none",
-        DEEP.format(3, 16) + STREAM_AND_RANDOM,
-        {"a": 100, "b": 100},
-    ),
+    AUTOMATIC,
+    replace(AUTOMATIC, title="the same of depth 16, 3 s", job=DEEP.format(3, 16) + STREAM_AND_RANDOM),
     Cell(
         "the same, submitted eight at a time and merged, 3 s",
         "hdd-7200",
@@ -93,24 +97,8 @@ CELLS = (
         DEEP.format(4, 32) + TWO_RANDOM,
         {"a": 100, "b": 200},
     ),
-    Cell(
-        "three groups of four random readers, 250 ms, 20 s",
-        "hdd-7200",
-        "none",
-        TIMED.format(20) + "".join(FOURFOLD.format(group) for group in "abc"),
-        {"a": 100, "b": 300, "c": 600},
-        TARGETS.format(250_000, 250_000, 100, 100),
-        DISK_MODEL.format(250),
-    ),
-    Cell(
-        "the same, 0 ms",
-        "hdd-7200",
-        "none",
-        TIMED.format(20) + "".join(FOURFOLD.format(group) for group in "abc"),
-        {"a": 100, "b": 300, "c": 600},
-        TARGETS.format(0, 0, 100, 100),
-        DISK_MODEL.format(250),
-    ),
+    TWELVE,
+    replace(TWELVE, title="the same, 0 ms", qos=TARGETS.format(0, 0, 100, 100)),
 )
 
 
