@@ -13,16 +13,16 @@ const NR_BUCKETS: usize = NR_GROUPS * VALUES_PER_GROUP;
 #[derive(Debug, Clone)]
 pub struct Histogram {
     buckets: Box<[u64; NR_BUCKETS]>,
+    count: u64,
     sum_ns: u64,
     min_ns: u64,
     max_ns: u64,
-    count: u64,
 }
 
 impl Default for Histogram {
     fn default() -> Self {
         let buckets = Box::new([0; NR_BUCKETS]);
-        Self { buckets, sum_ns: 0, min_ns: u64::MAX, max_ns: 0, count: 0 }
+        Self { buckets, count: 0, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
     }
 }
 
@@ -149,9 +149,9 @@ impl Direction {
 /// What a job did in one direction.
 #[derive(Debug, Clone, Default)]
 pub struct DirectionRecord {
+    pub ios: u64,
     pub bytes: u64,
     pub latency: Histogram,
-    pub ios: u64,
 }
 
 /// What a section of the job file did, all its clones together.

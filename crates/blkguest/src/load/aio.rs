@@ -7,7 +7,7 @@ use std::ptr;
 
 use blksim::record::Direction;
 use blksim::workload::Job;
-use blksim::workload::generator::Step;
+use blksim::workload::generator::{Step, Transfer};
 
 use super::clone::Worker;
 use crate::clock;
@@ -95,7 +95,7 @@ impl Queue {
             let mut wait_until_ns = None;
             while !exhausted && !self.free.is_empty() {
                 match worker.generator.next(now_ns) {
-                    Step::Transfer { direction, offset, bytes } => {
+                    Step::Transfer(Transfer { direction, offset, bytes }) => {
                         self.prepare(
                             worker,
                             InFlight { direction, offset, bytes, start_ns: now_ns },

@@ -3,6 +3,7 @@
 use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
 
+use blksim::host::paid_ahead_ns;
 use blksim::record::{Direction, JobRecord};
 use blksim::workload::Job;
 use blksim::workload::generator::Generator;
@@ -46,8 +47,7 @@ impl Timing {
         if self.bytes_per_second == 0 {
             return 0;
         }
-        let copying = u128::from(bytes) * 1_000_000_000 / u128::from(self.bytes_per_second);
-        self.call_ns + copying as u64
+        paid_ahead_ns(self.call_ns, self.bytes_per_second, bytes)
     }
 }
 

@@ -1,6 +1,6 @@
 //! One I/O at a time: direct with psync and its like, and everything buffered.
 
-use blksim::workload::generator::Step;
+use blksim::workload::generator::{Step, Transfer};
 
 use super::clone::Worker;
 use crate::clock;
@@ -11,7 +11,7 @@ pub fn work(worker: &mut Worker, mut now_ns: u64) -> Result<u64, Failure> {
     let buffered = !worker.job.direct;
     loop {
         match worker.generator.next(now_ns) {
-            Step::Transfer { direction, offset, bytes } => {
+            Step::Transfer(Transfer { direction, offset, bytes }) => {
                 let start_ns = now_ns;
                 if buffered {
                     // An infinitely fast processor would serve a cached file in no time at all.

@@ -8,6 +8,7 @@ use super::task::TaskId;
 use super::{FlushWaiter, Machine};
 use crate::event::Class;
 use crate::record::Direction;
+use crate::workload::generator::Transfer;
 
 /// Pages after which a writer checks whether it must slow down (128 KiB, as
 /// 6.1 begins with).
@@ -48,22 +49,11 @@ pub struct BufferedCall {
 
 impl Machine {
     /// Starts a buffered read or write.
-    pub(super) fn start_buffered(
-        &mut self,
-        index: u32,
-        direction: Direction,
-        offset: u64,
-        bytes: u32,
-    ) {
+    pub(super) fn start_buffered(&mut self, index: u32, transfer: Transfer) {
+        let Transfer { direction, offset, bytes } = transfer;
         let stage = if direction == Direction::Read { Stage::Reading } else { Stage::Writing };
-        self.start_call(
-            index,
-            stage,
-            direction,
-            offset,
-            u64::from(bytes),
-            self.costs.first_ns(u64::from(bytes)),
-        );
+        let cost_ns = self.costs.first_ns(bytes);
+        self.start_call(index, stage, direction, offset, u64::from(bytes), cost_ns);
     }
 
     /// Starts fsync or fdatasync on a clone's file.
@@ -92,12 +82,9 @@ impl Machine {
             cost_ns,
             since_check: 0,
         };
-        if self.costs.ahead.is_some() {
-            if self.pay(task, call) {
-                return;
-            }
-        } else {
-            self.tasks[task as usize].call = Some(call);
+        self.tasks[task as usize].call = Some(call);
+        if self.costs.ahead.is_some() && self.pay(task, call) {
+            return;
         }
         self.advance_call(task);
     }

@@ -8,7 +8,7 @@ use crate::record::{Direction, JobRecord};
 use crate::request::Priority;
 use crate::timeline::Recorder;
 use crate::workload::Job;
-use crate::workload::generator::{Generator, Step};
+use crate::workload::generator::{Generator, Step, Transfer};
 use crate::workload::job::Advice;
 use crate::workload::layout::Region;
 
@@ -125,19 +125,11 @@ impl Clone {
 
     /// The next I/O, if that is a direct transfer, or what comes instead.
     #[inline(always)]
-    fn next_direct(&mut self, now_ns: u64) -> Result<(Direction, u64, u32), Step> {
-        let transfer = match self.generator.next_granted(now_ns) {
-            Some(transfer) => transfer,
-            None => match self.generator.next_within_limits(now_ns) {
-                Step::Transfer { direction, offset, bytes } => (direction, offset, bytes),
-                other => return Err(other),
-            },
-        };
-        if self.direct {
-            return Ok(transfer);
+    fn next_direct(&mut self, now_ns: u64) -> Result<Transfer, Step> {
+        match self.generator.next(now_ns) {
+            Step::Transfer(transfer) if self.direct => Ok(transfer),
+            step => Err(step),
         }
-        let (direction, offset, bytes) = transfer;
-        Err(Step::Transfer { direction, offset, bytes })
     }
 }
 
@@ -213,9 +205,9 @@ impl Machine {
             let wanted = clone.batch.min(clone.depth - clone.in_flight);
             let last = if wanted == 1 {
                 match clone.next_direct(self.agenda.now_ns()) {
-                    Ok((direction, offset, bytes)) => {
+                    Ok(transfer) => {
                         clone.in_flight += 1;
-                        self.issue_direct(index, direction, offset, bytes, false);
+                        self.issue_direct(index, transfer, false);
                         None
                     }
                     Err(step) => Some(step),
@@ -260,13 +252,13 @@ impl Machine {
         last
     }
 
-    fn issue_batch(&mut self, index: u32, batch: &[(Direction, u64, u32)]) {
+    fn issue_batch(&mut self, index: u32, batch: &[Transfer]) {
         let plugged = batch.len() >= PLUGGED_BATCH;
         if plugged {
             self.plug(index);
         }
-        for &(direction, offset, bytes) in batch {
-            self.issue_direct(index, direction, offset, bytes, plugged);
+        for &transfer in batch {
+            self.issue_direct(index, transfer, plugged);
         }
         if plugged {
             self.unplug(index);
@@ -278,9 +270,9 @@ impl Machine {
     fn take_step(&mut self, index: u32, step: Step) -> bool {
         let clone = &mut self.clones[index as usize];
         match step {
-            Step::Transfer { direction, offset, bytes } => {
+            Step::Transfer(transfer) => {
                 clone.in_flight += 1;
-                self.start_buffered(index, direction, offset, bytes);
+                self.start_buffered(index, transfer);
                 true
             }
             Step::Sync => {

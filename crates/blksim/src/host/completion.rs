@@ -96,33 +96,26 @@ impl Machine {
     #[inline]
     pub(super) fn part_done(&mut self, id: RequestId) {
         let request = &self.requests[id];
-        if request.array_part == NONE && request.purpose == Purpose::Direct {
+        if request.array_part != NONE {
+            self.array_part_done(id);
+        } else if request.purpose == Purpose::Direct {
             self.direct_part_done(id);
         } else {
-            self.other_part_done(id);
+            self.pages_done(id);
         }
     }
 
+    /// A bio of the page cache is done, or a flush.
     #[inline(never)]
-    fn other_part_done(&mut self, id: RequestId) {
+    fn pages_done(&mut self, id: RequestId) {
         let request = &self.requests[id];
-        if request.array_part != NONE {
-            self.array_part_done(id);
-            return;
-        }
-        let purpose = request.purpose;
-        let (first_sector, nr_sectors) = (request.first_sector, request.own_sectors);
+        let (purpose, first_sector, nr_sectors) =
+            (request.purpose, request.first_sector, request.own_sectors);
+        self.requests.release(id);
         match purpose {
-            Purpose::Direct => self.direct_part_done(id),
-            Purpose::PageRead => {
-                self.requests.release(id);
-                self.pages_read(first_sector, nr_sectors);
-            }
-            Purpose::Writeback => {
-                self.requests.release(id);
-                self.pages_written(first_sector, nr_sectors);
-            }
-            Purpose::Flush => self.requests.release(id),
+            Purpose::PageRead => self.pages_read(first_sector, nr_sectors),
+            Purpose::Writeback => self.pages_written(first_sector, nr_sectors),
+            Purpose::Flush | Purpose::Direct => {}
         }
     }
 

@@ -4,6 +4,7 @@ use super::submit::Flush;
 use super::{FlushWaiter, Machine};
 use crate::record::Direction;
 use crate::request::{Flags, NONE, Operation, Purpose, Request, RequestId, SECTOR_BYTES};
+use crate::workload::generator::Transfer;
 
 /// A direct transfer under way.
 #[derive(Debug, Clone, Copy)]
@@ -39,35 +40,24 @@ impl Ios {
 impl Machine {
     /// Issues a direct transfer of a clone.
     #[inline(always)]
-    pub(super) fn issue_direct(
-        &mut self,
-        index: u32,
-        direction: Direction,
-        offset: u64,
-        bytes: u32,
-        plugged: bool,
-    ) {
-        let nr_sectors = bytes / SECTOR_BYTES as u32;
-        if direction == Direction::Write || nr_sectors > self.disks[0].max_sectors {
-            self.issue_within_plug(index, direction, offset, bytes, plugged);
+    pub(super) fn issue_direct(&mut self, index: u32, transfer: Transfer, plugged: bool) {
+        let nr_sectors = transfer.bytes / SECTOR_BYTES as u32;
+        if transfer.direction == Direction::Write || nr_sectors > self.disks[0].max_sectors {
+            self.issue_within_plug(index, transfer, plugged);
             return;
         }
-        let bio = self.direct_bio(index, Operation::Read, offset, nr_sectors);
+        let bio = self.direct_bio(index, Operation::Read, transfer);
         let id = self.requests.allocate(bio);
         self.submit(index, id);
     }
 
     /// A bio of a clone's direct transfer that is issued now.
     #[inline(always)]
-    fn direct_bio(
-        &self,
-        index: u32,
-        operation: Operation,
-        offset: u64,
-        nr_sectors: u32,
-    ) -> Request {
+    fn direct_bio(&self, index: u32, operation: Operation, transfer: Transfer) -> Request {
         let clone = &self.clones[index as usize];
-        let mut bio = Request::new(operation, offset / SECTOR_BYTES, nr_sectors, Purpose::Direct);
+        let sector = transfer.offset / SECTOR_BYTES;
+        let nr_sectors = transfer.bytes / SECTOR_BYTES as u32;
+        let mut bio = Request::new(operation, sector, nr_sectors, Purpose::Direct);
         bio.priority = clone.priority;
         let idle = operation == Operation::Write;
         bio.flags = Flags { sync: true, idle, ..Flags::default() };
@@ -79,14 +69,8 @@ impl Machine {
 
     /// Issues a direct transfer that is a plug of its own: a write, or one of several bios.
     #[inline(never)]
-    fn issue_within_plug(
-        &mut self,
-        index: u32,
-        direction: Direction,
-        offset: u64,
-        bytes: u32,
-        plugged: bool,
-    ) {
+    fn issue_within_plug(&mut self, index: u32, transfer: Transfer, plugged: bool) {
+        let Transfer { direction, offset, bytes } = transfer;
         let is_write = direction == Direction::Write;
         let operation = if is_write { Operation::Write } else { Operation::Read };
         if is_write && !self.cache.is_empty() {
@@ -97,8 +81,8 @@ impl Machine {
         if !plugged {
             self.plug(index);
         }
-        let mut left = bytes / SECTOR_BYTES as u32;
-        let mut bio = self.direct_bio(index, operation, offset, left);
+        let mut bio = self.direct_bio(index, operation, transfer);
+        let mut left = bio.nr_sectors;
         let max_sectors = self.disks[0].max_sectors;
         if left > max_sectors {
             let parts = left.div_ceil(max_sectors);

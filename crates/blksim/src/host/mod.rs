@@ -34,12 +34,13 @@ use crate::device::Device;
 use crate::event::{Agenda, Class};
 use crate::params::Values;
 use crate::policy::{Policy, PolicyContext};
-use crate::record::{Direction, JobRecord};
+use crate::record::JobRecord;
 use crate::request::{RequestId, Requests, SECTOR_BYTES};
 use crate::scheduler::Family;
 use crate::schedulers::AnyScheduler;
 use crate::timeline::{NO_JOB, Recorder, Timeline};
 use crate::workload::Job;
+use crate::workload::generator::Transfer;
 use crate::workload::layout::{File, Layout};
 use direct::Ios;
 use page_cache::PageCache;
@@ -81,12 +82,18 @@ impl Costs {
     }
 
     /// What a buffered call of so many bytes pays before it begins to copy.
-    fn first_ns(&self, bytes: u64) -> u64 {
-        let copying = self
-            .ahead
-            .map_or(0, |bandwidth| u128::from(bytes) * 1_000_000_000 / u128::from(bandwidth));
-        self.system_call_ns + copying as u64
+    fn first_ns(&self, bytes: u32) -> u64 {
+        match self.ahead {
+            Some(bandwidth) => paid_ahead_ns(self.system_call_ns, bandwidth, bytes),
+            None => self.system_call_ns,
+        }
     }
+}
+
+/// What a program in a guest pays before a buffered call: for the call, and for copying so many bytes.
+pub fn paid_ahead_ns(system_call_ns: u64, bytes_per_second: u64, bytes: u32) -> u64 {
+    let copying_ns = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_second);
+    system_call_ns + copying_ns as u64
 }
 
 /// A simulated machine.
@@ -117,7 +124,7 @@ pub struct Machine {
     woken: Vec<TaskId>,
     scratch: Vec<RequestId>,
     /// Transfers that are issued together.
-    batch: Vec<(Direction, u64, u32)>,
+    batch: Vec<Transfer>,
     records: Vec<JobRecord>,
     /// Clones that have not ended, in each phase between stonewalls.
     left_in_phase: Vec<u32>,

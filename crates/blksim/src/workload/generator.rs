@@ -6,11 +6,20 @@ use super::offsets::Offsets;
 use crate::record::Direction;
 use crate::rng::Stream;
 
+/// An I/O.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transfer {
+    pub direction: Direction,
+    /// Of the device, in bytes.
+    pub offset: u64,
+    pub bytes: u32,
+}
+
 /// What a clone does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Transfer `bytes` at byte `offset` of the device.
-    Transfer { direction: Direction, offset: u64, bytes: u32 },
+    Transfer(Transfer),
     /// Call fsync or fdatasync.
     Sync,
     /// Do nothing before this moment.
@@ -226,14 +235,14 @@ impl Generator {
     #[inline]
     pub fn next(&mut self, now_ns: u64) -> Step {
         match self.next_granted(now_ns) {
-            Some((direction, offset, bytes)) => Step::Transfer { direction, offset, bytes },
+            Some(transfer) => Step::Transfer(transfer),
             None => self.next_within_limits(now_ns),
         }
     }
 
-    /// A plain I/O that needs no look at the limits: direction, offset of the device, bytes.
+    /// A plain I/O that needs no look at the limits.
     #[inline]
-    pub(crate) fn next_granted(&mut self, now_ns: u64) -> Option<(Direction, u64, u32)> {
+    fn next_granted(&mut self, now_ns: u64) -> Option<Transfer> {
         if self.granted == 0 || now_ns >= self.deadline_ns {
             return None;
         }
@@ -243,12 +252,12 @@ impl Generator {
         self.granted -= 1;
         let bytes = self.largest_block;
         let offset = self.region.start + order.next(&mut self.random) * bytes;
-        Some((direction, offset, bytes as u32))
+        Some(Transfer { direction, offset, bytes: bytes as u32 })
     }
 
     /// What to do now, after a look at everything that may have a say in it.
     #[inline(never)]
-    pub(crate) fn next_within_limits(&mut self, now_ns: u64) -> Step {
+    fn next_within_limits(&mut self, now_ns: u64) -> Step {
         if self.sync_every > 0 && self.writes_since_sync >= self.sync_every {
             self.writes_since_sync = 0;
             return Step::Sync;
@@ -277,7 +286,7 @@ impl Generator {
                 self.left_ios.min(self.left_of_pass / bytes).min(self.left_bytes / bytes);
             self.count_issued(self.granted, bytes);
         }
-        Step::Transfer { direction, offset: self.region.start + offset, bytes }
+        Step::Transfer(Transfer { direction, offset: self.region.start + offset, bytes })
     }
 
     fn count_issued(&mut self, ios: u64, bytes_of_each: u64) {
@@ -485,7 +494,7 @@ mod tests {
 
     fn offsets(generator: &mut Generator) -> Vec<u64> {
         std::iter::from_fn(|| match generator.next(0) {
-            Step::Transfer { offset, .. } => Some(offset),
+            Step::Transfer(transfer) => Some(transfer.offset),
             _ => None,
         })
         .collect()
@@ -506,7 +515,7 @@ mod tests {
         assert_eq!(offsets(&mut generator("[a]\nsize=64k\nio_size=16k\n")).len(), 4);
         assert_eq!(offsets(&mut generator("[a]\nnumber_ios=7\n")).len(), 7);
         let mut endless = generator("[a]\nsize=64k\nnumber_ios=7\ntime_based\nruntime=1\n");
-        let issued = (0..100).filter(|_| matches!(endless.next(0), Step::Transfer { .. })).count();
+        let issued = (0..100).filter(|_| matches!(endless.next(0), Step::Transfer(_))).count();
         assert_eq!(issued, 100);
         assert_eq!(endless.next(1_000_000_000), Step::Finished);
     }
@@ -608,9 +617,9 @@ mod tests {
     #[test]
     fn rates_space_the_ios() {
         let mut generator = generator("[a]\nrate_iops=1000\nruntime=1\ntime_based\n");
-        assert!(matches!(generator.next(0), Step::Transfer { .. }));
+        assert!(matches!(generator.next(0), Step::Transfer(_)));
         assert_eq!(generator.next(0), Step::Wait { until_ns: 1_000_000 });
-        assert!(matches!(generator.next(1_000_000), Step::Transfer { .. }));
+        assert!(matches!(generator.next(1_000_000), Step::Transfer(_)));
         assert_eq!(generator.next(1_000_000), Step::Wait { until_ns: 2_000_000 });
     }
 

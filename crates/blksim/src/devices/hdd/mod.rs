@@ -424,8 +424,7 @@ impl Hdd {
 
     /// The command that the head reaches first: time until then, and its place.
     #[inline]
-    fn nearest_waiting(&self, now_ns: u64) -> Option<(u64, usize)> {
-        let phase_ns = now_ns % self.geometry.revolution_ns;
+    fn nearest_waiting(&self, now_ns: u64, phase_ns: u64) -> Option<(u64, usize)> {
         let write_settle_ns = |w: &Waiting| {
             if w.write && self.cylinder != w.cylinder { self.write_settle_ns } else { 0 }
         };
@@ -458,8 +457,7 @@ impl Hdd {
 
     /// The cached data that the head reaches in less than `best_ns`, soonest
     /// of all: time until then, and its place.
-    fn nearest_dirty(&self, now_ns: u64, best_ns: u64) -> Option<(u64, usize)> {
-        let phase_ns = now_ns % self.geometry.revolution_ns;
+    fn nearest_dirty(&self, phase_ns: u64, best_ns: u64) -> Option<(u64, usize)> {
         let mut best = (best_ns, None);
         for (index, d) in self.dirty.extents.iter().enumerate() {
             let mut seek_ns = self.geometry.seek_ns(self.cylinder.abs_diff(d.cylinder));
@@ -518,8 +516,10 @@ impl Hdd {
             self.finish_barrier(outbox);
             return;
         }
-        let (mut reach_ns, mut index) = self.nearest_waiting(now_ns).unwrap_or((u64::MAX, 0));
-        let nearer = if destage { self.nearest_dirty(now_ns, reach_ns) } else { None };
+        let phase_ns = now_ns % self.geometry.revolution_ns;
+        let (mut reach_ns, mut index) =
+            self.nearest_waiting(now_ns, phase_ns).unwrap_or((u64::MAX, 0));
+        let nearer = if destage { self.nearest_dirty(phase_ns, reach_ns) } else { None };
         if let Some(dirty) = nearer {
             (reach_ns, index) = dirty;
         }
