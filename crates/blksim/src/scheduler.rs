@@ -63,18 +63,24 @@ impl QueueFacts {
     };
 }
 
+/// A queue as its scheduler sees it.
+#[derive(Debug)]
+pub struct QueueView {
+    pub facts: QueueFacts,
+    /// Weights of the control groups, by [`Request::group`]; see [`Context::group`].
+    pub groups: Vec<GroupWeights>,
+    /// Index of the disk.
+    pub(crate) disk: u8,
+    /// The hook that was called last asked for dispatch.
+    pub(crate) kicked: bool,
+}
+
 /// What a hook of a scheduler works on.
 #[derive(Debug)]
 pub struct Context<'a> {
     pub requests: &'a mut Requests,
-    pub queue: &'a QueueFacts,
-    /// Weights of the control groups, by [`Request::group`]; see [`Context::group`].
-    pub groups: &'a [GroupWeights],
-    /// Commands in the device now.
-    pub in_flight: u32,
+    pub queue: &'a mut QueueView,
     pub(crate) agenda: &'a mut Agenda,
-    pub(crate) disk: u8,
-    pub(crate) kick: &'a mut bool,
 }
 
 impl Context<'_> {
@@ -86,18 +92,18 @@ impl Context<'_> {
     /// Weights of a control group.
     #[inline]
     pub fn group(&self, index: u16) -> GroupWeights {
-        self.groups.get(index as usize).copied().unwrap_or_default()
+        self.queue.groups.get(index as usize).copied().unwrap_or_default()
     }
 
     /// Asks for [`Scheduler::timer`] at `time_ns`. Timers are not cancelled:
     /// a scheduler that changed its mind ignores the call.
     pub fn timer_at(&mut self, time_ns: u64) {
-        self.agenda.at(time_ns, Class::SchedulerTimer, u32::from(self.disk));
+        self.agenda.at(time_ns, Class::SchedulerTimer, u32::from(self.queue.disk));
     }
 
     /// Asks for dispatch to be tried again once the hook returns.
     pub fn kick(&mut self) {
-        *self.kick = true;
+        self.queue.kicked = true;
     }
 }
 

@@ -173,7 +173,7 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
             scheduler.effective(&mut tunables);
         }
         let mut disk = Disk::new(index as u8, device, scheduler, info, queue_facts, &queue);
-        disk.groups = cgroups.weights();
+        disk.view.groups = cgroups.weights();
         for policy in policies::build(&cgroups, &queue, queue_facts, &jobs, setup.seed) {
             disk.add_policy(policy);
         }

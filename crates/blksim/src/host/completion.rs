@@ -18,7 +18,7 @@ impl Machine {
             let now_ns = self.agenda.now_ns();
             recorder.completed(&self.requests, id, now_ns, queue.device.head_sector());
         }
-        queue.device.completed(id, &mut Outbox::new(&mut self.agenda, queue.index));
+        queue.device.completed(id, &mut Outbox::new(&mut self.agenda, queue.view.disk));
         queue.in_flight -= 1;
         if purpose == Purpose::Flush {
             self.requests.release(id);

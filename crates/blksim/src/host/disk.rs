@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 
-use super::GroupWeights;
 use super::task::TaskId;
 use crate::device::{Command, Device, Outbox};
 use crate::devices::AnyDevice;
@@ -12,7 +11,7 @@ use crate::extent_index::ExtentIndex;
 use crate::params::Values;
 use crate::policy::{Placement, Policy, PolicyContext};
 use crate::request::{Request, RequestId, Requests, Tag};
-use crate::scheduler::{Context, Family, QueueFacts};
+use crate::scheduler::{Context, Family, QueueFacts, QueueView};
 use crate::schedulers::AnyScheduler;
 use crate::tag_map::TagMap;
 
@@ -52,16 +51,14 @@ pub struct Flushes {
 
 #[derive(Debug)]
 pub struct Disk {
-    pub index: u8,
     pub device: AnyDevice,
     pub scheduler: AnyScheduler,
     pub family: Family,
     pub indexed: bool,
     pub extents: ExtentIndex,
     pub policies: Vec<Box<dyn Policy>>,
-    pub facts: QueueFacts,
-    /// Weights of the control groups, by index.
-    pub groups: Vec<GroupWeights>,
+    /// What the scheduler sees of all this.
+    pub view: QueueView,
     /// When a task that dirties pages was last held back.
     pub dirtier_paused_ns: Option<u64>,
     pub max_sectors: u32,
@@ -105,15 +102,13 @@ impl Disk {
         let volatile_cache = device.facts().volatile_cache;
         let least_tags_of_word = scheduler.least_tags_of_word();
         Self {
-            index,
             device,
             scheduler,
             family: info.family,
             indexed: info.indexed,
             extents: ExtentIndex::default(),
             policies: Vec::new(),
-            facts,
-            groups: Vec::new(),
+            view: QueueView { facts, groups: Vec::new(), disk: index, kicked: false },
             dirtier_paused_ns: None,
             max_sectors: queue.get("max_sectors_kb") as u32 * 2,
             merging: match queue.get("nomerges") {
@@ -162,7 +157,7 @@ impl Disk {
         let (tag, used) = match self.family {
             Family::Legacy => {
                 let used = &mut self.pools[Self::pool(request)];
-                if *used >= self.facts.nr_requests {
+                if *used >= self.view.facts.nr_requests {
                     return false;
                 }
                 *used += 1;
@@ -230,18 +225,10 @@ impl Disk {
         agenda: &mut Agenda,
         call: impl FnOnce(&mut AnyScheduler, &mut Context) -> R,
     ) -> (R, bool) {
-        let mut kick = false;
-        let mut context = Context {
-            requests,
-            queue: &self.facts,
-            groups: &self.groups,
-            in_flight: self.in_flight,
-            agenda,
-            disk: self.index,
-            kick: &mut kick,
-        };
+        self.view.kicked = false;
+        let mut context = Context { requests, queue: &mut self.view, agenda };
         let result = call(&mut self.scheduler, &mut context);
-        (result, kick)
+        (result, self.view.kicked)
     }
 
     /// Calls every policy; `released` collects what they let go.
@@ -270,13 +257,13 @@ impl Disk {
             requests,
             in_flight: self.in_flight,
             waiting_for_tag: self.nr_waiting_for_tag(),
-            device_depth: self.facts.device_depth,
-            nr_requests: self.facts.nr_requests,
+            device_depth: self.view.facts.device_depth,
+            nr_requests: self.view.facts.nr_requests,
             volatile_cache: self.volatile_cache,
             dirtier_paused_ns: self.dirtier_paused_ns,
-            rotational: self.facts.rotational,
+            rotational: self.view.facts.rotational,
             agenda,
-            disk: self.index,
+            disk: self.view.disk,
             released,
         };
         call(self.policies[index].as_mut(), &mut context)
@@ -295,6 +282,6 @@ impl Disk {
             sector: request.sector,
             nr_sectors: request.nr_sectors,
         };
-        self.device.submit(command, &mut Outbox::new(agenda, self.index));
+        self.device.submit(command, &mut Outbox::new(agenda, self.view.disk));
     }
 }

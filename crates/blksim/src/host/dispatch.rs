@@ -56,7 +56,7 @@ impl Machine {
         }
         loop {
             let queue = &mut self.disks[disk];
-            let full = queue.in_flight >= queue.facts.device_depth;
+            let full = queue.in_flight >= queue.view.facts.device_depth;
             if let Some(&id) = queue.ahead.front() {
                 if full {
                     queue.restart = true;
@@ -86,7 +86,7 @@ impl Machine {
     fn run_legacy_queue(&mut self, disk: usize) {
         loop {
             let queue = &mut self.disks[disk];
-            if queue.in_flight >= queue.facts.device_depth {
+            if queue.in_flight >= queue.view.facts.device_depth {
                 return;
             }
             let id = if let Some(id) = queue.ahead.pop_front() {
@@ -123,7 +123,7 @@ impl Machine {
     #[inline(always)]
     pub(super) fn issue_directly(&mut self, disk: usize, id: RequestId) {
         let queue = &self.disks[disk];
-        if queue.in_flight >= queue.facts.device_depth {
+        if queue.in_flight >= queue.view.facts.device_depth {
             self.insert(disk, id);
             self.run_queue(disk);
         } else {
@@ -154,7 +154,7 @@ impl Machine {
         if queue.run_pending || queue.run_at_ns.is_some() {
             return;
         }
-        let jiffy_ns = queue.facts.jiffy_ns;
+        let jiffy_ns = queue.view.facts.jiffy_ns;
         let delay = duration_jiffies(ASK_AGAIN_NS, jiffy_ns);
         let due_ns = timer_ns(self.agenda.now_ns(), delay, jiffy_ns);
         queue.run_at_ns = Some(due_ns);

@@ -28,7 +28,7 @@ impl Machine {
         queue.flushes.running = true;
         std::mem::swap(&mut queue.flushes.served, &mut queue.flushes.waiting);
         let mut request = Request::new(Operation::Flush, 0, 0, Purpose::Flush);
-        request.disk = queue.index;
+        request.disk = queue.view.disk;
         request.submitted_ns = self.agenda.now_ns();
         let id = self.requests.allocate(request);
         queue.ahead.push_back(id);

@@ -25,7 +25,9 @@ use crate::scheduler::{Context, Info, Merge, QueueFacts, Scheduler};
 macro_rules! schedulers {
     ($($variant:ident($type:ty),)*) => {
         /// Any scheduler. One exists for each disk, so its size does not matter.
+        // A tag of its own is faster to tell than one hidden in a field of one of them.
         #[derive(Debug)]
+        #[repr(u8)]
         #[allow(clippy::large_enum_variant)]
         pub enum AnyScheduler {
             $($variant($type),)*
@@ -77,15 +79,33 @@ pub fn info(name: &str) -> Option<&'static Info> {
     ALL.iter().copied().find(|info| info.name == name)
 }
 
+// The hooks that every request takes are functions of their own: put together in one, each of them
+// would save the registers that the largest needs.
+
+#[inline(never)]
+fn insert(scheduler: &mut impl Scheduler, cx: &mut Context, id: RequestId) {
+    scheduler.insert(cx, id);
+}
+
+#[inline(never)]
+fn dispatch(scheduler: &mut impl Scheduler, cx: &mut Context) -> Option<RequestId> {
+    scheduler.dispatch(cx)
+}
+
+#[inline(never)]
+fn complete(scheduler: &mut impl Scheduler, cx: &mut Context, id: RequestId) {
+    scheduler.complete(cx, id);
+}
+
 impl AnyScheduler {
     #[inline]
     pub fn insert(&mut self, cx: &mut Context, id: RequestId) {
-        each!(self, s => s.insert(cx, id));
+        each!(self, s => insert(s, cx, id));
     }
 
     #[inline]
     pub fn dispatch(&mut self, cx: &mut Context) -> Option<RequestId> {
-        each!(self, s => s.dispatch(cx))
+        each!(self, s => dispatch(s, cx))
     }
 
     #[inline]
@@ -117,7 +137,7 @@ impl AnyScheduler {
 
     #[inline]
     pub fn complete(&mut self, cx: &mut Context, id: RequestId) {
-        each!(self, s => s.complete(cx, id));
+        each!(self, s => complete(s, cx, id));
     }
 
     pub fn timer(&mut self, cx: &mut Context) {

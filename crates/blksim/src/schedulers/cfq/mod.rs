@@ -294,7 +294,7 @@ impl<const TREES: bool> Cfq<TREES> {
 
     #[cold]
     fn take_weights(&mut self, cx: &Context, group: u16) {
-        for index in 0..=group.max(cx.groups.len().saturating_sub(1) as u16) {
+        for index in 0..=group.max(cx.queue.groups.len().saturating_sub(1) as u16) {
             let GroupWeights { cfq, parent, .. } = cx.group(index);
             // The root has twice the weight of others. Tasks beside child groups weigh as their group does.
             let weight = if index == 0 { 2 * cfq } else { cfq };

@@ -5,7 +5,7 @@ use super::{Cfq, GroupShare};
 use crate::event::Agenda;
 use crate::params::Values;
 use crate::request::{Operation, Purpose, Request, RequestId, Requests};
-use crate::scheduler::{Context, QueueFacts, Scheduler};
+use crate::scheduler::{Context, QueueFacts, QueueView, Scheduler};
 
 const DISK: QueueFacts =
     QueueFacts { rotational: true, device_depth: 1, nr_requests: 128, ..QueueFacts::TYPICAL };
@@ -15,6 +15,7 @@ const MILLISECOND_NS: u64 = 1_000_000;
 struct Bench<const TREES: bool> {
     cfq: Cfq<TREES>,
     requests: Requests,
+    queue: QueueView,
     agenda: Agenda,
 }
 
@@ -24,18 +25,19 @@ impl<const TREES: bool> Bench<TREES> {
         for (name, text) in tunables {
             values.set(name, text).unwrap();
         }
-        Self { cfq: Cfq::new(&values, DISK), requests: Requests::new(), agenda: Agenda::new() }
+        Self {
+            cfq: Cfq::new(&values, DISK),
+            requests: Requests::new(),
+            queue: QueueView { facts: DISK, groups: Vec::new(), disk: 0, kicked: false },
+            agenda: Agenda::new(),
+        }
     }
 
     fn call<R>(&mut self, call: impl FnOnce(&mut Cfq<TREES>, &mut Context) -> R) -> R {
         let mut context = Context {
             requests: &mut self.requests,
-            queue: &DISK,
-            in_flight: 0,
+            queue: &mut self.queue,
             agenda: &mut self.agenda,
-            disk: 0,
-            kick: &mut false,
-            groups: &[],
         };
         call(&mut self.cfq, &mut context)
     }

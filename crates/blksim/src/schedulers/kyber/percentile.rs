@@ -155,7 +155,8 @@ impl Scheduler for Kyber {
         latencies.total.add(now_ns - request.inserted_ns, target_ns);
         latencies.device.add(now_ns - request.dispatched_ns, target_ns);
         if self.timer_ns.is_none() {
-            let timer_ns = timer_ns(now_ns, PERIOD_NS / cx.queue.jiffy_ns, cx.queue.jiffy_ns);
+            let jiffy_ns = cx.queue.facts.jiffy_ns;
+            let timer_ns = timer_ns(now_ns, PERIOD_NS / jiffy_ns, jiffy_ns);
             self.timer_ns = Some(timer_ns);
             cx.timer_at(timer_ns);
         }
