@@ -219,8 +219,7 @@ impl Machine {
                 if !self.take_step(index, last) {
                     return true;
                 }
-            } else if self.stands_behind(index) {
-                self.wake_clone(index);
+            } else if !self.goes_on(index) {
                 return false;
             }
             if self.sleeps(index) {

@@ -99,13 +99,40 @@ impl Machine {
         if task < nr_clones { (task + 1 + LATE_FORKS).saturating_sub(nr_clones) } else { 0 }
     }
 
-    /// Whether something is ready that takes the processor from this task as
-    /// soon as it has submitted what it was about to.
+    /// A clone has submitted what it was about to. Whether it goes on: something that is ready may
+    /// take the processor from it, and then its turn comes later. A queue's worker alone, which it
+    /// mostly is, runs in between.
     #[inline]
-    pub(super) fn stands_behind(&self, task: TaskId) -> bool {
-        self.ready
-            .first
-            .is_some_and(|(rank, _)| rank < self.rank_of(task) && self.rank_of(task) >= GIVES_WAY)
+    pub(super) fn goes_on(&mut self, clone: u32) -> bool {
+        self.ready.is_empty() || self.keeps_processor(clone)
+    }
+
+    #[inline(never)]
+    fn keeps_processor(&mut self, clone: u32) -> bool {
+        let rank = self.rank_of(clone);
+        let behind = |first: &(u32, Ready)| first.0 < rank;
+        if rank < GIVES_WAY || !self.ready.first.as_ref().is_some_and(behind) {
+            return true;
+        }
+        while self.released.is_empty() {
+            match self.ready.first.filter(behind) {
+                None => return true,
+                Some((_, Ready::Queue(disk))) => {
+                    self.ready.pop();
+                    self.run_worker(disk as usize);
+                }
+                Some(_) => break,
+            }
+        }
+        self.wake_clone(clone);
+        false
+    }
+
+    /// The worker of a disk's queue runs.
+    #[inline]
+    fn run_worker(&mut self, disk: usize) {
+        self.disks[disk].run_pending = false;
+        self.run_queue(disk);
     }
 
     /// Runs what is ready, until nothing is left.
@@ -122,11 +149,7 @@ impl Machine {
                     self.drive(index);
                 }
                 Ready::Call(task) => self.advance_call(task),
-                Ready::Queue(disk) => {
-                    let disk = disk as usize;
-                    self.disks[disk].run_pending = false;
-                    self.run_queue(disk);
-                }
+                Ready::Queue(disk) => self.run_worker(disk as usize),
             }
         }
     }

@@ -81,11 +81,7 @@ impl Machine {
             self.flush_plug(task, Flush::AtEnd);
         }
         // As after any submission.
-        if task < self.flusher
-            && self.tasks[task as usize].call.is_none()
-            && self.stands_behind(task)
-        {
-            self.wake_clone(task);
+        if task < self.flusher && self.tasks[task as usize].call.is_none() && !self.goes_on(task) {
             return;
         }
         self.unblocked(task);
