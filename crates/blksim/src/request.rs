@@ -152,12 +152,19 @@ impl Tag {
         (self.0 < Self::LIMIT).then(|| std::mem::take(self).0)
     }
 
-    /// How many tags of each word it may be; `ask` is asked the first time only.
-    pub fn limit(&mut self, ask: impl FnOnce() -> Option<u32>) -> Option<u32> {
-        if self.0 == NONE {
-            self.0 = ask().map_or(Self::UNLIMITED, |most| Self::LIMIT + most);
+    /// None yet, but known how many of each word it may be.
+    pub fn one_of(limit: Option<u32>) -> Self {
+        Self(limit.map_or(Self::UNLIMITED, |most| Self::LIMIT + most))
+    }
+
+    /// How many tags of each word it may be, which `ask` tells if it is not known.
+    #[inline]
+    pub fn limit(self, ask: impl FnOnce() -> Option<u32>) -> Option<u32> {
+        match self.0 {
+            NONE => ask(),
+            Self::UNLIMITED => None,
+            limit => Some(limit - Self::LIMIT),
         }
-        (self.0 != Self::UNLIMITED).then(|| self.0 - Self::LIMIT)
     }
 }
 

@@ -25,6 +25,8 @@ pub fn word_of(tags: u32) -> u32 {
 /// rest of the word is used up.
 #[derive(Debug, Clone, Copy, Default)]
 struct Word {
+    /// Tags that there are.
+    all: u64,
     used: u64,
     given_back: u64,
 }
@@ -70,11 +72,11 @@ impl TagMap {
     /// `nr_tags` tags in words of `word_tags`, of each of which at least
     /// `least_of_word` can always be used.
     pub fn new(nr_tags: u32, word_tags: u32, least_of_word: u32) -> Self {
-        Self {
-            words: vec![Word::default(); nr_tags.div_ceil(word_tags) as usize],
+        let mut map = Self {
+            words: Vec::new(),
             word_tags,
             shift: word_tags.trailing_zeros(),
-            nr_tags,
+            nr_tags: 0,
             nr_used: 0,
             hint: 0,
             sleepers: Default::default(),
@@ -82,11 +84,13 @@ impl TagMap {
             next_list: 0,
             own_list: None,
             next_woken: 0,
-            batch: batch_of(nr_tags, word_tags, least_of_word),
+            batch: 1,
             least_of_word,
             given_back: 0,
             accounted: 0,
-        }
+        };
+        map.resize(nr_tags);
+        map
     }
 
     /// Where the first search begins (`init_alloc_hint` in `lib/sbitmap.c`, which draws it).
@@ -98,6 +102,9 @@ impl TagMap {
     pub fn resize(&mut self, nr_tags: u32) {
         let words = nr_tags.div_ceil(self.word_tags).max(self.words.len() as u32);
         self.words.resize(words as usize, Word::default());
+        for (first, word) in (0..).step_by(self.word_tags as usize).zip(&mut self.words) {
+            word.all = low_bits(nr_tags.saturating_sub(first).min(self.word_tags));
+        }
         self.nr_tags = nr_tags;
         self.batch = batch_of(nr_tags, self.word_tags, self.least_of_word);
     }
@@ -119,11 +126,9 @@ impl TagMap {
     pub fn take(&mut self, of_word: Option<u32>) -> Option<u32> {
         // Nearly always the word of the tag that was given back last has a free one.
         if of_word.is_none() && self.hint < self.nr_tags {
-            let first = self.hint & !(self.word_tags - 1);
-            let size = self.word_tags.min(self.nr_tags - first);
-            let word = &mut self.words[(self.hint >> self.shift) as usize];
-            if let Some(bit) = word.take(size, 0) {
-                return Some(self.taken(first + bit));
+            let index = self.hint >> self.shift;
+            if let Some(bit) = self.words[index as usize].take(u64::MAX, 0) {
+                return Some(self.taken((index << self.shift) + bit));
             }
         }
         self.search(of_word)
@@ -145,6 +150,7 @@ impl TagMap {
         let mut index = (hint >> self.shift) as usize;
         // Without a limit the hint says only in which word to begin.
         let mut first = if of_word.is_some() { hint & (self.word_tags - 1) } else { 0 };
+        let usable = of_word.map_or(u64::MAX, low_bits);
         let nr_words = ((self.nr_tags + self.word_tags - 1) >> self.shift) as usize;
         if hint >= self.nr_tags {
             // The kernel draws a place by lot; it matters little where.
@@ -152,8 +158,6 @@ impl TagMap {
             first = 0;
         }
         for _ in 0..nr_words {
-            let size = self.word_tags.min(self.nr_tags - ((index as u32) << self.shift));
-            let usable = of_word.map_or(size, |limit| limit.min(size));
             if let Some(bit) = self.words[index].take(usable, first) {
                 return Some(self.taken(((index as u32) << self.shift) + bit));
             }
@@ -172,14 +176,20 @@ impl TagMap {
     pub fn give_back(&mut self, tag: u32, woken: &mut Vec<u32>) {
         self.words[(tag >> self.shift) as usize].given_back |= 1 << (tag & (self.word_tags - 1));
         self.nr_used -= 1;
-        if self.nr_sleepers > 0 {
-            self.given_back = self.given_back.wrapping_add(1);
-            if self.given_back.wrapping_sub(self.accounted) >= self.batch {
-                self.accounted = self.accounted.wrapping_add(self.batch);
-                self.wake(woken);
-            }
-        }
         self.hint = tag;
+        if self.nr_sleepers > 0 {
+            self.account(woken);
+        }
+    }
+
+    /// A tag came back while somebody sleeps: enough of them wake a batch.
+    #[inline(never)]
+    fn account(&mut self, woken: &mut Vec<u32>) {
+        self.given_back = self.given_back.wrapping_add(1);
+        if self.given_back.wrapping_sub(self.accounted) >= self.batch {
+            self.accounted = self.accounted.wrapping_add(self.batch);
+            self.wake(woken);
+        }
     }
 
     fn wake(&mut self, woken: &mut Vec<u32>) {
@@ -234,11 +244,11 @@ impl TagMap {
 }
 
 impl Word {
-    /// The first free of the `usable` lowest tags from `first` on, or else from 0.
+    /// The first free of the `usable` tags from `first` on, or else from 0.
     #[inline]
-    fn take(&mut self, usable: u32, first: u32) -> Option<u32> {
+    fn take(&mut self, usable: u64, first: u32) -> Option<u32> {
         loop {
-            let free = !self.used & low_bits(usable);
+            let free = !self.used & self.all & usable;
             let from_first = free & !low_bits(first);
             let candidates = if from_first == 0 { free } else { from_first };
             if candidates != 0 {

@@ -164,24 +164,19 @@ impl Disk {
                 (0, *used)
             }
             Family::MultiQueue => {
-                let limit = if self.shares_tags { self.most_tags_of_word(request) } else { None };
-                let Some(tag) = self.tags.take(limit) else { return false };
+                // What the scheduler says first holds, however long the task then sleeps.
+                let ask = || self.scheduler.tags_of_word(request);
+                let limit = if self.shares_tags { request.tag.limit(ask) } else { None };
+                let Some(tag) = self.tags.take(limit) else {
+                    request.tag = Tag::one_of(limit);
+                    return false;
+                };
                 (tag, self.tags.nr_used())
             }
         };
         self.counters.peak_tags = self.counters.peak_tags.max(used);
         request.tag = Tag::of(tag);
         true
-    }
-
-    /// Of how many tags of a word a request may have one. What the scheduler says first holds, however
-    /// long the task then sleeps.
-    #[inline(never)]
-    fn most_tags_of_word(&self, request: &mut Request) -> Option<u32> {
-        let mut tag = request.tag;
-        let most = tag.limit(|| self.scheduler.tags_of_word(request));
-        request.tag = tag;
-        most
     }
 
     /// Gives a request's tag back; `woken` collects sleepers that may try again.

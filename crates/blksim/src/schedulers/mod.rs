@@ -97,6 +97,11 @@ fn complete(scheduler: &mut impl Scheduler, cx: &mut Context, id: RequestId) {
     scheduler.complete(cx, id);
 }
 
+#[inline(never)]
+fn tags_of_word(scheduler: &impl Scheduler, bio: &Request) -> Option<u32> {
+    scheduler.tags_of_word(bio)
+}
+
 impl AnyScheduler {
     #[inline]
     pub fn insert(&mut self, cx: &mut Context, id: RequestId) {
@@ -150,7 +155,7 @@ impl AnyScheduler {
 
     #[inline]
     pub fn tags_of_word(&self, bio: &Request) -> Option<u32> {
-        each!(self, s => s.tags_of_word(bio))
+        each!(self, s => tags_of_word(s, bio))
     }
 
     pub fn least_tags_of_word(&self) -> u32 {

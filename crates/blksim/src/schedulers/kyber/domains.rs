@@ -105,6 +105,11 @@ impl<const N: usize> Domains<N> {
                 return Some(id);
             }
         }
+        self.take_turns(requests)
+    }
+
+    #[inline(never)]
+    fn take_turns(&mut self, requests: &mut Requests) -> Option<RequestId> {
         self.batching = 0;
         for _ in 0..N {
             self.current = if self.current + 1 == N { 0 } else { self.current + 1 };
@@ -116,7 +121,7 @@ impl<const N: usize> Domains<N> {
     }
 
     /// The next request of the current domain, with a token.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, requests: &mut Requests) -> Option<RequestId> {
         let domain = &mut self.all[self.current];
         if domain.ready.is_empty() && domain.arrived.is_empty() {
