@@ -193,7 +193,9 @@ impl Disk {
             Family::Legacy => {
                 let pool = Self::pool(request);
                 self.pools[pool] -= 1;
-                woken.extend(self.sleepers[pool].pop_front());
+                if !self.sleepers[pool].is_empty() {
+                    woken.extend(self.sleepers[pool].pop_front());
+                }
             }
             Family::MultiQueue => self.tags.give_back(tag, woken),
         }
@@ -224,6 +226,39 @@ impl Disk {
         let mut context = Context { requests, queue: &mut self.view, agenda };
         let result = call(&mut self.scheduler, &mut context);
         (result, self.view.kicked)
+    }
+
+    /// Puts a request into the scheduler.
+    #[inline]
+    pub fn insert(&mut self, requests: &mut Requests, agenda: &mut Agenda, id: RequestId) {
+        requests[id].inserted_ns = agenda.now_ns();
+        if self.indexed {
+            self.extents.insert(requests, id);
+            // Whoever it is stays until it grows no more or leaves.
+            if self.last_merge.is_none() && !requests[id].progress.no_merge() {
+                self.last_merge = Some(id);
+            }
+        }
+        self.nr_held += 1;
+        self.schedule(requests, agenda, |s, cx| s.insert(cx, id));
+    }
+
+    /// Takes a request from the scheduler.
+    #[inline]
+    pub fn next_of_scheduler(
+        &mut self,
+        requests: &mut Requests,
+        agenda: &mut Agenda,
+    ) -> Option<RequestId> {
+        let id = self.schedule(requests, agenda, AnyScheduler::dispatch).0?;
+        self.nr_held -= 1;
+        if self.indexed {
+            self.extents.remove(requests, id);
+        }
+        if self.last_merge == Some(id) {
+            self.last_merge = None;
+        }
+        Some(id)
     }
 
     /// Calls every policy; `released` collects what they let go.

@@ -15,7 +15,6 @@ use crate::event::Class;
 use crate::jiffies::{duration_jiffies, timer_ns};
 use crate::request::RequestId;
 use crate::scheduler::Family;
-use crate::schedulers::AnyScheduler;
 
 /// After what time a scheduler that held its requests back is asked again.
 const ASK_AGAIN_NS: u64 = 3_000_000;
@@ -69,7 +68,7 @@ impl Machine {
             if queue.nr_held == 0 {
                 return;
             }
-            let Some(id) = self.next_of_scheduler(disk) else {
+            let Some(id) = queue.next_of_scheduler(&mut self.requests, &mut self.agenda) else {
                 self.ask_again(disk);
                 return;
             };
@@ -95,28 +94,13 @@ impl Machine {
                 if queue.nr_held == 0 {
                     return;
                 }
-                let Some(id) = self.next_of_scheduler(disk) else { return };
+                let Some(id) = queue.next_of_scheduler(&mut self.requests, &mut self.agenda) else {
+                    return;
+                };
                 id
             };
             self.issue(disk, id);
         }
-    }
-
-    /// Takes a request from the scheduler.
-    #[inline]
-    fn next_of_scheduler(&mut self, disk: usize) -> Option<RequestId> {
-        let queue = &mut self.disks[disk];
-        let (next, _) =
-            queue.schedule(&mut self.requests, &mut self.agenda, AnyScheduler::dispatch);
-        let id = next?;
-        queue.nr_held -= 1;
-        if queue.indexed {
-            queue.extents.remove(&mut self.requests, id);
-        }
-        if queue.last_merge == Some(id) {
-            queue.last_merge = None;
-        }
-        Some(id)
     }
 
     /// Hands a request to the device, past those that wait for the queue's worker.
@@ -124,12 +108,18 @@ impl Machine {
     pub(super) fn issue_directly(&mut self, disk: usize, id: RequestId) {
         let queue = &self.disks[disk];
         if queue.in_flight >= queue.view.facts.device_depth {
-            self.insert(disk, id);
-            self.run_queue(disk);
+            self.wait_for_room(disk, id);
         } else {
             self.requests[id].inserted_ns = self.agenda.now_ns();
             self.issue(disk, id);
         }
+    }
+
+    /// Without a scheduler: a request stays behind while the device is full.
+    #[cold]
+    fn wait_for_room(&mut self, disk: usize, id: RequestId) {
+        self.disks[disk].insert(&mut self.requests, &mut self.agenda, id);
+        self.run_queue(disk);
     }
 
     /// Hands a request to the device.

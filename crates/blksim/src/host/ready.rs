@@ -110,18 +110,20 @@ impl Machine {
     #[inline(never)]
     fn keeps_processor(&mut self, clone: u32) -> bool {
         let rank = self.rank_of(clone);
-        let behind = |first: &(u32, Ready)| first.0 < rank;
-        if rank < GIVES_WAY || !self.ready.first.as_ref().is_some_and(behind) {
+        if rank < GIVES_WAY {
             return true;
         }
-        while self.released.is_empty() {
-            match self.ready.first.filter(behind) {
-                None => return true,
-                Some((_, Ready::Queue(disk))) => {
+        loop {
+            match self.ready.first {
+                Some((first, Ready::Queue(disk))) if first < rank && self.released.is_empty() => {
                     self.ready.pop();
                     self.run_worker(disk as usize);
+                    if !self.released.is_empty() {
+                        break;
+                    }
                 }
-                Some(_) => break,
+                Some((first, _)) if first < rank => break,
+                _ => return true,
             }
         }
         self.wake_clone(clone);

@@ -127,7 +127,7 @@ impl Machine {
     fn enqueue(&mut self, disk: usize, id: RequestId) {
         match self.disks[disk].family {
             Family::Legacy => {
-                self.insert(disk, id);
+                self.disks[disk].insert(&mut self.requests, &mut self.agenda, id);
                 self.run_queue(disk);
             }
             Family::MultiQueue if self.disks[disk].direct => self.issue_directly(disk, id),
@@ -498,10 +498,10 @@ impl Machine {
 
     /// Joins a request to one that the scheduler holds and that it follows, or
     /// puts it into the scheduler.
-    #[inline]
+    #[inline(never)]
     fn insert_or_merge(&mut self, disk: usize, id: RequestId) {
         let queue = &self.disks[disk];
-        let before = if queue.indexed && queue.merging == Merging::Full {
+        let before = if queue.indexed && queue.nr_held > 0 && queue.merging == Merging::Full {
             self.ending_at(disk, self.requests[id].sector)
                 .filter(|&held| self.fit(disk, held, id) && self.may_join(disk, held, id))
         } else {
@@ -512,24 +512,8 @@ impl Machine {
                 self.give_tag_back(disk, id);
                 self.join_held(disk, request, id, Merge::Back);
             }
-            None => self.insert(disk, id),
+            None => self.disks[disk].insert(&mut self.requests, &mut self.agenda, id),
         }
-    }
-
-    /// Puts a request into the scheduler.
-    #[inline]
-    pub(super) fn insert(&mut self, disk: usize, id: RequestId) {
-        self.requests[id].inserted_ns = self.agenda.now_ns();
-        let queue = &mut self.disks[disk];
-        if queue.indexed {
-            queue.extents.insert(&mut self.requests, id);
-            // Whoever it is stays until it grows no more or leaves.
-            if queue.last_merge.is_none() && !self.requests[id].progress.no_merge() {
-                queue.last_merge = Some(id);
-            }
-        }
-        queue.nr_held += 1;
-        queue.schedule(&mut self.requests, &mut self.agenda, |s, cx| s.insert(cx, id));
     }
 }
 

@@ -147,9 +147,10 @@ impl<const N: usize> Domains<N> {
 
     /// A request is done and returns its token. True if the queue waited for
     /// that and is to be run: not every token that comes back wakes it.
-    #[inline]
+    #[inline(always)]
     pub fn release(&mut self, requests: &Requests, domain: usize, id: RequestId) -> bool {
         let domain = &mut self.all[domain];
+        // Allocates only if somebody wakes.
         let mut woken = Vec::new();
         domain.tokens.give_back(requests[id].queue, &mut woken);
         if woken.is_empty() {
