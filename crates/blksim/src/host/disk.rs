@@ -228,6 +228,12 @@ impl Disk {
         (result, self.view.kicked)
     }
 
+    /// Requests wait to be given to the device.
+    #[inline]
+    pub fn has_waiting(&self) -> bool {
+        self.nr_held > 0 || !self.ahead.is_empty()
+    }
+
     /// Puts a request into the scheduler.
     #[inline]
     pub fn insert(&mut self, requests: &mut Requests, agenda: &mut Agenda, id: RequestId) {
@@ -244,7 +250,7 @@ impl Disk {
     }
 
     /// Takes a request from the scheduler.
-    #[inline]
+    #[inline(always)]
     pub fn next_of_scheduler(
         &mut self,
         requests: &mut Requests,

@@ -23,9 +23,8 @@ impl Machine {
     /// Gives the device what it can take.
     #[inline]
     pub(super) fn run_queue(&mut self, disk: usize) {
-        match self.disks[disk].family {
-            Family::Legacy => self.run_legacy_queue(disk),
-            Family::MultiQueue => self.run_multi_queue(disk),
+        if self.disks[disk].has_waiting() {
+            self.issue_waiting(disk);
         }
     }
 
@@ -33,7 +32,7 @@ impl Machine {
     #[inline]
     pub(super) fn run_queue_soon(&mut self, disk: usize) {
         let queue = &mut self.disks[disk];
-        if queue.ahead.is_empty() && queue.nr_held == 0 {
+        if !queue.has_waiting() {
             return;
         }
         queue.run_at_ns = None;
@@ -49,54 +48,35 @@ impl Machine {
         }
     }
 
-    fn run_multi_queue(&mut self, disk: usize) {
-        if !self.disks[disk].ahead.is_empty() {
-            self.disks[disk].restart = true;
-        }
-        loop {
+    /// Requests that go ahead, then those of the scheduler, while the device has room. On blk-mq
+    /// one more is taken from the scheduler.
+    #[inline(never)]
+    fn issue_waiting(&mut self, disk: usize) {
+        let queue = &mut self.disks[disk];
+        let legacy = queue.family == Family::Legacy;
+        queue.restart |= !queue.ahead.is_empty();
+        while self.disks[disk].has_waiting() {
             let queue = &mut self.disks[disk];
             let full = queue.in_flight >= queue.view.facts.device_depth;
-            if let Some(&id) = queue.ahead.front() {
-                if full {
-                    queue.restart = true;
-                    return;
-                }
-                queue.ahead.pop_front();
-                self.issue(disk, id);
-                continue;
-            }
-            if queue.nr_held == 0 {
-                return;
-            }
-            let Some(id) = queue.next_of_scheduler(&mut self.requests, &mut self.agenda) else {
-                self.ask_again(disk);
-                return;
-            };
-            if full {
-                let queue = &mut self.disks[disk];
-                queue.ahead.push_back(id);
+            if full && (legacy || !queue.ahead.is_empty()) {
                 queue.restart = true;
-                return;
-            }
-            self.issue(disk, id);
-        }
-    }
-
-    fn run_legacy_queue(&mut self, disk: usize) {
-        loop {
-            let queue = &mut self.disks[disk];
-            if queue.in_flight >= queue.view.facts.device_depth {
                 return;
             }
             let id = if let Some(id) = queue.ahead.pop_front() {
                 id
             } else {
-                if queue.nr_held == 0 {
-                    return;
-                }
-                let Some(id) = queue.next_of_scheduler(&mut self.requests, &mut self.agenda) else {
+                let next = queue.next_of_scheduler(&mut self.requests, &mut self.agenda);
+                let Some(id) = next else {
+                    if !legacy {
+                        self.ask_again(disk);
+                    }
                     return;
                 };
+                if full {
+                    queue.ahead.push_back(id);
+                    queue.restart = true;
+                    return;
+                }
                 id
             };
             self.issue(disk, id);

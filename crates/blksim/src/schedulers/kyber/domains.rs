@@ -3,7 +3,7 @@
 //!
 //! Kernel: `block/kyber-iosched.c`, 6.1 (the same since 4.18).
 //!
-use crate::request::{Fifo, RequestId, Requests};
+use crate::request::{Fifo, Request, RequestId, Requests};
 use crate::scheduler::Merge;
 use crate::tag_map::{TagMap, word_of};
 
@@ -32,6 +32,8 @@ pub(super) struct Domains<const N: usize> {
     all: [Domain; N],
     current: usize,
     batching: u32,
+    /// Whom a token has just woken: the queue, if anybody.
+    woken: Vec<u32>,
 }
 
 impl<const N: usize> Domains<N> {
@@ -48,6 +50,7 @@ impl<const N: usize> Domains<N> {
             }),
             current: 0,
             batching: 0,
+            woken: Vec::new(),
         }
     }
 
@@ -148,12 +151,10 @@ impl<const N: usize> Domains<N> {
     /// A request is done and returns its token. True if the queue waited for
     /// that and is to be run: not every token that comes back wakes it.
     #[inline(always)]
-    pub fn release(&mut self, requests: &Requests, domain: usize, id: RequestId) -> bool {
+    pub fn release(&mut self, request: &Request, domain: usize) -> bool {
         let domain = &mut self.all[domain];
-        // Allocates only if somebody wakes.
-        let mut woken = Vec::new();
-        domain.tokens.give_back(requests[id].queue, &mut woken);
-        if woken.is_empty() {
+        domain.tokens.give_back(request.queue, &mut self.woken);
+        if self.woken.pop().is_none() {
             return false;
         }
         domain.waits = false;
@@ -165,7 +166,7 @@ impl<const N: usize> Domains<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::{Operation, Purpose, Request};
+    use crate::request::{Operation, Purpose};
 
     fn add<const N: usize>(
         domains: &mut Domains<N>,
@@ -191,7 +192,7 @@ mod tests {
         let sectors: Vec<_> = taken.iter().map(|&id| requests[id].sector).collect();
         assert_eq!(sectors, [0, 100, 10_000, 200]);
         let of_second = taken[2];
-        assert!(domains.release(&requests, 1, of_second));
+        assert!(domains.release(&requests[of_second], 1));
         assert_eq!(domains.dispatch(&mut requests).map(|id| requests[id].sector), Some(10_100));
     }
 

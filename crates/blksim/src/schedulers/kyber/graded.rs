@@ -134,7 +134,7 @@ impl Scheduler for Kyber412 {
         let request = &cx.requests[id];
         let domain = domain_of(request);
         let latency_ns = now_ns - request.dispatched_ns;
-        if self.domains.release(cx.requests, domain, id) {
+        if self.domains.release(request, domain) {
             cx.kick();
         }
         if self.watch_until_ns.is_some() {

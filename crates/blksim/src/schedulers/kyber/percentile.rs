@@ -143,11 +143,11 @@ impl Scheduler for Kyber {
     #[inline]
     fn complete(&mut self, cx: &mut Context, id: RequestId) {
         let now_ns = cx.now_ns();
-        let domain = domain_of(&cx.requests[id]);
-        if self.domains.release(cx.requests, domain, id) {
-            cx.kick();
-        }
         let request = &cx.requests[id];
+        let domain = domain_of(request);
+        if self.domains.release(request, domain) {
+            cx.queue.kicked = true;
+        }
         if domain >= NR_ADJUSTED {
             return;
         }
