@@ -3,32 +3,37 @@
 //! A list through the requests would do, but taking one out of its middle
 //! touches both neighbours, and which those are is chance: with ten thousand
 //! requests held, two lines from main memory for each that goes. Here the
-//! order is an array of its own; whoever leaves frees its place, and free
-//! places are skipped at the front and closed up when they outnumber the rest.
-
-use std::collections::VecDeque;
+//! order is a ring of its own; whoever leaves frees its place, and free places
+//! are skipped at the front and closed up when the ring is full.
 
 use crate::request::{NONE, RequestId, Requests};
 
-/// Arrays shorter than this are never closed up.
-const LEAST_PLACES: usize = 64;
+/// Places at first; a power of two, as all sizes are.
+const FIRST_PLACES: usize = 64;
 
-/// Requests from the oldest to the newest. A request on it keeps its place in
+/// Requests from the oldest to the newest. A request on it keeps the number of its place in
 /// [`Request::previous`](crate::request::Request::previous).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct AgeQueue {
-    /// `NONE` in places whose request has left; never at the front.
-    places: VecDeque<RequestId>,
-    /// Number of the first place; numbers wrap.
+    /// A ring, by the lower bits of a place's number; `NONE` in places whose request has left.
+    places: Vec<RequestId>,
+    /// Numbers of the place of the oldest request and of the one behind the newest; they wrap.
     first: u32,
+    end: u32,
     len: u32,
+}
+
+impl Default for AgeQueue {
+    fn default() -> Self {
+        Self { places: vec![NONE; FIRST_PLACES], first: 0, end: 0, len: 0 }
+    }
 }
 
 impl AgeQueue {
     /// The oldest request.
     #[inline]
     pub fn head(&self) -> Option<RequestId> {
-        self.places.front().copied()
+        (self.len > 0).then(|| self.places[self.place(self.first)])
     }
 
     #[inline]
@@ -43,43 +48,65 @@ impl AgeQueue {
 
     #[inline]
     pub fn push_back(&mut self, requests: &mut Requests, id: RequestId) {
-        if self.places.len() >= LEAST_PLACES && self.places.len() / 4 > self.len as usize {
-            self.close_up(requests);
+        if self.end.wrapping_sub(self.first) as usize == self.places.len() {
+            self.make_room(requests);
         }
-        requests[id].previous = self.first.wrapping_add(self.places.len() as u32);
-        self.places.push_back(id);
+        self.append(requests, id);
         self.len += 1;
     }
 
     #[inline]
-    fn place(&self, requests: &Requests, id: RequestId) -> usize {
-        let place = requests[id].previous.wrapping_sub(self.first) as usize;
-        debug_assert_eq!(self.places.get(place), Some(&id), "request {id} is elsewhere");
+    fn append(&mut self, requests: &mut Requests, id: RequestId) {
+        let place = self.place(self.end);
+        self.places[place] = id;
+        requests[id].previous = self.end;
+        self.end = self.end.wrapping_add(1);
+    }
+
+    #[inline]
+    fn place(&self, number: u32) -> usize {
+        number as usize & (self.places.len() - 1)
+    }
+
+    #[inline]
+    fn place_of(&self, requests: &Requests, id: RequestId) -> usize {
+        let place = self.place(requests[id].previous);
+        debug_assert_eq!(self.places[place], id, "request {id} is elsewhere");
         place
     }
 
     #[inline]
     pub fn remove(&mut self, requests: &Requests, id: RequestId) {
-        let place = self.place(requests, id);
+        let place = self.place_of(requests, id);
         self.places[place] = NONE;
         self.len -= 1;
-        while self.places.front() == Some(&NONE) {
-            self.places.pop_front();
+        if self.len == 0 {
+            self.first = self.end;
+            return;
+        }
+        while self.places[self.place(self.first)] == NONE {
             self.first = self.first.wrapping_add(1);
         }
     }
 
     /// Puts `id`, on no list, in the place of `other`, which leaves.
     pub fn replace(&mut self, requests: &mut Requests, other: RequestId, id: RequestId) {
-        let place = self.place(requests, other);
+        let place = self.place_of(requests, other);
         requests[id].previous = requests[other].previous;
         self.places[place] = id;
     }
 
-    fn close_up(&mut self, requests: &mut Requests) {
-        self.places.retain(|id| *id != NONE);
-        for (place, &id) in self.places.iter().enumerate() {
-            requests[id].previous = self.first.wrapping_add(place as u32);
+    /// Closes the ring up, which is larger from then on unless most of its places are free.
+    #[cold]
+    fn make_room(&mut self, requests: &mut Requests) {
+        let nr_places = self.places.len();
+        let larger = if self.len as usize > nr_places / 4 { nr_places * 2 } else { nr_places };
+        let begin = self.place(self.first);
+        let old = std::mem::replace(&mut self.places, vec![NONE; larger]);
+        self.end = self.first;
+        let (newer, older) = old.split_at(begin);
+        for &id in older.iter().chain(newer).filter(|id| **id != NONE) {
+            self.append(requests, id);
         }
     }
 }
@@ -94,8 +121,10 @@ mod tests {
     fn it_agrees_with_a_list_whatever_leaves() {
         let mut stream = Stream::named(1, "ages");
         let mut requests = Requests::new();
-        let mut queue = AgeQueue { first: u32::MAX - 1000, ..AgeQueue::default() };
+        let mut queue =
+            AgeQueue { first: u32::MAX - 1000, end: u32::MAX - 1000, ..AgeQueue::default() };
         let mut list: Vec<RequestId> = Vec::new();
+        let mut most = 0;
         let new = |requests: &mut Requests| {
             requests.allocate(Request::new(Operation::Read, 0, 8, Purpose::Direct))
         };
@@ -119,7 +148,8 @@ mod tests {
             }
             assert_eq!(queue.head(), list.first().copied());
             assert_eq!(queue.len() as usize, list.len());
-            assert!(queue.places.len() <= LEAST_PLACES.max(list.len() * 4 + 2000));
+            most = most.max(list.len());
+            assert!(queue.places.len() <= FIRST_PLACES.max(8 * most));
         }
         for id in list {
             assert_eq!(queue.head(), Some(id));

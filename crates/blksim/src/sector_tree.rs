@@ -31,6 +31,23 @@ impl SectorTree {
         debug_assert!(present, "request {id} is not at sector {sector}");
     }
 
+    /// Removes a request; the one that followed it, if any: no wrapping.
+    #[inline]
+    pub fn take(&mut self, sector: u64, id: RequestId) -> Option<RequestId> {
+        if self.set.is_empty() {
+            self.remove(sector, id);
+            return None;
+        }
+        self.take_among_others(sector, id)
+    }
+
+    #[inline(never)]
+    fn take_among_others(&mut self, sector: u64, id: RequestId) -> Option<RequestId> {
+        let next = self.after(sector, id);
+        self.remove(sector, id);
+        next
+    }
+
     /// The request that follows this one, if any: no wrapping.
     #[inline]
     pub fn after(&self, sector: u64, id: RequestId) -> Option<RequestId> {

@@ -88,15 +88,24 @@ pub(super) struct Side {
 }
 
 impl Side {
+    #[inline]
     pub fn insert(&mut self, requests: &mut Requests, id: RequestId, expire_ns: u64, now_ns: u64) {
-        requests[id].deadline_ns = now_ns.saturating_add(expire_ns);
-        self.tree.insert(requests[id].sector, id);
+        let request = &mut requests[id];
+        request.deadline_ns = now_ns.saturating_add(expire_ns);
+        self.tree.insert(request.sector, id);
         self.fifo.push_back(requests, id);
     }
 
-    pub fn remove(&mut self, requests: &mut Requests, id: RequestId) {
-        self.tree.remove(requests[id].sector, id);
+    pub fn remove(&mut self, requests: &Requests, id: RequestId) {
         self.fifo.remove(requests, id);
+        self.tree.remove(requests[id].sector, id);
+    }
+
+    /// Takes a request out; the one that follows it by sector.
+    #[inline]
+    pub fn take(&mut self, requests: &Requests, id: RequestId) -> Option<RequestId> {
+        self.fifo.remove(requests, id);
+        self.tree.take(requests[id].sector, id)
     }
 
     /// The oldest request has reached its deadline.
@@ -156,25 +165,22 @@ impl Scheduler for Deadline {
 
     #[inline]
     fn dispatch(&mut self, cx: &mut Context) -> Option<RequestId> {
-        let going_on = self.next[WRITE].or(self.next[READ]);
-        let id = match going_on {
-            Some(id) if self.batch < self.settings.fifo_batch => id,
+        let last_side = if self.next[WRITE].is_some() { WRITE } else { READ };
+        let (side, id) = match self.next[last_side] {
+            Some(id) if self.batch < self.settings.fifo_batch => (last_side, id),
             _ => {
                 let side = self.settings.choose_side(&self.sides, &mut self.starved)?;
-                let Side { fifo, .. } = &self.sides[side];
                 let id = match self.next[side] {
                     Some(id) if !self.sides[side].expired(cx.requests, cx.now_ns()) => id,
-                    _ => fifo.head()?,
+                    _ => self.sides[side].fifo.head()?,
                 };
                 self.batch = 0;
-                id
+                (side, id)
             }
         };
         self.batch += 1;
-        let side = direction(cx.requests, id);
         self.next = [None; 2];
-        self.next[side] = self.sides[side].tree.after(cx.requests[id].sector, id);
-        self.sides[side].remove(cx.requests, id);
+        self.next[side] = self.sides[side].take(cx.requests, id);
         Some(id)
     }
 

@@ -116,20 +116,21 @@ impl Scheduler for MqDeadline {
 
     #[inline]
     fn dispatch(&mut self, cx: &mut Context) -> Option<RequestId> {
+        let tick_ns = self.tick_ns(cx);
         let busy = self.classes.iter().filter(|class| class.unfinished > 0).count();
         if busy > 1 {
             // Lower classes are looked at even while nothing can be old enough, which ends the
             // batch of the higher one (`dd_dispatch_prio_aged_requests`).
-            let latest_ns = self.tick_ns(cx) as i64 - self.prio_aging_expire_ns as i64;
+            let latest_ns = tick_ns as i64 - self.prio_aging_expire_ns as i64;
             for class in 1..NR_CLASSES {
-                if let Some(id) = self.pick(cx, class, Some(latest_ns)) {
+                if let Some(id) = self.pick(cx, class, tick_ns, Some(latest_ns)) {
                     return Some(id);
                 }
             }
         }
         // A class that has anything unfinished holds back those below.
         let class = self.classes.iter().position(|class| class.unfinished > 0)?;
-        self.pick(cx, class, None)
+        self.pick(cx, class, tick_ns, None)
     }
 
     /// Requests of different priority do not merge.
@@ -200,36 +201,31 @@ impl MqDeadline {
         &mut self,
         cx: &mut Context,
         class: usize,
+        tick_ns: u64,
         latest_ns: Option<i64>,
     ) -> Option<RequestId> {
-        let now_ns = self.tick_ns(cx);
-        let requests = &mut *cx.requests;
-        let going_on = self.classes[class].next[self.last_side];
-        let id = match going_on {
-            Some(id) if self.batch < self.settings.fifo_batch => id,
+        let Class { sides, next, .. } = &mut self.classes[class];
+        let (side, id) = match next[self.last_side] {
+            Some(id) if self.batch < self.settings.fifo_batch => (self.last_side, id),
             _ => {
-                let side =
-                    self.settings.choose_side(&self.classes[class].sides, &mut self.starved)?;
-                let Class { sides, next, .. } = &self.classes[class];
+                let side = self.settings.choose_side(sides, &mut self.starved)?;
                 let id = match next[side] {
-                    Some(id) if !sides[side].expired(requests, now_ns) => id,
+                    Some(id) if !sides[side].expired(cx.requests, tick_ns) => id,
                     _ => sides[side].fifo.head()?,
                 };
                 self.last_side = side;
                 self.batch = 0;
-                id
+                (side, id)
             }
         };
-        let expire_ns = self.settings.expire_ns[direction(requests, id)];
-        let inserted_ns = (requests[id].deadline_ns - expire_ns) as i64;
-        if latest_ns.is_some_and(|latest_ns| inserted_ns > latest_ns) {
-            return None;
+        if let Some(latest_ns) = latest_ns {
+            let inserted_ns = cx.requests[id].deadline_ns - self.settings.expire_ns[side];
+            if inserted_ns as i64 > latest_ns {
+                return None;
+            }
         }
         self.batch += 1;
-        let side = direction(requests, id);
-        let class = &mut self.classes[class];
-        class.next[side] = class.sides[side].tree.after(requests[id].sector, id);
-        class.sides[side].remove(requests, id);
+        next[side] = sides[side].take(cx.requests, id);
         Some(id)
     }
 }
