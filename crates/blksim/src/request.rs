@@ -400,25 +400,14 @@ impl Fifo {
     #[inline]
     pub fn pop_front(&mut self, requests: &mut Requests) -> Option<RequestId> {
         let id = self.head()?;
-        self.remove(requests, id);
+        self.head = requests[id].next;
+        if self.head == NONE {
+            self.tail = NONE;
+        } else {
+            requests[self.head].previous = NONE;
+        }
+        self.len -= 1;
         Some(id)
-    }
-
-    /// Moves everything on `other` behind what is here.
-    #[inline]
-    pub fn append(&mut self, requests: &mut Requests, other: &mut Self) {
-        let other = std::mem::take(other);
-        if other.is_empty() {
-            return;
-        }
-        if self.is_empty() {
-            *self = other;
-            return;
-        }
-        requests[self.tail].next = other.head;
-        requests[other.head].previous = self.tail;
-        self.tail = other.tail;
-        self.len += other.len;
     }
 }
 
@@ -457,14 +446,9 @@ mod tests {
         assert_eq!(fifo.pop_front(&mut requests), Some(ids[0]));
         assert_eq!(fifo.pop_front(&mut requests), Some(ids[2]));
         assert!(fifo.is_empty());
-        let mut other = Fifo::default();
-        for &id in &ids[..2] {
-            other.push_back(&mut requests, id);
+        for &id in &ids[..3] {
+            fifo.push_back(&mut requests, id);
         }
-        fifo.append(&mut requests, &mut other);
-        other.push_back(&mut requests, ids[2]);
-        fifo.append(&mut requests, &mut other);
-        assert!(other.is_empty());
         assert_eq!((fifo.len(), fifo.tail()), (3, Some(ids[2])));
         fifo.remove(&mut requests, ids[0]);
         fifo.push_front(&mut requests, ids[0]);

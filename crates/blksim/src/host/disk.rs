@@ -215,7 +215,7 @@ impl Disk {
     }
 
     /// Calls the scheduler with a context; tells whether it asked for dispatch.
-    #[inline]
+    #[inline(always)]
     pub fn schedule<R>(
         &mut self,
         requests: &mut Requests,
@@ -235,15 +235,16 @@ impl Disk {
     }
 
     /// Puts a request into the scheduler.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, requests: &mut Requests, agenda: &mut Agenda, id: RequestId) {
-        requests[id].inserted_ns = agenda.now_ns();
+        let request = &mut requests[id];
+        request.inserted_ns = agenda.now_ns();
         if self.indexed {
-            self.extents.insert(requests, id);
             // Whoever it is stays until it grows no more or leaves.
-            if self.last_merge.is_none() && !requests[id].progress.no_merge() {
+            if self.last_merge.is_none() && !request.progress.no_merge() {
                 self.last_merge = Some(id);
             }
+            self.extents.insert(requests, id);
         }
         self.nr_held += 1;
         self.schedule(requests, agenda, |s, cx| s.insert(cx, id));

@@ -53,10 +53,12 @@ impl Machine {
     #[inline(never)]
     fn issue_waiting(&mut self, disk: usize) {
         let queue = &mut self.disks[disk];
-        let legacy = queue.family == Family::Legacy;
-        queue.restart |= !queue.ahead.is_empty();
+        if !queue.ahead.is_empty() {
+            queue.restart = true;
+        }
         while self.disks[disk].has_waiting() {
             let queue = &mut self.disks[disk];
+            let legacy = queue.family == Family::Legacy;
             let full = queue.in_flight >= queue.view.facts.device_depth;
             if full && (legacy || !queue.ahead.is_empty()) {
                 queue.restart = true;
@@ -88,16 +90,16 @@ impl Machine {
     pub(super) fn issue_directly(&mut self, disk: usize, id: RequestId) {
         let queue = &self.disks[disk];
         if queue.in_flight >= queue.view.facts.device_depth {
-            self.wait_for_room(disk, id);
+            self.insert_and_run(disk, id);
         } else {
             self.requests[id].inserted_ns = self.agenda.now_ns();
             self.issue(disk, id);
         }
     }
 
-    /// Without a scheduler: a request stays behind while the device is full.
-    #[cold]
-    fn wait_for_room(&mut self, disk: usize, id: RequestId) {
+    /// Puts a request into the scheduler, and gives the device what it can take.
+    #[inline(never)]
+    pub(super) fn insert_and_run(&mut self, disk: usize, id: RequestId) {
         self.disks[disk].insert(&mut self.requests, &mut self.agenda, id);
         self.run_queue(disk);
     }

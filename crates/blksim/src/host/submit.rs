@@ -126,10 +126,7 @@ impl Machine {
     #[inline(always)]
     fn enqueue(&mut self, disk: usize, id: RequestId) {
         match self.disks[disk].family {
-            Family::Legacy => {
-                self.disks[disk].insert(&mut self.requests, &mut self.agenda, id);
-                self.run_queue(disk);
-            }
+            Family::Legacy => self.insert_and_run(disk, id),
             Family::MultiQueue if self.disks[disk].direct => self.issue_directly(disk, id),
             Family::MultiQueue => {
                 self.insert_or_merge(disk, id);

@@ -103,12 +103,12 @@ fn tags_of_word(scheduler: &impl Scheduler, bio: &Request) -> Option<u32> {
 }
 
 impl AnyScheduler {
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, cx: &mut Context, id: RequestId) {
         each!(self, s => insert(s, cx, id));
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn dispatch(&mut self, cx: &mut Context) -> Option<RequestId> {
         each!(self, s => dispatch(s, cx))
     }
@@ -140,7 +140,7 @@ impl AnyScheduler {
         each!(self, s => s.absorbed(cx, kept, gone));
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn complete(&mut self, cx: &mut Context, id: RequestId) {
         each!(self, s => complete(s, cx, id));
     }

@@ -119,13 +119,8 @@ impl Scheduler for MqDeadline {
         let tick_ns = self.tick_ns(cx);
         let busy = self.classes.iter().filter(|class| class.unfinished > 0).count();
         if busy > 1 {
-            // Lower classes are looked at even while nothing can be old enough, which ends the
-            // batch of the higher one (`dd_dispatch_prio_aged_requests`).
-            let latest_ns = tick_ns as i64 - self.prio_aging_expire_ns as i64;
-            for class in 1..NR_CLASSES {
-                if let Some(id) = self.pick(cx, class, tick_ns, Some(latest_ns)) {
-                    return Some(id);
-                }
+            if let Some(id) = self.pick_aged(cx, tick_ns) {
+                return Some(id);
             }
         }
         // A class that has anything unfinished holds back those below.
@@ -194,9 +189,17 @@ impl MqDeadline {
         self.tick_ns
     }
 
+    /// Lower classes are looked at even while nothing can be old enough, which ends the batch of
+    /// the higher one (`dd_dispatch_prio_aged_requests`).
+    #[inline(never)]
+    fn pick_aged(&mut self, cx: &mut Context, tick_ns: u64) -> Option<RequestId> {
+        let latest_ns = tick_ns as i64 - self.prio_aging_expire_ns as i64;
+        (1..NR_CLASSES).find_map(|class| self.pick(cx, class, tick_ns, Some(latest_ns)))
+    }
+
     /// The deadline algorithm within one class; with `latest_ns`, only for
     /// requests inserted no later than that.
-    #[inline]
+    #[inline(always)]
     fn pick(
         &mut self,
         cx: &mut Context,

@@ -20,10 +20,11 @@ struct Domain {
     /// The queue is to be run once tokens have come back.
     waits: bool,
     batch: u32,
-    /// Arrived and open for merges; they become ready all at once when a
-    /// token is at hand and nothing is ready.
-    arrived: Fifo,
-    ready: Fifo,
+    held: Fifo,
+    /// So many of them, the oldest, are ready. The others have arrived since
+    /// and are open for merges; they become ready all at once when a token is
+    /// at hand and nothing is ready.
+    nr_ready: u32,
 }
 
 /// `N` domains.
@@ -45,8 +46,8 @@ impl<const N: usize> Domains<N> {
                 max_depth,
                 waits: false,
                 batch,
-                arrived: Fifo::default(),
-                ready: Fifo::default(),
+                held: Fifo::default(),
+                nr_ready: 0,
             }),
             current: 0,
             batching: 0,
@@ -70,7 +71,7 @@ impl<const N: usize> Domains<N> {
 
     #[inline]
     pub fn insert(&mut self, requests: &mut Requests, domain: usize, id: RequestId) {
-        self.all[domain].arrived.push_back(requests, id);
+        self.all[domain].held.push_back(requests, id);
     }
 
     /// A request of the domain that `bio` touches and may join, among the newest.
@@ -81,9 +82,9 @@ impl<const N: usize> Domains<N> {
         bio: RequestId,
     ) -> Option<(RequestId, Merge)> {
         let (start, end) = (requests[bio].sector, requests[bio].end());
-        let arrived = &self.all[domain].arrived;
-        let mut candidate = arrived.tail();
-        for _ in 0..arrived.len().min(MERGE_SEARCH) {
+        let Domain { held, nr_ready, .. } = &self.all[domain];
+        let mut candidate = held.tail();
+        for _ in 0..(held.len() - nr_ready).min(MERGE_SEARCH) {
             let id = candidate?;
             let request = &requests[id];
             if !request.progress.no_merge() {
@@ -127,7 +128,7 @@ impl<const N: usize> Domains<N> {
     #[inline(always)]
     fn take(&mut self, requests: &mut Requests) -> Option<RequestId> {
         let domain = &mut self.all[self.current];
-        if domain.ready.is_empty() && domain.arrived.is_empty() {
+        if domain.held.is_empty() {
             return None;
         }
         let Some(token) = domain.tokens.take(None) else {
@@ -139,10 +140,11 @@ impl<const N: usize> Domains<N> {
         if std::mem::take(&mut domain.waits) {
             domain.tokens.leave(THE_QUEUE);
         }
-        if domain.ready.is_empty() {
-            domain.ready.append(requests, &mut domain.arrived);
+        if domain.nr_ready == 0 {
+            domain.nr_ready = domain.held.len();
         }
-        let id = domain.ready.pop_front(requests)?;
+        domain.nr_ready -= 1;
+        let id = domain.held.pop_front(requests)?;
         requests[id].queue = token;
         self.batching += 1;
         Some(id)

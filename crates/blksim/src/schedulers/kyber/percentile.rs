@@ -145,21 +145,17 @@ impl Scheduler for Kyber {
         let now_ns = cx.now_ns();
         let request = &cx.requests[id];
         let domain = domain_of(request);
+        if domain < NR_ADJUSTED {
+            let target_ns = self.targets_ns[domain];
+            let latencies = &mut self.latencies[domain];
+            latencies.total.add(now_ns - request.inserted_ns, target_ns);
+            latencies.device.add(now_ns - request.dispatched_ns, target_ns);
+        }
         if self.domains.release(request, domain) {
-            cx.queue.kicked = true;
+            cx.kick();
         }
-        if domain >= NR_ADJUSTED {
-            return;
-        }
-        let target_ns = self.targets_ns[domain];
-        let latencies = &mut self.latencies[domain];
-        latencies.total.add(now_ns - request.inserted_ns, target_ns);
-        latencies.device.add(now_ns - request.dispatched_ns, target_ns);
-        if self.timer_ns.is_none() {
-            let jiffy_ns = cx.queue.facts.jiffy_ns;
-            let timer_ns = timer_ns(now_ns, PERIOD_NS / jiffy_ns, jiffy_ns);
-            self.timer_ns = Some(timer_ns);
-            cx.timer_at(timer_ns);
+        if self.timer_ns.is_none() && domain < NR_ADJUSTED {
+            self.set_timer(cx);
         }
     }
 
@@ -181,6 +177,14 @@ impl Scheduler for Kyber {
 }
 
 impl Kyber {
+    #[cold]
+    fn set_timer(&mut self, cx: &mut Context) {
+        let jiffy_ns = cx.queue.facts.jiffy_ns;
+        let timer_ns = timer_ns(cx.now_ns(), PERIOD_NS / jiffy_ns, jiffy_ns);
+        self.timer_ns = Some(timer_ns);
+        cx.timer_at(timer_ns);
+    }
+
     fn adjust(&mut self, now_ns: u64) {
         let mut congested = false;
         for latencies in &mut self.latencies {
