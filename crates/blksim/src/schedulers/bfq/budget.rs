@@ -10,7 +10,7 @@
 //! `bfq_bfqq_is_slow` in `block/bfq-iosched.c`, Linux 6.1.
 
 use super::Bfq;
-use super::entity::QueueId;
+use super::hierarchy::QueueId;
 use super::queue::MS;
 use crate::request::{RequestId, Requests};
 use crate::scheduler::Context;

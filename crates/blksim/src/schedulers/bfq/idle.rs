@@ -11,7 +11,7 @@
 
 use super::Bfq;
 use super::budget::Reason;
-use super::entity::QueueId;
+use super::hierarchy::QueueId;
 use super::queue::MS;
 use crate::scheduler::Context;
 

@@ -11,7 +11,7 @@
 //! `bfq_check_waker` in `block/bfq-iosched.c`, Linux 6.1.
 
 use super::Bfq;
-use super::entity::{Owner, QueueId};
+use super::hierarchy::{Owner, QueueId};
 use super::queue::{LARGE_SECTORS, MS};
 use super::red_black::NIL;
 use crate::request::RequestId;

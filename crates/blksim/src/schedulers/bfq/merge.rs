@@ -14,7 +14,7 @@
 //! Linux 6.1.
 
 use super::Bfq;
-use super::entity::{Entity, GroupId, Owner, QueueId};
+use super::hierarchy::{Entity, GroupId, Owner, QueueId};
 use super::queue::{MS, Queue, level_of, weight_of};
 use super::raise::BURST_NS;
 use crate::request::{Priority, PriorityClass, Request, RequestId};

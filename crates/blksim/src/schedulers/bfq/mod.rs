@@ -2,7 +2,7 @@
 //! one at a time, each for a budget of sectors, in an order that gives every
 //! queue (and every control group) service in proportion to its weight.
 //!
-//! * [`entity`], [`service_tree`], [`red_black`]: B-WF2Q+ over queues and groups.
+//! * [`hierarchy`], [`red_black`]: B-WF2Q+ over queues and groups.
 //! * [`budget`]: slots: budgets, charging, how a slot ends.
 //! * [`rate`]: the device's peak rate, on which budgets depend.
 //! * [`idle`]: when the device waits for the queue in service.
@@ -29,7 +29,7 @@
 //! MST 2015; the kernel's `Documentation/block/bfq-iosched.rst`.
 
 mod budget;
-mod entity;
+mod hierarchy;
 mod idle;
 mod inject;
 mod merge;
@@ -40,9 +40,8 @@ mod rate;
 mod red_black;
 mod requests;
 mod saved;
-mod service_tree;
 
-use self::entity::{GroupId, Hierarchy, QueueId};
+use self::hierarchy::{GroupId, Hierarchy, QueueId};
 use self::position::Positions;
 use self::queue::{Process, Queue};
 use self::raise::Burst;
@@ -401,10 +400,10 @@ impl Bfq {
     /// Makes sure that a group and those above it are known.
     fn know_group(&mut self, cx: &Context, group: GroupId) {
         let mut at = group;
-        while at != entity::ROOT {
+        while at != hierarchy::ROOT {
             let facts = cx.group(at);
             // Groups are numbered after their parents.
-            let parent = if facts.parent < at { facts.parent } else { entity::ROOT };
+            let parent = if facts.parent < at { facts.parent } else { hierarchy::ROOT };
             self.hierarchy.group(at, parent, u64::from(facts.bfq.clamp(1, 1000)));
             at = parent;
         }

@@ -5,7 +5,7 @@
 //! way that is close, or at that one's neighbour.
 
 use super::Bfq;
-use super::entity::{GroupId, QueueId};
+use super::hierarchy::{GroupId, QueueId};
 use super::merge::CLOSE_SECTORS;
 use super::queue::Queue;
 use super::red_black::{AFTER, BEFORE, Links, NIL, RedBlack};

@@ -4,7 +4,7 @@
 //! Kernel: `struct bfq_queue` and `struct bfq_io_cq` in `block/bfq-iosched.h`,
 //! Linux 6.1.
 
-use super::entity::{EntityId, GroupId, QueueId};
+use super::hierarchy::{EntityId, GroupId, QueueId};
 use super::raise::Raise;
 use super::saved::Saved;
 use crate::age_queue::AgeQueue;

@@ -13,7 +13,7 @@
 //! `bfq_update_wr_data`, `bfq_bfqq_softrt_next_start`, `bfq_handle_burst`.
 
 use super::Bfq;
-use super::entity::{GroupId, QueueId, ROOT};
+use super::hierarchy::{GroupId, QueueId, ROOT};
 use super::queue::{LONG_AGO_NS, MS};
 
 pub(super) const INTERACTIVE: u64 = 30;

@@ -6,7 +6,7 @@
 
 use super::Bfq;
 use super::budget::Reason;
-use super::entity::QueueId;
+use super::hierarchy::QueueId;
 use super::queue::MS;
 use crate::request::{RequestId, Requests};
 use crate::scheduler::Context;

@@ -4,7 +4,7 @@
 //! `block/bfq-iosched.c`, Linux 6.1.
 
 use super::Bfq;
-use super::entity::QueueId;
+use super::hierarchy::QueueId;
 use super::raise::Raise;
 use crate::schedulers::decaying_mean::DecayingMean;
 

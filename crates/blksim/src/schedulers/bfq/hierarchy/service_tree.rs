@@ -3,11 +3,11 @@
 //!
 //! Kernel: `struct bfq_service_tree` in `block/bfq-wf2q.c`, Linux 6.1.
 
+use super::super::red_black::{AFTER, BEFORE, Links, NIL, RedBlack};
 use super::entity::{Entity, EntityId, Place};
-use super::red_black::{AFTER, BEFORE, Links, NIL, RedBlack};
 
 #[derive(Debug)]
-pub(super) struct ServiceTree {
+pub struct ServiceTree {
     /// Virtual time.
     pub now: u64,
     /// Weights of active and remembered entities.
@@ -35,7 +35,7 @@ impl Default for ServiceTree {
 
 /// Sectors in the fixed point of virtual time, divided by a weight.
 #[inline]
-pub(super) fn virtual_time(sectors: u64, weight: u64) -> u64 {
+pub fn virtual_time(sectors: u64, weight: u64) -> u64 {
     const SHIFT: u32 = 22;
     (sectors << SHIFT) / weight.max(1)
 }
