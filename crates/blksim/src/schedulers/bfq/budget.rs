@@ -11,7 +11,7 @@
 
 use super::Bfq;
 use super::hierarchy::QueueId;
-use super::queue::MS;
+use super::queue::{MS, Queue};
 use crate::request::{RequestId, Requests};
 use crate::scheduler::Context;
 
@@ -55,34 +55,37 @@ impl Bfq {
     }
 
     /// What serving a request costs its queue.
-    pub(super) fn charge_of(&self, requests: &Requests, q: QueueId, id: RequestId) -> u64 {
+    #[inline]
+    pub(super) fn charge_of(&self, requests: &Requests, queue: &Queue, id: RequestId) -> u64 {
         let sectors = u64::from(requests[id].nr_sectors);
-        if self.queue(q).sync || self.is_raised(q) || self.is_asymmetric(Some(q)) {
+        if queue.sync || queue.is_raised() || self.is_asymmetric(queue) {
             sectors
         } else {
             sectors * ASYNC_CHARGE
         }
     }
 
-    pub(super) fn budget_left(&self, q: QueueId) -> u64 {
-        self.hierarchy.entities[self.queue(q).entity as usize].budget_left()
-    }
-
-    fn timed_out(&self, q: QueueId, now_ns: i64) -> bool {
-        self.queue(q).timeout_ns <= now_ns
+    #[inline]
+    pub(super) fn budget_left(&self, queue: &Queue) -> u64 {
+        self.hierarchy.entities[queue.entity as usize].budget_left()
     }
 
     /// Its time is up, and it is not so that it was waited for and has used
     /// most of its budget.
-    pub(super) fn may_end_by_timeout(&self, q: QueueId, now_ns: i64) -> bool {
-        let entity = &self.hierarchy.entities[self.queue(q).entity as usize];
-        (!self.waiting || entity.budget_left() >= entity.budget / 3) && self.timed_out(q, now_ns)
+    #[inline]
+    pub(super) fn may_end_by_timeout(&self, queue: &Queue, now_ns: i64) -> bool {
+        queue.timeout_ns <= now_ns
+            && (!self.waiting || {
+                let entity = &self.hierarchy.entities[queue.entity as usize];
+                entity.budget_left() >= entity.budget / 3
+            })
     }
 
     /// The queue whose next request goes to the device now, if one may.
     pub(super) fn choose(&mut self, cx: &mut Context, now_ns: i64) -> Option<QueueId> {
         if let Some(q) = self.in_service {
-            if self.may_end_by_timeout(q, now_ns) && !self.must_wait(q) {
+            let queue = self.queue(q);
+            if self.may_end_by_timeout(queue, now_ns) && !self.must_wait(queue) {
                 self.expire(cx, Reason::Timeout, false, now_ns);
             }
         }
@@ -91,14 +94,15 @@ impl Bfq {
                 Some(q) => q,
                 None => self.begin_slot(now_ns)?,
             };
-            let reason = if let Some(next) = self.queue(q).next {
-                if self.charge_of(cx.requests, q, next) <= self.budget_left(q) {
+            let queue = self.queue(q);
+            let reason = if let Some(next) = queue.next {
+                if self.charge_of(cx.requests, queue, next) <= self.budget_left(queue) {
                     self.stop_waiting();
                     return Some(q);
                 }
                 Reason::Exhausted
             } else {
-                if self.waiting || (self.queue(q).dispatched != 0 && self.better_to_wait(q)) {
+                if self.waiting || (queue.dispatched != 0 && self.better_to_wait(queue)) {
                     return self.choose_to_inject(cx, q);
                 }
                 Reason::NoMoreRequests
@@ -131,13 +135,11 @@ impl Bfq {
 
     /// Charges sectors to a queue.
     pub(super) fn charge(&mut self, q: QueueId, sectors: u64) {
-        let raised = self.is_raised(q);
-        let tick_ns = self.hierarchy.tick_ns;
         let queue = &mut self.queues[q as usize];
         if queue.service_from_backlogged == 0 {
-            queue.first_io_ns = tick_ns;
+            queue.first_io_ns = self.hierarchy.tick_ns;
         }
-        if raised {
+        if queue.is_raised() {
             queue.raise.service += sectors;
         }
         queue.service_from_backlogged += sectors;
@@ -147,8 +149,9 @@ impl Bfq {
     /// Sends the next request of a queue to the device.
     pub(super) fn send(&mut self, cx: &mut Context, q: QueueId, now_ns: i64) -> RequestId {
         // `choose` returns only queues that have a next request.
-        let id = self.queue(q).next.unwrap_or(crate::request::NONE);
-        let sectors = self.charge_of(cx.requests, q, id);
+        let queue = self.queue(q);
+        let id = queue.next.unwrap_or(crate::request::NONE);
+        let sectors = self.charge_of(cx.requests, queue, id);
         self.charge(q, sectors);
         let own = self.in_service == Some(q);
         self.injection.sent(id, own);
@@ -250,7 +253,7 @@ impl Bfq {
         }
         let id = queue.entity;
         let empty = queue.is_empty();
-        if empty && !(reason == Reason::Preempted && self.waiting_is_owed(q)) {
+        if empty && !(reason == Reason::Preempted && self.waiting_is_owed(self.queue(q))) {
             if self.queue(q).dispatched == 0 {
                 self.queue_mut(q).timeout_ns = self.hierarchy.tick_ns;
             }
@@ -270,13 +273,12 @@ impl Bfq {
     fn set_budget(&mut self, requests: &Requests, q: QueueId, reason: Reason) {
         let least = self.min_budget();
         let most = self.max_budget;
-        let raised = self.is_raised(q);
         let queue = &self.queues[q as usize];
         let entity = &self.hierarchy.entities[queue.entity as usize];
         let old = queue.max_budget;
         let mut budget = if !queue.sync {
             most
-        } else if raised {
+        } else if queue.is_raised() {
             2 * least
         } else {
             match reason {
@@ -292,7 +294,7 @@ impl Bfq {
         if self.budgets_assigned >= ENOUGH_BUDGETS && self.settings.max_budget == 0 {
             budget = budget.min(most);
         }
-        let next = queue.next.map_or(0, |id| self.charge_of(requests, q, id));
+        let next = queue.next.map_or(0, |id| self.charge_of(requests, queue, id));
         let queue = &mut self.queues[q as usize];
         queue.max_budget = budget;
         if queue.next.is_some() {
@@ -317,7 +319,7 @@ impl Bfq {
             entity.service = 0;
             return true;
         }
-        let next = queue.next.map_or(0, |next| self.charge_of(requests, q, next));
+        let next = queue.next.map_or(0, |next| self.charge_of(requests, queue, next));
         self.queue_mut(q).may_resume = false;
         let entity = &mut self.hierarchy.entities[id];
         entity.service = 0;
@@ -326,14 +328,20 @@ impl Bfq {
     }
 
     /// The next request of a queue is another one or has grown.
-    pub(super) fn next_changed(&mut self, cx: &mut Context, q: QueueId) {
+    #[inline]
+    pub(super) fn next_changed(&mut self, requests: &Requests, q: QueueId) {
+        if self.in_service != Some(q) {
+            self.fit_budget(requests, q);
+        }
+    }
+
+    /// Lets the budget of a queue that is not in service suffice for its next
+    /// request (`bfq_updated_next_req`).
+    fn fit_budget(&mut self, requests: &Requests, q: QueueId) {
         let queue = self.queue(q);
         let Some(next) = queue.next else { return };
-        if self.in_service == Some(q) {
-            return;
-        }
         let (id, max_budget) = (queue.entity, queue.max_budget);
-        let charge = self.charge_of(cx.requests, q, next);
+        let charge = self.charge_of(requests, queue, next);
         let entity = &mut self.hierarchy.entities[id as usize];
         let budget = max_budget.max(charge).max(entity.service);
         if entity.budget != budget {

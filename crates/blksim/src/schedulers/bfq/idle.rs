@@ -12,7 +12,7 @@
 use super::Bfq;
 use super::budget::Reason;
 use super::hierarchy::QueueId;
-use super::queue::MS;
+use super::queue::{MS, Queue};
 use crate::scheduler::Context;
 
 /// A seeky queue is waited for so long, and a raised one at least so long.
@@ -30,8 +30,8 @@ impl Bfq {
     }
 
     /// Waiting costs no throughput, or gains some.
-    pub(super) fn waiting_pays(&self, q: QueueId) -> bool {
-        let queue = self.queue(q);
+    #[inline]
+    pub(super) fn waiting_pays(&self, queue: &Queue) -> bool {
         if queue.is_abandoned() {
             return false;
         }
@@ -42,24 +42,26 @@ impl Bfq {
     }
 
     /// Equal treatment of requests would not give everyone his share.
-    pub(super) fn is_asymmetric(&self, q: Option<QueueId>) -> bool {
+    #[inline]
+    pub(super) fn is_asymmetric(&self, queue: &Queue) -> bool {
         let classes = self.busy.iter().filter(|count| **count > 0).count();
-        classes > 1 || self.hierarchy.is_varied(q.map(|q| self.queue(q).entity))
+        classes > 1 || self.hierarchy.is_varied(queue.entity)
     }
 
     /// Without waiting the queue would not get what it is due.
-    pub(super) fn waiting_is_owed(&self, q: QueueId) -> bool {
-        let queue = self.queue(q);
+    #[inline]
+    pub(super) fn waiting_is_owed(&self, queue: &Queue) -> bool {
         if queue.is_abandoned() {
             return false;
         }
-        let raised = self.is_raised(q)
-            && (self.nr_raised < self.nr_busy() || self.in_device >= queue.dispatched + 4);
-        raised || self.is_asymmetric(Some(q)) || self.nr_busy() == 1
+        let nr_busy = self.nr_busy();
+        let raised = queue.is_raised()
+            && (self.nr_raised < nr_busy || self.in_device >= queue.dispatched + 4);
+        nr_busy == 1 || raised || self.is_asymmetric(queue)
     }
 
-    pub(super) fn better_to_wait(&self, q: QueueId) -> bool {
-        let queue = self.queue(q);
+    #[inline]
+    pub(super) fn better_to_wait(&self, queue: &Queue) -> bool {
         if queue.is_abandoned() {
             return false;
         }
@@ -69,19 +71,21 @@ impl Bfq {
         if self.settings.slice_idle_ns == 0 || !queue.sync || queue.is_idle_class() {
             return false;
         }
-        self.waiting_pays(q) || self.waiting_is_owed(q)
+        self.waiting_pays(queue) || self.waiting_is_owed(queue)
     }
 
-    pub(super) fn must_wait(&self, q: QueueId) -> bool {
-        self.queue(q).is_empty() && self.better_to_wait(q)
+    #[inline]
+    pub(super) fn must_wait(&self, queue: &Queue) -> bool {
+        queue.is_empty() && self.better_to_wait(queue)
     }
 
     /// The queue in service has nothing left, in the device either: wait.
     pub(super) fn start_waiting(&mut self, cx: &mut Context, q: QueueId, now_ns: i64) {
         let mut wait_ns = self.settings.slice_idle_ns;
-        if self.is_raised(q) {
+        let queue = self.queue(q);
+        if queue.is_raised() {
             wait_ns = wait_ns.max(RAISED_WAIT_NS);
-        } else if self.queue(q).is_seeky() && !self.is_asymmetric(Some(q)) {
+        } else if queue.is_seeky() && !self.is_asymmetric(queue) {
             wait_ns = wait_ns.min(SEEKY_WAIT_NS);
         }
         self.waiting = true;
@@ -89,6 +93,7 @@ impl Bfq {
         self.idle_timer.set(cx, (now_ns + wait_ns) as u64);
     }
 
+    #[inline]
     pub(super) fn stop_waiting(&mut self) {
         if self.waiting {
             self.waiting = false;
@@ -109,6 +114,7 @@ impl Bfq {
     }
 
     /// Finds out whether the device queues commands.
+    #[inline]
     pub(super) fn watch_queueing(&mut self) {
         self.max_in_device = self.max_in_device.max(self.in_device);
         self.fast = !self.settings.rotational && self.queues_commands();

@@ -12,7 +12,7 @@
 
 use super::Bfq;
 use super::hierarchy::{Owner, QueueId};
-use super::queue::{LARGE_SECTORS, MS};
+use super::queue::{LARGE_SECTORS, MS, Queue};
 use super::red_black::NIL;
 use crate::request::RequestId;
 use crate::scheduler::Context;
@@ -42,15 +42,23 @@ impl Injection {
             self.waited_for = Some(id);
         }
     }
+
+    /// Nothing is known any more of what injection does to a queue.
+    pub fn reset(&mut self, queue: &mut Queue, tick_ns: i64) {
+        self.waited_for = None;
+        queue.base_service_ns = 0;
+        queue.inject_limit = u32::from(!queue.short_think);
+        queue.inject_reset_ns = tick_ns;
+    }
 }
 
 impl Bfq {
     fn can_send(&self, cx: &Context, q: QueueId) -> bool {
         let queue = self.queue(q);
         queue.busy
-            && queue
-                .next
-                .is_some_and(|next| self.charge_of(cx.requests, q, next) <= self.budget_left(q))
+            && queue.next.is_some_and(|next| {
+                self.charge_of(cx.requests, queue, next) <= self.budget_left(queue)
+            })
     }
 
     /// Whose request may go while queue `q` is waited for.
@@ -69,8 +77,8 @@ impl Bfq {
                 return Some(other);
             }
         }
-        let alone = self.is_raised(q) && self.nr_raised <= 1 && queue.short_think;
-        if self.waiting_pays(q) || alone {
+        let alone = queue.is_raised() && self.nr_raised <= 1 && queue.short_think;
+        if self.waiting_pays(queue) || alone {
             return None;
         }
         self.choose_any(cx, q)
@@ -78,7 +86,7 @@ impl Bfq {
 
     fn choose_any(&mut self, cx: &Context, q: QueueId) -> Option<QueueId> {
         let queue = self.queue(q);
-        let from_all = !self.is_raised(q) || !queue.short_think;
+        let from_all = !queue.is_raised() || !queue.short_think;
         let mut limit = queue.inject_limit;
         if limit == 0 && queue.base_service_ns == 0 && self.waiting && self.waited_many_jiffies() {
             limit = 1;
@@ -118,10 +126,10 @@ impl Bfq {
 
     /// A request arrived on a sync queue, of a process that had none.
     pub(super) fn sample_injection(&mut self, q: QueueId, now_ns: i64) {
-        if self.queue(q).inject_reset_ns + RESET_AFTER_NS <= now_ns {
-            self.reset_injection(q);
+        let queue = &mut self.queues[q as usize];
+        if queue.inject_reset_ns + RESET_AFTER_NS <= now_ns {
+            self.injection.reset(queue, self.hierarchy.tick_ns);
         }
-        let queue = self.queue(q);
         let comparable = self.in_device == 0
             || (queue.base_service_ns > 0 && self.injection.injected && self.in_device > 0);
         if self.in_service == Some(q)
@@ -136,20 +144,15 @@ impl Bfq {
         }
     }
 
-    pub(super) fn reset_injection(&mut self, q: QueueId) {
-        let tick_ns = self.hierarchy.tick_ns;
-        self.injection.waited_for = None;
-        let queue = self.queue_mut(q);
-        queue.base_service_ns = 0;
-        queue.inject_limit = u32::from(!queue.short_think);
-        queue.inject_reset_ns = tick_ns;
+    /// A request is done, and still counted as in the device.
+    #[inline]
+    pub(super) fn measure_injection(&mut self, q: QueueId, id: RequestId, now_ns: i64) {
+        if self.injection.waited_for == Some(id) {
+            self.update_inject_limit(q, now_ns);
+        }
     }
 
-    /// A request is done, and still counted as in the device.
-    pub(super) fn measure_injection(&mut self, q: QueueId, id: RequestId, now_ns: i64) {
-        if self.injection.waited_for != Some(id) {
-            return;
-        }
+    fn update_inject_limit(&mut self, q: QueueId, now_ns: i64) {
         let injected = self.injection.injected;
         let took_ns = now_ns - self.injection.since_ns;
         let (in_device, most) = (self.in_device, self.max_in_device);
@@ -216,12 +219,10 @@ impl Bfq {
     }
 
     /// A queue that got requests again goes before the others that its waker woke.
-    pub(super) fn woken_again(&mut self, q: QueueId) {
-        if let Some(waker) = self.queue(q).waker {
-            let woken = &mut self.queue_mut(waker).woken;
-            if let Some(place) = woken.iter().position(|other| *other == q) {
-                woken[..=place].rotate_right(1);
-            }
+    pub(super) fn woken_again(&mut self, q: QueueId, waker: QueueId) {
+        let woken = &mut self.queue_mut(waker).woken;
+        if let Some(place) = woken.iter().position(|other| *other == q) {
+            woken[..=place].rotate_right(1);
         }
     }
 }

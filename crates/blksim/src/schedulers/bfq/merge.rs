@@ -92,12 +92,13 @@ impl Bfq {
         let mut split = None;
         let q = match self.processes[context as usize].sync {
             Some(q) if self.queue(q).group == group => {
-                if self.queue(q).priority != priority && !self.queue(q).shared {
-                    self.reprioritise(q, priority);
-                }
                 let queue = self.queue(q);
-                let stays = self.processes[context as usize].stably_merged;
-                if queue.shared && queue.split_wanted && !stays {
+                if !queue.shared {
+                    if queue.priority != priority {
+                        self.reprioritise(q, priority);
+                    }
+                    q
+                } else if queue.split_wanted && !self.processes[context as usize].stably_merged {
                     let own = self.split(q, context, now_ns);
                     split = Some(own == q);
                     own
@@ -132,7 +133,7 @@ impl Bfq {
         let number = match recycled {
             Some(id) => {
                 let number = self.queue(id).entity;
-                self.hierarchy.entities[number as usize] = entity;
+                self.hierarchy.replace(number, entity);
                 number
             }
             None => self.hierarchy.add(entity),
@@ -210,11 +211,17 @@ impl Bfq {
     }
 
     /// Frees a queue that nobody uses.
+    #[inline]
     pub(super) fn release_if_unused(&mut self, q: QueueId) {
         let queue = self.queue(q);
-        let needed = !queue.sync
-            || queue.processes > 0
-            || queue.nr_stable > 0
+        if queue.sync && queue.processes == 0 {
+            self.release_abandoned(q);
+        }
+    }
+
+    fn release_abandoned(&mut self, q: QueueId) {
+        let queue = self.queue(q);
+        let needed = queue.nr_stable > 0
             || queue.busy
             || self.in_service == Some(q)
             || !self.hierarchy.entities[queue.entity as usize].is_unused();
@@ -393,6 +400,9 @@ impl Bfq {
     /// with, if there is one.
     #[inline]
     fn cooperate(&mut self, q: QueueId, context: u32, sector: u64) -> QueueId {
+        if self.fast && self.queue(q).merged_into.is_none() {
+            return q;
+        }
         let Some(into) = self.cooperator(q, context, sector) else { return q };
         if self.processes[context as usize].sync == Some(q) {
             let mut at = q;
@@ -426,7 +436,7 @@ impl Bfq {
                 self.processes[context as usize].stable_merge = None;
                 self.queue_mut(other).nr_stable -= 1;
                 let used = self.queue(q).processes.min(self.queue(other).processes) > 0;
-                let into = if used && !self.waiting_pays(q) {
+                let into = if used && !self.waiting_pays(self.queue(q)) {
                     self.plan_merge(q, other)
                 } else {
                     self.release_if_unused(other);

@@ -104,6 +104,7 @@ fn timeout_ns(timeout_sync_ns: i64, jiffy_ns: i64) -> i64 {
 #[derive(Debug)]
 pub struct Bfq {
     settings: Settings,
+    next_tick_ns: i64,
     hierarchy: Hierarchy,
     queues: Vec<Queue>,
     free: Vec<QueueId>,
@@ -239,6 +240,7 @@ impl Scheduler for Bfq {
         };
         Self {
             settings,
+            next_tick_ns: 0,
             hierarchy: Hierarchy::new(),
             queues: Vec::new(),
             free: Vec::new(),
@@ -380,7 +382,11 @@ impl Bfq {
     #[inline]
     fn look_at_clock(&mut self, cx: &Context) -> i64 {
         let now_ns = cx.now_ns() as i64;
-        self.hierarchy.tick_ns = self.settings.tick(now_ns);
+        if now_ns >= self.next_tick_ns {
+            let tick_ns = self.settings.tick(now_ns);
+            self.hierarchy.tick_ns = tick_ns;
+            self.next_tick_ns = tick_ns + self.settings.jiffy_ns;
+        }
         now_ns
     }
 

@@ -83,10 +83,14 @@ impl Positions {
 
 impl Bfq {
     /// The next request of a queue is another one, or is to be looked at again.
+    #[inline]
     pub(super) fn note_position(&mut self, q: QueueId) {
-        if self.fast {
-            return;
+        if !self.fast {
+            self.move_position(q);
         }
+    }
+
+    fn move_position(&mut self, q: QueueId) {
         self.forget_position(q);
         if !self.is_old(q) && !self.queue(q).is_idle_class() {
             self.queue_mut(q).positioned = self.positions.insert(&self.queues, q);

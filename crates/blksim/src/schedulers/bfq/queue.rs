@@ -8,7 +8,7 @@ use super::hierarchy::{EntityId, GroupId, QueueId};
 use super::raise::Raise;
 use super::saved::Saved;
 use crate::age_queue::AgeQueue;
-use crate::request::{Priority, PriorityClass, Request, RequestId};
+use crate::request::{Priority, PriorityClass, Request, RequestId, Requests};
 use crate::schedulers::decaying_mean::DecayingMean;
 use crate::sector_tree::SectorTree;
 
@@ -67,6 +67,8 @@ pub(super) struct Queue {
     pub created_ns: i64,
     pub just_created: bool,
     pub raise: Raise,
+    /// How often its weight counts; see [`super::Bfq::set_coefficient`].
+    pub coefficient: u64,
     pub split_ns: i64,
     /// Service and start of the current backlog.
     pub service_from_backlogged: u64,
@@ -129,6 +131,7 @@ impl Queue {
             created_ns: tick_ns,
             just_created: true,
             raise: Raise::new(tick_ns),
+            coefficient: 1,
             split_ns: LONG_AGO_NS,
             service_from_backlogged: 0,
             first_io_ns: tick_ns,
@@ -151,11 +154,18 @@ impl Queue {
         self.fifo.is_empty()
     }
 
+    #[inline]
+    pub fn is_raised(&self) -> bool {
+        self.coefficient > 1
+    }
+
     /// A sync queue of which no process is left.
+    #[inline]
     pub fn is_abandoned(&self) -> bool {
         self.sync && self.processes == 0
     }
 
+    #[inline]
     pub fn is_idle_class(&self) -> bool {
         self.priority.class == PriorityClass::Idle
     }
@@ -170,11 +180,13 @@ impl Queue {
     }
 
     /// Notes where a new request lies.
+    #[inline]
     pub fn note_seek(&mut self, request: &Request, rotational: bool) {
         self.seeks = self.seeks << 1 | u32::from(is_seek(self.last_sector, request, rotational));
     }
 
     /// Notes how long the queue had nothing before this request.
+    #[inline]
     pub fn note_think_time(&mut self, now_ns: i64, slice_idle_ns: i64) {
         if self.dispatched == 0 && !self.busy {
             let elapsed_ns = (now_ns - self.last_end_ns) as u64;
@@ -182,7 +194,31 @@ impl Queue {
         }
     }
 
+    /// Works out whether the process takes long between requests, unless the
+    /// queue was split off not long ago. True if that is new
+    /// (`bfq_update_has_short_ttime`).
+    #[inline]
+    pub fn think_time_turned(&mut self, slice_idle_ns: i64, tick_ns: i64) -> bool {
+        if !self.sync
+            || self.is_idle_class()
+            || slice_idle_ns == 0
+            || self.split_ns + super::raise::SILENCE_NS >= tick_ns
+        {
+            return false;
+        }
+        let short = !(self.think.is_settled() && self.think.mean() as i64 > slice_idle_ns / 2);
+        std::mem::replace(&mut self.short_think, short) != short
+    }
+
+    /// The request that goes next, if there is one.
+    #[inline]
+    pub fn set_next(&mut self, requests: &Requests, next: Option<RequestId>) {
+        self.next = next;
+        self.next_sector = next.map(|next| requests[next].sector);
+    }
+
     /// I/O-bound: busy for at least 80 % of the last 200 ms or so.
+    #[inline]
     pub fn note_intensity(&mut self, now_ns: i64) {
         let total_ns = now_ns - self.io_start_ns;
         if self.is_empty() && self.dispatched == 0 {

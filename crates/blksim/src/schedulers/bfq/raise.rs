@@ -124,20 +124,22 @@ pub(super) struct Arrival {
 
 impl Bfq {
     pub(super) fn coefficient(&self, q: QueueId) -> u64 {
-        self.hierarchy.entities[self.queues[q as usize].entity as usize].coefficient
+        self.queues[q as usize].coefficient
     }
 
     pub(super) fn is_raised(&self, q: QueueId) -> bool {
-        self.coefficient(q) > 1
+        self.queues[q as usize].is_raised()
     }
 
     /// Sets how often a queue's weight counts; the weight follows when the
     /// entity is next entered, or with [`Self::update_raise`].
     pub(super) fn set_coefficient(&mut self, q: QueueId, coefficient: u64) {
-        let entity = &mut self.hierarchy.entities[self.queues[q as usize].entity as usize];
-        let old = std::mem::replace(&mut entity.coefficient, coefficient);
+        let queue = &mut self.queues[q as usize];
+        let old = std::mem::replace(&mut queue.coefficient, coefficient);
+        let entity = &mut self.hierarchy.entities[queue.entity as usize];
+        entity.coefficient = coefficient;
         entity.changed = true;
-        if self.queues[q as usize].busy && (old > 1) != (coefficient > 1) {
+        if queue.busy && (old > 1) != (coefficient > 1) {
             if coefficient > 1 {
                 self.nr_raised += 1;
             } else {
@@ -281,14 +283,12 @@ impl Bfq {
     }
 
     /// A queue that seeks all over is not soft real-time.
-    pub(super) fn distrust_seeky(&mut self, q: QueueId) {
-        let queue = &self.queues[q as usize];
-        if queue.raise.soft_real_time && queue.is_totally_seeky() && self.is_raised(q) {
-            if queue.raise.interrupted_ns + self.rate.raise_ns() < self.hierarchy.tick_ns {
-                self.end_raise(q);
-            } else {
-                self.back_to_interactive(q);
-            }
+    pub(super) fn end_soft(&mut self, q: QueueId) {
+        let raise = &self.queues[q as usize].raise;
+        if raise.interrupted_ns + self.rate.raise_ns() < self.hierarchy.tick_ns {
+            self.end_raise(q);
+        } else {
+            self.back_to_interactive(q);
         }
     }
 

@@ -28,6 +28,8 @@ pub(super) struct PeakRate {
     rotational: bool,
     jiffy_ns: i64,
     rate: u64,
+    /// What follows from it.
+    raise_ns: i64,
     samples: u64,
     sequential: u64,
     sectors: u64,
@@ -42,10 +44,12 @@ pub(super) struct PeakRate {
 
 impl PeakRate {
     pub fn new(rotational: bool, jiffy_ns: i64) -> Self {
+        let rate = REFERENCE_RATE[usize::from(rotational)] * 2 / 3;
         Self {
             rotational,
             jiffy_ns,
-            rate: REFERENCE_RATE[usize::from(rotational)] * 2 / 3,
+            rate,
+            raise_ns: raise_ns(rate, rotational, jiffy_ns),
             samples: 0,
             sequential: 0,
             sectors: 0,
@@ -63,13 +67,10 @@ impl PeakRate {
         ((u128::from(self.rate) * (time_ns / 1000) as u128) >> SHIFT) as u64
     }
 
-    /// How long interactive queues are raised: as long as a large application
-    /// takes to start on a device of this rate, 3 to 25 s, in whole jiffies.
+    /// How long interactive queues are raised.
+    #[inline]
     pub fn raise_ns(&self) -> i64 {
-        let kind = usize::from(self.rotational);
-        let jiffies = |ms: i64| (ms * MS + self.jiffy_ns - 1) / self.jiffy_ns;
-        let product = REFERENCE_RATE[kind] as i64 * jiffies(REFERENCE_RAISE_MS[kind]);
-        (product / self.rate as i64).clamp(jiffies(3_000), jiffies(25_000)) * self.jiffy_ns
+        self.raise_ns
     }
 
     /// A request goes to the device. True if the rate may have changed.
@@ -140,8 +141,18 @@ impl PeakRate {
         let weight = (9 * sequential / samples * span_ns as u64 / WINDOW_NS as u64).min(8);
         let divisor = 10 - weight;
         self.rate = (self.rate * (divisor - 1) / divisor + rate / divisor).max(1);
+        self.raise_ns = raise_ns(self.rate, self.rotational, self.jiffy_ns);
         true
     }
+}
+
+/// How long a large application takes to start on a device of this rate, 3 to
+/// 25 s, in whole jiffies (`bfq_wr_duration`).
+fn raise_ns(rate: u64, rotational: bool, jiffy_ns: i64) -> i64 {
+    let kind = usize::from(rotational);
+    let jiffies = |ms: i64| (ms * MS + jiffy_ns - 1) / jiffy_ns;
+    let product = REFERENCE_RATE[kind] as i64 * jiffies(REFERENCE_RAISE_MS[kind]);
+    (product / rate as i64).clamp(jiffies(3_000), jiffies(25_000)) * jiffy_ns
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@
 //! `bfq_bfqq_handle_idle_busy_switch`, `bfq_completed_request` in
 //! `block/bfq-iosched.c`, Linux 6.1.
 
-use super::Bfq;
 use super::budget::Reason;
 use super::hierarchy::QueueId;
 use super::queue::MS;
+use super::{Bfq, Settings};
 use crate::request::{RequestId, Requests};
 use crate::scheduler::Context;
 
@@ -20,64 +20,76 @@ impl Bfq {
     /// A new request.
     #[inline]
     pub(super) fn arrive(&mut self, cx: &mut Context, q: QueueId, id: RequestId, now_ns: i64) {
-        let slice_idle_ns = self.settings.slice_idle_ns;
-        let rotational = self.settings.rotational;
+        let Settings { slice_idle_ns, rotational, low_latency, .. } = self.settings;
+        let tick_ns = self.hierarchy.tick_ns;
+        let request = &mut cx.requests[id];
+        let (nr_sectors, end, sync) = (request.nr_sectors, request.end(), request.flags.sync);
+        let (sector, context) = (request.sector, request.context);
+
         let queue = &mut self.queues[q as usize];
         queue.note_think_time(now_ns, slice_idle_ns);
-        self.update_think(q, now_ns);
-        self.queue_mut(q).note_seek(&cx.requests[id], rotational);
-        self.distrust_seeky(q);
+        if queue.think_time_turned(slice_idle_ns, tick_ns)
+            && queue.base_service_ns == 0
+            && (queue.inject_reset_ns + RESET_INJECTION_NS <= now_ns || !queue.short_think)
+        {
+            self.injection.reset(queue, tick_ns);
+        }
+        queue.note_seek(request, rotational);
+        if queue.is_raised() && queue.raise.is_soft_real_time() && queue.is_totally_seeky() {
+            self.end_soft(q);
+        }
 
-        let raised = self.is_raised(q);
         let queue = &mut self.queues[q as usize];
-        let request = &mut cx.requests[id];
+        let raised = queue.is_raised();
+        let expire_ns = self.settings.fifo_expire_ns[usize::from(queue.sync)];
         request.queue = q;
-        request.deadline_ns =
-            (now_ns as u64).saturating_add(self.settings.fifo_expire_ns[usize::from(queue.sync)]);
-        let (sector, end, sync) = (request.sector, request.end(), request.flags.sync);
-        let (nr_sectors, context) = (request.nr_sectors, request.context);
-        if queue.sync && self.processes[context as usize].requests <= 1 {
-            self.look_for_waker(q, now_ns);
-            self.sample_injection(q, now_ns);
-        }
-        let queue = &mut self.queues[q as usize];
+        request.deadline_ns = (now_ns as u64).saturating_add(expire_ns);
         if queue.sync {
-            queue.note_intensity(now_ns);
+            if self.processes[context as usize].requests <= 1 {
+                self.look_for_waker(q, now_ns);
+                self.sample_injection(q, now_ns);
+            }
+            self.queue_mut(q).note_intensity(now_ns);
         }
+
+        let queue = &mut self.queues[q as usize];
         queue.tree.insert(sector, id);
         queue.fifo.push_back(cx.requests, id);
         self.nr_queued += 1;
-        let head = self.rate.last_sector;
-        let queue = &mut self.queues[q as usize];
         let before = queue.next;
         let next = match before {
-            Some(next) => self.settings.back_seek.closer(cx.requests, next, id, head),
+            Some(next) => {
+                self.settings.back_seek.closer(cx.requests, next, id, self.rate.last_sector)
+            }
             None => id,
         };
-        queue.next = Some(next);
-        queue.next_sector = Some(cx.requests[next].sector);
-        if before != Some(next) {
+        let changed = before != Some(next);
+        if changed {
+            queue.set_next(cx.requests, Some(next));
             self.note_position(q);
         }
         let mut interactive = false;
         if self.queue(q).busy {
-            if self.settings.low_latency && !raised && !sync {
+            if low_latency && !raised && !sync {
                 self.raise_async(q);
             }
-            if before != Some(next) {
-                self.next_changed(cx, q);
+            if changed {
+                self.next_changed(cx.requests, q);
             }
         } else {
             interactive = self.becomes_busy(cx, q, context, now_ns);
         }
-        if self.settings.low_latency && (!raised || !self.is_raised(q) || interactive) {
-            self.queue_mut(q).raise.started_ns = self.hierarchy.tick_ns;
+
+        let queue = &mut self.queues[q as usize];
+        if low_latency && (!raised || !queue.is_raised() || interactive) {
+            queue.raise.started_ns = tick_ns;
         }
-        self.queue_mut(q).last_sector = end;
+        queue.last_sector = end;
         if self.waiting && self.in_service == Some(q) {
-            let timed_out = self.queue(q).timeout_ns <= now_ns;
-            let small = self.queue(q).fifo.len() == 1 && nr_sectors < SMALL_SECTORS;
-            if small && !timed_out && self.waiting_pays(q) {
+            let queue = self.queue(q);
+            let timed_out = queue.timeout_ns <= now_ns;
+            let small = queue.fifo.len() == 1 && nr_sectors < SMALL_SECTORS;
+            if small && !timed_out && self.waiting_pays(queue) {
                 // It may grow; whoever runs the queue next ends the wait.
                 return;
             }
@@ -85,28 +97,6 @@ impl Bfq {
             if timed_out {
                 self.expire(cx, Reason::Timeout, false, now_ns);
             }
-        }
-    }
-
-    /// Does the process take long between requests?
-    fn update_think(&mut self, q: QueueId, now_ns: i64) {
-        let slice_idle_ns = self.settings.slice_idle_ns;
-        let tick_ns = self.hierarchy.tick_ns;
-        let queue = &mut self.queues[q as usize];
-        if !queue.sync
-            || queue.is_idle_class()
-            || slice_idle_ns == 0
-            || queue.split_ns + super::raise::SILENCE_NS >= tick_ns
-        {
-            return;
-        }
-        let short = !(queue.think.is_settled() && queue.think.mean() as i64 > slice_idle_ns / 2);
-        let changed = std::mem::replace(&mut queue.short_think, short) != short;
-        if changed
-            && queue.base_service_ns == 0
-            && (queue.inject_reset_ns + RESET_INJECTION_NS <= now_ns || !short)
-        {
-            self.reset_injection(q);
         }
     }
 
@@ -125,7 +115,7 @@ impl Bfq {
         let Some(current) = self.in_service else { return arrival.interactive };
         let due = (resumes && self.coefficient(q) >= self.coefficient(current))
             || self.outranks(q, current)
-            || !self.better_to_wait(current);
+            || !self.better_to_wait(self.queue(current));
         if due && self.hierarchy.root_would_switch() {
             self.expire(cx, Reason::Preempted, false, now_ns);
         }
@@ -154,54 +144,54 @@ impl Bfq {
         self.hierarchy.activate(entity, in_time);
         let class = self.hierarchy.entities[entity as usize].class;
         self.busy[class] += 1;
-        let raised = self.is_raised(q);
-        let queue = self.queue_mut(q);
+        let queue = &mut self.queues[q as usize];
         queue.busy = true;
         queue.busy_class = class;
+        let raised = queue.is_raised();
         if queue.dispatched == 0 && !raised {
             self.hierarchy.count_weight(entity);
         }
         self.nr_raised += u32::from(raised);
-        self.woken_again(q);
+        if let Some(waker) = queue.waker {
+            self.woken_again(q, waker);
+        }
     }
 
     /// A queue has no requests any more.
     pub(super) fn no_longer_busy(&mut self, q: QueueId, in_service: bool) {
-        let raised = self.is_raised(q);
         let queue = &mut self.queues[q as usize];
         queue.busy = false;
         self.busy[queue.busy_class] -= 1;
-        let (entity, dispatched) = (queue.entity, queue.dispatched);
-        self.nr_raised -= u32::from(raised);
-        self.hierarchy.deactivate(entity, in_service);
-        if dispatched == 0 {
-            self.hierarchy.nothing_pending(entity);
+        self.nr_raised -= u32::from(queue.is_raised());
+        self.hierarchy.deactivate(queue.entity, in_service);
+        if queue.dispatched == 0 {
+            self.hierarchy.nothing_pending(queue.entity);
         }
     }
 
     /// Takes a request out of its queue's order.
     fn remove(&mut self, cx: &mut Context, q: QueueId, id: RequestId, now_ns: i64) {
         let queue = &mut self.queues[q as usize];
-        if queue.next == Some(id) {
-            queue.next = find_next(queue, cx.requests, self.settings.back_seek, id, now_ns);
-            queue.next_sector = queue.next.map(|next| cx.requests[next].sector);
-            self.next_changed(cx, q);
+        let was_next = queue.next == Some(id);
+        if was_next {
+            let next = find_next(queue, cx.requests, self.settings.back_seek, id, now_ns);
+            queue.set_next(cx.requests, next);
         }
-        let queue = &mut self.queues[q as usize];
         queue.tree.remove(cx.requests[id].sector, id);
         queue.fifo.remove(cx.requests, id);
         self.nr_queued -= 1;
-        if !self.queue(q).is_empty() {
+        if !queue.is_empty() {
+            if was_next {
+                self.next_changed(cx.requests, q);
+            }
             self.note_position(q);
             return;
         }
+        queue.set_next(cx.requests, None);
+        let (busy, entity) = (queue.busy, queue.entity);
         self.forget_position(q);
-        let queue = &mut self.queues[q as usize];
-        queue.next = None;
-        queue.next_sector = None;
-        if queue.busy && self.in_service != Some(q) {
+        if busy && self.in_service != Some(q) {
             self.no_longer_busy(q, false);
-            let entity = self.queue(q).entity;
             let entity = &mut self.hierarchy.entities[entity as usize];
             entity.budget = 0;
             entity.service = 0;
@@ -209,66 +199,75 @@ impl Bfq {
     }
 
     /// A request leaves for the device.
+    #[inline]
     pub(super) fn depart(&mut self, cx: &mut Context, q: QueueId, id: RequestId, now_ns: i64) {
-        self.queue_mut(q).dispatched += 1;
         if self.rate.dispatched(&cx.requests[id], now_ns, self.in_device) {
             self.follow_rate();
         }
         if self.in_service == Some(q) {
             self.slot_last_sector = self.rate.last_sector;
         }
+        self.queue_mut(q).dispatched += 1;
         self.remove(cx, q, id, now_ns);
         self.in_device += 1;
     }
 
     /// A request is done. True if the queue is to be run: nothing is in the
     /// device, and the queue in service is not waited for.
+    #[inline]
     pub(super) fn finish(&mut self, cx: &mut Context, id: RequestId, now_ns: i64) -> bool {
-        let q = cx.requests[id].queue;
+        let request = &cx.requests[id];
+        let (q, context) = (request.queue, request.context);
         self.measure_injection(q, id, now_ns);
         let waits = self.completed(cx, q, now_ns);
-        self.hierarchy.allocated(self.queue(q).entity, false);
-        self.release_if_unused(q);
-        self.processes[cx.requests[id].context as usize].requests -= 1;
+        self.give_back(q, context);
         !waits && self.in_device == 0 && self.nr_queued > 0
     }
 
+    /// A request gives its tag back.
+    #[inline]
+    fn give_back(&mut self, q: QueueId, context: u32) {
+        self.hierarchy.allocated(self.queues[q as usize].entity, false);
+        self.release_if_unused(q);
+        self.processes[context as usize].requests -= 1;
+    }
+
     /// True if nothing is to go to the device before the next request of this queue.
+    #[inline]
     fn completed(&mut self, cx: &mut Context, q: QueueId, now_ns: i64) -> bool {
         self.watch_queueing();
         self.in_device -= 1;
-        let tick_ns = self.hierarchy.tick_ns;
-        let queue = self.queue_mut(q);
-        queue.dispatched -= 1;
-        let idle = queue.dispatched == 0;
-        if idle && !queue.busy {
-            queue.timeout_ns = tick_ns;
-            let entity = queue.entity;
-            self.hierarchy.nothing_pending(entity);
-        }
-        self.queue_mut(q).last_end_ns = now_ns;
         if self.rate.completed(now_ns) {
             self.follow_rate();
         }
-        self.last_completed = (!self.queue(q).shared).then_some(q);
-        let queue = self.queue(q);
+        let queue = &mut self.queues[q as usize];
+        queue.dispatched -= 1;
+        queue.last_end_ns = now_ns;
+        let idle = queue.dispatched == 0;
+        if idle && !queue.busy {
+            queue.timeout_ns = self.hierarchy.tick_ns;
+            self.hierarchy.nothing_pending(queue.entity);
+        }
+        self.last_completed = (!queue.shared).then_some(q);
         if queue.raise.soft_pending
             && idle
             && queue.is_empty()
-            && self.coefficient(q) != super::raise::INTERACTIVE
+            && queue.coefficient != super::raise::INTERACTIVE
         {
             self.set_soft_next(q);
         }
         if self.in_service == Some(q) {
-            if self.must_wait(q) {
+            let queue = self.queue(q);
+            if self.must_wait(queue) {
                 if idle {
                     self.start_waiting(cx, q, now_ns);
                 }
                 return true;
             }
-            if self.may_end_by_timeout(q, now_ns) {
+            if self.may_end_by_timeout(queue, now_ns) {
                 self.expire(cx, Reason::Timeout, false, now_ns);
-            } else if self.queue(q).is_empty() && (idle || !self.better_to_wait(q)) {
+            } else if queue.is_empty() {
+                // Nor is it better to wait, or it would be waited for.
                 self.expire(cx, Reason::NoMoreRequests, false, now_ns);
             }
         }
@@ -282,7 +281,7 @@ impl Bfq {
         queue.tree.remove(old_sector, id);
         queue.tree.insert(requests[id].sector, id);
         if queue.next == Some(id) {
-            queue.next_sector = Some(requests[id].sector);
+            queue.set_next(requests, Some(id));
         }
     }
 
@@ -299,15 +298,11 @@ impl Bfq {
             fifo.push_back(cx.requests, gone);
         }
         if same && self.queue(q).next == Some(gone) {
-            let queue = self.queue_mut(q);
-            queue.next = Some(kept);
-            queue.next_sector = Some(cx.requests[kept].sector);
+            self.queue_mut(q).set_next(cx.requests, Some(kept));
         }
         let now_ns = cx.now_ns() as i64;
         self.remove(cx, q, gone, now_ns);
-        self.hierarchy.allocated(self.queue(q).entity, false);
-        self.release_if_unused(q);
-        self.processes[cx.requests[gone].context as usize].requests -= 1;
+        self.give_back(q, cx.requests[gone].context);
     }
 }
 

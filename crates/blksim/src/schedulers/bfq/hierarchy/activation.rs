@@ -52,6 +52,7 @@ impl Hierarchy {
         self.insert_active(id);
     }
 
+    /// An entity that was not active is. With `in_time` it came back so soon
     /// that its start may lie before virtual time.
     fn begin(&mut self, id: EntityId, in_time: bool) {
         let now = self.tree_of(id).now;

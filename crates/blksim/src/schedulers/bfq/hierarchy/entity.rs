@@ -28,6 +28,8 @@ pub enum Place {
 pub struct Entity {
     pub owner: Owner,
     pub parent: GroupId,
+    /// The entity of the parent; [`NIL`] below the root.
+    pub(super) above: EntityId,
     /// Class and weight as they count now, and as they are to be: a change
     /// takes effect when the entity is next entered.
     pub class: usize,
@@ -65,6 +67,7 @@ impl Entity {
         Self {
             owner,
             parent,
+            above: NIL,
             class,
             weight,
             new_class: class,
@@ -90,6 +93,12 @@ impl Entity {
     #[inline]
     pub fn budget_left(&self) -> u64 {
         self.budget.saturating_sub(self.service)
+    }
+
+    /// The entity of its parent; none below the root.
+    #[inline]
+    pub fn above(&self) -> Option<EntityId> {
+        (self.above != NIL).then_some(self.above)
     }
 
     /// Nothing refers to it any more.

@@ -23,11 +23,10 @@ mod symmetry;
 mod tags;
 mod trees;
 
-use std::collections::BTreeMap;
-
 use self::entity::Place;
 pub use self::entity::{Entity, EntityId, GroupId, Owner, QueueId};
 use self::service_tree::{ServiceTree, virtual_time};
+use self::symmetry::WeightCounts;
 use super::queue::LONG_AGO_NS;
 use super::red_black::{Links, NIL};
 use crate::request::PriorityClass;
@@ -68,8 +67,8 @@ pub struct Hierarchy {
     pub tick_ns: i64,
     /// The queue that was made active last.
     pub list: u32,
-    /// Queues that have requests, not raised, by weight.
-    weights: BTreeMap<u64, u32>,
+    /// Queues that have requests, not raised.
+    weights: WeightCounts,
     nr_pending_groups: u32,
     /// Queues that are no longer remembered.
     pub forgotten: Vec<QueueId>,
@@ -83,7 +82,7 @@ impl Hierarchy {
             groups: vec![Group::new(None)],
             tick_ns: 0,
             list: NIL,
-            weights: BTreeMap::new(),
+            weights: WeightCounts::default(),
             nr_pending_groups: 0,
             forgotten: Vec::new(),
         }
@@ -103,19 +102,33 @@ impl Hierarchy {
             entity.changed = true;
             if !entity.counted {
                 entity.parent = parent;
+                self.entities[id as usize].above = self.entity_of(parent);
             }
         }
     }
 
-    pub fn add(&mut self, entity: Entity) -> EntityId {
-        self.entities.push(entity);
+    pub fn add(&mut self, mut entity: Entity) -> EntityId {
+        let id = self.entities.len() as EntityId;
         self.links.push(Links::default());
-        self.entities.len() as EntityId - 1
+        entity.above = self.entity_of(entity.parent);
+        self.entities.push(entity);
+        id
+    }
+
+    /// Another entity takes the place of one that nobody uses.
+    pub fn replace(&mut self, id: EntityId, mut entity: Entity) {
+        entity.above = self.entity_of(entity.parent);
+        self.entities[id as usize] = entity;
+    }
+
+    fn entity_of(&self, group: GroupId) -> EntityId {
+        self.groups[usize::from(group)].entity.unwrap_or(NIL)
     }
 
     /// The entity of an entity's parent; none below the root.
+    #[inline]
     pub fn above(&self, id: EntityId) -> Option<EntityId> {
-        self.groups[usize::from(self.entities[id as usize].parent)].entity
+        self.entities[id as usize].above()
     }
 
     fn parent_of(&mut self, id: EntityId) -> &mut Group {
@@ -143,14 +156,12 @@ impl Hierarchy {
         loop {
             let entity = &mut self.entities[id as usize];
             entity.service += sectors;
-            let (parent, class) = (entity.parent, entity.class);
+            let (parent, class, above) = (entity.parent, entity.class, entity.above());
             let tree = &mut self.groups[usize::from(parent)].trees[class];
             tree.now += virtual_time(sectors, tree.weights);
             self.forget_outdated(parent, class);
-            match self.groups[usize::from(parent)].entity {
-                Some(above) => id = above,
-                None => return,
-            }
+            let Some(above) = above else { return };
+            id = above;
         }
     }
 }

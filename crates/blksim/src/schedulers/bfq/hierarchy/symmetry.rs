@@ -6,24 +6,48 @@
 
 use super::{EntityId, Hierarchy, Owner};
 
+/// How many queues have each weight, by weight (`queue_weights_tree`). There are
+/// as many weights as levels of priority, hardly ever more than one.
+#[derive(Debug, Default)]
+pub struct WeightCounts(Vec<(u64, u32)>);
+
+impl WeightCounts {
+    fn add(&mut self, weight: u64) {
+        match self.0.binary_search_by_key(&weight, |entry| entry.0) {
+            Ok(place) => self.0[place].1 += 1,
+            Err(place) => self.0.insert(place, (weight, 1)),
+        }
+    }
+
+    fn remove(&mut self, weight: u64) {
+        if let Ok(place) = self.0.binary_search_by_key(&weight, |entry| entry.0) {
+            self.0[place].1 -= 1;
+            if self.0[place].1 == 0 {
+                self.0.remove(place);
+            }
+        }
+    }
+
+    /// Do weights differ, other than that a queue of weight `own` has the least?
+    #[inline]
+    fn differ(&self, own: Option<u64>) -> bool {
+        self.0.len() > 1 && own != Some(self.0[0].0)
+    }
+}
+
 impl Hierarchy {
     /// Counts a queue's weight among those with requests.
     pub fn count_weight(&mut self, id: EntityId) {
         let entity = &mut self.entities[id as usize];
         if entity.counted_weight.is_none() {
             entity.counted_weight = Some(entity.weight);
-            *self.weights.entry(entity.weight).or_default() += 1;
+            self.weights.add(entity.weight);
         }
     }
 
     pub(super) fn uncount_weight(&mut self, id: EntityId) {
         if let Some(weight) = self.entities[id as usize].counted_weight.take() {
-            if let Some(count) = self.weights.get_mut(&weight) {
-                *count -= 1;
-                if *count == 0 {
-                    self.weights.remove(&weight);
-                }
-            }
+            self.weights.remove(weight);
         }
     }
 
@@ -47,10 +71,8 @@ impl Hierarchy {
 
     /// Do weights differ, other than that this queue has the least, or are
     /// there requests in groups?
-    pub fn is_varied(&self, id: Option<EntityId>) -> bool {
-        let least = self.weights.first_key_value().map(|(weight, _)| *weight);
-        let counted = id.and_then(|id| self.entities[id as usize].counted_weight);
-        let is_least = counted.is_some() && counted == least;
-        (!is_least && self.weights.len() > 1) || self.nr_pending_groups > 0
+    #[inline]
+    pub fn is_varied(&self, id: EntityId) -> bool {
+        self.nr_pending_groups > 0 || self.weights.differ(self.entities[id as usize].counted_weight)
     }
 }

@@ -47,9 +47,10 @@ impl Hierarchy {
     pub fn allocated(&mut self, id: EntityId, more: bool) {
         let mut at = Some(id);
         while let Some(id) = at {
-            let allocated = &mut self.entities[id as usize].allocated;
-            *allocated = if more { *allocated + 1 } else { allocated.saturating_sub(1) };
-            at = self.above(id);
+            let entity = &mut self.entities[id as usize];
+            entity.allocated =
+                if more { entity.allocated + 1 } else { entity.allocated.saturating_sub(1) };
+            at = entity.above();
         }
     }
 }
