@@ -65,9 +65,13 @@ impl Bfq {
         }
     }
 
+    /// It has a request, for which its budget suffices.
     #[inline]
-    pub(super) fn budget_left(&self, queue: &Queue) -> u64 {
-        self.hierarchy.entities[queue.entity as usize].budget_left()
+    pub(super) fn can_send(&self, requests: &Requests, queue: &Queue) -> bool {
+        queue.next.is_some_and(|next| {
+            let left = self.hierarchy.entities[queue.entity as usize].budget_left();
+            self.charge_of(requests, queue, next) <= left
+        })
     }
 
     /// Its time is up, and it is not so that it was waited for and has used
@@ -82,7 +86,20 @@ impl Bfq {
     }
 
     /// The queue whose next request goes to the device now, if one may.
+    #[inline]
     pub(super) fn choose(&mut self, cx: &mut Context, now_ns: i64) -> Option<QueueId> {
+        if let Some(q) = self.in_service {
+            let queue = self.queue(q);
+            if !self.may_end_by_timeout(queue, now_ns) && self.can_send(cx.requests, queue) {
+                self.stop_waiting();
+                return Some(q);
+            }
+        }
+        self.choose_again(cx, now_ns)
+    }
+
+    /// The queue in service may not go on just so.
+    fn choose_again(&mut self, cx: &mut Context, now_ns: i64) -> Option<QueueId> {
         if let Some(q) = self.in_service {
             let queue = self.queue(q);
             if self.may_end_by_timeout(queue, now_ns) && !self.must_wait(queue) {
@@ -95,11 +112,10 @@ impl Bfq {
                 None => self.begin_slot(now_ns)?,
             };
             let queue = self.queue(q);
-            let reason = if let Some(next) = queue.next {
-                if self.charge_of(cx.requests, queue, next) <= self.budget_left(queue) {
-                    self.stop_waiting();
-                    return Some(q);
-                }
+            let reason = if self.can_send(cx.requests, queue) {
+                self.stop_waiting();
+                return Some(q);
+            } else if queue.next.is_some() {
                 Reason::Exhausted
             } else {
                 if self.waiting || (queue.dispatched != 0 && self.better_to_wait(queue)) {
@@ -134,6 +150,7 @@ impl Bfq {
     }
 
     /// Charges sectors to a queue.
+    #[inline]
     pub(super) fn charge(&mut self, q: QueueId, sectors: u64) {
         let queue = &mut self.queues[q as usize];
         if queue.service_from_backlogged == 0 {
@@ -147,6 +164,7 @@ impl Bfq {
     }
 
     /// Sends the next request of a queue to the device.
+    #[inline]
     pub(super) fn send(&mut self, cx: &mut Context, q: QueueId, now_ns: i64) -> RequestId {
         // `choose` returns only queues that have a next request.
         let queue = self.queue(q);

@@ -53,12 +53,9 @@ impl Injection {
 }
 
 impl Bfq {
-    fn can_send(&self, cx: &Context, q: QueueId) -> bool {
+    fn can_inject(&self, cx: &Context, q: QueueId) -> bool {
         let queue = self.queue(q);
-        queue.busy
-            && queue.next.is_some_and(|next| {
-                self.charge_of(cx.requests, queue, next) <= self.budget_left(queue)
-            })
+        queue.busy && self.can_send(cx.requests, queue)
     }
 
     /// Whose request may go while queue `q` is waited for.
@@ -67,13 +64,13 @@ impl Bfq {
         if let Some(own) = self.async_queue_of(q) {
             let next = self.queue(own).next;
             if next.is_some_and(|next| Some(cx.requests[next].context) == queue.context)
-                && self.can_send(cx, own)
+                && self.can_inject(cx, own)
             {
                 return Some(own);
             }
         }
         for other in [queue.waker, queue.woken.first().copied()].into_iter().flatten() {
-            if self.can_send(cx, other) {
+            if self.can_inject(cx, other) {
                 return Some(other);
             }
         }
@@ -99,7 +96,7 @@ impl Bfq {
             let entity = &self.hierarchy.entities[candidate as usize];
             candidate = entity.list_next;
             let Owner::Queue(other) = entity.owner else { continue };
-            if (from_all || self.is_raised(other)) && self.can_send(cx, other) {
+            if (from_all || self.is_raised(other)) && self.can_inject(cx, other) {
                 let next = self.queue(other).next.map_or(0, |next| cx.requests[next].nr_sectors);
                 limit = if next >= LARGE_SECTORS && !self.settings.rotational {
                     limit.min(1)

@@ -11,6 +11,7 @@
 //! * [`merge`]: which queue a request goes to; queues of cooperating processes.
 //! * [`position`]: where queues are about to read or write.
 //! * [`saved`]: what a process's queue keeps while it shares another.
+//! * [`depths`]: how many tags requests may use.
 //! * [`requests`]: arrival and departure of requests within a queue.
 //!
 //! Kernel: `block/bfq-iosched.c`, `block/bfq-wf2q.c`, since 4.12; follows 6.1.
@@ -29,6 +30,7 @@
 //! MST 2015; the kernel's `Documentation/block/bfq-iosched.rst`.
 
 mod budget;
+mod depths;
 mod hierarchy;
 mod idle;
 mod inject;
@@ -41,6 +43,7 @@ mod red_black;
 mod requests;
 mod saved;
 
+use self::depths::Depths;
 use self::hierarchy::{GroupId, Hierarchy, QueueId};
 use self::position::Positions;
 use self::queue::{Process, Queue};
@@ -49,7 +52,7 @@ use self::rate::PeakRate;
 use super::closest::BackSeek;
 use super::idle_timer::IdleTimer;
 use crate::params::{Param, Unit, Values};
-use crate::request::{Operation, Request, RequestId, Requests};
+use crate::request::{Request, RequestId, Requests};
 use crate::scheduler::{Context, Family, Info, Merge, QueueFacts, Scheduler};
 
 /// The largest time that the kernel's tunables take: `INT_MAX` ms.
@@ -70,8 +73,6 @@ struct Settings {
     fifo_expire_ns: [u64; 2],
     back_seek: BackSeek,
     rotational: bool,
-    nr_requests: u32,
-    word_tags: u32,
     /// Length of the kernel's tick.
     jiffy_ns: i64,
     /// Computing takes no time at all.
@@ -104,6 +105,7 @@ fn timeout_ns(timeout_sync_ns: i64, jiffy_ns: i64) -> i64 {
 #[derive(Debug)]
 pub struct Bfq {
     settings: Settings,
+    depths: Depths,
     next_tick_ns: i64,
     hierarchy: Hierarchy,
     queues: Vec<Queue>,
@@ -233,13 +235,12 @@ impl Scheduler for Bfq {
                 penalty: tunables.get("back_seek_penalty"),
             },
             rotational: queue.rotational,
-            nr_requests: queue.nr_requests,
-            word_tags: queue.word_tags,
             jiffy_ns,
             instant: queue.instant,
         };
         Self {
             settings,
+            depths: Depths::new(queue.nr_requests, queue.word_tags),
             next_tick_ns: 0,
             hierarchy: Hierarchy::new(),
             queues: Vec::new(),
@@ -346,25 +347,9 @@ impl Scheduler for Bfq {
         self.release_forgotten();
     }
 
-    /// Sync reads may use all tags; async requests half of each word, sync
-    /// writes three quarters, and much less of both while a queue is raised. A
-    /// queue that holds more than its share by weight gets one of each word.
     #[inline]
     fn tags_of_word(&self, bio: &Request) -> Option<u32> {
-        let Settings { nr_requests, word_tags: word, .. } = self.settings;
-        let share = match (bio.flags.sync, self.nr_raised > 0) {
-            (true, _) if bio.operation == Operation::Read => None,
-            (true, false) => Some(word * 3 / 4),
-            (true, true) => Some(word * 6 / 16),
-            (false, false) => Some(word / 2),
-            (false, true) => Some(word * 3 / 16),
-        };
-        let share = share.map(|share| share.max(1));
-        let limit = share.map_or(nr_requests, |share| nr_requests * share / word);
-        let over = self
-            .queue_for_merge(bio)
-            .is_some_and(|q| self.hierarchy.over_share(self.queues[q as usize].entity, limit));
-        if over { Some(1) } else { share }
+        self.limit_depth(bio)
     }
 
     fn least_tags_of_word(&self) -> u32 {

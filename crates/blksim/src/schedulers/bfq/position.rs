@@ -97,6 +97,7 @@ impl Bfq {
         }
     }
 
+    #[inline]
     pub(super) fn forget_position(&mut self, q: QueueId) {
         let group = self.queue(q).group;
         if std::mem::take(&mut self.queue_mut(q).positioned) {

@@ -238,30 +238,34 @@ impl Bfq {
     }
 
     /// Ends or changes the raising of the queue in service, if it is time.
+    #[inline]
     pub(super) fn update_raise(&mut self, q: QueueId) {
-        let now_ns = self.hierarchy.tick_ns;
         if self.is_raised(q) {
-            let raise_ns = self.rate.raise_ns();
-            let raise = &self.queues[q as usize].raise;
-            let interrupted_is_over = raise.interrupted_ns + raise_ns < now_ns;
-            if raise.in_large_burst {
-                self.end_raise(q);
-            } else if raise.started_ns + raise.duration_ns < now_ns {
-                if !raise.soft_real_time || interrupted_is_over {
-                    self.end_raise(q);
-                } else {
-                    self.back_to_interactive(q);
-                }
-            }
-            let raise = &self.queues[q as usize].raise;
-            if self.is_raised(q) && !raise.soft_real_time && raise.service > MOST_SERVICE {
-                self.end_raise(q);
-            }
+            self.end_raise_in_time(q);
         }
         let id = self.queues[q as usize].entity;
         let entity = &self.hierarchy.entities[id as usize];
         if (entity.weight > entity.base_weight) != (entity.coefficient > 1) {
             self.hierarchy.renew(id, false);
+        }
+    }
+
+    fn end_raise_in_time(&mut self, q: QueueId) {
+        let now_ns = self.hierarchy.tick_ns;
+        let raise = &self.queues[q as usize].raise;
+        if raise.in_large_burst {
+            self.end_raise(q);
+        } else if raise.started_ns + raise.duration_ns < now_ns {
+            let interrupted_is_over = raise.interrupted_ns + self.rate.raise_ns() < now_ns;
+            if !raise.soft_real_time || interrupted_is_over {
+                self.end_raise(q);
+            } else {
+                self.back_to_interactive(q);
+            }
+        }
+        let queue = &self.queues[q as usize];
+        if queue.is_raised() && !queue.raise.soft_real_time && queue.raise.service > MOST_SERVICE {
+            self.end_raise(q);
         }
     }
 

@@ -170,23 +170,27 @@ impl Bfq {
     }
 
     /// Takes a request out of its queue's order.
+    #[inline]
     fn remove(&mut self, cx: &mut Context, q: QueueId, id: RequestId, now_ns: i64) {
         let queue = &mut self.queues[q as usize];
         let was_next = queue.next == Some(id);
-        if was_next {
+        let last = queue.fifo.len() == 1;
+        if was_next && !last {
             let next = find_next(queue, cx.requests, self.settings.back_seek, id, now_ns);
             queue.set_next(cx.requests, next);
         }
         queue.tree.remove(cx.requests[id].sector, id);
         queue.fifo.remove(cx.requests, id);
         self.nr_queued -= 1;
-        if !queue.is_empty() {
+        if !last {
             if was_next {
                 self.next_changed(cx.requests, q);
             }
             self.note_position(q);
             return;
         }
+        // As the search for the next one, which would find nothing, does first.
+        queue.fifo_checked = true;
         queue.set_next(cx.requests, None);
         let (busy, entity) = (queue.busy, queue.entity);
         self.forget_position(q);

@@ -150,7 +150,7 @@ impl Hierarchy {
     }
 
     /// Charges a queue and the groups above it.
-    #[inline]
+    #[inline(always)]
     pub fn serve(&mut self, id: EntityId, sectors: u64) {
         let mut id = id;
         loop {

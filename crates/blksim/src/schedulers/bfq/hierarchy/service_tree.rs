@@ -46,6 +46,11 @@ impl ServiceTree {
         !self.active.is_empty()
     }
 
+    #[inline]
+    pub fn has_idle(&self) -> bool {
+        self.first_idle != NIL
+    }
+
     /// Makes an entity, whose timestamps are set, active.
     pub fn insert(&mut self, entities: &mut [Entity], links: &mut [Links], id: EntityId) {
         let finish = entities[id as usize].finish;
@@ -92,7 +97,6 @@ impl ServiceTree {
     /// An entity that need not be remembered any longer, if there is one:
     /// its finish has passed. With nobody active and all finishes passed,
     /// virtual time goes back to the last of them.
-    #[inline]
     pub fn outdated(&mut self, entities: &[Entity]) -> Option<EntityId> {
         if self.first_idle == NIL {
             return None;

@@ -9,37 +9,47 @@ const LEVELS: u64 = 8;
 
 impl Hierarchy {
     /// Of `limit` tags, has this queue or a group above it its share by weight?
+    #[inline]
     pub fn over_share(&self, id: EntityId, limit: u32) -> bool {
-        let mut chain = [0; 16];
-        let mut len = 0;
-        let mut at = Some(id);
-        while let Some(id) = at {
-            if !self.entities[id as usize].counted || len == chain.len() {
-                return false;
-            }
-            chain[len] = id;
-            len += 1;
-            at = self.above(id);
+        let entity = &self.entities[id as usize];
+        if !entity.counted {
+            return false;
         }
-        let mut limit = u64::from(limit);
-        for (level, &id) in chain[..len].iter().enumerate().rev() {
-            let entity = &self.entities[id as usize];
-            let trees = &self.groups[usize::from(entity.parent)].trees;
-            let weights = if level > 0 {
-                trees[entity.class].weights
-            } else {
-                // Of the queue itself: higher classes count many times.
-                trees[..=entity.class].iter().fold(0, |sum, tree| sum * LEVELS + tree.weights)
-            };
-            if weights == 0 {
-                continue;
-            }
-            limit = (limit * entity.weight + weights / 2) / weights;
-            if u64::from(entity.allocated) >= limit {
-                return true;
-            }
+        let limit = match entity.above() {
+            None => u64::from(limit),
+            Some(above) if !self.all_counted(above) => return false,
+            Some(above) => match self.share_of_group(above, limit) {
+                Some(limit) => limit,
+                None => return true,
+            },
+        };
+        // Of the queue itself: higher classes count many times.
+        let trees = &self.groups[usize::from(entity.parent)].trees;
+        let weights =
+            trees[..=entity.class].iter().fold(0, |sum, tree| sum * LEVELS + tree.weights);
+        // At least the quotient of the two, rounded: without the division.
+        let share = limit * entity.weight + weights / 2;
+        weights > 0 && (u64::from(entity.allocated) + 1) * weights > share
+    }
+
+    fn all_counted(&self, id: EntityId) -> bool {
+        let entity = &self.entities[id as usize];
+        entity.counted && entity.above().is_none_or(|above| self.all_counted(above))
+    }
+
+    /// What a group may have of `limit` tags; `None` if it, or one above it, has it all.
+    fn share_of_group(&self, id: EntityId, limit: u32) -> Option<u64> {
+        let entity = &self.entities[id as usize];
+        let limit = match entity.above() {
+            None => u64::from(limit),
+            Some(above) => self.share_of_group(above, limit)?,
+        };
+        let weights = self.groups[usize::from(entity.parent)].trees[entity.class].weights;
+        if weights == 0 {
+            return Some(limit);
         }
-        false
+        let share = (limit * entity.weight + weights / 2) / weights;
+        (u64::from(entity.allocated) < share).then_some(share)
     }
 
     /// A request of a queue has got or given back its tag.
