@@ -102,8 +102,13 @@ mod tests {
                 tree.insert(sector, id);
                 list.push((sector, id));
             } else {
-                let (sector, id) = list.remove(stream.below(list.len() as u64) as usize);
-                tree.remove(sector, id);
+                let place = stream.below(list.len() as u64) as usize;
+                let (sector, id) = list.remove(place);
+                if stream.below(2) == 0 {
+                    tree.remove(sector, id);
+                } else {
+                    assert_eq!(tree.take(sector, id), list.get(place).map(|(_, id)| *id));
+                }
             }
             list.sort_unstable();
             let place = (sector, stream.below(20_000) as RequestId);

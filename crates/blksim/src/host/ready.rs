@@ -118,6 +118,7 @@ impl Machine {
                 Some((first, Ready::Queue(disk))) if first < rank && self.released.is_empty() => {
                     self.ready.pop();
                     self.run_worker(disk as usize);
+                    // What policies have let go is passed on before any task runs.
                     if !self.released.is_empty() {
                         break;
                     }
