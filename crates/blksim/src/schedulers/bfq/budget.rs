@@ -150,7 +150,7 @@ impl Bfq {
     }
 
     /// Charges sectors to a queue.
-    #[inline]
+    #[inline(always)]
     pub(super) fn charge(&mut self, q: QueueId, sectors: u64) {
         let queue = &mut self.queues[q as usize];
         if queue.service_from_backlogged == 0 {

@@ -30,7 +30,7 @@ impl Bfq {
     }
 
     /// Waiting costs no throughput, or gains some.
-    #[inline]
+    #[inline(always)]
     pub(super) fn waiting_pays(&self, queue: &Queue) -> bool {
         if queue.is_abandoned() {
             return false;
@@ -49,7 +49,7 @@ impl Bfq {
     }
 
     /// Without waiting the queue would not get what it is due.
-    #[inline]
+    #[inline(always)]
     pub(super) fn waiting_is_owed(&self, queue: &Queue) -> bool {
         if queue.is_abandoned() {
             return false;
@@ -60,7 +60,6 @@ impl Bfq {
         nr_busy == 1 || raised || self.is_asymmetric(queue)
     }
 
-    #[inline]
     pub(super) fn better_to_wait(&self, queue: &Queue) -> bool {
         if queue.is_abandoned() {
             return false;
@@ -71,7 +70,7 @@ impl Bfq {
         if self.settings.slice_idle_ns == 0 || !queue.sync || queue.is_idle_class() {
             return false;
         }
-        self.waiting_pays(queue) || self.waiting_is_owed(queue)
+        self.waiting_is_owed(queue) || self.waiting_pays(queue)
     }
 
     #[inline]

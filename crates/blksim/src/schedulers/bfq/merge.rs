@@ -89,37 +89,36 @@ impl Bfq {
         priority: Priority,
         now_ns: i64,
     ) -> QueueId {
+        let process = &self.processes[context as usize];
         let mut split = None;
-        let q = match self.processes[context as usize].sync {
-            Some(q) if self.queue(q).group == group => {
-                let queue = self.queue(q);
-                if !queue.shared {
-                    if queue.priority != priority {
-                        self.reprioritise(q, priority);
-                    }
-                    q
-                } else if queue.split_wanted && !self.processes[context as usize].stably_merged {
+        let q = match process.sync {
+            Some(q) => {
+                let queue = &self.queues[q as usize];
+                if queue.group != group {
+                    self.detach(q, context);
+                    self.create_for(context, group, priority, now_ns)
+                } else if queue.shared && queue.split_wanted && !process.stably_merged {
                     let own = self.split(q, context, now_ns);
                     split = Some(own == q);
                     own
                 } else {
+                    if !queue.shared && queue.priority != priority {
+                        self.reprioritise(q, priority);
+                    }
                     q
                 }
             }
-            Some(q) => {
-                self.detach(q, context);
-                self.create_for(context, group, priority, now_ns)
-            }
             None => self.create_for(context, group, priority, now_ns),
         };
-        let queue = self.queue_mut(q);
+        let queue = &mut self.queues[q as usize];
+        let just_created = queue.just_created;
         if queue.merged_into.is_none() && queue.processes == 1 {
             queue.context = Some(context);
             if let Some(existed) = split {
                 self.resume(q, context, existed);
             }
         }
-        if self.queue(q).just_created && (self.burst.size > 0 || self.nr_busy() == 0) {
+        if just_created && (self.burst.size > 0 || self.nr_busy() == 0) {
             self.note_burst(q);
         }
         q

@@ -74,7 +74,7 @@ impl PeakRate {
     }
 
     /// A request goes to the device. True if the rate may have changed.
-    #[inline]
+    #[inline(always)]
     pub fn dispatched(&mut self, request: &Request, now_ns: i64, in_device: u32) -> bool {
         let sectors = u64::from(request.nr_sectors);
         let mut changed = false;

@@ -35,24 +35,24 @@ impl Bfq {
             self.injection.reset(queue, tick_ns);
         }
         queue.note_seek(request, rotational);
-        if queue.is_raised() && queue.raise.is_soft_real_time() && queue.is_totally_seeky() {
-            self.end_soft(q);
+        if queue.sync {
+            queue.note_intensity(now_ns);
         }
-
-        let queue = &mut self.queues[q as usize];
-        let raised = queue.is_raised();
         let expire_ns = self.settings.fifo_expire_ns[usize::from(queue.sync)];
         request.queue = q;
         request.deadline_ns = (now_ns as u64).saturating_add(expire_ns);
-        if queue.sync {
-            if self.processes[context as usize].requests <= 1 {
-                self.look_for_waker(q, now_ns);
-                self.sample_injection(q, now_ns);
-            }
-            self.queue_mut(q).note_intensity(now_ns);
+
+        let had_none = queue.sync && self.processes[context as usize].requests <= 1;
+        if queue.is_raised() && queue.raise.is_soft_real_time() && queue.is_totally_seeky() {
+            self.end_soft(q);
+        }
+        if had_none {
+            self.look_for_waker(q, now_ns);
+            self.sample_injection(q, now_ns);
         }
 
         let queue = &mut self.queues[q as usize];
+        let (raised, busy) = (queue.is_raised(), queue.busy);
         queue.tree.insert(sector, id);
         queue.fifo.push_back(cx.requests, id);
         self.nr_queued += 1;
@@ -69,7 +69,7 @@ impl Bfq {
             self.note_position(q);
         }
         let mut interactive = false;
-        if self.queue(q).busy {
+        if busy {
             if low_latency && !raised && !sync {
                 self.raise_async(q);
             }
@@ -170,8 +170,15 @@ impl Bfq {
     }
 
     /// Takes a request out of its queue's order.
-    #[inline]
-    fn remove(&mut self, cx: &mut Context, q: QueueId, id: RequestId, now_ns: i64) {
+    #[inline(always)]
+    fn remove(
+        &mut self,
+        cx: &mut Context,
+        q: QueueId,
+        id: RequestId,
+        in_service: bool,
+        now_ns: i64,
+    ) {
         let queue = &mut self.queues[q as usize];
         let was_next = queue.next == Some(id);
         let last = queue.fifo.len() == 1;
@@ -194,7 +201,7 @@ impl Bfq {
         queue.set_next(cx.requests, None);
         let (busy, entity) = (queue.busy, queue.entity);
         self.forget_position(q);
-        if busy && self.in_service != Some(q) {
+        if busy && !in_service {
             self.no_longer_busy(q, false);
             let entity = &mut self.hierarchy.entities[entity as usize];
             entity.budget = 0;
@@ -203,16 +210,17 @@ impl Bfq {
     }
 
     /// A request leaves for the device.
-    #[inline]
+    #[inline(always)]
     pub(super) fn depart(&mut self, cx: &mut Context, q: QueueId, id: RequestId, now_ns: i64) {
         if self.rate.dispatched(&cx.requests[id], now_ns, self.in_device) {
             self.follow_rate();
         }
-        if self.in_service == Some(q) {
+        let own = self.in_service == Some(q);
+        if own {
             self.slot_last_sector = self.rate.last_sector;
         }
         self.queue_mut(q).dispatched += 1;
-        self.remove(cx, q, id, now_ns);
+        self.remove(cx, q, id, own, now_ns);
         self.in_device += 1;
     }
 
@@ -305,7 +313,7 @@ impl Bfq {
             self.queue_mut(q).set_next(cx.requests, Some(kept));
         }
         let now_ns = cx.now_ns() as i64;
-        self.remove(cx, q, gone, now_ns);
+        self.remove(cx, q, gone, self.in_service == Some(q), now_ns);
         self.give_back(q, cx.requests[gone].context);
     }
 }

@@ -25,7 +25,7 @@ mod trees;
 
 use self::entity::Place;
 pub use self::entity::{Entity, EntityId, GroupId, Owner, QueueId};
-use self::service_tree::{ServiceTree, virtual_time};
+use self::service_tree::ServiceTree;
 use self::symmetry::WeightCounts;
 use super::queue::LONG_AGO_NS;
 use super::red_black::{Links, NIL};
@@ -158,8 +158,10 @@ impl Hierarchy {
             entity.service += sectors;
             let (parent, class, above) = (entity.parent, entity.class, entity.above());
             let tree = &mut self.groups[usize::from(parent)].trees[class];
-            tree.now += virtual_time(sectors, tree.weights);
-            self.forget_outdated(parent, class);
+            tree.serve(sectors);
+            if tree.has_idle() {
+                self.forget_outdated(parent, class);
+            }
             let Some(above) = above else { return };
             id = above;
         }

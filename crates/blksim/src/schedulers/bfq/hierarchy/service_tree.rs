@@ -18,6 +18,17 @@ pub struct ServiceTree {
     idle: RedBlack,
     first_idle: u32,
     last_idle: u32,
+    /// What was last served.
+    served: Served,
+}
+
+/// Requests of a size come in a row, with the same sum of weights: what their
+/// service comes to in virtual time is kept.
+#[derive(Debug, Default)]
+struct Served {
+    sectors: u64,
+    weights: u64,
+    virtual_time: u64,
 }
 
 impl Default for ServiceTree {
@@ -29,6 +40,7 @@ impl Default for ServiceTree {
             idle: RedBlack::default(),
             first_idle: NIL,
             last_idle: NIL,
+            served: Served::default(),
         }
     }
 }
@@ -41,6 +53,17 @@ pub fn virtual_time(sectors: u64, weight: u64) -> u64 {
 }
 
 impl ServiceTree {
+    /// Virtual time goes on by what it takes to serve so many sectors.
+    #[inline]
+    pub fn serve(&mut self, sectors: u64) {
+        let Served { sectors: before, weights, .. } = self.served;
+        if (sectors, self.weights) != (before, weights) {
+            let virtual_time = virtual_time(sectors, self.weights);
+            self.served = Served { sectors, weights: self.weights, virtual_time };
+        }
+        self.now += self.served.virtual_time;
+    }
+
     #[inline]
     pub fn has_active(&self) -> bool {
         !self.active.is_empty()

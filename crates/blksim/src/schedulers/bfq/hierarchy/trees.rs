@@ -8,14 +8,7 @@ use super::{Entity, EntityId, GroupId, Hierarchy, Owner};
 
 impl Hierarchy {
     /// Forgets one entity of which virtual time has passed the finish.
-    #[inline]
     pub(super) fn forget_outdated(&mut self, group: GroupId, class: usize) {
-        if self.groups[usize::from(group)].trees[class].has_idle() {
-            self.forget_first_idle(group, class);
-        }
-    }
-
-    fn forget_first_idle(&mut self, group: GroupId, class: usize) {
         let node = &mut self.groups[usize::from(group)];
         let Some(id) = node.trees[class].outdated(&self.entities) else { return };
         node.trees[class].extract_idle(&mut self.entities, &mut self.links, id);
