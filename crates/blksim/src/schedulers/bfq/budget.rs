@@ -173,7 +173,7 @@ impl Bfq {
         self.charge(q, sectors);
         let own = self.in_service == Some(q);
         self.injection.sent(id, own);
-        self.depart(cx, q, id, now_ns);
+        self.depart(cx, q, id, own, now_ns);
         if own {
             self.update_raise(q);
             if self.nr_busy() > 1 && self.queue(q).is_idle_class() {
@@ -251,7 +251,7 @@ impl Bfq {
         }
         self.injection = super::inject::Injection::default();
         self.set_budget(cx.requests, q, reason);
-        self.leave_service(q, reason);
+        self.leave_service(cx.requests, q, reason);
         let queue = &mut self.queues[q as usize];
         if !queue.busy && !matches!(reason, Reason::Timeout | Reason::Exhausted) {
             // What it has left of its budget counts if it comes back in time.
@@ -264,7 +264,7 @@ impl Bfq {
 
     /// The queue in service is no longer: it goes back among the others if it
     /// has requests, or is owed a wait for them.
-    pub(super) fn leave_service(&mut self, q: QueueId, reason: Reason) {
+    pub(super) fn leave_service(&mut self, requests: &Requests, q: QueueId, reason: Reason) {
         let queue = self.queue_mut(q);
         if queue.shared && queue.is_seeky() {
             queue.split_wanted = true;
@@ -279,7 +279,7 @@ impl Bfq {
         } else {
             self.hierarchy.requeue(id, true, true);
             if !empty {
-                self.note_position(q);
+                self.note_position(requests, q);
             }
         }
         self.stop_waiting();

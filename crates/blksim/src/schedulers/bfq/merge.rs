@@ -17,7 +17,7 @@ use super::Bfq;
 use super::hierarchy::{Entity, GroupId, Owner, QueueId};
 use super::queue::{MS, Queue, level_of, weight_of};
 use super::raise::BURST_NS;
-use crate::request::{Priority, PriorityClass, Request, RequestId};
+use crate::request::{Priority, PriorityClass, Request, RequestId, Requests};
 use crate::scheduler::Context;
 
 /// Sectors between requests that are close.
@@ -75,7 +75,7 @@ impl Bfq {
             return q;
         }
         let q = self.sync_queue(context, group, priority, now_ns);
-        let q = self.cooperate(q, context, request.sector);
+        let q = self.cooperate(cx.requests, q, id);
         self.hierarchy.allocated(self.queue(q).entity, true);
         q
     }
@@ -127,8 +127,7 @@ impl Bfq {
     fn create(&mut self, group: GroupId, sync: bool, priority: Priority, now_ns: i64) -> QueueId {
         let recycled = self.free.pop();
         let id = recycled.unwrap_or(self.queues.len() as QueueId);
-        let entity =
-            Entity::new(Owner::Queue(id), group, priority.class as usize, weight_of(priority));
+        let entity = Entity::new(Owner::Queue(id), group, priority.class, weight_of(priority));
         let number = match recycled {
             Some(id) => {
                 let number = self.queue(id).entity;
@@ -252,7 +251,7 @@ impl Bfq {
         queue.priority = priority;
         let entity = &mut self.hierarchy.entities[queue.entity as usize];
         entity.new_weight = weight_of(priority);
-        entity.new_class = priority.class as usize;
+        entity.new_class = priority.class;
         entity.changed = true;
     }
 
@@ -398,11 +397,12 @@ impl Bfq {
     /// Merges a queue, to which a request comes, with one that it cooperates
     /// with, if there is one.
     #[inline]
-    fn cooperate(&mut self, q: QueueId, context: u32, sector: u64) -> QueueId {
+    fn cooperate(&mut self, requests: &Requests, q: QueueId, id: RequestId) -> QueueId {
         if self.fast && self.queue(q).merged_into.is_none() {
             return q;
         }
-        let Some(into) = self.cooperator(q, context, sector) else { return q };
+        let Some(into) = self.cooperator(requests, q, id) else { return q };
+        let context = requests[id].context;
         if self.processes[context as usize].sync == Some(q) {
             let mut at = q;
             while at != into {
@@ -415,7 +415,7 @@ impl Bfq {
         into
     }
 
-    fn cooperator(&mut self, q: QueueId, context: u32, sector: u64) -> Option<QueueId> {
+    fn cooperator(&mut self, requests: &Requests, q: QueueId, id: RequestId) -> Option<QueueId> {
         if let Some(mut into) = self.queue(q).merged_into {
             while let Some(further) = self.queue(into).merged_into {
                 into = further;
@@ -425,6 +425,7 @@ impl Bfq {
         if self.fast {
             return None;
         }
+        let (context, sector) = (requests[id].context, requests[id].sector);
         let tick_ns = self.hierarchy.tick_ns;
         let queue = self.queue(q);
         if let Some(other) = self.processes[context as usize].stable_merge {
@@ -462,7 +463,7 @@ impl Bfq {
                 }
             }
         }
-        let close = self.positions.close_to(&self.queues, self.queue(q).group, sector)?;
+        let close = self.positions.close_to(requests, &self.queues, self.queue(q).group, sector)?;
         if close != q && self.may_cooperate(q, close) {
             return self.plan_merge(q, close);
         }
@@ -496,7 +497,7 @@ impl Bfq {
         }
         let Some(q) = self.processes[context as usize].sync else { return };
         if self.in_service == Some(q) {
-            self.leave_service(q, super::budget::Reason::Timeout);
+            self.leave_service(cx.requests, q, super::budget::Reason::Timeout);
             cx.kick();
         }
         self.detach(q, context);

@@ -9,6 +9,7 @@ use super::hierarchy::{GroupId, QueueId};
 use super::merge::CLOSE_SECTORS;
 use super::queue::Queue;
 use super::red_black::{AFTER, BEFORE, Links, NIL, RedBlack};
+use crate::request::Requests;
 
 /// Queues with requests, by where the next one begins, for each group.
 #[derive(Debug, Default)]
@@ -17,9 +18,9 @@ pub(super) struct Positions {
     links: Vec<Links>,
 }
 
-fn sector_of(queues: &[Queue], q: QueueId) -> u64 {
+fn sector_of(requests: &Requests, queues: &[Queue], q: QueueId) -> u64 {
     // Only queues with a next request are in the tree.
-    queues[q as usize].next_sector.unwrap_or(0)
+    queues[q as usize].next.map_or(0, |next| requests[next].sector)
 }
 
 /// Where the search for a sector ends: the queue that is exactly there, or the
@@ -30,11 +31,11 @@ enum Found {
 }
 
 impl Positions {
-    fn search(&self, queues: &[Queue], group: GroupId, sector: u64) -> Found {
+    fn search(&self, requests: &Requests, queues: &[Queue], group: GroupId, sector: u64) -> Found {
         let (mut parent, mut side) = (NIL, BEFORE);
         let mut at = self.trees.get(usize::from(group)).map_or(NIL, |tree| tree.root);
         while at != NIL {
-            let other = sector_of(queues, at);
+            let other = sector_of(requests, queues, at);
             if other == sector {
                 return Found::Exactly(at);
             }
@@ -46,32 +47,42 @@ impl Positions {
     }
 
     /// A queue that is about to read or write close to a sector.
-    pub fn close_to(&self, queues: &[Queue], group: GroupId, sector: u64) -> Option<QueueId> {
-        let nearest = match self.search(queues, group, sector) {
+    pub fn close_to(
+        &self,
+        requests: &Requests,
+        queues: &[Queue],
+        group: GroupId,
+        sector: u64,
+    ) -> Option<QueueId> {
+        let nearest = match self.search(requests, queues, group, sector) {
             Found::Exactly(q) => return Some(q),
             Found::Below(NIL, _) => return None,
             Found::Below(parent, _) => parent,
         };
-        let is_close = |q: QueueId| sector_of(queues, q).abs_diff(sector) <= CLOSE_SECTORS;
+        let is_close =
+            |q: QueueId| sector_of(requests, queues, q).abs_diff(sector) <= CLOSE_SECTORS;
         if is_close(nearest) {
             return Some(nearest);
         }
-        let side = if sector_of(queues, nearest) < sector { AFTER } else { BEFORE };
+        let side = if sector_of(requests, queues, nearest) < sector { AFTER } else { BEFORE };
         let neighbour = RedBlack::neighbour(&self.links, nearest, side);
         (neighbour != NIL && is_close(neighbour)).then_some(neighbour)
     }
 
-    fn insert(&mut self, queues: &[Queue], q: QueueId) -> bool {
-        let Queue { group, next_sector: Some(sector), .. } = queues[q as usize] else {
+    fn insert(&mut self, requests: &Requests, queues: &[Queue], q: QueueId) -> bool {
+        let Queue { group, next: Some(next), .. } = queues[q as usize] else {
             return false;
         };
+        let sector = requests[next].sector;
         while self.trees.len() <= usize::from(group) {
             self.trees.push(RedBlack::default());
         }
         if self.links.len() < queues.len() {
             self.links.resize(queues.len(), Links::default());
         }
-        let Found::Below(parent, side) = self.search(queues, group, sector) else { return false };
+        let Found::Below(parent, side) = self.search(requests, queues, group, sector) else {
+            return false;
+        };
         self.trees[usize::from(group)].link(&mut self.links, q, parent, side);
         true
     }
@@ -84,16 +95,16 @@ impl Positions {
 impl Bfq {
     /// The next request of a queue is another one, or is to be looked at again.
     #[inline]
-    pub(super) fn note_position(&mut self, q: QueueId) {
+    pub(super) fn note_position(&mut self, requests: &Requests, q: QueueId) {
         if !self.fast {
-            self.move_position(q);
+            self.move_position(requests, q);
         }
     }
 
-    fn move_position(&mut self, q: QueueId) {
+    fn move_position(&mut self, requests: &Requests, q: QueueId) {
         self.forget_position(q);
         if !self.is_old(q) && !self.queue(q).is_idle_class() {
-            self.queue_mut(q).positioned = self.positions.insert(&self.queues, q);
+            self.queue_mut(q).positioned = self.positions.insert(requests, &self.queues, q);
         }
     }
 

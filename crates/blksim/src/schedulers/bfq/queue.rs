@@ -8,7 +8,7 @@ use super::hierarchy::{EntityId, GroupId, QueueId};
 use super::raise::Raise;
 use super::saved::Saved;
 use crate::age_queue::AgeQueue;
-use crate::request::{Priority, PriorityClass, Request, RequestId, Requests};
+use crate::request::{Priority, PriorityClass, Request, RequestId};
 use crate::schedulers::decaying_mean::DecayingMean;
 use crate::sector_tree::SectorTree;
 
@@ -41,8 +41,6 @@ pub(super) struct Queue {
     pub tree: SectorTree,
     pub fifo: AgeQueue,
     pub next: Option<RequestId>,
-    /// Where that one begins, for queues that look for company.
-    pub next_sector: Option<u64>,
     /// It is among [`super::position::Positions`].
     pub positioned: bool,
     /// The FIFO was checked in this slot.
@@ -50,7 +48,7 @@ pub(super) struct Queue {
     pub dispatched: u32,
     pub busy: bool,
     /// Counted by class while busy.
-    pub busy_class: usize,
+    pub busy_class: PriorityClass,
     pub max_budget: u64,
     /// End of the slot; outside of slots, since when it has been without requests.
     pub timeout_ns: i64,
@@ -110,12 +108,11 @@ impl Queue {
             tree: SectorTree::default(),
             fifo: AgeQueue::default(),
             next: None,
-            next_sector: None,
             positioned: false,
             fifo_checked: false,
             dispatched: 0,
             busy: false,
-            busy_class: 0,
+            busy_class: priority.class,
             max_budget: 0,
             timeout_ns: LONG_AGO_NS,
             may_resume: false,
@@ -208,13 +205,6 @@ impl Queue {
         }
         let short = !(self.think.is_settled() && self.think.mean() as i64 > slice_idle_ns / 2);
         std::mem::replace(&mut self.short_think, short) != short
-    }
-
-    /// The request that goes next, if there is one.
-    #[inline]
-    pub fn set_next(&mut self, requests: &Requests, next: Option<RequestId>) {
-        self.next = next;
-        self.next_sector = next.map(|next| requests[next].sector);
     }
 
     /// I/O-bound: busy for at least 80 % of the last 200 ms or so.

@@ -65,8 +65,8 @@ impl Bfq {
         };
         let changed = before != Some(next);
         if changed {
-            queue.set_next(cx.requests, Some(next));
-            self.note_position(q);
+            queue.next = Some(next);
+            self.note_position(cx.requests, q);
         }
         let mut interactive = false;
         if busy {
@@ -143,7 +143,7 @@ impl Bfq {
         let (entity, in_time) = (queue.entity, std::mem::take(&mut queue.may_resume));
         self.hierarchy.activate(entity, in_time);
         let class = self.hierarchy.entities[entity as usize].class;
-        self.busy[class] += 1;
+        self.busy[class as usize] += 1;
         let queue = &mut self.queues[q as usize];
         queue.busy = true;
         queue.busy_class = class;
@@ -161,7 +161,7 @@ impl Bfq {
     pub(super) fn no_longer_busy(&mut self, q: QueueId, in_service: bool) {
         let queue = &mut self.queues[q as usize];
         queue.busy = false;
-        self.busy[queue.busy_class] -= 1;
+        self.busy[queue.busy_class as usize] -= 1;
         self.nr_raised -= u32::from(queue.is_raised());
         self.hierarchy.deactivate(queue.entity, in_service);
         if queue.dispatched == 0 {
@@ -183,8 +183,7 @@ impl Bfq {
         let was_next = queue.next == Some(id);
         let last = queue.fifo.len() == 1;
         if was_next && !last {
-            let next = find_next(queue, cx.requests, self.settings.back_seek, id, now_ns);
-            queue.set_next(cx.requests, next);
+            queue.next = find_next(queue, cx.requests, self.settings.back_seek, id, now_ns);
         }
         queue.tree.remove(cx.requests[id].sector, id);
         queue.fifo.remove(cx.requests, id);
@@ -193,12 +192,12 @@ impl Bfq {
             if was_next {
                 self.next_changed(cx.requests, q);
             }
-            self.note_position(q);
+            self.note_position(cx.requests, q);
             return;
         }
         // As the search for the next one, which would find nothing, does first.
         queue.fifo_checked = true;
-        queue.set_next(cx.requests, None);
+        queue.next = None;
         let (busy, entity) = (queue.busy, queue.entity);
         self.forget_position(q);
         if busy && !in_service {
@@ -209,13 +208,19 @@ impl Bfq {
         }
     }
 
-    /// A request leaves for the device.
+    /// A request leaves for the device, of the queue in service or not.
     #[inline(always)]
-    pub(super) fn depart(&mut self, cx: &mut Context, q: QueueId, id: RequestId, now_ns: i64) {
+    pub(super) fn depart(
+        &mut self,
+        cx: &mut Context,
+        q: QueueId,
+        id: RequestId,
+        own: bool,
+        now_ns: i64,
+    ) {
         if self.rate.dispatched(&cx.requests[id], now_ns, self.in_device) {
             self.follow_rate();
         }
-        let own = self.in_service == Some(q);
         if own {
             self.slot_last_sector = self.rate.last_sector;
         }
@@ -292,9 +297,6 @@ impl Bfq {
         let queue = &mut self.queues[requests[id].queue as usize];
         queue.tree.remove(old_sector, id);
         queue.tree.insert(requests[id].sector, id);
-        if queue.next == Some(id) {
-            queue.set_next(requests, Some(id));
-        }
     }
 
     /// Two requests became one.
@@ -310,7 +312,7 @@ impl Bfq {
             fifo.push_back(cx.requests, gone);
         }
         if same && self.queue(q).next == Some(gone) {
-            self.queue_mut(q).set_next(cx.requests, Some(kept));
+            self.queue_mut(q).next = Some(kept);
         }
         let now_ns = cx.now_ns() as i64;
         self.remove(cx, q, gone, self.in_service == Some(q), now_ns);

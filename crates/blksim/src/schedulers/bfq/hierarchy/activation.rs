@@ -16,7 +16,7 @@ impl Hierarchy {
         }
         let trees = &mut self.groups[usize::from(entity.parent)].trees;
         let old_class = entity.class;
-        trees[old_class].weights -= entity.weight;
+        trees[old_class as usize].weights -= entity.weight;
         entity.base_weight = entity.new_weight;
         if class_too {
             entity.class = entity.new_class;
@@ -24,9 +24,9 @@ impl Hierarchy {
         entity.changed = entity.class != entity.new_class;
         let old_weight = entity.weight;
         entity.weight = entity.base_weight * entity.coefficient;
-        trees[entity.class].weights += entity.weight;
+        trees[entity.class as usize].weights += entity.weight;
         if entity.class != old_class {
-            entity.start = trees[entity.class].now;
+            entity.start = trees[entity.class as usize].now;
         }
         if entity.is_queue() && entity.weight != old_weight {
             let raised = entity.coefficient > 1;
@@ -42,7 +42,7 @@ impl Hierarchy {
         self.renew(id, true);
         let entity = &mut self.entities[id as usize];
         entity.set_finish(entity.budget);
-        let now = self.groups[usize::from(entity.parent)].trees[entity.class].now;
+        let now = self.groups[usize::from(entity.parent)].trees[entity.class as usize].now;
         if shifted_back && now > entity.finish {
             // Too far back would let it monopolise the device.
             let shift = (now - entity.finish) / entity.coefficient;
@@ -143,7 +143,7 @@ impl Hierarchy {
             _ => {}
         }
         let entity = &self.entities[id as usize];
-        let tree = &mut self.groups[usize::from(entity.parent)].trees[entity.class];
+        let tree = &mut self.groups[usize::from(entity.parent)].trees[entity.class as usize];
         if entity.finish > tree.now {
             tree.insert_idle(&mut self.entities, &mut self.links, id);
         } else {

@@ -4,6 +4,7 @@
 
 use super::super::red_black::NIL;
 use super::service_tree::virtual_time;
+use crate::request::PriorityClass;
 
 pub type EntityId = u32;
 pub type GroupId = u16;
@@ -32,9 +33,9 @@ pub struct Entity {
     pub(super) above: EntityId,
     /// Class and weight as they count now, and as they are to be: a change
     /// takes effect when the entity is next entered.
-    pub class: usize,
+    pub class: PriorityClass,
     pub weight: u64,
-    pub new_class: usize,
+    pub new_class: PriorityClass,
     /// Without weight raising.
     pub base_weight: u64,
     pub new_weight: u64,
@@ -63,7 +64,7 @@ pub struct Entity {
 }
 
 impl Entity {
-    pub fn new(owner: Owner, parent: GroupId, class: usize, weight: u64) -> Self {
+    pub fn new(owner: Owner, parent: GroupId, class: PriorityClass, weight: u64) -> Self {
         Self {
             owner,
             parent,

@@ -32,12 +32,14 @@ use super::red_black::{Links, NIL};
 use crate::request::PriorityClass;
 
 pub const ROOT: GroupId = 0;
-const NR_CLASSES: usize = 3;
+/// Classes in the order in which they go first.
+const CLASSES: [PriorityClass; 3] =
+    [PriorityClass::RealTime, PriorityClass::BestEffort, PriorityClass::Idle];
 
 #[derive(Debug)]
 pub struct Group {
     pub entity: Option<EntityId>,
-    trees: [ServiceTree; NR_CLASSES],
+    trees: [ServiceTree; CLASSES.len()],
     next: Option<EntityId>,
     in_service: Option<EntityId>,
     idle_served_ns: i64,
@@ -92,7 +94,7 @@ impl Hierarchy {
     pub fn group(&mut self, group: GroupId, parent: GroupId, weight: u64) {
         while self.groups.len() <= usize::from(group) {
             let id = self.groups.len() as GroupId;
-            let class = PriorityClass::BestEffort as usize;
+            let class = PriorityClass::BestEffort;
             let entity = self.add(Entity::new(Owner::Group(id), ROOT, class, 100));
             self.groups.push(Group::new(Some(entity)));
         }
@@ -137,7 +139,7 @@ impl Hierarchy {
 
     fn tree_of(&mut self, id: EntityId) -> &mut ServiceTree {
         let entity = &self.entities[id as usize];
-        &mut self.groups[usize::from(entity.parent)].trees[entity.class]
+        &mut self.groups[usize::from(entity.parent)].trees[entity.class as usize]
     }
 
     /// The groups above a queue begin a new slot.
@@ -157,7 +159,7 @@ impl Hierarchy {
             let entity = &mut self.entities[id as usize];
             entity.service += sectors;
             let (parent, class, above) = (entity.parent, entity.class, entity.above());
-            let tree = &mut self.groups[usize::from(parent)].trees[class];
+            let tree = &mut self.groups[usize::from(parent)].trees[class as usize];
             tree.serve(sectors);
             if tree.has_idle() {
                 self.forget_outdated(parent, class);
@@ -180,7 +182,12 @@ mod tests {
         }
         let mut ids = Vec::new();
         for (queue, &(group, weight)) in weights.iter().enumerate() {
-            let mut entity = Entity::new(Owner::Queue(queue as QueueId), group, 1, weight);
+            let mut entity = Entity::new(
+                Owner::Queue(queue as QueueId),
+                group,
+                PriorityClass::BestEffort,
+                weight,
+            );
             entity.budget = 100;
             ids.push(hierarchy.add(entity));
             hierarchy.activate(ids[queue], false);
@@ -217,7 +224,7 @@ mod tests {
         let mut hierarchy = Hierarchy::new();
         let mut ids = Vec::new();
         for queue in 0..2 {
-            let mut entity = Entity::new(Owner::Queue(queue), ROOT, 1, 10);
+            let mut entity = Entity::new(Owner::Queue(queue), ROOT, PriorityClass::BestEffort, 10);
             entity.budget = 100;
             ids.push(hierarchy.add(entity));
             hierarchy.activate(ids[queue as usize], false);

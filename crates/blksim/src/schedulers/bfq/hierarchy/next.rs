@@ -8,7 +8,7 @@
 //! `bfq_get_next_queue`, `__bfq_bfqd_reset_in_service` in `block/bfq-wf2q.c`,
 //! Linux 6.1.
 
-use super::{EntityId, GroupId, Hierarchy, NR_CLASSES, Owner, Place, QueueId, ROOT};
+use super::{CLASSES, EntityId, GroupId, Hierarchy, Owner, Place, QueueId, ROOT};
 use crate::request::PriorityClass;
 
 const IDLE: usize = PriorityClass::Idle as usize;
@@ -32,7 +32,7 @@ impl Hierarchy {
                 let (new, next_) = (&self.entities[id as usize], &self.entities[next as usize]);
                 id != next
                     && new.class == next_.class
-                    && new.start <= node.trees[new.class].now
+                    && new.start <= node.trees[new.class as usize].now
                     && next_.finish > new.finish
             })
         });
@@ -64,8 +64,8 @@ impl Hierarchy {
             node.idle_served_ns = self.tick_ns;
         }
         let fixed = node.in_service.is_some() && !at_end;
-        for class in first..NR_CLASSES {
-            let tree = &mut self.groups[usize::from(group)].trees[class];
+        for &class in &CLASSES[first..] {
+            let tree = &mut self.groups[usize::from(group)].trees[class as usize];
             if !tree.has_active() {
                 continue;
             }
@@ -74,7 +74,7 @@ impl Hierarchy {
                 tree.now = now;
                 self.forget_outdated(group, class);
             }
-            let tree = &self.groups[usize::from(group)].trees[class];
+            let tree = &self.groups[usize::from(group)].trees[class as usize];
             let found = tree.first_started(&self.entities, &self.links, now);
             if found.is_some() {
                 return found;

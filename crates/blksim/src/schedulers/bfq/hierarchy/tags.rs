@@ -26,7 +26,7 @@ impl Hierarchy {
         // Of the queue itself: higher classes count many times.
         let trees = &self.groups[usize::from(entity.parent)].trees;
         let weights =
-            trees[..=entity.class].iter().fold(0, |sum, tree| sum * LEVELS + tree.weights);
+            trees[..=entity.class as usize].iter().fold(0, |sum, tree| sum * LEVELS + tree.weights);
         // At least the quotient of the two, rounded: without the division.
         let share = limit * entity.weight + weights / 2;
         weights > 0 && (u64::from(entity.allocated) + 1) * weights > share
@@ -44,7 +44,7 @@ impl Hierarchy {
             None => u64::from(limit),
             Some(above) => self.share_of_group(above, limit)?,
         };
-        let weights = self.groups[usize::from(entity.parent)].trees[entity.class].weights;
+        let weights = self.groups[usize::from(entity.parent)].trees[entity.class as usize].weights;
         if weights == 0 {
             return Some(limit);
         }

@@ -5,13 +5,14 @@
 
 use super::super::red_black::NIL;
 use super::{Entity, EntityId, GroupId, Hierarchy, Owner};
+use crate::request::PriorityClass;
 
 impl Hierarchy {
     /// Forgets one entity of which virtual time has passed the finish.
-    pub(super) fn forget_outdated(&mut self, group: GroupId, class: usize) {
+    pub(super) fn forget_outdated(&mut self, group: GroupId, class: PriorityClass) {
         let node = &mut self.groups[usize::from(group)];
-        let Some(id) = node.trees[class].outdated(&self.entities) else { return };
-        node.trees[class].extract_idle(&mut self.entities, &mut self.links, id);
+        let Some(id) = node.trees[class as usize].outdated(&self.entities) else { return };
+        node.trees[class as usize].extract_idle(&mut self.entities, &mut self.links, id);
         let in_service = node.in_service == Some(id);
         self.forget(id, in_service);
     }
@@ -30,7 +31,7 @@ impl Hierarchy {
         let entity = &self.entities[id as usize];
         let (parent, class, is_queue) = (entity.parent, entity.class, entity.is_queue());
         let node = &mut self.groups[usize::from(parent)];
-        node.trees[class].insert(&mut self.entities, &mut self.links, id);
+        node.trees[class as usize].insert(&mut self.entities, &mut self.links, id);
         node.nr_active += 1;
         if is_queue {
             let head = std::mem::replace(&mut self.list, id);
@@ -46,7 +47,7 @@ impl Hierarchy {
         let entity = &self.entities[id as usize];
         let (parent, class, is_queue) = (entity.parent, entity.class, entity.is_queue());
         let node = &mut self.groups[usize::from(parent)];
-        node.trees[class].extract(&mut self.entities, &mut self.links, id);
+        node.trees[class as usize].extract(&mut self.entities, &mut self.links, id);
         node.nr_active -= 1;
         if is_queue {
             let Entity { list_previous: previous, list_next: next, .. } =
@@ -63,7 +64,7 @@ impl Hierarchy {
 
     pub(super) fn extract_idle(&mut self, id: EntityId) {
         let entity = &self.entities[id as usize];
-        let tree = &mut self.groups[usize::from(entity.parent)].trees[entity.class];
+        let tree = &mut self.groups[usize::from(entity.parent)].trees[entity.class as usize];
         tree.extract_idle(&mut self.entities, &mut self.links, id);
     }
 }
