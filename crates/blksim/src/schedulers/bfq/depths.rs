@@ -50,3 +50,18 @@ impl Bfq {
         if over { Some(1) } else { depth.map(|depth| depth.word) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depths_are_shares_of_each_word() {
+        let depths = Depths::new(64, 16);
+        let all = depths.shares.map(|raised| raised.map(|depth| (depth.word, depth.all)));
+        assert_eq!(all, [[(8, 32), (12, 48)], [(3, 12), (6, 24)]]);
+        // Of words of two tags there is always one.
+        let few = Depths::new(4, 2).shares.map(|raised| raised.map(|depth| depth.word));
+        assert_eq!(few, [[1, 1], [1, 1]]);
+    }
+}

@@ -76,3 +76,23 @@ impl Hierarchy {
         self.nr_pending_groups > 0 || self.weights.differ(self.entities[id as usize].counted_weight)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_differ_but_for_the_least() {
+        let mut weights = WeightCounts::default();
+        assert!(!weights.differ(None));
+        for weight in [40, 40, 10] {
+            weights.add(weight);
+        }
+        assert!(weights.differ(None) && weights.differ(Some(40)));
+        assert!(!weights.differ(Some(10)));
+        weights.remove(40);
+        assert!(weights.differ(Some(40)));
+        weights.remove(40);
+        assert!(!weights.differ(Some(10)) && !weights.differ(None));
+    }
+}

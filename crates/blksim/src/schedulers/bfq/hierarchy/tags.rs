@@ -64,3 +64,70 @@ impl Hierarchy {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Entity, GroupId, Owner, ROOT};
+    use super::*;
+    use crate::request::PriorityClass;
+
+    fn busy(hierarchy: &mut Hierarchy, group: GroupId, weight: u64) -> EntityId {
+        let owner = Owner::Queue(hierarchy.entities.len() as u32);
+        let mut entity = Entity::new(owner, group, PriorityClass::BestEffort, weight);
+        entity.budget = 100;
+        let id = hierarchy.add(entity);
+        hierarchy.activate(id, false);
+        id
+    }
+
+    /// Tags that a queue gets before it is over its share of `limit`.
+    fn tags_until_over(hierarchy: &mut Hierarchy, id: EntityId, limit: u32) -> u32 {
+        let mut tags = 0;
+        while !hierarchy.over_share(id, limit) {
+            hierarchy.allocated(id, true);
+            tags += 1;
+        }
+        for _ in 0..tags {
+            hierarchy.allocated(id, false);
+        }
+        tags
+    }
+
+    #[test]
+    fn tags_are_shared_by_weight_and_rounded() {
+        let mut hierarchy = Hierarchy::new();
+        let (heavy, light) = (busy(&mut hierarchy, ROOT, 80), busy(&mut hierarchy, ROOT, 30));
+        for limit in 0..300_u32 {
+            // The quotient, half of the divisor added first.
+            for (id, weight) in [(heavy, 80), (light, 30)] {
+                let share = (limit * weight + 55) / 110;
+                assert_eq!(tags_until_over(&mut hierarchy, id, limit), share, "of {limit}");
+            }
+        }
+    }
+
+    #[test]
+    fn groups_share_first() {
+        let mut hierarchy = Hierarchy::new();
+        hierarchy.group(1, ROOT, 100);
+        hierarchy.group(2, ROOT, 300);
+        let alone = busy(&mut hierarchy, 1, 40);
+        let (one, other) = (busy(&mut hierarchy, 2, 40), busy(&mut hierarchy, 2, 40));
+        assert_eq!(tags_until_over(&mut hierarchy, alone, 64), 16);
+        assert_eq!(tags_until_over(&mut hierarchy, one, 64), 24);
+        // With the group's 48 taken nobody in it gets more.
+        for _ in 0..48 {
+            hierarchy.allocated(other, true);
+        }
+        assert!(hierarchy.over_share(one, 64) && !hierarchy.over_share(alone, 64));
+    }
+
+    #[test]
+    fn who_does_not_count_has_no_share() {
+        let mut hierarchy = Hierarchy::new();
+        let gone = Entity::new(Owner::Queue(0), ROOT, PriorityClass::BestEffort, 10);
+        let gone = hierarchy.add(gone);
+        busy(&mut hierarchy, ROOT, 1000);
+        assert!(!hierarchy.over_share(gone, 1));
+    }
+}
