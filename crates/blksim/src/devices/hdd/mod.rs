@@ -434,25 +434,43 @@ impl Hdd {
             let seek_ns = seek_ns + write_settle_ns(oldest);
             return Some((self.reach_ns(self.turn_ns(phase_ns, oldest.angle_ns), seek_ns), 0));
         }
+        let (least_ns, index) = self.least_turn(phase_ns);
+        let w = &self.waiting[index];
+        let seek_ns = self.geometry.seek_ns(self.cylinder.abs_diff(w.cylinder));
+        let turn_ns = self.turn_ns(phase_ns, w.angle_ns);
+        if self.reach_ns(turn_ns, seek_ns + write_settle_ns(w)) == least_ns {
+            return Some((least_ns, index));
+        }
+        // It is late there after all, so that another may come first.
         let mut best = (u64::MAX, 0);
         for (index, w) in self.waiting.iter().enumerate() {
             let turn_ns = self.turn_ns(phase_ns, w.angle_ns);
             if turn_ns >= best.0 {
                 continue;
             }
-            let distance = self.cylinder.abs_diff(w.cylinder);
-            // What is not in time for this turn comes a whole revolution later.
-            let next_turn_ns = turn_ns + self.geometry.revolution_ns;
-            if next_turn_ns >= best.0 && distance > self.geometry.farthest(turn_ns) {
-                continue;
-            }
-            let seek_ns = self.geometry.seek_ns(distance);
+            let seek_ns = self.geometry.seek_ns(self.cylinder.abs_diff(w.cylinder));
             let reach_ns = self.reach_ns(turn_ns, seek_ns + write_settle_ns(w));
             if reach_ns < best.0 {
                 best = (reach_ns, index);
             }
         }
         Some(best)
+    }
+
+    /// The command that the head reaches first if all seeks are as quick as [`Geometry::farthest`] has them:
+    /// time until then, and its place. Which one it is cannot be foretold, so that no jump depends on it.
+    #[inline]
+    fn least_turn(&self, phase_ns: u64) -> (u64, usize) {
+        let mut least = (u64::MAX, 0);
+        for (index, w) in self.waiting.iter().enumerate() {
+            let turn_ns = self.turn_ns(phase_ns, w.angle_ns);
+            let distance = self.cylinder.abs_diff(w.cylinder);
+            let spare = i64::from(self.geometry.farthest(turn_ns)) - i64::from(distance);
+            // What is not in time for this turn comes a whole revolution later.
+            let reach_ns = turn_ns + if_negative(spare, self.geometry.revolution_ns);
+            least = if reach_ns < least.0 { (reach_ns, index) } else { least };
+        }
+        least
     }
 
     /// The cached data that the head reaches in less than `best_ns`, soonest
@@ -478,12 +496,8 @@ impl Hdd {
     /// Time from now until a sector comes by for the first time.
     #[inline]
     fn turn_ns(&self, phase_ns: u64, angle_ns: u64) -> u64 {
-        let turn_ns = angle_ns.wrapping_sub(phase_ns);
-        if angle_ns < phase_ns {
-            turn_ns.wrapping_add(self.geometry.revolution_ns)
-        } else {
-            turn_ns
-        }
+        let turn_ns = angle_ns as i64 - phase_ns as i64;
+        (turn_ns as u64).wrapping_add(if_negative(turn_ns, self.geometry.revolution_ns))
     }
 
     /// Time from now until the head is over a sector, after a seek.
@@ -601,6 +615,12 @@ impl Hdd {
 
 fn extent(command: &Command) -> (u64, u64) {
     (command.sector, command.sector + u64::from(command.nr_sectors))
+}
+
+/// `value` if a number is negative, otherwise 0; without a jump.
+#[inline]
+fn if_negative(number: i64, value: u64) -> u64 {
+    (number >> 63) as u64 & value
 }
 
 impl Device for Hdd {
