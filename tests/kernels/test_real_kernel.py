@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from blklab.kernels.building import BuildPlan, BuildRequest, build, plan_build
 from blklab.kernels.patches import apply_patches, read_patch, shipped_patches
 from blklab.kernels.source import unpack
 from blklab.kernels.store import KernelBuild
+from blklab.kernels.trees import find_tree
 
 
 def plan_or_skip(request: BuildRequest) -> BuildPlan:
@@ -77,11 +79,38 @@ def test_the_patched_kernel_differs_in_one_file(stock: KernelBuild) -> None:
     assert [patch.files for patch in patched.record.patches] == [["block/kyber-iosched.c"]]
 
 
+def kept_tree_or_skip(stock: KernelBuild) -> Path:
+    kept = find_tree(stock.record.tree_id)
+    if kept is None:
+        pytest.skip("the objects of the stock kernel were removed (make kernel builds without them)")
+    return kept.folder / "tree"
+
+
+@pytest.mark.parametrize(
+    ("compiled", "level"),
+    [
+        ("block/bfq-iosched.o", "-O2"),
+        ("block/blk-mq.o", "-O2"),
+        ("drivers/block/ublk_drv.o", "-O2"),
+        ("drivers/md/raid10.o", "-O2"),
+        ("mm/page-writeback.o", "-O2"),
+        ("fs/ext4/inode.o", "-O1"),
+        ("fs/xfs/libxfs/xfs_bmap.o", "-O1"),
+        ("lib/zstd/compress/zstd_fast.o", "-O1"),
+    ],
+)
+def test_only_what_is_far_from_block_io_is_compiled_quickly(
+    stock: KernelBuild, compiled: str, level: str
+) -> None:
+    made = kept_tree_or_skip(stock) / compiled
+    command = (made.parent / f".{made.name}.cmd").read_text(encoding="utf-8").splitlines()[0]
+    assert re.findall(r" (-O\S+)", command)[-1] == level
+
+
 @pytest.mark.slow
 def test_a_variant_compiles_few_files(stock: KernelBuild) -> None:
     """Of the real source: its one file, and what carries the release and the symbols."""
-    if not list((stock.folder.parents[1] / "trees").glob(stock.record.tree_id)):
-        pytest.skip("the objects of the stock kernel were removed (make kernel builds without them)")
+    kept_tree_or_skip(stock)
     name = "test-of-blklab"
     try:
         kernel, _ = build(BuildRequest(name, patches=["mq-deadline-wrap", "kyber-busy-wait"]))

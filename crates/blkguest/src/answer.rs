@@ -95,7 +95,8 @@ pub struct Findings {
 pub fn answer(request: &Request, shared: Shared, findings: Findings) -> Value {
     let Findings { in_force, cgroups, first_tag, machine, records, .. } = findings;
     let Findings { fio_exit_code, before, after, .. } = findings;
-    let simulated_ns = shared.end_ns.load(SeqCst).saturating_sub(shared.start_ns.load(SeqCst));
+    let start_ns = shared.start_ns.load(SeqCst);
+    let simulated_ns = shared.end_ns.load(SeqCst).saturating_sub(start_ns);
     let served = request.options.driver == Driver::Ublk;
     let disks: Vec<DiskFigures> = after
         .iter()
@@ -127,6 +128,8 @@ pub fn answer(request: &Request, shared: Shared, findings: Findings) -> Value {
             "generator": if request.options.generator == Load::Fio { "fio" } else { "blkguest" },
             "machine": settings(&machine),
             "first_tag": first_tag,
+            // By the guest's own clock.
+            "start_ns": start_ns,
             "requests": sum(|disk| disk.requests),
             "merges": sum(|disk| disk.merges),
             "flushes": sum(|disk| disk.flushes),

@@ -33,7 +33,7 @@ from blklab.kernels.trees import KeptTree, find_tree, prepare_tree
 from blklab.kernels.trial import try_patches
 from blklab.units import format_bytes
 
-RECIPE = 2
+RECIPE = 3
 """Number of the way in which kernels are built; a change of it makes all builds anew."""
 
 FIRST_BUILD_BYTES = 1_000_000_000

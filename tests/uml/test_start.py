@@ -1,0 +1,41 @@
+"""What a run begins with: the moment of the first I/O, and the first tag that is looked at."""
+
+from __future__ import annotations
+
+import pytest
+
+from blklab.errors import MissingToolError
+from blklab.guest_options import GuestOptions
+from blklab.guests.programs import program_files
+
+from .guest_runs import measure
+
+pytestmark = pytest.mark.usefixtures("real_guest")
+
+ONE_READ = "[reader]\nrw=randread\nbs=4k\ndirect=1\nnumber_ios=1\nsize=64m\n"
+
+
+@pytest.mark.parametrize("guest", [GuestOptions(), GuestOptions(filesystem="ext4")])
+def test_the_load_begins_at_a_tick(guest: GuestOptions) -> None:
+    try:
+        program_files(["mkfs.ext4"])
+    except MissingToolError as error:
+        pytest.skip(error.message)
+    # Of 10 ms; where in a tick would hang on how long the preparation took.
+    engine = measure("uml:fixed,latency=100us", ONE_READ, "mq-deadline", guest=guest).engine
+    assert engine["start_ns"] >= 250_000_000
+    assert engine["start_ns"] % 10_000_000 == 0
+
+
+@pytest.mark.parametrize("scheduler", ["mq-deadline", "kyber", "bfq"])
+@pytest.mark.parametrize("nr_requests", [4, 5, 64])
+def test_the_first_tag_is_one_that_there_is(scheduler: str, nr_requests: int) -> None:
+    # The kernel draws among all tags that there could be, before it knows that there are fewer.
+    engine = measure(
+        "uml:fixed,latency=100us", ONE_READ, scheduler, queue={"nr_requests": str(nr_requests)}
+    ).engine
+    assert 0 <= engine["first_tag"] < nr_requests
+
+
+def test_without_a_scheduler_there_is_no_first_tag() -> None:
+    assert measure("uml:fixed,latency=100us", ONE_READ, "none").engine["first_tag"] is None
