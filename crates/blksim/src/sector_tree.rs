@@ -4,30 +4,59 @@ use std::collections::BTreeSet;
 
 use crate::request::RequestId;
 
-/// A set of requests ordered by (sector, id).
+/// Bits of a stamp that hold the request: the rest counts insertions.
+const ID_BITS: u32 = 28;
+
+/// Where a request stands: its sector, then its stamp.
+type Place = (u64, u64);
+
+/// A set of requests ordered by sector, those of one sector in the order of
+/// their insertion, as `elv_rb_add` of `block/elevator.c` (Linux 6.1) has them.
 #[derive(Debug, Default)]
 pub struct SectorTree {
-    set: BTreeSet<(u64, RequestId)>,
+    set: BTreeSet<Place>,
     /// What was inserted last. It enters the set when another comes: under a
     /// light load it is dispatched before that.
-    newest: Option<(u64, RequestId)>,
+    newest: Option<Place>,
+    /// Stamps by request: the number of its insertion, then itself.
+    stamps: Vec<u64>,
+    insertions: u64,
+}
+
+fn id_of((_, stamp): Place) -> RequestId {
+    (stamp & ((1 << ID_BITS) - 1)) as RequestId
 }
 
 impl SectorTree {
     #[inline]
     pub fn insert(&mut self, sector: u64, id: RequestId) {
-        if let Some(before) = self.newest.replace((sector, id)) {
+        debug_assert!(id >> ID_BITS == 0, "request {id} is beyond the stamps");
+        let index = id as usize;
+        if index >= self.stamps.len() {
+            self.stamps.resize(index + 1, 0);
+        }
+        self.insertions += 1;
+        let stamp = self.insertions << ID_BITS | u64::from(id);
+        self.stamps[index] = stamp;
+        if let Some(before) = self.newest.replace((sector, stamp)) {
             self.set.insert(before);
         }
     }
 
+    /// The place of a request that is here, or was until just now.
+    #[inline]
+    fn place(&self, sector: u64, id: RequestId) -> Place {
+        (sector, self.stamps.get(id as usize).copied().unwrap_or(0))
+    }
+
     #[inline]
     pub fn remove(&mut self, sector: u64, id: RequestId) {
-        if self.newest == Some((sector, id)) {
+        let place = self.place(sector, id);
+        if self.newest == Some(place) {
             self.newest = None;
             return;
         }
-        let present = self.set.remove(&(sector, id));
+        let present = self.set.remove(&place);
         debug_assert!(present, "request {id} is not at sector {sector}");
     }
 
@@ -51,29 +80,31 @@ impl SectorTree {
     /// The request that follows this one, if any: no wrapping.
     #[inline]
     pub fn after(&self, sector: u64, id: RequestId) -> Option<RequestId> {
-        let newest = self.newest.filter(|newest| *newest > (sector, id));
+        let place = self.place(sector, id);
+        let newest = self.newest.filter(|newest| *newest > place);
         if self.set.is_empty() {
-            return newest.map(|(_, id)| id);
+            return newest.map(id_of);
         }
-        let next = self.set.range((sector, id + 1)..).next().copied();
-        next.into_iter().chain(newest).min().map(|(_, id)| id)
+        let next = self.set.range((place.0, place.1 + 1)..).next().copied();
+        next.into_iter().chain(newest).min().map(id_of)
     }
 
     /// The request before this one, if any: no wrapping.
     #[inline]
     pub fn before(&self, sector: u64, id: RequestId) -> Option<RequestId> {
-        let newest = self.newest.filter(|newest| *newest < (sector, id));
+        let place = self.place(sector, id);
+        let newest = self.newest.filter(|newest| *newest < place);
         if self.set.is_empty() {
-            return newest.map(|(_, id)| id);
+            return newest.map(id_of);
         }
-        let last = self.set.range(..(sector, id)).next_back().copied();
-        last.into_iter().chain(newest).max().map(|(_, id)| id)
+        let last = self.set.range(..place).next_back().copied();
+        last.into_iter().chain(newest).max().map(id_of)
     }
 
     /// The lowest request.
     #[inline]
     pub fn first(&self) -> Option<RequestId> {
-        self.set.first().copied().into_iter().chain(self.newest).min().map(|(_, id)| id)
+        self.set.first().copied().into_iter().chain(self.newest).min().map(id_of)
     }
 
     pub fn len(&self) -> usize {
@@ -94,29 +125,34 @@ mod tests {
     fn it_agrees_with_a_sorted_list() {
         let mut stream = Stream::named(1, "sectors");
         let mut tree = SectorTree::default();
-        let mut list: Vec<(u64, RequestId)> = Vec::new();
-        for id in 0..20_000 {
+        // Sector, number of the insertion, request.
+        let mut list: Vec<(u64, u64, RequestId)> = Vec::new();
+        let mut free: Vec<RequestId> = (0..60).collect();
+        for step in 0..20_000 {
             // Few sectors, so that some hold several requests.
-            let sector = stream.below(200);
-            if list.is_empty() || (list.len() < 60 && stream.below(2) == 0) {
+            let sector = stream.below(20);
+            if list.is_empty() || (!free.is_empty() && stream.below(2) == 0) {
+                let id = free.swap_remove(stream.below(free.len() as u64) as usize);
                 tree.insert(sector, id);
-                list.push((sector, id));
+                list.push((sector, step, id));
             } else {
                 let place = stream.below(list.len() as u64) as usize;
-                let (sector, id) = list.remove(place);
+                let (sector, _, id) = list.remove(place);
                 if stream.below(2) == 0 {
                     tree.remove(sector, id);
                 } else {
-                    assert_eq!(tree.take(sector, id), list.get(place).map(|(_, id)| *id));
+                    assert_eq!(tree.take(sector, id), list.get(place).map(|(_, _, id)| *id));
                 }
+                free.push(id);
             }
             list.sort_unstable();
-            let place = (sector, stream.below(20_000) as RequestId);
-            let after = list.iter().find(|entry| **entry > place);
-            let before = list.iter().rfind(|entry| **entry < place);
-            assert_eq!(tree.after(place.0, place.1), after.map(|(_, id)| *id));
-            assert_eq!(tree.before(place.0, place.1), before.map(|(_, id)| *id));
-            assert_eq!(tree.first(), list.first().map(|(_, id)| *id));
+            for (index, (sector, _, id)) in list.iter().enumerate() {
+                let after = list.get(index + 1).map(|(_, _, id)| *id);
+                let before = index.checked_sub(1).map(|index| list[index].2);
+                assert_eq!(tree.after(*sector, *id), after);
+                assert_eq!(tree.before(*sector, *id), before);
+            }
+            assert_eq!(tree.first(), list.first().map(|(_, _, id)| *id));
             assert_eq!((tree.len(), tree.is_empty()), (list.len(), list.is_empty()));
         }
     }

@@ -30,12 +30,15 @@ impl BackSeek {
         }
     }
 
-    /// The closer of two requests. Sync goes before async.
+    /// The closer of two requests, the first if they are at one place. Sync goes before async.
     #[inline]
     pub fn closer(self, requests: &Requests, a: RequestId, b: RequestId, head: u64) -> RequestId {
         let (left, right) = (&requests[a], &requests[b]);
         if a == b || left.flags.sync != right.flags.sync {
             return if left.flags.sync { a } else { b };
+        }
+        if left.sector == right.sector {
+            return a;
         }
         let (low, high) = if left.sector <= right.sector { (a, b) } else { (b, a) };
         match (self.cost(head, requests[low].sector), self.cost(head, requests[high].sector)) {
@@ -94,10 +97,13 @@ mod tests {
         let mut at =
             |sector| requests.allocate(Request::new(Operation::Read, sector, 8, Purpose::Direct));
         let (far_back, back, ahead, near) = (at(100), at(1900), at(2150), at(2201));
+        let beside = at(2150);
         // Back by 100 costs 200: ahead by 150 is nearer, ahead by 201 is not.
         assert_eq!(RULE.closer(&requests, back, ahead, 2000), ahead);
         assert_eq!(RULE.closer(&requests, back, near, 2000), back);
         assert_eq!(RULE.closer(&requests, far_back, near, 2000), near);
+        assert_eq!(RULE.closer(&requests, ahead, beside, 2000), ahead);
+        assert_eq!(RULE.closer(&requests, beside, ahead, 2000), beside);
         // Both behind by too much: the sweep restarts at the lower one.
         assert_eq!(RULE.closer(&requests, far_back, back, 9000), far_back);
     }
