@@ -83,4 +83,9 @@ pub trait Policy: std::fmt::Debug + Send {
 
     /// A timer that it asked for, or another policy's: check the time.
     fn timer(&mut self, _cx: &mut PolicyContext) {}
+
+    /// What it releases of held bios is submitted within one plug.
+    fn plugs_what_it_releases(&self) -> bool {
+        false
+    }
 }

@@ -12,15 +12,18 @@ fn limited(device: &[(&str, &str)], jobs: &str, groups: &[(&str, &str, &str)]) -
 }
 
 #[test]
-fn bytes_and_ios_a_second_are_exact() {
-    // The first slice is allowed at once: after that the rate holds, so ten
-    // seconds bring ten seconds' worth and at most one slice of 100 ms more.
+fn rates_are_those_of_linux() {
+    // The first slice is allowed at once: after that the rate holds, but what is left over of an
+    // I/O when slices of 100 ms are closed is lost. All but the first two are what Linux 6.1 did
+    // with this load in a guest on this device.
     let jobs = "[a]\nrw=randread\nbs=64k\ndirect=1\nioengine=libaio\niodepth=16\nruntime=10\ntime_based\ncgroup=a\n";
     for (setting, expected) in [
         ("rbps=10m", 10.0 * 16.0),
         ("riops=500", 500.0),
-        ("riops=5", 5.0),
-        ("rbps=1m riops=3", 3.0),
+        ("riops=25", 20.168),
+        ("riops=7", 5.034),
+        ("riops=5", 3.377),
+        ("rbps=1m riops=3", 1.691),
     ] {
         let jobs = limited(&[], jobs, &[("a", "io.max", setting)]);
         let iops = jobs[0].iops();

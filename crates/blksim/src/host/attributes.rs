@@ -55,6 +55,12 @@ pub const MACHINE: &[Param] = &[
         "computing takes no time at all, as in a guest in virtual time, instead of hardly any; copying is \
          paid for before a buffered call",
     ),
+    Param::flag(
+        "bare",
+        0,
+        "all files are one to the kernel, the device itself, as where there is no file system: reading \
+         begins in its midst, and fsync is for all of it",
+    ),
     Param::new(
         "first_tag",
         Unit::Count,

@@ -4,6 +4,7 @@
 use super::page_cache::PAGE_BYTES;
 use super::page_cache::state::{DIRTY, LOCKED, MARKER, PRESENT, WRITEBACK};
 use super::ready::Ready;
+use super::submit::Flush;
 use super::task::TaskId;
 use super::{FlushWaiter, Machine};
 use crate::event::Class;
@@ -218,12 +219,15 @@ impl Machine {
         self.end_call(task, call);
     }
 
-    /// fsync, first step: everything dirty is written, in order of pages.
+    /// fsync, first step: everything dirty is written, in order of pages, within one plug
+    /// (`generic_writepages` of `mm/page-writeback.c`, Linux 6.1).
     fn advance_flush(&mut self, task: TaskId, mut call: BufferedCall) {
+        self.plug(task);
         while let Some(page) = self.cache.next_with(DIRTY, call.page, call.end) {
             call.page = page;
             if self.cache.get(page) & WRITEBACK != 0 {
                 // It was changed while it is being written: wait, then write again.
+                self.end_plug(task, Flush::ForSleep);
                 self.sleep_for_page(task, call);
                 return;
             }
@@ -234,6 +238,7 @@ impl Machine {
                 return;
             }
         }
+        self.end_plug(task, Flush::AtEnd);
         call.stage = Stage::Waiting;
         call.page = call.start_byte / PAGE_BYTES;
         self.advance_wait(task, call);
@@ -252,10 +257,10 @@ impl Machine {
             self.want_flush(0, FlushWaiter::Call(task));
             return;
         }
-        // Nothing to wait for: a system call still takes its time.
+        // Nothing to wait for: a system call still takes its time, but where computing takes none.
         call.stage = Stage::Device;
         let done_ns = self.agenda.now_ns() + self.costs.system_call_ns;
-        if call.started_ns == self.agenda.now_ns() {
+        if call.started_ns == self.agenda.now_ns() && self.costs.ahead.is_none() {
             call.stage = Stage::Waiting;
             call.page = call.end;
             self.tasks[task as usize].call = Some(call);

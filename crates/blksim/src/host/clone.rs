@@ -12,9 +12,6 @@ use crate::workload::generator::{Generator, Step, Transfer};
 use crate::workload::job::Advice;
 use crate::workload::layout::Region;
 
-/// From how many I/Os submitted at once on they are plugged (`AIO_PLUG_THRESHOLD` in `fs/aio.c`).
-const PLUGGED_BATCH: usize = 3;
-
 /// How far a clone has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -25,6 +22,18 @@ enum Stage {
     /// It waits for what is in flight.
     Draining,
     Ended,
+}
+
+/// What is left of a batch that is submitted without a plug: its second transfer. The kernel lets
+/// others run between the two, where it looks up the second one's pages (`cond_resched` in
+/// `__get_user_pages`, Linux 6.1).
+#[derive(Debug, Clone, Copy)]
+struct SecondOfBatch {
+    transfer: Transfer,
+    /// When the batch was put together.
+    start_ns: u64,
+    /// What comes after it.
+    then: Option<Step>,
 }
 
 /// One process of a job.
@@ -47,6 +56,7 @@ pub struct Clone {
     startdelay_ns: u64,
     depth: u32,
     batch: u32,
+    second_of_batch: Option<SecondOfBatch>,
     /// I/Os in flight.
     pub(super) in_flight: u32,
     /// Direct I/Os that are done, of which it has not learnt: bytes and when they were issued.
@@ -85,6 +95,7 @@ impl Clone {
             startdelay_ns: job.startdelay_ns,
             depth: job.depth(),
             batch: job.iodepth_batch.min(job.depth()),
+            second_of_batch: None,
             in_flight: 0,
             done: Vec::new(),
             woken: false,
@@ -172,7 +183,7 @@ impl Machine {
     /// what is done, and begins again. One that sleeps in a submission learns
     /// of nothing meanwhile, as with libaio.
     pub(super) fn drive(&mut self, index: u32) {
-        if self.sleeps(index) {
+        if self.sleeps(index) || !self.issue_second_of_batch(index) {
             return;
         }
         loop {
@@ -207,7 +218,7 @@ impl Machine {
                 match clone.next_direct(self.agenda.now_ns()) {
                     Ok(transfer) => {
                         clone.in_flight += 1;
-                        self.issue_direct(index, transfer, false);
+                        self.issue_direct(index, transfer, false, self.agenda.now_ns());
                         None
                     }
                     Err(step) => Some(step),
@@ -232,12 +243,13 @@ impl Machine {
     }
 
     /// Issues up to `wanted` direct transfers together; gives what came before as many were found.
+    /// More than two are plugged (`AIO_PLUG_THRESHOLD` in `fs/aio.c`).
     #[inline(never)]
     fn fill_batch(&mut self, index: u32, wanted: u32) -> Option<Step> {
         let clone = &mut self.clones[index as usize];
         let mut last = None;
-        let mut batch = std::mem::take(&mut self.batch);
         let now_ns = self.agenda.now_ns();
+        let mut batch = std::mem::take(&mut self.batch);
         while last.is_none() && (batch.len() as u32) < wanted {
             match clone.next_direct(now_ns) {
                 Ok(transfer) => batch.push(transfer),
@@ -245,23 +257,48 @@ impl Machine {
             }
         }
         clone.in_flight += batch.len() as u32;
-        self.issue_batch(index, &batch);
+        match *batch {
+            [first, transfer] => {
+                let second = SecondOfBatch { transfer, start_ns: now_ns, then: last.take() };
+                clone.second_of_batch = Some(second);
+                self.issue_direct(index, first, false, now_ns);
+                if !self.sleeps(index) && self.goes_on(index) {
+                    self.issue_second_of_batch(index);
+                }
+            }
+            [single] => self.issue_direct(index, single, false, now_ns),
+            _ => {
+                self.plug(index);
+                for &transfer in &batch {
+                    self.issue_direct(index, transfer, true, now_ns);
+                }
+                self.unplug(index);
+            }
+        }
         batch.clear();
         self.batch = batch;
         last
     }
 
-    fn issue_batch(&mut self, index: u32, batch: &[Transfer]) {
-        let plugged = batch.len() >= PLUGGED_BATCH;
-        if plugged {
-            self.plug(index);
+    /// Issues what is left of a batch. False if the clone sleeps in that, or lets others go first.
+    #[inline]
+    fn issue_second_of_batch(&mut self, index: u32) -> bool {
+        match self.clones[index as usize].second_of_batch.take() {
+            Some(second) => self.issue_second(index, second),
+            None => true,
         }
-        for &transfer in batch {
-            self.issue_direct(index, transfer, plugged);
+    }
+
+    #[inline(never)]
+    fn issue_second(&mut self, index: u32, second: SecondOfBatch) -> bool {
+        let SecondOfBatch { transfer, start_ns, then } = second;
+        self.issue_direct(index, transfer, false, start_ns);
+        if let Some(step) = then {
+            self.take_step(index, step);
+        } else if !self.goes_on(index) {
+            return false;
         }
-        if plugged {
-            self.unplug(index);
-        }
+        !self.sleeps(index)
     }
 
     /// Does what is not a direct transfer. False if there is nothing to issue for now.

@@ -66,10 +66,8 @@ impl Machine {
     #[cold]
     fn flush_of_device_done(&mut self, disk: usize) {
         self.flush_completed(disk);
-        match self.disks[disk].family {
-            Family::Legacy => self.run_queue(disk),
-            // The next flush, if one is wanted, stands ahead of all else.
-            Family::MultiQueue => self.run_queue_soon(disk),
+        if self.disks[disk].family == Family::Legacy {
+            self.run_queue(disk);
         }
     }
 

@@ -38,22 +38,34 @@ impl Ios {
 }
 
 impl Machine {
-    /// Issues a direct transfer of a clone.
+    /// Issues a direct transfer of a clone, which counts from `start_ns` on.
     #[inline(always)]
-    pub(super) fn issue_direct(&mut self, index: u32, transfer: Transfer, plugged: bool) {
+    pub(super) fn issue_direct(
+        &mut self,
+        index: u32,
+        transfer: Transfer,
+        plugged: bool,
+        start_ns: u64,
+    ) {
         let nr_sectors = transfer.bytes / SECTOR_BYTES as u32;
         if transfer.direction == Direction::Write || nr_sectors > self.disks[0].max_sectors {
-            self.issue_within_plug(index, transfer, plugged);
+            self.issue_within_plug(index, transfer, plugged, start_ns);
             return;
         }
-        let bio = self.direct_bio(index, Operation::Read, transfer);
+        let bio = self.direct_bio(index, Operation::Read, transfer, start_ns);
         let id = self.requests.allocate(bio);
         self.submit(index, id);
     }
 
-    /// A bio of a clone's direct transfer that is issued now.
+    /// A bio of a clone's direct transfer.
     #[inline(always)]
-    fn direct_bio(&self, index: u32, operation: Operation, transfer: Transfer) -> Request {
+    fn direct_bio(
+        &self,
+        index: u32,
+        operation: Operation,
+        transfer: Transfer,
+        start_ns: u64,
+    ) -> Request {
         let clone = &self.clones[index as usize];
         let sector = transfer.offset / SECTOR_BYTES;
         let nr_sectors = transfer.bytes / SECTOR_BYTES as u32;
@@ -63,13 +75,13 @@ impl Machine {
         bio.flags = Flags { sync: true, idle, ..Flags::default() };
         bio.context = index;
         bio.group = clone.group;
-        bio.issued_ns = self.agenda.now_ns();
+        bio.issued_ns = start_ns;
         bio
     }
 
     /// Issues a direct transfer that is a plug of its own: a write, or one of several bios.
     #[inline(never)]
-    fn issue_within_plug(&mut self, index: u32, transfer: Transfer, plugged: bool) {
+    fn issue_within_plug(&mut self, index: u32, transfer: Transfer, plugged: bool, start_ns: u64) {
         let Transfer { direction, offset, bytes } = transfer;
         let is_write = direction == Direction::Write;
         let operation = if is_write { Operation::Write } else { Operation::Read };
@@ -81,12 +93,11 @@ impl Machine {
         if !plugged {
             self.plug(index);
         }
-        let mut bio = self.direct_bio(index, operation, transfer);
+        let mut bio = self.direct_bio(index, operation, transfer, start_ns);
         let mut left = bio.nr_sectors;
         let max_sectors = self.disks[0].max_sectors;
         if left > max_sectors {
             let parts = left.div_ceil(max_sectors);
-            let start_ns = bio.issued_ns;
             bio.owner = self.ios.allocate(Io { clone: index, direction, bytes, parts, start_ns });
         }
         while left > 0 {

@@ -55,6 +55,8 @@ pub enum FlushWaiter {
     Io(u32),
     /// A task in fsync or a synchronous buffered write.
     Call(TaskId),
+    /// The same by its request, which has a tag (blk-mq).
+    Tagged(RequestId),
     /// An array, by its flush.
     Array(u32),
 }
@@ -160,6 +162,13 @@ impl Machine {
                 clones.push(Clone::new(job, index, number as u32, phase, *region, seed));
             }
         }
+        let mut files = layout.files.clone();
+        if machine.flag("bare") {
+            files = vec![File { start: 0, bytes: disks[0].device.facts().capacity_bytes }];
+            for clone in &mut clones {
+                clone.region.file = 0;
+            }
+        }
         let flusher = tasks.len() as TaskId;
         tasks.push(Task::new(Role::Flusher));
         tasks.push(Task::new(Role::Worker));
@@ -176,9 +185,9 @@ impl Machine {
             worker: flusher + 1,
             raid: None,
             ios: Ios::default(),
-            files: layout.files.clone(),
+            writeback: Writeback::new(machine, files.len()),
+            files,
             cache: PageCache::new(machine.get("memory") / PAGE_BYTES),
-            writeback: Writeback::new(machine, layout.files.len()),
             costs: Costs::new(machine),
             read_ahead_pages,
             max_io_pages,

@@ -84,6 +84,8 @@ impl Machine {
         let ra_pages = self.read_ahead_pages * factor;
         if ra_pages == 0 || advice == Advice::Random {
             if !marker {
+                // Without a window the kernel reads page by page.
+                let wanted = if ra_pages == 0 { 1 } else { wanted };
                 self.read_pages(task, page, wanted.min(base + file_pages - page), 0);
             }
             return;

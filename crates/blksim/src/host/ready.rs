@@ -33,6 +33,8 @@ pub(super) enum Ready {
     Call(TaskId),
     /// The worker of a disk's queue.
     Queue(u32),
+    /// The worker that puts a disk's flush into the queue.
+    Flush(u32),
 }
 
 /// What is ready, in the order in which it will run: by rank, then by time of waking.
@@ -87,7 +89,7 @@ impl Machine {
     pub(super) fn make_ready(&mut self, ready: Ready) {
         let rank = match ready {
             Ready::Submission(task) | Ready::Clone(task) | Ready::Call(task) => self.rank_of(task),
-            Ready::Queue(_) => 0,
+            Ready::Queue(_) | Ready::Flush(_) => 0,
         };
         self.ready.insert(rank, ready);
     }
@@ -152,6 +154,7 @@ impl Machine {
                     self.drive(index);
                 }
                 Ready::Call(task) => self.advance_call(task),
+                Ready::Flush(disk) => self.queue_flush(disk as usize),
                 Ready::Queue(disk) => self.run_worker(disk as usize),
             }
         }

@@ -5,7 +5,7 @@ use super::Machine;
 use super::disk::Merging;
 use super::task::TaskId;
 use crate::policy::{Admission, Placement};
-use crate::request::{Fifo, NONE, RequestId, Requests};
+use crate::request::{Fifo, NONE, Operation, RequestId, Requests};
 use crate::scheduler::{Family, Merge};
 
 /// Requests that a plug collects before it is flushed (6.1; 16 in 4.16).
@@ -48,7 +48,7 @@ impl Machine {
     }
 
     #[cold]
-    fn sleep_in_submission(&mut self, task: TaskId, id: RequestId) {
+    pub(super) fn sleep_in_submission(&mut self, task: TaskId, id: RequestId) {
         let sleeper = &mut self.tasks[task as usize];
         sleeper.blocked = true;
         sleeper.pending.push_front(&mut self.requests, id);
@@ -67,7 +67,12 @@ impl Machine {
             }
         }
         while let Some(id) = self.tasks[task as usize].pending.pop_front(&mut self.requests) {
-            if !self.enter(task, id) {
+            let entered = if self.requests[id].operation == Operation::Flush {
+                self.enter_flush(task, id)
+            } else {
+                self.enter(task, id)
+            };
+            if !entered {
                 self.sleep_in_submission(task, id);
                 return;
             }
@@ -93,7 +98,7 @@ impl Machine {
         let request = &mut self.requests[id];
         let disk = request.disk as usize;
         if !self.disks[disk].policies.is_empty() {
-            if let Some(go_on) = self.ask_policies(disk, id) {
+            if let Some(go_on) = self.ask_policies(task, disk, id) {
                 return go_on;
             }
         } else if request.progress.try_merge() && self.try_merge(task, disk, id) {
@@ -114,7 +119,7 @@ impl Machine {
 
     /// Lets a task sleep until there may be a tag for its request.
     #[cold]
-    fn want_tag(&mut self, task: TaskId, disk: usize, id: RequestId) {
+    pub(super) fn want_tag(&mut self, task: TaskId, disk: usize, id: RequestId) {
         if self.disks[disk].family == Family::MultiQueue {
             self.run_queue(disk);
         }
@@ -138,14 +143,13 @@ impl Machine {
     /// Policies above, merging, policies beside. `None` if the bio goes on to
     /// its tag; otherwise whether the submitter may go on.
     #[inline(never)]
-    fn ask_policies(&mut self, disk: usize, id: RequestId) -> Option<bool> {
-        let context = self.requests[id].context;
+    fn ask_policies(&mut self, task: TaskId, disk: usize, id: RequestId) -> Option<bool> {
         let nr_above = self.disks[disk].nr_above();
         loop {
             let passed = self.requests[id].progress.policies_passed();
             if passed == nr_above
                 && self.requests[id].progress.try_merge()
-                && self.try_merge(context, disk, id)
+                && self.try_merge(task, disk, id)
             {
                 return Some(true);
             }
@@ -174,6 +178,13 @@ impl Machine {
 
     /// Passes on what policies released.
     pub(super) fn pass_on_released(&mut self) {
+        let plugs = self
+            .disks
+            .iter()
+            .any(|disk| disk.policies.iter().any(|policy| policy.plugs_what_it_releases()));
+        if plugs {
+            self.plug(self.worker);
+        }
         // In the order of release; what is released meanwhile goes behind.
         let mut next = 0;
         while let Some(&id) = self.released.get(next) {
@@ -190,6 +201,9 @@ impl Machine {
             }
         }
         self.released.clear();
+        if plugs {
+            self.unplug(self.worker);
+        }
     }
 
     /// Joins a bio to a request that is already there, if there is one.

@@ -47,6 +47,9 @@ pub struct Writeback {
     background_pages: u64,
     limit_pages: u64,
     files: Vec<FileState>,
+    /// Pages of a bio: on a bare device each is written by itself (`blkdev_writepages` of
+    /// `block/fops.c`, Linux 6.1), and the plug brings them together again.
+    bio_pages: u64,
     /// Owner of the file that the flusher is writing.
     group: u16,
     /// The file that the flusher looks at next.
@@ -76,6 +79,7 @@ impl Writeback {
             background_pages,
             limit_pages,
             files: vec![FileState::default(); nr_files],
+            bio_pages: if machine.flag("bare") { 1 } else { BIO_PAGES },
             group: 0,
             next_file: 0,
             bandwidth: INITIAL_BANDWIDTH / PAGE_BYTES,
@@ -275,7 +279,8 @@ impl Machine {
         end: u64,
         sync: bool,
     ) -> u64 {
-        let max_pages = BIO_PAGES.min((u64::from(self.disks[0].max_sectors) / PAGE_SECTORS).max(1));
+        let of_queue = (u64::from(self.disks[0].max_sectors) / PAGE_SECTORS).max(1);
+        let max_pages = self.writeback.bio_pages.min(of_queue);
         let mut page = first;
         while page < end && page - first < max_pages {
             let page_state = self.cache.get(page);

@@ -26,7 +26,7 @@ pub fn build(
     let mut policies: Vec<Box<dyn Policy>> = Vec::new();
     let limited = cgroups.groups.iter().any(|g| MAX.iter().any(|p| g.max.get(p.name) != UNLIMITED));
     if limited {
-        policies.push(Box::new(throttle::Throttle::new(&cgroups.groups)));
+        policies.push(Box::new(throttle::Throttle::new(&cgroups.groups, facts.jiffy_ns)));
     }
     if let Some(band) = &cgroups.band {
         policies.push(Box::new(ioband::IoBand::new(cgroups, band, seed)));
