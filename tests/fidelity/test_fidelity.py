@@ -17,7 +17,6 @@ from blklab.fidelity.kernel_runs import KernelRuns
 from blklab.fidelity.matrix import cell_of, matrix
 from blklab.fidelity.measured import CellResult, compare_jobs, exceeds, outside, spread
 from blklab.fidelity.page import filled_page
-from blklab.fidelity.random_cells import random_cells
 from blklab.fidelity.report import FidelityDocument, moved_cells
 from blklab.fidelity.running import run_cells
 from blklab.samples import DirectionSample, JobSample, LatencyHistogram
@@ -45,15 +44,6 @@ def test_the_matrix_is_large_and_every_cell_is_a_request_that_the_simulator_take
     assert len({cell.name for cell in cells}) == len(cells)
     assert {cell.scheduler for cell in cells} == {"none", "mq-deadline", "kyber", "bfq"}
     for cell in cells:
-        _core.check_request(cell.request_text(None))
-
-
-def test_drawn_cells_depend_on_the_seed_alone_and_can_be_simulated() -> None:
-    assert random_cells(20, 3) == random_cells(20, 3)
-    assert random_cells(5, 3) != random_cells(5, 4)
-    # A longer list begins with the shorter one, so that a cell can be found again.
-    assert random_cells(20, 3)[:5] == random_cells(5, 3)
-    for cell in random_cells(60, 3):
         _core.check_request(cell.request_text(None))
 
 
@@ -169,7 +159,20 @@ def test_results_compare_only_what_both_have() -> None:
 
 def test_the_simulator_searches_for_tags_from_where_the_kernel_began(tmp_path: Path) -> None:
     # Readers and a limited writer share 64 tags, so that it matters which tags readers have.
-    cell = random_cells(34, 5)[33]
+    common = {"direct": 1, "time_based": 1, "runtime": "1s", "size": "128m"}
+    cell = FidelityCell(
+        name="fixed/mq-deadline/limited-writer",
+        device="fixed,depth=8,latency=4ms,jitter=400us",
+        scheduler="mq-deadline",
+        jobs={
+            "both": {**common, "rw": "randrw", "ioengine": "io_uring", "iodepth": 16},
+            "large": {**common, "rw": "randread", "bs": "128k"},
+            "reader": {**common, "rw": "randread", "bs": "16k", "ioengine": "io_uring", "iodepth": 8},
+        },
+        runtime_ns=6 * SECOND_NS,
+        queue={"nr_requests": "64"},
+        seed=773,
+    )
     began_at = json.loads(cell.request_text(20))
     assert json.loads(_core.simulate(json.dumps(began_at)))["jobs"] != simulated(cell)["jobs"]
 

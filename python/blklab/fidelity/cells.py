@@ -30,6 +30,8 @@ class FidelityCell:
     """Of the jobs, which are all time-based."""
     tunables: Mapping[str, str] = field(default_factory=dict)
     queue: Mapping[str, str] = field(default_factory=dict)
+    cgroups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Attributes of control groups by group, the root being ``/``."""
     seed: int = 1
 
     @property
@@ -48,21 +50,29 @@ class FidelityCell:
             BlklabError: if there is no such device.
         """
         target = model_target(self.device)
-        return device_request(target, load_profile(target.device)) | {
-            "scheduler": self.scheduler,
-            "tunables": dict(self.tunables),
-            "queue": dict(self.queue),
-            "jobs": {"text": self.job_text, "source": f"{self.name.replace('/', '-')}.fio"},
-            "runtime_ns": self.runtime_ns,
-            "seed": self.seed,
-        }
+        groups = {name: dict(attributes) for name, attributes in self.cgroups.items()}
+        # Left out where there are none, so that answers kept for such requests are found.
+        set_groups = {"cgroups": groups} if groups else {}
+        return (
+            device_request(target, load_profile(target.device))
+            | set_groups
+            | {
+                "scheduler": self.scheduler,
+                "tunables": dict(self.tunables),
+                "queue": dict(self.queue),
+                "jobs": {"text": self.job_text, "source": f"{self.name.replace('/', '-')}.fio"},
+                "runtime_ns": self.runtime_ns,
+                "seed": self.seed,
+            }
+        )
 
     def request_text(self, first_tag: int | None) -> str:
         """The request as text, for the simulator.
 
-        Computing takes no time at all, as in the guest, and the search for a tag begins where it did there.
+        Computing takes no time at all, as in the guest, whose jobs have no file system under them, and the
+        search for a tag begins where it did there.
         """
-        machine = {"instant": "1", "first_tag": str(first_tag or 0)}
+        machine = {"instant": "1", "bare": "1", "first_tag": str(first_tag or 0)}
         return json.dumps(self.request() | {"machine": machine}, sort_keys=True)
 
 
