@@ -128,10 +128,12 @@ impl Clone {
         }
     }
 
-    /// Has something to issue, and fewer I/Os in flight than it may have.
+    /// Has something to issue, fewer I/Os in flight than it may have, and no batch half submitted.
     #[inline]
     fn may_issue(&self) -> bool {
-        self.in_flight < self.depth && self.stage == Stage::Issuing
+        self.in_flight < self.depth
+            && self.stage == Stage::Issuing
+            && self.second_of_batch.is_none()
     }
 
     /// The next I/O, if that is a direct transfer, or what comes instead.
