@@ -112,10 +112,16 @@ fn run_clones(
 ) -> Result<Vec<JobRecord>, Failure> {
     let setup = &request.setup;
     let virtual_time = request.options.time == TimeKind::Virtual;
+    // These let tasks sleep until timers of their own.
+    let policies = ["io.cost.qos", "io.latency"];
+    let slept_by_timers = setup.cgroups.iter().any(|(_, attributes)| {
+        attributes.iter().any(|(name, _)| policies.contains(&name.as_str()))
+    });
     let timing = |direct: bool| Timing {
         device: ring.filter(|_| {
             virtual_time
                 && direct
+                && !slept_by_timers
                 && request.array.is_none()
                 && request.options.filesystem.is_none()
         }),
