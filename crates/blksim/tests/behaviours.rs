@@ -371,3 +371,16 @@ fn a_flash_buffer_smaller_than_a_write_does_not_stall() {
         assert_eq!(outcome.jobs[1].direction(Direction::Write).ios, 50, "{scheduler}");
     }
 }
+
+/// A lower class is held back while a higher one is in the device, and asked about again after a while: also
+/// if nothing waited the last time that the while was over.
+#[test]
+fn a_class_held_back_again_and_again_is_asked_about_again() {
+    let readers = "[global]\nbs=512\nsize=4m\nnumber_ios=60\n[be]\nrw=randread\n[rt]\nrw=randread\nprioclass=1\n";
+    let writers = "[w]\nrw=randwrite\ndirect=1\nioengine=libaio\niodepth=7\nnumjobs=2\n";
+    let mut setup = setup("hdd-7200", "mq-deadline", &format!("{readers}{writers}"));
+    setup.queue = given(&[("nr_requests", "4")]);
+    setup.limits.simulated_ns = 60_000_000_000;
+    let outcome = run(&setup);
+    assert_eq!(job(&outcome, "w").direction(Direction::Write).ios, 120);
+}

@@ -43,7 +43,10 @@ impl Machine {
 
     /// The moment has come at which a queue was to be run again.
     pub(super) fn run_delayed(&mut self, disk: usize) {
-        if self.disks[disk].run_at_ns.is_some_and(|due_ns| due_ns <= self.agenda.now_ns()) {
+        let queue = &mut self.disks[disk];
+        if queue.run_at_ns.is_some_and(|due_ns| due_ns <= self.agenda.now_ns()) {
+            // Also if nothing waits any more, or nobody would ask again later.
+            queue.run_at_ns = None;
             self.run_queue_soon(disk);
         }
     }
