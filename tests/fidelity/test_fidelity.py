@@ -159,7 +159,7 @@ def test_results_compare_only_what_both_have() -> None:
 
 def test_the_simulator_searches_for_tags_from_where_the_kernel_began(tmp_path: Path) -> None:
     # Readers and a limited writer share 64 tags, so that it matters which tags readers have.
-    common = {"direct": 1, "time_based": 1, "runtime": "1s", "size": "128m"}
+    common: dict[str, str | int] = {"direct": 1, "time_based": 1, "runtime": "1s", "size": "128m"}
     cell = FidelityCell(
         name="fixed/mq-deadline/limited-writer",
         device="fixed,depth=8,latency=4ms,jitter=400us",

@@ -55,8 +55,8 @@ _COMPILED_QUICKLY = (
     "lib/zstd",
     "security",
 )
-"""Folders that a build spends a third of its time on and a measurement of block I/O hardly any: -O1 instead of
-the kernel's -O2. What they compute takes no guest time anyway, unless somebody asks for the host's."""
+"""Folders that a build spends a third of its time on and a measurement of block I/O hardly any: -O1 instead
+of the kernel's -O2. What they compute takes no guest time anyway, unless somebody asks for the host's."""
 _ENDS_WITH_US = 'trap "trap - TERM; kill -TERM 0" TERM; "$@" & wait $!'
 """A shell that is told when blklab dies without a chance to clear away, and ends all compilers then."""
 
