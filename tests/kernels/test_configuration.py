@@ -34,6 +34,7 @@ def test_the_shipped_fragment_asks_for_what_guests_need() -> None:
         "CONFIG_BLK_DEV_UBLK",
         "CONFIG_BLK_CGROUP_IOCOST",
         "CONFIG_BLK_CGROUP_IOPRIO",
+        "CONFIG_INIT_STACK_NONE",
     }
     assert options["CONFIG_MODULES"].value == options["CONFIG_NET"].value == "n"
 
