@@ -6,6 +6,8 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from blklab.units import parse_size_bytes
+
 Options = Mapping[str, str | int]
 
 
@@ -59,8 +61,8 @@ class DrawnJob:
         """Bytes of the blocks that occur."""
         split = self.options.get("bssplit")
         if split is None:
-            return [_bytes(str(self.options["bs"]))]
-        return [_bytes(entry.partition("/")[0]) for entry in str(split).split(":")]
+            return [parse_size_bytes(str(self.options["bs"]))]
+        return [parse_size_bytes(entry.partition("/")[0]) for entry in str(split).split(":")]
 
     @property
     def largest_bytes(self) -> int:
@@ -213,10 +215,3 @@ def _with_priorities(draw: random.Random, jobs: list[DrawnJob]) -> list[DrawnJob
 def _priority(draw: random.Random) -> Options:
     prioclass = draw.choice((1, 2, 2, 2, 3))
     return {"prioclass": prioclass, **({"prio": draw.randrange(8)} if prioclass != 3 else {})}
-
-
-def _bytes(text: str) -> int:
-    for suffix, shift in (("k", 10), ("m", 20)):
-        if text.endswith(suffix):
-            return int(text.removesuffix(suffix)) << shift
-    return int(text)

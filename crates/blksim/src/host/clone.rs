@@ -250,8 +250,8 @@ impl Machine {
     fn fill_batch(&mut self, index: u32, wanted: u32) -> Option<Step> {
         let clone = &mut self.clones[index as usize];
         let mut last = None;
-        let now_ns = self.agenda.now_ns();
         let mut batch = std::mem::take(&mut self.batch);
+        let now_ns = self.agenda.now_ns();
         while last.is_none() && (batch.len() as u32) < wanted {
             match clone.next_direct(now_ns) {
                 Ok(transfer) => batch.push(transfer),

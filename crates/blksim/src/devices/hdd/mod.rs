@@ -425,36 +425,22 @@ impl Hdd {
     /// The command that the head reaches first: time until then, and its place.
     #[inline]
     fn nearest_waiting(&self, now_ns: u64, phase_ns: u64) -> Option<(u64, usize)> {
-        let write_settle_ns = |w: &Waiting| {
-            if w.write && self.cylinder != w.cylinder { self.write_settle_ns } else { 0 }
+        let reach_ns = |w: &Waiting| {
+            let seek_ns = self.geometry.seek_ns(self.cylinder.abs_diff(w.cylinder));
+            let settles = w.write && self.cylinder != w.cylinder;
+            let settle_ns = if settles { self.write_settle_ns } else { 0 };
+            self.reach_ns(self.turn_ns(phase_ns, w.angle_ns), seek_ns + settle_ns)
         };
         let oldest = self.waiting.first()?;
         if now_ns - oldest.since_ns > self.starvation_ns {
-            let seek_ns = self.geometry.seek_ns(self.cylinder.abs_diff(oldest.cylinder));
-            let seek_ns = seek_ns + write_settle_ns(oldest);
-            return Some((self.reach_ns(self.turn_ns(phase_ns, oldest.angle_ns), seek_ns), 0));
+            return Some((reach_ns(oldest), 0));
         }
-        let (least_ns, index) = self.least_turn(phase_ns);
-        let w = &self.waiting[index];
-        let seek_ns = self.geometry.seek_ns(self.cylinder.abs_diff(w.cylinder));
-        let turn_ns = self.turn_ns(phase_ns, w.angle_ns);
-        if self.reach_ns(turn_ns, seek_ns + write_settle_ns(w)) == least_ns {
-            return Some((least_ns, index));
+        let least = self.least_turn(phase_ns);
+        if reach_ns(&self.waiting[least.1]) == least.0 {
+            return Some(least);
         }
         // It is late there after all, so that another may come first.
-        let mut best = (u64::MAX, 0);
-        for (index, w) in self.waiting.iter().enumerate() {
-            let turn_ns = self.turn_ns(phase_ns, w.angle_ns);
-            if turn_ns >= best.0 {
-                continue;
-            }
-            let seek_ns = self.geometry.seek_ns(self.cylinder.abs_diff(w.cylinder));
-            let reach_ns = self.reach_ns(turn_ns, seek_ns + write_settle_ns(w));
-            if reach_ns < best.0 {
-                best = (reach_ns, index);
-            }
-        }
-        Some(best)
+        self.waiting.iter().map(reach_ns).zip(0..).min()
     }
 
     /// The command that the head reaches first if all seeks are as quick as [`Geometry::farthest`] has them:
