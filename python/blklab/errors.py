@@ -32,6 +32,11 @@ class ExitCode(IntEnum):
     """Done for a part only: what was given could not be used whole, and the result says which part."""
 
 
+def reason_of(error: OSError) -> str:
+    """What the system says went wrong, as part of a sentence: ``no space left on device``."""
+    return (error.strerror or str(error)).lower()
+
+
 class BlklabError(Exception):
     """Base of all errors that a person can cause or mend.
 

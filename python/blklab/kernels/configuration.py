@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.errors import KernelConfigError, KernelLacksError, UnknownNameError
+from blklab.errors import KernelConfigError, KernelLacksError, UnknownNameError, reason_of
 from blklab.resources import shipped_files
 
 OPTIONAL_MARK = "#: optional"
@@ -56,7 +56,7 @@ def read_fragment(path: Path) -> Fragment:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise UnknownNameError(
-            f"the configuration fragment {path} cannot be read: {(error.strerror or str(error)).lower()}"
+            f"the configuration fragment {path} cannot be read: {reason_of(error)}"
         ) from error
     except UnicodeDecodeError as error:
         raise KernelConfigError(f"{path} is no configuration fragment: it is not text") from error

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from blklab.errors import KernelSourceError
+from blklab.errors import KernelSourceError, reason_of
 from blklab.kernels.folder import kernels_folder, make_folder
 from blklab.kernels.source_tree import files_of
 
@@ -48,7 +48,7 @@ def digest_tree(tree: Path) -> dict[str, str]:
                 entries[path] = [*marks, _digest(tree / path, status)]
     except OSError as error:
         raise KernelSourceError(
-            f"the tree {tree} cannot be read: {error.filename}: {(error.strerror or str(error)).lower()}"
+            f"the tree {tree} cannot be read: {error.filename}: {reason_of(error)}"
         ) from error
     if entries != remembered:
         _save(remembered_in, now_ns, entries)

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from blklab.errors import KernelCacheError, SpaceError
+from blklab.errors import KernelCacheError, SpaceError, reason_of
 
 
 def kernels_folder() -> Path:
@@ -43,7 +43,7 @@ def make_folder(path: Path) -> Path:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SpaceError(
-            f"{path} cannot be made: {(error.strerror or str(error)).lower()}",
+            f"{path} cannot be made: {reason_of(error)}",
             hint="guest kernels are kept in the XDG cache folder; set XDG_CACHE_HOME to a place with room",
         ) from error
     return path
@@ -61,7 +61,7 @@ def locked(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator[No
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        raise SpaceError(f"{path} cannot be written: {(error.strerror or str(error)).lower()}") from error
+        raise SpaceError(f"{path} cannot be written: {reason_of(error)}") from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -117,9 +117,7 @@ def remove_unless_kept(folder: Path, trash: Path) -> bool:
         try:
             folder.rename(moved)
         except OSError as error:
-            raise KernelCacheError(
-                f"{folder} cannot be removed: {(error.strerror or str(error)).lower()}"
-            ) from error
+            raise KernelCacheError(f"{folder} cannot be removed: {reason_of(error)}") from error
     finally:
         os.close(descriptor)
     shutil.rmtree(moved, ignore_errors=True)

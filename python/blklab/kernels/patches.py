@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from blklab.errors import PatchError, UnknownNameError
+from blklab.errors import PatchError, UnknownNameError, reason_of
 from blklab.resources import shipped_folder
 
 _OLD = re.compile(rb"^--- ([^\t\n]+)", re.MULTILINE)
@@ -70,7 +70,7 @@ def read_patch(text: str) -> Patch:
         content = path.read_bytes()
     except OSError as error:
         raise UnknownNameError(
-            f"the patch {text} cannot be read: {(error.strerror or str(error)).lower()}",
+            f"the patch {text} cannot be read: {reason_of(error)}",
             hint=f"name a file, or one that ships with blklab: {', '.join(shipped)}",
         ) from error
     if _BINARY.search(content):

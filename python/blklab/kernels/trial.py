@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
-from blklab.errors import SpaceError
+from blklab.errors import SpaceError, reason_of
 from blklab.kernels.compilation import BuildObserver
 from blklab.kernels.folder import kept
 from blklab.kernels.patches import Patch, apply_to_copies, copy_files, files_needed, files_touched
@@ -45,8 +45,7 @@ def try_patches(
             apply_to_copies(patches, copies)
     except OSError as error:
         raise SpaceError(
-            f"patches cannot be tried out: {error.filename or gettempdir()}: "
-            f"{(error.strerror or str(error)).lower()}",
+            f"patches cannot be tried out: {error.filename or gettempdir()}: {reason_of(error)}",
             hint="make room, or set TMPDIR to a place that has it",
         ) from error
 

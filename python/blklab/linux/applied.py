@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from blklab.errors import JournalError, RequirementError
+from blklab.errors import JournalError, RequirementError, reason_of
 from blklab.linux.disks import Disk
 from blklab.linux.identity import Identity
 from blklab.linux.journal_file import sync_directory
@@ -87,9 +87,7 @@ def remember(
         draft.rename(path)
         sync_directory(path.parent)
     except OSError as error:
-        raise RequirementError(
-            f"{path} cannot be written: {(error.strerror or str(error)).lower()}"
-        ) from error
+        raise RequirementError(f"{path} cannot be written: {reason_of(error)}") from error
     return applied
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blklab.errors import RequirementError, TunableError
+from blklab.errors import RequirementError, TunableError, reason_of
 from blklab.linux.cgroup_settings import (
     ROOT_GROUP,
     WEIGHTS,
@@ -158,8 +158,7 @@ class RunGroups:
             write_once(path, setting.value)
         except OSError as error:
             raise TunableError(
-                f"{place}: the kernel refused {setting.attribute} = {setting.value}"
-                f" ({(error.strerror or str(error)).lower()})",
+                f"{place}: the kernel refused {setting.attribute} = {setting.value} ({reason_of(error)})",
                 hint=value_hint(setting.attribute),
             ) from error
         content = path.read_text()

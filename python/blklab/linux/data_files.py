@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from blklab.errors import BlklabError, RunFailedError, SpaceError
+from blklab.errors import BlklabError, RunFailedError, SpaceError, reason_of
 from blklab.units import format_bytes
 
 _CHUNK_BYTES = 1 << 20
@@ -26,7 +26,7 @@ def check_space(folder: Path, needed_bytes: int) -> None:
     try:
         status = os.statvfs(folder)
     except OSError as error:
-        raise SpaceError(f"{folder}: {(error.strerror or str(error)).lower()}") from error
+        raise SpaceError(f"{folder}: {reason_of(error)}") from error
     if status.f_flag & os.ST_RDONLY:
         raise _read_only(folder)
     free = status.f_bavail * status.f_frsize
@@ -110,7 +110,7 @@ def write_error(path: Path, error: OSError) -> BlklabError:
         return _read_only(path.parent)
     if error.errno in (errno.EACCES, errno.EPERM):
         return SpaceError(f"{path} may not be written: {(error.strerror or '').lower()}")
-    return RunFailedError(f"{path} cannot be written: {(error.strerror or str(error)).lower()}")
+    return RunFailedError(f"{path} cannot be written: {reason_of(error)}")
 
 
 def _read_only(folder: Path) -> SpaceError:

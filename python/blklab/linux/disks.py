@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.errors import RequirementError, UnknownNameError
+from blklab.errors import RequirementError, UnknownNameError, reason_of
 from blklab.linux.btrfs import member_names
 from blklab.linux.kernel_files import text_or_empty
 from blklab.linux.mounts import Mount, mount_of
@@ -123,9 +123,7 @@ def resolve(path: str, roots: Roots | None = None) -> Resolution:
         hint = (
             "`blklab targets` lists what this machine has" if isinstance(error, FileNotFoundError) else None
         )
-        raise UnknownNameError(
-            f"target {path}: {(error.strerror or str(error)).lower()}", hint=hint
-        ) from error
+        raise UnknownNameError(f"target {path}: {reason_of(error)}", hint=hint) from error
     except ValueError as error:  # a NUL byte
         raise UnknownNameError(f"target {path!r}: {error}") from error
     if stat.S_ISBLK(status.st_mode):

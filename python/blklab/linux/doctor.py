@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from blklab.errors import BlklabError
+from blklab.errors import BlklabError, reason_of
 from blklab.linux.disks import Disk, all_disks, leaves_of
 from blklab.linux.mounts import read_mounts
 from blklab.units import format_bytes
@@ -190,7 +190,7 @@ def _loop() -> Finding:
         return Finding(
             subject,
             "lacking",
-            f"no direct I/O on files in {place}: {(error.strerror or str(error)).lower()}",
+            f"no direct I/O on files in {place}: {reason_of(error)}",
             "name another folder: loop:1g,dir=PATH",
         )
     return Finding(subject, "ok", f"with direct I/O over files in {place}")

@@ -14,6 +14,7 @@ from blklab.errors import (
     MissingToolError,
     RequirementError,
     UnknownNameError,
+    reason_of,
 )
 from blklab.linux.disks import Roots
 from blklab.linux.kernel_files import text_or_empty
@@ -51,7 +52,7 @@ def reasons_against_writing(dev_path: str | Path, roots: Roots | None = None) ->
     try:
         status = path.stat()
     except OSError as error:
-        raise UnknownNameError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+        raise UnknownNameError(f"{path}: {reason_of(error)}") from error
     if not stat.S_ISBLK(status.st_mode):
         raise UnknownNameError(f"{path} is no block device")
     number = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
@@ -158,7 +159,7 @@ def _refusal_of_exclusive_use(path: Path) -> tuple[int | None, str] | None:
     except OSError as error:
         if error.errno == errno.EBUSY:
             return error.errno, "the kernel refuses exclusive use (O_EXCL): something has claimed it"
-        return error.errno, f"it cannot be opened: {(error.strerror or str(error)).lower()}"
+        return error.errno, f"it cannot be opened: {reason_of(error)}"
     return None
 
 

@@ -17,7 +17,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from blklab.errors import InterruptedRunError, RequirementError, RestoreError, UsageError
+from blklab.errors import InterruptedRunError, RequirementError, RestoreError, UsageError, reason_of
 from blklab.interrupts import shielded
 from blklab.linux.disks import Disk
 from blklab.linux.journal_file import FORMAT_VERSION, Entry, encode_line, sync_directory
@@ -299,6 +299,6 @@ def _write_whole(descriptor: int, line: bytes) -> None:
         os.fsync(descriptor)
     except OSError as error:
         raise RequirementError(
-            f"the journal cannot be written: {(error.strerror or str(error)).lower()}",
+            f"the journal cannot be written: {reason_of(error)}",
             hint="nothing is changed without it; free some space",
         ) from error

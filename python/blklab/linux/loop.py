@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blklab.errors import MissingToolError, NotRootError, RequirementError
+from blklab.errors import MissingToolError, NotRootError, RequirementError, reason_of
 from blklab.linux.disks import Disk, read_disk
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _add(journal: Journal, backing_file: Path) -> int:
                 return index
         except OSError as error:
             journal.release(entry)
-            reason = (error.strerror or str(error)).lower()
+            reason = reason_of(error)
             if error.errno in (errno.EACCES, errno.EPERM):
                 raise NotRootError(
                     f"loop devices may not be created: {reason}", hint="run it as root"

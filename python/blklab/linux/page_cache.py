@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from blklab.errors import NotRootError
+from blklab.errors import NotRootError, reason_of
 
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 PAGES = "1"
@@ -23,7 +23,7 @@ def drop_page_cache(control: Path = DROP_CACHES) -> None:
         control.write_text(PAGES)
     except OSError as error:
         raise NotRootError(
-            f"the page cache cannot be dropped: {control}: {(error.strerror or str(error)).lower()}",
+            f"the page cache cannot be dropped: {control}: {reason_of(error)}",
             hint="run it as root, outside of containers that mount /proc read-only",
         ) from error
 

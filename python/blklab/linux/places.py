@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from blklab.errors import DeviceVanishedError, RefusedError, RequirementError
+from blklab.errors import DeviceVanishedError, RefusedError, RequirementError, reason_of
 from blklab.linux.data_files import check_space, fill, lay_out, reserve, write_error
 from blklab.linux.guard import check_writable_device
 from blklab.linux.layout import JobRegions, files_in_directory, regions_in_directory, regions_on_device
@@ -252,7 +252,7 @@ def device_size_bytes(device: Path) -> int:
         finally:
             os.close(descriptor)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = reason_of(error)
         if error.errno in (errno.ENOENT, errno.ENXIO, errno.ENODEV):
             raise DeviceVanishedError(f"{device} is gone: {reason}") from error
         raise RequirementError(

@@ -24,6 +24,7 @@ from blklab.errors import (
     SchedulerUnavailableError,
     TunableError,
     UnknownNameError,
+    reason_of,
 )
 from blklab.linux.disks import Disk
 from blklab.linux.kernel_files import write_once
@@ -170,7 +171,7 @@ def write_attribute(disk: Disk, name: str, value: str) -> None:
         write_once(path, value)
     except OSError as error:
         _raise_if_not_ours(disk, name, error)
-        reason = (error.strerror or str(error)).lower()
+        reason = reason_of(error)
         raise TunableError(
             f"{disk.name}: the kernel refused {name} = {value} ({reason}); it stays at {before}",
             hint=_hint_about(name),
@@ -235,7 +236,7 @@ def restore_snapshot(disk: Disk, wanted: QueueSnapshot) -> list[str]:
                 trouble[name] = error.message
             except OSError as error:
                 _raise_if_not_ours(disk, name, error)
-                trouble[name] = (error.strerror or str(error)).lower()
+                trouble[name] = reason_of(error)
             else:
                 written.append(f"{disk.name}: {name} = {value}")
     different = differences(disk, wanted)
@@ -310,7 +311,7 @@ def _raise_if_not_ours(disk: Disk, name: str, error: OSError) -> None:
     """Raises where an error is not about the value: no permission, or no disk."""
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         raise NotRootError(
-            f"{disk.name}: {name} may not be written: {(error.strerror or str(error)).lower()}",
+            f"{disk.name}: {name} may not be written: {reason_of(error)}",
             hint="run it as root, outside of containers that mount /sys read-only",
         ) from error
     if not _queue(disk).is_dir() or error.errno in (errno.ENODEV, errno.ENXIO):
@@ -321,7 +322,7 @@ def _unreadable(disk: Disk, name: str, error: OSError) -> BlklabError:
     if not _queue(disk).is_dir() or error.errno in (errno.ENODEV, errno.ENXIO):
         return _vanished(disk)
     if error.errno != errno.ENOENT:
-        return TunableError(f"{disk.name}: {name} cannot be read: {(error.strerror or str(error)).lower()}")
+        return TunableError(f"{disk.name}: {name} cannot be read: {reason_of(error)}")
     if name.startswith(TUNABLE_PREFIX):
         known, owner = list(tunables(disk)), f"the scheduler {schedulers_on_offer(disk)[0]}"
         bare = name.removeprefix(TUNABLE_PREFIX)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from blklab.errors import RequirementError
+from blklab.errors import RequirementError, reason_of
 
 STATE_VARIABLE = "BLKLAB_STATE_DIR"
 LOCK_VARIABLE = "BLKLAB_LOCK_DIR"
@@ -39,7 +39,7 @@ def make_private_directory(path: Path) -> Path:
         status = path.stat()
     except OSError as error:
         raise RequirementError(
-            f"{path} cannot be created: {(error.strerror or str(error)).lower()}",
+            f"{path} cannot be created: {reason_of(error)}",
             hint=f"run it as root, or choose another place with {STATE_VARIABLE}",
         ) from error
     if status.st_uid != os.geteuid() or status.st_mode & 0o022:

@@ -10,7 +10,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.errors import MissingToolError, RequirementError, RunFailedError
+from blklab.errors import MissingToolError, RequirementError, RunFailedError, reason_of
 from blklab.linux.disks import Disk
 from blklab.linux.identity import Identity
 from blklab.linux.journal_file import sync_directory
@@ -88,9 +88,7 @@ def write_rule(rule: Rule) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             draft.unlink()
-        raise RequirementError(
-            f"{rule.path} cannot be written: {(error.strerror or str(error)).lower()}"
-        ) from error
+        raise RequirementError(f"{rule.path} cannot be written: {reason_of(error)}") from error
 
 
 def check_rule(rule: Rule, disk: Disk) -> str:
