@@ -231,6 +231,20 @@ def test_an_error_in_the_code_names_file_and_log(kernel_cache: Path, kernel_tree
     assert_no_remains(kernel_cache)
 
 
+def test_a_driver_of_hardware_that_no_guest_has_is_told(kernel_cache: Path, kernel_tree: Path) -> None:
+    makefile = kernel_tree / "Makefile"
+    rule = "drivers/%.o: drivers/%.c\n\t@cp $< $@\n"
+    original = makefile.read_text() + rule
+    for folder in ("drivers/base", "drivers/usb"):
+        (kernel_tree / folder).mkdir(parents=True)
+        (kernel_tree / folder / "core.c").write_text("core\n")
+    makefile.write_text(original.replace("init/main.o", "init/main.o drivers/base/core.o", 1))
+    build(BuildRequest("taken", str(kernel_tree)))
+    makefile.write_text(original.replace("init/main.o", "init/main.o drivers/usb/core.o", 1))
+    request = BuildRequest("left-out", str(kernel_tree))
+    fails(request, KernelBuildError, "'drivers/usb/core.o'", "not taken along", "leave out the option")
+
+
 def test_a_failed_variant_leaves_what_was_there(kernel_cache: Path, kernel_tree: Path) -> None:
     stock, _ = build(BuildRequest("mine", str(kernel_tree)))
     before = state_of(kernel_cache / "trees")

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from blklab.errors import BlklabError, KernelBuildError, KernelLacksError, SpaceError, UsageError
+from blklab.errors import BlklabError, KernelBuildError, KernelLacksError, SpaceError, UsageError, reason_of
 from blklab.kernels import store
 from blklab.kernels.compilation import BuildObserver, SilentObserver, compile_tree, configure
 from blklab.kernels.configuration import Fragment, Option, merge, read_fragment, render, shipped_fragment
@@ -33,7 +33,7 @@ from blklab.kernels.trees import KeptTree, find_tree, prepare_tree
 from blklab.kernels.trial import try_patches
 from blklab.units import format_bytes
 
-RECIPE = 3
+RECIPE = 4
 """Number of the way in which kernels are built; a change of it makes all builds anew."""
 
 FIRST_BUILD_BYTES = 1_000_000_000
@@ -170,7 +170,7 @@ def _build(plan: BuildPlan, work: Path, observer: BuildObserver) -> None:
             tree = prepare_tree(plan.source, plan.patches, plan.instruments, plan.tree_id, work, observer)
             log.writelines(f"instrument {name} left out: {why}\n" for name, why in tree.left_out.items())
             observer.announce(f"configuring Linux {tree.version}")
-            missing = configure(tree.folder, plan.options, log)
+            missing = configure(tree.folder, plan.options, plan.jobs, log)
             observer.announce(f"compiling Linux {tree.version}")
             expected = None if tree.has_objects else _steps_of_former_builds()
             steps, compiled = compile_tree(tree.folder, plan.jobs, log, observer, expected)
@@ -282,8 +282,7 @@ def _with_log(error: BlklabError, name: str, log_path: Path) -> BlklabError:
 
 def _disk_trouble(error: OSError) -> SpaceError:
     return SpaceError(
-        f"the kernel cannot be built: {error.filename or kernels_folder()}: "
-        f"{(error.strerror or str(error)).lower()}",
+        f"the kernel cannot be built: {error.filename or kernels_folder()}: {reason_of(error)}",
         hint="make room, or set XDG_CACHE_HOME to a place that has it",
     )
 

@@ -9,7 +9,7 @@
 A file that ends up as the kept tree has it, patches and all, keeps its time there, so that make leaves alone
 what was made from it.
 
-A variant shares the sources with the kept tree as hard links: there are 40,000 of them, a build only reads
+A variant shares the sources with the kept tree as hard links: there are 25,000 of them, a build only reads
 them (they may be read-only for it), and whatever changes one here removes the link first. What a build makes
 is copied, since linkers and scripts write some of it in place.
 """
