@@ -39,3 +39,9 @@ def test_the_first_tag_is_one_that_there_is(scheduler: str, nr_requests: int) ->
 
 def test_without_a_scheduler_there_is_no_first_tag() -> None:
     assert measure("uml:fixed,latency=100us", ONE_READ, "none").engine["first_tag"] is None
+
+
+def test_a_guest_tells_what_the_page_cache_may_take() -> None:
+    # 512 MiB, less what the kernel keeps for itself.
+    memory_bytes = measure("uml:fixed,latency=100us", ONE_READ, "none").engine["machine"]["memory"]
+    assert 440 << 20 < memory_bytes < 512 << 20

@@ -82,6 +82,8 @@ pub struct Findings {
     pub cgroups: Value,
     /// Where the first search for a tag of the scheduler's began, as far as that is known.
     pub first_tag: Option<u32>,
+    /// What free pages and the page cache share, as far as that is known.
+    pub memory_bytes: Option<u64>,
     pub machine: Values,
     pub records: Vec<JobRecord>,
     /// fio's, if it was the generator; below 0 for a signal.
@@ -93,8 +95,10 @@ pub struct Findings {
 
 /// The answer of a run that went well.
 pub fn answer(request: &Request, shared: Shared, findings: Findings) -> Value {
-    let Findings { in_force, cgroups, first_tag, machine, records, .. } = findings;
+    let Findings { in_force, cgroups, first_tag, memory_bytes, machine, records, .. } = findings;
     let Findings { fio_exit_code, before, after, .. } = findings;
+    let mut machine = settings(&machine);
+    machine["memory"] = json!(memory_bytes);
     let start_ns = shared.start_ns.load(SeqCst);
     let simulated_ns = shared.end_ns.load(SeqCst).saturating_sub(start_ns);
     let served = request.options.driver == Driver::Ublk;
@@ -126,7 +130,7 @@ pub fn answer(request: &Request, shared: Shared, findings: Findings) -> Value {
             "seed": request.setup.seed,
             "driver": if served { "ublk" } else { "null_blk" },
             "generator": if request.options.generator == Load::Fio { "fio" } else { "blkguest" },
-            "machine": settings(&machine),
+            "machine": machine,
             "first_tag": first_tag,
             // By the guest's own clock.
             "start_ns": start_ns,

@@ -14,6 +14,7 @@ mod filesystem;
 mod fio;
 mod load;
 mod md;
+mod memory;
 mod mounts;
 mod null_blk;
 mod process;

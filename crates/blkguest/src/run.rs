@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::filesystem;
 use crate::fio;
 use crate::load::{self, Clone, Timing};
+use crate::memory;
 use crate::null_blk;
 use crate::process;
 use crate::progress;
@@ -83,6 +84,7 @@ fn run_on(request: &Request, phases: &[usize], shared: Shared) -> Result<Value, 
         filesystem::create(kind, array, &disks, &disk, &request.layout.files)?;
     }
     let first_tag = alone.and_then(queue::first_tag);
+    let memory_bytes = memory::shared_bytes();
     let before = Counters::read_all(&disks)?;
     let (records, fio_exit_code) = match request.options.generator {
         Load::Blkguest => (run_clones(request, phases, &disk, ring, &machine, shared)?, None),
@@ -92,6 +94,7 @@ fn run_on(request: &Request, phases: &[usize], shared: Shared) -> Result<Value, 
         in_force: queue::read_all(&disks)?,
         cgroups: groups.read(),
         first_tag,
+        memory_bytes,
         machine,
         records,
         fio_exit_code,

@@ -38,6 +38,8 @@ pub struct QueueFacts {
     pub rotational: bool,
     /// Commands that the device takes at once.
     pub device_depth: u32,
+    /// What the kernel takes for that where it plans ahead: the driver may not tell.
+    pub told_depth: u32,
     pub nr_requests: u32,
     /// The same before anybody changed it.
     pub initial_requests: u32,
@@ -55,6 +57,7 @@ impl QueueFacts {
     pub const TYPICAL: Self = Self {
         rotational: false,
         device_depth: 32,
+        told_depth: 32,
         nr_requests: 64,
         initial_requests: 64,
         word_tags: 16,

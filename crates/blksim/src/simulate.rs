@@ -14,7 +14,7 @@ use crate::policies;
 use crate::policy::Policy;
 use crate::record::JobRecord;
 use crate::request::SECTOR_BYTES;
-use crate::scheduler::{Info, QueueFacts};
+use crate::scheduler::{Family, Info, QueueFacts};
 use crate::schedulers;
 use crate::tag_map::word_of;
 use crate::timeline::Timeline;
@@ -151,6 +151,11 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
     let queue_facts = QueueFacts {
         rotational: facts.rotational,
         device_depth: facts.queue_depth,
+        told_depth: if machine.flag("untold_depth") {
+            default_nr_requests(&facts, Family::MultiQueue, "mq-deadline") as u32
+        } else {
+            facts.queue_depth
+        },
         nr_requests,
         // A map that is made smaller keeps its words.
         word_tags: word_of(nr_requests.max(initial_requests)),

@@ -66,13 +66,19 @@ class FidelityCell:
             }
         )
 
-    def request_text(self, first_tag: int | None) -> str:
+    def request_text(self, first_tag: int | None, memory_bytes: int | None = None) -> str:
         """The request as text, for the simulator.
 
-        Computing takes no time at all, as in the guest, whose jobs have no file system under them, and the
-        search for a tag begins where it did there.
+        Computing takes no time at all, as in the guest, whose jobs have no file system under them, and whose
+        driver does not tell the disk's depth.
+
+        Args:
+            first_tag: Where the search for a tag began in the guest.
+            memory_bytes: What its free pages and page cache share.
         """
-        machine = {"instant": "1", "bare": "1", "first_tag": str(first_tag or 0)}
+        machine = {"instant": "1", "bare": "1", "untold_depth": "1", "first_tag": str(first_tag or 0)}
+        if memory_bytes is not None:
+            machine["memory"] = str(memory_bytes)
         return json.dumps(self.request() | {"machine": machine}, sort_keys=True)
 
 

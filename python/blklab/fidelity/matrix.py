@@ -219,6 +219,11 @@ LOADS: dict[str, Mapping[str, Section]] = {
         "writer": _job(1, rw="randwrite", ioengine="io_uring", iodepth=8),
     },
     "fsync-writer": {"writer": _job(0, rw="write", direct=0, fsync=1)},
+    "fsync-writers": {"writers": _job(0, rw="write", direct=0, bs="64k", fsync=4, numjobs=2)},
+    "buffered-writer-reader": {
+        "writer": _job(0, rw="write", direct=0, bs="64k", size="8g"),
+        "reader": _job(1, rw="randread"),
+    },
     "fsync-writer-readers": {
         "writer": _job(0, rw="randwrite", direct=0, fsync=4),
         "readers": _job(1, rw="randread", numjobs=2),
@@ -327,6 +332,8 @@ _PLAN: Sequence[tuple[Sequence[str], Sequence[str], Sequence[str]]] = (
     (("sata",), ("mq-deadline",), ("buffered-randread",)),
     (("sata",), _SORTING, ("buffered-read-directwriter", "fsync-writer", "fsync-writer-readers")),
     (("fixed4",), _SORTING, ("fsync-writer", "buffered-streams")),
+    (("fixed4", "sata", "nvme"), _PLAIN, ("fsync-writers",)),
+    (("hdd", "sata"), _SORTING, ("buffered-writer-reader",)),
 )
 
 

@@ -20,7 +20,8 @@ def run_cell(cell: FidelityCell, kernel: KernelRuns) -> CellResult:
     """Runs one cell; a failure becomes part of the result."""
     try:
         real = kernel.answer(cell.request())
-        text = cell.request_text(real["engine"].get("first_tag"))
+        engine = real["engine"]
+        text = cell.request_text(engine.get("first_tag"), engine["machine"]["memory"])
         simulator = _samples(json.loads(call_core(_core.simulate, text)))
         return compare_jobs(cell.name, simulator, _samples(real))
     except BlklabError as error:

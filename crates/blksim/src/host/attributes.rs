@@ -61,6 +61,12 @@ pub const MACHINE: &[Param] = &[
         "all files are one to the kernel, the device itself, as where there is no file system: reading \
          begins in its midst, and fsync is for all of it",
     ),
+    Param::flag(
+        "untold_depth",
+        0,
+        "the driver does not tell the kernel how many commands the device takes, as only SCSI's do; writeback \
+         throttling and io.cost go by the queue's first nr_requests",
+    ),
     Param::new(
         "first_tag",
         Unit::Count,

@@ -2,10 +2,11 @@
 //! in between.
 
 use super::page_cache::PAGE_BYTES;
-use super::page_cache::state::{DIRTY, LOCKED, MARKER, PRESENT, WRITEBACK};
+use super::page_cache::state::{DIRTY, LOCKED, MARKER, PRESENT, TO_WRITE, WRITEBACK};
 use super::ready::Ready;
 use super::submit::Flush;
 use super::task::TaskId;
+use super::writeback::PAGEVEC_PAGES;
 use super::{FlushWaiter, Machine};
 use crate::event::Class;
 use crate::record::Direction;
@@ -20,7 +21,9 @@ const DIRTY_CHECK_PAGES: u64 = 32;
 pub enum Stage {
     Reading,
     Writing,
-    /// fsync: writes dirty pages of the range.
+    /// fsync: notes what is dirty in the range.
+    Tagging,
+    /// fsync: writes that.
     Flushing,
     /// fsync: waits for pages under writeback.
     Waiting,
@@ -46,6 +49,8 @@ pub struct BufferedCall {
     /// Processor time that was used and has not passed yet.
     cost_ns: u64,
     since_check: u64,
+    /// In fsync: no more pages are to be looked up.
+    looked_through: bool,
 }
 
 impl Machine {
@@ -60,7 +65,7 @@ impl Machine {
     /// Starts fsync or fdatasync on a clone's file.
     pub(super) fn start_sync(&mut self, index: u32) {
         let file = self.files[self.clones[index as usize].region.file as usize];
-        self.start_call(index, Stage::Flushing, Direction::Sync, file.start, file.bytes, 0);
+        self.start_call(index, Stage::Tagging, Direction::Sync, file.start, file.bytes, 0);
     }
 
     fn start_call(
@@ -82,6 +87,7 @@ impl Machine {
             started_ns: self.agenda.now_ns(),
             cost_ns,
             since_check: 0,
+            looked_through: false,
         };
         self.tasks[task as usize].call = Some(call);
         if self.costs.ahead.is_some() && self.pay(task, call) {
@@ -99,6 +105,7 @@ impl Machine {
         match call.stage {
             Stage::Reading => self.advance_read(task, call),
             Stage::Writing => self.advance_write(task, call),
+            Stage::Tagging => self.begin_flush(task, call),
             Stage::Flushing => self.advance_flush(task, call),
             Stage::Waiting => self.advance_wait(task, call),
             Stage::Device => {}
@@ -117,8 +124,8 @@ impl Machine {
         false
     }
 
-    fn sleep_for_page(&mut self, task: TaskId, call: BufferedCall) {
-        self.page_waiters.push((call.page, task));
+    fn sleep_for_page(&mut self, task: TaskId, page: u64, call: BufferedCall) {
+        self.page_waiters.push((page, task));
         self.tasks[task as usize].call = Some(call);
     }
 
@@ -140,7 +147,7 @@ impl Machine {
                 self.cache.change(call.page, 0, MARKER);
                 self.read_ahead(task, call.page, call.end - call.page, true);
             } else if cached {
-                self.sleep_for_page(task, call);
+                self.sleep_for_page(task, call.page, call);
                 return;
             } else {
                 self.read_ahead(task, call.page, call.end - call.page, false);
@@ -178,16 +185,17 @@ impl Machine {
             let page_state = self.cache.get(call.page);
             let begin = call.page * PAGE_BYTES;
             let partial = begin < call.start_byte || begin + PAGE_BYTES > last_byte;
-            if page_state & LOCKED != 0 || (partial && page_state & PRESENT == 0) {
-                // Part of a page that is not in memory: it is read first.
+            let held = self.writeback.is_held(call.page);
+            if held || page_state & LOCKED != 0 || (partial && page_state & PRESENT == 0) {
+                // Part of a page that is not in memory is read first.
                 if self.pay(task, call) {
                     return;
                 }
-                if page_state & LOCKED == 0 {
+                if !held && page_state & LOCKED == 0 {
                     self.read_pages(task, call.page, 1, 0);
                 }
                 if !self.tasks[task as usize].blocked {
-                    self.sleep_for_page(task, call);
+                    self.sleep_for_page(task, call.page, call);
                 }
                 return;
             }
@@ -202,9 +210,8 @@ impl Machine {
             return;
         }
         if self.clones[task as usize].sync {
-            call.stage = Stage::Flushing;
             call.page = call.start_byte / PAGE_BYTES;
-            self.advance_flush(task, call);
+            self.begin_flush(task, call);
             return;
         }
         let pause_ns = self.throttle_dirtier(call.since_check);
@@ -219,20 +226,33 @@ impl Machine {
         self.end_call(task, call);
     }
 
+    /// fsync begins: what others make dirty from now on is not its business
+    /// (`tag_pages_for_writeback` of `mm/page-writeback.c`, Linux 6.1).
+    fn begin_flush(&mut self, task: TaskId, mut call: BufferedCall) {
+        self.cache.tag_dirty(call.page, call.end);
+        call.looked_through = false;
+        call.stage = Stage::Flushing;
+        self.advance_flush(task, call);
+    }
+
     /// fsync, first step: everything dirty is written, in order of pages, within one plug
     /// (`generic_writepages` of `mm/page-writeback.c`, Linux 6.1).
     fn advance_flush(&mut self, task: TaskId, mut call: BufferedCall) {
         self.plug(task);
-        while let Some(page) = self.cache.next_with(DIRTY, call.page, call.end) {
-            call.page = page;
-            if self.cache.get(page) & WRITEBACK != 0 {
-                // It was changed while it is being written: wait, then write again.
+        let at_once = self.writeback.pages_looked_up();
+        while let Some(page) = self.next_looked_up(task, &mut call, TO_WRITE, at_once) {
+            if self.writeback.is_held(page) || self.cache.get(page) & WRITEBACK != 0 {
+                // Another is about to write it, or it was changed while it is being written.
                 self.end_plug(task, Flush::ForSleep);
-                self.sleep_for_page(task, call);
+                self.sleep_for_page(task, page, call);
                 return;
             }
+            self.tasks[task as usize].looked_up.pop_front();
+            if self.cache.get(page) & DIRTY == 0 {
+                continue;
+            }
             let written = self.write_dirty_run(task, page, call.end, true);
-            call.page = page + written;
+            call.page = call.page.max(page + written);
             if self.tasks[task as usize].blocked {
                 self.tasks[task as usize].call = Some(call);
                 return;
@@ -241,15 +261,40 @@ impl Machine {
         self.end_plug(task, Flush::AtEnd);
         call.stage = Stage::Waiting;
         call.page = call.start_byte / PAGE_BYTES;
+        call.looked_through = false;
         self.advance_wait(task, call);
+    }
+
+    /// The page that fsync comes to next. It looks up several at once and comes to each, whatever
+    /// others do with it meanwhile; having found fewer, it does not look again
+    /// (`pagevec_lookup_range_tag` of `mm/swap.c`, Linux 6.1).
+    fn next_looked_up(
+        &mut self,
+        task: TaskId,
+        call: &mut BufferedCall,
+        bit: u8,
+        at_once: usize,
+    ) -> Option<u64> {
+        let looked_up = &mut self.tasks[task as usize].looked_up;
+        if looked_up.is_empty() && !call.looked_through {
+            while looked_up.len() < at_once {
+                let Some(page) = self.cache.next_with(bit, call.page, call.end) else { break };
+                looked_up.push_back(page);
+                call.page = page + 1;
+            }
+            call.looked_through = looked_up.len() < at_once;
+        }
+        looked_up.front().copied()
     }
 
     /// fsync, second step: one pass over the pages that are being written.
     fn advance_wait(&mut self, task: TaskId, mut call: BufferedCall) {
-        if let Some(page) = self.cache.next_with(WRITEBACK, call.page, call.end) {
-            call.page = page;
-            self.sleep_for_page(task, call);
-            return;
+        while let Some(page) = self.next_looked_up(task, &mut call, WRITEBACK, PAGEVEC_PAGES) {
+            if self.cache.get(page) & WRITEBACK != 0 {
+                self.sleep_for_page(task, page, call);
+                return;
+            }
+            self.tasks[task as usize].looked_up.pop_front();
         }
         if self.disks[0].volatile_cache {
             call.stage = Stage::Device;
@@ -263,6 +308,7 @@ impl Machine {
         if call.started_ns == self.agenda.now_ns() && self.costs.ahead.is_none() {
             call.stage = Stage::Waiting;
             call.page = call.end;
+            call.looked_through = true;
             self.tasks[task as usize].call = Some(call);
             self.agenda.at(done_ns, Class::Task, task);
             return;

@@ -62,6 +62,8 @@ pub struct Disk {
     /// When a task that dirties pages was last held back.
     pub dirtier_paused_ns: Option<u64>,
     pub max_sectors: u32,
+    /// The same of what is written from the page cache.
+    pub max_written_sectors: u32,
     pub merging: Merging,
     pub volatile_cache: bool,
     /// Requests that the scheduler holds.
@@ -100,6 +102,7 @@ impl Disk {
         queue: &Values,
     ) -> Self {
         let volatile_cache = device.facts().volatile_cache;
+        let max_sectors = queue.get("max_sectors_kb") as u32 * 2;
         let least_tags_of_word = scheduler.least_tags_of_word();
         Self {
             device,
@@ -110,7 +113,8 @@ impl Disk {
             policies: Vec::new(),
             view: QueueView { facts, groups: Vec::new(), disk: index, kicked: false },
             dirtier_paused_ns: None,
-            max_sectors: queue.get("max_sectors_kb") as u32 * 2,
+            max_sectors,
+            max_written_sectors: max_sectors,
             merging: match queue.get("nomerges") {
                 0 => Merging::Full,
                 1 => Merging::Simple,

@@ -43,10 +43,14 @@ use crate::workload::Job;
 use crate::workload::generator::Transfer;
 use crate::workload::layout::{File, Layout};
 use direct::Ios;
-use page_cache::PageCache;
+use page_cache::{PAGE_SECTORS, PageCache};
 use ready::ReadyList;
 use task::{Role, Task, TaskId};
 use writeback::Writeback;
+
+/// Pieces of memory that a request may consist of (`BLK_MAX_SEGMENTS` in `include/linux/blkdev.h`,
+/// Linux 6.1). Each bio that joins is one at least, so that of bios of one page it holds no more.
+const MAX_SEGMENTS: u32 = 128;
 
 /// Who waits for a cache flush of the device.
 #[derive(Debug, Clone, Copy)]
@@ -147,6 +151,10 @@ impl Machine {
     ) -> Self {
         for disk in &mut disks {
             disk.tags.begin_at(machine.get("first_tag") as u32);
+            if machine.flag("bare") {
+                let largest = MAX_SEGMENTS * PAGE_SECTORS as u32;
+                disk.max_written_sectors = disk.max_written_sectors.min(largest);
+            }
         }
         let mut tasks = Vec::new();
         let mut clones = Vec::new();

@@ -23,8 +23,10 @@ pub(super) mod state {
     pub const LOCKED: u8 = 8;
     /// Touching it starts the next readahead window.
     pub const MARKER: u8 = 16;
+    /// Was dirty when somebody began to write all that is.
+    pub const TO_WRITE: u8 = 32;
 }
-use state::{DIRTY, LOCKED, MARKER, PRESENT, WRITEBACK};
+use state::{DIRTY, LOCKED, MARKER, PRESENT, TO_WRITE, WRITEBACK};
 
 #[derive(Debug)]
 struct Chunk {
@@ -194,14 +196,24 @@ impl PageCache {
         }
     }
 
-    /// The first page in `from..end` that has one of the bits `DIRTY` or `WRITEBACK`.
+    /// Marks the pages of a range that are dirty now as to be written.
+    pub fn tag_dirty(&mut self, from: u64, end: u64) {
+        let mut page = from;
+        while let Some(dirty) = self.next_with(DIRTY, page, end) {
+            self.change(dirty, TO_WRITE, 0);
+            page = dirty + 1;
+        }
+    }
+
+    /// The first page in `from..end` that has one of the bits `DIRTY`, `TO_WRITE`, which only dirty pages
+    /// have, or `WRITEBACK`.
     pub fn next_with(&self, bit: u8, from: u64, end: u64) -> Option<u64> {
         if from >= end {
             return None;
         }
         for (&number, &slot) in self.index.range(from / CHUNK_PAGES..end.div_ceil(CHUNK_PAGES)) {
             let chunk = &self.chunks[slot as usize];
-            let count = if bit == DIRTY { chunk.dirty } else { chunk.writeback };
+            let count = if bit == WRITEBACK { chunk.writeback } else { chunk.dirty };
             if count == 0 {
                 continue;
             }
@@ -252,6 +264,18 @@ mod tests {
         assert_eq!(cache.next_with(WRITEBACK, 0, 10_000), Some(5));
         cache.invalidate(0, 1 << 30);
         assert_eq!((cache.get(5), cache.get(5000)), (PRESENT | WRITEBACK, 0));
+    }
+
+    #[test]
+    fn what_is_dirtied_later_is_not_to_be_written() {
+        let mut cache = PageCache::new(1 << 20);
+        cache.change(5, PRESENT | DIRTY, 0);
+        cache.tag_dirty(0, 100);
+        cache.change(7, PRESENT | DIRTY, 0);
+        assert_eq!(cache.next_with(TO_WRITE, 0, 100), Some(5));
+        assert_eq!(cache.next_with(TO_WRITE, 6, 100), None);
+        cache.change(5, WRITEBACK, DIRTY | TO_WRITE);
+        assert_eq!(cache.next_with(TO_WRITE, 0, 100), None);
     }
 
     #[test]

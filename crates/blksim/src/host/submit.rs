@@ -5,7 +5,7 @@ use super::Machine;
 use super::disk::Merging;
 use super::task::TaskId;
 use crate::policy::{Admission, Placement};
-use crate::request::{Fifo, NONE, Operation, RequestId, Requests};
+use crate::request::{Fifo, NONE, Operation, Purpose, RequestId, Requests};
 use crate::scheduler::{Family, Merge};
 
 /// Requests that a plug collects before it is flushed (6.1; 16 in 4.16).
@@ -80,6 +80,7 @@ impl Machine {
                 self.disks[disk].tags.tried();
             }
         }
+        self.release_page(task);
         if let Some(why) = self.tasks[task as usize].unplug_after.take() {
             self.end_plug(task, why);
         } else if !self.tasks[task as usize].plugging {
@@ -315,7 +316,10 @@ impl Machine {
     /// The two together are not too large.
     #[inline]
     fn fit(&self, disk: usize, a: RequestId, b: RequestId) -> bool {
-        self.requests[a].nr_sectors + self.requests[b].nr_sectors <= self.disks[disk].max_sectors
+        let (queue, (a, b)) = (&self.disks[disk], (&self.requests[a], &self.requests[b]));
+        let written = a.purpose == Purpose::Writeback;
+        let limit = if written { queue.max_written_sectors } else { queue.max_sectors };
+        a.nr_sectors + b.nr_sectors <= limit
     }
 
     /// Whether a request can take in a bio that touches it. One that cannot is

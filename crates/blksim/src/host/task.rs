@@ -1,5 +1,7 @@
 //! A task: a simulated process or kernel thread that submits I/O and may sleep.
 
+use std::collections::VecDeque;
+
 use super::buffered::BufferedCall;
 use crate::request::Fifo;
 
@@ -33,6 +35,8 @@ pub struct Task {
     pub unplug_after: Option<super::submit::Flush>,
     /// The buffered read, write or fsync that it is in.
     pub call: Option<BufferedCall>,
+    /// Pages that it looked up and will come to one after the other, in fsync.
+    pub looked_up: VecDeque<u64>,
 }
 
 impl Task {
@@ -46,6 +50,7 @@ impl Task {
             plugging: false,
             unplug_after: None,
             call: None,
+            looked_up: VecDeque::new(),
         }
     }
 }

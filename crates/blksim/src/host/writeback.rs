@@ -9,7 +9,7 @@
 //! sleep holds up the writeback of others.
 
 use super::Machine;
-use super::page_cache::state::{DIRTY, WRITEBACK};
+use super::page_cache::state::{DIRTY, TO_WRITE, WRITEBACK};
 use super::page_cache::{PAGE_BYTES, PAGE_SECTORS};
 use super::task::TaskId;
 use crate::event::Class;
@@ -20,6 +20,8 @@ use crate::request::{Flags, Operation, Priority, Purpose, Request};
 pub(super) const BIO_PAGES: u64 = 256;
 /// Granularity of the flusher's chunks: 4 MiB.
 const CHUNK_PAGES: u64 = 1024;
+/// Pages of a `pagevec` (`include/linux/pagevec.h`).
+pub(super) const PAGEVEC_PAGES: usize = 15;
 /// The kernel begins with an estimate of 100 MiB/s.
 const INITIAL_BANDWIDTH: u64 = 100 << 20;
 /// How often bandwidth and rates are estimated anew.
@@ -50,6 +52,9 @@ pub struct Writeback {
     /// Pages of a bio: on a bare device each is written by itself (`blkdev_writepages` of
     /// `block/fops.c`, Linux 6.1), and the plug brings them together again.
     bio_pages: u64,
+    /// Pages whose writer sleeps in their submission: it holds their locks meanwhile
+    /// (`__block_write_full_page` in `fs/buffer.c`, Linux 6.1).
+    held: Vec<(TaskId, u64)>,
     /// Owner of the file that the flusher is writing.
     group: u16,
     /// The file that the flusher looks at next.
@@ -80,6 +85,7 @@ impl Writeback {
             limit_pages,
             files: vec![FileState::default(); nr_files],
             bio_pages: if machine.flag("bare") { 1 } else { BIO_PAGES },
+            held: Vec::new(),
             group: 0,
             next_file: 0,
             bandwidth: INITIAL_BANDWIDTH / PAGE_BYTES,
@@ -94,6 +100,17 @@ impl Writeback {
 
     pub fn period_ns(&self) -> u64 {
         self.period_ns
+    }
+
+    /// How many pages are looked up at once: on a bare device those of a `pagevec`; a file
+    /// system's are looked for again after each bio.
+    pub(super) fn pages_looked_up(&self) -> usize {
+        if self.bio_pages == 1 { PAGEVEC_PAGES } else { 1 }
+    }
+
+    /// Nobody can change this page for now.
+    pub(super) fn is_held(&self, page: u64) -> bool {
+        self.held.iter().any(|(_, held)| *held == page)
     }
 
     /// Pages that the flusher writes of one file at a time: half a second's worth.
@@ -281,13 +298,14 @@ impl Machine {
     ) -> u64 {
         let of_queue = (u64::from(self.disks[0].max_sectors) / PAGE_SECTORS).max(1);
         let max_pages = self.writeback.bio_pages.min(of_queue);
+        let wanted = if sync { TO_WRITE } else { DIRTY };
         let mut page = first;
         while page < end && page - first < max_pages {
             let page_state = self.cache.get(page);
-            if page_state & DIRTY == 0 || page_state & WRITEBACK != 0 {
+            if page_state & wanted == 0 || page_state & WRITEBACK != 0 {
                 break;
             }
-            self.cache.change(page, WRITEBACK, DIRTY);
+            self.cache.change(page, WRITEBACK, DIRTY | TO_WRITE);
             page += 1;
         }
         let sector = first * PAGE_SECTORS;
@@ -304,7 +322,19 @@ impl Machine {
         bio.context = task;
         let id = self.requests.allocate(bio);
         self.submit(task, id);
+        if self.writeback.bio_pages == 1 && self.tasks[task as usize].blocked {
+            self.writeback.held.push((task, first));
+        }
         page - first
+    }
+
+    /// A task's submission is through: it lets go of the page that it wrote.
+    pub(super) fn release_page(&mut self, task: TaskId) {
+        let held = &mut self.writeback.held;
+        if let Some(place) = held.iter().position(|(holder, _)| *holder == task) {
+            let (_, page) = held.remove(place);
+            self.wake_page_waiters(page, page + 1);
+        }
     }
 
     /// A write of cached pages is done.

@@ -42,13 +42,13 @@ pub fn build(
     let buffered_writes = jobs.iter().any(|job| job.mode.writes && !job.direct);
     let target_ns = queue.get_ns("wbt_lat_usec");
     if target_ns > 0 && buffered_writes {
-        policies.push(Box::new(wbt::Wbt::new(target_ns, facts.device_depth)));
+        policies.push(Box::new(wbt::Wbt::new(target_ns, facts.told_depth)));
     }
     if cgroups.cost_qos.flag("enable") && cgroups.groups.len() > 1 {
         policies.push(Box::new(iocost::IoCost::new(
             cgroups,
             facts.rotational,
-            facts.device_depth,
+            facts.told_depth,
             facts.jiffy_ns,
         )));
     }

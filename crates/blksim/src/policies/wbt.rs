@@ -14,8 +14,7 @@
 //!   held back for dirtying too much.
 //! * With a volatile cache sleepers are woken only once nothing is in flight.
 //!
-//! Simplified: no discards, no kswapd. The device's depth is the drive's even
-//! where the kernel would take the queue's.
+//! Simplified: no discards, no kswapd.
 //!
 //! Parameters: `wbt_lat_usec` of the queue: 2000, or 75000 for rotational
 //! devices; 0 (off) under bfq, cfq and the legacy schedulers.
@@ -101,14 +100,17 @@ impl Wbt {
             self.scaled_max = self.step <= 0;
         } else {
             let depth = BASE_DEPTH.min(self.queue_depth);
-            if self.step > 0 {
-                self.max_depth = 1 + ((depth - 1) >> self.step.min(31));
-            } else {
-                let most = (self.queue_depth * 3 / 4).max(1);
-                let wanted = 1 + (u64::from(depth - 1) << (-self.step).min(31));
-                self.scaled_max = wanted > u64::from(most);
-                self.max_depth = wanted.min(u64::from(most)) as u32;
-            }
+            self.max_depth = match self.step {
+                0 => depth,
+                1.. => 1 + ((depth - 1) >> self.step.min(31)),
+                // Of a device that takes few commands this may be less than at first.
+                ..0 => {
+                    let most = (self.queue_depth * 3 / 4).max(1);
+                    let wanted = 1 + (u64::from(depth - 1) << (-self.step).min(31));
+                    self.scaled_max = wanted > u64::from(most);
+                    wanted.min(u64::from(most)) as u32
+                }
+            };
         }
         if self.max_depth <= 2 {
             self.normal = self.max_depth;
@@ -331,5 +333,13 @@ mod tests {
         assert_eq!((wbt.max_depth, wbt.scaled_max), (24, true));
         wbt.scale_down(true);
         assert_eq!(wbt.step, 0);
+    }
+
+    #[test]
+    fn a_shallow_device_has_all_its_depth_at_first_and_less_of_it_for_writers_alone() {
+        let mut wbt = Wbt::new(2_000_000, 8);
+        assert_eq!((wbt.max_depth, wbt.scaled_max), (8, false));
+        wbt.scale_up();
+        assert_eq!((wbt.step, wbt.max_depth, wbt.scaled_max), (-1, 6, true));
     }
 }
