@@ -3,6 +3,8 @@
 //! `cargo bench -p blksim` prints the throughput of each case in elements
 //! (requests) a second.
 
+mod bare;
+
 use std::hint::black_box;
 use std::path::Path;
 use std::time::Duration;
@@ -61,6 +63,12 @@ fn engine(criterion: &mut Criterion) {
         group.throughput(Throughput::Elements(count));
         group.bench_function(format!("{device}/{scheduler}"), |bencher| {
             bencher.iter(|| black_box(simulate(&setup)).expect("the simulation runs"));
+        });
+    }
+    for depth in [32, 1024] {
+        group.throughput(Throughput::Elements(1_000_000));
+        group.bench_function(format!("bare/{depth}"), |bencher| {
+            bencher.iter(|| black_box(bare::simulate(1_000_000, black_box(depth))));
         });
     }
     // What it costs to be watched.
