@@ -138,7 +138,7 @@ def test_the_order_of_two_buffered_writers_is_not_taken_for_their_classes() -> N
         records = {**finding.records, "matrix-buffered": changed}
         result = study_named("ionice").read(finding.asked, finding.published, records)
         assert result.statement("bfq-buffered").outcome == outcome
-        assert "52.4 %" in result.statement("bfq-buffered").why or not equals_too
+        assert "52.5 %" in result.statement("bfq-buffered").why or not equals_too
 
 
 def test_buffered_writes_are_the_flushers_at_every_level() -> None:

@@ -171,7 +171,7 @@ fn priorities_of_buffered_writers_make_no_difference() {
     let jobs = "[global]\nruntime=20\ntime_based\nrw=randwrite\nbs=4k\nsize=1g\n[high]\nprio=0\n[low]\nprio=7\n";
     for scheduler in BOTH {
         let mut setup = setup("hdd-7200", scheduler, jobs);
-        setup.machine = given(&[("memory", "256m")]);
+        setup.machine = given(&[("memory", "1g")]);
         let outcome = run(&setup);
         let ratio = job(&outcome, "high").iops() / job(&outcome, "low").iops();
         assert!((ratio - 1.0).abs() < 0.05, "{scheduler}: {ratio}");

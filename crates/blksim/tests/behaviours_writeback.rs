@@ -62,3 +62,18 @@ fn a_writer_waits_for_the_page_that_the_flusher_is_about_to_write() {
     let done = nr_writes(setup("nvme-tlc", "mq-deadline", jobs));
     assert!((330..=400).contains(&done), "{done}");
 }
+
+#[test]
+fn buffered_writers_get_on_as_in_a_guest() {
+    // Free running first, then pauses of whole ticks; what they leave behind goes out in whole requests.
+    let fast = [("latency", "200us"), ("depth", "16")];
+    let cases = [
+        (fixed(&fast, "mq-deadline", &writers(1, "bs=1m\nruntime=100ms")), 1020),
+        (setup("ssd-sata", "mq-deadline", &writers(1, "bs=1m\nruntime=1s")), 592),
+        (setup("ssd-sata", "mq-deadline", &writers(2, "bs=1m\nruntime=100ms")), 117),
+    ];
+    for (setup, on_linux) in cases {
+        let done = nr_writes(setup);
+        assert!(done.abs_diff(on_linux) * 50 <= on_linux, "{done} of {on_linux}");
+    }
+}

@@ -12,10 +12,6 @@ use crate::event::Class;
 use crate::record::Direction;
 use crate::workload::generator::Transfer;
 
-/// Pages after which a writer checks whether it must slow down (128 KiB, as
-/// 6.1 begins with).
-const DIRTY_CHECK_PAGES: u64 = 32;
-
 /// What a call is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
@@ -48,7 +44,6 @@ pub struct BufferedCall {
     started_ns: u64,
     /// Processor time that was used and has not passed yet.
     cost_ns: u64,
-    since_check: u64,
     /// In fsync: no more pages are to be looked up.
     looked_through: bool,
 }
@@ -86,7 +81,6 @@ impl Machine {
             bytes,
             started_ns: self.agenda.now_ns(),
             cost_ns,
-            since_check: 0,
             looked_through: false,
         };
         self.tasks[task as usize].call = Some(call);
@@ -165,22 +159,19 @@ impl Machine {
 
     fn advance_write(&mut self, task: TaskId, mut call: BufferedCall) {
         let last_byte = call.start_byte + call.bytes;
-        while call.page < call.end {
-            if call.since_check >= DIRTY_CHECK_PAGES {
+        loop {
+            if self.tasks[task as usize].dirtier.must_balance {
                 if self.pay(task, call) {
                     return;
                 }
-                call.since_check = 0;
-                let pause_ns = self.throttle_dirtier(DIRTY_CHECK_PAGES);
-                if pause_ns > 0 {
-                    if self.over_dirty_limit() {
-                        // At the limit the check is repeated after the pause.
-                        call.since_check = DIRTY_CHECK_PAGES;
-                    }
-                    call.cost_ns = pause_ns;
-                    self.pay(task, call);
+                if let Some(pause) = self.balance_dirty_pages(task) {
+                    self.tasks[task as usize].call = Some(call);
+                    self.agenda.at(pause.until_ns, Class::Task, task);
                     return;
                 }
+            }
+            if call.page >= call.end {
+                break;
             }
             let page_state = self.cache.get(call.page);
             let begin = call.page * PAGE_BYTES;
@@ -201,10 +192,10 @@ impl Machine {
             }
             self.cache.change(call.page, PRESENT | DIRTY, 0);
             let clone = &self.clones[task as usize];
-            self.note_dirtied(clone.region.file, clone.group);
+            let (file, group) = (clone.region.file, clone.group);
+            self.note_dirtied(task, file, group, page_state & DIRTY == 0);
             call.cost_ns += self.costs.page_ns;
             call.page += 1;
-            call.since_check += 1;
         }
         if self.pay(task, call) {
             return;
@@ -212,15 +203,6 @@ impl Machine {
         if self.clones[task as usize].sync {
             call.page = call.start_byte / PAGE_BYTES;
             self.begin_flush(task, call);
-            return;
-        }
-        let pause_ns = self.throttle_dirtier(call.since_check);
-        call.since_check = 0;
-        if pause_ns > 0 {
-            // The call is over, but its task is held back before it returns.
-            call.page = call.end;
-            call.cost_ns = pause_ns;
-            self.pay(task, call);
             return;
         }
         self.end_call(task, call);

@@ -9,6 +9,7 @@ mod cgroups;
 mod clone;
 mod completion;
 mod direct;
+mod dirty_throttle;
 mod disk;
 mod dispatch;
 mod page_cache;

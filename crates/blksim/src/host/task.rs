@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::buffered::BufferedCall;
+use super::dirty_throttle::Dirtier;
 use crate::request::Fifo;
 
 /// Index of a task.
@@ -35,6 +36,8 @@ pub struct Task {
     pub unplug_after: Option<super::submit::Flush>,
     /// The buffered read, write or fsync that it is in.
     pub call: Option<BufferedCall>,
+    /// What it dirtied.
+    pub dirtier: Dirtier,
     /// Pages that it looked up and will come to one after the other, in fsync.
     pub looked_up: VecDeque<u64>,
 }
@@ -50,6 +53,7 @@ impl Task {
             plugging: false,
             unplug_after: None,
             call: None,
+            dirtier: Dirtier::default(),
             looked_up: VecDeque::new(),
         }
     }

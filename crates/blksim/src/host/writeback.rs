@@ -1,14 +1,12 @@
-//! Writeback: the flusher, and the throttling of those who dirty pages
-//! (`mm/page-writeback.c` and `fs/fs-writeback.c` of Linux 6.1).
+//! Writeback: the flusher (`mm/page-writeback.c` and `fs/fs-writeback.c` of Linux 6.1).
 //!
-//! Simplified: one flusher for all files; a dirtier's rate follows the
-//! position of all dirty pages between the thresholds, without the per-device
-//! correction that matters with several devices. Writeback is charged to the
+//! Simplified: one flusher for all files. Writeback is charged to the
 //! control group that dirtied a file first (the kernel: to the one that dirties
 //! most of it), but one flusher serves all groups, so one that a policy puts to
 //! sleep holds up the writeback of others.
 
 use super::Machine;
+use super::dirty_throttle::{DirtyThrottle, Level, Pause};
 use super::page_cache::state::{DIRTY, TO_WRITE, WRITEBACK};
 use super::page_cache::{PAGE_BYTES, PAGE_SECTORS};
 use super::task::TaskId;
@@ -22,14 +20,6 @@ pub(super) const BIO_PAGES: u64 = 256;
 const CHUNK_PAGES: u64 = 1024;
 /// Pages of a `pagevec` (`include/linux/pagevec.h`).
 pub(super) const PAGEVEC_PAGES: usize = 15;
-/// The kernel begins with an estimate of 100 MiB/s.
-const INITIAL_BANDWIDTH: u64 = 100 << 20;
-/// How often bandwidth and rates are estimated anew.
-const ESTIMATE_NS: u64 = 200_000_000;
-/// The longest that a dirtier is held back at once.
-const MAX_PAUSE_NS: u64 = 200_000_000;
-const SECOND: u64 = 1_000_000_000;
-
 /// Dirty state of a file.
 #[derive(Debug, Clone, Copy, Default)]
 struct FileState {
@@ -59,12 +49,7 @@ pub struct Writeback {
     group: u16,
     /// The file that the flusher looks at next.
     next_file: usize,
-    /// Pages a second: estimate of the device, and of what one dirtier may do.
-    bandwidth: u64,
-    dirty_rate: u64,
-    estimated_ns: u64,
-    written_since: u64,
-    dirtied_since: u64,
+    throttle: DirtyThrottle,
     /// The flusher works because data has expired, not only for the threshold.
     expired: bool,
     /// It has to wait for a completion before it can write more.
@@ -88,11 +73,7 @@ impl Writeback {
             held: Vec::new(),
             group: 0,
             next_file: 0,
-            bandwidth: INITIAL_BANDWIDTH / PAGE_BYTES,
-            dirty_rate: INITIAL_BANDWIDTH / PAGE_BYTES,
-            estimated_ns: 0,
-            written_since: 0,
-            dirtied_since: 0,
+            throttle: DirtyThrottle::new(machine.get("hz")),
             expired: false,
             stalled: false,
         }
@@ -113,92 +94,47 @@ impl Writeback {
         self.held.iter().any(|(_, held)| *held == page)
     }
 
-    /// Pages that the flusher writes of one file at a time: half a second's worth.
+    /// Pages that the flusher writes of one file at a time: half a second's worth, and no more than about an
+    /// eighth of what may be dirty (`writeback_chunk_size`).
     fn chunk_pages(&self) -> u64 {
-        (self.bandwidth / 2 / CHUNK_PAGES * CHUNK_PAGES).max(CHUNK_PAGES)
-    }
-
-    /// Below this many dirty pages nobody is held back.
-    fn free_run_pages(&self) -> u64 {
-        u64::midpoint(self.background_pages, self.limit_pages)
-    }
-
-    /// Where `dirty` lies between free running and the limit, as a factor for
-    /// the allowed rate in 1024ths: 1024 at the set point, 0 at the limit.
-    fn position_ratio(&self, dirty: u64) -> u64 {
-        let free_run = self.free_run_pages();
-        let set_point = u64::midpoint(free_run, self.limit_pages);
-        if dirty >= self.limit_pages {
-            return 0;
-        }
-        let span = i128::from((self.limit_pages - set_point).max(1));
-        let x = ((i128::from(set_point) - i128::from(dirty)) * 1024) / span;
-        (1024 + x * x * x / (1024 * 1024)).clamp(0, 2048) as u64
+        let pages = (self.throttle.average_bandwidth() / 2).min(self.limit_pages / 8);
+        (pages + CHUNK_PAGES) / CHUNK_PAGES * CHUNK_PAGES
     }
 }
 
 impl Machine {
-    /// A page of a file was dirtied.
-    pub(super) fn note_dirtied(&mut self, file: u32, group: u16) {
-        self.writeback.dirtied_since += 1;
-        let state = &mut self.writeback.files[file as usize];
+    /// A task wrote to a page of a file.
+    pub(super) fn note_dirtied(&mut self, task: TaskId, file: u32, group: u16, was_clean: bool) {
+        let writeback = &mut self.writeback;
+        let dirtier = &mut self.tasks[task as usize].dirtier;
+        writeback.throttle.note_touched(dirtier, was_clean, writeback.limit_pages);
+        let state = &mut writeback.files[file as usize];
         if state.dirty_since_ns.is_none() {
             state.dirty_since_ns = Some(self.agenda.now_ns());
             state.owner = group;
         }
     }
 
-    /// How long a task that dirtied `pages` must pause now.
-    pub(super) fn throttle_dirtier(&mut self, pages: u64) -> u64 {
-        let dirty = self.cache.nr_dirty() + self.cache.nr_writeback();
-        if self.cache.nr_dirty() > self.writeback.background_pages {
+    /// Whether a task that dirtied pages must pause now, and until when.
+    pub(super) fn balance_dirty_pages(&mut self, task: TaskId) -> Option<Pause> {
+        let (now_ns, nr_dirty) = (self.agenda.now_ns(), self.cache.nr_dirty());
+        if nr_dirty > self.writeback.background_pages {
             self.run_flusher();
         }
-        self.estimate();
-        let writeback = &self.writeback;
-        let free_run = writeback.free_run_pages();
-        if dirty <= free_run || pages == 0 {
-            return 0;
-        }
-        let rate = writeback.dirty_rate * writeback.position_ratio(dirty) / 1024;
-        for disk in &mut self.disks {
-            disk.dirtier_paused_ns = Some(self.agenda.now_ns());
-        }
-        if rate == 0 {
-            return MAX_PAUSE_NS;
-        }
-        (pages * SECOND / rate).min(MAX_PAUSE_NS)
-    }
-
-    /// Every 200 ms: what the device wrote, and what each dirtier may do so that both balance.
-    fn estimate(&mut self) {
-        let now_ns = self.agenda.now_ns();
-        let dirty = self.cache.nr_dirty() + self.cache.nr_writeback();
         let writeback = &mut self.writeback;
-        let elapsed_ns = now_ns - writeback.estimated_ns;
-        if elapsed_ns < ESTIMATE_NS {
-            return;
+        let level = Level {
+            dirty: self.cache.nr_dirty() + self.cache.nr_writeback(),
+            background: writeback.background_pages,
+            limit: writeback.limit_pages,
+        };
+        let dirtier = &mut self.tasks[task as usize].dirtier;
+        let pause = writeback.throttle.balance(dirtier, level, now_ns);
+        if pause.is_some() {
+            for disk in &mut self.disks {
+                disk.dirtier_paused_ns = Some(now_ns);
+            }
         }
-        let per_second =
-            |pages: u64| (u128::from(pages) * u128::from(SECOND) / u128::from(elapsed_ns)) as u64;
-        let written = per_second(writeback.written_since);
-        let dirtied = per_second(writeback.dirtied_since);
-        writeback.estimated_ns = now_ns;
-        writeback.written_since = 0;
-        writeback.dirtied_since = 0;
-        if written > 0 {
-            // Smoothed over about three seconds, as the kernel does.
-            let weight = (elapsed_ns / 1_000_000).min(3000);
-            writeback.bandwidth = (writeback.bandwidth * (3000 - weight) + written * weight) / 3000;
-        }
-        let free_run = writeback.free_run_pages();
-        if dirty > free_run && dirtied > 0 {
-            let allowed = writeback.dirty_rate * writeback.position_ratio(dirty) / 1024;
-            let balanced =
-                u128::from(allowed) * u128::from(writeback.bandwidth) / u128::from(dirtied);
-            let target = (balanced as u64).clamp(1, 2 * writeback.bandwidth.max(1));
-            writeback.dirty_rate = (writeback.dirty_rate * 7 + target).div_ceil(8);
-        }
+        pause
     }
 
     /// The flusher's periodic look.
@@ -212,13 +148,20 @@ impl Machine {
         self.agenda.at(now_ns + self.writeback.period_ns, Class::Writeback, 0);
     }
 
-    /// Writes until nothing is due or the flusher has to sleep for a tag.
+    /// Writes until nothing is due or the flusher has to sleep, within one plug (`wb_writeback`).
     pub(super) fn run_flusher(&mut self) {
         let task = self.flusher;
+        if self.tasks[task as usize].blocked {
+            return;
+        }
+        self.plug(task);
         while !self.tasks[task as usize].blocked && !self.writeback.stalled {
             let over = self.cache.nr_dirty() > self.writeback.background_pages;
-            let Some(file) = self.next_dirty_file(over) else { return };
+            let Some(file) = self.next_dirty_file(over) else { break };
             self.write_chunk(task, file);
+        }
+        if !self.tasks[task as usize].blocked {
+            self.unplug(task);
         }
     }
 
@@ -245,12 +188,13 @@ impl Machine {
     fn write_chunk(&mut self, task: TaskId, file: usize) {
         let first = self.files[file].start / PAGE_BYTES;
         let end = (self.files[file].start + self.files[file].bytes).div_ceil(PAGE_BYTES);
+        let (now_ns, under_way) = (self.agenda.now_ns(), self.cache.nr_writeback() > 0);
+        self.writeback.throttle.writeback_begins(now_ns, under_way);
         let chunk = self.writeback.chunk_pages();
         self.writeback.group = self.writeback.files[file].owner;
         let mut left = chunk;
         let mut page = self.writeback.files[file].cursor.max(first);
         let mut wrapped = page == first;
-        self.plug(task);
         while left > 0 && !self.tasks[task as usize].blocked {
             let Some(dirty) = self.next_writable(page, end) else {
                 if wrapped {
@@ -264,7 +208,6 @@ impl Machine {
             page = dirty + written;
             left = left.saturating_sub(written);
         }
-        self.unplug(task);
         let state = &mut self.writeback.files[file];
         state.cursor = page;
         if self.cache.next_with(DIRTY, first, end).is_none() {
@@ -344,15 +287,10 @@ impl Machine {
         for page in first..end {
             self.cache.change(page, 0, WRITEBACK);
         }
-        self.writeback.written_since += end - first;
+        self.writeback.throttle.note_written(end - first);
         self.wake_page_waiters(first, end);
         if std::mem::take(&mut self.writeback.stalled) {
             self.run_flusher();
         }
-    }
-
-    /// Dirty pages have reached the limit: nobody may dirty more.
-    pub(super) fn over_dirty_limit(&self) -> bool {
-        self.cache.nr_dirty() + self.cache.nr_writeback() >= self.writeback.limit_pages
     }
 }
