@@ -2,21 +2,18 @@
 
 use std::fs;
 
-const PAGE_BYTES: u64 = 4096;
+use blksim::host::PAGE_BYTES;
 
 /// Memory that free pages and the page cache share (`global_dirtyable_memory` in
-/// `mm/page-writeback.c`, Linux 6.1): the kernel tells what share of it may be dirty.
-pub fn shared_bytes() -> Option<u64> {
-    let counters = fs::read_to_string("/proc/vmstat").ok()?;
-    let percent = fs::read_to_string("/proc/sys/vm/dirty_ratio").ok()?.trim().parse().ok()?;
-    shared_by(&counters, percent)
+/// `mm/page-writeback.c`, Linux 6.1): the kernel tells how many pages `dirty_ratio` percent of it are.
+pub fn shared_bytes(dirty_ratio: u64) -> Option<u64> {
+    shared_by(&fs::read_to_string("/proc/vmstat").ok()?, dirty_ratio)
 }
 
-/// The same from the text of `vmstat`, and from the percentage that may be dirty.
-fn shared_by(counters: &str, dirty_percent: u64) -> Option<u64> {
-    let threshold =
-        counters.lines().find_map(|line| line.strip_prefix("nr_dirty_threshold "))?.parse::<u64>();
-    (threshold.ok()? * PAGE_BYTES * 100).checked_div(dirty_percent)
+/// The same from the text of `vmstat`.
+fn shared_by(counters: &str, dirty_ratio: u64) -> Option<u64> {
+    let threshold = counters.lines().find_map(|line| line.strip_prefix("nr_dirty_threshold "))?;
+    (threshold.parse::<u64>().ok()? * PAGE_BYTES * 100).checked_div(dirty_ratio)
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ fn run_on(request: &Request, phases: &[usize], shared: Shared) -> Result<Value, 
         filesystem::create(kind, array, &disks, &disk, &request.layout.files)?;
     }
     let first_tag = alone.and_then(queue::first_tag);
-    let memory_bytes = memory::shared_bytes();
+    let memory_bytes = memory::shared_bytes(machine.get("dirty_ratio"));
     let before = Counters::read_all(&disks)?;
     let (records, fio_exit_code) = match request.options.generator {
         Load::Blkguest => (run_clones(request, phases, &disk, ring, &machine, shared)?, None),

@@ -164,9 +164,8 @@ impl Machine {
                 if self.pay(task, call) {
                     return;
                 }
-                if let Some(pause) = self.balance_dirty_pages(task) {
-                    self.tasks[task as usize].call = Some(call);
-                    self.agenda.at(pause.until_ns, Class::Task, task);
+                if let Some(until_ns) = self.balance_dirty_pages(task) {
+                    self.agenda.at(until_ns, Class::Task, task);
                     return;
                 }
             }
@@ -212,7 +211,6 @@ impl Machine {
     /// (`tag_pages_for_writeback` of `mm/page-writeback.c`, Linux 6.1).
     fn begin_flush(&mut self, task: TaskId, mut call: BufferedCall) {
         self.cache.tag_dirty(call.page, call.end);
-        call.looked_through = false;
         call.stage = Stage::Flushing;
         self.advance_flush(task, call);
     }

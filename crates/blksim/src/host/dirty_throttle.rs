@@ -7,10 +7,11 @@
 //! it afterwards; counters are exact, where the kernel's are kept for each processor; the limit does not
 //! follow when memory shrinks.
 
-use crate::jiffies::{jiffies, timer_ns};
+use super::page_cache::PAGE_BYTES;
+use crate::jiffies::{jiffies, jiffy_ns, timer_ns};
 
 /// The kernel begins with an estimate of 100 MiB/s.
-const INITIAL_BANDWIDTH: u64 = 100 << (20 - 12);
+const INITIAL_BANDWIDTH: u64 = (100 << 20) / PAGE_BYTES;
 /// Pages after which a task that must slow down is asked again, at the least.
 const POLL_PAGES: u64 = 32;
 /// Pages between two questions once the limit is exceeded.
@@ -64,16 +65,9 @@ impl Level {
     }
 }
 
-/// A pause that a task must make.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pause {
-    pub until_ns: u64,
-}
-
 /// The device's writeback, as far as it is known.
 #[derive(Debug)]
 pub struct DirtyThrottle {
-    jiffy_ns: u64,
     /// Ticks a second.
     hz: u64,
     bandwidth: u64,
@@ -95,7 +89,6 @@ pub struct DirtyThrottle {
 impl DirtyThrottle {
     pub fn new(hz: u64) -> Self {
         Self {
-            jiffy_ns: 1_000_000_000 / hz,
             hz,
             bandwidth: INITIAL_BANDWIDTH,
             average_bandwidth: INITIAL_BANDWIDTH,
@@ -140,10 +133,10 @@ impl DirtyThrottle {
         task.must_balance = task.nr_dirtied >= poll_pages;
     }
 
-    /// Whether a task must pause now, and until when. It must be asked again after a pause if
+    /// Until when a task must pause, if it must. It must be asked again afterwards if
     /// [`Dirtier::must_balance`] is still set.
-    pub fn balance(&mut self, task: &mut Dirtier, level: Level, now_ns: u64) -> Option<Pause> {
-        let now = jiffies(now_ns, self.jiffy_ns);
+    pub fn balance(&mut self, task: &mut Dirtier, level: Level, now_ns: u64) -> Option<u64> {
+        let now = self.ticks(now_ns);
         let pages = task.nr_dirtied;
         task.must_balance = false;
         if level.dirty <= level.free_run() {
@@ -152,9 +145,8 @@ impl DirtyThrottle {
             task.poll_pages = level.poll_interval();
             return None;
         }
-        let share = if self.written == 0 { 0 } else { level.limit };
-        self.exceeded = level.dirty > share && level.dirty > level.limit;
-        let ratio = self.position_ratio(level, share);
+        self.exceeded = level.dirty > level.limit;
+        let ratio = self.position_ratio(level);
         if self.stamp + self.interval() < now {
             self.update_rate(level, ratio, now);
             self.update_bandwidth(now);
@@ -191,7 +183,11 @@ impl DirtyThrottle {
         task.nr_dirtied = 0;
         task.poll_pages = poll_pages;
         task.must_balance = task_rate == 0;
-        Some(Pause { until_ns: timer_ns(now_ns, pause as u64, self.jiffy_ns) })
+        Some(timer_ns(now_ns, pause as u64, jiffy_ns(self.hz)))
+    }
+
+    fn ticks(&self, now_ns: u64) -> u64 {
+        jiffies(now_ns, jiffy_ns(self.hz))
     }
 
     /// A fifth of a second, in ticks: how often rates are worked out, and the longest pause.
@@ -201,7 +197,7 @@ impl DirtyThrottle {
 
     /// Factor for the rate, in 1024ths, by how far dirty pages are from where they should be
     /// (`wb_position_ratio`).
-    fn position_ratio(&self, level: Level, share: u64) -> i64 {
+    fn position_ratio(&self, level: Level) -> i64 {
         let (dirty, limit) = (level.dirty as i64, level.limit as i64);
         if dirty >= limit {
             return 0;
@@ -211,7 +207,7 @@ impl DirtyThrottle {
         let mut ratio = ((((x * x) >> 10) * x) >> 10) + ONE;
         ratio = ratio.clamp(0, 2 * ONE);
         // The device's own share of it.
-        let share = (share as i64).min(limit).max((limit - dirty) / 8);
+        let share = if self.written == 0 { (limit - dirty) / 8 } else { limit };
         let part = (share << 16) / (limit | 1);
         let own_set_point = (set_point * part) >> 16;
         let span = ((limit - share + 8 * self.average_bandwidth as i64) * part) >> 16;
@@ -236,14 +232,11 @@ impl DirtyThrottle {
         let balanced = (u128::from(task_rate) * u128::from(self.average_bandwidth)
             / u128::from(dirty_rate | 1)) as u64;
         let balanced = balanced.min(self.average_bandwidth);
-        let mut step = 0;
-        if level.dirty < level.set_point() {
-            let least = self.balanced_rate.min(balanced).min(task_rate);
-            step = least.saturating_sub(self.rate);
+        let step = if level.dirty < level.set_point() {
+            self.balanced_rate.min(balanced).min(task_rate).saturating_sub(self.rate)
         } else {
-            let most = self.balanced_rate.max(balanced).max(task_rate);
-            step = step.max(self.rate.saturating_sub(most));
-        }
+            self.rate.saturating_sub(self.balanced_rate.max(balanced).max(task_rate))
+        };
         // Small steps are not worth while.
         let shift = self.rate / (2 * step + 1);
         let step = if shift < 64 { (step >> shift).div_ceil(8) } else { 0 };
@@ -282,7 +275,7 @@ impl DirtyThrottle {
     /// Writeback begins: what happened while there was none tells nothing of the device
     /// (`wb_bandwidth_estimate_start`), unless some is under way; then the speed is estimated.
     pub fn writeback_begins(&mut self, now_ns: u64, under_way: bool) {
-        let now = jiffies(now_ns, self.jiffy_ns);
+        let now = self.ticks(now_ns);
         if self.stamp + self.interval() >= now {
             return;
         }
@@ -362,9 +355,9 @@ mod tests {
     #[test]
     fn pauses_are_of_whole_ticks_and_make_up_for_each_other() {
         let (mut throttle, mut task) = dirtied(10_000);
-        let pause = throttle.balance(&mut task, at(17_500), 3_000_000).unwrap();
-        assert_eq!(pause.until_ns % 10_000_000, 0);
-        assert!((10_000_000..=210_000_000).contains(&pause.until_ns), "{pause:?}");
+        let until_ns = throttle.balance(&mut task, at(17_500), 3_000_000).unwrap();
+        assert_eq!(until_ns % 10_000_000, 0);
+        assert!((10_000_000..=210_000_000).contains(&until_ns), "{until_ns}");
         // A few pages are put on account.
         let (mut throttle, mut task) = dirtied(8);
         assert_eq!(throttle.balance(&mut task, at(17_500), 3_000_000), None);
@@ -375,14 +368,13 @@ mod tests {
         let (mut throttle, mut task) = dirtied(32);
         assert!(throttle.balance(&mut task, at(20_000), 0).is_some());
         assert!(task.must_balance);
-        assert_eq!(throttle.position_ratio(at(20_000), 20_000), 0);
+        assert_eq!(throttle.position_ratio(at(20_000)), 0);
     }
 
     #[test]
     fn the_rate_falls_as_dirty_pages_rise() {
-        let throttle = DirtyThrottle::new(100);
-        let ratios =
-            [15_500, 17_500, 19_500].map(|dirty| throttle.position_ratio(at(dirty), 20_000));
+        let (throttle, _) = dirtied(0);
+        let ratios = [15_500, 17_500, 19_500].map(|dirty| throttle.position_ratio(at(dirty)));
         assert!(ratios[0] > ratios[1] && ratios[1] > ratios[2] && ratios[2] > 0, "{ratios:?}");
         // Where dirty pages should be, a device of its whole share writes at its own speed.
         assert!((ratios[1] - ONE).abs() <= 2, "{ratios:?}");

@@ -6,7 +6,7 @@
 //! sleep holds up the writeback of others.
 
 use super::Machine;
-use super::dirty_throttle::{DirtyThrottle, Level, Pause};
+use super::dirty_throttle::{DirtyThrottle, Level};
 use super::page_cache::state::{DIRTY, TO_WRITE, WRITEBACK};
 use super::page_cache::{PAGE_BYTES, PAGE_SECTORS};
 use super::task::TaskId;
@@ -20,6 +20,7 @@ pub(super) const BIO_PAGES: u64 = 256;
 const CHUNK_PAGES: u64 = 1024;
 /// Pages of a `pagevec` (`include/linux/pagevec.h`).
 pub(super) const PAGEVEC_PAGES: usize = 15;
+
 /// Dirty state of a file.
 #[derive(Debug, Clone, Copy, Default)]
 struct FileState {
@@ -115,8 +116,8 @@ impl Machine {
         }
     }
 
-    /// Whether a task that dirtied pages must pause now, and until when.
-    pub(super) fn balance_dirty_pages(&mut self, task: TaskId) -> Option<Pause> {
+    /// Until when a task that dirtied pages must pause, if it must.
+    pub(super) fn balance_dirty_pages(&mut self, task: TaskId) -> Option<u64> {
         let (now_ns, nr_dirty) = (self.agenda.now_ns(), self.cache.nr_dirty());
         if nr_dirty > self.writeback.background_pages {
             self.run_flusher();
@@ -128,13 +129,13 @@ impl Machine {
             limit: writeback.limit_pages,
         };
         let dirtier = &mut self.tasks[task as usize].dirtier;
-        let pause = writeback.throttle.balance(dirtier, level, now_ns);
-        if pause.is_some() {
+        let until_ns = writeback.throttle.balance(dirtier, level, now_ns);
+        if until_ns.is_some() {
             for disk in &mut self.disks {
                 disk.dirtier_paused_ns = Some(now_ns);
             }
         }
-        pause
+        until_ns
     }
 
     /// The flusher's periodic look.
