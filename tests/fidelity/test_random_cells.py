@@ -64,5 +64,5 @@ def test_no_cell_is_refused_or_longer_than_twenty_seconds() -> None:
     for cell in random_cells(NUMBER, 1):
         _core.check_request(cell.request_text(None))
         assert cell.runtime_ns <= LONGEST_NS
-        ends = {"number_ios", "io_size", "size"}
+        ends = {"number_ios", "io_size", "loops"}
         assert all(job["time_based"] or ends & set(job) for job in cell.jobs.values())

@@ -128,7 +128,7 @@ def _matrices(
 
 
 def _block_sizes(asked: Asked, published: Published, set_up: SetUp, disk: PublishedDisk) -> NamedExperiment:
-    """What a kernel's share between equals comes from: the simulator's is a half."""
+    """What a kernel's share between equals comes from: the simulator's is nearly a half."""
     workloads = [
         _pair(
             published,
