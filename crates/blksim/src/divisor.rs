@@ -4,6 +4,8 @@
 //! of n and 2^64 / d, rounded up (Lemire, Kaser and Kurz, "Faster remainder by
 //! direct computation", 2019).
 
+use crate::branch::unlikely;
+
 /// A divisor from 1 to 2^32 - 1.
 #[derive(Debug, Clone, Copy)]
 pub struct Divisor {
@@ -23,7 +25,7 @@ impl Divisor {
     /// Quotient and remainder of `number` by it.
     #[inline]
     pub fn divide(self, number: u32) -> (u32, u32) {
-        if self.reciprocal == 0 {
+        if unlikely(self.reciprocal == 0) {
             return (number, 0);
         }
         let quotient = ((u128::from(number) * u128::from(self.reciprocal)) >> 64) as u32;

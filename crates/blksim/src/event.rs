@@ -4,6 +4,8 @@
 //! class, 36 bits of sequence and 32 bits of subject. Ordering the key orders
 //! the events, and ties are settled by class, then by order of creation.
 
+use crate::branch::{likely, unlikely};
+
 /// The last moment that an event can have.
 pub const END_OF_TIME_NS: u64 = (1 << 56) - 1;
 
@@ -173,7 +175,7 @@ impl Agenda {
             | u128::from(self.sequence & ((1 << SEQUENCE_BITS) - 1)) << SUBJECT_BITS
             | u128::from(subject);
         self.sequence += 1;
-        if std::mem::take(&mut self.hollow) {
+        if likely(std::mem::take(&mut self.hollow)) {
             self.sift_down(key);
         } else {
             self.push(key);
@@ -183,7 +185,7 @@ impl Agenda {
     /// The key of the next event, [`NEVER`] if there is none.
     #[inline]
     fn first(&self) -> u128 {
-        if self.hollow {
+        if likely(self.hollow) {
             self.heap.get(ROOT - 2).map_or(NEVER, |children| children.get(children.least()))
         } else {
             self.heap[0].get(ROOT)
@@ -217,7 +219,7 @@ impl Agenda {
     /// the stand-alone device runner call this: nowhere else does time move.
     #[inline]
     pub(crate) fn advance(&mut self) -> Option<Event> {
-        if std::mem::take(&mut self.hollow) {
+        if unlikely(std::mem::take(&mut self.hollow)) {
             self.fill_root();
         }
         let first = self.heap[0].get(ROOT);

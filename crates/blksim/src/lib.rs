@@ -6,6 +6,7 @@
 //! and moves only in [`engine`].
 
 mod age_queue;
+mod branch;
 pub mod device;
 pub mod devices;
 mod divisor;

@@ -1,6 +1,8 @@
 //! What a run leaves behind: counts and latency histograms for each job.
 
 /// Bits of precision of a bucket, as fio's `FIO_IO_U_PLAT_BITS`.
+use crate::branch::unlikely;
+
 const PRECISION_BITS: u32 = 6;
 /// Buckets of one power of two.
 const VALUES_PER_GROUP: usize = 1 << PRECISION_BITS;
@@ -106,7 +108,7 @@ impl Histogram {
 #[inline]
 fn bucket_of(ns: u64) -> usize {
     let top = (ns | 1).ilog2();
-    if top <= PRECISION_BITS {
+    if unlikely(top <= PRECISION_BITS) {
         return ns as usize;
     }
     let shift = top - PRECISION_BITS;

@@ -5,6 +5,8 @@
 //! The generator is xoshiro256** (Blackman and Vigna, 2018), seeded through
 //! `SplitMix64`.
 
+use crate::branch::likely;
+
 /// One stream of random numbers.
 #[derive(Debug, Clone)]
 pub struct Stream {
@@ -143,7 +145,7 @@ impl Permutation {
     #[inline]
     pub fn apply(&self, index: u64) -> u64 {
         let value = self.encrypt(index);
-        if value < self.len { value } else { self.walk(value) }
+        if likely(value < self.len) { value } else { self.walk(value) }
     }
 
     /// Goes on from a value beyond the range until inside it.

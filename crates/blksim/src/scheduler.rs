@@ -170,6 +170,11 @@ pub trait Scheduler: Sized {
         None
     }
 
+    /// Whether that may be fewer than all even for a synchronous read; otherwise it is not asked.
+    fn limits_sync_reads(&self) -> bool {
+        false
+    }
+
     /// The least that [`Self::tags_of_word`] ever says.
     fn least_tags_of_word(&self) -> u32 {
         u32::MAX

@@ -6,6 +6,8 @@
 
 use std::collections::VecDeque;
 
+use crate::branch::{likely, unlikely};
+
 /// Lists over which sleepers are spread.
 const NR_LISTS: usize = 8;
 /// Most sleepers that are woken at once.
@@ -122,10 +124,10 @@ impl TagMap {
     }
 
     /// Takes a tag; with `of_word`, only among the first so many of each word.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, of_word: Option<u32>) -> Option<u32> {
         // Nearly always the word of the tag that was given back last has a free one.
-        if of_word.is_none() && self.hint < self.nr_tags {
+        if likely(of_word.is_none() && self.hint < self.nr_tags) {
             let index = self.hint >> self.shift;
             if let Some(bit) = self.words[index as usize].take(u64::MAX, 0) {
                 return Some(self.taken((index << self.shift) + bit));
@@ -137,7 +139,7 @@ impl TagMap {
     /// Notes that a tag was taken.
     #[inline]
     fn taken(&mut self, tag: u32) -> u32 {
-        if tag == self.hint {
+        if unlikely(tag == self.hint) {
             self.hint = if tag + 1 >= self.nr_tags.saturating_sub(1) { 0 } else { tag + 1 };
         }
         self.nr_used += 1;
@@ -177,7 +179,7 @@ impl TagMap {
         self.words[(tag >> self.shift) as usize].given_back |= 1 << (tag & (self.word_tags - 1));
         self.nr_used -= 1;
         self.hint = tag;
-        if self.nr_sleepers > 0 {
+        if unlikely(self.nr_sleepers > 0) {
             self.account(woken);
         }
     }

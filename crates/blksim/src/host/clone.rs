@@ -3,6 +3,7 @@
 use super::Machine;
 use super::readahead::Window;
 use super::task::TaskId;
+use crate::branch::{cold_path, likely, unlikely};
 use crate::event::Class;
 use crate::record::{Direction, JobRecord};
 use crate::request::Priority;
@@ -116,14 +117,15 @@ impl Clone {
         record: &mut JobRecord,
         recorder: &mut Option<Box<Recorder>>,
     ) {
-        if direction != Direction::Sync {
+        if likely(direction != Direction::Sync) {
             generator.completed(now_ns);
         }
         let measured = now_ns > generator.measure_ns();
-        if measured {
+        if likely(measured) {
             record.add(direction, bytes, now_ns - start_ns);
         }
         if let Some(recorder) = recorder {
+            cold_path();
             recorder.finished_io(index, direction, bytes, (start_ns, now_ns), measured);
         }
     }
@@ -140,7 +142,7 @@ impl Clone {
     #[inline(always)]
     fn next_direct(&mut self, now_ns: u64) -> Result<Transfer, Step> {
         match self.generator.next(now_ns) {
-            Step::Transfer(transfer) if self.direct => Ok(transfer),
+            Step::Transfer(transfer) if likely(self.direct) => Ok(transfer),
             step => Err(step),
         }
     }
@@ -184,6 +186,7 @@ impl Machine {
     /// Lets a clone go on: it fills its queue, batch by batch, then learns of
     /// what is done, and begins again. One that sleeps in a submission learns
     /// of nothing meanwhile, as with libaio.
+    #[inline(always)]
     pub(super) fn drive(&mut self, index: u32) {
         if self.sleeps(index) || !self.issue_second_of_batch(index) {
             return;
@@ -203,20 +206,27 @@ impl Machine {
         }
     }
 
+    /// The same where it is not the usual way of a request.
+    #[inline(never)]
+    pub(super) fn drive_aside(&mut self, index: u32) {
+        self.drive(index);
+    }
+
     /// A clone's task sleeps in a submission or is within a call.
     #[inline]
     fn sleeps(&self, index: u32) -> bool {
         let task = &self.tasks[index as usize];
-        task.blocked || task.call.is_some()
+        unlikely(task.blocked || task.call.is_some())
     }
 
     /// Issues as much as the depth and the generator allow, which must be
     /// something. False if the clone sleeps in that, or lets others go first.
+    #[inline(always)]
     fn fill(&mut self, index: u32) -> bool {
         loop {
             let clone = &mut self.clones[index as usize];
             let wanted = clone.batch.min(clone.depth - clone.in_flight);
-            let last = if wanted == 1 {
+            let last = if likely(wanted == 1) {
                 match clone.next_direct(self.agenda.now_ns()) {
                     Ok(transfer) => {
                         clone.in_flight += 1;
@@ -333,6 +343,7 @@ impl Machine {
     }
 
     /// A clone learns of the direct I/Os that are done.
+    #[inline(always)]
     fn collect_done(&mut self, index: u32) {
         let Self { clones, records, recorder, agenda, .. } = self;
         let Clone { job, generator, done, in_flight, .. } = &mut clones[index as usize];

@@ -1,6 +1,7 @@
 //! What follows when the device is done with a command.
 
 use super::Machine;
+use crate::branch::{cold_path, likely, unlikely};
 use crate::device::{Device, Outbox};
 use crate::request::{NONE, Purpose, RequestId};
 use crate::scheduler::Family;
@@ -15,26 +16,26 @@ impl Machine {
         let sectors = u64::from(request.nr_sectors);
         let queue = &mut self.disks[disk];
         if let Some(recorder) = &mut self.recorder {
+            cold_path();
             let now_ns = self.agenda.now_ns();
             recorder.completed(&self.requests, id, now_ns, queue.device.head_sector());
         }
         queue.device.completed(id, &mut Outbox::new(&mut self.agenda, queue.view.disk));
         queue.in_flight -= 1;
-        if purpose == Purpose::Flush {
+        if unlikely(purpose == Purpose::Flush) {
             self.requests.release(id);
             self.flush_of_device_done(disk);
             return;
         }
-        if is_write {
-            queue.counters.sectors_written += sectors;
-        } else {
-            queue.counters.sectors_read += sectors;
-        }
+        let counters = &mut queue.counters;
+        let moved =
+            if is_write { &mut counters.sectors_written } else { &mut counters.sectors_read };
+        *moved += sectors;
         let family = queue.family;
         // Without a scheduler there is nobody to tell.
         let kicked = !queue.direct
             && queue.schedule(&mut self.requests, &mut self.agenda, |s, cx| s.complete(cx, id)).1;
-        if !queue.policies.is_empty() {
+        if unlikely(!queue.policies.is_empty()) {
             self.tell_policies(disk, |policy, cx| policy.completed(cx, id));
         }
         let legacy = family == Family::Legacy;
@@ -75,7 +76,7 @@ impl Machine {
     fn parts_done(&mut self, id: RequestId) {
         let merged = self.requests[id].chain;
         self.part_done(id);
-        if merged != NONE {
+        if unlikely(merged != NONE) {
             self.merged_done(merged);
         }
     }
@@ -85,22 +86,27 @@ impl Machine {
     fn merged_done(&mut self, mut part: RequestId) {
         while part != NONE {
             let next = self.requests[part].chain;
-            self.part_done(part);
+            self.part_done_aside(part);
             part = next;
         }
     }
 
     /// One of the bios of a completed request.
-    #[inline]
+    #[inline(always)]
     pub(super) fn part_done(&mut self, id: RequestId) {
         let request = &self.requests[id];
-        if request.array_part != NONE {
+        if unlikely(request.array_part != NONE) {
             self.array_part_done(id);
-        } else if request.purpose == Purpose::Direct {
+        } else if likely(request.purpose == Purpose::Direct) {
             self.direct_part_done(id);
         } else {
             self.pages_done(id);
         }
+    }
+
+    #[inline(never)]
+    fn part_done_aside(&mut self, id: RequestId) {
+        self.part_done(id);
     }
 
     /// A bio of the page cache is done, or a flush.

@@ -2,6 +2,7 @@
 
 use super::submit::Flush;
 use super::{FlushWaiter, Machine};
+use crate::branch::{likely, unlikely};
 use crate::record::Direction;
 use crate::request::{Flags, NONE, Operation, Purpose, Request, RequestId, SECTOR_BYTES};
 use crate::workload::generator::Transfer;
@@ -48,7 +49,9 @@ impl Machine {
         start_ns: u64,
     ) {
         let nr_sectors = transfer.bytes / SECTOR_BYTES as u32;
-        if transfer.direction == Direction::Write || nr_sectors > self.disks[0].max_sectors {
+        if unlikely(
+            transfer.direction == Direction::Write || nr_sectors > self.disks[0].max_sectors,
+        ) {
             self.issue_within_plug(index, transfer, plugged, start_ns);
             return;
         }
@@ -114,12 +117,12 @@ impl Machine {
     }
 
     /// A bio of a direct transfer is done.
-    #[inline]
+    #[inline(always)]
     pub(super) fn direct_part_done(&mut self, id: RequestId) {
         let request = &self.requests[id];
         let is_write = request.is_write();
         let owner = request.owner;
-        let io = if owner == NONE {
+        let io = if likely(owner == NONE) {
             Io {
                 clone: request.context,
                 direction: if is_write { Direction::Write } else { Direction::Read },
@@ -133,10 +136,11 @@ impl Machine {
             *io
         };
         self.requests.release(id);
-        if io.parts > 0 {
+        if unlikely(io.parts > 0) {
             return;
         }
-        if is_write && self.clones[io.clone as usize].sync && self.disks[0].volatile_cache {
+        if unlikely(is_write) && self.clones[io.clone as usize].sync && self.disks[0].volatile_cache
+        {
             let index = if owner == NONE { self.ios.allocate(io) } else { owner };
             self.want_flush(0, FlushWaiter::Io(index));
             return;

@@ -4,13 +4,14 @@
 use std::collections::VecDeque;
 
 use super::task::TaskId;
+use crate::branch::{cold_path, unlikely};
 use crate::device::{Command, Device, Outbox};
 use crate::devices::AnyDevice;
 use crate::event::Agenda;
 use crate::extent_index::ExtentIndex;
 use crate::params::Values;
 use crate::policy::{Placement, Policy, PolicyContext};
-use crate::request::{Request, RequestId, Requests, Tag};
+use crate::request::{Operation, Request, RequestId, Requests, Tag};
 use crate::scheduler::{Context, Family, QueueFacts, QueueView};
 use crate::schedulers::AnyScheduler;
 use crate::tag_map::TagMap;
@@ -77,6 +78,7 @@ pub struct Disk {
     pub tags: TagMap,
     /// The scheduler keeps some requests from using all of them.
     shares_tags: bool,
+    limits_sync_reads: bool,
     /// Legacy: sync and async requests in use, and who sleeps for one of either.
     pub pools: [u32; 2],
     pub sleepers: [VecDeque<TaskId>; 2],
@@ -104,6 +106,7 @@ impl Disk {
         let volatile_cache = device.facts().volatile_cache;
         let max_sectors = queue.get("max_sectors_kb") as u32 * 2;
         let least_tags_of_word = scheduler.least_tags_of_word();
+        let limits_sync_reads = scheduler.limits_sync_reads();
         Self {
             device,
             scheduler,
@@ -127,6 +130,7 @@ impl Disk {
             last_merge: None,
             tags: TagMap::new(facts.nr_requests, facts.word_tags, least_tags_of_word),
             shares_tags: least_tags_of_word < u32::MAX,
+            limits_sync_reads,
             pools: [0; 2],
             sleepers: Default::default(),
             direct: info.family == Family::MultiQueue && info.name == "none",
@@ -170,8 +174,12 @@ impl Disk {
             Family::MultiQueue => {
                 // What the scheduler says first holds, however long the task then sleeps.
                 let ask = || self.scheduler.tags_of_word(request);
-                let limit = if self.shares_tags { request.tag.limit(ask) } else { None };
+                let may_have_all = request.operation == Operation::Read && request.flags.sync;
+                let limited =
+                    self.shares_tags && (unlikely(!may_have_all) || self.limits_sync_reads);
+                let limit = if limited { request.tag.limit(ask) } else { None };
                 let Some(tag) = self.tags.take(limit) else {
+                    cold_path();
                     request.tag = Tag::one_of(limit);
                     return false;
                 };

@@ -10,6 +10,7 @@
 
 use super::Machine;
 use super::ready::Ready;
+use crate::branch::{cold_path, unlikely};
 use crate::device::Device;
 use crate::event::Class;
 use crate::jiffies::{duration_jiffies, timer_ns};
@@ -56,14 +57,14 @@ impl Machine {
     #[inline(never)]
     fn issue_waiting(&mut self, disk: usize) {
         let queue = &mut self.disks[disk];
-        if !queue.ahead.is_empty() {
+        if unlikely(!queue.ahead.is_empty()) {
             queue.restart = true;
         }
         while self.disks[disk].has_waiting() {
             let queue = &mut self.disks[disk];
             let legacy = queue.family == Family::Legacy;
             let full = queue.in_flight >= queue.view.facts.device_depth;
-            if full && (legacy || !queue.ahead.is_empty()) {
+            if unlikely(full) && (legacy || !queue.ahead.is_empty()) {
                 queue.restart = true;
                 return;
             }
@@ -77,7 +78,7 @@ impl Machine {
                     }
                     return;
                 };
-                if full {
+                if unlikely(full) {
                     queue.ahead.push_back(id);
                     queue.restart = true;
                     return;
@@ -92,7 +93,7 @@ impl Machine {
     #[inline(always)]
     pub(super) fn issue_directly(&mut self, disk: usize, id: RequestId) {
         let queue = &self.disks[disk];
-        if queue.in_flight >= queue.view.facts.device_depth {
+        if unlikely(queue.in_flight >= queue.view.facts.device_depth) {
             self.insert_and_run(disk, id);
         } else {
             self.requests[id].inserted_ns = self.agenda.now_ns();
@@ -111,13 +112,14 @@ impl Machine {
     #[inline(always)]
     pub(super) fn issue(&mut self, disk: usize, id: RequestId) {
         if let Some(recorder) = &mut self.recorder {
+            cold_path();
             let queue = &self.disks[disk];
             let head_sector = queue.device.head_sector();
             recorder.dispatched(id, head_sector, queue.nr_held, queue.in_flight + 1);
         }
         let queue = &mut self.disks[disk];
         queue.give_to_device(&mut self.requests[id], id, &mut self.agenda);
-        if !queue.policies.is_empty() {
+        if unlikely(!queue.policies.is_empty()) {
             self.tell_policies(disk, |policy, cx| policy.issued(cx, id));
         }
     }

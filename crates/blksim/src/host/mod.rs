@@ -31,6 +31,7 @@ pub use disk::{Disk, DiskCounters};
 pub use page_cache::PAGE_BYTES;
 pub use raid::{RAID, Raid, RaidLevel};
 
+use crate::branch::likely;
 use crate::device::Device;
 use crate::event::{Agenda, Class};
 use crate::params::Values;
@@ -258,6 +259,24 @@ impl Machine {
     /// Reacts to one event; the clock already shows its time.
     #[inline]
     pub(crate) fn react(&mut self, class: Class, subject: u32) {
+        if likely(class == Class::Complete) {
+            self.complete(subject);
+        } else {
+            self.react_otherwise(class, subject);
+        }
+        if !(self.released.is_empty() && self.ready.is_empty()) {
+            // What completes at one moment, and whose time has come, is all seen to
+            // before any task runs.
+            let together = matches!(class, Class::Complete | Class::Issue);
+            if !together || !self.agenda.more_now(class) {
+                self.run_ready();
+            }
+        }
+    }
+
+    /// Reacts to what is not the end of a command.
+    #[inline(never)]
+    fn react_otherwise(&mut self, class: Class, subject: u32) {
         match class {
             Class::Complete => self.complete(subject),
             Class::DeviceWake => self.wake_device(subject),
@@ -267,14 +286,6 @@ impl Machine {
             Class::Task => self.task_goes_on(subject),
             Class::Issue => self.issue_timer(subject),
             Class::QueueRun => self.run_delayed(subject as usize),
-        }
-        if !(self.released.is_empty() && self.ready.is_empty()) {
-            // What completes at one moment, and whose time has come, is all seen to
-            // before any task runs.
-            let together = matches!(class, Class::Complete | Class::Issue);
-            if !together || !self.agenda.more_now(class) {
-                self.run_ready();
-            }
         }
     }
 
@@ -307,7 +318,7 @@ impl Machine {
     fn unblocked(&mut self, task: TaskId) {
         match self.tasks[task as usize].role {
             Role::Clone(_) if self.tasks[task as usize].call.is_some() => self.advance_call(task),
-            Role::Clone(clone) => self.drive(clone),
+            Role::Clone(clone) => self.drive_aside(clone),
             Role::Flusher => self.run_flusher(),
             Role::Worker => {}
         }

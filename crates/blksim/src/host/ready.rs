@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 
 use super::Machine;
 use super::task::TaskId;
+use crate::branch::{likely, unlikely};
 
 /// The last to be forked stand behind all others, each farther than the one before.
 const LATE_FORKS: u32 = 3;
@@ -78,7 +79,7 @@ impl ReadyList {
     #[inline]
     fn pop(&mut self) -> Option<Ready> {
         let (_, ready) = self.first?;
-        self.first = self.rest.pop_front();
+        self.first = if likely(self.rest.is_empty()) { None } else { self.rest.pop_front() };
         Some(ready)
     }
 }
@@ -106,7 +107,7 @@ impl Machine {
     /// mostly is, runs in between.
     #[inline]
     pub(super) fn goes_on(&mut self, clone: u32) -> bool {
-        self.ready.is_empty() || self.keeps_processor(clone)
+        likely(self.ready.is_empty()) || self.keeps_processor(clone)
     }
 
     #[inline(never)]
@@ -143,20 +144,30 @@ impl Machine {
     /// Runs what is ready, until nothing is left.
     pub(super) fn run_ready(&mut self) {
         loop {
-            if !self.released.is_empty() {
+            if unlikely(!self.released.is_empty()) {
                 self.pass_on_released();
             }
             let Some(next) = self.ready.pop() else { break };
             match next {
-                Ready::Submission(task) => self.resume(task),
                 Ready::Clone(index) => {
                     self.clones[index as usize].woken = false;
                     self.drive(index);
                 }
-                Ready::Call(task) => self.advance_call(task),
-                Ready::Flush(disk) => self.queue_flush(disk as usize),
                 Ready::Queue(disk) => self.run_worker(disk as usize),
+                other => self.run_other(other),
             }
+        }
+    }
+
+    /// Runs what is seldom ready.
+    #[inline(never)]
+    fn run_other(&mut self, ready: Ready) {
+        match ready {
+            Ready::Submission(task) => self.resume(task),
+            Ready::Clone(index) => self.drive_aside(index),
+            Ready::Call(task) => self.advance_call(task),
+            Ready::Flush(disk) => self.queue_flush(disk as usize),
+            Ready::Queue(disk) => self.run_worker(disk as usize),
         }
     }
 
@@ -164,7 +175,7 @@ impl Machine {
     #[inline]
     pub(super) fn wake_clone(&mut self, index: u32) {
         let clone = &mut self.clones[index as usize];
-        if !std::mem::replace(&mut clone.woken, true) {
+        if likely(!std::mem::replace(&mut clone.woken, true)) {
             self.make_ready(Ready::Clone(index));
         }
     }
@@ -172,7 +183,7 @@ impl Machine {
     /// Lets the tasks in `woken`, which slept for a tag, try again.
     #[inline]
     pub(super) fn wake_submissions(&mut self) {
-        if !self.woken.is_empty() {
+        if unlikely(!self.woken.is_empty()) {
             self.wake_sleepers();
         }
     }

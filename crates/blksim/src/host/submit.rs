@@ -4,6 +4,7 @@
 use super::Machine;
 use super::disk::Merging;
 use super::task::TaskId;
+use crate::branch::{likely, unlikely};
 use crate::policy::{Admission, Placement};
 use crate::request::{Fifo, NONE, Operation, Purpose, RequestId, Requests};
 use crate::scheduler::{Family, Merge};
@@ -28,7 +29,7 @@ impl Machine {
     /// afterwards queues up behind.
     #[inline(always)]
     pub(super) fn submit(&mut self, task: TaskId, id: RequestId) {
-        if self.raid.is_some() {
+        if unlikely(self.raid.is_some()) {
             self.requests[id].submitted_ns = self.agenda.now_ns();
             self.submit_to_array(task, id);
         } else {
@@ -37,12 +38,13 @@ impl Machine {
     }
 
     /// Submits a bio for one disk.
+    #[inline(always)]
     pub(super) fn submit_to_disk(&mut self, task: TaskId, id: RequestId) {
         self.requests[id].submitted_ns = self.agenda.now_ns();
         let submitter = &mut self.tasks[task as usize];
-        if submitter.blocked {
+        if unlikely(submitter.blocked) {
             submitter.pending.push_back(&mut self.requests, id);
-        } else if !self.enter(task, id) {
+        } else if unlikely(!self.enter(task, id)) {
             self.sleep_in_submission(task, id);
         }
     }
@@ -98,19 +100,19 @@ impl Machine {
     fn enter(&mut self, task: TaskId, id: RequestId) -> bool {
         let request = &mut self.requests[id];
         let disk = request.disk as usize;
-        if !self.disks[disk].policies.is_empty() {
+        if unlikely(!self.disks[disk].policies.is_empty()) {
             if let Some(go_on) = self.ask_policies(task, disk, id) {
                 return go_on;
             }
-        } else if request.progress.try_merge() && self.try_merge(task, disk, id) {
+        } else if likely(request.progress.try_merge()) && unlikely(self.try_merge(task, disk, id)) {
             return true;
         }
         let (queue, request) = (&mut self.disks[disk], &mut self.requests[id]);
-        if !queue.take_tag(request) {
+        if unlikely(!queue.take_tag(request)) {
             self.want_tag(task, disk, id);
             return false;
         }
-        if self.tasks[task as usize].plugging {
+        if unlikely(self.tasks[task as usize].plugging) {
             self.add_to_plug(task, disk, id);
         } else {
             self.enqueue(disk, id);

@@ -158,6 +158,10 @@ impl AnyScheduler {
         each!(self, s => tags_of_word(s, bio))
     }
 
+    pub fn limits_sync_reads(&self) -> bool {
+        each!(self, s => s.limits_sync_reads())
+    }
+
     pub fn least_tags_of_word(&self) -> u32 {
         each!(self, s => s.least_tags_of_word())
     }

@@ -10,6 +10,7 @@ use super::deadline::{
     FIFO_BATCH, FRONT_MERGES, READ_EXPIRE, Settings, Side, WRITE, WRITE_EXPIRE, WRITES_STARVED,
     direction,
 };
+use crate::branch::{cold_path, unlikely};
 use crate::params::{Param, Unit, Values};
 use crate::request::{Operation, Request, RequestId, Requests};
 use crate::scheduler::{Context, Family, Info, Merge, QueueFacts, Scheduler};
@@ -118,7 +119,7 @@ impl Scheduler for MqDeadline {
     fn dispatch(&mut self, cx: &mut Context) -> Option<RequestId> {
         let tick_ns = self.tick_ns(cx);
         let busy = self.classes.iter().filter(|class| class.unfinished > 0).count();
-        if busy > 1 {
+        if unlikely(busy > 1) {
             if let Some(id) = self.pick_aged(cx, tick_ns) {
                 return Some(id);
             }
@@ -183,7 +184,7 @@ impl MqDeadline {
     #[inline]
     fn tick_ns(&mut self, cx: &Context) -> u64 {
         let now_ns = cx.now_ns();
-        if now_ns - self.tick_ns >= self.jiffy_ns {
+        if unlikely(now_ns - self.tick_ns >= self.jiffy_ns) {
             self.tick_ns = now_ns - now_ns % self.jiffy_ns;
         }
         self.tick_ns
@@ -222,6 +223,7 @@ impl MqDeadline {
             }
         };
         if let Some(latest_ns) = latest_ns {
+            cold_path();
             let inserted_ns = cx.requests[id].deadline_ns - self.settings.expire_ns[side];
             if inserted_ns as i64 > latest_ns {
                 return None;

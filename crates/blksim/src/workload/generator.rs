@@ -3,6 +3,7 @@
 use super::job::{BlockSizes, Job, Mode, PerDirection, Sequence};
 use super::layout::Region;
 use super::offsets::Offsets;
+use crate::branch::unlikely;
 use crate::record::Direction;
 use crate::rng::Stream;
 
@@ -243,7 +244,7 @@ impl Generator {
     /// A plain I/O that needs no look at the limits.
     #[inline]
     fn next_granted(&mut self, now_ns: u64) -> Option<Transfer> {
-        if self.granted == 0 || now_ns >= self.deadline_ns {
+        if unlikely(self.granted == 0 || now_ns >= self.deadline_ns) {
             return None;
         }
         let (Some(direction), Offsets::Mapped(order)) = (self.plain, &mut self.offsets) else {
@@ -300,7 +301,7 @@ impl Generator {
     /// Notes that a transfer is complete.
     #[inline]
     pub fn completed(&mut self, now_ns: u64) {
-        if self.thinktime_ns > 0 {
+        if unlikely(self.thinktime_ns > 0) {
             self.count_to_pause(now_ns);
         }
     }

@@ -1,6 +1,7 @@
 //! Where random I/Os of a job go.
 
 use super::job::Distribution;
+use crate::branch::unlikely;
 use crate::rng::{Permutation, Stream};
 
 /// Blocks that a random order works out at once: in a loop each takes 55 instructions, one at a
@@ -27,7 +28,7 @@ impl RandomOrder {
     /// The next block.
     #[inline]
     pub fn next(&mut self, random: &mut Stream) -> u64 {
-        if self.given >= WORKED_OUT {
+        if unlikely(self.given >= WORKED_OUT) {
             self.work_out(random);
         }
         self.given += 1;

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use crate::branch::unlikely;
 use crate::device::Outbox;
 
 /// A program or an erase.
@@ -47,7 +48,7 @@ impl Dies {
     pub fn read(&mut self, die: usize, ready_ns: u64, read_ns: u64) -> u64 {
         let die = &mut self.dies[die];
         let mut start_ns = ready_ns.max(die.reads_end_ns);
-        if die.active.is_some() {
+        if unlikely(die.active.is_some()) {
             if die.reads_end_ns <= ready_ns && start_ns < die.work_end_ns {
                 start_ns += self.suspend_ns;
             }

@@ -27,6 +27,7 @@ use std::collections::VecDeque;
 use dies::{Dies, Work};
 use ftl::{Condition, Ftl, Program, Shape};
 
+use crate::branch::{likely, unlikely};
 use crate::device::{Command, Device, Facts, Outbox};
 use crate::divisor::Divisor;
 use crate::error::ProfileError;
@@ -195,7 +196,7 @@ impl Speed {
 
     #[inline]
     fn transfer_ns(&mut self, bytes: u64) -> u64 {
-        if bytes != self.bytes {
+        if unlikely(bytes != self.bytes) {
             self.bytes = bytes;
             self.transfer_ns = bytes * 1_000_000_000 / self.bytes_per_second;
         }
@@ -361,11 +362,8 @@ impl Flash {
 
     #[inline]
     fn note_busy(&mut self, from_ns: u64, until_ns: u64) {
-        let from_ns = from_ns.max(self.busy_until_ns);
-        if until_ns > from_ns {
-            self.busy_ns += until_ns - from_ns;
-            self.busy_until_ns = until_ns;
-        }
+        self.busy_ns += until_ns.saturating_sub(from_ns.max(self.busy_until_ns));
+        self.busy_until_ns = self.busy_until_ns.max(until_ns);
     }
 
     #[inline(always)]
@@ -393,7 +391,7 @@ impl Flash {
         let (first, end) = slots(&command);
         // Most random reads are of one slot: without the loop over slots they take 80
         // instructions less.
-        let done_ns = if first + 1 == end {
+        let done_ns = if likely(first + 1 == end) {
             match self.ftl.find(first as u32) {
                 Some(physical) => self.read_of_unit(self.ftl.unit(physical), 1, now_ns),
                 None => now_ns,
@@ -583,7 +581,7 @@ impl Device for Flash {
 
     #[inline]
     fn submit(&mut self, command: Command, outbox: &mut Outbox) {
-        if self.barrier {
+        if unlikely(self.barrier) {
             self.held.push_back(command);
         } else {
             self.outstanding += 1;
@@ -594,7 +592,7 @@ impl Device for Flash {
     #[inline]
     fn completed(&mut self, id: u32, outbox: &mut Outbox) {
         self.outstanding -= 1;
-        if self.barrier {
+        if unlikely(self.barrier) {
             self.completed_at_barrier(id, outbox);
         }
     }

@@ -352,6 +352,11 @@ impl Scheduler for Bfq {
         self.limit_depth(bio)
     }
 
+    /// Those of a queue that holds more than its share.
+    fn limits_sync_reads(&self) -> bool {
+        true
+    }
+
     fn least_tags_of_word(&self) -> u32 {
         1
     }

@@ -3,6 +3,7 @@
 //!
 //! Kernel: `block/kyber-iosched.c`, 6.1 (the same since 4.18).
 //!
+use crate::branch::{cold_path, likely, unlikely};
 use crate::request::{Fifo, Request, RequestId, Requests};
 use crate::scheduler::Merge;
 use crate::tag_map::{TagMap, word_of};
@@ -132,12 +133,13 @@ impl<const N: usize> Domains<N> {
             return None;
         }
         let Some(token) = domain.tokens.take(None) else {
+            cold_path();
             if !std::mem::replace(&mut domain.waits, true) {
                 domain.tokens.sleep(THE_QUEUE);
             }
             return None;
         };
-        if std::mem::take(&mut domain.waits) {
+        if unlikely(std::mem::take(&mut domain.waits)) {
             domain.tokens.leave(THE_QUEUE);
         }
         if domain.nr_ready == 0 {
@@ -156,7 +158,7 @@ impl<const N: usize> Domains<N> {
     pub fn release(&mut self, request: &Request, domain: usize) -> bool {
         let domain = &mut self.all[domain];
         domain.tokens.give_back(request.queue, &mut self.woken);
-        if self.woken.pop().is_none() {
+        if likely(self.woken.pop().is_none()) {
             return false;
         }
         domain.waits = false;

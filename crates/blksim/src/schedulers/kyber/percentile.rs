@@ -20,6 +20,7 @@
 
 use super::domains::Domains;
 use super::{ASYNC_PERCENT, READ_LAT, WRITE_LAT};
+use crate::branch::{likely, unlikely};
 use crate::jiffies::timer_ns;
 use crate::params::Values;
 use crate::request::{Operation, Request, RequestId, Requests};
@@ -52,7 +53,7 @@ impl Buckets {
     fn add(&mut self, latency_ns: u64, target_ns: u64) {
         let width_ns = (target_ns / BUCKETS_TO_TARGET).max(1);
         // A division takes longer than all the rest, and most latencies are far below the target.
-        let bucket = if latency_ns <= width_ns { 0 } else { (latency_ns - 1) / width_ns };
+        let bucket = if likely(latency_ns <= width_ns) { 0 } else { (latency_ns - 1) / width_ns };
         self.0[bucket.min(NR_BUCKETS as u64 - 1) as usize] += 1;
     }
 
@@ -154,7 +155,7 @@ impl Scheduler for Kyber {
         if self.domains.release(request, domain) {
             cx.kick();
         }
-        if self.timer_ns.is_none() && domain < NR_ADJUSTED {
+        if unlikely(self.timer_ns.is_none()) && domain < NR_ADJUSTED {
             self.set_timer(cx);
         }
     }
