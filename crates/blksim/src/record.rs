@@ -114,7 +114,8 @@ fn bucket_of(ns: u64) -> usize {
     let shift = top - PRECISION_BITS;
     let base = ((shift as usize) + 1) << PRECISION_BITS;
     let offset = (ns >> shift) as usize & (VALUES_PER_GROUP - 1);
-    (base + offset).min(NR_BUCKETS - 1)
+    let bucket = base + offset;
+    if unlikely(bucket >= NR_BUCKETS) { NR_BUCKETS - 1 } else { bucket }
 }
 
 /// The middle of a bucket, rounded as fio rounds it.

@@ -197,7 +197,7 @@ impl Machine {
             }
             let clone = &self.clones[index as usize];
             if clone.done.is_empty() {
-                if clone.stage == Stage::Draining && clone.in_flight == 0 {
+                if unlikely(clone.stage == Stage::Draining) && clone.in_flight == 0 {
                     self.end_clone(index);
                 }
                 return;
@@ -296,7 +296,10 @@ impl Machine {
     #[inline]
     fn issue_second_of_batch(&mut self, index: u32) -> bool {
         match self.clones[index as usize].second_of_batch.take() {
-            Some(second) => self.issue_second(index, second),
+            Some(second) => {
+                cold_path();
+                self.issue_second(index, second)
+            }
             None => true,
         }
     }

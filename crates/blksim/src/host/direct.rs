@@ -145,7 +145,7 @@ impl Machine {
             self.want_flush(0, FlushWaiter::Io(index));
             return;
         }
-        if owner != NONE {
+        if unlikely(owner != NONE) {
             self.ios.free.push(owner);
         }
         self.direct_complete(io);

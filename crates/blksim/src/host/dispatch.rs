@@ -69,6 +69,7 @@ impl Machine {
                 return;
             }
             let id = if let Some(id) = queue.ahead.pop_front() {
+                cold_path();
                 id
             } else {
                 let next = queue.next_of_scheduler(&mut self.requests, &mut self.agenda);

@@ -105,12 +105,12 @@ impl Machine {
     /// A clone has submitted what it was about to. Whether it goes on: something that is ready may
     /// take the processor from it, and then its turn comes later. A queue's worker alone, which it
     /// mostly is, runs in between.
-    #[inline]
+    #[inline(always)]
     pub(super) fn goes_on(&mut self, clone: u32) -> bool {
-        likely(self.ready.is_empty()) || self.keeps_processor(clone)
+        self.ready.is_empty() || self.keeps_processor(clone)
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn keeps_processor(&mut self, clone: u32) -> bool {
         let rank = self.rank_of(clone);
         if rank < GIVES_WAY {
