@@ -58,7 +58,15 @@ test: $(STAMPS)/system-test lint types contract rust-test kernel python-test ## 
 
 .PHONY: test-all
 test-all: $(STAMPS)/system-test lint types contract rust-test kernel ## The same with the slow suites
-	$(PYTHON) -m pytest -m ""
+	$(call pytest,)
+
+# Tests that change settings of the machine run alone, one after the other; the rest on all processors.
+define pytest
+	status=0; \
+	$(PYTHON) -m pytest --numprocesses auto --dist loadfile -m "not root$(1)" || status=$$?; \
+	$(PYTHON) -m pytest -m "root$(1)" || status=$$?; \
+	exit $$status
+endef
 
 # ---- single checks ----------------------------------------------------------------------------------
 
@@ -86,7 +94,7 @@ rust-test: build ## Tests of the Rust crates
 
 .PHONY: python-test
 python-test: build ## Tests of the Python package
-	$(PYTHON) -m pytest -m "not slow"
+	$(call pytest, and not slow)
 
 .PHONY: kernel
 kernel: build $(STAMPS)/system-test ## Guest kernels, kept between runs: stock, and the patched one that tests use
