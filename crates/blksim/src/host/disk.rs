@@ -78,6 +78,7 @@ pub struct Disk {
     pub tags: TagMap,
     /// The scheduler keeps some requests from using all of them.
     shares_tags: bool,
+    /// Even synchronous reads.
     limits_sync_reads: bool,
     /// Legacy: sync and async requests in use, and who sleeps for one of either.
     pub pools: [u32; 2],
@@ -177,6 +178,10 @@ impl Disk {
                 let may_have_all = request.operation == Operation::Read && request.flags.sync;
                 let limited =
                     self.shares_tags && (unlikely(!may_have_all) || self.limits_sync_reads);
+                debug_assert!(
+                    limited || self.scheduler.tags_of_word(request).is_none(),
+                    "a scheduler limits synchronous reads and did not say so"
+                );
                 let limit = if limited { request.tag.limit(ask) } else { None };
                 let Some(tag) = self.tags.take(limit) else {
                     cold_path();
