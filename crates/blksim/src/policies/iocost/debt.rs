@@ -104,24 +104,9 @@ impl IoCost {
 mod tests {
     use super::*;
     use crate::event::{Agenda, Class};
-    use crate::host::Cgroups;
     use crate::request::Requests;
 
-    const JIFFY_NS: u64 = 4_000_000;
     const DEBTOR: usize = 1;
-
-    /// Two active groups of weights 100 and 300 on a disk with an arm.
-    fn two_groups() -> IoCost {
-        let weight = |group: &str, weight: &str| {
-            (group.to_owned(), vec![("io.weight".to_owned(), weight.to_owned())])
-        };
-        let given = vec![weight("a", "100"), weight("b", "300")];
-        let mut cost = IoCost::new(&Cgroups::new(&given, &[]).unwrap(), true, 32, JIFFY_NS);
-        cost.groups[1].active = true;
-        cost.groups[2].active = true;
-        cost.share_out();
-        cost
-    }
 
     /// Calls `forgive` at a moment.
     fn forgive_at(cost: &mut IoCost, now_ns: u64, used_ns: u64) {
@@ -146,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_debtor_lends_all_it_has_until_it_has_paid_from_its_whole_share() {
-        let mut cost = two_groups();
+        let mut cost = IoCost::of_two_groups();
         let clock_vtime = 1_000_000;
         cost.groups[DEBTOR].vtime = clock_vtime;
         cost.groups[DEBTOR].in_use = 70;
@@ -167,7 +152,7 @@ mod tests {
 
     #[test]
     fn what_is_ahead_of_the_clock_pays_nothing() {
-        let mut cost = two_groups();
+        let mut cost = IoCost::of_two_groups();
         cost.groups[DEBTOR].vtime = 5000;
         cost.incur(DEBTOR, 1000);
         cost.pay_debt(DEBTOR, 5000);
@@ -177,7 +162,7 @@ mod tests {
     #[test]
     fn debts_are_halved_every_100_ms_in_which_the_device_is_idle_half_the_time() {
         const MS: u64 = 1_000_000;
-        let mut cost = two_groups();
+        let mut cost = IoCost::of_two_groups();
         // Ahead of the clock, so that nothing is paid meanwhile.
         cost.groups[DEBTOR].vtime = u64::MAX / 4;
         cost.incur(DEBTOR, 1000);
@@ -197,7 +182,7 @@ mod tests {
 
     #[test]
     fn while_latencies_are_missed_nothing_is_forgiven() {
-        let mut cost = two_groups();
+        let mut cost = IoCost::of_two_groups();
         cost.groups[DEBTOR].vtime = u64::MAX / 4;
         cost.incur(DEBTOR, 1000);
         cost.busy_level = 1;

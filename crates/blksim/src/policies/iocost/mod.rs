@@ -298,6 +298,23 @@ impl IoCost {
     }
 }
 
+#[cfg(test)]
+impl IoCost {
+    /// Two active groups of weights 100 and 300 on a disk with an arm.
+    fn of_two_groups() -> Self {
+        let weight = |group: &str, weight: &str| {
+            (group.to_owned(), vec![("io.weight".to_owned(), weight.to_owned())])
+        };
+        let given = vec![weight("a", "100"), weight("b", "300")];
+        let cgroups = Cgroups::new(&given, &[]).expect("the groups are valid");
+        let mut cost = Self::new(&cgroups, true, 32, 4_000_000);
+        cost.groups[1].active = true;
+        cost.groups[2].active = true;
+        cost.share_out();
+        cost
+    }
+}
+
 /// Weights are spread so that small parts of them can be lent.
 fn cost_group(group: &Group) -> CostGroup {
     let weight = group.io_weight * WHOLE;

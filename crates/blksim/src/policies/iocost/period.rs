@@ -152,7 +152,10 @@ impl IoCost {
         let behind_vtime = self.behind_vtime(group, clock_vtime) as u64;
         let leftover = part(WHOLE, behind_vtime, self.passed_vtime(clock_vtime));
         let target = WHOLE * TARGET_PERCENT / 100;
-        part(WHOLE, usage, WHOLE - target + leftover).clamp(1, most)
+        // The kernel's product has 32 bits: of a group that used the whole device nothing is left of
+        // it, and it is taken for one that needs next to nothing.
+        let product = u64::from((WHOLE * usage) as u32);
+        part(product, 1, WHOLE - target + leftover).clamp(1, most)
     }
 
     /// Groups that would get by with less give up the rest for a period.
@@ -257,5 +260,25 @@ impl IoCost {
             self.unfit_since_ns = None;
             self.adopt(other);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `block/blk-iocost.c` of Linux 6.1 works it out for a group with a quarter of the device,
+    /// whose credit is half a period: nothing goes beyond its 32 bits but the last.
+    #[test]
+    fn who_used_the_whole_device_is_taken_for_one_that_needs_nothing() {
+        let mut cost = IoCost::of_two_groups();
+        let period_vtime = 2 * cost.margin_vtime(TARGET_PERCENT);
+        let clock_vtime = cost.clock_vtime + period_vtime;
+        cost.groups[1].vtime = clock_vtime - period_vtime / 2;
+        let most = cost.largest_share(1);
+        let mut enough = |usage: u64| cost.enough(1, most, usage, clock_vtime);
+        assert_eq!(enough(WHOLE / 10), WHOLE / 10);
+        assert_eq!(enough(WHOLE - 1), most);
+        assert_eq!(enough(WHOLE), 1);
     }
 }
