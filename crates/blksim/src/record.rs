@@ -1,8 +1,8 @@
 //! What a run leaves behind: counts and latency histograms for each job.
 
-/// Bits of precision of a bucket, as fio's `FIO_IO_U_PLAT_BITS`.
 use crate::branch::unlikely;
 
+/// Bits of precision of a bucket, as fio's `FIO_IO_U_PLAT_BITS`.
 const PRECISION_BITS: u32 = 6;
 /// Buckets of one power of two.
 const VALUES_PER_GROUP: usize = 1 << PRECISION_BITS;

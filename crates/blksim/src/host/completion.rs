@@ -86,7 +86,7 @@ impl Machine {
     fn merged_done(&mut self, mut part: RequestId) {
         while part != NONE {
             let next = self.requests[part].chain;
-            self.part_done_aside(part);
+            self.part_done(part);
             part = next;
         }
     }
@@ -102,11 +102,6 @@ impl Machine {
         } else {
             self.pages_done(id);
         }
-    }
-
-    #[inline(never)]
-    fn part_done_aside(&mut self, id: RequestId) {
-        self.part_done(id);
     }
 
     /// A bio of the page cache is done, or a flush.

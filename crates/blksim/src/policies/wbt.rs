@@ -8,8 +8,9 @@
 //!
 //! Kernel counterpart: `block/blk-wbt.c` and `block/blk-rq-qos.c`, Linux 6.1.
 //!
-//! * D = min(16, depth of the device as the kernel knows it), scaled by the step; ordinary writeback gets
-//!   (D + 1) / 2, background writeback, or any beside a reader, (D + 3) / 4.
+//! * D = min(16, depth of the device as the kernel knows it), scaled by the step;
+//!   ordinary writeback gets (D + 1) / 2, background writeback, or any beside a
+//!   reader, (D + 3) / 4.
 //!   Synchronous writes get D, and so do all for a second after a task was
 //!   held back for dirtying too much.
 //! * With a volatile cache sleepers are woken only once nothing is in flight.

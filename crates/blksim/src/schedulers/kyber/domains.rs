@@ -2,7 +2,7 @@
 //! is ready, and the tokens. Domains take turns in batches.
 //!
 //! Kernel: `block/kyber-iosched.c`, 6.1 (the same since 4.18).
-//!
+
 use crate::branch::{cold_path, likely, unlikely};
 use crate::request::{Fifo, Request, RequestId, Requests};
 use crate::scheduler::Merge;
