@@ -46,14 +46,10 @@ impl RandomOrder {
                 continue;
             }
             let run = left.min((WORKED_OUT - done) as u64);
-            let places = self.place..self.place + run;
-            // Of a copy the compiler knows that writing blocks does not change it.
-            let order = self.order.clone();
-            for (block, place) in self.blocks[done..].iter_mut().zip(places) {
-                *block = order.apply(place);
-            }
+            let end = done + run as usize;
+            self.order.apply_to_run(self.place, &mut self.blocks[done..end]);
             self.place += run;
-            done += run as usize;
+            done = end;
         }
         self.given = 0;
     }
