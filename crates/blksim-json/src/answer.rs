@@ -96,12 +96,12 @@ pub fn job_samples(records: &[JobRecord]) -> Value {
 fn job_sample(record: &JobRecord) -> Value {
     let directions: Vec<Value> = Direction::ALL
         .iter()
-        .filter(|d| record.direction(**d).ios > 0)
+        .filter(|d| record.direction(**d).ios() > 0)
         .map(|d| {
             let direction = record.direction(*d);
             json!({
                 "direction": d.name(),
-                "ios": direction.ios,
+                "ios": direction.ios(),
                 "bytes": direction.bytes,
                 "runtime_ns": record.runtime_ns,
                 "latency": histogram(&direction.latency),

@@ -7,6 +7,9 @@ const PRECISION_BITS: u32 = 6;
 /// Buckets of one power of two.
 const VALUES_PER_GROUP: usize = 1 << PRECISION_BITS;
 const NR_GROUPS: usize = 29;
+/// What [`bucket_of`] reads from the exponent and fraction of a number whose bucket is 0.
+const FIRST_BUCKET_OF_NUMBER: usize =
+    (f64::MAX_EXP as usize - 1 + PRECISION_BITS as usize - 1) << PRECISION_BITS;
 const NR_BUCKETS: usize = NR_GROUPS * VALUES_PER_GROUP;
 
 /// A latency histogram in fio's bucket layout, so that simulated and measured
@@ -107,14 +110,14 @@ impl Histogram {
 
 #[inline]
 fn bucket_of(ns: u64) -> usize {
-    let top = (ns | 1).ilog2();
-    if unlikely(top <= PRECISION_BITS) {
+    if unlikely(ns < VALUES_PER_GROUP as u64) {
         return ns as usize;
     }
-    let shift = top - PRECISION_BITS;
-    let base = ((shift as usize) + 1) << PRECISION_BITS;
-    let offset = (ns >> shift) as usize & (VALUES_PER_GROUP - 1);
-    let bucket = base + offset;
+    // The power of two and what follows its leading one stand next to each other in a number's
+    // exponent and fraction.
+    let number = (ns as i64 as f64).to_bits();
+    let group_and_offset = (number >> (f64::MANTISSA_DIGITS - 1 - PRECISION_BITS)) as usize;
+    let bucket = group_and_offset - FIRST_BUCKET_OF_NUMBER;
     if unlikely(bucket >= NR_BUCKETS) { NR_BUCKETS - 1 } else { bucket }
 }
 
@@ -152,9 +155,14 @@ impl Direction {
 /// What a job did in one direction.
 #[derive(Debug, Clone, Default)]
 pub struct DirectionRecord {
-    pub ios: u64,
     pub bytes: u64,
     pub latency: Histogram,
+}
+
+impl DirectionRecord {
+    pub fn ios(&self) -> u64 {
+        self.latency.count()
+    }
 }
 
 /// What a section of the job file did, all its clones together.
@@ -175,7 +183,6 @@ impl JobRecord {
     #[inline]
     pub fn add(&mut self, direction: Direction, bytes: u64, latency_ns: u64) {
         let record = &mut self.directions[direction as usize];
-        record.ios += 1;
         record.bytes += bytes;
         record.latency.add(latency_ns);
     }
@@ -184,7 +191,7 @@ impl JobRecord {
     pub fn words(&self) -> Vec<u64> {
         let mut words = vec![self.runtime_ns];
         for record in &self.directions {
-            words.extend([record.ios, record.bytes]);
+            words.push(record.bytes);
             words.extend(record.latency.words());
         }
         words
@@ -195,7 +202,6 @@ impl JobRecord {
         let mut words = words.into_iter();
         self.runtime_ns = self.runtime_ns.max(words.next()?);
         for record in &mut self.directions {
-            record.ios += words.next()?;
             record.bytes += words.next()?;
             record.latency.merge(&Histogram::from_words(&mut words)?);
         }
@@ -208,7 +214,7 @@ impl JobRecord {
 
     /// Completed I/Os a second, reads and writes together.
     pub fn iops(&self) -> f64 {
-        let ios = self.direction(Direction::Read).ios + self.direction(Direction::Write).ios;
+        let ios = self.direction(Direction::Read).ios() + self.direction(Direction::Write).ios();
         if self.runtime_ns == 0 { 0.0 } else { ios as f64 * 1e9 / self.runtime_ns as f64 }
     }
 

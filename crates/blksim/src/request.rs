@@ -146,10 +146,18 @@ impl Tag {
         Self(number)
     }
 
+    /// The tag, if there is one.
+    #[inline]
+    pub fn number(self) -> Option<u32> {
+        (self.0 < Self::LIMIT).then_some(self.0)
+    }
+
     /// Takes the tag away, if there is one.
     #[inline]
     pub fn take(&mut self) -> Option<u32> {
-        (self.0 < Self::LIMIT).then(|| std::mem::take(self).0)
+        let number = self.number()?;
+        *self = Self::default();
+        Some(number)
     }
 
     /// None yet, but known how many of each word it may be.

@@ -139,7 +139,7 @@ impl TagMap {
     /// Notes that a tag was taken.
     #[inline]
     fn taken(&mut self, tag: u32) -> u32 {
-        if unlikely(tag == self.hint) {
+        if tag == self.hint {
             self.hint = if tag + 1 >= self.nr_tags.saturating_sub(1) { 0 } else { tag + 1 };
         }
         self.nr_used += 1;

@@ -34,8 +34,8 @@ fn deadline_gives_two_batches_of_reads_to_one_of_writes() {
             setup.tunables = given(&[("async_depth", "400")]);
         }
         let outcome = run(&setup);
-        let reads = job(&outcome, "r").direction(Direction::Read).ios as f64;
-        let writes = job(&outcome, "w").direction(Direction::Write).ios as f64;
+        let reads = job(&outcome, "r").direction(Direction::Read).ios() as f64;
+        let writes = job(&outcome, "w").direction(Direction::Write).ios() as f64;
         assert!((reads / writes - 2.0).abs() < 0.1, "{scheduler}: {reads} reads, {writes} writes");
         // A sweep that reaches the end of the medium ends its batch early, so
         // not every run of one direction is full.
@@ -64,8 +64,8 @@ fn writes_starved_sets_the_share() {
         setup.tunables = given(&[("writes_starved", starved)]);
         setup.queue = given(&[("nr_requests", "400")]);
         let outcome = run(&setup);
-        let reads = job(&outcome, "r").direction(Direction::Read).ios as f64;
-        let writes = job(&outcome, "w").direction(Direction::Write).ios as f64;
+        let reads = job(&outcome, "r").direction(Direction::Read).ios() as f64;
+        let writes = job(&outcome, "w").direction(Direction::Write).ios() as f64;
         assert!((reads / writes / share - 1.0).abs() < 0.1, "{starved}: {reads} to {writes}");
     }
 }
@@ -116,7 +116,7 @@ fn real_time_goes_strictly_before_best_effort() {
     strict.tunables = given(&[("prio_aging_expire", "100000")]);
     strict.queue = given(&[("nr_requests", "64")]);
     let outcome = run(&strict);
-    let lower = job(&outcome, "be").direction(Direction::Read).ios;
+    let lower = job(&outcome, "be").direction(Direction::Read).ios();
     // Only before the first and after the last of real time: its 8 at the end.
     assert!(lower <= 16, "{lower} best-effort reads");
     assert!(job(&outcome, "rt").iops() > 3990.0);
@@ -137,7 +137,7 @@ fn two_real_time_requests_empty_the_device_of_others() {
     setup.tunables = given(&[("prio_aging_expire", "100000")]);
     setup.queue = given(&[("nr_requests", "64")]);
     let outcome = run(&setup);
-    let lower = job(&outcome, "be").direction(Direction::Read).ios;
+    let lower = job(&outcome, "be").direction(Direction::Read).ios();
     assert!(lower <= 16, "{lower} best-effort reads");
     assert!(job(&outcome, "rt").iops() > 1990.0);
 }
@@ -151,7 +151,7 @@ fn even_a_lone_real_time_reader_keeps_others_out() {
     let mut setup = fixed(&[("latency", "1ms"), ("depth", "4")], "mq-deadline", &jobs);
     setup.tunables = given(&[("prio_aging_expire", "100000")]);
     setup.queue = given(&[("nr_requests", "64")]);
-    let lower = job(&run(&setup), "be").direction(Direction::Read).ios;
+    let lower = job(&run(&setup), "be").direction(Direction::Read).ios();
     assert!(lower <= 16, "{lower} best-effort reads");
 }
 
@@ -166,7 +166,7 @@ fn ageing_lets_a_lower_class_through() {
     // second. The kernel asks only the request that the sweep would take next,
     // so an old one behind a younger one waits on, until its deadline of 500 ms
     // puts it first.
-    assert!((200..=330).contains(&best_effort.ios), "{} reads", best_effort.ios);
+    assert!((200..=330).contains(&best_effort.ios()), "{} reads", best_effort.ios());
     assert!(best_effort.latency.max_ns() < 600_000_000, "{}", best_effort.latency.max_ns());
     let order = order(&setup);
     assert!(
@@ -331,8 +331,8 @@ fn fdatasync_waits_for_the_platter() {
     let outcome = run(&setup("hdd-7200", "mq-deadline", jobs));
     let syncs = job(&outcome, "log").direction(Direction::Sync);
     let writes = job(&outcome, "log").direction(Direction::Write);
-    assert_eq!(syncs.ios, writes.ios);
-    assert_eq!(outcome.flushes, syncs.ios);
+    assert_eq!(syncs.ios(), writes.ios());
+    assert_eq!(outcome.flushes, syncs.ios());
     let turn_ns = 60e9 / 7200.0;
     assert!((syncs.latency.mean_ns() / turn_ns - 1.0).abs() < 0.1, "{}", syncs.latency.mean_ns());
 }
@@ -367,8 +367,8 @@ fn a_flash_buffer_smaller_than_a_write_does_not_stall() {
         [large]\nrw=write\nbs=64k\ndirect=1\nnumber_ios=50\nsize=4m\n";
     for scheduler in SCHEDULERS {
         let outcome = run(&setup("sd-card", scheduler, jobs));
-        assert_eq!(outcome.jobs[0].direction(Direction::Write).ios, 101, "{scheduler}");
-        assert_eq!(outcome.jobs[1].direction(Direction::Write).ios, 50, "{scheduler}");
+        assert_eq!(outcome.jobs[0].direction(Direction::Write).ios(), 101, "{scheduler}");
+        assert_eq!(outcome.jobs[1].direction(Direction::Write).ios(), 50, "{scheduler}");
     }
 }
 
@@ -382,5 +382,5 @@ fn a_class_held_back_again_and_again_is_asked_about_again() {
     setup.queue = given(&[("nr_requests", "4")]);
     setup.limits.simulated_ns = 60_000_000_000;
     let outcome = run(&setup);
-    assert_eq!(job(&outcome, "w").direction(Direction::Write).ios, 120);
+    assert_eq!(job(&outcome, "w").direction(Direction::Write).ios(), 120);
 }

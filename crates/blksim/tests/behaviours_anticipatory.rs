@@ -70,7 +70,7 @@ fn batches_share_the_disk_by_time() {
         fixed(&[("latency", "1ms"), ("depth", "1"), ("capacity", "1g")], "anticipatory", jobs);
     both.machine = given(&[("memory", "64m")]);
     let outcome = run(&both);
-    let reads = job(&outcome, "r").direction(Direction::Read).ios as f64;
+    let reads = job(&outcome, "r").direction(Direction::Read).ios() as f64;
     let share = reads / 200_000.0;
     assert!((share - 0.8).abs() < 0.03, "{share}");
 }

@@ -21,7 +21,7 @@ fn readers(levels: &[u8]) -> String {
 
 fn shares(outcome: &Outcome) -> Vec<f64> {
     let ios = |job: &JobRecord| {
-        (job.direction(Direction::Read).ios + job.direction(Direction::Write).ios) as f64
+        (job.direction(Direction::Read).ios() + job.direction(Direction::Write).ios()) as f64
     };
     let total: f64 = outcome.jobs.iter().map(ios).sum();
     outcome.jobs.iter().map(|job| ios(job) / total).collect()
@@ -184,7 +184,7 @@ fn the_idle_class_gets_next_to_nothing() {
         let jobs = "[global]\nrw=read\ndirect=1\nsize=1g\nruntime=20\ntime_based\nioengine=libaio\niodepth=4\n\
             [be]\n[idle]\nprioclass=3\n";
         let outcome = run(&slices(scheduler, jobs));
-        let idle = job(&outcome, "idle").direction(Direction::Read).ios;
+        let idle = job(&outcome, "idle").direction(Direction::Read).ios();
         // What it has queued when the other ends, and no more.
         assert!(idle <= 4, "{scheduler}: {idle} requests");
         // A reader that asks one by one leaves a gap when its slice ends.
@@ -203,7 +203,7 @@ fn real_time_goes_strictly_before_best_effort() {
         [rt]\nprioclass=1\n[be]\nprio=0\n";
     for scheduler in BOTH {
         let outcome = run(&slices(scheduler, jobs));
-        let best_effort = job(&outcome, "be").direction(Direction::Read).ios;
+        let best_effort = job(&outcome, "be").direction(Direction::Read).ios();
         assert!(best_effort <= 8, "{scheduler}: {best_effort} requests");
     }
 }

@@ -119,7 +119,7 @@ fn the_clock_comes_within_its_bounds_by_small_steps() {
         ("b", "io.weight", "200"),
     ]);
     let outcome = run(&setup);
-    let ios = |name| job(&outcome, name).direction(Direction::Read).ios as f64;
+    let ios = |name| job(&outcome, name).direction(Direction::Read).ios() as f64;
     assert!((ios("a") / 936.0 - 1.0).abs() < 0.03, "{}", ios("a"));
     assert!((ios("b") / 1846.0 - 1.0).abs() < 0.03, "{}", ios("b"));
 }
@@ -144,7 +144,7 @@ fn a_target_of_nothing_is_a_target() {
             ("c", "io.weight", "600"),
         ]);
         let outcome = run(&setup);
-        let ios: u64 = outcome.jobs.iter().map(|job| job.direction(Direction::Read).ios).sum();
+        let ios: u64 = outcome.jobs.iter().map(|job| job.direction(Direction::Read).ios()).sum();
         assert!((ios as f64 / expected - 1.0).abs() < 0.03, "{latency_us} µs: {ios}");
     }
 }

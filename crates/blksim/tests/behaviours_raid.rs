@@ -85,7 +85,7 @@ fn all_that_is_buffered_or_durable_works_on_arrays() {
             setup.profile.set("raid", level).unwrap();
             setup.profile.set("members", members).unwrap();
             let outcome = run(&setup);
-            assert_eq!(job(&outcome, "s").direction(Direction::Write).ios, 50, "{level}");
+            assert_eq!(job(&outcome, "s").direction(Direction::Write).ios(), 50, "{level}");
             assert!(outcome.flushes > 0);
         }
     }
@@ -100,6 +100,6 @@ fn a_disk_full_of_cached_writes_still_reads() {
     for scheduler in ["deadline", "mq-deadline"] {
         let outcome = run(&setup("hdd-7200", scheduler, &jobs));
         let reads = job(&outcome, "reader").direction(Direction::Read);
-        assert!(reads.ios > 50, "{scheduler}: {}", reads.ios);
+        assert!(reads.ios() > 50, "{scheduler}: {}", reads.ios());
     }
 }

@@ -12,7 +12,7 @@ fn reads(setup: &Setup, target: &str) -> f64 {
     setup.queue.extend(given(&[("wbt_lat_usec", target)]));
     let outcome = run(&setup);
     assert_eq!(outcome.queue.get("wbt_lat_usec").to_string(), target);
-    job(&outcome, "r").direction(Direction::Read).ios as f64
+    job(&outcome, "r").direction(Direction::Read).ios() as f64
 }
 
 const READER: &str = "[global]\nruntime=10\ntime_based\n[r]\nrw=randread\ndirect=1\nsize=1g\n";

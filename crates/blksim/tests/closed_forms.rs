@@ -88,7 +88,7 @@ fn mixed_jobs_keep_their_shares() {
     let jobs =
         "[a]\nrw=randrw\nrwmixread=70\ndirect=1\nioengine=libaio\niodepth=8\nnumber_ios=20000\n";
     let outcome = run(&fixed(&[], "none", jobs));
-    within("reads", outcome.jobs[0].direction(Direction::Read).ios as f64, 14_000.0, 0.02);
+    within("reads", outcome.jobs[0].direction(Direction::Read).ios() as f64, 14_000.0, 0.02);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn stonewall_startdelay_and_ramp_shape_time() {
     assert_eq!(outcome.simulated_ns, 4_500_000_000);
     for record in &outcome.jobs {
         assert_eq!(record.runtime_ns, 1_000_000_000, "{}", record.name);
-        assert_eq!(record.direction(Direction::Read).ios, 1000, "{}", record.name);
+        assert_eq!(record.direction(Direction::Read).ios(), 1000, "{}", record.name);
     }
 }
 

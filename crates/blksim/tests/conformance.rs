@@ -107,7 +107,7 @@ fn jobs_do_exactly_what_they_were_told() {
             let outcome = run(&setup(device, scheduler, jobs));
             let reads = outcome.jobs[0].direction(Direction::Read);
             assert_eq!(
-                (reads.ios, reads.bytes),
+                (reads.ios(), reads.bytes),
                 (777 * 3, 777 * 3 * 8192),
                 "{scheduler} on {device}"
             );

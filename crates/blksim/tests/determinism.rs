@@ -83,8 +83,8 @@ fn results_are_the_golden_ones() {
             for job in &outcome.jobs {
                 for direction in blksim::record::Direction::ALL {
                     let record = job.direction(direction);
-                    if record.ios > 0 {
-                        let (count, mean) = (record.ios, record.latency.sum_ns() / record.ios);
+                    if record.ios() > 0 {
+                        let (count, mean) = (record.ios(), record.latency.sum_ns() / record.ios());
                         let max = record.latency.max_ns();
                         lines.push(format!(
                             "  {} {}: {count} I/Os, mean {mean} ns, longest {max} ns",

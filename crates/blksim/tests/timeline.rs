@@ -65,7 +65,7 @@ fn ios_are_those_of_the_jobs() {
             };
             let rows: Vec<_> = IoRow::all(&timeline.ios).filter(of).collect();
             let record = job.direction(direction);
-            assert_eq!(rows.len() as u64, record.ios, "{} {}", job.name, direction.name());
+            assert_eq!(rows.len() as u64, record.ios(), "{} {}", job.name, direction.name());
             let sum_ns: u64 = rows.iter().map(|row| row.end_ns - row.start_ns).sum();
             assert_eq!(sum_ns, record.latency.sum_ns());
             let bytes: u64 = rows.iter().map(|row| u64::from(row.bytes)).sum();

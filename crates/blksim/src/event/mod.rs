@@ -4,7 +4,11 @@
 //! class, 36 bits of sequence and 32 bits of subject. Ordering the key orders
 //! the events, and ties are settled by class, then by order of creation.
 
-use crate::branch::{likely, unlikely};
+mod heap;
+mod line;
+
+use heap::Heap;
+use line::Line;
 
 /// The last moment that an event can have.
 pub const END_OF_TIME_NS: u64 = (1 << 56) - 1;
@@ -12,6 +16,12 @@ pub const END_OF_TIME_NS: u64 = (1 << 56) - 1;
 const SUBJECT_BITS: u32 = 32;
 const SEQUENCE_BITS: u32 = 36;
 const CLASS_BITS: u32 = 4;
+
+/// Bits of the sequence in the upper half of a key.
+const UPPER_SEQUENCE_BITS: u32 = SEQUENCE_BITS + SUBJECT_BITS - 64;
+
+/// No key.
+const NONE: u128 = u128::MAX;
 
 /// What kind of event. At one moment, lower classes go first: a completion
 /// frees resources before a new arrival asks for them.
@@ -63,85 +73,20 @@ pub struct Event {
     pub subject: u32,
 }
 
-/// From here on keys are later than every event: what free places hold.
-const NEVER: u128 = (u64::MAX as u128 - 3) << 64;
-
-/// Four keys with the same parent: one line of the processor's cache. They are
-/// told apart by their upper halves but for events of one class at one moment,
-/// so that most comparisons take half the instructions.
-#[derive(Debug, Clone, Copy)]
-#[repr(align(64))]
-struct Siblings {
-    upper: [u64; 4],
-    lower: [u64; 4],
-}
-
-impl Siblings {
-    /// Free places differ in their upper halves too.
-    const FREE: Self =
-        Self { upper: [u64::MAX - 3, u64::MAX - 2, u64::MAX - 1, u64::MAX], lower: [0; 4] };
-
-    #[inline]
-    fn get(&self, number: usize) -> u128 {
-        u128::from(self.upper[number]) << 64 | u128::from(self.lower[number])
-    }
-
-    #[inline]
-    fn set(&mut self, number: usize, key: u128) {
-        self.upper[number] = (key >> 64) as u64;
-        self.lower[number] = key as u64;
-    }
-
-    /// Number of the least key.
-    #[inline]
-    fn least(&self) -> usize {
-        let [a, b, c, d] = self.upper;
-        let (left, left_number) = if b < a { (b, 1) } else { (a, 0) };
-        let (right, right_number) = if d < c { (d, 3) } else { (c, 2) };
-        if a == b || c == d || left == right {
-            return self.least_of_alike();
-        }
-        if right < left { right_number } else { left_number }
-    }
-
-    /// The same if upper halves are equal.
-    #[cold]
-    fn least_of_alike(&self) -> usize {
-        (1..4).fold(0, |least, other| if self.get(other) < self.get(least) { other } else { least })
-    }
-
-    fn keys(self) -> [u128; 4] {
-        std::array::from_fn(|number| self.get(number))
-    }
-}
-
-/// The place of the root. Place p is number p % 4 of the siblings p / 4, and
-/// its children are the siblings p - 2.
-const ROOT: usize = 3;
-
-/// The clock and the events still to come: a heap of packed keys with four
-/// children a node.
-///
-/// Most events cause one other. So the place of an event that was taken stays
-/// at the root until the next one is entered, which sinks from there: one walk
-/// down instead of one down and one up.
-#[derive(Debug)]
+/// The clock and the events still to come: in a line while they are few, in a heap while they are
+/// many.
+#[derive(Debug, Default)]
 pub struct Agenda {
     now_ns: u64,
     sequence: u64,
-    /// The heap from [`ROOT`] on; beyond its end all places are free.
-    heap: Vec<Siblings>,
-    /// Place behind the last key; [`ROOT`] if there is none.
-    end: usize,
-    /// The root was taken and not yet replaced.
-    hollow: bool,
+    /// Closed while the heap holds the events.
+    line: Line,
+    heap: Heap,
 }
 
-impl Default for Agenda {
-    fn default() -> Self {
-        Self { now_ns: 0, sequence: 0, heap: vec![Siblings::FREE], end: ROOT, hollow: false }
-    }
-}
+/// With so few events, they go back from the heap into the line: half of what leads from there
+/// into the heap, so that neither comes often.
+const FEW: usize = line::MOST / 2;
 
 impl Agenda {
     pub fn new() -> Self {
@@ -154,7 +99,7 @@ impl Agenda {
     }
 
     pub fn len(&self) -> usize {
-        self.end - ROOT - usize::from(self.hollow)
+        self.line.len() + self.heap.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -175,34 +120,51 @@ impl Agenda {
             | u128::from(self.sequence & ((1 << SEQUENCE_BITS) - 1)) << SUBJECT_BITS
             | u128::from(subject);
         self.sequence += 1;
-        if likely(std::mem::take(&mut self.hollow)) {
-            self.sift_down(key);
+        if self.line.has_room() {
+            self.line.enter(key);
         } else {
-            self.push(key);
+            self.enter_otherwise(key);
         }
     }
 
-    /// The key of the next event, [`NEVER`] if there is none.
-    #[inline]
-    fn first(&self) -> u128 {
-        if likely(self.hollow) {
-            self.heap.get(ROOT - 2).map_or(NEVER, |children| children.get(children.least()))
-        } else {
-            self.heap[0].get(ROOT)
+    /// The same if there is no room in the line. It counts as cold, as what concerns the heap does,
+    /// for the layout of what calls it; the heap's own functions do not.
+    #[cold]
+    fn enter_otherwise(&mut self, key: u128) {
+        if self.heap.len() == 0 && self.line.make_room() {
+            self.line.enter(key);
+            return;
         }
+        for &key in self.line.keys() {
+            self.heap.enter(key);
+        }
+        self.line.close();
+        self.heap.enter(key);
+    }
+
+    /// Upper half of the key of the next event, later than every event's if there is none.
+    #[inline]
+    fn first_upper(&self) -> u64 {
+        if self.line.is_empty() { self.first_upper_of_heap() } else { self.line.first_upper() }
+    }
+
+    #[cold]
+    fn first_upper_of_heap(&self) -> u64 {
+        self.heap.first_upper()
     }
 
     /// When the next event is due.
     pub fn next_ns(&self) -> Option<u64> {
-        let first = self.first();
-        (first < NEVER).then(|| unpack(first).time_ns)
+        (!self.is_empty()).then(|| self.first_upper() >> (UPPER_SEQUENCE_BITS + CLASS_BITS))
     }
 
     /// Subjects of the events of this class at one moment, in no particular order.
     pub(crate) fn subjects_at(&self, time_ns: u64, class: Class) -> impl Iterator<Item = u32> + '_ {
-        let first = ROOT + usize::from(self.hollow);
-        let keys = self.heap.iter().flat_map(|siblings| siblings.keys()).skip(first);
-        keys.filter(|key| *key < NEVER)
+        self.line
+            .keys()
+            .iter()
+            .copied()
+            .chain(self.heap.keys())
             .map(unpack)
             .filter(move |event| event.time_ns == time_ns && event.class == class)
             .map(|event| event.subject)
@@ -211,78 +173,37 @@ impl Agenda {
     /// Whether another event of this class is due at this very moment.
     #[inline]
     pub(crate) fn more_now(&self, class: Class) -> bool {
-        let first = unpack(self.first());
-        first.time_ns == self.now_ns && first.class == class
+        let moment = self.now_ns << CLASS_BITS | class as u64;
+        self.first_upper() >> UPPER_SEQUENCE_BITS == moment
     }
 
     /// Takes the next event and moves the clock to it. Only the engine and
     /// the stand-alone device runner call this: nowhere else does time move.
     #[inline]
     pub(crate) fn advance(&mut self) -> Option<Event> {
-        if unlikely(std::mem::take(&mut self.hollow)) {
-            self.fill_root();
-        }
-        let first = self.heap[0].get(ROOT);
-        if first >= NEVER {
-            return None;
-        }
-        let event = unpack(first);
-        self.hollow = true;
+        let key = if self.line.is_empty() { self.take_from_heap()? } else { self.line.take() };
+        let event = unpack(key);
         debug_assert!(event.time_ns >= self.now_ns, "time ran backwards");
         self.now_ns = event.time_ns;
         Some(event)
     }
 
+    /// Takes the key of the next event from the heap, if that holds the events.
+    #[cold]
+    fn take_from_heap(&mut self) -> Option<u128> {
+        let first = self.heap.take();
+        if self.heap.len() <= FEW {
+            self.line.open();
+            while self.heap.len() > 0 {
+                self.line.enter(self.heap.take());
+            }
+        }
+        (first != NONE).then_some(first)
+    }
+
     /// Moves the clock forward without an event.
     pub(crate) fn move_to(&mut self, time_ns: u64) {
         self.now_ns = self.now_ns.max(time_ns);
-    }
-
-    /// Puts a key behind the last one and lets it rise.
-    fn push(&mut self, key: u128) {
-        let mut place = self.end;
-        self.end += 1;
-        if place / 4 == self.heap.len() {
-            self.heap.push(Siblings::FREE);
-        }
-        while place > ROOT {
-            let parent = place / 4 + 2;
-            let above = self.heap[parent / 4].get(parent % 4);
-            if above <= key {
-                break;
-            }
-            self.heap[place / 4].set(place % 4, above);
-            place = parent;
-        }
-        self.heap[place / 4].set(place % 4, key);
-    }
-
-    /// Fills the root, whose event was taken, with the last key.
-    fn fill_root(&mut self) {
-        self.end -= 1;
-        let (siblings, number) = (&mut self.heap[self.end / 4], self.end % 4);
-        let last = siblings.get(number);
-        siblings.upper[number] = Siblings::FREE.upper[number];
-        if self.end > ROOT {
-            self.sift_down(last);
-        }
-    }
-
-    /// Puts a key into the root and lets it sink.
-    #[inline]
-    fn sift_down(&mut self, key: u128) {
-        let heap = self.heap.as_mut_slice();
-        let mut place = ROOT;
-        while let Some(children) = heap.get(place - 2) {
-            let number = children.least();
-            let least = children.get(number);
-            if least >= key {
-                break;
-            }
-            heap[place / 4].set(place % 4, least);
-            place = 4 * (place - 2) + number;
-        }
-        heap[place / 4].set(place % 4, key);
     }
 }
 
@@ -319,8 +240,12 @@ mod tests {
         let mut stream = Stream::named(2, "heap");
         let mut agenda = Agenda::new();
         let mut list: Vec<(u64, u32)> = Vec::new();
-        for subject in 0..20_000 {
-            if stream.below(5) < 3 {
+        let (mut most, mut emptied) = (0, 0);
+        for subject in 0..40_000 {
+            // They become more for a while, then fewer until none is left, and so on: from the line
+            // into the heap and back.
+            let entered_of_5 = if subject / 2_000 % 2 == 0 { 3 } else { 2 };
+            if stream.below(5) < entered_of_5 {
                 let time_ns = agenda.now_ns() + stream.below(50);
                 agenda.at(time_ns, Class::Task, subject);
                 list.push((time_ns, subject));
@@ -334,8 +259,14 @@ mod tests {
                 let event = agenda.advance().map(|event| (event.time_ns, event.subject));
                 assert_eq!(event, next.map(|place| list.remove(place)));
             }
+            most = most.max(list.len());
+            emptied += u32::from(list.is_empty() && most > 100);
             assert_eq!((agenda.len(), agenda.is_empty()), (list.len(), list.is_empty()));
+            let due_now = agenda.subjects_at(agenda.now_ns(), Class::Task).count();
+            let now_ns = agenda.now_ns();
+            assert_eq!(due_now, list.iter().filter(|event| event.0 == now_ns).count());
         }
+        assert!(emptied > 0, "the heap was filled and emptied: {most} {emptied}");
     }
 
     #[test]

@@ -20,6 +20,8 @@ enum Stage {
     Waiting,
     /// It has more to issue.
     Issuing,
+    /// It is between the two transfers of a batch.
+    BetweenTwo,
     /// It waits for what is in flight.
     Draining,
     Ended,
@@ -64,6 +66,8 @@ pub struct Clone {
     pub(super) done: Vec<(Direction, u32, u64)>,
     /// It is about to learn of completions.
     pub(super) woken: bool,
+    /// How far it stands behind others that are ready to run.
+    pub(super) rank: u32,
     stage: Stage,
     /// The moment of the Issue event that is under way, if any.
     wake_ns: Option<u64>,
@@ -100,6 +104,7 @@ impl Clone {
             in_flight: 0,
             done: Vec::new(),
             woken: false,
+            rank: 0,
             stage: Stage::Waiting,
             wake_ns: None,
             window: Window::default(),
@@ -133,13 +138,17 @@ impl Clone {
     /// Has something to issue, fewer I/Os in flight than it may have, and no batch half submitted.
     #[inline]
     fn may_issue(&self) -> bool {
-        self.in_flight < self.depth
-            && self.stage == Stage::Issuing
-            && self.second_of_batch.is_none()
+        self.in_flight < self.depth && self.stage == Stage::Issuing
+    }
+
+    /// The next I/O, if that is a direct transfer that needs no look at the job's limits.
+    #[inline(always)]
+    fn next_granted(&mut self, now_ns: u64) -> Option<Transfer> {
+        if likely(self.direct) { self.generator.next_granted(now_ns) } else { None }
     }
 
     /// The next I/O, if that is a direct transfer, or what comes instead.
-    #[inline(always)]
+    #[inline]
     fn next_direct(&mut self, now_ns: u64) -> Result<Transfer, Step> {
         match self.generator.next(now_ns) {
             Step::Transfer(transfer) if likely(self.direct) => Ok(transfer),
@@ -226,15 +235,12 @@ impl Machine {
         loop {
             let clone = &mut self.clones[index as usize];
             let wanted = clone.batch.min(clone.depth - clone.in_flight);
-            let last = if likely(wanted == 1) {
-                match clone.next_direct(self.agenda.now_ns()) {
-                    Ok(transfer) => {
-                        clone.in_flight += 1;
-                        self.issue_direct(index, transfer, false, self.agenda.now_ns());
-                        None
-                    }
-                    Err(step) => Some(step),
-                }
+            let now_ns = self.agenda.now_ns();
+            let single = if likely(wanted == 1) { clone.next_granted(now_ns) } else { None };
+            let last = if let Some(transfer) = single {
+                clone.in_flight += 1;
+                self.issue_direct(index, transfer, false, now_ns);
+                None
             } else {
                 self.fill_batch(index, wanted)
             };
@@ -273,6 +279,7 @@ impl Machine {
             [first, transfer] => {
                 let second = SecondOfBatch { transfer, start_ns: now_ns, then: last.take() };
                 clone.second_of_batch = Some(second);
+                clone.stage = Stage::BetweenTwo;
                 self.issue_direct(index, first, false, now_ns);
                 if !self.sleeps(index) && self.goes_on(index) {
                     self.issue_second_of_batch(index);
@@ -295,17 +302,14 @@ impl Machine {
     /// Issues what is left of a batch. False if the clone sleeps in that, or lets others go first.
     #[inline]
     fn issue_second_of_batch(&mut self, index: u32) -> bool {
-        match self.clones[index as usize].second_of_batch.take() {
-            Some(second) => {
-                cold_path();
-                self.issue_second(index, second)
-            }
-            None => true,
-        }
+        likely(self.clones[index as usize].stage != Stage::BetweenTwo) || self.issue_second(index)
     }
 
     #[inline(never)]
-    fn issue_second(&mut self, index: u32, second: SecondOfBatch) -> bool {
+    fn issue_second(&mut self, index: u32) -> bool {
+        let clone = &mut self.clones[index as usize];
+        clone.stage = Stage::Issuing;
+        let Some(second) = clone.second_of_batch.take() else { return true };
         let SecondOfBatch { transfer, start_ns, then } = second;
         self.issue_direct(index, transfer, false, start_ns);
         if let Some(step) = then {

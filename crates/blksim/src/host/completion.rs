@@ -14,6 +14,7 @@ impl Machine {
         let (disk, purpose, is_write) =
             (request.disk as usize, request.purpose, request.is_write());
         let sectors = u64::from(request.nr_sectors);
+        let (tag, merged) = (request.tag, request.chain);
         let queue = &mut self.disks[disk];
         if let Some(recorder) = &mut self.recorder {
             cold_path();
@@ -45,8 +46,10 @@ impl Machine {
             self.give_tag_back(disk, id);
             self.run_queue(disk);
         }
-        let tag = self.requests[id].tag.take();
-        self.parts_done(id);
+        self.part_done(id);
+        if unlikely(merged != NONE) {
+            self.merged_done(merged);
+        }
         if legacy {
             return;
         }
@@ -54,7 +57,7 @@ impl Machine {
             self.run_queue_soon(disk);
         }
         let queue = &mut self.disks[disk];
-        if let Some(tag) = tag {
+        if let Some(tag) = tag.number() {
             queue.tags.give_back(tag, &mut self.woken);
         }
         let restart = std::mem::take(&mut queue.restart);
@@ -69,15 +72,6 @@ impl Machine {
         self.flush_completed(disk);
         if self.disks[disk].family == Family::Legacy {
             self.run_queue(disk);
-        }
-    }
-
-    #[inline(always)]
-    fn parts_done(&mut self, id: RequestId) {
-        let merged = self.requests[id].chain;
-        self.part_done(id);
-        if unlikely(merged != NONE) {
-            self.merged_done(merged);
         }
     }
 

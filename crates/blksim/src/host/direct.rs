@@ -2,7 +2,7 @@
 
 use super::submit::Flush;
 use super::{FlushWaiter, Machine};
-use crate::branch::{likely, unlikely};
+use crate::branch::unlikely;
 use crate::record::Direction;
 use crate::request::{Flags, NONE, Operation, Purpose, Request, RequestId, SECTOR_BYTES};
 use crate::workload::generator::Transfer;
@@ -116,13 +116,26 @@ impl Machine {
         }
     }
 
-    /// A bio of a direct transfer is done.
+    /// A bio of a direct transfer is done, which mostly is a read in one piece.
     #[inline(always)]
     pub(super) fn direct_part_done(&mut self, id: RequestId) {
         let request = &self.requests[id];
+        if unlikely(request.owner != NONE || request.is_write()) {
+            self.direct_part_of_several_or_write_done(id);
+            return;
+        }
+        let (clone, start_ns) = (request.context, request.issued_ns);
+        let bytes = request.own_sectors * SECTOR_BYTES as u32;
+        self.requests.release(id);
+        self.direct_complete(clone, (Direction::Read, bytes, start_ns));
+    }
+
+    #[inline(never)]
+    fn direct_part_of_several_or_write_done(&mut self, id: RequestId) {
+        let request = &self.requests[id];
         let is_write = request.is_write();
         let owner = request.owner;
-        let io = if likely(owner == NONE) {
+        let io = if owner == NONE {
             Io {
                 clone: request.context,
                 direction: if is_write { Direction::Write } else { Direction::Read },
@@ -136,32 +149,32 @@ impl Machine {
             *io
         };
         self.requests.release(id);
-        if unlikely(io.parts > 0) {
+        if io.parts > 0 {
             return;
         }
-        if unlikely(is_write) && self.clones[io.clone as usize].sync && self.disks[0].volatile_cache
-        {
+        if is_write && self.clones[io.clone as usize].sync && self.disks[0].volatile_cache {
             let index = if owner == NONE { self.ios.allocate(io) } else { owner };
             self.want_flush(0, FlushWaiter::Io(index));
             return;
         }
-        if unlikely(owner != NONE) {
+        if owner != NONE {
             self.ios.free.push(owner);
         }
-        self.direct_complete(io);
+        self.direct_complete(io.clone, (io.direction, io.bytes, io.start_ns));
     }
 
     /// A direct transfer is complete and, if that was asked, durable.
     #[inline]
     pub(super) fn direct_done(&mut self, io_index: u32) {
         self.ios.free.push(io_index);
-        self.direct_complete(self.ios.slots[io_index as usize]);
+        let io = self.ios.slots[io_index as usize];
+        self.direct_complete(io.clone, (io.direction, io.bytes, io.start_ns));
     }
 
     /// A clone will learn of a direct transfer when it looks.
     #[inline]
-    fn direct_complete(&mut self, io: Io) {
-        self.clones[io.clone as usize].done.push((io.direction, io.bytes, io.start_ns));
-        self.wake_clone(io.clone);
+    fn direct_complete(&mut self, clone: u32, transfer: (Direction, u32, u64)) {
+        self.clones[clone as usize].done.push(transfer);
+        self.wake_clone(clone);
     }
 }

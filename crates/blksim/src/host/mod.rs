@@ -179,6 +179,10 @@ impl Machine {
                 clone.region.file = 0;
             }
         }
+        let nr_clones = clones.len() as u32;
+        for (index, clone) in (0..).zip(&mut clones) {
+            clone.rank = ready::rank_of_fork(index, nr_clones);
+        }
         let flusher = tasks.len() as TaskId;
         tasks.push(Task::new(Role::Flusher));
         tasks.push(Task::new(Role::Worker));

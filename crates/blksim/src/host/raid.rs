@@ -310,7 +310,7 @@ impl Machine {
             part.disk = piece.member;
             part.array_part = whole;
             let id = self.requests.allocate(part);
-            self.submit_to_disk(task, id);
+            self.submit_to_disk(task, usize::from(piece.member), id);
         }
         if let Some(raid) = &mut self.raid {
             if raid.pieces.capacity() == 0 {

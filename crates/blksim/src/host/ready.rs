@@ -23,6 +23,11 @@ const LATE_FORKS: u32 = 3;
 /// Ranks from this one on are so far behind that whoever wakes up ahead of them runs at once.
 const GIVES_WAY: u32 = 2;
 
+/// How far a clone stands behind, of so many, which are forked in order.
+pub(super) fn rank_of_fork(index: u32, nr_clones: u32) -> u32 {
+    (index + 1 + LATE_FORKS).saturating_sub(nr_clones)
+}
+
 /// Something that is ready to run.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Ready {
@@ -95,11 +100,10 @@ impl Machine {
         self.ready.insert(rank, ready);
     }
 
-    /// Clones are forked in order; kernel threads do not stand behind.
+    /// Kernel threads do not stand behind.
     #[inline]
     fn rank_of(&self, task: TaskId) -> u32 {
-        let nr_clones = self.clones.len() as u32;
-        if task < nr_clones { (task + 1 + LATE_FORKS).saturating_sub(nr_clones) } else { 0 }
+        self.clones.get(task as usize).map_or(0, |clone| clone.rank)
     }
 
     /// A clone has submitted what it was about to. Whether it goes on: something that is ready may
@@ -176,7 +180,7 @@ impl Machine {
     pub(super) fn wake_clone(&mut self, index: u32) {
         let clone = &mut self.clones[index as usize];
         if likely(!std::mem::replace(&mut clone.woken, true)) {
-            self.make_ready(Ready::Clone(index));
+            self.ready.insert(clone.rank, Ready::Clone(index));
         }
     }
 

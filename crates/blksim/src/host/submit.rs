@@ -33,18 +33,18 @@ impl Machine {
             self.requests[id].submitted_ns = self.agenda.now_ns();
             self.submit_to_array(task, id);
         } else {
-            self.submit_to_disk(task, id);
+            self.submit_to_disk(task, 0, id);
         }
     }
 
-    /// Submits a bio for one disk.
+    /// Submits a bio for one disk, which is the request's.
     #[inline(always)]
-    pub(super) fn submit_to_disk(&mut self, task: TaskId, id: RequestId) {
+    pub(super) fn submit_to_disk(&mut self, task: TaskId, disk: usize, id: RequestId) {
         self.requests[id].submitted_ns = self.agenda.now_ns();
         let submitter = &mut self.tasks[task as usize];
         if unlikely(submitter.blocked) {
             submitter.pending.push_back(&mut self.requests, id);
-        } else if unlikely(!self.enter(task, id)) {
+        } else if unlikely(!self.enter(task, disk, id)) {
             self.sleep_in_submission(task, id);
         }
     }
@@ -72,7 +72,8 @@ impl Machine {
             let entered = if self.requests[id].operation == Operation::Flush {
                 self.enter_flush(task, id)
             } else {
-                self.enter(task, id)
+                let disk = self.requests[id].disk as usize;
+                self.enter(task, disk, id)
             };
             if !entered {
                 self.sleep_in_submission(task, id);
@@ -97,14 +98,16 @@ impl Machine {
 
     /// Takes a bio as far as it goes. False if its submitter must sleep.
     #[inline(always)]
-    fn enter(&mut self, task: TaskId, id: RequestId) -> bool {
-        let request = &mut self.requests[id];
-        let disk = request.disk as usize;
+    fn enter(&mut self, task: TaskId, disk: usize, id: RequestId) -> bool {
+        let submitter = &self.tasks[task as usize];
+        let (plugging, plugged) = (submitter.plugging, !submitter.plug.is_empty());
         if unlikely(!self.disks[disk].policies.is_empty()) {
-            if let Some(go_on) = self.ask_policies(task, disk, id) {
+            if let Some(go_on) = self.ask_policies(task, plugged, disk, id) {
                 return go_on;
             }
-        } else if likely(request.progress.try_merge()) && unlikely(self.try_merge(task, disk, id)) {
+        } else if likely(self.requests[id].progress.try_merge())
+            && unlikely(self.try_merge(task, plugged, disk, id))
+        {
             return true;
         }
         let (queue, request) = (&mut self.disks[disk], &mut self.requests[id]);
@@ -112,7 +115,9 @@ impl Machine {
             self.want_tag(task, disk, id);
             return false;
         }
-        if unlikely(self.tasks[task as usize].plugging) {
+        // If there is nobody to insert it, it is as if that was done now.
+        request.inserted_ns = self.agenda.now_ns();
+        if unlikely(plugging) {
             self.add_to_plug(task, disk, id);
         } else {
             self.enqueue(disk, id);
@@ -146,13 +151,19 @@ impl Machine {
     /// Policies above, merging, policies beside. `None` if the bio goes on to
     /// its tag; otherwise whether the submitter may go on.
     #[inline(never)]
-    fn ask_policies(&mut self, task: TaskId, disk: usize, id: RequestId) -> Option<bool> {
+    fn ask_policies(
+        &mut self,
+        task: TaskId,
+        plugged: bool,
+        disk: usize,
+        id: RequestId,
+    ) -> Option<bool> {
         let nr_above = self.disks[disk].nr_above();
         loop {
             let passed = self.requests[id].progress.policies_passed();
             if passed == nr_above
                 && self.requests[id].progress.try_merge()
-                && self.try_merge(task, disk, id)
+                && self.try_merge(task, plugged, disk, id)
             {
                 return Some(true);
             }
@@ -198,9 +209,11 @@ impl Machine {
                 let task = self.tasks.get(*task as usize);
                 task.is_some_and(|t| t.blocked && t.pending.head() == Some(id))
             });
-            match sleeper {
-                Some(task) => self.resume(task),
-                None => self.submit_to_disk(self.worker, id),
+            if let Some(task) = sleeper {
+                self.resume(task);
+            } else {
+                let disk = self.requests[id].disk as usize;
+                self.submit_to_disk(self.worker, disk, id);
             }
         }
         self.released.clear();
@@ -209,10 +222,10 @@ impl Machine {
         }
     }
 
-    /// Joins a bio to a request that is already there, if there is one.
+    /// Joins a bio to a request that is already there, if there is one; `plugged` tells whether its
+    /// submitter has some in its plug.
     #[inline]
-    fn try_merge(&mut self, task: TaskId, disk: usize, id: RequestId) -> bool {
-        let plugged = self.tasks.get(task as usize).is_some_and(|task| !task.plug.is_empty());
+    fn try_merge(&mut self, task: TaskId, plugged: bool, disk: usize, id: RequestId) -> bool {
         let held = self.disks[disk].nr_held > 0;
         (plugged || held)
             && self.disks[disk].merging != Merging::Never
@@ -475,7 +488,9 @@ impl Machine {
             if why == Flush::AtEnd && self.disks[disk].direct {
                 // What goes to the driver straight from the plug goes newest first.
                 for id in order.drain(..).rev() {
-                    let disk = self.requests[id].disk as usize;
+                    let request = &mut self.requests[id];
+                    request.inserted_ns = self.agenda.now_ns();
+                    let disk = request.disk as usize;
                     self.issue_directly(disk, id);
                 }
             }

@@ -241,9 +241,9 @@ impl Generator {
         }
     }
 
-    /// A plain I/O that needs no look at the limits.
+    /// A plain I/O that needs no look at the limits, if that is what comes next.
     #[inline]
-    fn next_granted(&mut self, now_ns: u64) -> Option<Transfer> {
+    pub fn next_granted(&mut self, now_ns: u64) -> Option<Transfer> {
         if unlikely(self.granted == 0 || now_ns >= self.deadline_ns) {
             return None;
         }

@@ -91,7 +91,7 @@ pub fn fingerprint(outcome: &Outcome) -> Vec<u64> {
         words.push(job.runtime_ns);
         for direction in Direction::ALL {
             let record = job.direction(direction);
-            words.extend([record.ios, record.bytes, record.latency.sum_ns()]);
+            words.extend([record.ios(), record.bytes, record.latency.sum_ns()]);
             words.extend(record.latency.bins().flat_map(|(ns, count)| [ns, count]));
         }
     }
