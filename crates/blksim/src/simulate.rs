@@ -6,7 +6,7 @@ use crate::devices::{Profile, array};
 use crate::engine::{Engine, Limits};
 use crate::error::{Error, ErrorKind, SimulationError};
 use crate::host::{
-    Cgroups, Disk, GivenGroups, MACHINE, Machine, Raid, default_nr_requests, queue_values,
+    Cgroups, Disk, Disks, GivenGroups, MACHINE, Machine, Raid, default_nr_requests, queue_values,
 };
 use crate::jiffies::jiffy_ns;
 use crate::params::{Problem, Values, unknown};
@@ -123,7 +123,7 @@ struct Prepared {
     jobs: Vec<Job>,
     layout: Layout,
     cgroups: Cgroups,
-    disks: Vec<Disk>,
+    disks: Disks,
     raid: Option<Raid>,
 }
 
@@ -165,13 +165,7 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
     };
     let mut tunables = tunable_values(info, queue_facts, &setup.tunables)?;
     let cgroups = Cgroups::new(&setup.cgroups, &jobs)?;
-    let mut disks = Vec::new();
-    let mut member = Some(device);
-    for index in 0..raid.as_ref().map_or(1, Raid::nr_members) {
-        let device = match member.take() {
-            Some(device) => device,
-            None => setup.profile.build_member(setup.seed, index)?,
-        };
+    let mut build_disk = |index, device| -> Result<Disk, Error> {
         let scheduler = schedulers::build(info.name, &tunables, queue_facts)
             .ok_or_else(|| unknown_scheduler(info.name))?;
         if index == 0 {
@@ -182,8 +176,14 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
         for policy in policies::build(&cgroups, &queue, queue_facts, &jobs, setup.seed) {
             disk.add_policy(policy);
         }
-        disks.push(disk);
-    }
+        Ok(disk)
+    };
+    let first = build_disk(0, device)?;
+    let members = 1..raid.as_ref().map_or(1, Raid::nr_members);
+    let others = members
+        .map(|index| build_disk(index, setup.profile.build_member(setup.seed, index)?))
+        .collect::<Result<_, _>>()?;
+    let disks = Disks::new(first, others);
     Ok(Prepared { info, tunables, queue, machine, facts, jobs, layout, cgroups, disks, raid })
 }
 
@@ -273,7 +273,7 @@ impl Simulation {
         let now_ns = host.agenda.now_ns();
         let sum = |figure: fn(&Disk) -> u64| host.disks.iter().map(figure).sum::<u64>();
         let most = |figure: fn(&Disk) -> u32| host.disks.iter().map(figure).max().unwrap_or(0);
-        let busy_ns = sum(|disk| disk.device.busy_ns()) / host.disks.len() as u64;
+        let busy_ns = sum(|disk| disk.device.busy_ns()) / host.disks.count() as u64;
         Outcome {
             scheduler: self.info,
             tunables: self.tunables.clone(),

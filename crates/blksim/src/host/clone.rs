@@ -399,7 +399,7 @@ impl Machine {
 
     /// A scheduler that waits for this task's next request need not any more.
     fn tell_schedulers_of_end(&mut self, task: TaskId) {
-        for disk in 0..self.disks.len() {
+        for disk in 0..self.disks.count() {
             let (requests, agenda) = (&mut self.requests, &mut self.agenda);
             let ((), kicked) =
                 self.disks[disk].schedule(requests, agenda, |s, cx| s.task_ended(cx, task));

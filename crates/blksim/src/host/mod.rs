@@ -11,6 +11,7 @@ mod completion;
 mod direct;
 mod dirty_throttle;
 mod disk;
+mod disks;
 mod dispatch;
 mod page_cache;
 mod raid;
@@ -28,6 +29,7 @@ pub use cgroups::{
 };
 pub use clone::Clone;
 pub use disk::{Disk, DiskCounters};
+pub use disks::Disks;
 pub use page_cache::PAGE_BYTES;
 pub use raid::{RAID, Raid, RaidLevel};
 
@@ -109,7 +111,7 @@ pub fn paid_ahead_ns(system_call_ns: u64, bytes_per_second: u64, bytes: u32) -> 
 pub struct Machine {
     pub agenda: Agenda,
     pub requests: Requests,
-    pub disks: Vec<Disk>,
+    pub disks: Disks,
     clones: Vec<Clone>,
     tasks: Vec<Task>,
     flusher: TaskId,
@@ -147,11 +149,11 @@ impl Machine {
         jobs: &[Job],
         layout: &Layout,
         seed: u64,
-        mut disks: Vec<Disk>,
+        mut disks: Disks,
         queue: &Values,
         machine: &Values,
     ) -> Self {
-        for disk in &mut disks {
+        for disk in disks.iter_mut() {
             disk.tags.begin_at(machine.get("first_tag") as u32);
             if machine.flag("bare") {
                 let largest = MAX_SEGMENTS * PAGE_SECTORS as u32;

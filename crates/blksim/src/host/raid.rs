@@ -343,7 +343,7 @@ impl Machine {
 
     /// Asks every member for a flush.
     pub(super) fn flush_array(&mut self, waiter: FlushWaiter) {
-        let members = self.disks.len();
+        let members = self.disks.count();
         let Some(raid) = &mut self.raid else { return };
         let entry = (waiter, members as u32);
         let index = if let Some(index) = raid.free_flushes.pop() {

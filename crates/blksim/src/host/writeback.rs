@@ -131,7 +131,7 @@ impl Machine {
         let dirtier = &mut self.tasks[task as usize].dirtier;
         let until_ns = writeback.throttle.balance(dirtier, level, now_ns);
         if until_ns.is_some() {
-            for disk in &mut self.disks {
+            for disk in self.disks.iter_mut() {
                 disk.dirtier_paused_ns = Some(now_ns);
             }
         }

@@ -1,0 +1,47 @@
+//! The disks of a machine.
+
+use std::ops::{Index, IndexMut};
+
+use super::Disk;
+
+/// One disk, which is what most machines have, or the members of an array. The first stands apart
+/// so that the way to it is short.
+#[derive(Debug)]
+pub struct Disks {
+    first: Disk,
+    others: Vec<Disk>,
+}
+
+impl Disks {
+    pub fn new(first: Disk, others: Vec<Disk>) -> Self {
+        Self { first, others }
+    }
+
+    pub fn count(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Disk> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Disk> {
+        std::iter::once(&mut self.first).chain(&mut self.others)
+    }
+}
+
+impl Index<usize> for Disks {
+    type Output = Disk;
+
+    #[inline]
+    fn index(&self, number: usize) -> &Disk {
+        if number == 0 { &self.first } else { &self.others[number - 1] }
+    }
+}
+
+impl IndexMut<usize> for Disks {
+    #[inline]
+    fn index_mut(&mut self, number: usize) -> &mut Disk {
+        if number == 0 { &mut self.first } else { &mut self.others[number - 1] }
+    }
+}
