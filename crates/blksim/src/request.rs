@@ -115,11 +115,15 @@ impl Progress {
         self.0 += 1;
     }
 
-    /// Notes that a merge is tried; true the first time: what slept for its tag
-    /// does not look for a merge again.
+    /// A merge was tried: what slept for its tag does not look for one again.
     #[inline]
+    pub fn merge_tried(self) -> bool {
+        self.0 & Self::MERGE_TRIED != 0
+    }
+
+    /// Notes that a merge is tried; true the first time.
     pub fn try_merge(&mut self) -> bool {
-        let first = self.0 & Self::MERGE_TRIED == 0;
+        let first = !self.merge_tried();
         self.0 |= Self::MERGE_TRIED;
         first
     }

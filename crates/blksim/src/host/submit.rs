@@ -4,7 +4,7 @@
 use super::Machine;
 use super::disk::Merging;
 use super::task::TaskId;
-use crate::branch::{likely, unlikely};
+use crate::branch::unlikely;
 use crate::policy::{Admission, Placement};
 use crate::request::{Fifo, NONE, Operation, Purpose, RequestId, Requests};
 use crate::scheduler::{Family, Merge};
@@ -44,7 +44,7 @@ impl Machine {
         let submitter = &mut self.tasks[task as usize];
         if unlikely(submitter.blocked) {
             submitter.pending.push_back(&mut self.requests, id);
-        } else if unlikely(!self.enter(task, disk, id)) {
+        } else if unlikely(!self.enter(task, disk, id, true)) {
             self.sleep_in_submission(task, id);
         }
     }
@@ -73,7 +73,7 @@ impl Machine {
                 self.enter_flush(task, id)
             } else {
                 let disk = self.requests[id].disk as usize;
-                self.enter(task, disk, id)
+                self.enter(task, disk, id, false)
             };
             if !entered {
                 self.sleep_in_submission(task, id);
@@ -96,16 +96,17 @@ impl Machine {
         self.unblocked(task);
     }
 
-    /// Takes a bio as far as it goes. False if its submitter must sleep.
+    /// Takes a bio as far as it goes. False if its submitter must sleep. Where there are no
+    /// policies, a fresh bio is known to come for the first time.
     #[inline(always)]
-    fn enter(&mut self, task: TaskId, disk: usize, id: RequestId) -> bool {
+    fn enter(&mut self, task: TaskId, disk: usize, id: RequestId, fresh: bool) -> bool {
         let submitter = &self.tasks[task as usize];
         let (plugging, plugged) = (submitter.plugging, !submitter.plug.is_empty());
         if unlikely(!self.disks[disk].policies.is_empty()) {
             if let Some(go_on) = self.ask_policies(task, plugged, disk, id) {
                 return go_on;
             }
-        } else if likely(self.requests[id].progress.try_merge())
+        } else if (fresh || !self.requests[id].progress.merge_tried())
             && unlikely(self.try_merge(task, plugged, disk, id))
         {
             return true;
@@ -131,6 +132,7 @@ impl Machine {
         if self.disks[disk].family == Family::MultiQueue {
             self.run_queue(disk);
         }
+        self.requests[id].progress.try_merge();
         self.disks[disk].sleep_for_tag(task, &self.requests[id]);
         self.tasks[task as usize].waits_for_tag = Some(disk as u8);
     }
