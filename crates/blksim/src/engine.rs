@@ -60,8 +60,10 @@ impl Engine {
             self.machine.start();
         }
         let stop = self.events.saturating_add(events);
+        let end = stop.min(self.limits.events);
         while !self.machine.finished() {
-            if self.events >= stop {
+            let at_end = self.events >= end;
+            if at_end && self.events >= stop {
                 return Ok(false);
             }
             let Some(event) = self.machine.agenda.advance() else {
@@ -71,7 +73,7 @@ impl Engine {
                 ));
             };
             self.events += 1;
-            if self.events > self.limits.events {
+            if at_end {
                 return Err(self.exceeded("events", &self.limits.events.to_string()));
             }
             if event.time_ns > self.limits.simulated_ns {

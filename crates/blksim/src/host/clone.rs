@@ -223,7 +223,7 @@ impl Machine {
 
     /// A clone's task sleeps in a submission or is within a call.
     #[inline]
-    fn sleeps(&self, index: u32) -> bool {
+    pub(super) fn sleeps(&self, index: u32) -> bool {
         let task = &self.tasks[index as usize];
         unlikely(task.blocked || task.call.is_some())
     }
@@ -237,21 +237,19 @@ impl Machine {
             let wanted = clone.batch.min(clone.depth - clone.in_flight);
             let now_ns = self.agenda.now_ns();
             let single = if likely(wanted == 1) { clone.next_granted(now_ns) } else { None };
-            let last = if let Some(transfer) = single {
+            let awake = if let Some(transfer) = single {
                 clone.in_flight += 1;
-                self.issue_direct(index, transfer, false, now_ns);
-                None
-            } else {
-                self.fill_batch(index, wanted)
-            };
-            if let Some(last) = last {
+                let awake = self.issue_direct(index, transfer, false, now_ns);
+                self.goes_on(index) && awake
+            } else if let Some(last) = self.fill_batch(index, wanted) {
                 if !self.take_step(index, last) {
                     return true;
                 }
-            } else if !self.goes_on(index) {
-                return false;
-            }
-            if self.sleeps(index) {
+                !self.sleeps(index)
+            } else {
+                self.goes_on(index) && !self.sleeps(index)
+            };
+            if !awake {
                 return false;
             }
             if !self.clones[index as usize].may_issue() {
@@ -285,7 +283,9 @@ impl Machine {
                     self.issue_second_of_batch(index);
                 }
             }
-            [single] => self.issue_direct(index, single, false, now_ns),
+            [single] => {
+                self.issue_direct(index, single, false, now_ns);
+            }
             _ => {
                 self.plug(index);
                 for &transfer in &batch {

@@ -39,7 +39,8 @@ impl Ios {
 }
 
 impl Machine {
-    /// Issues a direct transfer of a clone, which counts from `start_ns` on.
+    /// Issues a direct transfer of a clone, which counts from `start_ns` on. False if the clone
+    /// sleeps in that.
     #[inline(always)]
     pub(super) fn issue_direct(
         &mut self,
@@ -47,17 +48,17 @@ impl Machine {
         transfer: Transfer,
         plugged: bool,
         start_ns: u64,
-    ) {
+    ) -> bool {
         let nr_sectors = transfer.bytes / SECTOR_BYTES as u32;
         if unlikely(
             transfer.direction == Direction::Write || nr_sectors > self.disks[0].max_sectors,
         ) {
             self.issue_within_plug(index, transfer, plugged, start_ns);
-            return;
+            return !self.sleeps(index);
         }
         let bio = self.direct_bio(index, Operation::Read, transfer, start_ns);
         let id = self.requests.allocate(bio);
-        self.submit(index, id);
+        self.submit(index, id)
     }
 
     /// A bio of a clone's direct transfer.

@@ -145,7 +145,20 @@ impl Machine {
         self.run_queue(disk);
     }
 
+    /// Something is to run.
+    #[inline]
+    pub(super) fn has_ready(&self) -> bool {
+        !(self.released.is_empty() && self.ready.is_empty())
+    }
+
+    /// Runs what is ready where it is not the usual way of a request.
+    #[inline(never)]
+    pub(super) fn run_ready_aside(&mut self) {
+        self.run_ready();
+    }
+
     /// Runs what is ready, until nothing is left.
+    #[inline(always)]
     pub(super) fn run_ready(&mut self) {
         loop {
             if unlikely(!self.released.is_empty()) {

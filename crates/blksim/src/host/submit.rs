@@ -25,28 +25,33 @@ pub(super) enum Flush {
 }
 
 impl Machine {
-    /// Submits a bio for a task. It may have to sleep; then what it submits
+    /// Submits a bio for a task. It may have to sleep, of which false tells; then what it submits
     /// afterwards queues up behind.
     #[inline(always)]
-    pub(super) fn submit(&mut self, task: TaskId, id: RequestId) {
+    pub(super) fn submit(&mut self, task: TaskId, id: RequestId) -> bool {
         if unlikely(self.raid.is_some()) {
             self.requests[id].submitted_ns = self.agenda.now_ns();
             self.submit_to_array(task, id);
+            !self.tasks[task as usize].blocked
         } else {
-            self.submit_to_disk(task, 0, id);
+            self.submit_to_disk(task, 0, id)
         }
     }
 
-    /// Submits a bio for one disk, which is the request's.
+    /// Submits a bio for one disk, which is the request's. False if its task sleeps.
     #[inline(always)]
-    pub(super) fn submit_to_disk(&mut self, task: TaskId, disk: usize, id: RequestId) {
+    pub(super) fn submit_to_disk(&mut self, task: TaskId, disk: usize, id: RequestId) -> bool {
         self.requests[id].submitted_ns = self.agenda.now_ns();
         let submitter = &mut self.tasks[task as usize];
         if unlikely(submitter.blocked) {
             submitter.pending.push_back(&mut self.requests, id);
-        } else if unlikely(!self.enter(task, disk, id, true)) {
+            return false;
+        }
+        let entered = self.enter(task, disk, id, true);
+        if unlikely(!entered) {
             self.sleep_in_submission(task, id);
         }
+        entered
     }
 
     #[cold]
