@@ -5,7 +5,7 @@
 //! The generator is xoshiro256** (Blackman and Vigna, 2018), seeded through
 //! `SplitMix64`.
 
-use crate::branch::{likely, unlikely};
+use crate::branch::likely;
 
 /// One stream of random numbers.
 #[derive(Debug, Clone)]
@@ -154,30 +154,30 @@ impl Permutation {
     /// Where the indices from `first` on go. Those that have to be walked are walked afterwards, so
     /// that no wrong guess of which they are holds up the others.
     pub fn apply_to_run(&self, first: u64, values: &mut [u64]) {
-        for (value, index) in values.iter_mut().zip(first..) {
-            *value = index;
-        }
+        let mut index = first;
         let mut lanes = values.chunks_exact_mut(LANES);
         for values in &mut lanes {
-            self.encrypt_lanes(values);
+            values.copy_from_slice(&self.encrypt_lanes(index));
+            index += LANES as u64;
         }
         for value in lanes.into_remainder() {
-            *value = self.encrypt(*value);
+            *value = self.encrypt(index);
+            index += 1;
         }
         for value in values {
-            if unlikely(*value >= self.len) {
+            if *value >= self.len {
                 *value = self.walk(*value);
             }
         }
     }
 
-    /// Encrypts several values side by side: each step of one waits for the step before it, which
-    /// leaves the processor time for the others.
+    /// Encrypts several values from `first` on side by side: each step of one waits for the step
+    /// before it, which leaves the processor time for the others.
     #[inline]
-    fn encrypt_lanes(&self, values: &mut [u64]) {
+    fn encrypt_lanes(&self, first: u64) -> [u64; LANES] {
         let Self { low_bits, low_mask, high_mask, keys, .. } = *self;
-        let mut low: [u64; LANES] = std::array::from_fn(|lane| values[lane] & low_mask);
-        let mut high: [u64; LANES] = std::array::from_fn(|lane| values[lane] >> low_bits);
+        let mut low: [u64; LANES] = std::array::from_fn(|lane| (first + lane as u64) & low_mask);
+        let mut high: [u64; LANES] = std::array::from_fn(|lane| (first + lane as u64) >> low_bits);
         for pair in keys.chunks_exact(2) {
             for lane in 0..LANES {
                 high[lane] = (high[lane] ^ Self::round(pair[0], low[lane])) & high_mask;
@@ -186,9 +186,7 @@ impl Permutation {
                 low[lane] = (low[lane] ^ Self::round(pair[1], high[lane])) & low_mask;
             }
         }
-        for (lane, value) in values.iter_mut().enumerate() {
-            *value = high[lane] << low_bits | low[lane];
-        }
+        std::array::from_fn(|lane| high[lane] << low_bits | low[lane])
     }
 
     /// Goes on from a value beyond the range until inside it.
