@@ -5,7 +5,7 @@ use std::ops::{Index, IndexMut};
 use super::Disk;
 
 /// One disk, which is what most machines have, or the members of an array. The first stands apart
-/// so that the way to it is short.
+/// so that the way to it is short; the others count as cold for the layout of the code.
 #[derive(Debug)]
 pub struct Disks {
     first: Disk,
@@ -19,6 +19,16 @@ impl Disks {
 
     pub fn count(&self) -> usize {
         1 + self.others.len()
+    }
+
+    #[cold]
+    fn other(&self, number: usize) -> &Disk {
+        &self.others[number - 1]
+    }
+
+    #[cold]
+    fn other_mut(&mut self, number: usize) -> &mut Disk {
+        &mut self.others[number - 1]
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Disk> {
@@ -35,13 +45,13 @@ impl Index<usize> for Disks {
 
     #[inline]
     fn index(&self, number: usize) -> &Disk {
-        if number == 0 { &self.first } else { &self.others[number - 1] }
+        if number == 0 { &self.first } else { self.other(number) }
     }
 }
 
 impl IndexMut<usize> for Disks {
     #[inline]
     fn index_mut(&mut self, number: usize) -> &mut Disk {
-        if number == 0 { &mut self.first } else { &mut self.others[number - 1] }
+        if number == 0 { &mut self.first } else { self.other_mut(number) }
     }
 }
