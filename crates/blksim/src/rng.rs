@@ -244,6 +244,17 @@ mod tests {
     }
 
     #[test]
+    fn a_run_goes_where_its_indices_go() {
+        let permutation = Permutation::new(1000, &mut Stream::named(5, "permutation"));
+        for (first, count) in [(0, 16), (3, 1), (17, 7), (990, 10), (500, 0)] {
+            let mut values = vec![0; count];
+            permutation.apply_to_run(first, &mut values);
+            let one_by_one: Vec<_> = (first..).take(count).map(|i| permutation.apply(i)).collect();
+            assert_eq!(values, one_by_one, "{count} from {first}");
+        }
+    }
+
+    #[test]
     fn permutation_looks_random() {
         // The mean distance of neighbours in a random order is a third of the range.
         let len = 100_000_u64;

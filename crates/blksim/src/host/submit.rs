@@ -137,6 +137,7 @@ impl Machine {
         if self.disks[disk].family == Family::MultiQueue {
             self.run_queue(disk);
         }
+        // It has looked for one, and does not do so again when it comes back.
         self.requests[id].progress.try_merge();
         self.disks[disk].sleep_for_tag(task, &self.requests[id]);
         self.tasks[task as usize].waits_for_tag = Some(disk as u8);
