@@ -2,13 +2,13 @@
 
 use crate::branch::unlikely;
 
-/// Most keys that a line holds. With more of them the way to a key's place is longer than in a
-/// heap.
+/// Most keys that move up to the front of a line. With more of them the way to a key's place is
+/// longer than in a heap.
 pub(super) const MOST: usize = 128;
-const PLACES: usize = 2 * MOST;
+pub(super) const PLACES: usize = 2 * MOST;
 
-/// Packed keys in order. What is entered is mostly due later than most, so that its place is
-/// looked for from the end. A closed line is empty and has no room.
+/// Packed keys in order. The place of one that is entered is looked for from the end of the half
+/// that it belongs to. A closed line is empty and has no room.
 #[derive(Debug)]
 pub(super) struct Line {
     /// Those from `head` on to before `end`, which both move on until there is no room behind.
@@ -34,7 +34,7 @@ impl Line {
         self.end < PLACES
     }
 
-    /// Makes room by moving all keys to the front. False if there are too many for a line.
+    /// Makes room by moving all keys to the front. False if there are too many for that.
     pub fn make_room(&mut self) -> bool {
         let few = self.len() < MOST;
         if few {
@@ -57,6 +57,30 @@ impl Line {
     /// Enters a key, for which there must be room.
     #[inline]
     pub fn enter(&mut self, key: u128) {
+        let middle = self.keys[usize::midpoint(self.head, self.end)];
+        if self.head > 0 && upper(key) < upper(middle) {
+            self.enter_from_head(key);
+        } else {
+            self.enter_from_end(key);
+        }
+    }
+
+    /// Moves what goes before a key towards the front, where there is room.
+    #[inline(never)]
+    fn enter_from_head(&mut self, key: u128) {
+        self.head -= 1;
+        let line = &mut self.keys[self.head..self.end];
+        let mut place = 0;
+        while place + 1 < line.len() && line[place + 1] < key {
+            line[place] = line[place + 1];
+            place += 1;
+        }
+        line[place] = key;
+    }
+
+    /// Moves what goes after a key towards the end.
+    #[inline]
+    fn enter_from_end(&mut self, key: u128) {
         let line = &mut self.keys[self.head..=self.end];
         self.end += 1;
         let mut place = line.len() - 1;

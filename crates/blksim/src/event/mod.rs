@@ -260,7 +260,7 @@ mod tests {
                 assert_eq!(event, next.map(|place| list.remove(place)));
             }
             most = most.max(list.len());
-            emptied += u32::from(list.is_empty() && most > 100);
+            emptied += u32::from(list.is_empty() && most > line::PLACES);
             assert_eq!((agenda.len(), agenda.is_empty()), (list.len(), list.is_empty()));
             let due_now = agenda.subjects_at(agenda.now_ns(), Class::Task).count();
             let now_ns = agenda.now_ns();
