@@ -121,16 +121,22 @@ impl Permutation {
         (x ^ (x >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 20
     }
 
+    /// Several values side by side: each step of one waits for the step before it, which leaves the
+    /// processor time for the others.
     #[inline]
-    fn encrypt(&self, value: u64) -> u64 {
-        let Self { low_mask, high_mask, .. } = *self;
-        let mut low = value & low_mask;
-        let mut high = value >> self.low_bits;
-        for pair in self.keys.chunks_exact(2) {
-            high = (high ^ Self::round(pair[0], low)) & high_mask;
-            low = (low ^ Self::round(pair[1], high)) & low_mask;
+    fn encrypt<const N: usize>(&self, values: [u64; N]) -> [u64; N] {
+        let Self { low_bits, low_mask, high_mask, keys, .. } = *self;
+        let mut low = values.map(|value| value & low_mask);
+        let mut high = values.map(|value| value >> low_bits);
+        for pair in keys.chunks_exact(2) {
+            for lane in 0..N {
+                high[lane] = (high[lane] ^ Self::round(pair[0], low[lane])) & high_mask;
+            }
+            for lane in 0..N {
+                low[lane] = (low[lane] ^ Self::round(pair[1], high[lane])) & low_mask;
+            }
         }
-        high << self.low_bits | low
+        std::array::from_fn(|lane| high[lane] << low_bits | low[lane])
     }
 
     fn decrypt(&self, value: u64) -> u64 {
@@ -147,7 +153,7 @@ impl Permutation {
     /// Where `index` goes.
     #[inline]
     pub fn apply(&self, index: u64) -> u64 {
-        let value = self.encrypt(index);
+        let [value] = self.encrypt([index]);
         if likely(value < self.len) { value } else { self.walk(value) }
     }
 
@@ -157,11 +163,12 @@ impl Permutation {
         let mut index = first;
         let mut lanes = values.chunks_exact_mut(LANES);
         for values in &mut lanes {
-            values.copy_from_slice(&self.encrypt_lanes(index));
+            let indices: [u64; LANES] = std::array::from_fn(|lane| index + lane as u64);
+            values.copy_from_slice(&self.encrypt(indices));
             index += LANES as u64;
         }
         for value in lanes.into_remainder() {
-            *value = self.encrypt(index);
+            [*value] = self.encrypt([index]);
             index += 1;
         }
         for value in values {
@@ -171,29 +178,11 @@ impl Permutation {
         }
     }
 
-    /// Encrypts several values from `first` on side by side: each step of one waits for the step
-    /// before it, which leaves the processor time for the others.
-    #[inline]
-    fn encrypt_lanes(&self, first: u64) -> [u64; LANES] {
-        let Self { low_bits, low_mask, high_mask, keys, .. } = *self;
-        let mut low: [u64; LANES] = std::array::from_fn(|lane| (first + lane as u64) & low_mask);
-        let mut high: [u64; LANES] = std::array::from_fn(|lane| (first + lane as u64) >> low_bits);
-        for pair in keys.chunks_exact(2) {
-            for lane in 0..LANES {
-                high[lane] = (high[lane] ^ Self::round(pair[0], low[lane])) & high_mask;
-            }
-            for lane in 0..LANES {
-                low[lane] = (low[lane] ^ Self::round(pair[1], high[lane])) & low_mask;
-            }
-        }
-        std::array::from_fn(|lane| high[lane] << low_bits | low[lane])
-    }
-
     /// Goes on from a value beyond the range until inside it.
     #[inline(never)]
     fn walk(&self, mut value: u64) -> u64 {
         while value >= self.len {
-            value = self.encrypt(value);
+            [value] = self.encrypt([value]);
         }
         value
     }
