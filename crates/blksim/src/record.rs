@@ -160,6 +160,7 @@ pub struct DirectionRecord {
 }
 
 impl DirectionRecord {
+    /// I/Os or calls that are done.
     pub fn ios(&self) -> u64 {
         self.latency.count()
     }

@@ -121,11 +121,9 @@ impl Progress {
         self.0 & Self::MERGE_TRIED != 0
     }
 
-    /// Notes that a merge is tried; true the first time.
-    pub fn try_merge(&mut self) -> bool {
-        let first = !self.merge_tried();
+    /// Notes that a merge was tried.
+    pub fn set_merge_tried(&mut self) {
         self.0 |= Self::MERGE_TRIED;
-        first
     }
 }
 

@@ -14,14 +14,14 @@ use crate::workload::job::Advice;
 use crate::workload::layout::Region;
 
 /// How far a clone has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 enum Stage {
     /// It has not started.
     Waiting,
     /// It has more to issue.
     Issuing,
     /// It is between the two transfers of a batch.
-    BetweenTwo,
+    BetweenTwo(SecondOfBatch),
     /// It waits for what is in flight.
     Draining,
     Ended,
@@ -59,7 +59,6 @@ pub struct Clone {
     startdelay_ns: u64,
     depth: u32,
     batch: u32,
-    second_of_batch: Option<SecondOfBatch>,
     /// I/Os in flight.
     pub(super) in_flight: u32,
     /// Direct I/Os that are done, of which it has not learnt: bytes and when they were issued.
@@ -81,6 +80,7 @@ impl Clone {
         index: usize,
         number: u32,
         phase: usize,
+        rank: u32,
         region: Region,
         seed: u64,
     ) -> Self {
@@ -100,11 +100,10 @@ impl Clone {
             startdelay_ns: job.startdelay_ns,
             depth: job.depth(),
             batch: job.iodepth_batch.min(job.depth()),
-            second_of_batch: None,
             in_flight: 0,
             done: Vec::new(),
             woken: false,
-            rank: 0,
+            rank,
             stage: Stage::Waiting,
             wake_ns: None,
             window: Window::default(),
@@ -138,7 +137,7 @@ impl Clone {
     /// Has something to issue, fewer I/Os in flight than it may have, and no batch half submitted.
     #[inline]
     fn may_issue(&self) -> bool {
-        self.in_flight < self.depth && self.stage == Stage::Issuing
+        self.in_flight < self.depth && matches!(self.stage, Stage::Issuing)
     }
 
     /// The next I/O, if that is a direct transfer that needs no look at the job's limits.
@@ -178,7 +177,7 @@ impl Machine {
         if clone.wake_ns.is_some_and(|wake_ns| wake_ns <= now_ns) {
             clone.wake_ns = None;
         }
-        if clone.stage == Stage::Waiting {
+        if matches!(clone.stage, Stage::Waiting) {
             clone.stage = Stage::Issuing;
             clone.generator.start(now_ns);
             let (invalidate, pre_read, region) = (clone.invalidate, clone.pre_read, clone.region);
@@ -206,7 +205,7 @@ impl Machine {
             }
             let clone = &self.clones[index as usize];
             if clone.done.is_empty() {
-                if unlikely(clone.stage == Stage::Draining) && clone.in_flight == 0 {
+                if unlikely(matches!(clone.stage, Stage::Draining)) && clone.in_flight == 0 {
                     self.end_clone(index);
                 }
                 return;
@@ -241,7 +240,7 @@ impl Machine {
                 clone.in_flight += 1;
                 let awake = self.issue_direct(index, transfer, false, now_ns);
                 self.goes_on(index) && awake
-            } else if let Some(last) = self.fill_batch(index, wanted) {
+            } else if let Some(last) = self.fill_otherwise(index, wanted) {
                 if !self.take_step(index, last) {
                     return true;
                 }
@@ -255,6 +254,25 @@ impl Machine {
             if !self.clones[index as usize].may_issue() {
                 return true;
             }
+        }
+    }
+
+    /// Issues up to `wanted` transfers of which some may need a look at the job's limits; gives what
+    /// came instead of a direct one.
+    #[inline(never)]
+    fn fill_otherwise(&mut self, index: u32, wanted: u32) -> Option<Step> {
+        if wanted > 1 {
+            return self.fill_batch(index, wanted);
+        }
+        let now_ns = self.agenda.now_ns();
+        let clone = &mut self.clones[index as usize];
+        match clone.next_direct(now_ns) {
+            Ok(transfer) => {
+                clone.in_flight += 1;
+                self.issue_direct(index, transfer, false, now_ns);
+                None
+            }
+            Err(step) => Some(step),
         }
     }
 
@@ -276,10 +294,8 @@ impl Machine {
         match *batch {
             [first, transfer] => {
                 let second = SecondOfBatch { transfer, start_ns: now_ns, then: last.take() };
-                clone.second_of_batch = Some(second);
-                clone.stage = Stage::BetweenTwo;
-                self.issue_direct(index, first, false, now_ns);
-                if !self.sleeps(index) && self.goes_on(index) {
+                clone.stage = Stage::BetweenTwo(second);
+                if self.issue_direct(index, first, false, now_ns) && self.goes_on(index) {
                     self.issue_second_of_batch(index);
                 }
             }
@@ -302,14 +318,15 @@ impl Machine {
     /// Issues what is left of a batch. False if the clone sleeps in that, or lets others go first.
     #[inline]
     fn issue_second_of_batch(&mut self, index: u32) -> bool {
-        likely(self.clones[index as usize].stage != Stage::BetweenTwo) || self.issue_second(index)
+        let clone = &mut self.clones[index as usize];
+        let Stage::BetweenTwo(second) = clone.stage else { return true };
+        cold_path();
+        clone.stage = Stage::Issuing;
+        self.issue_second(index, second)
     }
 
     #[inline(never)]
-    fn issue_second(&mut self, index: u32) -> bool {
-        let clone = &mut self.clones[index as usize];
-        clone.stage = Stage::Issuing;
-        let Some(second) = clone.second_of_batch.take() else { return true };
+    fn issue_second(&mut self, index: u32, second: SecondOfBatch) -> bool {
         let SecondOfBatch { transfer, start_ns, then } = second;
         self.issue_direct(index, transfer, false, start_ns);
         if let Some(step) = then {

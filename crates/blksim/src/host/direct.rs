@@ -139,7 +139,7 @@ impl Machine {
         let io = if owner == NONE {
             Io {
                 clone: request.context,
-                direction: if is_write { Direction::Write } else { Direction::Read },
+                direction: Direction::Write,
                 bytes: request.own_sectors * SECTOR_BYTES as u32,
                 parts: 0,
                 start_ns: request.issued_ns,

@@ -97,6 +97,7 @@ impl Machine {
         if unlikely(queue.in_flight >= queue.view.facts.device_depth) {
             self.insert_and_run(disk, id);
         } else {
+            self.requests[id].inserted_ns = self.agenda.now_ns();
             self.issue(disk, id);
         }
     }

@@ -162,6 +162,7 @@ impl Machine {
         }
         let mut tasks = Vec::new();
         let mut clones = Vec::new();
+        let nr_clones = layout.regions.iter().map(Vec::len).sum::<usize>() as u32;
         let mut left_in_phase = vec![0];
         for (index, job) in jobs.iter().enumerate() {
             if job.stonewall && index > 0 {
@@ -170,8 +171,10 @@ impl Machine {
             let phase = left_in_phase.len() - 1;
             for (number, region) in layout.regions[index].iter().enumerate() {
                 left_in_phase[phase] += 1;
-                tasks.push(Task::new(Role::Clone(clones.len() as u32)));
-                clones.push(Clone::new(job, index, number as u32, phase, *region, seed));
+                let fork = clones.len() as u32;
+                let rank = ready::rank_of_fork(fork, nr_clones);
+                tasks.push(Task::new(Role::Clone(fork)));
+                clones.push(Clone::new(job, index, number as u32, phase, rank, *region, seed));
             }
         }
         let mut files = layout.files.clone();
@@ -180,10 +183,6 @@ impl Machine {
             for clone in &mut clones {
                 clone.region.file = 0;
             }
-        }
-        let nr_clones = clones.len() as u32;
-        for (index, clone) in (0..).zip(&mut clones) {
-            clone.rank = ready::rank_of_fork(index, nr_clones);
         }
         let flusher = tasks.len() as TaskId;
         tasks.push(Task::new(Role::Flusher));
@@ -282,8 +281,8 @@ impl Machine {
     fn react_otherwise(&mut self, class: Class, subject: u32) {
         self.take_note(class, subject);
         // So are the clones whose time has come.
-        let together = matches!(class, Class::Complete | Class::Issue);
-        if self.has_ready() && !(together && self.agenda.more_now(class)) {
+        let more = class == Class::Issue && self.agenda.more_now(class);
+        if self.has_ready() && !more {
             self.run_ready_aside();
         }
     }

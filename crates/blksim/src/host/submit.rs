@@ -105,14 +105,12 @@ impl Machine {
     /// policies, a fresh bio is known to come for the first time.
     #[inline(always)]
     fn enter(&mut self, task: TaskId, disk: usize, id: RequestId, fresh: bool) -> bool {
-        let submitter = &self.tasks[task as usize];
-        let (plugging, plugged) = (submitter.plugging, !submitter.plug.is_empty());
         if unlikely(!self.disks[disk].policies.is_empty()) {
-            if let Some(go_on) = self.ask_policies(task, plugged, disk, id) {
+            if let Some(go_on) = self.ask_policies(task, disk, id) {
                 return go_on;
             }
         } else if (fresh || !self.requests[id].progress.merge_tried())
-            && unlikely(self.try_merge(task, plugged, disk, id))
+            && unlikely(self.try_merge(task, disk, id))
         {
             return true;
         }
@@ -121,9 +119,7 @@ impl Machine {
             self.want_tag(task, disk, id);
             return false;
         }
-        // If there is nobody to insert it, it is as if that was done now.
-        request.inserted_ns = self.agenda.now_ns();
-        if unlikely(plugging) {
+        if unlikely(self.tasks[task as usize].plugging) {
             self.add_to_plug(task, disk, id);
         } else {
             self.enqueue(disk, id);
@@ -137,8 +133,7 @@ impl Machine {
         if self.disks[disk].family == Family::MultiQueue {
             self.run_queue(disk);
         }
-        // It has looked for one, and does not do so again when it comes back.
-        self.requests[id].progress.try_merge();
+        self.requests[id].progress.set_merge_tried();
         self.disks[disk].sleep_for_tag(task, &self.requests[id]);
         self.tasks[task as usize].waits_for_tag = Some(disk as u8);
     }
@@ -159,21 +154,16 @@ impl Machine {
     /// Policies above, merging, policies beside. `None` if the bio goes on to
     /// its tag; otherwise whether the submitter may go on.
     #[inline(never)]
-    fn ask_policies(
-        &mut self,
-        task: TaskId,
-        plugged: bool,
-        disk: usize,
-        id: RequestId,
-    ) -> Option<bool> {
+    fn ask_policies(&mut self, task: TaskId, disk: usize, id: RequestId) -> Option<bool> {
         let nr_above = self.disks[disk].nr_above();
         loop {
             let passed = self.requests[id].progress.policies_passed();
-            if passed == nr_above
-                && self.requests[id].progress.try_merge()
-                && self.try_merge(task, plugged, disk, id)
-            {
-                return Some(true);
+            let progress = &mut self.requests[id].progress;
+            if passed == nr_above && !progress.merge_tried() {
+                progress.set_merge_tried();
+                if self.try_merge(task, disk, id) {
+                    return Some(true);
+                }
             }
             if passed >= self.disks[disk].policies.len() {
                 return None;
@@ -230,10 +220,10 @@ impl Machine {
         }
     }
 
-    /// Joins a bio to a request that is already there, if there is one; `plugged` tells whether its
-    /// submitter has some in its plug.
+    /// Joins a bio to a request that is already there, if there is one.
     #[inline]
-    fn try_merge(&mut self, task: TaskId, plugged: bool, disk: usize, id: RequestId) -> bool {
+    fn try_merge(&mut self, task: TaskId, disk: usize, id: RequestId) -> bool {
+        let plugged = !self.tasks[task as usize].plug.is_empty();
         let held = self.disks[disk].nr_held > 0;
         (plugged || held)
             && self.disks[disk].merging != Merging::Never
@@ -496,9 +486,7 @@ impl Machine {
             if why == Flush::AtEnd && self.disks[disk].direct {
                 // What goes to the driver straight from the plug goes newest first.
                 for id in order.drain(..).rev() {
-                    let request = &mut self.requests[id];
-                    request.inserted_ns = self.agenda.now_ns();
-                    let disk = request.disk as usize;
+                    let disk = self.requests[id].disk as usize;
                     self.issue_directly(disk, id);
                 }
             }
