@@ -18,7 +18,7 @@ from pathlib import Path
 
 from host_overhead import summary
 
-from blklab.linux.fio_rates import rate_options
+from blklab.linux.load.fio_rates import rate_options
 
 WINDOW_MS = 25
 """Of a run of one second: forty windows."""

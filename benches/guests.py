@@ -19,10 +19,10 @@ from dataclasses import dataclass
 
 from blklab.backends.protocol import SessionOptions
 from blklab.backends.uml import BACKEND
-from blklab.plan import Cell, CellKey
-from blklab.scheduler_choice import parse_scheduler_choice
-from blklab.targets import parse_target
-from blklab.workloads import parse_workload
+from blklab.spec.plan import Cell, CellKey
+from blklab.spec.schedulers import parse_scheduler_choice
+from blklab.spec.targets import parse_target
+from blklab.spec.workloads import parse_workload
 
 BOOT_AIM_S = 1.5
 COMPARISON_AIM_S = 10.0

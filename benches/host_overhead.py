@@ -20,17 +20,17 @@ from pathlib import Path
 
 from scipy import stats
 
+from blklab.analysis.metrics import metric_named
 from blklab.backends.host import BACKEND
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.errors import BlklabError
-from blklab.linux.fio_rates import RATE_OPTIONS
-from blklab.linux.page_cache import drop_page_cache
-from blklab.metrics import metric_named
-from blklab.plan import Cell, CellKey
-from blklab.scheduler_choice import parse_scheduler_choice
-from blklab.targets import parse_target
-from blklab.units import parse_duration_ns
-from blklab.workloads import Workload, load_workload
+from blklab.linux.load.fio_rates import RATE_OPTIONS
+from blklab.linux.scratch.page_cache import drop_page_cache
+from blklab.quantities.units import parse_duration_ns
+from blklab.spec.plan import Cell, CellKey
+from blklab.spec.schedulers import parse_scheduler_choice
+from blklab.spec.targets import parse_target
+from blklab.spec.workloads import Workload, load_workload
 
 AIM = 0.01
 """How far the ratio may be from 1."""

@@ -8,7 +8,7 @@ from typing import TypeVar
 import pytest
 from pydantic import BaseModel
 
-from blklab.studies.published import Published
+from blklab.studies.replication.study_folder import Published
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -13,11 +13,11 @@ from collections import Counter
 
 from against_itself import against_itself, passing_store
 
+from blklab.analysis.verdict import analyse
 from blklab.cli.output import console_out
 from blklab.cli.progress import ProgressDisplay
-from blklab.pipeline import compare
-from blklab.spec import build_specs
-from blklab.verdict import analyse
+from blklab.execution.pipeline import compare
+from blklab.spec.experiment import build_specs
 
 
 def main() -> int:

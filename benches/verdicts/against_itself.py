@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from blklab.interrupts import signals_as_exceptions
-from blklab.spec import SpecValues
-from blklab.store import Store
+from blklab.linux.processes.interrupts import signals_as_exceptions
+from blklab.records.store import Store
+from blklab.spec.experiment import SpecValues
 
 
 @contextmanager

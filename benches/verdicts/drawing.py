@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from blklab.report.svg import element, group, label, line, rectangle
+from blklab.report.drawing.svg import element, group, label, line, rectangle
 
 USUAL, OURS, LIMIT = "#b5432a", "#1f6f8b", "#555555"
 ROW_HEIGHT, TOP, LEFT, PANEL_WIDTH, GAP = 22, 84, 190, 300, 60

@@ -18,15 +18,15 @@ from pathlib import Path
 
 from against_itself import against_itself, passing_store
 
+from blklab.analysis.metrics import METRICS
+from blklab.analysis.verdict import metric_values
 from blklab.cli.output import console_out
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import LockedError
-from blklab.experiment import ExperimentRecord
-from blklab.metrics import METRICS
-from blklab.pipeline import compare
-from blklab.spec import SpecValues, build_specs
-from blklab.store import Store
-from blklab.verdict import metric_values
+from blklab.execution.pipeline import compare
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.store import Store
+from blklab.spec.experiment import SpecValues, build_specs
 
 WORKLOADS = ("random-read-4k-qd1", "random-read-4k-qd32", "buffered-sequential-read", "mixed-70-30")
 RECORDED = ("iops", "throughput", "latency_mean", "latency_p50", "latency_p99", "latency_p99_9")

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from families import Family, Floats
 
-from blklab.comparison import Comparison, Question, compare_all
-from blklab.first_place import MetricVerdict, metric_verdict
-from blklab.metrics import metric_named
-from blklab.plan import Plan, derive_seed
-from blklab.race import Race
-from blklab.spec import DEFAULT_BUDGET_BLOCKS, DEFAULT_CONFIDENCE, ExperimentSpec
-from blklab.statistics.anytime import fewest_blocks
+from blklab.analysis.comparison import Comparison, Question, compare_all
+from blklab.analysis.metrics import metric_named
+from blklab.analysis.ranking import MetricVerdict, metric_verdict
+from blklab.analysis.statistics.anytime import fewest_blocks
+from blklab.execution.racing import Race
+from blklab.spec.experiment import DEFAULT_BUDGET_BLOCKS, DEFAULT_CONFIDENCE, ExperimentSpec
+from blklab.spec.plan import Plan, derive_seed
 from blklab.testing.experiments import make_spec, make_workload
 
 FIXED_BLOCKS = 15

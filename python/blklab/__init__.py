@@ -4,16 +4,25 @@
 """
 
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from blklab.shipped.version import __version__ as __version__
+    from blklab.simulator.simulation import SimulationRequest as SimulationRequest
+    from blklab.simulator.simulation import SimulationResult as SimulationResult
+    from blklab.simulator.simulation import simulate as simulate
+    from blklab.simulator.simulation import simulate_many as simulate_many
+    from blklab.simulator.timeline import Timeline as Timeline
 
 _PUBLIC = {
-    "__version__": "blklab.version",
-    "SimulationRequest": "blklab.simulation",
-    "SimulationResult": "blklab.simulation",
-    "simulate": "blklab.simulation",
-    "simulate_many": "blklab.simulation",
-    "Timeline": "blklab.timeline",
+    "__version__": "blklab.shipped.version",
+    "SimulationRequest": "blklab.simulator.simulation",
+    "SimulationResult": "blklab.simulator.simulation",
+    "simulate": "blklab.simulator.simulation",
+    "simulate_many": "blklab.simulator.simulation",
+    "Timeline": "blklab.simulator.timeline",
 }
-"""Where the public names are; imported when they are first used, so that ``blklab --help`` is quick."""
+"""Modules of the public names, imported on first use so that ``blklab --help`` is quick."""
 
 __all__ = [*_PUBLIC]  # noqa: PLE0604 - the table above is their one list
 

@@ -17,8 +17,8 @@ from rich.console import Console
 
 from blklab.cli import run
 from blklab.errors import ExitCode
-from blklab.evidence.analysis import AnalysisRequest, analyse_files
-from blklab.report.evidence.text import render_analysis
+from blklab.reanalysis.analysis import AnalysisRequest, analyse_files
+from blklab.reanalysis.report.text import render_analysis
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "tests" / "readers" / "files"

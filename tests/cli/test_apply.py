@@ -13,11 +13,11 @@ import pytest
 from blklab.cli import run
 from blklab.cli.apply import resolve_run
 from blklab.errors import RefusedError, UnknownNameError, UsageError
-from blklab.linux.disks import Disk
-from blklab.linux.journal import Journal
-from blklab.linux.locks import disk_locks
-from blklab.samples import DiskDescription
-from blklab.store import Store
+from blklab.linux.disks.resolution import Disk
+from blklab.linux.journal.journal import Journal
+from blklab.linux.journal.locks import disk_locks
+from blklab.records.samples import DiskDescription
+from blklab.records.store import Store
 from blklab.testing.experiments import (
     SchedulerBehaviour,
     make_choice,

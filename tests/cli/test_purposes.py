@@ -9,7 +9,7 @@ import pytest
 from blklab.cli import run
 from blklab.cli.apply import resolve_run
 from blklab.errors import ExitCode, RefusedError
-from blklab.store import Store
+from blklab.records.store import Store
 from blklab.testing.experiments import (
     SchedulerBehaviour,
     WorkloadBehaviour,

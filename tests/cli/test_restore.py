@@ -13,7 +13,7 @@ import pytest
 
 from blklab.cli import run
 from blklab.errors import ExitCode
-from blklab.linux.disks import Disk
+from blklab.linux.disks.resolution import Disk
 from real_devices import LoopMaker, changed, queue_of, tool
 
 pytestmark = pytest.mark.root

@@ -9,7 +9,7 @@ import pytest
 
 from blklab.cli import run
 from blklab.errors import ExitCode
-from blklab.store import Store
+from blklab.records.store import Store
 
 
 def test_list(capsys: pytest.CaptureFixture[str]) -> None:

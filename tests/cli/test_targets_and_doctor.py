@@ -13,9 +13,9 @@ import pytest
 
 from blklab.cli import run
 from blklab.errors import ExitCode
-from blklab.linux import doctor
-from blklab.linux.journal_file import encode_line
-from blklab.linux.queue import schedulers_on_offer
+from blklab.linux.journal.file import encode_line
+from blklab.linux.machine import doctor
+from blklab.linux.queue.attributes import schedulers_on_offer
 from real_devices import LoopMaker, Mounter, tool
 
 
@@ -34,7 +34,7 @@ def test_targets_of_a_loop_device(
     subprocess.run(["mkfs.ext4", "-q", used.dev_path], check=True)
     folder = mount(used.dev_path)
     document = _json(["targets"], capsys)
-    assert document["schema"] == "blklab.targets/1"
+    assert document["schema"] == "blklab.spec.targets/1"
     disks = {disk["name"]: disk for disk in document["disks"]}
     entry = disks[free.name]
     active, offered = schedulers_on_offer(free)

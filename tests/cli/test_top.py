@@ -14,8 +14,8 @@ import pytest
 
 from blklab.cli import run
 from blklab.errors import ExitCode, RequirementError
-from blklab.linux.io_priority import IoClass, heeded_by, priority_of
-from blklab.linux.task_io import TaskReader, by_process, rates
+from blklab.linux.processes.io_priority import IoClass, heeded_by, priority_of
+from blklab.linux.processes.task_io import TaskReader, by_process, rates
 
 WRITER = """
 import os, sys, threading

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import DesignError, FormatError
-from blklab.evidence.analysis import AnalysisRequest, FileAnalysis, analyse_files
-from blklab.evidence.design import DesignRequest
-from blklab.readers.protocol import ReaderOptions
+from blklab.reanalysis.analysis import AnalysisRequest, FileAnalysis, analyse_files
+from blklab.reanalysis.design import DesignRequest
+from blklab.reanalysis.readers.protocol import ReaderOptions
 
 HEAD = "scheduler,disk,run,rate_MBps\n"
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from blklab.evidence.cells import arrange, with_shares
-from blklab.evidence.design import Design, DesignRequest, Scale, infer
-from blklab.evidence.findings import CellFindings, examine
-from blklab.readers.protocol import Measurement, Place, Problem
-from blklab.report.evidence.wording import not_supported, supported
+from blklab.reanalysis.cells import arrange, with_shares
+from blklab.reanalysis.design import Design, DesignRequest, Scale, infer
+from blklab.reanalysis.findings import CellFindings, examine
+from blklab.reanalysis.readers.protocol import Measurement, Place, Problem
+from blklab.reanalysis.report.wording import not_supported, supported
 
 
 def _measured(series: Mapping[str, Sequence[float]], **more: Sequence[str]) -> list[Measurement]:

@@ -13,12 +13,12 @@ from click.testing import CliRunner
 
 from blklab.cli.analyse import command
 from blklab.errors import SpecError, UnknownNameError
-from blklab.evidence.claims import Claim, read_claim
-from blklab.evidence.study import load_study, read_study, study_names
-from blklab.report.studies import IMAGES, page_and_images
+from blklab.studies.published.claims import Claim, read_claim
+from blklab.studies.published.page import IMAGES, page_and_images
+from blklab.studies.published.study import load_study, read_study, study_names
 
 ROOT = Path(__file__).parents[2]
-REFRESH = "refresh with `python -m blklab.report.studies docs/studies.md`"
+REFRESH = "refresh with `python -m blklab.studies.published.page docs/studies.md`"
 
 
 def _cells(study: str, question: str, *more: str) -> list[dict[str, object]]:
@@ -164,7 +164,7 @@ def test_the_command_writes_page_and_plots(tmp_path: Path) -> None:
     old = tmp_path / IMAGES / "old.svg"
     old.parent.mkdir(parents=True)
     old.touch()
-    subprocess.run([sys.executable, "-m", "blklab.report.studies", str(page)], check=True)
+    subprocess.run([sys.executable, "-m", "blklab.studies.published.page", str(page)], check=True)
     assert page.read_text(encoding="utf-8").startswith("# Five published studies")
     assert not old.exists()
     assert str(ROOT) not in page.read_text(encoding="utf-8")

@@ -12,14 +12,14 @@ from blklab import _core
 from blklab.backends.uml_requirements import guest_obstacle
 from blklab.cli import run
 from blklab.errors import BlklabError, UnknownNameError
-from blklab.fidelity.cells import FidelityCell, selected
-from blklab.fidelity.kernel_runs import KernelRuns
-from blklab.fidelity.matrix import cell_of, matrix
-from blklab.fidelity.measured import CellResult, compare_jobs, exceeds, outside, spread
-from blklab.fidelity.page import filled_page
-from blklab.fidelity.report import FidelityDocument, moved_cells
-from blklab.fidelity.running import run_cells
-from blklab.samples import DirectionSample, JobSample, LatencyHistogram
+from blklab.execution.fidelity.cells import FidelityCell, selected
+from blklab.execution.fidelity.kernel_runs import KernelRuns
+from blklab.execution.fidelity.matrix import cell_of, matrix
+from blklab.execution.fidelity.measured import CellResult, compare_jobs, exceeds, outside, spread
+from blklab.execution.fidelity.page import filled_page
+from blklab.execution.fidelity.report import FidelityDocument, moved_cells
+from blklab.execution.fidelity.running import run_cells
+from blklab.records.samples import DirectionSample, JobSample, LatencyHistogram
 
 SECOND_NS = 1_000_000_000
 

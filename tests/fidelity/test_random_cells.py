@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from blklab import _core
-from blklab.fidelity.cells import FidelityCell
-from blklab.fidelity.random_cells import random_cells
+from blklab.execution.fidelity.cells import FidelityCell
+from blklab.execution.fidelity.random_cells import random_cells
 
 NUMBER = 1200
 LONGEST_NS = 20_000_000_000

@@ -15,12 +15,12 @@ import pytest
 
 from blklab.backends.host import BACKEND
 from blklab.backends.protocol import Session, SessionOptions
-from blklab.linux.disks import read_disk
-from blklab.linux.queue import restore_snapshot, snapshot
-from blklab.plan import Cell, CellKey
-from blklab.scheduler_choice import parse_scheduler_choice
-from blklab.targets import parse_target
-from blklab.workloads import Workload, parse_workload
+from blklab.linux.disks.resolution import read_disk
+from blklab.linux.queue.attributes import restore_snapshot, snapshot
+from blklab.spec.plan import Cell, CellKey
+from blklab.spec.schedulers import parse_scheduler_choice
+from blklab.spec.targets import parse_target
+from blklab.spec.workloads import Workload, parse_workload
 
 PROGRAMS = ("fio", "losetup", "mkfs.ext4")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import RequirementError, TunableError, UsageError
-from blklab.linux.cgroups import Hierarchy, find_hierarchy
-from blklab.scheduler_choice import parse_scheduler_choices
+from blklab.linux.cgroups.groups import Hierarchy, find_hierarchy
+from blklab.spec.schedulers import parse_scheduler_choices
 from host.conftest import READ, LoopDevice, cell, opened, work
 
 pytestmark = pytest.mark.root

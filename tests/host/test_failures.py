@@ -20,8 +20,8 @@ from blklab.errors import (
     RequirementError,
     SpaceError,
 )
-from blklab.linux.data_files import check_space, lay_out
-from blklab.scheduler_choice import parse_scheduler_choices
+from blklab.linux.scratch.data_files import check_space, lay_out
+from blklab.spec.schedulers import parse_scheduler_choices
 from host.conftest import READ, WRITE, Filesystem, LoopDevice, cell, loops_over, opened, work
 
 pytestmark = pytest.mark.root

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from blklab.linux.recovery import raise_for_failures, recover
+from blklab.linux.journal.recovery import raise_for_failures, recover
 from host.conftest import Filesystem, loops_over, opened, queue_of
 
 pytestmark = pytest.mark.root

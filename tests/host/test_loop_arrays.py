@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import RequirementError, RestoreError, SpaceError
-from blklab.linux import loop_array
-from blklab.linux.mounts import read_mounts
-from blklab.linux.recovery import preview, raise_for_failures, recover
-from blklab.pipeline import compare
-from blklab.scheduler_choice import parse_scheduler_choices
-from blklab.store import Store
+from blklab.execution.pipeline import compare
+from blklab.linux.disks import loop_array
+from blklab.linux.disks.mounts import read_mounts
+from blklab.linux.journal.recovery import preview, raise_for_failures, recover
+from blklab.records.store import Store
+from blklab.simulator.benchmark_emulation import IOZONE_TESTS
+from blklab.spec.schedulers import parse_scheduler_choices
 from blklab.studies.iozone_raid10.experiments import experiments
 from blklab.studies.iozone_raid10.rates import measured_rates
-from blklab.studies.protocol import Asked
-from blklab.studies.published import Published
-from blklab.study_runs.pages import SilentObserver
-from blklab.tools_as_jobs import IOZONE_TESTS
+from blklab.studies.replication.pages import SilentObserver
+from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.study_folder import Published
 from host.conftest import WRITE, cell, loops_over, opened, work
 from host.test_kill import start
 

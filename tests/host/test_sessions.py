@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from blklab.analysis.metrics import metric_named
 from blklab.backends.host import BACKEND
 from blklab.errors import (
     DeviceInUseError,
@@ -19,12 +20,11 @@ from blklab.errors import (
     TunableError,
     UnknownNameError,
 )
-from blklab.linux.disks import read_disk
-from blklab.linux.queue import set_scheduler, write_attribute
-from blklab.metrics import metric_named
-from blklab.scheduler_choice import parse_scheduler_choices
-from blklab.targets import parse_target
-from blklab.workloads import load_workload, shipped_workloads
+from blklab.linux.disks.resolution import read_disk
+from blklab.linux.queue.attributes import set_scheduler, write_attribute
+from blklab.spec.schedulers import parse_scheduler_choices
+from blklab.spec.targets import parse_target
+from blklab.spec.workloads import load_workload, shipped_workloads
 from host.conftest import READ, WRITE, Filesystem, LoopDevice, cell, loops_over, opened, work
 
 pytestmark = pytest.mark.root
@@ -203,8 +203,8 @@ def test_the_same_choice_again_writes_nothing(raw: LoopDevice, monkeypatch: pyte
         def refuse(*arguments: object) -> None:
             raise AssertionError(arguments)
 
-        monkeypatch.setattr("blklab.linux.queue_settings.set_scheduler", refuse)
-        monkeypatch.setattr("blklab.linux.queue_settings.write_attribute", refuse)
+        monkeypatch.setattr("blklab.linux.queue.settings.set_scheduler", refuse)
+        monkeypatch.setattr("blklab.linux.queue.settings.write_attribute", refuse)
         sample = session.run(cell("second=mq-deadline:fifo_batch=2", work(READ)))
         assert sample.settings[f"{raw.name}/iosched/fifo_batch"] == "2"
 

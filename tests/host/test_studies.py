@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from blklab.backends import host
-from blklab.linux.hdparm import find_hdparm
-from blklab.pipeline import compare
-from blklab.store import Store
+from blklab.execution.pipeline import compare
+from blklab.linux.load.hdparm import find_hdparm
+from blklab.records.store import Store
 from blklab.studies import study_named
 from blklab.studies.hdparm.four_schedulers.agreement import read_agreement
 from blklab.studies.hdparm.four_schedulers.experiments import AGREEMENT
 from blklab.studies.hdparm.four_schedulers.set_up import SetUp
 from blklab.studies.hdparm.jobs import BUFFERED, BUFFERED_JOB
-from blklab.studies.protocol import Asked
-from blklab.studies.published import Published
-from blklab.study_runs.carrying_out import carry_out
-from blklab.study_runs.pages import SilentObserver
+from blklab.studies.replication.pages import SilentObserver
+from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.run import carry_out
+from blklab.studies.replication.study_folder import Published
 from host.conftest import READ, Filesystem, loops_over, opened, work
 from smaller_studies import with_sizes
 

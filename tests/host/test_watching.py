@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from blklab.analysis.metrics import METRICS
 from blklab.errors import RefusedError
-from blklab.metrics import METRICS
-from blklab.scheduler_choice import parse_scheduler_choice
+from blklab.spec.schedulers import parse_scheduler_choice
 from host.conftest import READ, WRITE, Filesystem, LoopDevice, cell, opened, work
 
 pytestmark = pytest.mark.root

@@ -18,11 +18,11 @@ from blklab.errors import (
     SpaceError,
     UsageError,
 )
-from blklab.kernels import store
-from blklab.kernels.building import BuildRequest, build, plan_build
-from blklab.kernels.compilation import SilentObserver
-from blklab.kernels.configuration import merge, read_fragment, shipped_fragment
-from blklab.kernels.digests import digest_file
+from blklab.guests.kernels import store
+from blklab.guests.kernels.building import BuildRequest, build, plan_build
+from blklab.guests.kernels.compilation import SilentObserver
+from blklab.guests.kernels.configuration import merge, read_fragment, shipped_fragment
+from blklab.guests.kernels.digests import digest_file
 
 
 def state_of(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -180,7 +180,7 @@ def test_objects_are_kept_of_the_shipped_configuration_as_it_is_now(
     fragment.write_text("CONFIG_LOG_BUF_SHIFT=18\n")
     options = merge([shipped_fragment(), read_fragment(fragment)])
     changed = replace(shipped_fragment(), options=tuple(options.values()))
-    monkeypatch.setattr("blklab.kernels.building.shipped_fragment", lambda: changed)
+    monkeypatch.setattr("blklab.guests.kernels.building.shipped_fragment", lambda: changed)
     stock = build(BuildRequest("stock", str(kernel_tree)))[0]
     slow = build(BuildRequest("slow", str(kernel_tree), patches=[str(kernel_patch)]))[0]
     assert [stock.record.compiled_files, slow.record.compiled_files] == [1, 1]
@@ -312,7 +312,7 @@ def test_a_patch_that_does_not_apply_is_told_before_anything_is_unpacked(
         assert_no_remains(kernel_cache)
     # The kept tree has the patch in it: the trial goes by the source, of which the archive is not read again.
     build(BuildRequest("patched", str(archive), patches=[str(kernel_patch)]))
-    monkeypatch.setattr("blklab.kernels.trial.unpack", None)
+    monkeypatch.setattr("blklab.guests.kernels.trial.unpack", None)
     told(torn, archive, "block/kyber.c: hunk 1")
     told(elsewhere, archive, "block/elsewhere.c: not in this source")
     assert store.names() == ["patched"]
@@ -381,7 +381,7 @@ def test_sources_that_cannot_be_built(
 
 
 def test_too_little_room(kernel_cache: Path, kernel_tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("blklab.kernels.building.FIRST_BUILD_BYTES", 1 << 60)
+    monkeypatch.setattr("blklab.guests.kernels.building.FIRST_BUILD_BYTES", 1 << 60)
     fails(BuildRequest("mine", str(kernel_tree)), SpaceError, "needs 1024 PiB", "are free", "XDG_CACHE_HOME")
     assert_no_remains(kernel_cache)
     monkeypatch.undo()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import KernelConfigError, UnknownNameError
-from blklab.kernels.configuration import (
+from blklab.guests.kernels.configuration import (
     Fragment,
     find_definitions,
     merge,

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import BlklabError
-from blklab.kernels import store
-from blklab.kernels.store import KernelBuild
+from blklab.guests.kernels import store
+from blklab.guests.kernels.store import KernelBuild
 
 PATIENCE_SECONDS = 120.0
 KEPT = {

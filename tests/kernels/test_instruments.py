@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from blklab.cli import run
-from blklab.kernels.building import BuildRequest, build, plan_build
-from blklab.kernels.patches import Patch, read_patch, shipped_instruments, shipped_patches
+from blklab.guests.kernels.building import BuildRequest, build, plan_build
+from blklab.guests.kernels.patches import Patch, read_patch, shipped_instruments, shipped_patches
 from stand_in_source import PATCH
 
 USER_MODE_LINUX = ("arch/um/", "arch/x86/um/")
@@ -32,7 +32,7 @@ def install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str) -> Patch
     path = tmp_path / "exact-clock.patch"
     path.write_text(text)
     instrument = read_patch(str(path))
-    monkeypatch.setattr("blklab.kernels.building.shipped_instruments", lambda: (instrument,))
+    monkeypatch.setattr("blklab.guests.kernels.building.shipped_instruments", lambda: (instrument,))
     return instrument
 
 

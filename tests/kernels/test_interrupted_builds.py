@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from blklab.kernels import store
-from blklab.kernels.building import BuildRequest, build
+from blklab.guests.kernels import store
+from blklab.guests.kernels.building import BuildRequest, build
 
 PATIENCE_SECONDS = 60.0
 

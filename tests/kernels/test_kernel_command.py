@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from blklab.cli import run
-from blklab.kernels import store
-from blklab.kernels.building import BuildRequest, build
+from blklab.guests.kernels import store
+from blklab.guests.kernels.building import BuildRequest, build
 
 
 def _build_slow(tree: Path, patch: Path) -> list[str]:
@@ -146,7 +146,7 @@ def test_missing_tools_are_named_with_their_packages(
 def test_debians_source_is_missing(
     kernel_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("blklab.kernels.source._DEBIAN_FOLDER", tmp_path)
+    monkeypatch.setattr("blklab.guests.kernels.source._DEBIAN_FOLDER", tmp_path)
     assert run(["kernel", "build"]) == 3
     message = " ".join(capsys.readouterr().err.split())
     assert "no kernel source" in message and "apt-get install linux-source" in message
@@ -162,7 +162,7 @@ def test_the_newest_of_debians_sources(
     for name in ("linux-source-6.9.tar.xz", "linux-source-6.12.tar.xz", "linux-source-6.1.tar.xz"):
         (tmp_path / name).write_text(name)
     (tmp_path / "linux-source-6.20").mkdir()  # unpacked: a person's, named with its path
-    monkeypatch.setattr("blklab.kernels.source._DEBIAN_FOLDER", tmp_path)
+    monkeypatch.setattr("blklab.guests.kernels.source._DEBIAN_FOLDER", tmp_path)
     assert run(["kernel", "build", "--dry-run"]) == 0
     assert "linux-source-6.12.tar.xz" in capsys.readouterr().out
 

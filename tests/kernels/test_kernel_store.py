@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import KernelCacheError, KernelInUseError, UnknownNameError, UsageError
-from blklab.kernels import store
-from blklab.kernels.building import BuildRequest, build
+from blklab.guests.kernels import store
+from blklab.guests.kernels.building import BuildRequest, build
 
 GUEST = """
 import sys

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import PatchError, UnknownNameError
-from blklab.kernels.patches import apply_patches, read_patch, shipped_patches
+from blklab.guests.kernels.patches import apply_patches, read_patch, shipped_patches
 
 OLD = "".join(f"line {number}\n" for number in range(1, 13))
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import RequirementError
-from blklab.kernels import store
-from blklab.kernels.building import BuildPlan, BuildRequest, build, plan_build
-from blklab.kernels.patches import apply_patches, read_patch, shipped_patches
-from blklab.kernels.source import unpack
-from blklab.kernels.store import KernelBuild
-from blklab.kernels.trees import find_tree
+from blklab.guests.kernels import store
+from blklab.guests.kernels.building import BuildPlan, BuildRequest, build, plan_build
+from blklab.guests.kernels.patches import apply_patches, read_patch, shipped_patches
+from blklab.guests.kernels.source import unpack
+from blklab.guests.kernels.store import KernelBuild
+from blklab.guests.kernels.trees import find_tree
 
 
 def plan_or_skip(request: BuildRequest) -> BuildPlan:

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from blklab.linux import journal as journal_module
-from blklab.linux.disks import Disk
-from blklab.linux.journal_file import encode_line
+from blklab.linux.disks.resolution import Disk
+from blklab.linux.journal import journal as journal_module
+from blklab.linux.journal.file import encode_line
 
 Edit = dict[str, Any]
 
@@ -47,9 +47,9 @@ def die_with_journal(state: Path, disk: Disk, run_id: str) -> Path:
     """Lets a child change a disk's queue under a journal and kill itself."""
     program = (
         "import os, signal, sys\n"
-        "from blklab.linux.disks import resolve\n"
-        "from blklab.linux.journal import Journal\n"
-        "from blklab.linux.queue import set_scheduler, write_attribute\n"
+        "from blklab.linux.disks.resolution import resolve\n"
+        "from blklab.linux.journal.journal import Journal\n"
+        "from blklab.linux.queue.attributes import set_scheduler, write_attribute\n"
         "disk = resolve(sys.argv[1]).leaves[0]\n"
         "with Journal.create(sys.argv[2], 'a test') as journal:\n"
         "    journal.protect_queue(disk)\n"

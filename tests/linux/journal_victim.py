@@ -12,12 +12,12 @@ import sys
 from pathlib import Path
 
 from blklab.errors import InterruptedRunError
-from blklab.interrupts import signals_as_exceptions
-from blklab.linux import loop
-from blklab.linux.disks import resolve
-from blklab.linux.journal import Journal
-from blklab.linux.locks import disk_locks
-from blklab.linux.queue import set_scheduler, write_attribute
+from blklab.linux.disks import loop
+from blklab.linux.disks.resolution import resolve
+from blklab.linux.journal.journal import Journal
+from blklab.linux.journal.locks import disk_locks
+from blklab.linux.processes.interrupts import signals_as_exceptions
+from blklab.linux.queue.attributes import set_scheduler, write_attribute
 
 _SETTINGS = {
     "none": [("nr_requests", "32"), ("read_ahead_kb", "64"), ("nomerges", "2")],

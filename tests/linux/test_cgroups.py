@@ -14,18 +14,19 @@ from typing import cast
 import pytest
 
 from blklab.errors import JobFileError, RequirementError, TunableError, UsageError
-from blklab.linux import cgroups, undo
-from blklab.linux.cgroup_settings import (
+from blklab.linux.cgroups import groups as cgroups
+from blklab.linux.cgroups.groups import Hierarchy, RunGroups, find_hierarchy
+from blklab.linux.cgroups.settings import (
     acts_on_weights,
     device_numbers,
     group_names,
     undo_writes,
     wanted_settings,
 )
-from blklab.linux.cgroups import Hierarchy, RunGroups, find_hierarchy
-from blklab.linux.disks import Disk
-from blklab.linux.journal import Journal
-from blklab.workloads import Workload, parse_workload
+from blklab.linux.disks.resolution import Disk
+from blklab.linux.journal import undo
+from blklab.linux.journal.journal import Journal
+from blklab.spec.workloads import Workload, parse_workload
 
 CHILD_FILES = ("io.weight", "io.bfq.weight", "io.max", "cgroup.procs", "cgroup.subtree_control")
 DISKS = [

@@ -12,7 +12,7 @@ import pytest
 from sysfs_tree import WITHOUT_SCHEDULER, SysfsTree
 
 from blklab.errors import RequirementError
-from blklab.linux.disks import Resolution, Roots, all_disks, leaves_of, resolve
+from blklab.linux.disks.resolution import Resolution, Roots, all_disks, leaves_of, resolve
 
 
 @pytest.fixture

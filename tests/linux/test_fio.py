@@ -18,20 +18,13 @@ import pytest
 
 from blklab import _core
 from blklab.errors import InterruptedRunError, JobFileError, MissingToolError, RunFailedError
-from blklab.interrupts import signals_as_exceptions
-from blklab.linux import bound_process
-from blklab.linux import fio as fio_module
-from blklab.linux.fio import (
-    Fio,
-    check_job_file,
-    expected_runtime_ns,
-    find_fio,
-    job_file_text,
-    run_fio,
-)
-from blklab.linux.fio_output import FioReport, latency_histogram, read_report
-from blklab.linux.layout import files_in_directory, regions_in_directory, regions_on_device
-from blklab.workloads import Workload, load_workload, parse_workload, shipped_workloads
+from blklab.linux.load import bound_process
+from blklab.linux.load import fio as fio_module
+from blklab.linux.load.fio import Fio, check_job_file, expected_runtime_ns, find_fio, job_file_text, run_fio
+from blklab.linux.load.fio_output import FioReport, latency_histogram, read_report
+from blklab.linux.processes.interrupts import signals_as_exceptions
+from blklab.linux.scratch.layout import files_in_directory, regions_in_directory, regions_on_device
+from blklab.spec.workloads import Workload, load_workload, parse_workload, shipped_workloads
 
 needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 # Running fio needs a process namespace of its own.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from blklab.linux.fio_rates import rate_options, rate_window_ms, rates_from_logs
-from blklab.workloads import parse_workload
+from blklab.linux.load.fio_rates import rate_options, rate_window_ms, rates_from_logs
+from blklab.spec.workloads import parse_workload
 
 
 def _log(*rows: tuple[float, int], direction: int = 0) -> str:

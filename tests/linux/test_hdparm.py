@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import JobFileError
-from blklab.linux.hdparm import Hdparm, read_report
-from blklab.workloads import Workload, parse_workload
+from blklab.linux.load.hdparm import Hdparm, read_report
+from blklab.spec.workloads import Workload, parse_workload
 
 
 def workload(tool: str) -> Workload:

@@ -9,10 +9,10 @@ import pytest
 from sysfs_tree import SysfsTree
 
 from blklab.errors import RequirementError
-from blklab.linux.disks import Disk, all_disks, read_disk
-from blklab.linux.identity import Identity, identify
-from blklab.linux.udev import Rule, build_rule, write_rule
-from blklab.scheduler_choice import parse_scheduler_choice
+from blklab.linux.apply.identity import Identity, identify
+from blklab.linux.apply.udev import Rule, build_rule, write_rule
+from blklab.linux.disks.resolution import Disk, all_disks, read_disk
+from blklab.spec.schedulers import parse_scheduler_choice
 from real_devices import LoopMaker, in_private_machine, tool
 
 

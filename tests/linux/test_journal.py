@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from blklab.errors import InterruptedRunError, RequirementError, RestoreError
-from blklab.interrupts import signals_as_exceptions
-from blklab.linux import loop
-from blklab.linux.disks import resolve
-from blklab.linux.journal import Journal
-from blklab.linux.journal_file import decode
-from blklab.linux.queue import schedulers_on_offer, set_scheduler, write_attribute
-from blklab.linux.recovery import recover
+from blklab.linux.disks import loop
+from blklab.linux.disks.resolution import resolve
+from blklab.linux.journal.file import decode
+from blklab.linux.journal.journal import Journal
+from blklab.linux.journal.recovery import recover
+from blklab.linux.processes.interrupts import signals_as_exceptions
+from blklab.linux.queue.attributes import schedulers_on_offer, set_scheduler, write_attribute
 from real_devices import LoopMaker, changed, queue_of
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from blklab.linux.disks import Disk
-from blklab.linux.queue import set_scheduler, write_attribute
-from blklab.linux.recovery import raise_for_failures, recover
+from blklab.linux.disks.resolution import Disk
+from blklab.linux.journal.recovery import raise_for_failures, recover
+from blklab.linux.queue.attributes import set_scheduler, write_attribute
 from real_devices import LoopMaker, changed, own_loops, queues
 
 pytestmark = pytest.mark.root

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blklab.errors import JobFileError, SpaceError
-from blklab.linux.layout import Region, files_in_directory, regions_in_directory, regions_on_device
-from blklab.workloads import Workload, load_workload, parse_workload, shipped_workloads
+from blklab.linux.scratch.layout import Region, files_in_directory, regions_in_directory, regions_on_device
+from blklab.spec.workloads import Workload, load_workload, parse_workload, shipped_workloads
 
 MIB = 1 << 20
 

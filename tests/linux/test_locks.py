@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import ExitCode, LockedError, RequirementError
-from blklab.linux.disks import Disk
-from blklab.linux.locks import disk_locks
+from blklab.linux.disks.resolution import Disk
+from blklab.linux.journal.locks import disk_locks
 
 _HOLDER = """
 import sys

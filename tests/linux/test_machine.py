@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 
-from blklab.linux.machine import describe_machine
+from blklab.linux.machine.description import describe_machine
 
 
 def test_this_machine() -> None:

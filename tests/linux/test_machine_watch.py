@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from blklab.linux.machine_watch import MachineWatch
+from blklab.linux.machine.watch import MachineWatch
 
 
 def _write(path: Path, text: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import NotRootError
-from blklab.linux.page_cache import commands, drop_page_cache
+from blklab.linux.scratch.page_cache import commands, drop_page_cache
 
 PAGE = mmap.PAGESIZE
 

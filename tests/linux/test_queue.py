@@ -19,8 +19,8 @@ from blklab.errors import (
     TunableError,
     UnknownNameError,
 )
-from blklab.linux.disks import Disk
-from blklab.linux.queue import (
+from blklab.linux.disks.resolution import Disk
+from blklab.linux.queue.attributes import (
     differences,
     read_attribute,
     restore_snapshot,
@@ -202,7 +202,8 @@ def test_without_root(disk: Disk) -> None:
 def test_a_read_only_sysfs_is_named(disk: Disk) -> None:
     """As in a container: in a mount namespace of its own /sys is remounted read-only."""
     program = (
-        "from blklab.linux.disks import resolve; from blklab.linux.queue import set_scheduler\n"
+        "from blklab.linux.disks.resolution import resolve\n"
+        "from blklab.linux.queue.attributes import set_scheduler\n"
         f"set_scheduler(resolve('{disk.dev_path}').leaves[0], 'bfq')"
     )
     script = 'mount -o remount,ro,bind /sys && exec "$0" -c "$1"'

@@ -14,11 +14,11 @@ import pytest
 from dead_journals import dead_journal, die_with_journal
 
 from blklab.errors import JournalError, LockedError, RestoreError
-from blklab.linux.journal_file import decode, encode_line
-from blklab.linux.locks import disk_locks
-from blklab.linux.queue import read_attribute, set_scheduler, write_attribute
-from blklab.linux.recovery import preview, raise_for_failures, recover, stale_journals
-from blklab.linux.undo import identity_of
+from blklab.linux.journal.file import decode, encode_line
+from blklab.linux.journal.locks import disk_locks
+from blklab.linux.journal.recovery import preview, raise_for_failures, recover, stale_journals
+from blklab.linux.journal.undo import identity_of
+from blklab.linux.queue.attributes import read_attribute, set_scheduler, write_attribute
 from real_devices import LoopMaker, changed, queue_of, remove_loop
 
 
@@ -240,7 +240,8 @@ def test_recovery_waits_for_a_living_run_on_the_same_disk(make_loop: LoopMaker, 
     disk = make_loop(32)
     path = die_with_journal(state, disk, "dead")
     holder = (
-        "import sys\nfrom blklab.linux.disks import resolve\nfrom blklab.linux.locks import disk_locks\n"
+        "import sys\nfrom blklab.linux.disks.resolution import resolve\n"
+        "from blklab.linux.journal.locks import disk_locks\n"
         "with disk_locks(resolve(sys.argv[1]).leaves, run_id='other'):\n"
         "    print('held', flush=True); sys.stdin.read()\n"
     )
@@ -297,7 +298,7 @@ def test_two_starts_at_once_recover_once(make_loop: LoopMaker, state: Path) -> N
     set_scheduler(disk, "mq-deadline")
     before = queue_of(disk)
     program = (
-        "import sys\nfrom pathlib import Path\nfrom blklab.linux.recovery import recover\n"
+        "import sys\nfrom pathlib import Path\nfrom blklab.linux.journal.recovery import recover\n"
         "sys.stdin.readline()\nprint([report.done for report in recover(Path(sys.argv[1]))])\n"
     )
     for round_number in range(5):

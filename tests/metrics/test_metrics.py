@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import blklab.metrics
+import blklab.analysis.metrics
+from blklab.analysis.metrics import METRICS, metric_named
 from blklab.errors import UnknownNameError
-from blklab.metrics import METRICS, metric_named
-from blklab.samples import DirectionSample, JobSample, LatencyHistogram
+from blklab.records.samples import DirectionSample, JobSample, LatencyHistogram
 
 SECOND_NS = 1_000_000_000
 
@@ -60,7 +60,7 @@ def _job(
 
 
 def test_every_file_is_registered_and_every_name_has_a_file() -> None:
-    folder = Path(blklab.metrics.__file__).parent
+    folder = Path(blklab.analysis.metrics.__file__).parent
     files = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
     assert files == set(METRICS)
 

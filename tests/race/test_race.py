@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from blklab.comparison import Question, compare_all
-from blklab.metrics import metric_named
-from blklab.plan import Plan
-from blklab.race import FEWEST_BEFORE_GIVING_UP, Race, Standings
-from blklab.spec import ExperimentSpec
+from blklab.analysis.comparison import Question, compare_all
+from blklab.analysis.metrics import metric_named
+from blklab.execution.racing import FEWEST_BEFORE_GIVING_UP, Race, Standings
+from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.plan import Plan
+from blklab.spec.workloads import Workload
 from blklab.testing.experiments import make_spec, make_workload
-from blklab.workloads import Workload
 
 Figure = Callable[[str, str, int, int], float | None]
 """(workload, scheduler, block, position) → figure."""

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from blklab.block_runs import Progress
+from blklab.analysis.verdict import analyse
 from blklab.cli import run
 from blklab.cli.progress import open_questions
 from blklab.errors import InterruptedRunError
-from blklab.experiment import ExperimentRecord
-from blklab.goals import parse_goal
-from blklab.pipeline import compare
-from blklab.race import OpenQuestion
-from blklab.report.document import compare_document
-from blklab.samples import RunSample
-from blklab.spec import ExperimentSpec, SpecValues, build_specs
-from blklab.store import Store
-from blklab.verdict import analyse
+from blklab.execution.blocks import Progress
+from blklab.execution.pipeline import compare
+from blklab.execution.racing import OpenQuestion
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.samples import RunSample
+from blklab.records.store import Store
+from blklab.report.documents.comparison import compare_document
+from blklab.spec.experiment import ExperimentSpec, SpecValues, build_specs
+from blklab.spec.goals import parse_goal
 
 JOB = (
     "; purpose: Random reads.\n[reader]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=8\n"

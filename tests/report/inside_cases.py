@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 import blklab
-from blklab.report.inside.parties import Cast, cast_of
+from blklab.report.trace.parties import Cast, cast_of
 
 HOSTILE = "<b>&x"
 """What a section may be called."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from blklab.experiment import ExperimentRecord
-from blklab.report.html import render_html
+from blklab.analysis.verdict import Analysis, analyse
+from blklab.records.experiment import ExperimentRecord
+from blklab.report.html.comparison import render_html
 from blklab.testing.experiments import (
     QUIET,
     SchedulerBehaviour,
@@ -16,7 +17,6 @@ from blklab.testing.experiments import (
     make_target,
     make_workload,
 )
-from blklab.verdict import Analysis, analyse
 
 HOSTILE = "</script><script>document.title='taken over'</script><img src=x onerror=alert(2)> & \"it's\""
 """What a job file, a label or a disk's model may hold."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from blklab.experiment import ExperimentRecord
-from blklab.report.conduct import (
+from blklab.records.experiment import ExperimentRecord
+from blklab.report.summary.conduct import (
     DeparturePart,
     StoppingPart,
     noise_parts,

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_cases import analysed
 
-from blklab.figures import MOST_BLOCKS_WITHIN_REACH
-from blklab.report.advice import next_steps
-from blklab.report.course import course_text
-from blklab.report.document import compare_document
-from blklab.report.findings import SteadinessPart
-from blklab.steadiness import change_over_run
+from blklab.analysis.steady_state import change_over_run
+from blklab.quantities.formatting import MOST_BLOCKS_WITHIN_REACH
+from blklab.report.documents.comparison import compare_document
+from blklab.report.documents.findings import SteadinessPart
+from blklab.report.summary.throughput_over_time import course_text
+from blklab.report.text.advice import next_steps
 
 
 def _part(change: float, low: float | None = None, high: float | None = None) -> SteadinessPart:

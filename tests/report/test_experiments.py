@@ -6,9 +6,10 @@ import math
 
 from report_cases import CASES
 
-from blklab.experiment import ExperimentRecord
-from blklab.metrics import METRICS
-from blklab.plan import Plan
+from blklab.analysis.metrics import METRICS
+from blklab.analysis.verdict import metric_values
+from blklab.records.experiment import ExperimentRecord
+from blklab.spec.plan import Plan
 from blklab.testing.experiments import (
     SchedulerBehaviour,
     bin_value_ns,
@@ -16,7 +17,6 @@ from blklab.testing.experiments import (
     make_spec,
     make_workload,
 )
-from blklab.verdict import metric_values
 
 
 def test_deterministic_and_storable() -> None:

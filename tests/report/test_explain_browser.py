@@ -15,9 +15,9 @@ from page_checks import (
     poor_contrast,
 )
 
-from blklab.report.inside.document import explain_document
-from blklab.report.inside.holding import holding_of
-from blklab.report.inside.html import render_explanation_page
+from blklab.report.trace.document import explain_document
+from blklab.report.trace.holding import holding_of
+from blklab.report.trace.html import render_explanation_page
 from chromium import Page
 
 pytestmark = pytest.mark.browser

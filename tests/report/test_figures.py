@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blklab.figures import TIMES, metric_title, ratio_text, rounded, scale_for
-from blklab.report.svg import Axis, axis_over, shortened
+from blklab.quantities.formatting import TIMES, metric_title, ratio_text, rounded, scale_for
+from blklab.report.drawing.svg import Axis, axis_over, shortened
 
 
 @pytest.mark.parametrize(

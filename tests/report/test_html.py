@@ -12,15 +12,15 @@ from html.parser import HTMLParser
 import pytest
 from report_cases import CASES, HOSTILE, analysed, html_of
 
-from blklab.experiment import ExperimentRecord
-from blklab.metrics import METRICS
+from blklab.analysis.metrics import METRICS
+from blklab.analysis.verdict import analyse
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.samples import LatencyHistogram
 from blklab.report.charts.distribution import log_density
-from blklab.report.document import compare_document
-from blklab.report.html import render_html
-from blklab.report.repeat import repeat_command
-from blklab.samples import LatencyHistogram
+from blklab.report.documents.comparison import compare_document
+from blklab.report.html.comparison import render_html
+from blklab.report.summary.reproduce import repeat_command
 from blklab.testing.experiments import bin_value_ns, make_experiment, make_spec, make_target
-from blklab.verdict import analyse
 
 NEED_SEVERAL_JOBS = {"jain_index", "share_deviation", "longest_wait"}
 VOID = {"meta", "link", "br", "img", "hr", "input"}

@@ -7,12 +7,12 @@ import pytest
 from inside_cases import CASES, cast_for
 from numpy.typing import NDArray
 
-from blklab.report.inside.document import ExplainDocument, explain_document, head_jumps
-from blklab.report.inside.holding import holding_of, turns
-from blklab.report.inside.html import render_explanation_page
-from blklab.report.inside.parties import FLUSH_NAME
-from blklab.report.inside.steps import Steps, extremes_by_column, occupied_cells
-from blklab.report.inside.wording import findings
+from blklab.report.trace.document import ExplainDocument, explain_document, head_jumps
+from blklab.report.trace.holding import holding_of, turns
+from blklab.report.trace.html import render_explanation_page
+from blklab.report.trace.parties import FLUSH_NAME
+from blklab.report.trace.steps import Steps, extremes_by_column, occupied_cells
+from blklab.report.trace.wording import findings
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from blklab.report.palette import COLOURS, PAGE_DARK, PAGE_LIGHT, appearances
+from blklab.report.drawing.palette import COLOURS, PAGE_DARK, PAGE_LIGHT, appearances
 from blklab.testing.experiments import make_choice
 
 Vector = npt.NDArray[np.float64]

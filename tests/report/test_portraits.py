@@ -8,11 +8,11 @@ import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from blklab.report.portraits.page import filled, pictures
-from blklab.report.portraits.scene import portray
+from blklab.report.gallery.page import filled, pictures
+from blklab.report.gallery.scene import portray
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "schedulers.md"
-REFRESH = "refresh with `python -m blklab.report.portraits docs/schedulers.md`"
+REFRESH = "refresh with `python -m blklab.report.gallery docs/schedulers.md`"
 
 
 def test_the_page_is_up_to_date() -> None:
@@ -48,7 +48,7 @@ def test_what_the_page_says_of_the_schedulers() -> None:
 def test_the_module_writes_page_and_pictures(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- portrait: none -->\n<!-- end -->\nafter\n")
-    subprocess.run([sys.executable, "-m", "blklab.report.portraits", str(page)], check=True)
+    subprocess.run([sys.executable, "-m", "blklab.report.gallery", str(page)], check=True)
     text = page.read_text()
     assert re.search(r"!\[.*\]\(images/schedulers/none.svg\)", text)
     assert (tmp_path / "images" / "schedulers" / "none.svg").exists()

@@ -6,14 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from blklab.report.reference import TABLES, filled
+from blklab.report.pages.reference import TABLES, filled
 
 PAGE = Path(__file__).parents[2] / "docs" / "simulator.md"
 
 
 def test_the_tables_are_those_of_the_simulator() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert filled(page) == page, "refresh with `python -m blklab.report.reference docs/simulator.md`"
+    assert filled(page) == page, "refresh with `python -m blklab.report.pages.reference docs/simulator.md`"
     for name in TABLES:
         assert page.count(f"<!-- table: {name} -->") == 1
 
@@ -21,7 +21,7 @@ def test_the_tables_are_those_of_the_simulator() -> None:
 def test_the_command_refreshes_a_page(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- table: profiles -->\nold\n<!-- end -->\nafter\n")
-    subprocess.run([sys.executable, "-m", "blklab.report.reference", str(page)], check=True)
+    subprocess.run([sys.executable, "-m", "blklab.report.pages.reference", str(page)], check=True)
     text = page.read_text()
     assert "old" not in text
     assert "sim:optane" in text

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from blklab.cli import compare
 from blklab.errors import SpecError
-from blklab.report.repeat import continue_command, repeat_command
-from blklab.spec import ExperimentSpec, SpecValues, build_specs
+from blklab.report.summary.reproduce import continue_command, repeat_command
+from blklab.spec.experiment import ExperimentSpec, SpecValues, build_specs
 from blklab.testing.experiments import make_spec
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -11,8 +11,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from report_cases import CASES, analysed
 
-from blklab.report.document import compare_document, run_document
-from blklab.report.schema import DOCUMENTS, schema_text
+from blklab.cli.reference.schemas import DOCUMENTS, schema_text
+from blklab.report.documents.comparison import compare_document, run_document
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "schema"
@@ -27,12 +27,12 @@ def _validator(name: str) -> Draft202012Validator:
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_files_are_those_of_the_models(name: str) -> None:
     assert (FOLDER / name).read_text(encoding="utf-8") == schema_text(name), (
-        "refresh with `python -m blklab.report.schema docs/schema`"
+        "refresh with `python -m blklab.cli.reference.schemas docs/schema`"
     )
 
 
 def test_the_command_writes_them(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-m", "blklab.report.schema", str(tmp_path / "new")], check=True)
+    subprocess.run([sys.executable, "-m", "blklab.cli.reference.schemas", str(tmp_path / "new")], check=True)
     written = sorted(path.name for path in (tmp_path / "new").iterdir())
     assert written == sorted(DOCUMENTS) == sorted(path.name for path in FOLDER.iterdir())
 

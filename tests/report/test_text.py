@@ -11,8 +11,8 @@ import pytest
 from report_cases import CASES, analysed
 from rich.console import Console
 
-from blklab.report.document import CompareDocument, compare_document, run_document
-from blklab.report.text import render, render_run
+from blklab.report.documents.comparison import CompareDocument, compare_document, run_document
+from blklab.report.text.comparison import render, render_run
 
 GOLDEN = Path(__file__).parent / "golden"
 REFRESH = os.environ.get("BLKLAB_REFRESH_GOLDEN") == "1"

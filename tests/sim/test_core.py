@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import blklab
 from blklab import _core
-from blklab.profiles import load_profile, shipped_profiles
-from blklab.workloads import load_workload, shipped_workloads
+from blklab.spec.profiles import load_profile, shipped_profiles
+from blklab.spec.workloads import load_workload, shipped_workloads
 
 STUB = Path(blklab.__file__).with_name("_core.pyi")
 

@@ -21,8 +21,8 @@ from blklab.errors import (
     UnknownNameError,
     UsageError,
 )
-from blklab.simulation import Jobs, Setting
-from blklab.workloads import load_workload
+from blklab.simulator.simulation import Jobs, Setting
+from blklab.spec.workloads import load_workload
 
 READER: dict[str, dict[str, Setting]] = {
     "reader": {"rw": "randread", "bs": "4k", "direct": 1, "number_ios": 500}

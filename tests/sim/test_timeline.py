@@ -10,7 +10,7 @@ import pytest
 
 import blklab
 from blklab.errors import DataError, SpaceError
-from blklab.timeline import FLUSH, MERGED, NO_HEAD, NO_JOB, Timeline, table_formats
+from blklab.simulator.timeline import FLUSH, MERGED, NO_HEAD, NO_JOB, Timeline, table_formats
 
 JOBS = """
 [reader]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from blklab.samples import JobSample
-from blklab.simulation import SimulationResult, simulate
-from blklab.timeline_summary import background_requests, with_rates
+from blklab.records.samples import JobSample
+from blklab.simulator.simulation import SimulationResult, simulate
+from blklab.simulator.timeline_summary import background_requests, with_rates
 
 WINDOW_NS = 100_000_000
 

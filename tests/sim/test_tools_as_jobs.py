@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 
 from blklab.errors import UsageError
-from blklab.simulation import SimulationResult, simulate
-from blklab.tools_as_jobs import IOZONE_TESTS, TIOTEST_PHASES, iozone_job_file, tiotest_job_file
+from blklab.simulator.benchmark_emulation import (
+    IOZONE_TESTS,
+    TIOTEST_PHASES,
+    iozone_job_file,
+    tiotest_job_file,
+)
+from blklab.simulator.simulation import SimulationResult, simulate
 
 MIB = 1 << 20
 

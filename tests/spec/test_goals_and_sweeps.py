@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from blklab.analysis.metrics import METRICS
 from blklab.errors import BlklabError, SpecError, TunableError, UsageError
-from blklab.goals import PRESETS, parse_goal
-from blklab.metrics import METRICS
-from blklab.scheduler_choice import parse_scheduler_choices
-from blklab.spec import SpecValues, build_specs, read_spec_file
-from blklab.sweeps import MOST_CELLS, parse_sweep, parse_sweeps, settle_sweep, with_sweep_cells
+from blklab.spec.experiment import SpecValues, build_specs, read_spec_file
+from blklab.spec.goals import PRESETS, parse_goal
+from blklab.spec.schedulers import parse_scheduler_choices
+from blklab.spec.sweeps import MOST_CELLS, parse_sweep, parse_sweeps, settle_sweep, with_sweep_cells
 
 
 def test_presets_name_metrics_that_exist() -> None:

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blklab.errors import UnknownNameError, UsageError
-from blklab.scheduler_choice import across_kernels, parse_scheduler_choice, parse_scheduler_choices
-from blklab.targets import LoopTarget, ModelTarget, PathTarget, Target, parse_target
+from blklab.spec.schedulers import across_kernels, parse_scheduler_choice, parse_scheduler_choices
+from blklab.spec.targets import LoopTarget, ModelTarget, PathTarget, Target, parse_target
 
 
 def test_a_bare_scheduler_is_labelled_by_its_name() -> None:

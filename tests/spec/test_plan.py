@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 from pydantic import ValidationError
 
-from blklab.plan import Plan, derive_seed
-from blklab.spec import ExperimentSpec
+from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.plan import Plan, derive_seed
 from blklab.testing.experiments import make_spec, make_workload
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from blklab.promises import promised_weights
-from blklab.workloads import Workload, parse_workload
+from blklab.execution.entitlement import promised_weights
+from blklab.spec.workloads import Workload, parse_workload
 
 
 def _workload(**sections: str) -> Workload:

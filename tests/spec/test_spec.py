@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import BlklabError, SpecError, UnknownNameError, UsageError
-from blklab.spec import (
+from blklab.spec.experiment import (
     DEFAULT_BUDGET_BLOCKS,
     DEFAULT_WORKLOADS,
     ExperimentSpec,

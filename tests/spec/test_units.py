@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blklab.errors import UsageError
-from blklab.units import format_bytes, format_duration, format_si, parse_duration_ns, parse_size_bytes
+from blklab.quantities.units import (
+    format_bytes,
+    format_duration,
+    format_si,
+    parse_duration_ns,
+    parse_size_bytes,
+)
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from blklab.statistics.anytime import (
+from blklab.analysis.statistics.anytime import (
     anytime_difference,
     anytime_mean_interval,
     fewest_blocks,
     t_factor,
     t_for_evidence,
 )
-from blklab.statistics.crossing import (
+from blklab.analysis.statistics.crossing import (
     PRIOR_PRECISION,
     chance_of_reaching,
     log_bound_for,

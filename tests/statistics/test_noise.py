@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from blklab.statistics.linear_trend import linear_trend
-from blklab.statistics.noise import describe_noise
-from blklab.statistics.paired import paired_difference
-from blklab.statistics.serial import neighbour_correlation, widening
+from blklab.analysis.statistics.linear_trend import linear_trend
+from blklab.analysis.statistics.noise import describe_noise
+from blklab.analysis.statistics.paired import paired_difference
+from blklab.analysis.statistics.serial import neighbour_correlation, widening
 
 
 def _autoregressive(correlation: float, n: int, seed: int) -> list[float]:

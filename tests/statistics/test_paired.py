@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from blklab.statistics.intervals import geometric_mean_interval
-from blklab.statistics.multiplicity import holm, numbers_of_equal_pairs
-from blklab.statistics.paired import paired_difference
-from blklab.statistics.randomisation import SubsetSums
-from blklab.statistics.sample_size import blocks_for_difference, blocks_for_equality
+from blklab.analysis.statistics.intervals import geometric_mean_interval
+from blklab.analysis.statistics.multiplicity import holm, numbers_of_equal_pairs
+from blklab.analysis.statistics.paired import paired_difference
+from blklab.analysis.statistics.randomisation import SubsetSums
+from blklab.analysis.statistics.sample_size import blocks_for_difference, blocks_for_equality
 
 
 def test_the_interval_is_student_s_on_logarithms() -> None:

@@ -10,10 +10,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from blklab.statistics.sample import Sample
-from blklab.statistics.spread import spread_ratio
-from blklab.statistics.trend import trend_of
-from blklab.statistics.two_samples import (
+from blklab.analysis.statistics.sample import Sample
+from blklab.analysis.statistics.spread import spread_ratio
+from blklab.analysis.statistics.trend import trend_of
+from blklab.analysis.statistics.two_samples import (
     independent_difference,
     matched_difference,
     standardised_difference,

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import StoreError, UnknownNameError
-from blklab.experiment import ExperimentRecord
-from blklab.store import Store, default_store_url, new_run_id
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.store import Store, default_store_url, new_run_id
 from blklab.testing.experiments import make_experiment, make_spec
 
 

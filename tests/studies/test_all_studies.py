@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from blklab.evidence.study import study_names as published_studies
-from blklab.report.picture_frame import NARROW
-from blklab.report.repeated.document import study_document
-from blklab.report.repeated.drawing import draw
-from blklab.report.repeated.html import render_studies_html
+from blklab.report.drawing.picture_frame import NARROW
 from blklab.studies import study_named, study_names
-from blklab.studies.expectations import expected_of, unmet
-from blklab.studies.protocol import Asked
-from blklab.studies.published import Published
-from blklab.study_runs.pages import IMAGES, page_and_images, quick_finding
+from blklab.studies.published.study import study_names as published_studies
+from blklab.studies.replication.expectations import expected_of, unmet
+from blklab.studies.replication.pages import IMAGES, page_and_images, quick_finding
+from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.report.document import study_document
+from blklab.studies.replication.report.drawing import draw
+from blklab.studies.replication.report.html import render_studies_html
+from blklab.studies.replication.study_folder import Published
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "studies"
@@ -35,7 +35,7 @@ def test_what_must_come_out_does(name: str) -> None:
 
 @pytest.mark.parametrize("name", study_names())
 def test_the_page_and_its_pictures_are_up_to_date(name: str) -> None:
-    refresh = f"refresh with `python -m blklab.study_runs.pages docs/studies {name}`"
+    refresh = f"refresh with `python -m blklab.studies.replication.pages docs/studies {name}`"
     page, images = page_and_images(quick_finding(name))
     assert (PAGES / f"{name}.md").read_text(encoding="utf-8") == page, refresh
     folder = PAGES / IMAGES / name
@@ -150,6 +150,8 @@ def test_the_command_writes_pages(tmp_path: Path) -> None:
     old = tmp_path / IMAGES / "ionice" / "old.svg"
     old.parent.mkdir(parents=True)
     old.touch()
-    subprocess.run([sys.executable, "-m", "blklab.study_runs.pages", str(tmp_path), "ionice"], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "blklab.studies.replication.pages", str(tmp_path), "ionice"], check=True
+    )
     assert (tmp_path / "ionice.md").read_text() == (PAGES / "ionice.md").read_text()
     assert not old.exists()

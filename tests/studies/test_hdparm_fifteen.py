@@ -6,18 +6,18 @@ import statistics
 
 import pytest
 
-from blklab.experiment import ExperimentRecord
-from blklab.plan import Plan
-from blklab.samples import RunSample
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.samples import RunSample
+from blklab.spec.plan import Plan
 from blklab.studies import study_named
 from blklab.studies.hdparm.fifteen.claims import scatter
 from blklab.studies.hdparm.fifteen.course import laid_over_blocks, session
 from blklab.studies.hdparm.fifteen.experiments import PRINTED, RANDOMISED, experiments
 from blklab.studies.hdparm.fifteen.set_up import BFQ, TUNED, SetUp, choices, disk_text, published_rates
 from blklab.studies.hdparm.jobs import BUFFERED, CACHED
-from blklab.studies.protocol import Asked
-from blklab.studies.published import Published
-from blklab.study_runs.pages import quick_finding
+from blklab.studies.replication.pages import quick_finding
+from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.study_folder import Published
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from blklab.plan import CellKey
-from blklab.samples import DirectionSample, JobSample, LatencyHistogram, RunSample
+from blklab.records.samples import DirectionSample, JobSample, LatencyHistogram, RunSample
+from blklab.spec.plan import CellKey
 from blklab.studies.ioband.cases import completion_shares
 from blklab.studies.ioband.set_up import PHASES, SetUp
 from blklab.studies.ioband.shares import (
@@ -15,7 +15,7 @@ from blklab.studies.ioband.shares import (
     published_latencies,
     published_shares,
 )
-from blklab.studies.published import Published
+from blklab.studies.replication.study_folder import Published
 
 
 @pytest.fixture(scope="module")

@@ -8,18 +8,18 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from blklab.experiment import ExperimentRecord
-from blklab.figures import rounded
-from blklab.samples import JobSample, RunSample
-from blklab.simulation import simulate
+from blklab.quantities.formatting import rounded
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.samples import JobSample, RunSample
+from blklab.simulator.simulation import simulate
 from blklab.studies import study_named
 from blklab.studies.ionice.distance import irregular_ratio, regular_ratio
 from blklab.studies.ionice.experiments import REPEATED, entry_priority, pairs_of
 from blklab.studies.ionice.reading import published_ratio
 from blklab.studies.ionice.set_up import PublishedDisk, SetUp, disk_text, published_disk
 from blklab.studies.ionice.shares import first_share, seconds_of
-from blklab.studies.published import Published
-from blklab.study_runs.pages import quick_finding
+from blklab.studies.replication.pages import quick_finding
+from blklab.studies.replication.study_folder import Published
 
 
 def test_the_published_ratio_is_that_of_the_analysis() -> None:

@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from blklab.report.picture_frame import NARROW
-from blklab.report.repeated.drawing import draw
+from blklab.report.drawing.picture_frame import NARROW
+from blklab.simulator.benchmark_emulation import IOZONE_TESTS
 from blklab.studies.iozone_raid10.experiments import DIRECT_TESTS, STDIO_TESTS, experiments
 from blklab.studies.iozone_raid10.orders import order_statements
 from blklab.studies.iozone_raid10.rates import mean_rates, overall_ratio, published_rates, rises
-from blklab.studies.pictures import SurfacePicture
-from blklab.studies.protocol import Asked
-from blklab.studies.published import Published
-from blklab.tools_as_jobs import IOZONE_TESTS
+from blklab.studies.replication.pictures import SurfacePicture
+from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.report.drawing import draw
+from blklab.studies.replication.study_folder import Published
 
 SURFACE = SurfacePicture(
     "surface",

@@ -8,10 +8,10 @@ import pytest
 from pydantic import BaseModel
 
 from blklab.errors import DataError, SpecError
-from blklab.studies.expectations import Expected, ExpectedFigure, ExpectedStatement, unmet
-from blklab.studies.published import Published
-from blklab.studies.result import Figure, Quantity, Statement, StudyResult
-from blklab.studies.statements import equal, greater, mean_of, ordered, quantity_text, within
+from blklab.studies.replication.expectations import Expected, ExpectedFigure, ExpectedStatement, unmet
+from blklab.studies.replication.result import Figure, Quantity, Statement, StudyResult
+from blklab.studies.replication.statements import equal, greater, mean_of, ordered, quantity_text, within
+from blklab.studies.replication.study_folder import Published
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ import pytest
 from blklab.errors import BlklabError
 from blklab.guests.boot import Boot
 from blklab.guests.guest import Guests, Image
+from blklab.guests.kernels.store import KernelBuild, find
 from blklab.guests.scratch import choose_place
 from blklab.guests.watch import Patience
-from blklab.kernels.store import KernelBuild, find
-from blklab.resources import guest_program
+from blklab.shipped import guest_program
 
 MEMORY_BYTES = 128 << 20
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from blklab.backends.protocol import SessionOptions
 from blklab.backends.uml import BACKEND
-from blklab.guest_options import GuestOptions
-from blklab.plan import Cell, CellKey
-from blklab.samples import DirectionSample, RunSample
-from blklab.scheduler_choice import parse_scheduler_choice
-from blklab.targets import parse_target
-from blklab.workloads import parse_workload
+from blklab.records.samples import DirectionSample, RunSample
+from blklab.spec.guest import GuestOptions
+from blklab.spec.plan import Cell, CellKey
+from blklab.spec.schedulers import parse_scheduler_choice
+from blklab.spec.targets import parse_target
+from blklab.spec.workloads import parse_workload
 
 
 def measure(

@@ -12,13 +12,13 @@ from blklab.backends.protocol import SessionOptions
 from blklab.backends.uml import BACKEND
 from blklab.backends.uml_arrays import Array, array_of, require_array
 from blklab.errors import KernelLacksError, MissingToolError, TunableError
-from blklab.guest_options import GuestOptions
+from blklab.guests.kernels.store import KernelBuild, find
 from blklab.guests.programs import program_files
-from blklab.kernels.store import KernelBuild, find
-from blklab.profiles import load_profile
-from blklab.samples import NS_PER_SECOND, RunSample
-from blklab.simulation import simulate
-from blklab.targets import parse_target
+from blklab.records.samples import NS_PER_SECOND, RunSample
+from blklab.simulator.simulation import simulate
+from blklab.spec.guest import GuestOptions
+from blklab.spec.profiles import load_profile
+from blklab.spec.targets import parse_target
 
 from .guest_runs import measure, only, rate
 

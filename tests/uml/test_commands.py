@@ -21,8 +21,8 @@ import pytest
 import blklab
 from blklab.cli import run
 from blklab.guests import scratch
-from blklab.kernels.folder import kernels_folder
-from blklab.store import Store
+from blklab.guests.kernels.folder import kernels_folder
+from blklab.records.store import Store
 
 from .ordinary_user import as_user, can_mount
 from .test_guests import processes_in

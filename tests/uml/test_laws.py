@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 from blklab.errors import UnknownNameError
-from blklab.kernels.store import find
-from blklab.samples import NS_PER_SECOND, RunSample
+from blklab.guests.kernels.store import find
+from blklab.records.samples import NS_PER_SECOND, RunSample
 
 from .guest_runs import measure, only, rate
 

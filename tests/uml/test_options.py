@@ -7,8 +7,8 @@ import shutil
 import pytest
 
 from blklab.errors import MissingToolError
-from blklab.guest_options import GuestFilesystem, GuestOptions
 from blklab.guests.programs import program_files
+from blklab.spec.guest import GuestFilesystem, GuestOptions
 
 from .guest_runs import measure, only, rate
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from blklab.errors import MissingToolError
-from blklab.guest_options import GuestOptions
 from blklab.guests.programs import program_files
+from blklab.spec.guest import GuestOptions
 
 from .guest_runs import measure
 

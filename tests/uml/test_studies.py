@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from blklab.store import Store
+from blklab.records.store import Store
 from blklab.studies import study_named
-from blklab.studies.expectations import expected_of, unmet
-from blklab.studies.protocol import Asked
-from blklab.study_runs.carrying_out import carry_out
-from blklab.study_runs.pages import SilentObserver
+from blklab.studies.replication.expectations import expected_of, unmet
+from blklab.studies.replication.pages import SilentObserver
+from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.run import carry_out
 from smaller_studies import with_sizes
 
 pytestmark = pytest.mark.usefixtures("real_guest")

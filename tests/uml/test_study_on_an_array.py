@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from blklab.errors import MissingToolError
+from blklab.execution.pipeline import compare
 from blklab.guests.programs import program_files
-from blklab.pipeline import compare
-from blklab.report.repeated.html import render_studies_html
-from blklab.scheduler_choice import parse_scheduler_choices
-from blklab.store import Store
+from blklab.records.store import Store
+from blklab.spec.schedulers import parse_scheduler_choices
 from blklab.studies import study_named
-from blklab.studies.expectations import expected_of, unmet
 from blklab.studies.iozone_raid10.experiments import DIRECT_TESTS, experiments
 from blklab.studies.iozone_raid10.rates import measured_rates
-from blklab.studies.protocol import Asked
-from blklab.studies.published import Published
-from blklab.study_runs.carrying_out import carry_out
-from blklab.study_runs.pages import SilentObserver
+from blklab.studies.replication.expectations import expected_of, unmet
+from blklab.studies.replication.pages import SilentObserver
+from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.report.html import render_studies_html
+from blklab.studies.replication.run import carry_out
+from blklab.studies.replication.study_folder import Published
 
 NAME = "iozone-raid10"
 

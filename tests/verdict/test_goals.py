@@ -8,13 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blklab.comparison import Comparison, Outcome, metric_values
+from blklab.analysis.comparison import Comparison, Outcome, metric_values
+from blklab.analysis.goal_scores import goal_figures
+from blklab.analysis.metrics import METRICS
+from blklab.analysis.pareto import conflicting, pareto_front
+from blklab.analysis.tie_breaking import break_tie
+from blklab.analysis.verdict import Analysis, GoalFindings, analyse
 from blklab.errors import UnknownNameError
-from blklab.experiment import ExperimentRecord
-from blklab.goal_figures import goal_figures
-from blklab.goals import goal_from_weights, parse_goal
-from blklab.metrics import METRICS
-from blklab.pareto import conflicting, pareto_front
+from blklab.records.experiment import ExperimentRecord
+from blklab.spec.goals import goal_from_weights, parse_goal
 from blklab.testing.experiments import (
     SchedulerBehaviour,
     WorkloadBehaviour,
@@ -23,8 +25,6 @@ from blklab.testing.experiments import (
     make_target,
     make_workload,
 )
-from blklab.ties import break_tie
-from blklab.verdict import Analysis, GoalFindings, analyse
 
 
 def _traded(goal: str, *, blocks: int = 8, seed: int = 1) -> ExperimentRecord:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from blklab.experiment import ExperimentRecord
-from blklab.machine_events import DiskTraffic, MachineEvents
-from blklab.spoiled import machine_findings, without_marked
+from blklab.analysis.disturbance import machine_findings, without_marked
+from blklab.analysis.verdict import analyse
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.machine_events import DiskTraffic, MachineEvents
 from blklab.testing.experiments import QUIET, SchedulerBehaviour, make_experiment, make_spec
-from blklab.verdict import analyse
 
 WORKLOAD = "random-read-4k-qd32"
 

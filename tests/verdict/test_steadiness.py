@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blklab.samples import RateWindows
-from blklab.steadiness import change_over_run, speed_over_time, steadiness, warm_up_windows
+from blklab.analysis.steady_state import change_over_run, speed_over_time, steadiness, warm_up_windows
+from blklab.records.samples import RateWindows
 from blklab.testing.experiments import SchedulerBehaviour, make_experiment, make_spec
 
 

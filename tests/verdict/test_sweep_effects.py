@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from blklab.experiment import ExperimentRecord
-from blklab.sweep_effects import SweepFindings, sweep_findings
+from blklab.analysis.sweep_effects import SweepFindings, sweep_findings
+from blklab.records.experiment import ExperimentRecord
 from blklab.testing.experiments import SchedulerBehaviour, make_experiment, make_spec, make_workload
 
 DEFAULTS = {"slice_idle": "8", "low_latency": "1", "max_budget": "0"}

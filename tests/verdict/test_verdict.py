@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from blklab.analysis.verdict import Analysis, analyse
 from blklab.errors import UnknownNameError
-from blklab.experiment import ExperimentRecord
+from blklab.records.experiment import ExperimentRecord
 from blklab.testing.experiments import (
     SchedulerBehaviour,
     WorkloadBehaviour,
@@ -13,7 +14,6 @@ from blklab.testing.experiments import (
     make_spec,
     make_workload,
 )
-from blklab.verdict import Analysis, analyse
 
 
 def _analyse(

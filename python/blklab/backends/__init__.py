@@ -7,7 +7,7 @@ from typing import cast
 
 from blklab.backends.protocol import Announce, Backend, Session, SessionOptions
 from blklab.errors import UnknownNameError
-from blklab.targets import LoopTarget, ModelTarget, PathTarget, Target
+from blklab.spec.targets import LoopTarget, ModelTarget, PathTarget, Target
 
 __all__ = ["Announce", "Backend", "Session", "SessionOptions", "backend_for"]
 

@@ -14,21 +14,21 @@ from pathlib import Path
 from blklab.backends.host_session import HostSession
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.errors import LockedError, RequirementError
-from blklab.linux.disks import Disk, Resolution, read_disk, resolve
-from blklab.linux.fio import find_fio
-from blklab.linux.hdparm import find_hdparm
-from blklab.linux.journal import Journal
-from blklab.linux.locks import disk_locks
-from blklab.linux.loop import first_free_index
-from blklab.linux.loop_array import FILESYSTEM, MOUNT_OPTIONS, LoopArrayPlace
-from blklab.linux.places import DEFAULT_SCRATCH_FOLDER, DevicePlace, DirectoryPlace, LoopPlace, Place
-from blklab.linux.queue import schedulers_on_offer, snapshot
-from blklab.linux.recovery import raise_for_failures, recover
-from blklab.linux.requirements import require_linux, require_root
-from blklab.linux.state import state_directory
-from blklab.samples import DiskDescription, TargetDescription
-from blklab.targets import LoopTarget, ModelTarget, PathTarget, Target
-from blklab.units import format_bytes
+from blklab.linux.disks.loop import first_free_index
+from blklab.linux.disks.loop_array import FILESYSTEM, MOUNT_OPTIONS, LoopArrayPlace
+from blklab.linux.disks.resolution import Disk, Resolution, read_disk, resolve
+from blklab.linux.journal.journal import Journal
+from blklab.linux.journal.locks import disk_locks
+from blklab.linux.journal.recovery import raise_for_failures, recover
+from blklab.linux.journal.state import state_directory
+from blklab.linux.load.fio import find_fio
+from blklab.linux.load.hdparm import find_hdparm
+from blklab.linux.machine.requirements import require_linux, require_root
+from blklab.linux.queue.attributes import schedulers_on_offer, snapshot
+from blklab.linux.scratch.space import DEFAULT_SCRATCH_FOLDER, DevicePlace, DirectoryPlace, LoopPlace, Place
+from blklab.quantities.units import format_bytes
+from blklab.records.samples import DiskDescription, TargetDescription
+from blklab.spec.targets import LoopTarget, ModelTarget, PathTarget, Target
 
 _SYS_BLOCK = Path("/sys/block")
 _VIRTUAL_BLOCK = Path("/sys/devices/virtual/block")

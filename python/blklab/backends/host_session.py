@@ -10,33 +10,27 @@ from pathlib import Path
 
 from blklab.backends.protocol import Announce, SessionOptions
 from blklab.errors import DeviceVanishedError
-from blklab.linux import page_cache
-from blklab.linux.cgroup_settings import Setting, acts_on_weights, group_names, wanted_settings
-from blklab.linux.cgroups import RunGroups, find_hierarchy
-from blklab.linux.disks import Disk, read_disk
-from blklab.linux.fio import (
-    JOB_FILE,
-    Fio,
-    check_job_file,
-    job_file_text,
-    run_fio,
-)
-from blklab.linux.hdparm import Hdparm, run_hdparm
-from blklab.linux.journal import Journal
-from blklab.linux.machine_watch import MachineWatch
-from blklab.linux.places import Place
-from blklab.linux.precondition import (
+from blklab.linux.cgroups.groups import RunGroups, find_hierarchy
+from blklab.linux.cgroups.settings import Setting, acts_on_weights, group_names, wanted_settings
+from blklab.linux.disks.resolution import Disk, read_disk
+from blklab.linux.journal.journal import Journal
+from blklab.linux.load.fio import JOB_FILE, Fio, check_job_file, job_file_text, run_fio
+from blklab.linux.load.hdparm import Hdparm, run_hdparm
+from blklab.linux.machine.watch import MachineWatch
+from blklab.linux.queue.attributes import TUNABLE_PREFIX, restore_snapshot, unavailable_scheduler
+from blklab.linux.queue.settings import QueueSettings
+from blklab.linux.scratch import page_cache
+from blklab.linux.scratch.precondition import (
     check_precondition,
     files_to_overwrite,
     precondition,
     precondition_job,
 )
-from blklab.linux.queue import TUNABLE_PREFIX, restore_snapshot, unavailable_scheduler
-from blklab.linux.queue_settings import QueueSettings
-from blklab.plan import Cell
-from blklab.samples import RunSample, TargetDescription
-from blklab.scheduler_choice import SchedulerChoice
-from blklab.workloads import Workload
+from blklab.linux.scratch.space import Place
+from blklab.records.samples import RunSample, TargetDescription
+from blklab.spec.plan import Cell
+from blklab.spec.schedulers import SchedulerChoice
+from blklab.spec.workloads import Workload
 
 _WORK_FOLDERS = (Path("/run"), Path("/tmp"))  # noqa: S108 - the folder in it is new, and ours alone (mode 700)
 _DATA_LINK = "data"

@@ -9,10 +9,10 @@ from typing import Any
 
 from blklab import _core
 from blklab.errors import UsageError
-from blklab.profiles import Profile, load_profile
-from blklab.samples import DiskDescription
-from blklab.simulation import call_core, device_request
-from blklab.targets import ModelTarget, Target
+from blklab.records.samples import DiskDescription
+from blklab.simulator.simulation import call_core, device_request
+from blklab.spec.profiles import Profile, load_profile
+from blklab.spec.targets import ModelTarget, Target
 
 _CONDITION = "condition"
 _USED = "random"

@@ -11,12 +11,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from blklab.guest_options import GuestOptions
-from blklab.plan import Cell
-from blklab.samples import RunSample, TargetDescription
-from blklab.scheduler_choice import SchedulerChoice
-from blklab.targets import Target
-from blklab.workloads import Workload
+from blklab.records.samples import RunSample, TargetDescription
+from blklab.spec.guest import GuestOptions
+from blklab.spec.plan import Cell
+from blklab.spec.schedulers import SchedulerChoice
+from blklab.spec.targets import Target
+from blklab.spec.workloads import Workload
 
 
 @dataclass(frozen=True)

@@ -17,15 +17,15 @@ from blklab import _core
 from blklab.backends.modelled import ask_core, disk_of, facts_of, modelled
 from blklab.backends.protocol import Announce, Session, SessionOptions
 from blklab.errors import SimulationError
-from blklab.plan import Cell
-from blklab.profiles import load_profile
-from blklab.samples import JobSample, RunSample, TargetDescription
-from blklab.scheduler_choice import SchedulerChoice
-from blklab.simulation import call_core, device_request, read_back_settings, run_facts
-from blklab.targets import ModelTarget, Target
-from blklab.timeline import Timeline
-from blklab.timeline_summary import background_requests, with_rates
-from blklab.workloads import Workload, remarks_on
+from blklab.records.samples import JobSample, RunSample, TargetDescription
+from blklab.simulator.simulation import call_core, device_request, read_back_settings, run_facts
+from blklab.simulator.timeline import Timeline
+from blklab.simulator.timeline_summary import background_requests, with_rates
+from blklab.spec.plan import Cell
+from blklab.spec.profiles import load_profile
+from blklab.spec.schedulers import SchedulerChoice
+from blklab.spec.targets import ModelTarget, Target
+from blklab.spec.workloads import Workload, remarks_on
 
 
 class SimBackend:

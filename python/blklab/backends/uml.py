@@ -20,15 +20,15 @@ from blklab.backends.uml_session import UmlSession, summary_of
 from blklab.errors import RequirementError
 from blklab.guests.boot import Boot
 from blklab.guests.guest import Guests
+from blklab.guests.kernels.store import DEFAULT_NAME, KernelBuild, find
 from blklab.guests.programs import program_files
 from blklab.guests.scratch import choose_place, remove_abandoned
-from blklab.kernels.store import DEFAULT_NAME, KernelBuild, find
-from blklab.linux.fio import find_fio
-from blklab.linux.requirements import require_linux
-from blklab.profiles import load_profile
-from blklab.samples import TargetDescription
-from blklab.simulation import device_request
-from blklab.targets import ModelTarget, Target
+from blklab.linux.load.fio import find_fio
+from blklab.linux.machine.requirements import require_linux
+from blklab.records.samples import TargetDescription
+from blklab.simulator.simulation import device_request
+from blklab.spec.profiles import load_profile
+from blklab.spec.targets import ModelTarget, Target
 
 
 class UmlBackend:

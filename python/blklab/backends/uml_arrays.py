@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from blklab.errors import KernelLacksError
-from blklab.guest_options import GuestFilesystem, GuestOptions
-from blklab.kernels.store import KernelBuild
+from blklab.guests.kernels.store import KernelBuild
+from blklab.spec.guest import GuestFilesystem, GuestOptions
 
 _OPTIONS = {
     "0": "CONFIG_MD_RAID0",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blklab.errors import RequirementError
-from blklab.guest_options import GuestOptions
-from blklab.kernels.store import GuestClock, KernelBuild
+from blklab.guests.kernels.store import GuestClock, KernelBuild
+from blklab.spec.guest import GuestOptions
 
 
 def check_clocks(kernels: Sequence[KernelBuild], guest: GuestOptions) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from blklab.errors import JobFileError
-from blklab.guest_options import GuestOptions
-from blklab.workloads import Job, Workload
+from blklab.spec.guest import GuestOptions
+from blklab.spec.workloads import Job, Workload
 
 _OFF = ("0", "no", "false")
 _ASYNCHRONOUS = ("libaio", "io_uring", "posixaio")

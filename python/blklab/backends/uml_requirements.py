@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from blklab.errors import BlklabError, MissingToolError
-from blklab.guest_options import DEFAULT_MEMORY_BYTES
+from blklab.guests.kernels.store import DEFAULT_NAME, find
 from blklab.guests.scratch import choose_place
-from blklab.kernels.store import DEFAULT_NAME, find
-from blklab.linux.doctor import Finding
-from blklab.linux.requirements import require_linux
-from blklab.resources import guest_program
+from blklab.linux.machine.doctor import Finding
+from blklab.linux.machine.requirements import require_linux
+from blklab.shipped import guest_program
+from blklab.spec.guest import DEFAULT_MEMORY_BYTES
 
 
 def require_guest_program() -> Path:

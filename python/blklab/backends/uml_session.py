@@ -17,22 +17,22 @@ from blklab.backends.protocol import Announce, SessionOptions
 from blklab.backends.uml_clocks import warning_about_bfq, warnings_about
 from blklab.backends.uml_load import check_load
 from blklab.errors import RunFailedError
-from blklab.guest_options import GuestOptions
 from blklab.guests.boot import INIT, KERNEL, Boot
 from blklab.guests.guest import REQUEST, GuestEnd, Guests, Image
+from blklab.guests.kernels.store import DEFAULT_NAME, KernelBuild, find
 from blklab.guests.log import with_end_of
 from blklab.guests.scratch import MOUNT_POINTS
 from blklab.guests.watch import ANSWER
-from blklab.kernels.store import DEFAULT_NAME, KernelBuild, find
-from blklab.linux.fio import JOB_FILE, OUTPUT_FILE, expected_runtime_ns, job_file_text
-from blklab.linux.fio_output import read_report
-from blklab.linux.layout import JobRegions, regions_in_numbered_files, regions_on_device
-from blklab.plan import Cell, CellKey
-from blklab.samples import JobSample, RunSample, TargetDescription
-from blklab.scheduler_choice import SchedulerChoice
-from blklab.simulation import core_error, read_back_settings
-from blklab.units import format_duration
-from blklab.workloads import Workload, parse_workload, remarks_on, shipped_workloads
+from blklab.linux.load.fio import JOB_FILE, OUTPUT_FILE, expected_runtime_ns, job_file_text
+from blklab.linux.load.fio_output import read_report
+from blklab.linux.scratch.layout import JobRegions, regions_in_numbered_files, regions_on_device
+from blklab.quantities.units import format_duration
+from blklab.records.samples import JobSample, RunSample, TargetDescription
+from blklab.simulator.simulation import core_error, read_back_settings
+from blklab.spec.guest import GuestOptions
+from blklab.spec.plan import Cell, CellKey
+from blklab.spec.schedulers import SchedulerChoice
+from blklab.spec.workloads import Workload, parse_workload, remarks_on, shipped_workloads
 
 _DISK = "/dev/blklab"
 """Link in the guest to the modelled disk, whatever driver serves it."""

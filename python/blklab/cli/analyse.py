@@ -7,13 +7,13 @@ import click
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, print_error, write_text
 from blklab.errors import DesignError, ExitCode, UsageError
-from blklab.evidence.analysis import AnalysisRequest, analyse_files
-from blklab.evidence.design import DesignRequest, Scale
-from blklab.readers import READERS
-from blklab.readers.protocol import ReaderOptions
-from blklab.report.evidence.document import analyse_document
-from blklab.report.evidence.html import render_analysis_html
-from blklab.report.evidence.text import render_analysis
+from blklab.reanalysis.analysis import AnalysisRequest, analyse_files
+from blklab.reanalysis.design import DesignRequest, Scale
+from blklab.reanalysis.readers import READERS
+from blklab.reanalysis.readers.protocol import ReaderOptions
+from blklab.reanalysis.report.document import analyse_document
+from blklab.reanalysis.report.html import render_analysis_html
+from blklab.reanalysis.report.text import render_analysis
 
 _EPILOG = "\b\nFormats:\n" + "\n".join(f"  {reader.NAME:10} {reader.SUMMARY}" for reader in READERS.values())
 

@@ -12,12 +12,12 @@ import click
 from blklab.cli.options import json_option, store_option
 from blklab.cli.output import console_out, print_note, write_text
 from blklab.errors import RefusedError, UsageError
-from blklab.linux.requirements import require_linux, require_root
-from blklab.scheduler_choice import SchedulerChoice, parse_scheduler_choice
-from blklab.targets import PathTarget, parse_target
+from blklab.linux.machine.requirements import require_linux, require_root
+from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
+from blklab.spec.targets import PathTarget, parse_target
 
 if TYPE_CHECKING:
-    from blklab.linux.application import Application, Undoing
+    from blklab.linux.apply.application import Application, Undoing
 
 SCHEMA = "blklab.apply/1"
 _RUN_ID = re.compile(r"latest|\d[\da-z-]*|(?=.*\d)[\da-z]{4}")
@@ -35,8 +35,8 @@ def resolve_run(run_id: str, store_url: str | None, force: bool) -> tuple[Schedu
         RefusedError: if it is undecided or withheld, or its disks are others than those that are there now.
         UsageError: if it tested no disk of this machine.
     """
-    from blklab.store import Store  # noqa: PLC0415 - SQLAlchemy takes its time; only runs need it
-    from blklab.verdict import analyse  # noqa: PLC0415
+    from blklab.analysis.verdict import analyse  # noqa: PLC0415
+    from blklab.records.store import Store  # noqa: PLC0415 - SQLAlchemy takes its time; only runs need it
 
     with Store.opened(store_url) as store:
         record = store.load(run_id)
@@ -86,7 +86,7 @@ def _refuse_kernels(record: Any, best: list[str]) -> None:
 
 
 def _check_same_disks(run_id: str, path: str, tested: list[Any], *, force: bool) -> None:
-    from blklab.linux.disks import resolve  # noqa: PLC0415
+    from blklab.linux.disks.resolution import resolve  # noqa: PLC0415
 
     then = sorted((disk.model, disk.size_bytes) for disk in tested)
     now = sorted((disk.model, disk.size_bytes) for disk in resolve(path).leaves)
@@ -153,9 +153,9 @@ def command(
 def _apply(
     choice: SchedulerChoice, device: str, *, permanent: bool, dry_run: bool, json_file: str | None
 ) -> None:
-    from blklab.linux import application  # noqa: PLC0415 - needs Linux
-    from blklab.linux.disks import resolve  # noqa: PLC0415
-    from blklab.linux.udev import require_udev  # noqa: PLC0415
+    from blklab.linux.apply import application  # noqa: PLC0415 - needs Linux
+    from blklab.linux.apply.udev import require_udev  # noqa: PLC0415
+    from blklab.linux.disks.resolution import resolve  # noqa: PLC0415
 
     if not dry_run:
         require_root("setting a scheduler")
@@ -169,8 +169,8 @@ def _apply(
 
 
 def _undo(device: str, *, dry_run: bool, force: bool, json_file: str | None) -> None:
-    from blklab.linux import application  # noqa: PLC0415 - needs Linux
-    from blklab.linux.disks import resolve  # noqa: PLC0415
+    from blklab.linux.apply import application  # noqa: PLC0415 - needs Linux
+    from blklab.linux.disks.resolution import resolve  # noqa: PLC0415
 
     if not dry_run:
         require_root("setting a scheduler")
@@ -205,7 +205,7 @@ def _apply_document(
 
 
 def _undo_document(plans: list[Undoing], *, dry_run: bool) -> dict[str, Any]:
-    from blklab.linux.application import undo_commands  # noqa: PLC0415 - needs Linux
+    from blklab.linux.apply.application import undo_commands  # noqa: PLC0415 - needs Linux
 
     return {
         "schema": SCHEMA,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from blklab.cli.progress_line import ProgressLine
-from blklab.units import format_duration
+from blklab.quantities.units import format_duration
 
 
 class BuildDisplay(ProgressLine):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from blklab.analysis.verdict import analyse
 from blklab.cli.options import (
     guest_options,
     guest_values,
@@ -21,17 +22,24 @@ from blklab.cli.options import (
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import BlklabError, InterruptedRunError, SpecError
-from blklab.experiment import ExperimentRecord
-from blklab.goals import parse_goal
-from blklab.pipeline import compare, planned_commands
-from blklab.report.document import COMPARE_SCHEMA, CompareDocument, compare_document
-from blklab.report.html import render_html
-from blklab.report.text import render
-from blklab.simulated_twin import simulated_twin
-from blklab.spec import NO_LIMITS, ORDERS, ExperimentSpec, SpecValues, build_specs, read_spec_file, run_limits
-from blklab.store import Store, default_report_folder
-from blklab.units import format_duration
-from blklab.verdict import analyse
+from blklab.execution.nearest_model import simulated_twin
+from blklab.execution.pipeline import compare, planned_commands
+from blklab.quantities.units import format_duration
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.store import Store, default_report_folder
+from blklab.report.documents.comparison import COMPARE_SCHEMA, CompareDocument, compare_document
+from blklab.report.html.comparison import render_html
+from blklab.report.text.comparison import render
+from blklab.spec.experiment import (
+    NO_LIMITS,
+    ORDERS,
+    ExperimentSpec,
+    SpecValues,
+    build_specs,
+    read_spec_file,
+    run_limits,
+)
+from blklab.spec.goals import parse_goal
 
 
 @click.command(name="compare")

@@ -13,7 +13,7 @@ from blklab.backends.uml_requirements import guest_findings
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, write_text
 from blklab.errors import ExitCode
-from blklab.linux.doctor import Finding, examine
+from blklab.linux.machine.doctor import Finding, examine
 
 SCHEMA = "blklab.doctor/1"
 _STYLES = {"ok": "green", "lacking": "yellow", "missing": "red"}

@@ -9,16 +9,16 @@ import click
 from blklab.cli.options import json_option, parse_assignments
 from blklab.cli.output import console_out, print_note, write_text
 from blklab.errors import UsageError
+from blklab.quantities.units import parse_duration_ns
 from blklab.report.charts.time_axis import Window
-from blklab.report.inside.document import explain_document
-from blklab.report.inside.holding import holding_of
-from blklab.report.inside.html import render_explanation_page
-from blklab.report.inside.parties import cast_of
-from blklab.report.inside.text import render_explanation
-from blklab.simulation import SimulationRequest, run_request
-from blklab.targets import ModelTarget, parse_target
-from blklab.timeline import Timeline
-from blklab.units import parse_duration_ns
+from blklab.report.trace.document import explain_document
+from blklab.report.trace.holding import holding_of
+from blklab.report.trace.html import render_explanation_page
+from blklab.report.trace.parties import cast_of
+from blklab.report.trace.text import render_explanation
+from blklab.simulator.simulation import SimulationRequest, run_request
+from blklab.simulator.timeline import Timeline
+from blklab.spec.targets import ModelTarget, parse_target
 
 
 @click.command(name="explain")

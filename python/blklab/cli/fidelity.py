@@ -16,13 +16,13 @@ import blklab
 from blklab.cli.options import json_option
 from blklab.cli.output import console_err, console_out, print_note, require_writable, write_text
 from blklab.errors import ExitCode, StoreError, UsageError
-from blklab.fidelity.cells import selected
-from blklab.fidelity.matrix import matrix
-from blklab.fidelity.measured import CellResult
-from blklab.fidelity.page import filled_page
-from blklab.fidelity.random_cells import random_cells
-from blklab.fidelity.real import open_kernel
-from blklab.fidelity.report import (
+from blklab.execution.fidelity.cells import selected
+from blklab.execution.fidelity.guest_kernel import open_kernel
+from blklab.execution.fidelity.matrix import matrix
+from blklab.execution.fidelity.measured import CellResult
+from blklab.execution.fidelity.page import filled_page
+from blklab.execution.fidelity.random_cells import random_cells
+from blklab.execution.fidelity.report import (
     FidelityDocument,
     changed_rows,
     moved_cells,
@@ -30,8 +30,8 @@ from blklab.fidelity.report import (
     shown,
     spread_rows,
 )
-from blklab.fidelity.running import run_cells
-from blklab.units import format_duration
+from blklab.execution.fidelity.running import run_cells
+from blklab.quantities.units import format_duration
 
 _MOST_MOVED = 8
 _LOG_INTERVAL_S = 10

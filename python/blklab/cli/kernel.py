@@ -12,12 +12,12 @@ from blklab.cli.build_progress import BuildDisplay
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, print_note, write_text
 from blklab.errors import ExitCode
-from blklab.kernels import store
-from blklab.kernels.building import BuildPlan, BuildRequest, build, plan_build
-from blklab.kernels.folder import folder_size_bytes, kernels_folder
-from blklab.kernels.store import KernelBuild
-from blklab.kernels.trial import try_patches
-from blklab.units import format_bytes, format_duration
+from blklab.guests.kernels import store
+from blklab.guests.kernels.building import BuildPlan, BuildRequest, build, plan_build
+from blklab.guests.kernels.folder import folder_size_bytes, kernels_folder
+from blklab.guests.kernels.store import KernelBuild
+from blklab.guests.kernels.trial import try_patches
+from blklab.quantities.units import format_bytes, format_duration
 
 SCHEMA = "blklab.kernel/1"
 

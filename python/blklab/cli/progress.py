@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blklab.block_runs import Progress as RunProgress
 from blklab.cli.output import print_note
 from blklab.cli.progress_line import ProgressLine
-from blklab.experiment import ExperimentRecord
-from blklab.race import OpenQuestion
-from blklab.samples import RunSample
-from blklab.units import format_duration
+from blklab.execution.blocks import Progress as RunProgress
+from blklab.execution.racing import OpenQuestion
+from blklab.quantities.units import format_duration
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.samples import RunSample
 
 MOST_BLOCKS_TOLD = 99
 """Estimates beyond that say little but that there is no end in sight."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
+from blklab.analysis.verdict import analyse
 from blklab.cli.options import json_option, store_option
 from blklab.cli.output import console_out, write_text
-from blklab.goals import parse_goal
-from blklab.report.document import compare_document
-from blklab.report.html import render_html
-from blklab.report.text import render
-from blklab.store import Store
-from blklab.verdict import analyse
+from blklab.records.store import Store
+from blklab.report.documents.comparison import compare_document
+from blklab.report.html.comparison import render_html
+from blklab.report.text.comparison import render
+from blklab.spec.goals import parse_goal
 
 
 @click.command(name="report")

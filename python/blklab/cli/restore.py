@@ -10,10 +10,10 @@ import click
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, write_text
 from blklab.errors import ExitCode
-from blklab.linux.requirements import require_linux, require_root
+from blklab.linux.machine.requirements import require_linux, require_root
 
 if TYPE_CHECKING:
-    from blklab.linux.recovery import RecoveryReport
+    from blklab.linux.journal.recovery import RecoveryReport
 
 SCHEMA = "blklab.restore/1"
 
@@ -32,8 +32,8 @@ def command(*, dry_run: bool, force: bool, json_file: str | None) -> int:
     Every comparison does this by itself when it starts. Runs that are still going are left alone.
     """
     require_linux("restoring settings")
-    from blklab.linux.recovery import any_journals, preview, recover  # noqa: PLC0415 - needs Linux
-    from blklab.linux.state import state_directory  # noqa: PLC0415
+    from blklab.linux.journal.recovery import any_journals, preview, recover  # noqa: PLC0415 - needs Linux
+    from blklab.linux.journal.state import state_directory  # noqa: PLC0415
 
     state = state_directory()
     if any_journals(state):

@@ -14,11 +14,11 @@ from blklab.cli.options import (
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import UsageError
-from blklab.pipeline import planned_commands, run_once
-from blklab.report.document import run_document
-from blklab.report.text import render_run
-from blklab.scheduler_choice import SchedulerChoice, parse_scheduler_choice
-from blklab.spec import ExperimentSpec, SpecValues, build_specs
+from blklab.execution.pipeline import planned_commands, run_once
+from blklab.report.documents.comparison import run_document
+from blklab.report.text.comparison import render_run
+from blklab.spec.experiment import ExperimentSpec, SpecValues, build_specs
+from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
 
 
 @click.command(name="run")

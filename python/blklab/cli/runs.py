@@ -10,7 +10,7 @@ from rich.table import Table
 
 from blklab.cli.options import json_option, store_option
 from blklab.cli.output import console_out, write_text
-from blklab.store import Store
+from blklab.records.store import Store
 
 
 @click.command(name="runs")

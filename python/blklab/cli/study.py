@@ -13,17 +13,17 @@ from blklab.cli.options import json_option, store_option
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import InterruptedRunError, UsageError
-from blklab.report.repeated.document import study_document
-from blklab.report.repeated.finding import StudyFinding
-from blklab.report.repeated.html import render_studies_html
-from blklab.report.repeated.text import render_study
-from blklab.report.text import Printer
-from blklab.spec import DEFAULT_SEED
-from blklab.store import Store
+from blklab.records.store import Store
+from blklab.report.text.comparison import Printer
+from blklab.spec.experiment import DEFAULT_SEED
 from blklab.studies import study_named, study_names
-from blklab.studies.protocol import PLACES, Asked
-from blklab.studies.published import Published
-from blklab.study_runs.carrying_out import carry_out
+from blklab.studies.replication.protocol import PLACES, Asked
+from blklab.studies.replication.report.document import study_document
+from blklab.studies.replication.report.finding import StudyFinding
+from blklab.studies.replication.report.html import render_studies_html
+from blklab.studies.replication.report.text import render_study
+from blklab.studies.replication.run import carry_out
+from blklab.studies.replication.study_folder import Published
 
 ALL = "all"
 

@@ -13,14 +13,14 @@ from blklab.backends.uml_requirements import guest_obstacle
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, write_text
 from blklab.errors import BlklabError
-from blklab.linux.disks import Disk, Roots, all_disks, leaves_of, resolve
-from blklab.linux.guard import reasons_against_writing
-from blklab.linux.mounts import Mount, read_mounts
-from blklab.linux.queue import schedulers_on_offer
-from blklab.profiles import device_kinds, shipped_profiles
-from blklab.units import format_bytes
+from blklab.linux.disks.device_in_use import reasons_against_writing
+from blklab.linux.disks.mounts import Mount, read_mounts
+from blklab.linux.disks.resolution import Disk, Roots, all_disks, leaves_of, resolve
+from blklab.linux.queue.attributes import schedulers_on_offer
+from blklab.quantities.units import format_bytes
+from blklab.spec.profiles import device_kinds, shipped_profiles
 
-SCHEMA = "blklab.targets/1"
+SCHEMA = "blklab.spec.targets/1"
 
 
 @click.command(name="targets")

@@ -20,11 +20,11 @@ from rich.text import Text
 
 from blklab.cli.output import console_out, print_note
 from blklab.errors import BlklabError, InterruptedRunError, SpaceError
-from blklab.linux.disks import all_disks, leaves_of
-from blklab.linux.io_priority import heeded_by
-from blklab.linux.queue import schedulers_on_offer
-from blklab.linux.task_io import Look, TaskRate, TaskReader, by_process, rates
-from blklab.units import format_bytes, parse_duration_ns
+from blklab.linux.disks.resolution import all_disks, leaves_of
+from blklab.linux.processes.io_priority import heeded_by
+from blklab.linux.processes.task_io import Look, TaskRate, TaskReader, by_process, rates
+from blklab.linux.queue.attributes import schedulers_on_offer
+from blklab.quantities.units import format_bytes, parse_duration_ns
 
 SCHEMA = "blklab.top/1"
 

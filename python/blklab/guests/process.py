@@ -16,7 +16,7 @@ from blklab.errors import RequirementError, RunFailedError
 from blklab.guests import supervisor
 from blklab.guests.boot import KERNEL, Boot
 from blklab.guests.scratch import RunFolder
-from blklab.interrupts import shielded
+from blklab.linux.processes.interrupts import shielded
 
 _DYING_S = 30
 """How long killed processes may take to go away."""

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.errors import RequirementError, SpaceError
-from blklab.interrupts import shielded
-from blklab.units import format_bytes
+from blklab.linux.processes.interrupts import shielded
+from blklab.quantities.units import format_bytes
 
 PLACE_VARIABLE = "BLKLAB_SCRATCH"
 """Names a folder for scratch folders in place of the usual ones."""

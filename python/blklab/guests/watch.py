@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from blklab.guests.process import GuestProcess
 from blklab.guests.scratch import RunFolder
-from blklab.units import format_bytes, format_duration
+from blklab.quantities.units import format_bytes, format_duration
 
 PROGRESS = "progress"
 """File that the guest program writes to while it works."""

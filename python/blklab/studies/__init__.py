@@ -1,7 +1,7 @@
 """Published experiments, run again: one file a study. A new one is a file beside this one and its line below.
 
 A study is pure. `experiments` says what to run, `read` says what came of it; carrying the experiments out is
-the business of `blklab.study_runs`, drawing and writing that of `blklab.report.repeated`.
+the business of `blklab.studies.replication`, drawing and writing that of `blklab.studies.replication.report`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from blklab.errors import UnknownNameError
-from blklab.studies.protocol import Study
+from blklab.studies.replication.protocol import Study
 
 _MODULES = {
     "hdparm-fifteen": "blklab.studies.hdparm.fifteen",

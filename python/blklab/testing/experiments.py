@@ -14,12 +14,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from blklab.experiment import ExperimentRecord, RunState
-from blklab.goals import parse_goal
-from blklab.machine_events import DiskTraffic, MachineEvents
-from blklab.plan import Cell, Plan
-from blklab.promises import with_promises
-from blklab.samples import (
+from blklab.execution.entitlement import with_promises
+from blklab.records.experiment import ExperimentRecord, RunState
+from blklab.records.machine_events import DiskTraffic, MachineEvents
+from blklab.records.samples import (
     NS_PER_SECOND,
     DirectionSample,
     DiskDescription,
@@ -30,10 +28,12 @@ from blklab.samples import (
     RunSample,
     TargetDescription,
 )
-from blklab.scheduler_choice import SchedulerChoice, parse_scheduler_choice
-from blklab.spec import ExperimentSpec
-from blklab.sweeps import parse_sweeps, settle_sweep, with_sweep_cells
-from blklab.workloads import Job, Workload, parse_workload
+from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.goals import parse_goal
+from blklab.spec.plan import Cell, Plan
+from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
+from blklab.spec.sweeps import parse_sweeps, settle_sweep, with_sweep_cells
+from blklab.spec.workloads import Job, Workload, parse_workload
 
 VALUES_PER_POWER_OF_TWO_BITS = 6
 """fio's log-linear bins: 64 to a power of two (FIO_IO_U_PLAT_BITS)."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from blklab.figures import Scale
+from blklab.quantities.formatting import Scale
 from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure, vertical_axis
 from blklab.report.charts.time_axis import TimeFrame, Window
-from blklab.report.inside.steps import Steps
-from blklab.report.svg import Axis, element, group, label, number, polyline
+from blklab.report.drawing.svg import Axis, element, group, label, number, polyline
+from blklab.report.trace.steps import Steps
 
 HEIGHT = 120.0
 COLUMN_PIXELS = 2.0

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from blklab.figures import Scale, scale_for
+from blklab.quantities.formatting import Scale, scale_for
+from blklab.records.samples import LatencyHistogram
 from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure, horizontal_axis
-from blklab.report.palette import Appearance
-from blklab.report.svg import Axis, group, label, line, mark, polyline, shortened
-from blklab.samples import LatencyHistogram
+from blklab.report.drawing.palette import Appearance
+from blklab.report.drawing.svg import Axis, group, label, line, mark, polyline, shortened
 
 NS_PER_US = 1_000
 

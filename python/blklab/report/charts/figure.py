@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from blklab.figures import Scale
-from blklab.report.svg import Axis, element, group, label, line, tick_text
+from blklab.quantities.formatting import Scale
+from blklab.report.drawing.svg import Axis, element, group, label, line, tick_text
 
 WIDE = 880.0
 """Width of a chart that takes the whole column, in CSS pixels at its natural size."""

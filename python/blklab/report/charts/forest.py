@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from blklab.figures import Scale
+from blklab.quantities.formatting import Scale
 from blklab.report.charts.figure import NARROW, PANEL, WIDE, Drawing, figure, horizontal_axis
-from blklab.report.palette import Appearance
-from blklab.report.svg import (
+from blklab.report.drawing.palette import Appearance
+from blklab.report.drawing.svg import (
     CHARACTER_WIDTH,
     Axis,
     axis_over,

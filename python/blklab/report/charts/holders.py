@@ -9,9 +9,9 @@ from markupsafe import Markup
 
 from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure
 from blklab.report.charts.time_axis import TimeFrame, Window
-from blklab.report.inside.holding import Holding
-from blklab.report.palette import Appearance
-from blklab.report.svg import group, label, line, polyline, shortened
+from blklab.report.drawing.palette import Appearance
+from blklab.report.drawing.svg import group, label, line, polyline, shortened
+from blklab.report.trace.holding import Holding
 
 BAND = 34.0
 COLUMN_PIXELS = 2.0

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from blklab.figures import scale_for
+from blklab.quantities.formatting import scale_for
 from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure, vertical_axis
 from blklab.report.charts.time_axis import NS_PER_US, TimeFrame, Window, dots
-from blklab.report.inside.parties import Floats
-from blklab.report.inside.steps import occupied_cells
-from blklab.report.palette import Appearance
-from blklab.report.svg import Axis, group, label
+from blklab.report.drawing.palette import Appearance
+from blklab.report.drawing.svg import Axis, group, label
+from blklab.report.trace.parties import Floats
+from blklab.report.trace.steps import occupied_cells
 
 
 @dataclass(frozen=True)

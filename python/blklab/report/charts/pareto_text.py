@@ -7,7 +7,7 @@ import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from blklab.figures import ratio_text
+from blklab.quantities.formatting import ratio_text
 from blklab.report.charts.pareto import ParetoAxis
 
 _WIDTH = 56

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from blklab.figures import Scale
+from blklab.quantities.formatting import Scale
 from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure, vertical_axis
 from blklab.report.charts.time_axis import TimeFrame, Window, dots
-from blklab.report.inside.parties import Floats
-from blklab.report.inside.steps import extremes_by_column, occupied_cells
-from blklab.report.palette import Appearance
-from blklab.report.svg import Axis, element, group, label, number, polyline
+from blklab.report.drawing.palette import Appearance
+from blklab.report.drawing.svg import Axis, element, group, label, number, polyline
+from blklab.report.trace.parties import Floats
+from blklab.report.trace.steps import extremes_by_column, occupied_cells
 
 DETAILED_REQUESTS = 400
 """Up to so many requests are drawn one by one, each from its arrival in the device to its completion."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from blklab.figures import TIMES, margin_text, ratio_text
+from blklab.quantities.formatting import TIMES, margin_text, ratio_text
 from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure
-from blklab.report.palette import Appearance
-from blklab.report.svg import (
+from blklab.report.drawing.palette import Appearance
+from blklab.report.drawing.svg import (
     CHARACTER_WIDTH,
     Axis,
     group,

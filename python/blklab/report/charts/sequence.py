@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from blklab.figures import Scale, count_of
+from blklab.quantities.formatting import Scale, count_of
 from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure, vertical_axis
-from blklab.report.palette import Appearance
-from blklab.report.svg import axis_over, cross, group, label, line, mark, polyline, rectangle
+from blklab.report.drawing.palette import Appearance
+from blklab.report.drawing.svg import axis_over, cross, group, label, line, mark, polyline, rectangle
 
 
 @dataclass(frozen=True)

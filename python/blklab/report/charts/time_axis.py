@@ -8,9 +8,9 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from blklab.figures import Scale, scale_for
+from blklab.quantities.formatting import Scale, scale_for
 from blklab.report.charts.figure import WIDE, horizontal_axis
-from blklab.report.svg import Axis, element, group, label, number
+from blklab.report.drawing.svg import Axis, element, group, label, number
 
 NS_PER_US = 1_000
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from blklab.studies.pictures import IntervalRow
-from blklab.studies.result import Figure, Outcome, Quantity, Statement
-from blklab.studies.statements import quantity_text
+from blklab.studies.replication.pictures import IntervalRow
+from blklab.studies.replication.result import Figure, Outcome, Quantity, Statement
+from blklab.studies.replication.statements import quantity_text
 
 MATTERS_FROM = 1.02
 """A ratio nearer to 1 than this makes no difference, as everywhere in blklab."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from blklab.spec.workloads import Workload
 from blklab.studies.hdparm.sizes import BusyDisk, TimingTests
-from blklab.studies.protocol import Asked
-from blklab.studies.published import Published
-from blklab.workloads import Workload
+from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.study_folder import Published
 
 FOLDER = "hdparm-four-schedulers"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from blklab.studies.protocol import Asked
-from blklab.studies.published import Table
+from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.study_folder import Table
 
 
 class Runs(Table):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from blklab.scheduler_choice import SchedulerChoice
-from blklab.spec import ExperimentSpec
+from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.schedulers import SchedulerChoice
+from blklab.spec.sweeps import Sweep
+from blklab.spec.workloads import Workload
 from blklab.studies.hdparm.sizes import TimingTests
-from blklab.studies.protocol import Asked
-from blklab.sweeps import Sweep
-from blklab.workloads import Workload
+from blklab.studies.replication.protocol import Asked
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from blklab.comparison import metric_values
-from blklab.experiment import ExperimentRecord
-from blklab.metrics import metric_named
-from blklab.samples import NS_PER_SECOND, RunSample
-from blklab.statistics.sample import Sample
-from blklab.statistics.two_samples import independent_difference
+from blklab.analysis.comparison import metric_values
+from blklab.analysis.metrics import metric_named
+from blklab.analysis.statistics.sample import Sample
+from blklab.analysis.statistics.two_samples import independent_difference
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.samples import NS_PER_SECOND, RunSample
 from blklab.studies.hdparm.jobs import BUFFERED, BUSY, CACHED
-from blklab.studies.result import Quantity
-from blklab.studies.statements import CONFIDENCE, mean_of
+from blklab.studies.replication.result import Quantity
+from blklab.studies.replication.statements import CONFIDENCE, mean_of
 
 MIB = 2**20
 """hdparm's MB (hdparm.c, ``TIMING_BUF_MB``, 9.65)."""

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from blklab.studies.ioband.experiments import experiments
 from blklab.studies.ioband.reading import read
-from blklab.studies.protocol import PLACES, Study
+from blklab.studies.replication.protocol import PLACES, Study
 
 STUDY = Study("ioband", PLACES, experiments, read)

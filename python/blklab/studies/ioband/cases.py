@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from blklab.experiment import ExperimentRecord
-from blklab.figures import rounded
+from blklab.quantities.formatting import rounded
+from blklab.records.experiment import ExperimentRecord
 from blklab.studies.ioband.experiments import on_device_name
 from blklab.studies.ioband.set_up import GROUPS, PHASES, SetUp
 from blklab.studies.ioband.shares import (
@@ -19,10 +19,10 @@ from blklab.studies.ioband.shares import (
     published_shares,
     shares_text,
 )
-from blklab.studies.pictures import MatrixPicture, Picture
-from blklab.studies.published import Published
-from blklab.studies.result import Figure, Quantity, Statement, StudyResult
-from blklab.studies.statements import within
+from blklab.studies.replication.pictures import MatrixPicture, Picture
+from blklab.studies.replication.result import Figure, Quantity, Statement, StudyResult
+from blklab.studies.replication.statements import within
+from blklab.studies.replication.study_folder import Published
 
 EQUAL_WITHIN = 2.0
 """Points within which three shares count as a third each."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from blklab.experiment import ExperimentRecord
+from blklab.records.experiment import ExperimentRecord
 from blklab.studies.ioband.experiments import BUFFERED, competing_name, competing_workload
 from blklab.studies.ioband.set_up import GROUPS, PHASES, SetUp
 from blklab.studies.ioband.shares import Shares, competing_shares, farthest, shares_text
-from blklab.studies.pictures import Course, LinePicture, MatrixPicture
-from blklab.studies.result import Figure, Quantity, Statement, StudyResult
-from blklab.studies.statements import greater, within
+from blklab.studies.replication.pictures import Course, LinePicture, MatrixPicture
+from blklab.studies.replication.result import Figure, Quantity, Statement, StudyResult
+from blklab.studies.replication.statements import greater, within
 
 RIGHT_WITHIN = 2.0
 """Points within which shares count as those of the weights."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from blklab.scheduler_choice import parse_scheduler_choices
-from blklab.spec import ExperimentSpec
+from blklab.quantities.units import parse_size_bytes
+from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.schedulers import parse_scheduler_choices
+from blklab.spec.workloads import Workload
 from blklab.studies.ioband.set_up import GROUPS, PHASES, Case, SetUp
-from blklab.studies.protocol import Asked, NamedExperiment
-from blklab.studies.published import Published
-from blklab.units import parse_size_bytes
-from blklab.workloads import Workload
+from blklab.studies.replication.protocol import Asked, NamedExperiment
+from blklab.studies.replication.study_folder import Published
 
 Cgroups = dict[str, dict[str, str]]
 

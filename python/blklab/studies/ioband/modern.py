@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from blklab.experiment import ExperimentRecord
+from blklab.records.experiment import ExperimentRecord
 from blklab.studies.ioband.experiments import (
     BFQ,
     IO_COST,
@@ -16,10 +16,10 @@ from blklab.studies.ioband.experiments import (
 )
 from blklab.studies.ioband.set_up import GROUPS, SetUp
 from blklab.studies.ioband.shares import Shares, competing_shares, farthest, shares_text
-from blklab.studies.pictures import IntervalPicture, IntervalRow
-from blklab.studies.protocol import Asked
-from blklab.studies.result import Figure, Quantity, Statement, StudyResult
-from blklab.studies.statements import within
+from blklab.studies.replication.pictures import IntervalPicture, IntervalRow
+from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.result import Figure, Quantity, Statement, StudyResult
+from blklab.studies.replication.statements import within
 
 RIGHT_WITHIN = 5.0
 """Points: bfq serves groups by sectors of queues' turns, and a run has some hundred of them."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from blklab.experiment import ExperimentRecord
+from blklab.records.experiment import ExperimentRecord
 from blklab.studies.ioband.cases import read_cases
 from blklab.studies.ioband.competing import read_competing
 from blklab.studies.ioband.modern import read_modern
 from blklab.studies.ioband.set_up import SetUp
-from blklab.studies.protocol import Asked
-from blklab.studies.published import Published
-from blklab.studies.result import StudyResult
+from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.result import StudyResult
+from blklab.studies.replication.study_folder import Published
 
 
 def read(asked: Asked, published: Published, records: Mapping[str, ExperimentRecord]) -> StudyResult:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from blklab.studies.protocol import Asked
-from blklab.studies.published import Table
+from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.study_folder import Table
 
 GROUPS = (1, 2, 3)
 PHASES: Mapping[str, str] = {

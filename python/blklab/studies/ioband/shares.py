@@ -6,10 +6,10 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from blklab.experiment import ExperimentRecord
-from blklab.samples import NS_PER_SECOND, JobSample, LatencyHistogram, RunSample
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.samples import NS_PER_SECOND, JobSample, LatencyHistogram, RunSample
 from blklab.studies.ioband.set_up import GROUPS, PHASES
-from blklab.studies.published import Published
+from blklab.studies.replication.study_folder import Published
 
 THROUGHPUT_TABLE = "tiotest_throughput.csv"
 LATENCY_TABLE = "tiotest_latency.csv"

@@ -18,19 +18,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from blklab.experiment import ExperimentRecord
-from blklab.studies.ionice.experiments import (
-    REPEATED,
-    SSD,
-    command_time_name,
-    stalled_name,
-)
+from blklab.quantities.units import parse_duration_ns
+from blklab.records.experiment import ExperimentRecord
+from blklab.studies.ionice.experiments import REPEATED, SSD, command_time_name, stalled_name
 from blklab.studies.ionice.set_up import SAMPLE_NS, PublishedDisk, SetUp
 from blklab.studies.ionice.shares import ratios, seconds_of
-from blklab.studies.pictures import Course, LinePicture, Picture
-from blklab.studies.result import Figure, Quantity, Statement
-from blklab.studies.statements import equal, mean_of, quantity_text, within
-from blklab.units import parse_duration_ns
+from blklab.studies.replication.pictures import Course, LinePicture, Picture
+from blklab.studies.replication.result import Figure, Quantity, Statement
+from blklab.studies.replication.statements import equal, mean_of, quantity_text, within
 
 LONG_SLICE_MS, SHORT_SLICE_MS = 180.0, 40.0
 REGULAR_WITHIN = 0.03

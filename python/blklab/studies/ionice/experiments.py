@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from blklab.scheduler_choice import parse_scheduler_choices
-from blklab.spec import ExperimentSpec
+from blklab.quantities.units import parse_duration_ns
+from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.schedulers import parse_scheduler_choices
+from blklab.spec.workloads import Workload
 from blklab.studies.ionice.set_up import SAMPLE_NS, PublishedDisk, SetUp, disk_text, published_disk
-from blklab.studies.protocol import Asked, NamedExperiment
-from blklab.studies.published import Published
-from blklab.units import parse_duration_ns
-from blklab.workloads import Workload
+from blklab.studies.replication.protocol import Asked, NamedExperiment
+from blklab.studies.replication.study_folder import Published
 
 WRITERS = "writers"
 REPEATED = "repeated"

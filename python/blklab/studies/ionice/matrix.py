@@ -5,16 +5,16 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from blklab.experiment import ExperimentRecord
-from blklab.figures import rounded
+from blklab.quantities.formatting import rounded
+from blklab.records.experiment import ExperimentRecord
 from blklab.studies.ionice.distance import Part
 from blklab.studies.ionice.experiments import MATRICES, matrix_entries, pair_name, pairs_of
 from blklab.studies.ionice.set_up import SetUp
 from blklab.studies.ionice.shares import first_share
-from blklab.studies.pictures import MatrixPicture, Picture
-from blklab.studies.protocol import Asked
-from blklab.studies.result import Figure, Quantity, Statement
-from blklab.studies.statements import within
+from blklab.studies.replication.pictures import MatrixPicture, Picture
+from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.result import Figure, Quantity, Statement
+from blklab.studies.replication.statements import within
 
 WRITE, READ, BUFFERED = "matrix-write", "matrix-read", "matrix-buffered"
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from blklab.experiment import ExperimentRecord
-from blklab.figures import rounded
+from blklab.quantities.formatting import rounded
+from blklab.records.experiment import ExperimentRecord
 from blklab.studies.ionice.distance import read_distance
 from blklab.studies.ionice.experiments import BLOCK_SIZES, REPEATED, WRITERS
 from blklab.studies.ionice.matrix import read_block_sizes, read_matrices
 from blklab.studies.ionice.set_up import PublishedDisk, SetUp, published_disk
 from blklab.studies.ionice.shares import ratios, seconds_of
-from blklab.studies.pictures import Course, IntervalPicture, IntervalRow, LinePicture, Picture
-from blklab.studies.protocol import Asked
-from blklab.studies.published import Published
-from blklab.studies.result import Figure, Quantity, Statement, StudyResult
-from blklab.studies.statements import equal, greater, mean_of, quantity_text, within
+from blklab.studies.replication.pictures import Course, IntervalPicture, IntervalRow, LinePicture, Picture
+from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.result import Figure, Quantity, Statement, StudyResult
+from blklab.studies.replication.statements import equal, greater, mean_of, quantity_text, within
+from blklab.studies.replication.study_folder import Published
 
 RATIO_TABLE = "Write speed of level 0 over level 7"
 DD_TABLE = "dd's reports"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from scipy import special
 
-from blklab.samples import NS_PER_SECOND
-from blklab.studies.protocol import Asked
-from blklab.studies.published import Published, Table
-from blklab.units import parse_duration_ns
+from blklab.quantities.units import parse_duration_ns
+from blklab.records.samples import NS_PER_SECOND
+from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.study_folder import Published, Table
 
 SAMPLE_NS = NS_PER_SECOND
 """iotop's samples, a second each."""

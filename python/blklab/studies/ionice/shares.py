@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blklab.experiment import ExperimentRecord
-from blklab.samples import NS_PER_SECOND, JobSample, RunSample
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.samples import NS_PER_SECOND, JobSample, RunSample
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from blklab.studies.iozone_raid10.experiments import experiments
 from blklab.studies.iozone_raid10.reading import read
-from blklab.studies.protocol import PLACES, Study
+from blklab.studies.replication.protocol import PLACES, Study
 
 STUDY = Study("iozone-raid10", PLACES, experiments, read)

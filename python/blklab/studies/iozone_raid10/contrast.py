@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from blklab.experiment import ExperimentRecord
-from blklab.figures import rounded
-from blklab.metrics import iops
+from blklab.analysis.metrics import iops
+from blklab.quantities.formatting import rounded
+from blklab.records.experiment import ExperimentRecord
 from blklab.studies.iozone_raid10.experiments import CONTRAST, SHALLOW
-from blklab.studies.result import Quantity, Statement
-from blklab.studies.statements import equal, greater, mean_of
+from blklab.studies.replication.result import Quantity, Statement
+from blklab.studies.replication.statements import equal, greater, mean_of
 
 MATTERS_FROM = 1.1
 """Readers of one scheduler over those of another from which on the choice matters."""

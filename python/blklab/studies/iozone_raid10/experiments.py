@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from blklab.guest_options import GuestOptions, guest_options
-from blklab.scheduler_choice import SchedulerChoice, parse_scheduler_choices
-from blklab.spec import ExperimentSpec
+from blklab.simulator.benchmark_emulation import IOZONE_TESTS, iozone_job_file
+from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.guest import GuestOptions, guest_options
+from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choices
+from blklab.spec.workloads import Workload, parse_workload
 from blklab.studies.iozone_raid10.set_up import SetUp
-from blklab.studies.protocol import Asked, NamedExperiment
-from blklab.studies.published import Published
-from blklab.tools_as_jobs import IOZONE_TESTS, iozone_job_file
-from blklab.workloads import Workload, parse_workload
+from blklab.studies.replication.protocol import Asked, NamedExperiment
+from blklab.studies.replication.study_folder import Published
 
 PRINTED = "printed"
 REPEATED = "repeated"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from blklab.figures import rounded
-from blklab.spec import DEFAULT_MARGIN
+from blklab.quantities.formatting import rounded
+from blklab.spec.experiment import DEFAULT_MARGIN
 from blklab.studies.iozone_raid10.experiments import DIRECT_TESTS, STDIO_TESTS
 from blklab.studies.iozone_raid10.rates import rises
-from blklab.studies.result import Quantity, Statement
-from blklab.studies.statements import greater, within
+from blklab.studies.replication.result import Quantity, Statement
+from blklab.studies.replication.statements import greater, within
 
 Means = Mapping[tuple[str, int], float]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from blklab.simulator.benchmark_emulation import IOZONE_TESTS
 from blklab.studies.iozone_raid10.experiments import DIRECT_TESTS
 from blklab.studies.iozone_raid10.rates import Rates, mean_rates
-from blklab.studies.pictures import MatrixPicture, Picture, SurfacePicture
-from blklab.tools_as_jobs import IOZONE_TESTS
+from blklab.studies.replication.pictures import MatrixPicture, Picture, SurfacePicture
 
 
 def record_label(record_kib: int) -> str:

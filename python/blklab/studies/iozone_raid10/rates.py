@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from blklab.experiment import ExperimentRecord
-from blklab.samples import NS_PER_SECOND, RunSample
-from blklab.statistics.intervals import geometric_mean_interval
+from blklab.analysis.statistics.intervals import geometric_mean_interval
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.samples import NS_PER_SECOND, RunSample
+from blklab.simulator.benchmark_emulation import IOZONE_TESTS
 from blklab.studies.iozone_raid10.experiments import kind_of, workload_name
-from blklab.studies.published import Published
-from blklab.studies.result import Quantity
-from blklab.studies.statements import CONFIDENCE, mean_of
-from blklab.tools_as_jobs import IOZONE_TESTS
+from blklab.studies.replication.result import Quantity
+from blklab.studies.replication.statements import CONFIDENCE, mean_of
+from blklab.studies.replication.study_folder import Published
 
 TABLE = "iozone.csv"
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from blklab.experiment import ExperimentRecord
-from blklab.figures import rounded
-from blklab.spec import DEFAULT_MARGIN
+from blklab.quantities.formatting import rounded
+from blklab.records.experiment import ExperimentRecord
+from blklab.simulator.benchmark_emulation import IOZONE_TESTS
+from blklab.spec.experiment import DEFAULT_MARGIN
 from blklab.studies.iozone_raid10.contrast import contrast_statements
 from blklab.studies.iozone_raid10.experiments import DIRECT_TESTS, PRINTED, REPEATED, STDIO_TESTS
 from blklab.studies.iozone_raid10.orders import order_statements
@@ -20,11 +21,10 @@ from blklab.studies.iozone_raid10.rates import (
     test_ratio,
 )
 from blklab.studies.iozone_raid10.set_up import SetUp
-from blklab.studies.protocol import Asked
-from blklab.studies.published import Published
-from blklab.studies.result import Figure, Quantity, Statement, StudyResult
-from blklab.studies.statements import equal, greater, quantity_text
-from blklab.tools_as_jobs import IOZONE_TESTS
+from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.result import Figure, Quantity, Statement, StudyResult
+from blklab.studies.replication.statements import equal, greater, quantity_text
+from blklab.studies.replication.study_folder import Published
 
 ALL_TESTS = "all tests"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from blklab.studies.protocol import Asked, Place
-from blklab.studies.published import Table
-from blklab.units import parse_size_bytes
+from blklab.quantities.units import parse_size_bytes
+from blklab.studies.replication.protocol import Asked, Place
+from blklab.studies.replication.study_folder import Table
 
 
 class Iozone(Table):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from blklab.experiment import ExperimentRecord
-from blklab.statistics.sample import Sample
-from blklab.statistics.spread import spread_ratio
+from blklab.analysis.statistics.sample import Sample
+from blklab.analysis.statistics.spread import spread_ratio
+from blklab.records.experiment import ExperimentRecord
 from blklab.studies.hdparm.fifteen.set_up import BFQ, TUNED
 from blklab.studies.hdparm.jobs import BUFFERED, CACHED, TESTS
 from blklab.studies.hdparm.timing_tests import (
@@ -17,8 +17,8 @@ from blklab.studies.hdparm.timing_tests import (
     mebibyte_rates,
     paired_ratios,
 )
-from blklab.studies.result import Outcome, Quantity, Statement
-from blklab.studies.statements import CONFIDENCE, equal, greater, mean_of, quantity_text
+from blklab.studies.replication.result import Outcome, Quantity, Statement
+from blklab.studies.replication.statements import CONFIDENCE, equal, greater, mean_of, quantity_text
 
 KYBER, MQ_DEADLINE, NONE = "kyber", "mq-deadline", "none"
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from blklab.plan import Plan
-from blklab.spec import ExperimentSpec
+from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.plan import Plan
 
 
 def session(rates: Mapping[str, Sequence[float]]) -> list[float]:

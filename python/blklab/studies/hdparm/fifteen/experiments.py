@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blklab.scheduler_choice import parse_scheduler_choice
+from blklab.spec.schedulers import parse_scheduler_choice
 from blklab.studies.hdparm.fifteen.set_up import BFQ, SetUp, choices, disk_text, tuned_bfq
 from blklab.studies.hdparm.jobs import busy_disk, timing_tests
 from blklab.studies.hdparm.specs import Bench
-from blklab.studies.protocol import Asked, NamedExperiment
-from blklab.studies.published import Published
+from blklab.studies.replication.protocol import Asked, NamedExperiment
+from blklab.studies.replication.study_folder import Published
 
 PRINTED = "as-printed"
 RANDOMISED = "randomised"

@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
-from blklab.experiment import ExperimentRecord
+from blklab.records.experiment import ExperimentRecord
 from blklab.studies.hdparm.fifteen.claims import claim_statements, tuning_statements
 from blklab.studies.hdparm.fifteen.course import laid_over_blocks, session
 from blklab.studies.hdparm.fifteen.experiments import BUSY_DISK, PRINTED, RANDOMISED
@@ -21,11 +21,11 @@ from blklab.studies.hdparm.timing_tests import (
     rates_of,
     unpaired_ratio,
 )
-from blklab.studies.pictures import Course, IntervalPicture, LinePicture, Picture
-from blklab.studies.protocol import Asked
-from blklab.studies.published import Published
-from blklab.studies.result import Figure, Quantity, Statement, StudyResult
-from blklab.studies.statements import mean_of, quantity_text
+from blklab.studies.replication.pictures import Course, IntervalPicture, LinePicture, Picture
+from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.result import Figure, Quantity, Statement, StudyResult
+from blklab.studies.replication.statements import mean_of, quantity_text
+from blklab.studies.replication.study_folder import Published
 
 ORDER_TABLE = "The document's own speeds in its order and in randomised blocks"
 BUSY_TABLE = "A busy disk: I/Os under the tuned bfq over those under the default one"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import statistics
 
-from blklab.samples import NS_PER_SECOND
-from blklab.scheduler_choice import SchedulerChoice, parse_scheduler_choice
+from blklab.quantities.units import parse_duration_ns
+from blklab.records.samples import NS_PER_SECOND
+from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
 from blklab.studies.hdparm.jobs import BUFFERED, TESTS
 from blklab.studies.hdparm.sizes import BusyDisk, Runs, TimingTests
 from blklab.studies.hdparm.timing_tests import MIB
-from blklab.studies.published import Published, Table
-from blklab.units import parse_duration_ns
+from blklab.studies.replication.study_folder import Published, Table
 
 BFQ = "bfq"
 TUNED = "bfq-tuned"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from blklab.experiment import ExperimentRecord
+from blklab.records.experiment import ExperimentRecord
 from blklab.studies.hdparm.findings import interval_row
 from blklab.studies.hdparm.four_schedulers.set_up import Agreement
 from blklab.studies.hdparm.jobs import BUFFERED, BUFFERED_JOB
 from blklab.studies.hdparm.timing_tests import UNIT, mebibyte_rates, paired_ratios
-from blklab.studies.pictures import IntervalPicture
-from blklab.studies.result import Figure, Statement, StudyResult
-from blklab.studies.statements import equal, mean_of
+from blklab.studies.replication.pictures import IntervalPicture
+from blklab.studies.replication.result import Figure, Statement, StudyResult
+from blklab.studies.replication.statements import equal, mean_of
 
 NAME = "job-like-hdparm"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from blklab.experiment import ExperimentRecord
+from blklab.records.experiment import ExperimentRecord
 from blklab.studies.hdparm.four_schedulers.experiments import stock_name, waiting_name
 from blklab.studies.hdparm.four_schedulers.set_up import BusyWait
 from blklab.studies.hdparm.jobs import BUFFERED, TESTS
@@ -18,11 +18,11 @@ from blklab.studies.hdparm.timing_tests import (
     requests_of,
     runtime_s,
 )
-from blklab.studies.pictures import Course, LinePicture
-from blklab.studies.protocol import Asked
-from blklab.studies.published import Published
-from blklab.studies.result import Figure, Quantity, StudyResult
-from blklab.studies.statements import greater, mean_of, within
+from blklab.studies.replication.pictures import Course, LinePicture
+from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.result import Figure, Quantity, StudyResult
+from blklab.studies.replication.statements import greater, mean_of, within
+from blklab.studies.replication.study_folder import Published
 
 _TABLE_FILE = "patched_kyber.csv"
 _WITHIN = 0.1

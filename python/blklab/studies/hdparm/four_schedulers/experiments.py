@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from blklab.scheduler_choice import SchedulerChoice, parse_scheduler_choices
+from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choices
+from blklab.spec.workloads import Workload
 from blklab.studies.hdparm.four_schedulers.set_up import BusyWait, SetUp, Tunables
 from blklab.studies.hdparm.jobs import buffered_reads, busy_disk, timing_tests
 from blklab.studies.hdparm.specs import Bench
-from blklab.studies.protocol import Asked, NamedExperiment
-from blklab.studies.published import Published
-from blklab.workloads import Workload
+from blklab.studies.replication.protocol import Asked, NamedExperiment
+from blklab.studies.replication.study_folder import Published
 
 AGREEMENT = "hdparm-and-job"
 TUNABLES_PRINTED = "tunables-as-printed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from blklab.experiment import ExperimentRecord
+from blklab.records.experiment import ExperimentRecord
 from blklab.studies.hdparm.findings import rows_of
 from blklab.studies.hdparm.four_schedulers.experiments import printed_name, repeated_name
 from blklab.studies.hdparm.four_schedulers.set_up import Machine, SetUp
@@ -20,11 +20,11 @@ from blklab.studies.hdparm.timing_tests import (
     rates_of,
     unpaired_ratio,
 )
-from blklab.studies.pictures import IntervalPicture
-from blklab.studies.protocol import Asked
-from blklab.studies.published import Published
-from blklab.studies.result import Figure, Quantity, StudyResult
-from blklab.studies.statements import equal, greater, mean_of
+from blklab.studies.replication.pictures import IntervalPicture
+from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.result import Figure, Quantity, StudyResult
+from blklab.studies.replication.statements import equal, greater, mean_of
+from blklab.studies.replication.study_folder import Published
 
 
 def read_machines(

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from blklab.experiment import ExperimentRecord
+from blklab.records.experiment import ExperimentRecord
 from blklab.studies.hdparm.four_schedulers.agreement import read_agreement
 from blklab.studies.hdparm.four_schedulers.busy_wait import read_busy_wait
 from blklab.studies.hdparm.four_schedulers.experiments import AGREEMENT
 from blklab.studies.hdparm.four_schedulers.machines import read_machines
 from blklab.studies.hdparm.four_schedulers.set_up import SetUp
 from blklab.studies.hdparm.four_schedulers.tunables import read_tunables
-from blklab.studies.protocol import Asked
-from blklab.studies.published import Published
-from blklab.studies.result import StudyResult
+from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.result import StudyResult
+from blklab.studies.replication.study_folder import Published
 
 
 def read(asked: Asked, published: Published, records: Mapping[str, ExperimentRecord]) -> StudyResult:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from blklab.scheduler_choice import SchedulerChoice, parse_scheduler_choice
+from blklab.quantities.units import parse_duration_ns
+from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
+from blklab.spec.sweeps import Sweep
 from blklab.studies.hdparm.sizes import BusyDisk, Runs, TimingTests
-from blklab.studies.protocol import Asked
-from blklab.studies.published import Table
-from blklab.sweeps import Sweep
-from blklab.units import parse_duration_ns
+from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.study_folder import Table
 
 TUNED_SCHEDULER = "mq-deadline"
 

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from blklab.experiment import ExperimentRecord
+from blklab.analysis.sweep_effects import Effect, sweep_findings
+from blklab.records.experiment import ExperimentRecord
 from blklab.studies.hdparm.findings import interval_row, matters, rows_of
 from blklab.studies.hdparm.four_schedulers.experiments import (
     TUNABLES_BUSY,
@@ -16,11 +17,10 @@ from blklab.studies.hdparm.four_schedulers.experiments import (
 from blklab.studies.hdparm.four_schedulers.set_up import Tunables
 from blklab.studies.hdparm.jobs import BUFFERED, BUSY, PARTIES, TESTS
 from blklab.studies.hdparm.timing_tests import inverse, mebibyte_rates, paired_ratios, party_ios, rates_of
-from blklab.studies.pictures import IntervalPicture
-from blklab.studies.published import Published
-from blklab.studies.result import Figure, Quantity, Statement, StudyResult
-from blklab.studies.statements import equal, greater, mean_of
-from blklab.sweep_effects import Effect, sweep_findings
+from blklab.studies.replication.pictures import IntervalPicture
+from blklab.studies.replication.result import Figure, Quantity, Statement, StudyResult
+from blklab.studies.replication.statements import equal, greater, mean_of
+from blklab.studies.replication.study_folder import Published
 
 NOTHING = "no I/O ended"
 _TABLE_FILE = "mqdeadline_tunables.csv"

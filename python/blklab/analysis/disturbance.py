@@ -1,0 +1,194 @@
+"""Which blocks something on the machine may have spoiled. They are marked, never dropped.
+
+A comparison within a block suffers if something hit one of its runs and not the others. So a run counts as
+disturbed if an event exceeds what is typical of the same workload in this experiment (the median of its
+runs) by more than a floor. What is the same in all runs (a hypervisor that always takes its part, the load's
+own pressure on the CPU, a file system's journal) marks nothing, but the typical figure is said if it is
+beyond the floor itself.
+
+The floors, each chosen so that what lies below it moves a figure by less than what usually matters (2 %, the
+default margin) or is not the load's business:
+
+* 2 % of CPU time stolen; 2 % of the time under memory pressure: the load itself hardly ever waits for memory;
+* 10 % of the time under CPU pressure: two tasks that share a CPU for a tenth of the run;
+* reads and writes of others on the disk: 5 % of what the load moved (journal and metadata add to writes, in
+  all runs alike);
+* 5 % lower CPU frequency, 10 °C more: what throttling and a change of governor look like.
+
+Pressure on I/O is recorded but marks nothing: most of it is the load's own.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.machine_events import MachineEvents
+from blklab.records.samples import RunSample
+
+
+@dataclass(frozen=True)
+class Symptom:
+    """One kind of event as a number of a run, and how much more than typical it takes to count."""
+
+    name: str
+    figure: Callable[[MachineEvents], float | None]
+    floor: float
+    wording: Callable[[float], str]
+    higher_is_worse: bool = True
+    relative: bool = False
+    """Whether the floor is a fraction of the typical figure."""
+    typical_matters: bool = True
+    """Whether a typical figure beyond the floor is worth a word."""
+
+    def excess(self, value: float, typical: float) -> float:
+        """How far beyond the floor; above 0 it counts."""
+        departure = value - typical if self.higher_is_worse else typical - value
+        return departure - self.floor * (typical if self.relative else 1.0)
+
+
+def _percent_of(what: str) -> Callable[[float], str]:
+    return lambda value: f"{100 * value:.{0 if value >= 0.1 else 1}f} % {what}"
+
+
+def _foreign_reads(events: MachineEvents) -> float | None:
+    traffic = events.traffic
+    return None if traffic is None else _foreign(traffic.read_bytes, traffic.own_read_bytes, events)
+
+
+def _foreign_writes(events: MachineEvents) -> float | None:
+    traffic = events.traffic
+    return None if traffic is None else _foreign(traffic.written_bytes, traffic.own_written_bytes, events)
+
+
+def _foreign(total_bytes: int, own_bytes: int, events: MachineEvents) -> float | None:
+    """Bytes of others over all bytes of the load, in both directions."""
+    traffic = events.traffic
+    own = 0 if traffic is None else traffic.own_read_bytes + traffic.own_written_bytes
+    return max(0, total_bytes - own_bytes) / own if own else None
+
+
+SYMPTOMS = (
+    Symptom("steal", lambda events: events.steal_fraction, 0.02, _percent_of("of the CPU time stolen")),
+    Symptom(
+        "memory pressure",
+        lambda events: events.pressure("memory_some"),
+        0.02,
+        _percent_of("of the time under memory pressure"),
+    ),
+    Symptom(
+        "CPU pressure",
+        lambda events: events.pressure("cpu_some"),
+        0.10,
+        _percent_of("of the time under CPU pressure"),
+        typical_matters=False,
+    ),
+    Symptom("reads of others", _foreign_reads, 0.05, _percent_of("of the load read by others")),
+    Symptom(
+        "writes of others",
+        _foreign_writes,
+        0.05,
+        _percent_of("of the load written by others"),
+        typical_matters=False,
+    ),
+    Symptom(
+        "frequency",
+        lambda events: events.frequency_mhz,
+        0.05,
+        lambda value: f"the CPU at {value:.0f} MHz",
+        higher_is_worse=False,
+        relative=True,
+        typical_matters=False,
+    ),
+    Symptom(
+        "temperature",
+        lambda events: events.temperature_celsius,
+        10.0,
+        lambda value: f"{value:.0f} °C",
+        typical_matters=False,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """A run that something disturbed."""
+
+    block: int
+    workload: str
+    scheduler: str
+    text: str
+    """What was seen, against what is typical."""
+
+
+@dataclass(frozen=True)
+class MachineFindings:
+    """What the machine's events say of the runs."""
+
+    watched: int
+    """Runs that have events."""
+    disturbances: list[Disturbance]
+    typical: list[str]
+    """Sentences on what was the same, and beyond a floor, in all runs of a workload."""
+
+    @property
+    def marked(self) -> set[tuple[int, str]]:
+        """Block and workload of every disturbed run."""
+        return {(one.block, one.workload) for one in self.disturbances}
+
+    @property
+    def blocks(self) -> list[int]:
+        """Numbers of the blocks that hold a disturbed run."""
+        return sorted({one.block for one in self.disturbances})
+
+
+def machine_findings(record: ExperimentRecord) -> MachineFindings:
+    """Looks at the events of all successful runs, workload by workload."""
+    watched = [sample for sample in record.samples if sample.status == "ok" and sample.events is not None]
+    disturbances: dict[int, list[str]] = {}
+    typical_ones = []
+    for workload in record.spec.workloads:
+        runs = [sample for sample in watched if sample.cell.workload == workload.name]
+        for symptom in SYMPTOMS:
+            figures = _figures(runs, symptom)
+            if not figures:
+                continue
+            typical = statistics.median(figures.values())
+            if symptom.typical_matters and symptom.higher_is_worse and typical > symptom.floor:
+                typical_ones.append(f"in a typical run of {workload.name}: {symptom.wording(typical)}")
+            for sequence, value in figures.items():
+                if symptom.excess(value, typical) > 0:
+                    usual = symptom.wording(typical)
+                    disturbances.setdefault(sequence, []).append(
+                        f"{symptom.wording(value)} (typical: {usual})"
+                    )
+    found = [
+        Disturbance(
+            sample.cell.block,
+            sample.cell.workload,
+            sample.cell.scheduler,
+            "; ".join(disturbances[sample.cell.sequence]),
+        )
+        for sample in watched
+        if sample.cell.sequence in disturbances
+    ]
+    return MachineFindings(len(watched), found, typical_ones)
+
+
+def without_marked(record: ExperimentRecord, findings: MachineFindings) -> ExperimentRecord:
+    """The record without the runs of marked blocks (of the workload concerned)."""
+    marked = findings.marked
+    kept = [sample for sample in record.samples if (sample.cell.block, sample.cell.workload) not in marked]
+    return record.model_copy(update={"samples": kept})
+
+
+def _figures(runs: Sequence[RunSample], symptom: Symptom) -> dict[int, float]:
+    """By sequence number."""
+    figures = {}
+    for sample in runs:
+        value = None if sample.events is None else symptom.figure(sample.events)
+        if value is not None:
+            figures[sample.cell.sequence] = value
+    return figures

@@ -1,0 +1,69 @@
+"""Metrics: one file each. A new one is a file beside this one and a name in `_NAMES`.
+
+A metric's module has ``NAME``, ``UNIT``, ``BETTER`` (``higher`` or ``lower``), ``DESCRIPTION`` and
+``compute(jobs)``, which turns the measured sections of one run into one number, or nothing where the run
+has no such figure (no fsync, no CPU accounting in a simulation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import Literal
+
+from blklab.errors import UnknownNameError
+from blklab.records.samples import JobSample
+
+Better = Literal["higher", "lower"]
+
+_NAMES = (
+    "throughput",
+    "iops",
+    "latency_mean",
+    "latency_p50",
+    "latency_p99",
+    "latency_p99_9",
+    "latency_max",
+    "sync_latency_p99",
+    "cpu_per_io",
+    "jain_index",
+    "share_deviation",
+    "longest_wait",
+)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One figure of a run."""
+
+    name: str
+    unit: str
+    better: Better
+    description: str
+    compute: Callable[[Sequence[JobSample]], float | None]
+
+
+def _registered(name: str) -> Metric:
+    module: ModuleType = import_module(f"blklab.analysis.metrics.{name}")
+    metric = Metric(module.NAME, module.UNIT, module.BETTER, module.DESCRIPTION, module.compute)
+    if metric.name != name:
+        raise TypeError(f"metrics/{name}.py calls itself {metric.name!r}")
+    if metric.better not in ("higher", "lower"):
+        raise TypeError(f"metrics/{name}.py: BETTER is {metric.better!r}, not 'higher' or 'lower'")
+    return metric
+
+
+METRICS: dict[str, Metric] = {name: _registered(name) for name in _NAMES}
+
+
+def metric_named(name: str) -> Metric:
+    """The metric of that name.
+
+    Raises:
+        UnknownNameError: if there is none.
+    """
+    if name not in METRICS:
+        raise UnknownNameError(f"there is no metric {name!r}", hint=f"known are {', '.join(METRICS)}")
+    return METRICS[name]

@@ -1,0 +1,30 @@
+"""Starvation: the longest that any of several competing jobs had to wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blklab.analysis.metrics._latency import NS_PER_US
+from blklab.analysis.metrics._shares import count_of_processes
+from blklab.records.samples import JobSample
+
+NAME = "longest_wait"
+UNIT = "us"
+BETTER = "lower"
+DESCRIPTION = (
+    "longest that any read, write or sync call of competing jobs took; a job that completed none waited "
+    "for its whole run"
+)
+
+
+def compute(jobs: Sequence[JobSample]) -> float | None:
+    """Exact maximum over all jobs; nothing where only one process is measured."""
+    if count_of_processes(jobs) < 2:
+        return None
+    waits_ns = []
+    for job in jobs:
+        completed = [entry.latency for entry in job.directions if entry.latency.count]
+        longest_ns = max((latency.max_ns for latency in completed), default=job.runtime_ns)
+        waits_ns.append(longest_ns)
+    longest = max(waits_ns)
+    return longest / NS_PER_US if longest else None

@@ -1,0 +1,27 @@
+"""How far the worst share was from what was promised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blklab.analysis.metrics._shares import parties
+from blklab.records.samples import JobSample
+
+NAME = "share_deviation"
+UNIT = "factor"
+BETTER = "lower"
+DESCRIPTION = (
+    "largest factor by which a measured process got more or less of the bytes than it was promised by I/O "
+    "priority or weight; 1 is exact"
+)
+
+
+def compute(jobs: Sequence[JobSample]) -> float | None:
+    """Largest of share over target and target over share; nothing unless several compete."""
+    present = parties(jobs)
+    if not present:
+        return None
+    moved = sum(party.bytes_per_second for party in present)
+    promised = sum(party.weight for party in present)
+    quotients = [(party.bytes_per_second / moved) / (party.weight / promised) for party in present]
+    return max(max(quotient, 1 / quotient) for quotient in quotients)

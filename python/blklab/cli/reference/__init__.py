@@ -1,0 +1,1 @@
+"""Generated reference material: JSON schemas."""

@@ -1,0 +1,53 @@
+"""Writes the JSON schemas: ``python -m blklab.cli.reference.schemas docs/schema``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from blklab.reanalysis.report.document import AnalyseDocument
+from blklab.report.documents.comparison import CompareDocument, RunDocument
+from blklab.report.trace.document import ExplainDocument
+from blklab.studies.replication.report.document import StudyDocument
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+DOCUMENTS: dict[str, tuple[type[BaseModel], str]] = {
+    "compare-1.json": (CompareDocument, "what `blklab compare --json` prints"),
+    "analyse-1.json": (AnalyseDocument, "what `blklab analyse --json` prints"),
+    "explain-1.json": (ExplainDocument, "what `blklab explain --json` prints"),
+    "study-1.json": (StudyDocument, "what `blklab study run --json` prints"),
+    "run-1.json": (RunDocument, "what `blklab run --json` prints"),
+}
+"""By file name."""
+
+
+def schema_of(model: type[BaseModel], title: str) -> dict[str, Any]:
+    """The JSON schema of a document as it is printed: fields under their printed names, all present."""
+    schema = model.model_json_schema(by_alias=True, mode="serialization")
+    return {"$schema": DIALECT, **schema, "title": title}
+
+
+def schema_text(file_name: str) -> str:
+    """Content of one of the schema files."""
+    model, title = DOCUMENTS[file_name]
+    return json.dumps(schema_of(model, title), indent=2, ensure_ascii=False) + "\n"
+
+
+def write_schemas(folder: Path) -> list[Path]:
+    """Writes all schema files and gives their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / name for name in DOCUMENTS]
+    for path in paths:
+        path.write_text(schema_text(path.name), encoding="utf-8")
+    return paths
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m blklab.cli.reference.schemas FOLDER")
+    write_schemas(Path(sys.argv[1]))

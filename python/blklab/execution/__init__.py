@@ -1,0 +1,1 @@
+"""Carrying out experiments: the pipeline, its blocks, and racing."""

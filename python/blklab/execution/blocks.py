@@ -1,0 +1,216 @@
+"""Carrying out the blocks of an experiment: which runs are left, when it is over, how long it may take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
+
+from blklab.backends import Session
+from blklab.errors import RunFailedError
+from blklab.execution.entitlement import with_promises
+from blklab.execution.racing import OpenQuestion, Race, Standings
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.samples import RunSample
+from blklab.records.store import Store
+from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.plan import Cell, Plan
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an experiment is."""
+
+    runs_done: int
+    runs_planned: int | None
+    """Nothing while samples or a budget decide."""
+    block: int
+    remaining_ns: int | None
+    current: str
+    """The run under way, for people."""
+    open: list[OpenQuestion] = field(default_factory=list)
+    """What is not settled, where that decides how long the experiment goes on."""
+
+
+class Observer(Protocol):
+    """Hears what an experiment does."""
+
+    def announce(self, line: str) -> None:
+        """A step that is not a run."""
+
+    def begun(self, record: ExperimentRecord) -> None:
+        """The experiment passed all checks and has its name."""
+
+    def progressed(self, progress: Progress) -> None:
+        """A run begins."""
+
+    def measured(self, sample: RunSample) -> None:
+        """A run ended."""
+
+
+@dataclass
+class Clock:
+    """Measures blocks and predicts the rest."""
+
+    spec: ExperimentSpec
+    start_ns: int
+    cell_time_ns: int = 0
+    cells: int = 0
+
+    def add(self, elapsed_ns: int) -> None:
+        """Counts a run that took so long."""
+        self.cell_time_ns += elapsed_ns
+        self.cells += 1
+
+    def expected_cell_ns(self) -> int | None:
+        """Mean time of the runs so far."""
+        return self.cell_time_ns // self.cells if self.cells else None
+
+    def block_fits(self, cells: int) -> bool:
+        """Whether another block of so many runs ends within the budget; the first one always may."""
+        expected = self.expected_cell_ns()
+        if self.spec.budget_ns is None or expected is None:
+            return True
+        return expected * cells <= self.budget_left_ns()
+
+    def budget_left_ns(self) -> int:
+        """Time that is left of a budget of time."""
+        return max(0, (self.spec.budget_ns or 0) - (time.monotonic_ns() - self.start_ns))
+
+    def blocks_left(self, number: int, cells: int) -> int | None:
+        """How many more blocks of so many runs the limits allow, the one of that number included."""
+        limit = self.spec.budget_blocks if self.spec.stops_when_settled else self.spec.blocks
+        if limit is not None:
+            return max(0, limit - number)
+        expected = self.expected_cell_ns()
+        if self.spec.budget_ns is None or not expected:
+            return None
+        return self.budget_left_ns() // (expected * max(1, cells))
+
+    def remaining_ns(self, runs_left: int | None) -> int | None:
+        """Time that the experiment may still take at the most."""
+        if self.spec.budget_ns is not None:
+            return self.budget_left_ns()
+        expected = self.expected_cell_ns()
+        return None if expected is None or runs_left is None else expected * runs_left
+
+
+def run_blocks(
+    record: ExperimentRecord, session: Session, store: Store, observer: Observer, clock: Clock
+) -> None:
+    """Runs block after block until the plan ends, all is settled or the budget is used up.
+
+    Args:
+        record: The experiment, with the runs that were made before.
+        session: Where runs are made.
+        store: Gets every run as it ends.
+        observer: Hears of progress.
+        clock: Started with the experiment.
+
+    Raises:
+        RunFailedError: if all runs of a block failed.
+        BlklabError: if the session cannot go on.
+    """
+    spec = record.spec
+    plan = Plan(spec)
+    race = Race(spec, record)
+    stored = {sample.cell.sequence: sample for sample in record.samples}
+    planned = None if spec.blocks is None else spec.blocks * plan.cells_per_block
+    done = 0
+    standings: Standings | None = None
+    for number, block in enumerate(plan.blocks()):
+        if spec.stops_when_settled:
+            last_round = plan.cells_per_block if standings is None else _size(standings)
+            blocks_left = clock.blocks_left(number, last_round)
+            standings = race.standings(blocks_left)
+            if standings.over or blocks_left == 0:
+                return
+            block = [c for c in block if c.scheduler.label in standings.running[c.workload.name]]  # noqa: PLW2901
+        kept = _kept(block, stored)
+        done += len(kept)
+        missing = [cell for cell in block if cell.key.sequence not in kept]
+        if missing and not clock.block_fits(len(missing)):
+            return
+        failures: list[RunSample] = []
+        with _runs(session, missing) as runs:
+            for position, (cell, outcome) in enumerate(runs):
+                current = f"{cell.workload.name} under {cell.scheduler.label}"
+                if standings is None:
+                    left = None if planned is None else planned - done
+                else:
+                    blocks_left = clock.blocks_left(number + 1, len(block))
+                    left = None if blocks_left is None else len(missing) - position + blocks_left * len(block)
+                still_open = [] if standings is None else standings.open
+                left_ns = clock.remaining_ns(left)
+                observer.progressed(Progress(done, planned, number, left_ns, current, still_open))
+                waited_ns = time.monotonic_ns()
+                sample = with_promises(outcome(), cell, spec.cgroups)
+                store.add_sample(record.run_id, sample)
+                observer.measured(sample)
+                # Runs that go on side by side take less of our time than each took of its own.
+                clock.add(time.monotonic_ns() - waited_ns)
+                kept[cell.key.sequence] = sample
+                done += 1
+                if sample.status == "failed":
+                    failures.append(sample)
+        for sample in kept.values():
+            race.add(sample)
+        if failures and len(failures) == len(block):
+            raise RunFailedError(
+                f"every run of block {number} failed: {failures[0].error}",
+                hint=f"`blklab report {record.run_id}` shows all of them",
+            )
+
+
+@contextmanager
+def _runs(
+    session: Session, cells: Sequence[Cell]
+) -> Iterator[Iterator[tuple[Cell, Callable[[], RunSample]]]]:
+    """The runs of a block in the plan's order, each with a call that waits for its sample.
+
+    They go on side by side where the session allows; what comes out does not depend on how many do.
+    """
+    if session.parallel == 1 or len(cells) < 2:
+        yield ((cell, partial(session.run, cell)) for cell in cells)
+        return
+    with ThreadPoolExecutor(min(session.parallel, len(cells))) as executor:
+        try:
+            futures = [executor.submit(session.run, cell) for cell in cells]
+            yield ((cell, future.result) for cell, future in zip(cells, futures, strict=True))
+        except BaseException:
+            session.stop()
+            executor.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _size(standings: Standings) -> int:
+    """Number of runs of the next block."""
+    return sum(len(labels) for labels in standings.running.values())
+
+
+def _kept(block: Sequence[Cell], stored: Mapping[int, RunSample]) -> dict[int, RunSample]:
+    """Stored runs of a block that need not be made again, by their place in the sequence.
+
+    A group (block and workload) that was broken off, or has a failed run, is made again from its start:
+    its runs are compared with one another because they stood next to one another.
+    """
+    groups: dict[str, list[Cell]] = {}
+    for cell in block:
+        groups.setdefault(cell.workload.name, []).append(cell)
+    kept: dict[int, RunSample] = {}
+    for cells in groups.values():
+        found = {cell.key.sequence: stored.get(cell.key.sequence) for cell in cells}
+        whole = {
+            cell.key.sequence: sample
+            for cell in cells
+            if (sample := found[cell.key.sequence]) is not None
+            and sample.status == "ok"
+            and sample.cell == cell.key
+        }
+        if len(whole) == len(cells):
+            kept.update(whole)
+    return kept

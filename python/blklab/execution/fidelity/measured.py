@@ -1,0 +1,187 @@
+"""Errors of the simulator in one cell, and what they come to over many.
+
+A relative error is (simulator - kernel) / kernel. Each job of a cell is one observation of throughput, mean
+and 99th percentile of latency; each cell with several jobs is one observation of the shares (the job whose
+share of the bytes differs most, in percentage points).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from blklab.records.samples import NS_PER_SECOND, JobSample, LatencyHistogram
+
+Quantity = Literal["throughput", "share", "mean_latency", "p99_latency"]
+
+QUANTITIES: tuple[Quantity, ...] = ("throughput", "share", "mean_latency", "p99_latency")
+
+LEAST_IOS = 100
+"""A job that did fewer I/Os on the kernel is compared by its share alone: one more is a per cent or more."""
+LEAST_IOS_P99 = 500
+"""Below this the 99th percentile rests on fewer than five I/Os."""
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class JobFigures(_Record):
+    """What a job did in one of the two worlds."""
+
+    ios: int
+    bytes_per_second: float
+    mean_latency_ns: float | None
+    p99_latency_ns: float | None
+
+
+class JobComparison(_Record):
+    """One job of a cell in both worlds."""
+
+    job: str
+    simulator: JobFigures
+    kernel: JobFigures
+
+
+class CellResult(_Record):
+    """One cell in both worlds."""
+
+    cell: str
+    jobs: list[JobComparison] = []
+    failure: str | None = None
+    """Why there is no comparison."""
+
+    def errors(self, quantity: Quantity) -> list[float]:
+        """Signed errors: fractions, of a share points (0.01 is one percentage point)."""
+        if quantity == "share":
+            return _share_errors(self.jobs)
+        return [error for job in self.jobs if (error := _error(job, quantity)) is not None]
+
+    def worst(self, quantity: Quantity) -> float | None:
+        """The signed error that is largest in size."""
+        return max(self.errors(quantity), key=abs, default=None)
+
+
+class Spread(_Record):
+    """How large the errors of one quantity are, signs aside."""
+
+    quantity: Quantity
+    observations: int
+    median: float
+    percentile_95: float
+    worst: float
+    worst_cell: str
+
+
+class Limit(_Record):
+    """What the errors of one quantity may come to."""
+
+    quantity: Quantity
+    median: float | None
+    percentile_95: float
+
+
+LIMITS: tuple[Limit, ...] = (
+    Limit(quantity="throughput", median=0.02, percentile_95=0.08),
+    Limit(quantity="share", median=None, percentile_95=0.03),
+    Limit(quantity="mean_latency", median=0.02, percentile_95=0.08),
+    Limit(quantity="p99_latency", median=0.05, percentile_95=0.20),
+)
+"""What the simulator is held to; mean latency is held to throughput's, to which Little's law ties it."""
+
+
+def limit_of(quantity: Quantity) -> Limit:
+    """The limits of one quantity."""
+    return next(limit for limit in LIMITS if limit.quantity == quantity)
+
+
+def compare_jobs(cell: str, simulator: Sequence[JobSample], kernel: Sequence[JobSample]) -> CellResult:
+    """Sets the jobs of both worlds side by side, by name."""
+    by_name: Mapping[str, JobSample] = {job.name: job for job in kernel}
+    missing = [job.name for job in simulator if job.name not in by_name]
+    if missing or len(simulator) != len(kernel):
+        return CellResult(cell=cell, failure=f"the kernel's answer has no job {', '.join(missing) or '?'}")
+    return CellResult(
+        cell=cell,
+        jobs=[
+            JobComparison(job=job.name, simulator=_figures(job), kernel=_figures(by_name[job.name]))
+            for job in simulator
+        ],
+    )
+
+
+def spread(quantity: Quantity, results: Iterable[CellResult]) -> Spread | None:
+    """Errors of one quantity over many cells; nothing if no cell has one."""
+    sizes = [(abs(error), result.cell) for result in results for error in result.errors(quantity)]
+    if not sizes:
+        return None
+    sizes.sort()
+    worst, cell = sizes[-1]
+    return Spread(
+        quantity=quantity,
+        observations=len(sizes),
+        median=_percentile([size for size, _ in sizes], 0.5),
+        percentile_95=_percentile([size for size, _ in sizes], 0.95),
+        worst=worst,
+        worst_cell=cell,
+    )
+
+
+def exceeds(found: Spread) -> bool:
+    """Whether the errors are beyond the limits of their quantity."""
+    limit = limit_of(found.quantity)
+    return found.percentile_95 > limit.percentile_95 or (
+        limit.median is not None and found.median > limit.median
+    )
+
+
+def outside(result: CellResult) -> list[Quantity]:
+    """Quantities in which a cell is beyond what 95 of 100 may be."""
+    return [
+        quantity
+        for quantity in QUANTITIES
+        if (error := result.worst(quantity)) is not None and abs(error) > limit_of(quantity).percentile_95
+    ]
+
+
+def _percentile(ordered: Sequence[float], fraction: float) -> float:
+    """The smallest value that at least this fraction does not exceed."""
+    return ordered[max(0, math.ceil(fraction * len(ordered)) - 1)]
+
+
+def _figures(job: JobSample) -> JobFigures:
+    data = job.data_directions()
+    latency = LatencyHistogram.merged(entry.latency for entry in data)
+    moved = sum(entry.bytes for entry in data)
+    return JobFigures(
+        ios=sum(entry.ios for entry in data),
+        bytes_per_second=moved * NS_PER_SECOND / job.runtime_ns if job.runtime_ns else 0.0,
+        mean_latency_ns=latency.mean_ns,
+        p99_latency_ns=latency.percentile_ns(0.99),
+    )
+
+
+def _error(job: JobComparison, quantity: Quantity) -> float | None:
+    if job.kernel.ios < (LEAST_IOS_P99 if quantity == "p99_latency" else LEAST_IOS):
+        return None
+    pair = {
+        "throughput": (job.simulator.bytes_per_second, job.kernel.bytes_per_second),
+        "mean_latency": (job.simulator.mean_latency_ns, job.kernel.mean_latency_ns),
+        "p99_latency": (job.simulator.p99_latency_ns, job.kernel.p99_latency_ns),
+    }[quantity]
+    simulator, kernel = pair
+    # A job that the simulator starves altogether has no latency there; its throughput tells.
+    return None if simulator is None or not kernel else (simulator - kernel) / kernel
+
+
+def _share_errors(jobs: Sequence[JobComparison]) -> list[float]:
+    totals = [sum(getattr(job, world).bytes_per_second for job in jobs) for world in ("simulator", "kernel")]
+    if len(jobs) < 2 or not all(totals):
+        return []
+    differences = [
+        job.simulator.bytes_per_second / totals[0] - job.kernel.bytes_per_second / totals[1] for job in jobs
+    ]
+    return [max(differences, key=abs)]

@@ -1,0 +1,60 @@
+"""Runs cells in both worlds, several at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Any
+
+from blklab import _core
+from blklab.errors import BlklabError
+from blklab.execution.fidelity.cells import FidelityCell
+from blklab.execution.fidelity.kernel_runs import KernelRuns
+from blklab.execution.fidelity.measured import CellResult, compare_jobs
+from blklab.records.samples import JobSample
+from blklab.simulator.simulation import call_core
+
+
+def run_cell(cell: FidelityCell, kernel: KernelRuns) -> CellResult:
+    """Runs one cell; a failure becomes part of the result."""
+    try:
+        real = kernel.answer(cell.request())
+        engine = real["engine"]
+        text = cell.request_text(engine.get("first_tag"), engine["machine"]["memory"])
+        simulator = _samples(json.loads(call_core(_core.simulate, text)))
+        return compare_jobs(cell.name, simulator, _samples(real))
+    except BlklabError as error:
+        return CellResult(cell=cell.name, failure=error.message)
+
+
+def run_cells(
+    cells: Sequence[FidelityCell],
+    kernel: KernelRuns,
+    *,
+    workers: int,
+    done: Callable[[CellResult], None] = lambda _: None,
+) -> list[CellResult]:
+    """Runs cells on several threads; results come in the order of the cells.
+
+    Args:
+        cells: What to run.
+        kernel: The kernel that the simulator is held against.
+        workers: Guests at once.
+        done: Is told of each result as it arrives, in the calling thread.
+    """
+    with ThreadPoolExecutor(workers) as pool:
+        waiting = {pool.submit(run_cell, cell, kernel): index for index, cell in enumerate(cells)}
+        found: dict[int, CellResult] = {}
+        try:
+            for future in as_completed(waiting):
+                found[waiting[future]] = result = future.result()
+                done(result)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [found[index] for index in range(len(cells))]
+
+
+def _samples(answer: dict[str, Any]) -> list[JobSample]:
+    return [JobSample.model_validate(job) for job in answer["jobs"]]

@@ -1,0 +1,266 @@
+"""Carrying out experiments: opens the target, runs the blocks, stores every sample."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import blklab
+from blklab.analysis.metrics import metric_named
+from blklab.backends import Backend, Session, SessionOptions, backend_for
+from blklab.errors import InterruptedRunError, RunFailedError, SpecError, UsageError
+from blklab.execution.blocks import Clock, Observer, Progress, run_blocks
+from blklab.linux.machine.description import describe_machine
+from blklab.records.experiment import ExperimentRecord, RunState
+from blklab.records.samples import RunSample
+from blklab.records.store import Store, new_run_id
+from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.plan import Cell, CellKey, Plan
+from blklab.spec.schedulers import SchedulerChoice, across_kernels
+from blklab.spec.sweeps import Sweep, settle_sweep, with_sweep_cells
+from blklab.spec.targets import parse_target
+
+
+def compare(
+    spec: ExperimentSpec, store: Store, observer: Observer, *, resumed: ExperimentRecord | None = None
+) -> ExperimentRecord:
+    """Carries out a comparison and stores every run as it ends.
+
+    Args:
+        spec: What to do; schedulers may be left to the target.
+        store: Where runs go.
+        observer: Hears of progress.
+        resumed: An earlier experiment with the same cells, to be continued under its name.
+
+    Raises:
+        InterruptedRunError: a signal came; what was measured is stored and the state says so.
+        BlklabError: the experiment cannot be made or cannot go on; likewise.
+    """
+    start_ns = time.monotonic_ns()
+    now = datetime.datetime.now(datetime.timezone.utc)
+    run_id = resumed.run_id if resumed else new_run_id(now)
+    for workload in spec.workloads:
+        metric_named(workload.decide_by)
+    for metric in spec.goal.weights if spec.goal is not None else ():
+        metric_named(metric)
+    target = parse_target(spec.target)
+    backend = _backend_of(spec)
+    with backend.open(target, _session_options(spec, run_id)) as session:
+        spec = settle_schedulers(spec, session.target.schedulers, session.tunable_defaults)
+        warnings = [*session.check(spec.schedulers, spec.workloads), *_of_order(spec)]
+        if resumed is None:
+            record = ExperimentRecord(
+                run_id=run_id,
+                created_at=now.isoformat(timespec="seconds"),
+                state="running",
+                blklab_version=blklab.__version__,
+                spec=spec,
+                target=session.target,
+                machine=describe_machine(),
+                samples=[],
+                warnings=warnings,
+            )
+            store.begin(record)
+        else:
+            record = resumed.model_copy(update={"spec": spec, "state": "running"})
+            store.set_spec(run_id, spec)
+            store.set_state(run_id, "running")
+        observer.begun(record)
+        state: RunState = "failed"
+        try:
+            session.prepare(spec.workloads, observer.announce)
+            run_blocks(record, session, store, observer, Clock(spec, start_ns))
+            state = "complete"
+        except InterruptedRunError:
+            state = "interrupted"
+            raise
+        finally:
+            store.set_state(run_id, state)
+    return store.load(run_id)
+
+
+def _of_order(spec: ExperimentSpec) -> list[str]:
+    if spec.order == "randomised":
+        return []
+    return [
+        (
+            "all runs of a scheduler were made in one stretch: what the machine did meanwhile passes for a "
+            "difference between schedulers, and the intervals know nothing of it"
+        )
+    ]
+
+
+def settle_schedulers(
+    spec: ExperimentSpec,
+    offered: Sequence[str],
+    tunable_defaults: Callable[[SchedulerChoice], Mapping[str, str] | None],
+) -> ExperimentSpec:
+    """Names the schedulers where the person left them open: the cells of sweeps, or all that is offered.
+
+    Args:
+        spec: What was asked for.
+        offered: Schedulers that the target has.
+        tunable_defaults: A scheduler's tunables on the target as they are by default.
+
+    Raises:
+        SpecError: if fewer than two are left to compare.
+        TunableError: if a sweep names a tunable that its scheduler does not have.
+    """
+    if spec.sweeps:
+        swept = _sweeps_on_kernels(spec.sweeps, spec.kernels)
+        sweeps = [settle_sweep(sweep, tunable_defaults) for sweep in swept]
+        spec = spec.model_copy(update={"sweeps": sweeps})
+        choices = with_sweep_cells(across_kernels(spec.schedulers, spec.kernels), sweeps)
+    else:
+        choices = list(spec.schedulers) or [SchedulerChoice(name=name, label=name) for name in offered]
+        choices = across_kernels(choices, spec.kernels)
+    if len(choices) < 2:
+        raise SpecError(
+            f"a comparison needs two schedulers, here is {choices[0].label if choices else 'none'} only",
+            hint="name them with --schedulers; `blklab targets` lists what a disk offers",
+        )
+    # From here on each choice names its kernel itself.
+    return spec.with_schedulers(choices).model_copy(update={"kernels": []})
+
+
+def _sweeps_on_kernels(sweeps: Sequence[Sweep], kernels: Sequence[str]) -> list[Sweep]:
+    """Each sweep on each kernel, as schedulers are."""
+    if not kernels:
+        return list(sweeps)
+    placed = [
+        sweep.model_copy(update={"base": sweep.base.on_kernel(kernel)})
+        for kernel in kernels
+        for sweep in sweeps
+    ]
+    return list({sweep.canonical: sweep for sweep in placed}.values())
+
+
+def run_once(
+    spec: ExperimentSpec, observer: Observer, *, timeline_file: str | None = None
+) -> tuple[RunSample, SchedulerChoice, list[str]]:
+    """Makes a single run of the first workload under the first scheduler (the target's own by default).
+
+    The seed is used as it is, so that a run of a comparison can be repeated.
+
+    Args:
+        spec: The experiment.
+        observer: Hears what goes on.
+        timeline_file: Where the inside view goes; only simulated targets have one.
+
+    Returns:
+        The sample, the scheduler used, and warnings.
+
+    Raises:
+        UsageError: if a timeline is asked of a target that has none.
+        RunFailedError: if the load failed.
+        BlklabError: if the run cannot be made.
+    """
+    workload = spec.workloads[0]
+    target = parse_target(spec.target)
+    backend = _backend_of(spec)
+    if timeline_file is not None and not backend.TIMELINES:
+        raise UsageError(
+            f"{spec.target}: only simulated devices show what happens inside",
+            hint="leave out --timeline, or name a target such as sim:hdd-7200",
+        )
+    options = _session_options(spec, _fresh_run_id(), timeline_file=timeline_file)
+    with backend.open(target, options) as session:
+        choice = _choice_for(spec, session)
+        warnings = session.check([choice], [workload])
+        session.prepare([workload], observer.announce)
+        observer.progressed(Progress(0, 1, 0, None, f"{workload.name} under {choice.label}"))
+        sample = session.run(_single_cell(spec, choice))
+    if sample.status == "failed":
+        raise RunFailedError(f"the run failed: {sample.error}")
+    return sample, choice, warnings
+
+
+def planned_commands(
+    spec: ExperimentSpec, *, blocks: int | None
+) -> tuple[ExperimentSpec, list[tuple[Cell, list[str]]]]:
+    """What an experiment would do, run by run, without doing it.
+
+    Args:
+        spec: The experiment.
+        blocks: How many blocks to spell out; nothing means a single run as `run_once` makes it.
+    """
+    target = parse_target(spec.target)
+    options = _session_options(spec, _fresh_run_id(), dry_run=True)
+    with _backend_of(spec).open(target, options) as session:
+        if blocks is None:
+            cells = [_single_cell(spec, _choice_for(spec, session))]
+        else:
+            spec = settle_schedulers(spec, session.target.schedulers, session.tunable_defaults)
+            plan = Plan(spec)
+            cells = [cell for number in range(blocks) for cell in plan.block(number)]
+        return spec, [(cell, session.commands(cell)) for cell in cells]
+
+
+def _kernels_of(spec: ExperimentSpec) -> list[str | None]:
+    """Guest kernels that runs will name; nothing stands for the backend's own."""
+    own = [choice.kernel for choice in spec.schedulers if choice.kernel is not None or not spec.kernels]
+    return [*spec.kernels, *own]
+
+
+def _backend_of(spec: ExperimentSpec) -> Backend:
+    """The backend of an experiment's target.
+
+    Raises:
+        UsageError: if guest kernels or their options are asked of one that has no guests.
+    """
+    backend = backend_for(parse_target(spec.target))
+    if backend.GUESTS:
+        return backend
+    named = [name for name in _kernels_of(spec) if name is not None]
+    if named:
+        raise UsageError(
+            f"{spec.target} runs in no guest kernel: it cannot run under the kernel {named[0]}",
+            hint="leave out --kernel and @KERNEL, or name a target such as uml:nvme-tlc",
+        )
+    changed = spec.guest.model_dump(exclude_defaults=True)
+    if changed:
+        raise UsageError(
+            f"{spec.target} runs in no guest kernel: {min(changed).removesuffix('_bytes')} cannot be chosen",
+            hint="generator, time, filesystem, memory and clocks belong to targets such as uml:nvme-tlc",
+        )
+    return backend
+
+
+def _fresh_run_id() -> str:
+    return new_run_id(datetime.datetime.now(datetime.timezone.utc))
+
+
+def _session_options(
+    spec: ExperimentSpec, run_id: str, *, dry_run: bool = False, timeline_file: str | None = None
+) -> SessionOptions:
+    return SessionOptions(
+        run_id=run_id,
+        queue=spec.queue,
+        cgroups=spec.cgroups,
+        runtime_ns=spec.runtime_ns,
+        allow_writes=spec.allow_writes,
+        precondition=spec.precondition,
+        kernels=tuple(dict.fromkeys(_kernels_of(spec))),
+        guest=spec.guest,
+        timeline_file=timeline_file,
+        rate_window_ns=spec.rate_window_ns,
+        dry_run=dry_run,
+    )
+
+
+def _choice_for(spec: ExperimentSpec, session: Session) -> SchedulerChoice:
+    if spec.schedulers:
+        return across_kernels(spec.schedulers[:1], spec.kernels)[0]
+    name = session.target.default_scheduler
+    if name is None:
+        raise SpecError("the target has no scheduler of its own", hint="name one with --scheduler")
+    return across_kernels([SchedulerChoice(name=name, label=name)], spec.kernels)[0]
+
+
+def _single_cell(spec: ExperimentSpec, choice: SchedulerChoice) -> Cell:
+    workload = spec.workloads[0]
+    key = CellKey(
+        block=0, sequence=0, position=0, workload=workload.name, scheduler=choice.label, seed=spec.seed
+    )
+    return Cell(key=key, scheduler=choice, workload=workload)

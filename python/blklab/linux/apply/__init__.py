@@ -1,0 +1,1 @@
+"""Making a scheduler permanent for a disk, and taking that back."""

@@ -1,0 +1,138 @@
+"""What `blklab apply` has changed, and how the disk was before: kept until it is undone."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from blklab.errors import JournalError, RequirementError, reason_of
+from blklab.linux.apply.identity import Identity
+from blklab.linux.disks.resolution import Disk
+from blklab.linux.journal.file import sync_directory
+from blklab.linux.journal.state import make_private_directory, state_directory
+from blklab.linux.queue.attributes import TUNABLE_PREFIX, QueueSnapshot
+
+FORMAT_VERSION = 1
+RESET_BY_A_SWITCH = ("nr_requests", "wbt_lat_usec")
+"""Queue attributes that the kernel sets anew with every switch of the scheduler."""
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A disk that was given a scheduler."""
+
+    identity: Identity
+    disk_name: str
+    choice: str
+    former: QueueSnapshot
+    """Before the first of the changes that have not been undone."""
+    rule_path: Path | None
+    rule_text: str | None
+    applied_at: str
+
+
+def record_path(identity: Identity) -> Path:
+    """The file about a disk."""
+    return state_directory() / "applied" / f"{identity.slug}.json"
+
+
+def relevant(former: QueueSnapshot) -> QueueSnapshot:
+    """The part of a snapshot that giving a disk a scheduler changes; the rest is not ours to put back."""
+    kept = {
+        name: value
+        for name, value in former.attributes.items()
+        if name.startswith(TUNABLE_PREFIX) or name in RESET_BY_A_SWITCH
+    }
+    return QueueSnapshot(former.scheduler, kept)
+
+
+def remember(
+    identity: Identity,
+    disk: Disk,
+    choice: str,
+    former: QueueSnapshot,
+    *,
+    rule_path: Path | None,
+    rule_text: str | None,
+) -> Applied:
+    """Records a change; the former settings of an earlier one that was not undone are kept.
+
+    Raises:
+        RequirementError: if it cannot be written.
+        JournalError: if the earlier record is damaged.
+    """
+    earlier = recall(identity)
+    applied = Applied(
+        identity=identity,
+        disk_name=disk.name,
+        choice=choice,
+        former=earlier.former if earlier else relevant(former),
+        rule_path=rule_path or (earlier.rule_path if earlier else None),
+        rule_text=rule_text or (earlier.rule_text if earlier else None),
+        applied_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    )
+    make_private_directory(state_directory())
+    path = record_path(identity)
+    make_private_directory(path.parent)
+    draft = path.with_suffix(".new")
+    try:
+        with draft.open("w", encoding="utf-8") as file:
+            json.dump(_as_json(applied), file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.rename(path)
+        sync_directory(path.parent)
+    except OSError as error:
+        raise RequirementError(f"{path} cannot be written: {reason_of(error)}") from error
+    return applied
+
+
+def recall(identity: Identity) -> Applied | None:
+    """The record about a disk, if there is one.
+
+    Raises:
+        JournalError: if it is damaged.
+    """
+    path = record_path(identity)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["version"] != FORMAT_VERSION:
+            raise JournalError(f"{path} has format {content['version']}, not {FORMAT_VERSION}")
+        return Applied(
+            identity=identity,
+            disk_name=str(content["disk"]),
+            choice=str(content["choice"]),
+            former=QueueSnapshot(content["former"]["scheduler"], dict(content["former"]["attributes"])),
+            rule_path=Path(content["rule_path"]) if content["rule_path"] else None,
+            rule_text=content["rule_text"],
+            applied_at=str(content["applied_at"]),
+        )
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise JournalError(
+            f"{path}, which tells how the disk was before, cannot be read: {error}",
+            hint="remove it together with the rule under /etc/udev/rules.d, and set the scheduler yourself",
+        ) from error
+
+
+def forget(identity: Identity) -> None:
+    """Removes the record about a disk."""
+    record_path(identity).unlink(missing_ok=True)
+
+
+def _as_json(applied: Applied) -> dict[str, Any]:
+    return {
+        "version": FORMAT_VERSION,
+        "disk": applied.disk_name,
+        "goes_by": applied.identity.description,
+        "choice": applied.choice,
+        "former": {"scheduler": applied.former.scheduler, "attributes": applied.former.attributes},
+        "rule_path": str(applied.rule_path) if applied.rule_path else None,
+        "rule_text": applied.rule_text,
+        "applied_at": applied.applied_at,
+    }

@@ -1,0 +1,124 @@
+"""What a disk can be recognised by after a restart, when names such as sda may have changed."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+from dataclasses import dataclass
+
+from blklab.errors import RequirementError
+from blklab.linux.disks.resolution import Disk, all_disks
+
+
+@dataclass(frozen=True)
+class Identity:
+    """How a udev rule recognises a disk."""
+
+    matches: tuple[tuple[str, str], ...]
+    """Pairs of a udev match key and the value as it is."""
+    description: str
+    """For people: ``serial S4EWNX0R123456``."""
+    warning: str | None = None
+    """Why it may fail to hold, or hold for another disk."""
+
+    @property
+    def slug(self) -> str:
+        """A file name's part that stays the same for the same identity."""
+        text = "-".join(value for _, value in self.matches)
+        return "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in text)[:120]
+
+
+def identify(disk: Disk, others: list[Disk] | None = None) -> Identity:
+    """The best identity that a disk has and no other disk of this machine shares.
+
+    World-wide name, then serial number, then the place it is plugged into, then its name.
+
+    Args:
+        disk: The disk.
+        others: The machine's disks, for finding out what is shared; by default all of them.
+
+    Raises:
+        RequirementError: if udev never hears of such a device.
+    """
+    if not disk.device_number:
+        raise RequirementError(
+            f"{disk.name} is a hidden path of an NVMe multipath device, for which udev has no events",
+            hint="set it with --now-only, and again after each start (from a systemd service, say)",
+        )
+    others = [other for other in (all_disks() if others is None else others) if other.key != disk.key]
+    if (disk.sys_path / "loop").is_dir():
+        backing = (disk.sys_path / "loop" / "backing_file").read_text().rstrip("\n")
+        return Identity((("ATTR{loop/backing_file}", backing),), f"loop device over {backing}")
+    candidates = [*_own_names(disk), *_place(disk)]
+    for candidate in candidates:
+        if not any(_shares(other, candidate) for other in others):
+            return candidate
+    return Identity(
+        (("KERNEL", disk.name),),
+        f"the name {disk.name}",
+        f"{disk.name} has neither a serial number nor a known place, so the rule goes by its name, "
+        "which may belong to another disk after a restart",
+    )
+
+
+def _own_names(disk: Disk) -> list[Identity]:
+    """What the disk itself says, from sysfs: udev can match it without asking other rules first."""
+    found = []
+    if (disk.sys_path / "dm").is_dir() and disk.wwid:
+        found.append(Identity((("ATTR{dm/uuid}", disk.wwid),), f"device-mapper {disk.wwid}"))
+    elif disk.wwid:
+        key = "ATTR{wwid}" if (disk.sys_path / "wwid").exists() else "ATTRS{wwid}"
+        found.append(Identity(((key, disk.wwid),), f"world-wide name {disk.wwid}"))
+    if disk.serial:
+        for file, key in (("serial", "ATTR{serial}"), ("device/serial", "ATTRS{serial}")):
+            if (disk.sys_path / file).exists():
+                found.append(Identity(((key, disk.serial),), f"serial number {disk.serial}"))
+                break
+        else:  # read from a SCSI page; udev's own rules give it a property
+            short = _properties(disk).get("ID_SERIAL_SHORT") or _properties(disk).get("ID_SERIAL")
+            if short:
+                key = "ENV{ID_SERIAL_SHORT}" if "ID_SERIAL_SHORT" in _properties(disk) else "ENV{ID_SERIAL}"
+                found.append(Identity(((key, short),), f"serial number {short}"))
+    return found
+
+
+def _place(disk: Disk) -> list[Identity]:
+    path = _properties(disk).get("ID_PATH")
+    if not path:
+        return []
+    warning = (
+        f"{disk.name} is recognised by where it is plugged in ({path}), since its own names are not unique"
+    )
+    return [Identity((("ENV{ID_PATH}", path),), f"the place {path}", warning)]
+
+
+def _shares(other: Disk, identity: Identity) -> bool:
+    key, value = identity.matches[0]
+    if "wwid" in key or "uuid" in key:
+        return other.wwid == value
+    if "serial" in key.lower():
+        return value in (other.serial, _properties(other).get("ID_SERIAL_SHORT"))
+    return _properties(other).get("ID_PATH") == value
+
+
+def _properties(disk: Disk) -> dict[str, str]:
+    """What udev knows of a device; on a machine without its daemon, what its built-in finds out."""
+    return _properties_of(str(disk.sys_path), disk.diskseq)
+
+
+@functools.lru_cache(maxsize=256)
+def _properties_of(sys_path: str, diskseq: str) -> dict[str, str]:
+    del diskseq  # tells a disk from the next one in its place
+    known = _udevadm("info", "--query=property", f"--path={sys_path}")
+    if "ID_PATH" not in known:
+        known = _udevadm("test-builtin", "path_id", sys_path) | known
+    return known
+
+
+def _udevadm(*arguments: str) -> dict[str, str]:
+    try:
+        answer = subprocess.run(["udevadm", *arguments], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return {}
+    pairs = (line.partition("=") for line in answer.stdout.splitlines())
+    return {key: value for key, separator, value in pairs if separator}

@@ -1,0 +1,168 @@
+"""Udev rules that set a disk's scheduler at every start."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from blklab.errors import MissingToolError, RequirementError, RunFailedError, reason_of
+from blklab.linux.apply.identity import Identity
+from blklab.linux.disks.resolution import Disk
+from blklab.linux.journal.file import sync_directory
+from blklab.spec.schedulers import SchedulerChoice
+
+RULES_DIRECTORY = Path("/etc/udev/rules.d")
+_TRACE = re.compile(r"\.rules:\d+ ")
+"""How `udevadm test` names the lines that it applies; not every version prints them."""
+_DAEMON = Path("/run/udev/control")
+_NUMBER = 90
+"""After 60-persistent-storage.rules, which finds serial numbers and places, and after distributions' own
+rules about schedulers."""
+_PATTERN_CHARACTERS = re.compile(r'[*?\[\]|\\"]|[^\x20-\x7e]')
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rules file."""
+
+    path: Path
+    text: str
+
+
+def build_rule(
+    disk: Disk, identity: Identity, choice: SchedulerChoice, *, written_by: str, undo: str
+) -> Rule:
+    """Composes the rule for a disk; nothing is written.
+
+    Args:
+        disk: For the comments.
+        identity: What the rule goes by.
+        choice: What it sets.
+        written_by: Program, version and date.
+        undo: The command that takes it back.
+    """
+    # Every closing of a disk after writing gives a change event: a rule that acted on those would undo what a
+    # comparison sets in its midst. Loop and device-mapper devices only get their content with such an event.
+    late = (disk.sys_path / "loop").is_dir() or (disk.sys_path / "dm").is_dir()
+    conditions = [
+        f'ACTION=="{"add|change" if late else "add"}"',
+        'SUBSYSTEM=="block"',
+        'ENV{DEVTYPE}=="disk"',
+        *(f'{key}=="{_as_pattern(value)}"' for key, value in identity.matches),
+    ]
+    settings = [f'ATTR{{queue/scheduler}}="{choice.name}"']
+    settings += [f'ATTR{{queue/iosched/{name}}}="{value}"' for name, value in choice.tunables.items()]
+    comments = [
+        f"Written by {written_by}.",
+        f"Sets the I/O scheduler of {disk.name} ({disk.model or 'unknown model'}) to {choice.without_label}.",
+        f"Goes by: {identity.description}.",
+        *([f"Warning: {identity.warning}."] if identity.warning else []),
+        f"To undo it: {undo}",
+    ]
+    head = "".join(f"# {_one_line(comment)}\n" for comment in comments)
+    body = ", \\\n  ".join(conditions + settings)
+    path = RULES_DIRECTORY / f"{_NUMBER}-blklab-{identity.slug}.rules"
+    return Rule(path, f"{head}{body}\n")
+
+
+def write_rule(rule: Rule) -> None:
+    """Writes a rules file, whole or not at all.
+
+    Raises:
+        RequirementError: if it cannot be written.
+    """
+    draft = rule.path.with_suffix(f".{os.getpid()}.new")  # udev reads *.rules only
+    try:
+        rule.path.parent.mkdir(parents=True, exist_ok=True)
+        with draft.open("w", encoding="utf-8") as file:
+            file.write(rule.text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.rename(rule.path)
+        sync_directory(rule.path.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise RequirementError(f"{rule.path} cannot be written: {reason_of(error)}") from error
+
+
+def check_rule(rule: Rule, disk: Disk) -> str:
+    """Lets udev read a written rule and tell whether it holds for the disk.
+
+    Returns:
+        How it was checked, for people; says so if it could not be.
+
+    Raises:
+        RunFailedError: if udev finds a mistake, or the rule does not hold for its disk.
+    """
+    if shutil.which("udevadm") is None:
+        return "not checked: udevadm is missing (apt install udev)"
+    verify = subprocess.run(
+        ["udevadm", "verify", str(rule.path)], capture_output=True, text=True, check=False
+    )
+    known = "Unknown command" not in verify.stderr
+    if known and verify.returncode != 0:
+        complaint = (verify.stderr or verify.stdout).strip().splitlines()
+        raise RunFailedError(
+            f"udev does not accept {rule.path}: {complaint[0] if complaint else 'no reason given'}"
+        )
+    if not _DAEMON.exists():
+        # `udevadm test` makes links and notes as the daemon would: harmless only where it did so already.
+        done = "udevadm verify accepts it" if known else "not checked"
+        return f"{done}; whether it holds for this disk can only be tried where a udev daemon runs"
+    trial = subprocess.run(
+        ["udevadm", "test", "--action=add", str(disk.sys_path)], capture_output=True, text=True, check=False
+    )
+    lines = (trial.stdout + trial.stderr).splitlines()
+    said = [line for line in lines if rule.path.name in line]
+    if any("queue/scheduler" in line and "riting" in line for line in said):
+        return ("udevadm verify and " if known else "") + "udevadm test accept it and apply it to this disk"
+    complaint = [line for line in said if "eading rules file" not in line]
+    if not complaint and not any(_TRACE.search(line) for line in lines):
+        return "udevadm test does not tell which rules it applied; look after the next start"
+    raise RunFailedError(
+        f"udev does not apply {rule.path} to {disk.name}"
+        + (f": {complaint[0].strip()}" if complaint else ""),
+        hint="no event of this disk would set the scheduler; use --now-only",
+    )
+
+
+def reload_rules() -> str | None:
+    """Makes a running udev daemon read its rules again.
+
+    Returns:
+        A remark if there is none that runs.
+    """
+    try:
+        answer = subprocess.run(
+            ["udevadm", "control", "--reload"], capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        return "udev is not installed: the rule takes effect once it is (apt install udev)"
+    return (
+        None if answer.returncode == 0 else "no udev daemon runs here: the rule takes effect where one does"
+    )
+
+
+def require_udev() -> None:
+    """Makes sure that there is something that reads rules.
+
+    Raises:
+        MissingToolError: if udev is not installed.
+    """
+    if shutil.which("udevadm") is None:
+        raise MissingToolError("udev is not installed", hint="apt install udev, or set it with --now-only")
+
+
+def _as_pattern(value: str) -> str:
+    """Udev matches shell patterns; what would be special in one (or end the string) matches any character."""
+    return _PATTERN_CHARACTERS.sub("?", value)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,1 @@
+"""Control groups for jobs, under cgroup v1 (blkio) and v2 (io)."""

@@ -1,0 +1,257 @@
+"""What is to be set in control groups, and what the kernel's answers mean. Pure, but for `undo_writes`.
+
+Attributes that go by device (``io.max``, ``blkio.throttle.*_device`` …) are written once for each leaf disk.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from blklab.errors import JobFileError, TunableError, UsageError
+from blklab.linux.disks.resolution import Disk
+from blklab.spec.workloads import Workload
+
+ROOT_GROUP = "/"
+"""The name under which a specification sets attributes of the root group."""
+
+_GROUP_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_ATTRIBUTE = re.compile(r"(?:blkio|io)\.[a-z0-9_.]+")
+_DEVICE_NUMBER = re.compile(r"\d+:\d+")
+_BY_DEVICE_V2 = ("io.max", "io.latency", "io.cost.qos", "io.cost.model")
+_ROOT_ONLY = ("io.cost.qos", "io.cost.model")
+WEIGHTS = {1: ("blkio.bfq.weight", "blkio.weight"), 2: ("io.bfq.weight", "io.weight")}
+"""bfq's weight, and that of cfq (v1) or io.cost (v2)."""
+
+_KERNEL_OPTIONS = {
+    "io.weight": "CONFIG_BLK_CGROUP_IOCOST",
+    "io.cost.qos": "CONFIG_BLK_CGROUP_IOCOST",
+    "io.cost.model": "CONFIG_BLK_CGROUP_IOCOST",
+    "io.latency": "CONFIG_BLK_CGROUP_IOLATENCY",
+    "io.prio.class": "CONFIG_BLK_CGROUP_IOPRIO",
+    "io.max": "CONFIG_BLK_DEV_THROTTLING",
+    "io.bfq.weight": "CONFIG_BFQ_GROUP_IOSCHED",
+    "blkio.bfq.weight": "CONFIG_BFQ_GROUP_IOSCHED",
+    "blkio.weight": "CONFIG_CFQ_GROUP_IOSCHED, until Linux 5.0",
+}
+_COUNTERPARTS = {
+    1: {
+        "io.weight": "blkio.bfq.weight (bfq)",
+        "io.bfq.weight": "blkio.bfq.weight",
+        "io.max": "blkio.throttle.read_bps_device and its like",
+        "blkio.weight": "blkio.bfq.weight (bfq)",
+    },
+    2: {
+        "blkio.weight": "io.weight (io.cost) or io.bfq.weight (bfq)",
+        "blkio.bfq.weight": "io.bfq.weight",
+        "io.weight": "io.bfq.weight, which is bfq's; io.weight is that of io.cost",
+        "io.bfq.weight": "io.weight, which is that of io.cost; io.bfq.weight is bfq's",
+    },
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One write to one attribute of one group."""
+
+    group: str
+    """Name in the specification; `ROOT_GROUP` for the root."""
+    attribute: str
+    value: str
+    """As written, with the device number where the attribute goes by device."""
+    optional: bool = False
+    """A weight that is written to whichever of several attributes the kernel has."""
+
+
+def wanted_settings(
+    version: int,
+    groups: Mapping[str, Mapping[str, str]],
+    workloads: Iterable[Workload],
+    leaves: Sequence[Disk],
+) -> list[Setting]:
+    """All that is to be written for a run under a version of control groups, in order.
+
+    Raises:
+        UsageError: for a group or an attribute that cannot be.
+        JobFileError: if jobs give one group different weights.
+    """
+    numbers = device_numbers(leaves)
+    settings = []
+    for group, attributes in groups.items():
+        if group != ROOT_GROUP:
+            _check_group_name(group)
+        for attribute, value in attributes.items():
+            _check_attribute(version, group, attribute)
+            values = [value]
+            if _by_device(attribute) and not _DEVICE_NUMBER.match(value):
+                values = [f"{number} {value}" for number in numbers]
+            settings += [Setting(group, attribute, each) for each in values]
+    for group, weight in _job_weights(workloads).items():
+        settings += [Setting(group, attribute, str(weight), optional=True) for attribute in WEIGHTS[version]]
+    return settings
+
+
+def group_names(groups: Iterable[str], workloads: Iterable[Workload]) -> list[str]:
+    """The groups that have to be created, each once.
+
+    Raises:
+        UsageError: for a name that cannot be.
+        JobFileError: if a job could not join its group.
+    """
+    names = [group for group in groups if group != ROOT_GROUP]
+    for workload in workloads:
+        for job in workload.jobs:
+            if job.cgroup is None:
+                if job.cgroup_weight is not None:
+                    raise _job_error(workload, job.name, "cgroup_weight", "cgroup_weight needs a cgroup")
+                continue
+            if job.options.get("thread", "0") != "0":
+                raise _job_error(
+                    workload, job.name, "cgroup", "a thread cannot join a control group of its own"
+                )
+            names.append(job.cgroup)
+    for name in names:
+        _check_group_name(name)
+    return list(dict.fromkeys(names))
+
+
+def acts_on_weights(scheduler: str, groups: Mapping[str, Mapping[str, str]]) -> bool:
+    """Whether weights of groups make a difference under a scheduler (bfq's own, or io.cost with any)."""
+    return scheduler in ("bfq", "cfq") or "enable=1" in groups.get(ROOT_GROUP, {}).get("io.cost.qos", "")
+
+
+def device_numbers(leaves: Sequence[Disk]) -> list[str]:
+    """``MAJOR:MINOR`` of each leaf; a hidden multipath path counts as the device it belongs to."""
+    numbers = []
+    for leaf in leaves:
+        number = leaf.device_number
+        if not number:
+            device = leaf.dev_path.stat().st_rdev
+            number = f"{os.major(device)}:{os.minor(device)}"
+        numbers.append(number)
+    return list(dict.fromkeys(numbers))
+
+
+def missing_attribute(version: int, attribute: str) -> TunableError:
+    """The error for an attribute that a group does not have, with the one that was probably meant."""
+    message = f"this kernel has no {attribute} under cgroup v{version}"
+    other_version = (attribute.startswith("io.")) == (version == 1)
+    counterpart = _COUNTERPARTS[version].get(attribute)
+    option = _KERNEL_OPTIONS.get(attribute)
+    if other_version and counterpart is None and attribute.startswith("blkio.throttle."):
+        counterpart = "io.max"
+    hints = []
+    if counterpart is not None:
+        hints.append(f"here it would be {counterpart}")
+    elif other_version:
+        hints.append(f"it belongs to cgroup v{3 - version}")
+    if option is not None and not other_version:
+        hints.append(f"{attribute} comes with {option}")
+    return TunableError(message, hint="; ".join(hints) or None)
+
+
+def undo_writes(path: Path, value: str) -> list[str]:
+    """What to write to an attribute of the root group to bring back what it has now."""
+    match = _DEVICE_NUMBER.match(value)
+    if match is None:
+        return [path.read_text().strip()]
+    number = match[0]
+    before = next((line for line in path.read_text().splitlines() if line.startswith(f"{number} ")), None)
+    if path.name in _ROOT_ONLY:
+        # Giving any parameter means ctrl=user, so a line that says ctrl=auto cannot be written as it stands.
+        words = (before or f"{number} enable=0 ctrl=auto").split()
+        if "ctrl=user" not in words:
+            words = [word for word in words if word == number or word.startswith(("enable=", "ctrl="))]
+        if path.name == "io.cost.model":
+            words = [word for word in words if not word.startswith("enable=")]
+        return [" ".join(words)]
+    if before is not None:
+        return [before]
+    unset = {"io.max": "rbps=max wbps=max riops=max wiops=max", "io.latency": "target=0"}
+    return [f"{number} {unset.get(path.name, '0')}"]
+
+
+def _by_device(attribute: str) -> bool:
+    return attribute in _BY_DEVICE_V2 or attribute.endswith("_device")
+
+
+def _job_weights(workloads: Iterable[Workload]) -> dict[str, int]:
+    weights: dict[str, int] = {}
+    for workload in workloads:
+        for job in workload.jobs:
+            if job.cgroup is None or job.cgroup_weight is None:
+                continue
+            if weights.setdefault(job.cgroup, job.cgroup_weight) != job.cgroup_weight:
+                raise _job_error(
+                    workload,
+                    job.name,
+                    "cgroup_weight",
+                    f"the control group {job.cgroup!r} has the weight {weights[job.cgroup]} already",
+                )
+    return weights
+
+
+def _job_error(workload: Workload, job_name: str, option: str, message: str) -> JobFileError:
+    job = next(job for job in workload.jobs if job.name == job_name)
+    return JobFileError(
+        f"job {job_name}: {message}", source=workload.source, line=job.option_lines.get(option), option=option
+    )
+
+
+def _check_group_name(name: str) -> None:
+    if _GROUP_NAME.fullmatch(name) is None:
+        raise UsageError(
+            f"{name!r} cannot be the name of a control group", hint="use letters, digits, '_', '-' and '.'"
+        )
+
+
+def _check_attribute(version: int, group: str, attribute: str) -> None:
+    if _ATTRIBUTE.fullmatch(attribute) is None:
+        raise UsageError(
+            f"control group {group!r}: {attribute!r} is no attribute of the I/O controller",
+            hint="these begin with io. (cgroup v2) or blkio. (v1)",
+        )
+    if version == 2 and attribute in _ROOT_ONLY and group != ROOT_GROUP:
+        raise UsageError(
+            f"control group {group!r}: {attribute} belongs to the root group",
+            hint='put it under [cgroups."/"]',
+        )
+
+
+def value_hint(attribute: str) -> str | None:
+    """What may be wrong with a value that the kernel refused."""
+    if attribute.endswith("bfq.weight"):
+        return "bfq takes weights from 1 to 1000"
+    if attribute == "io.weight":
+        return "io.weight takes weights from 1 to 10000"
+    return None
+
+
+def in_force(content: str, value: str) -> bool:
+    """Whether an attribute's content says what was written."""
+    match = _DEVICE_NUMBER.match(value)
+    lines = [line.split() for line in content.splitlines() if line.strip()]
+    if match is None:
+        asked = value.split()[-1:]
+        return any(line[-1:] == asked for line in lines if len(line) == 1 or line[0] == "default")
+    asked = value.split()[1:]
+    line = next((line[1:] for line in lines if line[0] == match[0]), None)
+    if line is None:
+        # A limit that was lifted has no line any more.
+        return all(word.rpartition("=")[2] in ("0", "max", "default", "auto") for word in asked)
+    if not any("=" in word for word in asked):
+        return line == asked
+    kept = dict(word.split("=", 1) for word in line if "=" in word)
+    return all(_same(kept.get(key), wanted) for key, _, wanted in (word.partition("=") for word in asked))
+
+
+def _same(kept: str | None, asked: str) -> bool:
+    if kept is None:
+        return False
+    try:
+        return float(kept) == float(asked)
+    except ValueError:
+        return kept == asked

@@ -1,0 +1,169 @@
+"""Whether a block device may be written to: only if nothing whatsoever holds it or has left a mark on it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+from blklab.errors import DeviceInUseError, MissingToolError, RequirementError, UnknownNameError, reason_of
+from blklab.linux.disks.mounts import mounts_of_all_namespaces
+from blklab.linux.disks.resolution import Roots
+from blklab.linux.machine.kernel_files import text_or_empty
+
+
+def check_writable_device(dev_path: str | Path, roots: Roots | None = None) -> None:
+    """Makes sure that overwriting a device harms nobody.
+
+    Looks for mounts in every mount namespace, swap, holders (device-mapper, md, bcache), membership of a
+    btrfs, partitions, loop devices on top, processes that have it open, signatures of file systems and
+    partition tables, and at last asks the kernel for exclusive use.
+
+    Raises:
+        DeviceInUseError: with everything that speaks against it.
+        RequirementError: if it cannot be found out, which counts as no.
+    """
+    reasons = reasons_against_writing(dev_path, roots)
+    if reasons:
+        raise DeviceInUseError(
+            f"{dev_path} must not be written to: {'; '.join(reasons)}",
+            hint="free it first (umount, swapoff, vgchange -an, mdadm --stop, wipefs -a), "
+            "or name a directory or loop:1g",
+        )
+
+
+def reasons_against_writing(dev_path: str | Path, roots: Roots | None = None) -> list[str]:
+    """Everything that speaks against writing to a device; none means that it is free.
+
+    Raises:
+        RequirementError: if it cannot be found out.
+    """
+    roots = roots or Roots()
+    path = Path(dev_path)
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise UnknownNameError(f"{path}: {reason_of(error)}") from error
+    if not stat.S_ISBLK(status.st_mode):
+        raise UnknownNameError(f"{path} is no block device")
+    number = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
+    folder = (roots.sys / "dev" / "block" / number).resolve()
+    partitions = sorted(entry.parent for entry in folder.glob("*/partition"))
+    parts = {text_or_empty(part / "dev"): part.name for part in [folder, *partitions]}
+    reasons = [
+        *_mounts(parts, roots),
+        *_swap(parts, roots),
+        *_holders([folder, *partitions], roots),
+        *([f"it has the partitions {_names(partitions)}"] if partitions else []),
+        *_loops_on_top(parts, roots),
+        *_open_in_processes(parts, roots),
+    ]
+    if text_or_empty(folder / "ro") == "1":
+        reasons.append("it is read-only")
+    refusal = _refusal_of_exclusive_use(path)
+    if refusal is None or refusal[0] == errno.EBUSY:
+        reasons += _signatures(path)
+    if refusal is not None:
+        reasons.append(refusal[1])
+    return reasons
+
+
+def _mounts(parts: dict[str, str], roots: Roots) -> list[str]:
+    """Mounts by device number; a btrfs has none, its members are asked for in `_holders`."""
+    found = {
+        f"{parts[mount.device_number]} is mounted on {mount.mount_point}"
+        for mount in mounts_of_all_namespaces(roots.proc)
+        if mount.device_number in parts
+    }
+    return sorted(found)
+
+
+def _swap(parts: dict[str, str], roots: Roots) -> list[str]:
+    found = []
+    for line in text_or_empty(roots.proc / "swaps").splitlines()[1:]:
+        name = line.split()[0].encode().decode("unicode_escape")  # blanks are written as \040
+        number = _number_of(Path(name))
+        if number in parts:
+            found.append(f"{parts[number]} is in use as swap")
+    return found
+
+
+def _holders(folders: list[Path], roots: Roots) -> list[str]:
+    found = []
+    for folder in folders:
+        holders = sorted(entry.name for entry in (folder / "holders").glob("*"))
+        if holders:
+            found.append(f"{folder.name} is held by {', '.join(holders)}")
+        pools = sorted(
+            entry.parent.parent.name for entry in roots.sys.glob(f"fs/btrfs/*/devices/{folder.name}")
+        )
+        found += [f"{folder.name} belongs to the mounted btrfs {pool}" for pool in pools]
+    return found
+
+
+def _loops_on_top(parts: dict[str, str], roots: Roots) -> list[str]:
+    """A loop device over a block device does not claim it."""
+    return [
+        f"{entry.parent.parent.name} is a loop device on it"
+        for entry in sorted(roots.sys.glob("block/loop*/loop/backing_file"))
+        if _number_of(Path(text_or_empty(entry))) in parts
+    ]
+
+
+def _open_in_processes(parts: dict[str, str], roots: Roots) -> list[str]:
+    """A virtual machine or a database on a raw device need not claim it either."""
+    found: dict[int, str] = {}
+    for link in roots.proc.glob("[0-9]*/fd/*"):
+        process = int(link.parts[-3])
+        if process != os.getpid() and process not in found and _number_of(link) in parts:
+            found[process] = text_or_empty(link.parent.parent / "comm")
+    return [f"process {process} ({name}) has it open" for process, name in sorted(found.items())]
+
+
+def _signatures(path: Path) -> list[str]:
+    try:
+        answer = subprocess.run(
+            ["wipefs", "--no-act", "--json", str(path)], capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError as error:
+        raise MissingToolError(
+            "wipefs is missing, so it cannot be found out whether the device holds data",
+            hint="apt install util-linux",
+        ) from error
+    if answer.returncode != 0:
+        return [f"signatures cannot be looked for ({answer.stderr.strip()})"]
+    if not answer.stdout.strip():
+        return []
+    try:
+        entries = json.loads(answer.stdout)["signatures"]
+        kinds = list(dict.fromkeys(str(entry["type"]) for entry in entries))
+    except (ValueError, KeyError, TypeError) as error:
+        raise RequirementError(f"what wipefs says of {path} cannot be understood: {error!r}") from error
+    return [f"it has a signature of {kind}" for kind in kinds]
+
+
+def _refusal_of_exclusive_use(path: Path) -> tuple[int | None, str] | None:
+    """The error number and what it means; nothing if the kernel lets us have the device."""
+    # Read-only, since closing a descriptor for writing makes udev look at the device anew.
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            return error.errno, "the kernel refuses exclusive use (O_EXCL): something has claimed it"
+        return error.errno, f"it cannot be opened: {reason_of(error)}"
+    return None
+
+
+def _number_of(path: Path) -> str | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}" if stat.S_ISBLK(status.st_mode) else None
+
+
+def _names(folders: list[Path]) -> str:
+    return ", ".join(folder.name for folder in folders)

@@ -1,0 +1,75 @@
+"""One run on a disk at a time: a lock for each disk, held for as long as the process lives."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+
+from blklab.errors import LockedError
+from blklab.linux.disks.resolution import Disk
+from blklab.linux.journal.state import lock_directory, make_private_directory
+
+_held: set[str] = set()
+"""Keys of the disks that this process holds: a lock is taken once, however many parts of it ask."""
+
+
+@contextmanager
+def disk_locks(disks: Iterable[Disk], *, run_id: str = "") -> Iterator[None]:
+    """Holds the locks of disks.
+
+    The kernel frees them when the process ends, however it ends. Disks that this process holds already are
+    left alone.
+
+    Raises:
+        LockedError: if another run is on one of them; none is held then.
+    """
+    folder = make_private_directory(lock_directory())
+    taken: list[tuple[str, int]] = []
+    try:
+        # In the order of their keys, so that two runs over several disks cannot wait for each other in turn.
+        for disk in sorted(disks, key=lambda disk: disk.key):
+            if disk.key not in _held:
+                taken.append((disk.key, _take(folder / f"{disk.key}.lock", disk, run_id)))
+                _held.add(disk.key)
+        yield
+    finally:
+        for key, descriptor in reversed(taken):
+            _held.discard(key)
+            os.ftruncate(descriptor, 0)
+            os.close(descriptor)
+
+
+def _take(path: Path, disk: Disk, run_id: str) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        owner = _owner(descriptor)
+        os.close(descriptor)
+        raise LockedError(
+            f"another run is on {disk.name}: {owner}", hint="wait until it has ended, or end it"
+        ) from error
+    except BaseException:
+        os.close(descriptor)
+        raise
+    since = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    owner = json.dumps({"pid": os.getpid(), "run": run_id, "since": since, "command": " ".join(sys.argv)})
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, owner.encode(), 0)
+    return descriptor
+
+
+def _owner(descriptor: int) -> str:
+    """Who holds a lock, from what the holder wrote into it."""
+    try:
+        owner = json.loads(os.pread(descriptor, 65536, 0))
+        run = f"run {owner['run']}, " if owner["run"] else ""
+        return f"{run}process {owner['pid']} since {owner['since']} ({owner['command']})"
+    except (ValueError, KeyError, TypeError):  # it has taken the lock and not written yet
+        return "one that has just begun"

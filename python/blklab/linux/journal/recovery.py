@@ -1,0 +1,233 @@
+"""Finishing what killed runs left behind: their journals are undone and deleted."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from blklab.errors import BlklabError, JournalError, RequirementError, RestoreError
+from blklab.linux.disks.resolution import Disk
+from blklab.linux.journal.file import Entry, JournalContent, read_journal_file
+from blklab.linux.journal.journal import SUFFIX, boot_id
+from blklab.linux.journal.locks import disk_locks
+from blklab.linux.journal.undo import describe_pending, find_again, undo_all
+
+
+@dataclass
+class RecoveryReport:
+    """What became of one stale journal."""
+
+    path: Path
+    run_id: str
+    purpose: str = ""
+    started_at: str = ""
+    done: list[str] = field(default_factory=list)
+    """What was put back."""
+    notes: list[str] = field(default_factory=list)
+    """What needed nothing, and why."""
+    error: BlklabError | None = None
+    """Why the journal is kept; nothing if it is settled and deleted."""
+
+
+def any_journals(state: Path) -> bool:
+    """Whether there are journals at all, of living or killed runs; works without root."""
+    return any((state / "journal").glob(f"*{SUFFIX}"))
+
+
+def stale_journals(state: Path) -> list[Path]:
+    """Journals that no living run holds, the youngest first."""
+    with _one_at_a_time(state):
+        return _stale(state)
+
+
+@contextmanager
+def _one_at_a_time(state: Path) -> Iterator[None]:
+    """Waits for any other process that looks into journals.
+
+    A journal locked by such a look would be taken for a living run's, and be left out by a run that starts in
+    the same moment.
+    """
+    folder = state / "journal"
+    if not folder.is_dir():
+        yield
+        return
+    try:
+        descriptor = os.open(
+            folder / ".recovery.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+        )
+    except OSError as error:
+        if os.geteuid() == 0:
+            raise RequirementError(f"{folder} cannot be written: {error.strerror}") from error
+        yield  # without root there is nothing to be done, nor anything to be disturbed
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _stale(state: Path) -> list[Path]:
+    stale = []
+    for path in (state / "journal").glob(f"*{SUFFIX}"):
+        descriptor = _lock(path)
+        if descriptor is not None:
+            os.close(descriptor)
+            stale.append(path)
+    return sorted(stale, key=_started_at, reverse=True)
+
+
+def recover(state: Path, *, force: bool = False) -> list[RecoveryReport]:
+    """Undoes every stale journal, the youngest first, so that the oldest state has the last word.
+
+    Args:
+        state: The state directory; one that does not exist holds nothing.
+        force: Undo the intact part of a damaged journal too, and set the file aside; give up what cannot be
+            put back.
+
+    Returns:
+        A report for each stale journal; a journal with an `error` is still there.
+    """
+    reports = []
+    with _one_at_a_time(state):
+        _sweep_drafts(state)
+        for path in _stale(state):
+            descriptor = _lock(path)
+            if descriptor is None:
+                continue
+            try:
+                reports.append(_recover_one(path, force=force))
+            finally:
+                os.close(descriptor)
+    return reports
+
+
+def _sweep_drafts(state: Path) -> None:
+    """Removes journals whose run was killed before they were ready; it had changed nothing."""
+    for path in (state / "journal").glob(".*.new"):
+        process = path.name.split(".")[-2]
+        if process.isdigit() and not Path("/proc", process).exists():
+            path.unlink(missing_ok=True)
+
+
+def preview(state: Path) -> list[RecoveryReport]:
+    """What `recover` would do, without doing it."""
+    reports = []
+    for path in stale_journals(state):
+        report = RecoveryReport(path, path.name.removesuffix(SUFFIX))
+        try:
+            content = _read_checked(report)
+            if content.damage is not None:
+                report.notes.append(f"damaged ({content.damage}): would be left alone without --force")
+            if content.entries:
+                report.done = describe_pending(
+                    content.entries[1:], same_boot=content.entries[0]["boot_id"] == boot_id()
+                )
+        except BlklabError as error:
+            report.error = error
+        except (KeyError, TypeError, ValueError) as error:
+            report.error = _senseless(path, error)
+        reports.append(report)
+    return reports
+
+
+def raise_for_failures(reports: list[RecoveryReport]) -> None:
+    """Raises the first error of the reports, if there is one."""
+    for report in reports:
+        if report.error is not None:
+            raise report.error
+
+
+def _recover_one(path: Path, *, force: bool) -> RecoveryReport:
+    report = RecoveryReport(path, path.name.removesuffix(SUFFIX))
+    try:
+        content = _read_checked(report)
+        if content.damage is not None and not force:
+            raise JournalError(
+                f"the journal {path} is damaged: {content.damage}",
+                hint="nothing was changed; `blklab restore --force` puts back what its intact part says "
+                "and keeps the damaged file beside it",
+            )
+        with ExitStack() as stack:
+            stack.enter_context(disk_locks(_disks(content.entries), run_id=f"recovery of {report.run_id}"))
+            _undo(report, content, force=force)
+    except BlklabError as error:
+        report.error = error
+    except (KeyError, TypeError, ValueError) as error:
+        report.error = _senseless(path, error)
+    return report
+
+
+def _read_checked(report: RecoveryReport) -> JournalContent:
+    _check_owner(report.path)
+    content = read_journal_file(report.path)
+    if content.entries:
+        header = content.entries[0]
+        report.purpose, report.started_at = str(header["purpose"]), str(header["started_at"])
+    return content
+
+
+def _senseless(path: Path, error: Exception) -> JournalError:
+    return JournalError(f"the journal {path} has an entry that makes no sense: {error!r}")
+
+
+def _undo(report: RecoveryReport, content: JournalContent, *, force: bool) -> None:
+    if content.entries:
+        outcome = undo_all(content.entries[1:], same_boot=content.entries[0]["boot_id"] == boot_id())
+        report.done, report.notes = outcome.done, outcome.notes
+        if outcome.failures and not force:
+            raise RestoreError(
+                f"run {report.run_id}: not everything could be put back: " + "; ".join(outcome.failures),
+                hint="`blklab restore` tries again, `blklab restore --force` gives it up",
+            )
+        report.notes += [f"given up: {failure}" for failure in outcome.failures]
+    if content.damage is None:
+        report.path.unlink()
+    else:
+        aside = report.path.with_suffix(".damaged")
+        report.path.rename(aside)
+        report.notes.append(f"{content.damage}; the file is kept as {aside}")
+
+
+def _disks(entries: list[Entry]) -> list[Disk]:
+    """The disks whose queues a journal would write to; a living run on one of them must not be disturbed."""
+    found = [find_again(entry["disk"])[0] for entry in entries if entry.get("kind") == "queue"]
+    return [disk for disk in found if disk is not None]
+
+
+def _check_owner(path: Path) -> None:
+    """A journal says what is to be written and removed as root: it must be our own."""
+    status = path.lstat()
+    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        raise JournalError(
+            f"the journal {path} does not belong to us, or others may change it", hint="remove it"
+        )
+
+
+def _lock(path: Path) -> int | None:
+    """Opens and locks a journal; nothing if a living run holds it or it is gone."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Its run may have ended, and deleted it, between the opening and the locking.
+        if os.fstat(descriptor).st_nlink:
+            return descriptor
+    except OSError:
+        pass
+    os.close(descriptor)
+    return None
+
+
+def _started_at(path: Path) -> tuple[str, str]:
+    try:
+        entries = read_journal_file(path).entries
+    except JournalError:
+        entries = []
+    return (str(entries[0].get("started_at", "")) if entries else "", path.name)

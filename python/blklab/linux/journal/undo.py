@@ -1,0 +1,289 @@
+"""How each kind of journal entry is undone.
+
+Undoing is idempotent: what is back already is left alone, so a restore that was broken off is simply done
+again. A disk is written to only if it is certainly the one that the entry was made for.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from blklab.errors import BlklabError, DeviceVanishedError, RestoreError
+from blklab.linux.disks import loop, loop_array
+from blklab.linux.disks.mounts import read_mounts
+from blklab.linux.disks.resolution import Disk, read_disk
+from blklab.linux.journal.file import Entry
+from blklab.linux.machine.kernel_files import write_once
+from blklab.linux.processes.groups import members_of_group
+from blklab.linux.queue.attributes import QueueSnapshot, differences, restore_snapshot
+
+OWN_PREFIXES = (".blklab-", "blklab-")
+"""Only folders with such a name are ever removed with all that is in them."""
+_GROUP_ATTEMPTS = 100
+_GROUP_PAUSE_SECONDS = 0.02
+
+
+@dataclass
+class Outcome:
+    """What undoing came to."""
+
+    done: list[str] = field(default_factory=list)
+    """What was changed, for people."""
+    notes: list[str] = field(default_factory=list)
+    """What needed nothing, and why."""
+    failures: list[str] = field(default_factory=list)
+
+
+def undo_all(entries: list[Entry], *, same_boot: bool) -> Outcome:
+    """Undoes entries, the latest first; a failure does not keep the others from being undone.
+
+    Args:
+        entries: The journal's lines without its header.
+        same_boot: Whether the machine has not been restarted since: settings of the kernel, devices and
+            processes do not outlive a restart, files do.
+    """
+    outcome = Outcome()
+    pending, lost = _pending(entries, same_boot=same_boot)
+    if lost:
+        outcome.notes.append("the machine was restarted since: its settings went with that")
+    # What still uses a device or a folder has to end before the device or folder can go.
+    for entry in sorted(pending, key=lambda entry: (entry["kind"] != "process_group", -entry["number"])):
+        undo = _UNDO.get(entry["kind"])
+        if undo is None:
+            outcome.failures.append(f"an entry of the unknown kind {entry['kind']!r}")
+            continue
+        try:
+            undo(entry, outcome)
+        except BlklabError as error:
+            outcome.failures.append(error.message)
+        except OSError as error:
+            outcome.failures.append(f"{entry.get('path', entry['kind'])}: {error.strerror or error}")
+    return outcome
+
+
+def describe_pending(entries: list[Entry], *, same_boot: bool) -> list[str]:
+    """What `undo_all` would do, for people; disks are looked at, nothing is changed."""
+    lines = []
+    for entry in reversed(_pending(entries, same_boot=same_boot)[0]):
+        match entry["kind"]:
+            case "queue":
+                disk, why = find_again(entry["disk"])
+                wanted = QueueSnapshot(entry["snapshot"]["scheduler"], entry["snapshot"]["attributes"])
+                lines += (
+                    [
+                        f"{disk.name}: {name} = {value}"
+                        for name, (value, _) in differences(disk, wanted).items()
+                    ]
+                    if disk is not None
+                    else [why]
+                )
+            case "loop":
+                lines.append(f"loop{entry['index']} over {entry['backing_file']} removed")
+            case "process_group":
+                lines.append(f"processes of group {entry['group']} ended")
+            case "mount":
+                lines.append(f"{entry['path']} unmounted")
+            case "attribute":
+                lines.append(f"{entry['path']} = {entry['content'].strip()!r}")
+            case kind:
+                lines.append(f"{kind} {entry.get('path', '')} removed")
+    return lines
+
+
+def _pending(entries: list[Entry], *, same_boot: bool) -> tuple[list[Entry], bool]:
+    """Entries that are not settled, and whether some went with a restart of the machine."""
+    released = {entry["of"] for entry in entries if entry["kind"] == "released"}
+    pending = [entry for entry in entries if entry["kind"] != "released" and entry["number"] not in released]
+    if same_boot:
+        return pending, False
+    durable = [entry for entry in pending if entry["kind"] in _DURABLE]
+    return durable, len(durable) < len(pending)
+
+
+def identity_of(disk: Disk) -> dict[str, Any]:
+    """What a disk is recognised by later."""
+    return {
+        "name": disk.name,
+        "device_number": disk.device_number,
+        "sys_path": str(disk.sys_path),
+        "model": disk.model,
+        "serial": disk.serial,
+        "wwid": disk.wwid,
+        "size_bytes": disk.size_bytes,
+        "diskseq": disk.diskseq,
+    }
+
+
+def find_again(identity: dict[str, Any]) -> tuple[Disk | None, str]:
+    """The disk of an identity if it is still there, else why not."""
+    folder = Path(identity["sys_path"])
+    name = identity["name"]
+    if not (folder / "queue").is_dir():
+        return None, f"{name} is gone, and its settings with it"
+    disk = read_disk(folder)
+    now = identity_of(disk)
+    # A disk can grow (so its size alone says nothing where the kernel counts disks); without that count
+    # everything must agree.
+    keys = ["name", "device_number", "serial", "wwid", "diskseq"]
+    if not identity["diskseq"]:
+        keys += ["model", "size_bytes"]
+    changed = [key for key in keys if now[key] != identity[key]]
+    if changed:
+        return None, f"{name} is another disk now ({', '.join(changed)} differ): left alone"
+    return disk, ""
+
+
+def _undo_queue(entry: Entry, outcome: Outcome) -> None:
+    disk, why = find_again(entry["disk"])
+    if disk is None:
+        outcome.notes.append(why)
+        return
+    wanted = QueueSnapshot(entry["snapshot"]["scheduler"], entry["snapshot"]["attributes"])
+    try:
+        outcome.done += restore_snapshot(disk, wanted)
+    except DeviceVanishedError as error:
+        outcome.notes.append(error.message)
+
+
+def _undo_attribute(entry: Entry, outcome: Outcome) -> None:
+    path = Path(entry["path"])
+    wanted: str = entry["content"]
+    if not path.exists():
+        outcome.notes.append(f"{path} is gone")
+        return
+    if path.read_text() == wanted:
+        return
+    for text in entry["undo"] if entry["undo"] is not None else [wanted]:
+        write_once(path, text)
+    now = path.read_text()
+    if now != wanted and not _only_adds(now, wanted, entry["undo"] or []):
+        raise RestoreError(f"{path} holds {now!r}, was {wanted!r}")
+    outcome.done.append(f"{path} = {wanted.strip()!r}")
+
+
+def _only_adds(now: str, wanted: str, undo: list[str]) -> bool:
+    """Whether a file holds what it should, and beyond that only lines that say what undoing wrote.
+
+    io.cost.qos and io.cost.model keep a line for every device that they were once set for: it says that the
+    device is at its defaults, as it was when it had no line.
+    """
+    extra = [line.split() for line in now.splitlines() if line not in wanted.splitlines()]
+    missing = [line for line in wanted.splitlines() if line not in now.splitlines()]
+    return not missing and all(any(set(text.split()) <= set(line) for text in undo) for line in extra)
+
+
+def _undo_directory(entry: Entry, outcome: Outcome) -> None:
+    path = Path(entry["path"])
+    if not _parent_is_there(entry, path):
+        raise RestoreError(f"{path}: its folder is not there any more; is the file system mounted?")
+    if not path.is_dir() or path.is_symlink():
+        return
+    if not path.name.startswith(OWN_PREFIXES):
+        raise RestoreError(f"{path} does not look like a folder of ours; remove it yourself")
+    inside = [
+        mount.mount_point for mount in read_mounts(Path("/proc")) if path in Path(mount.mount_point).parents
+    ]
+    if inside or path.is_mount():
+        raise RestoreError(
+            f"{path}: something is mounted there ({', '.join(inside) or path}); unmount it first"
+        )
+    shutil.rmtree(path)
+    outcome.done.append(f"removed {path}")
+
+
+def _undo_file(entry: Entry, outcome: Outcome) -> None:
+    path = Path(entry["path"])
+    if not _parent_is_there(entry, path):
+        raise RestoreError(f"{path}: its folder is not there any more; is the file system mounted?")
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise RestoreError(f"{path} is no regular file any more; remove it yourself")
+        path.unlink()
+    except FileNotFoundError:
+        return
+    outcome.done.append(f"removed {path}")
+
+
+def _parent_is_there(entry: Entry, path: Path) -> bool:
+    """Whether the folder is the one the entry was made in.
+
+    A file system that is not mounted now leaves its empty mount point, with another inode number.
+    """
+    try:
+        return path.parent.stat().st_ino == int(entry["parent_inode"])
+    except OSError:
+        # Removed together with a folder of ours, which a later entry did: that is an end too.
+        return any(part.startswith(OWN_PREFIXES) for part in path.parent.parts)
+
+
+def _undo_cgroup(entry: Entry, outcome: Outcome) -> None:
+    path = Path(entry["path"])
+    for attempt in range(_GROUP_ATTEMPTS):
+        if not path.is_dir():
+            return
+        for number in (path / "cgroup.procs").read_text().split():
+            _kill(int(number))
+        try:
+            path.rmdir()
+        except OSError:
+            if attempt == _GROUP_ATTEMPTS - 1:
+                raise
+            time.sleep(_GROUP_PAUSE_SECONDS)  # dying processes are members until they are reaped
+        else:
+            outcome.done.append(f"removed {path}")
+
+
+def _undo_process_group(entry: Entry, outcome: Outcome) -> None:
+    group, not_before = int(entry["group"]), int(entry["started_ticks"])
+    for attempt in range(_GROUP_ATTEMPTS):
+        members = members_of_group(group, not_before)
+        if not members:
+            return
+        if attempt == 0:
+            outcome.done.append(f"ended the left-over processes {', '.join(map(str, members))}")
+        for number in members:
+            _kill(number)
+        time.sleep(_GROUP_PAUSE_SECONDS)
+    raise RestoreError(f"the processes of group {group} do not end")
+
+
+def _kill(number: int) -> None:
+    try:
+        os.kill(number, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _undo_loop(entry: Entry, outcome: Outcome) -> None:
+    if loop.remove(int(entry["index"]), Path(entry["backing_file"])):
+        outcome.done.append(f"removed loop{entry['index']} over {entry['backing_file']}")
+
+
+def _undo_mount(entry: Entry, outcome: Outcome) -> None:
+    path = Path(entry["path"])
+    if not any(folder.name.startswith(OWN_PREFIXES) for folder in path.parents):
+        raise RestoreError(f"{path} does not lie in a folder of ours; unmount it yourself")
+    if loop_array.unmount(path):
+        outcome.done.append(f"unmounted {path}")
+
+
+_UNDO: dict[str, Callable[[Entry, Outcome], None]] = {
+    "queue": _undo_queue,
+    "attribute": _undo_attribute,
+    "directory": _undo_directory,
+    "file": _undo_file,
+    "cgroup": _undo_cgroup,
+    "process_group": _undo_process_group,
+    "loop": _undo_loop,
+    "mount": _undo_mount,
+}
+_DURABLE = {"directory", "file"}
+"""What outlives a restart of the machine."""

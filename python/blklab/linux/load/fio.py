@@ -1,0 +1,245 @@
+"""fio as the load generator: its version, its job files, running it.
+
+The job file given to fio is written out in full: one section for each clone, with nothing left to fio's
+own choice of files. `blklab.linux.load.fio_output` reads what it reports.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from blklab.errors import JobFileError, MissingToolError
+from blklab.linux.load.bound_process import NEEDED, run_bound
+from blklab.linux.load.fio_output import FioReport, read_report
+from blklab.linux.load.fio_rates import (
+    RATE_OPTIONS,
+    rate_options,
+    rate_window_ms,
+    remove_rate_logs,
+    with_rates,
+)
+from blklab.linux.scratch.layout import JobRegions
+from blklab.records.samples import NS_PER_SECOND
+from blklab.spec.workloads import Job, Workload
+
+MINIMUM_VERSION = (3, 18)
+"""The first that reports percentiles and bins of total latency beside those of completion latency."""
+
+JOB_FILE = "job.fio"
+OUTPUT_FILE = "output.json"
+
+_OURS = (
+    "filename", "size", "offset", "offset_increment", "numjobs", "stonewall", "ioengine", "cgroup",
+    "cgroup_weight", "cgroup_nodelete", "group_reporting", "new_group", "percentile_list",
+    "lat_percentiles", "clat_percentiles", "slat_percentiles", "disable_lat", "disable_clat",
+    "disable_slat", "gtod_reduce", "log_avg_msec", "log_hist_msec", "description", *RATE_OPTIONS,
+)  # fmt: skip
+"""Options that we settle ourselves: where the I/O goes, groups, and what is reported."""
+
+_GLOBAL = (
+    "lat_percentiles=1",
+    "clat_percentiles=0",
+    "slat_percentiles=0",
+    # A device that vanished must not come back as a regular file in /dev.
+    "allow_file_create=0",
+)
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+_VERSION = re.compile(r"fio-(\d+)\.(\d+)\S*")
+_VERSION_TIMEOUT_S = 20
+_GRACE_S = 120
+"""How much longer than its jobs' own times fio may take before it counts as hung."""
+
+
+@dataclass(frozen=True)
+class Fio:
+    """An installed fio that is new enough."""
+
+    path: str
+    version: str
+
+    def command(self, *, read_only: bool = False, parse_only: bool = False) -> list[str]:
+        """The command, to be run in a folder that has the job file."""
+        return [
+            self.path,
+            "--output-format=json+",
+            f"--output={OUTPUT_FILE}",
+            "--eta=never",
+            *(["--readonly"] if read_only else []),
+            *(["--parse-only"] if parse_only else []),
+            JOB_FILE,
+        ]
+
+
+def find_fio() -> Fio:
+    """Finds fio and what is needed to run it.
+
+    Raises:
+        MissingToolError: if fio is missing or too old, or util-linux lacks a program.
+    """
+    wanted = ".".join(map(str, MINIMUM_VERSION))
+    path = shutil.which("fio")
+    if path is None:
+        raise MissingToolError(
+            "fio is not installed",
+            hint="install it (apt install fio, dnf install fio), or test a sim: device",
+        )
+    for program in NEEDED:
+        if shutil.which(program) is None:
+            raise MissingToolError(f"{program} is not installed", hint="it comes with util-linux")
+    try:
+        answer = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, timeout=_VERSION_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MissingToolError(f"{path} cannot be run: {error}") from error
+    text = answer.stdout.strip()
+    match = _VERSION.fullmatch(text)
+    if match is None:
+        raise MissingToolError(f"{path} --version says {text!r}, which is no version of fio")
+    if (int(match[1]), int(match[2])) < MINIMUM_VERSION:
+        raise MissingToolError(f"{path} is {text}, too old", hint=f"version {wanted} or newer is needed")
+    return Fio(path=path, version=text.removeprefix("fio-"))
+
+
+def job_file_text(
+    workload: Workload,
+    regions: Sequence[JobRegions],
+    *,
+    seed: int,
+    runtime_ns: int | None = None,
+    group_joins: Mapping[str, str] | None = None,
+    folder: str | None = None,
+) -> str:
+    """Writes the job file for fio.
+
+    Args:
+        workload: What to run.
+        regions: Where each clone of each job works.
+        seed: Seed of random offsets, for jobs that do not fix their own.
+        runtime_ns: Replaces the runtime of time-based jobs.
+        group_joins: By control group, the file that takes the ids of processes joining it.
+        folder: Folder of the regions' files, relative to where fio runs; nothing for devices.
+    """
+    lines = ["[global]", *_GLOBAL, *rate_options(rate_window_ms(workload, runtime_ns))]
+    for job, clones in zip(workload.jobs, regions, strict=True):
+        for clone, region in enumerate(clones):
+            name = job.name if _PLAIN_NAME.fullmatch(job.name) and job.name != "global" else f"job-{job.line}"
+            filename = region.filename if folder is None else f"{folder}/{region.filename}"
+            lines += ["", f"[{name}]", f"filename={_escaped(filename)}", f"ioengine={job.ioengine}"]
+            lines += [f"offset={region.offset_bytes}", f"size={region.size_bytes}"]
+            if job.stonewall and clone == 0:
+                lines.append("stonewall")
+            if "randseed" not in job.options:
+                lines.append(f"randseed={seed}")
+            lines += _option_lines(job, runtime_ns)
+            if job.cgroup is not None and group_joins is not None:
+                # fio's process starts the shell, so $PPID is what has to join; tee reports a refusal.
+                lines.append(f"exec_prerun=echo $PPID | tee {group_joins[job.cgroup]}")
+    return "\n".join(lines) + "\n"
+
+
+def _option_lines(job: Job, runtime_ns: int | None) -> list[str]:
+    lines = []
+    for option, value in job.options.items():
+        if option in _OURS:
+            continue
+        if option == "runtime" and job.time_based and runtime_ns is not None:
+            lines.append(f"runtime={max(runtime_ns // 1000, 1)}us")
+        elif option == "ramp_time" and _ramp_time_ns(job, runtime_ns) < job.ramp_time_ns:
+            lines.append(f"ramp_time={max(_ramp_time_ns(job, runtime_ns) // 1000, 1)}us")
+        elif value:
+            lines.append(f"{option}={value}")
+        else:
+            lines.append(option)
+    return lines
+
+
+def _ramp_time_ns(job: Job, runtime_ns: int | None) -> int:
+    """A ramp time is cut to a runtime given instead of the job's own, so that a short look is short."""
+    return (
+        min(job.ramp_time_ns, runtime_ns) if job.time_based and runtime_ns is not None else job.ramp_time_ns
+    )
+
+
+def _escaped(filename: str) -> str:
+    """Fio separates several file names by colons."""
+    return filename.replace("\\", "\\\\").replace(":", "\\:")
+
+
+def expected_runtime_ns(workload: Workload, runtime_ns: int | None) -> int | None:
+    """How long fio will take by its jobs' own times; nothing if a job has none."""
+    total = group = 0
+    for job in workload.jobs:
+        if job.stonewall:
+            total, group = total + group, 0
+        own = runtime_ns if job.time_based and runtime_ns is not None else job.runtime_ns
+        if own is None:
+            return None
+        group = max(group, job.startdelay_ns + _ramp_time_ns(job, runtime_ns) + own)
+    return total + group
+
+
+def check_job_file(fio: Fio, workload: Workload, text: str) -> None:
+    """Has fio itself read the job file, which knows its own version's options and engines.
+
+    Raises:
+        JobFileError: with fio's words.
+    """
+    with tempfile.TemporaryDirectory(prefix="blklab-") as folder:
+        (Path(folder) / JOB_FILE).write_text(text, encoding="utf-8")
+        answer = subprocess.run(
+            fio.command(parse_only=True),
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=_VERSION_TIMEOUT_S,
+            check=False,
+        )
+        if answer.returncode:
+            said = " ".join((answer.stderr or answer.stdout).split())
+            raise JobFileError(f"fio {fio.version} does not take it: {said}", source=workload.source)
+
+
+def run_fio(
+    fio: Fio, workload: Workload, text: str, folder: Path, *, read_only: bool, runtime_ns: int | None
+) -> FioReport:
+    """Runs a job file in a folder and waits for the end.
+
+    Nothing of fio is left when this returns or raises, and nothing survives when this process is killed.
+
+    Args:
+        fio: The program.
+        workload: What the job file was written from.
+        text: The job file.
+        folder: Where fio runs.
+        read_only: Keeps fio from writing.
+        runtime_ns: Replaces the runtime of time-based jobs, as it did in the job file.
+
+    Raises:
+        RunFailedError: if fio hangs. Failures that fio reports are in the report.
+    """
+    (folder / JOB_FILE).write_text(text, encoding="utf-8")
+    (folder / OUTPUT_FILE).unlink(missing_ok=True)
+    remove_rate_logs(folder)
+    expected_ns = expected_runtime_ns(workload, runtime_ns)
+    ended = run_bound(
+        fio.command(read_only=read_only),
+        folder,
+        limit_s=None if expected_ns is None else expected_ns / NS_PER_SECOND + _GRACE_S,
+        too_long=f"fio was still running {_GRACE_S} s after its jobs should have ended",
+    )
+    try:
+        output = (folder / OUTPUT_FILE).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        output = ""
+    report = read_report(output, messages=ended.said, returncode=ended.returncode, workload=workload)
+    if not report.jobs:
+        return report
+    jobs = with_rates(report.jobs, folder, workload, rate_window_ms(workload, runtime_ns))
+    return replace(report, jobs=jobs)

@@ -1,0 +1,118 @@
+"""fio's speed over time: a small log for each job, sampled by fio's own helper thread, not on every I/O.
+
+With ``log_avg_msec`` set, fio's bandwidth log gets one line per window and direction from the helper thread
+(``per_unit_log`` in fio's iolog.h). docs/measurements.md says what that costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from blklab.linux.machine.kernel_files import text_or_empty
+from blklab.records.samples import JobSample, RateWindows
+from blklab.spec.workloads import Workload
+
+LOG_NAME = "rates"
+_WINDOWS = 40
+_SHORTEST_MS = 20
+"""fio's helper thread wakes up no more often than every 10 ms."""
+_WINDOW_MS_WITHOUT_RUNTIME = 250
+_MOST_WINDOWS = 100
+_BYTES_PER_KIB = 1024
+_NS_PER_MS = 1_000_000
+_MS_PER_S = 1000
+
+RATE_OPTIONS = ("write_bw_log", "bwavgtime", "per_job_logs")
+"""Options of fio that are ours to set."""
+
+
+def rate_window_ms(workload: Workload, runtime_ns: int | None) -> int:
+    """Length of a window: a fortieth of the longest job's run time.
+
+    Args:
+        workload: What is run.
+        runtime_ns: Replaces the runtime of time-based jobs.
+    """
+    runtimes_ns = [
+        runtime_ns if job.time_based and runtime_ns is not None else job.runtime_ns for job in workload.jobs
+    ]
+    known_ns = [runtime for runtime in runtimes_ns if runtime is not None]
+    if len(known_ns) < len(runtimes_ns):
+        return _WINDOW_MS_WITHOUT_RUNTIME
+    return max(_SHORTEST_MS, max(known_ns) // _NS_PER_MS // _WINDOWS)
+
+
+def rate_options(window_ms: int) -> list[str]:
+    """Lines for the job file's global section."""
+    return [f"write_bw_log={LOG_NAME}", f"log_avg_msec={window_ms}", f"bwavgtime={window_ms}"]
+
+
+def remove_rate_logs(folder: Path) -> None:
+    """Removes what an earlier run left."""
+    for path in folder.glob(f"{LOG_NAME}_bw.*.log"):
+        with suppress(OSError):
+            path.unlink()
+
+
+def with_rates(
+    jobs: Sequence[JobSample], folder: Path, workload: Workload, window_ms: int
+) -> list[JobSample]:
+    """The jobs with their speed over time, as far as fio left a log that can be used."""
+    found = []
+    first = 1
+    for sample, job in zip(jobs, workload.jobs, strict=True):
+        logs = [
+            text_or_empty(folder / f"{LOG_NAME}_bw.{number}.log")
+            for number in range(first, first + job.numjobs)
+        ]
+        first += job.numjobs
+        found.append(sample.model_copy(update={"rates": rates_from_logs(logs, window_ms)}))
+    return found
+
+
+def rates_from_logs(logs: Sequence[str], window_ms: int) -> RateWindows | None:
+    """Sums the logs of a job's clones.
+
+    The helper thread can be late; its next line is then the mean since the last one. So a line stands for all
+    the time since the line before (of its direction), and windows are filled by integration.
+
+    Args:
+        logs: Lines ``time (ms), KiB/s, direction, …``: the end of a stretch and the mean speed in it.
+        window_ms: Length of the windows.
+
+    Returns:
+        Nothing if there is no line, one that cannot be read, or fewer lines than half the windows.
+    """
+    courses: list[tuple[list[float], list[float]]] = []
+    last_ms = []
+    for log in logs:
+        stretches: dict[str, tuple[list[float], list[float]]] = {}
+        try:
+            for line in log.splitlines():
+                time_ms, kibibytes, direction = (word.strip() for word in line.split(",")[:3])
+                times_ms, totals = stretches.setdefault(direction, ([0.0], [0.0]))
+                elapsed_s = (float(time_ms) - times_ms[-1]) / _MS_PER_S
+                times_ms.append(float(time_ms))
+                totals.append(totals[-1] + max(0.0, elapsed_s) * float(kibibytes) * _BYTES_PER_KIB)
+        except ValueError:
+            return None
+        if not stretches:
+            return None
+        courses += stretches.values()
+        last_ms.append(max(times_ms[-1] for times_ms, _ in stretches.values()))
+    # Beyond the end of the shortest clone's log the sum is not that of all.
+    length = round(min(last_ms, default=0.0) / window_ms)
+    if not length or min(len(times_ms) - 1 for times_ms, _ in courses) < length / 2:
+        return None
+    factor = -(-length // _MOST_WINDOWS)
+    length = length // factor
+    ends_ms = np.arange(length + 1) * window_ms * factor
+    summed = sum(np.interp(ends_ms, times_ms, totals) for times_ms, totals in courses)
+    rates = np.diff(summed) / (window_ms * factor / _MS_PER_S)
+    return RateWindows(
+        window_ns=window_ms * factor * _NS_PER_MS, bytes_per_second=[round(float(rate)) for rate in rates]
+    )

@@ -1,0 +1,249 @@
+"""What this machine has of all that comparisons need, and how to get the rest. Changes nothing."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from blklab.errors import BlklabError, reason_of
+from blklab.linux.disks.mounts import read_mounts
+from blklab.linux.disks.resolution import Disk, all_disks, leaves_of
+from blklab.quantities.units import format_bytes
+
+_USUAL_SCHEDULERS = {"mq-deadline": "mq-deadline", "kyber": "kyber-iosched", "bfq": "bfq"}
+"""Schedulers of today's kernels and the modules that hold them."""
+_ROOM_BYTES = 2 << 30
+"""What the shipped workloads lay out, with a reserve."""
+_DIRECT_BYTES = 4096
+
+
+State = Literal["ok", "lacking", "missing"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    subject: str
+    state: State
+    """``missing`` keeps comparisons on this machine's own disks from being made, ``lacking`` does not."""
+    text: str
+    remedy: str | None = None
+
+
+def examine() -> list[Finding]:
+    """Looks at everything; a check that fails in an unexpected way is a finding, too."""
+    findings = [_system()]
+    if sys.platform == "linux":
+        findings += [_root(), _sysfs()]
+        findings += _disks()
+        findings += [_fio(), *_tools(), _udev(), _cgroups(), _loop(), _room(), _journals()]
+    findings += [_core(), _postgresql(), _chromium()]
+    return findings
+
+
+def _system() -> Finding:
+    if sys.platform != "linux":
+        return Finding(
+            "system", "missing", f"{platform.system()}: only simulated devices", "use Linux for real disks"
+        )
+    return Finding("kernel", "ok", f"Linux {platform.release()}")
+
+
+def _root() -> Finding:
+    if os.geteuid() == 0:
+        return Finding("root", "ok", "yes")
+    return Finding("root", "missing", f"no: user {os.geteuid()}", "run it with sudo")
+
+
+def _sysfs() -> Finding:
+    mount = next(
+        (mount for mount in reversed(read_mounts(Path("/proc"))) if mount.mount_point == "/sys"), None
+    )
+    if mount is None:
+        return Finding("/sys", "missing", "not mounted", "mount -t sysfs sysfs /sys")
+    if "ro" in mount.options.split(","):
+        return Finding("/sys", "missing", "read-only", "in a container: run it privileged, or on the host")
+    return Finding("/sys", "ok", "can be written")
+
+
+def _disks() -> list[Finding]:
+    disks = all_disks()
+    findings = [_schedulers_of(disk) for disk in disks]
+    if not any(finding.state == "ok" for finding in findings):
+        text = "none of them offers schedulers to choose from" if disks else "there is none"
+        findings.append(
+            Finding(
+                "disks", "missing", text, "a loop device can be tested everywhere: blklab compare loop:1g"
+            )
+        )
+    return findings
+
+
+def _schedulers_of(disk: Disk) -> Finding:
+    from blklab.linux.queue.attributes import schedulers_on_offer  # noqa: PLC0415 - for Linux
+
+    subject = f"disk {disk.name}"
+    try:
+        offers = [schedulers_on_offer(leaf) for leaf in leaves_of(disk)]
+    except BlklabError as error:
+        return Finding(subject, "lacking", error.message)
+    active, offered = offers[0]
+    missing = [name for name in _USUAL_SCHEDULERS if name not in offered]
+    remedies = [_how_to_get(name) for name in missing]
+    text = f"{', '.join(offered)} (now {active})"
+    return Finding(subject, "ok" if len(offered) > 1 else "lacking", text, "; ".join(remedies) or None)
+
+
+def _how_to_get(scheduler: str) -> str:
+    module = _USUAL_SCHEDULERS[scheduler]
+    folder = Path("/lib/modules") / platform.release()
+    if any(folder.glob(f"kernel/block/{module}.ko*")):
+        return f"for {scheduler}: modprobe {module}"
+    return f"{scheduler} is not in this kernel"
+
+
+def _fio() -> Finding:
+    try:
+        from blklab.linux.load.fio import find_fio  # noqa: PLC0415 - needs the compiled core
+    except ImportError as error:
+        return Finding("fio", "missing", f"cannot be looked for: {error}")
+    try:
+        found = find_fio()
+    except BlklabError as error:
+        return Finding("fio", "missing", error.message, "apt install fio util-linux")
+    return Finding("fio", "ok", f"{found.version} ({found.path})")
+
+
+def _tools() -> list[Finding]:
+    wanted = (
+        ("losetup", "loop devices", "mount"),
+        ("wipefs", "writing to raw devices", "util-linux"),
+    )
+    findings = []
+    for program, purpose, package in wanted:
+        path = shutil.which(program)
+        findings.append(
+            Finding(program, "ok", path)
+            if path
+            else Finding(program, "lacking", f"missing: needed for {purpose}", f"apt install {package}")
+        )
+    return findings
+
+
+def _udev() -> Finding:
+    purpose = "blklab apply needs it to set a scheduler at every start"
+    if shutil.which("udevadm") is None:
+        return Finding("udev", "lacking", f"missing: {purpose}", "apt install udev")
+    if not Path("/run/udev/control").exists():
+        return Finding("udev", "lacking", f"no udev daemon runs: {purpose}", "systemctl start systemd-udevd")
+    return Finding("udev", "ok", "runs")
+
+
+def _cgroups() -> Finding:
+    try:
+        from blklab.linux.cgroups.groups import find_hierarchy  # noqa: PLC0415 - needs the compiled core
+    except ImportError as error:
+        return Finding("control groups", "lacking", f"cannot be looked for: {error}")
+    try:
+        hierarchy = find_hierarchy()
+    except BlklabError as error:
+        return Finding("control groups", "lacking", error.message, error.hint)
+    prefix = "blkio." if hierarchy.version == 1 else "io."
+    files = sorted(
+        {
+            entry.name
+            for entry in [*hierarchy.root.glob("*"), *hierarchy.root.glob("*/*")]
+            if entry.name.startswith(prefix) and entry.name != "blkio.reset_stats"
+        }
+    )
+    settings = [name for name in files if _writable(hierarchy.root, name)]
+    return Finding(
+        "control groups",
+        "ok",
+        f"version {hierarchy.version} at {hierarchy.root}: {', '.join(settings) or 'no settings'}",
+    )
+
+
+def _writable(root: Path, name: str) -> bool:
+    path = next(iter([*root.glob(name), *root.glob(f"*/{name}")]))
+    return bool(path.stat().st_mode & 0o200)
+
+
+def _loop() -> Finding:
+    subject, place = "loop devices", Path("/var/tmp")  # noqa: S108 - looked at, not trusted
+    if not Path("/dev/loop-control").exists():
+        return Finding(subject, "lacking", "there is no loop driver", "modprobe loop")
+    try:
+        with tempfile.NamedTemporaryFile(dir=place, prefix=".blklab-") as file:
+            file.write(bytes(_DIRECT_BYTES))
+            file.flush()
+            os.close(os.open(file.name, os.O_RDONLY | os.O_DIRECT))
+    except OSError as error:
+        return Finding(
+            subject,
+            "lacking",
+            f"no direct I/O on files in {place}: {reason_of(error)}",
+            "name another folder: loop:1g,dir=PATH",
+        )
+    return Finding(subject, "ok", f"with direct I/O over files in {place}")
+
+
+def _room() -> Finding:
+    places = {str(Path.cwd()), "/var/tmp"}  # noqa: S108 - looked at, not trusted
+    free = {place: shutil.disk_usage(place).free for place in sorted(places) if Path(place).is_dir()}
+    text = ", ".join(f"{format_bytes(bytes_free)} in {place}" for place, bytes_free in free.items())
+    if max(free.values(), default=0) >= _ROOM_BYTES:
+        return Finding("free space", "ok", text)
+    return Finding("free space", "lacking", text, f"{format_bytes(_ROOM_BYTES)} hold all shipped workloads")
+
+
+def _journals() -> Finding:
+    from blklab.linux.journal.recovery import any_journals, stale_journals  # noqa: PLC0415 - for Linux
+    from blklab.linux.journal.state import state_directory  # noqa: PLC0415
+
+    if os.geteuid() != 0 and any_journals(state_directory()):
+        return Finding(
+            "killed runs",
+            "lacking",
+            "there are journals, which only root can read",
+            "sudo blklab restore",
+        )
+    stale = stale_journals(state_directory())
+    if stale:
+        names = ", ".join(path.stem for path in stale)
+        return Finding("killed runs", "lacking", f"settings are left changed by {names}", "blklab restore")
+    return Finding("killed runs", "ok", "none has left anything behind")
+
+
+def _core() -> Finding:
+    if importlib.util.find_spec("blklab._core") is None:
+        return Finding("compiled core", "missing", "missing", "make build, or pip install the built package")
+    return Finding("compiled core", "ok", "job parser and simulator are there")
+
+
+def _postgresql() -> Finding:
+    subject = "PostgreSQL driver"
+    if importlib.util.find_spec("psycopg") is None:
+        return Finding(subject, "lacking", "missing: only SQLite stores", "pip install 'blklab[postgresql]'")
+    return Finding(subject, "ok", "psycopg")
+
+
+def _chromium() -> Finding:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        return Finding(
+            "chromium",
+            "lacking",
+            "missing: only the test of the HTML report needs it",
+            "apt install chromium",
+        )
+    return Finding("chromium", "ok", path)

@@ -1,0 +1,1 @@
+"""Quantities as text: parsing units, and formatting values for people."""

@@ -1,0 +1,355 @@
+"""What the figures of a cell support: means, all pairs, drift, and what could not have been seen.
+
+Pairs are corrected by Holm's method within their cell. A pair is **higher** or **lower** if the difference is
+real at the confidence asked for and its estimate lies beyond the margin of practical equality, **equal** if
+two one-sided tests place it within the margin, **open** otherwise.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from blklab.analysis.statistics.multiplicity import holm
+from blklab.analysis.statistics.sample import Sample
+from blklab.analysis.statistics.spread import SpreadRatio, spread_ratio
+from blklab.analysis.statistics.trend import Trend, trend_of
+from blklab.analysis.statistics.two_samples import (
+    MeanDifference,
+    independent_difference,
+    matched_difference,
+    standardised_difference,
+)
+from blklab.reanalysis.cells import ALL, Cell, block_means, matched
+from blklab.reanalysis.design import Design, Scale
+
+Outcome = Literal["higher", "lower", "equal", "open"]
+
+POWER = 0.8
+"""Chance with which the smallest detectable difference would have been found."""
+OUTLIER_DEVIATIONS = 5.0
+"""Median absolute deviations (scaled to a normal's sigma) beyond which a figure is pointed out."""
+MOST_OUTLIERS_NAMED = 4
+_MAD_TO_SIGMA = 1.4826
+_LARGEST_LOGARITHM = 300.0
+
+
+@dataclass(frozen=True)
+class LevelSummary:
+    """One level's figures."""
+
+    level: str
+    n: int
+    blocks: int | None
+    """That have a figure of it; nothing of independent runs. Mean and interval are over blocks."""
+    mean: float
+    """Arithmetic, or geometric on the scale of ratios."""
+    ci_low: float | None
+    ci_high: float | None
+    deviation: float | None
+    minimum: float
+    maximum: float
+    outliers: tuple[str, ...]
+    """Places of figures far from the rest; they take part like all others."""
+    trend: Trend | None
+    p_trend: float | None
+    """After Holm's correction over the levels of the cell."""
+
+
+@dataclass(frozen=True)
+class PairFinding:
+    """Two levels against one another."""
+
+    first: str
+    second: str
+    n: int
+    """Blocks that both have; of independent runs the smaller number."""
+    paired: bool
+    scale: Scale
+    estimate: float
+    """First minus second in the unit, or first over second."""
+    ci_low: float | None
+    ci_high: float | None
+    p: float
+    p_adjusted: float
+    outcome: Outcome
+    effect_size: float | None
+    """Hedges' g, of independent runs."""
+    detectable: float | None
+    """Smallest difference (or ratio above 1) that would have been found with a chance of `POWER`."""
+    spread: SpreadRatio | None
+    p_spread: float | None
+    """Of equal scatter, after Holm's correction over the pairs of the cell; of independent runs."""
+
+    @property
+    def different(self) -> bool:
+        """Whether the difference is real, however small."""
+        return self.outcome in ("higher", "lower")
+
+    def _turned(self, value: float) -> float:
+        return -value if self.scale == "difference" else 1 / value
+
+    def seen_from(self, level: str) -> PairFinding:
+        """The same with `level` first."""
+        if level == self.first:
+            return self
+        opposite: dict[Outcome, Outcome] = {"higher": "lower", "lower": "higher"}
+        return replace(
+            self,
+            first=self.second,
+            second=self.first,
+            estimate=self._turned(self.estimate),
+            ci_low=None if self.ci_high is None else self._turned(self.ci_high),
+            ci_high=None if self.ci_low is None else self._turned(self.ci_low),
+            outcome=opposite.get(self.outcome, self.outcome),
+            effect_size=None if self.effect_size is None else -self.effect_size,
+            spread=None if self.spread is None else replace(self.spread, log_ratio=-self.spread.log_ratio),
+        )
+
+
+@dataclass
+class CellFindings:
+    """Everything that one cell says."""
+
+    cell: Cell
+    scale: Scale
+    levels: list[LevelSummary]
+    pairs: list[PairFinding] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def pair(self, first: str, second: str) -> PairFinding | None:
+        """A pair as seen from its first level."""
+        for one in self.pairs:
+            if {one.first, one.second} == {first, second}:
+                return one.seen_from(first)
+        return None
+
+    def level(self, name: str) -> LevelSummary | None:
+        """A level's summary."""
+        return next((one for one in self.levels if one.level == name), None)
+
+
+def examine(cell: Cell, design: Design, *, confidence: float, margin: float) -> CellFindings:
+    """Analyses one cell.
+
+    Args:
+        cell: Its figures.
+        design: What they are.
+        confidence: Of intervals and of the family of pairs, such as 0.95.
+        margin: Relative differences up to this count as equal.
+    """
+    scale = design.scale
+    warnings: list[str] = []
+    if scale == "ratio" and any(one.value <= 0 for series in cell.series.values() for one in series):
+        warnings.append("some figures are zero or less, which has no ratio: compared by differences")
+        scale = "difference"
+    found = CellFindings(cell, scale, _levels(cell, design, scale, confidence), warnings=warnings)
+    if len(cell.series) > 1:
+        found.pairs = _pairs(cell, design, scale, confidence, margin, warnings)
+    warnings += _warnings(cell, design, found)
+    return found
+
+
+def _levels(cell: Cell, design: Design, scale: Scale, confidence: float) -> list[LevelSummary]:
+    # Figures of different tests that are averaged within blocks have neither a trend nor outliers.
+    averages = bool(design.average)
+    trends = {
+        level: trend_of([one.value for one in series]) if cell.order_known and not averages else None
+        for level, series in cell.series.items()
+    }
+    tested = [level for level, trend in trends.items() if trend is not None]
+    adjusted = dict(zip(tested, holm([trend.p for trend in trends.values() if trend]), strict=True))
+    return [
+        _level(level, cell, design, scale, confidence, trends[level], adjusted.get(level))
+        for level in cell.series
+    ]
+
+
+def _level(
+    level: str,
+    cell: Cell,
+    design: Design,
+    scale: Scale,
+    confidence: float,
+    trend: Trend | None,
+    p_trend: float | None,
+) -> LevelSummary:
+    values = cell.values(level)
+    figures = block_means(cell, level, logarithmic=scale == "ratio")
+    # The mean alone is the difference to a sample that is exactly zero.
+    mean = matched_difference(figures, [0.0] * len(figures))
+    interval = mean.interval(confidence)
+    back = _from_logarithm if scale == "ratio" else float
+    return LevelSummary(
+        level=level,
+        n=len(values),
+        blocks=len(figures) if design.block else None,
+        mean=back(mean.estimate),
+        ci_low=back(interval[0]) if interval else None,
+        ci_high=back(interval[1]) if interval else None,
+        deviation=statistics.stdev(values) if len(values) > 1 else None,
+        minimum=min(values),
+        maximum=max(values),
+        outliers=() if design.average else _outliers(cell, level),
+        trend=trend,
+        p_trend=p_trend,
+    )
+
+
+def _from_logarithm(value: float) -> float:
+    """The number whose logarithm this is; intervals of two wild figures may lie beyond all numbers."""
+    return math.exp(min(max(value, -_LARGEST_LOGARITHM), _LARGEST_LOGARITHM))
+
+
+def _outliers(cell: Cell, level: str) -> tuple[str, ...]:
+    series = cell.series[level]
+    if len(series) < 5:
+        return ()
+    middle = statistics.median(one.value for one in series)
+    deviation = _MAD_TO_SIGMA * statistics.median(abs(one.value - middle) for one in series)
+    if deviation == 0:
+        return ()
+    return tuple(str(one.place) for one in series if abs(one.value - middle) > OUTLIER_DEVIATIONS * deviation)
+
+
+def _pairs(
+    cell: Cell, design: Design, scale: Scale, confidence: float, margin: float, warnings: list[str]
+) -> list[PairFinding]:
+    names = list(itertools.combinations(cell.series, 2))
+    level = (1 - confidence) / len(names)
+    samples = {name: Sample(cell.values(name)) for name in cell.series}
+    differences, alone = _differences(cell, design, scale, names)
+    if alone:
+        warnings.append(
+            f"up to {alone} figures of a pair have no counterpart in their block and are not compared"
+        )
+    present = [one for one in differences if one is not None]
+    adjusted = iter(holm([one.p_difference for one in present]))
+    bounds = [_bound(cell, scale, second, margin) for _, second in names]
+    equivalent = iter(
+        holm([d.p_equivalence(b) for d, b in zip(differences, bounds, strict=True) if d is not None])
+    )
+    spreads = [None if design.block else spread_ratio(samples[a], samples[b]) for a, b in names]
+    spread_p = iter(holm([one.p_difference for one in spreads if one is not None]))
+    pairs = []
+    for (first, second), difference, bound, spread in zip(names, differences, bounds, spreads, strict=True):
+        p_spread = None if spread is None else next(spread_p)
+        if difference is None:
+            continue
+        p_different, p_equivalent = next(adjusted), next(equivalent)
+        outcome = _outcome(difference, p_different, p_equivalent, bound, confidence)
+        interval = difference.interval(confidence)
+        detectable = difference.detectable(level, POWER)
+        back = _from_logarithm if scale == "ratio" else float
+        pairs.append(
+            PairFinding(
+                first=first,
+                second=second,
+                n=min(difference.n_first, difference.n_second),
+                paired=bool(design.block),
+                scale=scale,
+                estimate=back(difference.estimate),
+                ci_low=back(interval[0]) if interval else None,
+                ci_high=back(interval[1]) if interval else None,
+                p=difference.p_difference,
+                p_adjusted=p_different,
+                outcome=outcome,
+                effect_size=None
+                if design.block
+                else standardised_difference(samples[first], samples[second]),
+                detectable=None if detectable is None else back(detectable),
+                spread=spread,
+                p_spread=p_spread,
+            )
+        )
+    return pairs
+
+
+def _differences(
+    cell: Cell, design: Design, scale: Scale, names: Sequence[tuple[str, str]]
+) -> tuple[list[MeanDifference | None], int]:
+    """Of every pair; within blocks also the most figures of a pair that have no counterpart."""
+    if design.block:
+        series = [matched(cell, first, second, logarithmic=scale == "ratio") for first, second in names]
+        return (
+            [matched_difference(one, other) if one else None for one, other, _ in series],
+            max(alone for _, _, alone in series),
+        )
+    scaled = math.log if scale == "ratio" else float
+    samples = {name: Sample([scaled(value) for value in cell.values(name)]) for name in cell.series}
+    return [independent_difference(samples[first], samples[second]) for first, second in names], 0
+
+
+def _bound(cell: Cell, scale: Scale, reference: str, margin: float) -> float:
+    """The margin on the scale of the differences; relative to the second level's mean."""
+    if scale == "ratio":
+        return math.log1p(margin)
+    return margin * abs(statistics.fmean(cell.values(reference)))
+
+
+def _outcome(
+    difference: MeanDifference, p_different: float, p_equivalent: float, bound: float, confidence: float
+) -> Outcome:
+    if p_equivalent < 1 - confidence:
+        return "equal"
+    if p_different < 1 - confidence and abs(difference.estimate) > bound:
+        return "higher" if difference.estimate > 0 else "lower"
+    return "open"
+
+
+def _warnings(cell: Cell, design: Design, found: CellFindings) -> list[str]:
+    warnings = []
+    single = [one.level for one in found.levels if one.n == 1]
+    if single:
+        whose = "each" if len(single) == len(found.levels) > 1 else ", ".join(single)
+        whose = "it" if whose == ALL else whose
+        if not (design.block and len(found.levels) > 1):
+            warnings.append(f"one run only of {whose}: the scatter is unknown, so no interval and no test")
+    counts = sorted({one.n for one in found.levels})
+    if len(counts) > 1:
+        warnings.append(
+            f"levels have different numbers of figures ({counts[0]} to {counts[-1]}): some may be missing"
+        )
+    warnings += [
+        f"{one.level}: {_some(one.outliers)} far from its other figures; not left out"
+        for one in found.levels
+        if one.outliers
+    ]
+    drifting = [one for one in found.levels if one.p_trend is not None and one.p_trend < 0.05]
+    warnings += [
+        f"{one.level} drifts: its runs {'rise' if one.trend.tau > 0 else 'fall'} with their order "
+        f"(Kendall's tau {one.trend.tau:+.2f}, p = {one.p_trend:.2g}), so they do not repeat one thing"
+        for one in drifting
+        if one.trend is not None
+    ]
+    if cell.order_across_levels and not design.block and _one_stretch_each(cell):
+        warnings.append(
+            "all runs of a level were made in one stretch: what changed on the machine meanwhile looks "
+            "like a difference between levels, and no analysis can tell them apart"
+        )
+    return warnings
+
+
+def _some(places: Sequence[str]) -> str:
+    """The first few, and how many more there are."""
+    more = len(places) - MOST_OUTLIERS_NAMED
+    shown = ", ".join(places[:MOST_OUTLIERS_NAMED])
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _one_stretch_each(cell: Cell) -> bool:
+    """Whether the levels' runs were made one level after the other."""
+    if len(cell.series) < 2 or max(map(len, cell.series.values())) < 2:
+        return False
+    ordered = sorted((one.order or 0.0, level) for level, series in cell.series.items() for one in series)
+    changes = sum(a[1] != b[1] for a, b in itertools.pairwise(ordered))
+    return changes == len(cell.series) - 1
+
+
+def supported(findings: Sequence[CellFindings]) -> list[tuple[CellFindings, PairFinding]]:
+    """Pairs that differ for certain."""
+    return [(found, pair) for found in findings for pair in found.pairs if pair.different]

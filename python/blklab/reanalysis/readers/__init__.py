@@ -1,0 +1,129 @@
+"""Other tools' output: one file a format. A new one is a file beside this one and a name in `_MODULES`.
+
+See docs/analyse.md for what each reads, and `blklab.reanalysis.readers.protocol` for what a reader is.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import cast
+
+from blklab.errors import FormatError, UnknownNameError
+from blklab.quantities.formatting import count_of
+from blklab.reanalysis.readers.iozone_workbook import is_worksheet, report_text
+from blklab.reanalysis.readers.protocol import Reader, ReaderOptions, Reading, Source
+
+_MODULES = (
+    "hdparm",
+    "fio_json",
+    "fio_terse",
+    "iozone",
+    "tiotest",
+    "tiobench",
+    "dd",
+    "iotop",
+    "bonnie",
+    "phoronix",
+    "csv_table",
+)
+
+MOST_BYTES = 256 << 20
+"""A larger file is not a log of a benchmark."""
+
+
+def _registered(module_name: str) -> Reader:
+    module = import_module(f"blklab.reanalysis.readers.{module_name}")
+    for attribute in ("NAME", "SUMMARY", "recognises", "read"):
+        if not hasattr(module, attribute):
+            raise TypeError(f"readers/{module_name}.py has no {attribute}")
+    return cast("Reader", module)
+
+
+READERS: dict[str, Reader] = {reader.NAME: reader for reader in map(_registered, _MODULES)}
+"""By name, in the order in which they are tried."""
+
+
+def reader_named(name: str) -> Reader:
+    """The reader of that name.
+
+    Raises:
+        UnknownNameError: if there is none.
+    """
+    if name not in READERS:
+        raise UnknownNameError(f"no reader {name!r}", hint=f"there are: {', '.join(READERS)}")
+    return READERS[name]
+
+
+def load_source(path: str) -> tuple[Source, list[str]]:
+    """A file's text, and remarks on how it was decoded.
+
+    Raises:
+        FormatError: if it cannot be read, or is not text.
+    """
+    try:
+        file = Path(path)
+        if file.stat().st_size > MOST_BYTES:
+            raise FormatError(f"{path}: larger than {MOST_BYTES >> 20} MiB")
+        content = file.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a file's name"
+        raise FormatError(f"{path}: cannot be read: {reason}") from error
+    return decoded(path, content)
+
+
+def decoded(name: str, content: bytes) -> tuple[Source, list[str]]:
+    """Bytes as text: UTF-8, UTF-16 with its mark, or the cells of iozone's worksheet.
+
+    Raises:
+        FormatError: for an empty file and for other binary content.
+    """
+    if not content.strip():
+        raise FormatError(f"{name}: the file is empty")
+    if is_worksheet(content):
+        return Source(name, report_text(name, content)), [f"{name}: a worksheet; its lines are its rows"]
+    encoding = "utf-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+    text = content.decode(encoding, "replace")
+    if "\0" in text:
+        raise FormatError(
+            f"{name}: a binary file",
+            hint="give the text: for a spreadsheet its export as CSV",
+        )
+    notes = []
+    if damaged := text.count("\N{REPLACEMENT CHARACTER}"):
+        count = count_of(damaged, "character")
+        notes.append(f"{name}: {count} could not be read as {encoding.removesuffix('-sig').upper()}")
+    return Source(name, text.replace("\r\n", "\n")), notes
+
+
+def read_source(
+    source: Source, options: ReaderOptions, reader_name: str | None = None
+) -> tuple[Reader, Reading]:
+    """Reads a file with the named reader, or with the one that recognises it.
+
+    A table is read as one only where its columns of figures are named or its reader is.
+
+    Raises:
+        FormatError: if no reader recognises it.
+        UnknownNameError: if there is no reader of that name.
+    """
+    if reader_name is not None:
+        reader = reader_named(reader_name)
+        return reader, reader.read(source, options)
+    tried = [reader for reader in READERS.values() if reader.NAME != "csv"]
+    for reader in tried:
+        if reader.recognises(source):
+            return reader, reader.read(source, options)
+    if options.value_columns:
+        reader = READERS["csv"]
+        return reader, reader.read(source, options)
+    names = ", ".join(reader.NAME for reader in tried)
+    if READERS["csv"].recognises(source):
+        raise FormatError(
+            f"{source.name}: a table, but not of a tool that is known (tried: {names})",
+            hint="name its columns of figures: --value COLUMN, and what was compared: --factor COLUMN",
+        )
+    raise FormatError(
+        f"{source.name}: in no known format (tried: {names})",
+        hint="--reader NAME reads it as that format; a table with headings needs --value COLUMN",
+    )

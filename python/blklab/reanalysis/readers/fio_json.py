@@ -1,0 +1,155 @@
+"""fio's JSON and JSON+ output, alone or after its output for people, any number of runs in one file.
+
+Percentiles are those of a job, as fio prints them; they are compared between runs, never averaged over jobs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from blklab.reanalysis.readers.numbers import LARGEST, SMALLEST, shown
+from blklab.reanalysis.readers.protocol import ReaderOptions, Reading, Source
+
+NAME = "fio-json"
+SUMMARY = "fio --output-format=json and json+, also after its normal output"
+
+_BEGINNING = re.compile(r"^\s*\{", re.MULTILINE)
+_DIRECTIONS = ("read", "write", "trim")
+_PERCENTILES = ("50.000000", "99.000000")
+_JOB_NAME = re.compile(r'"jobname"\s*:')
+
+
+def recognises(source: Source) -> bool:
+    """Whether fio's names of fields stand in it."""
+    return '"jobs"' in source.text and '"jobname"' in source.text
+
+
+def read(source: Source, options: ReaderOptions) -> Reading:
+    """Reads bandwidth, IOPS, mean latency and two percentiles of each job and direction."""
+    del options
+    reading = Reading(
+        chronological=True, roles={"job": "condition", "direction": "condition", "host": "level"}
+    )
+    for document, begin, end in _documents(source, reading):
+        jobs = document.get("jobs")
+        if not isinstance(jobs, list):
+            continue
+        first = source.text.count("\n", 0, begin) + 1
+        lines = [
+            first + source.text.count("\n", begin, begin + match.start())
+            for match in _JOB_NAME.finditer(source.text[begin:end])
+        ]
+        for index, job in enumerate(jobs):
+            line = lines[index] if index < len(lines) else first
+            if isinstance(job, dict):
+                _job(reading, source, line, job)
+            else:
+                reading.problem(source.at(line), "an entry of jobs is not an object")
+    return reading
+
+
+def _documents(source: Source, reading: Reading) -> Iterator[tuple[dict[str, Any], int, int]]:
+    decoder = json.JSONDecoder()
+    position = 0
+    while begin := _BEGINNING.search(source.text, position):
+        start = begin.end() - 1
+        try:
+            document, end = decoder.raw_decode(source.text, start)
+        except json.JSONDecodeError as error:
+            reading.problem(source.at(error.lineno), f"the JSON ends or breaks here ({error.msg})")
+            return
+        except ValueError:
+            reading.problem(source.at(None), "the JSON holds a number that is too long to be one")
+            return
+        except RecursionError:
+            reading.problem(source.at(None), "the JSON is nested too deeply")
+            return
+        if isinstance(document, dict):
+            yield document, start, end
+        position = end
+
+
+def _job(reading: Reading, source: Source, line: int, job: dict[str, Any]) -> None:
+    place = source.at(line)
+    name = job.get("jobname")
+    if not isinstance(name, str):
+        reading.problem(place, "a job has no name")
+        return
+    if job.get("error", 0) != 0:
+        reading.problem(
+            place, f"job {name}: fio reports error {shown(str(job['error']))}; its figures are not used"
+        )
+        return
+    levels = {"job": name}
+    if isinstance(job.get("hostname"), str):
+        levels["host"] = job["hostname"]
+    measured = False
+    for direction in _DIRECTIONS:
+        part = job.get(direction)
+        if (
+            not isinstance(part, dict)
+            or not _number(part, "runtime")
+            or not _number(part, "io_bytes", "io_kbytes")
+        ):
+            continue
+        measured = True
+        _direction(reading, source, line, part, levels | {"direction": direction})
+    if not measured:
+        reading.problem(place, f"job {name}: no direction has figures")
+
+
+def _direction(
+    reading: Reading, source: Source, line: int, part: dict[str, Any], levels: dict[str, str]
+) -> None:
+    place = source.at(line)
+    what = f"job {levels['job']}, {levels['direction']}"
+    bandwidth = _number(part, "bw_bytes")
+    kibibytes = _number(part, "bw")
+    if bandwidth is None and kibibytes is not None:
+        bandwidth = 1024 * kibibytes
+    figures = [
+        ("bandwidth", None if bandwidth is None else bandwidth / 2**20, "MiB/s"),
+        ("IOPS", _number(part, "iops"), "IO/s"),
+        ("mean latency", _latency_us(part, "lat", "mean"), "us"),
+    ]
+    for metric, value, unit in figures:
+        if value is None:
+            reading.problem(place, f"{what}: no finite {metric}")
+        else:
+            better = "lower" if unit == "us" else "higher"
+            reading.add(metric, value, unit, "lower" if better == "lower" else "higher", levels, place)
+    for percent in _PERCENTILES:
+        value = _latency_us(part, "clat", "percentile", percent)
+        if value is not None:
+            reading.add(f"completion latency p{float(percent):g}", value, "us", "lower", levels, place)
+
+
+def _latency_us(part: dict[str, Any], name: str, *path: str) -> float | None:
+    """A latency in µs: fio 3 writes ``lat_ns``, fio 2 ``lat`` in µs."""
+    for field, factor in ((f"{name}_ns", 1e-3), (name, 1.0)):
+        node: Any = part.get(field)
+        for step in path[:-1]:
+            node = node.get(step) if isinstance(node, dict) else None
+        if isinstance(node, dict):
+            value = _number(node, path[-1])
+            if value is not None:
+                return value * factor
+    return None
+
+
+def _number(part: dict[str, Any], *names: str) -> float | None:
+    """The first of some fields that is a finite number."""
+    for name in names:
+        value = part.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            try:
+                number = float(value)
+            except OverflowError:
+                continue
+            if math.isfinite(number) and (number == 0 or SMALLEST <= abs(number) <= LARGEST):
+                return number
+    return None

@@ -1,0 +1,107 @@
+"""Logs of ``hdparm -t``, ``-T`` and ``--direct``, any number of runs in one file.
+
+A line as ``cat /sys/block/DISK/queue/scheduler`` prints it (``none [mq-deadline] kyber``) names the
+scheduler of the runs below it. hdparm's ``MB`` are 2^20 bytes (hdparm.c, ``TIMING_BUF_MB``, 9.65).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from blklab.reanalysis.readers.numbers import NUMBER, NumberError, agrees, parse_number
+from blklab.reanalysis.readers.protocol import ReaderOptions, Reading, Source
+
+NAME = "hdparm"
+SUMMARY = "hdparm -t, -T: any number of runs; lines of queue/scheduler between them name the scheduler"
+
+_TIMING = re.compile(
+    r"^\s*Timing (?P<test>[\w -]*?reads)\s*(?P<offset>\(offset [^)]*\))?\s*:\s*(?P<rest>.*)$"
+)
+_FIGURES = re.compile(
+    rf"^(?P<data>{NUMBER}) MB in\s+(?P<seconds>{NUMBER}) seconds =\s*(?P<rate>{NUMBER}) (?P<unit>[kM]B)/sec$"
+)
+_DEVICE = re.compile(r"^(?P<device>/dev/\S+):\s*$")
+_SCHEDULERS = re.compile(r"^(?:[\w-]+ )*\[(?P<active>[\w-]+)\](?: [\w-]+)*$")
+_NOISE = re.compile(r"^(?:\s*$|SG_IO: |\s*HDIO_\w+)")
+_FAILED_WRITE = re.compile(r"write error:|echo: .*[Ii]nvalid argument")
+
+
+def recognises(source: Source) -> bool:
+    """Whether a line of timing stands in it."""
+    return any(_TIMING.match(line) for line in source.lines)
+
+
+def read(source: Source, options: ReaderOptions) -> Reading:
+    """Reads all runs, in the order of the file."""
+    del options
+    reading = Reading(
+        chronological=True, roles={"scheduler": "level", "device": "level", "offset": "condition"}
+    )
+    factors: dict[str, str] = {}
+    runs: list[_Run] = []
+    for number, line in enumerate(source.lines, start=1):
+        stripped = line.strip()
+        if timing := _TIMING.match(line):
+            if runs:
+                runs[-1].tests.append(timing["test"])
+            _timing(reading, source, number, timing, dict(factors))
+        elif device := _DEVICE.match(stripped):
+            factors["device"] = device["device"]
+            runs.append(_Run(number))
+        elif schedulers := _SCHEDULERS.match(stripped):
+            factors["scheduler"] = schedulers["active"]
+        elif _FAILED_WRITE.search(line):
+            reading.notes.append(
+                f"{source.at(number)}: writing a setting failed, so the runs below may not be under what "
+                "was meant"
+            )
+        elif not _NOISE.match(line):
+            reading.skipped_lines.append(number)
+    _check_last(reading, source, runs)
+    return reading
+
+
+@dataclass
+class _Run:
+    """What stands beneath a line that names the disk."""
+
+    line: int
+    tests: list[str] = field(default_factory=list)
+
+
+def _check_last(reading: Reading, source: Source, runs: list[_Run]) -> None:
+    """A log that ends within a run: fewer tests than all runs before have."""
+    if not runs:
+        return
+    last = runs[-1]
+    if not last.tests:
+        reading.problem(source.at(last.line), "the log ends here: the disk is named, and no figure follows")
+        return
+    before = {tuple(run.tests) for run in runs[:-1]}
+    if len(before) == 1 and len(last.tests) < len(full := before.pop()):
+        lacking = ", ".join(full[len(last.tests) :])
+        reading.problem(source.at(last.line), f"the log ends within this run: {lacking} is missing")
+
+
+def _timing(
+    reading: Reading, source: Source, number: int, timing: re.Match[str], factors: dict[str, str]
+) -> None:
+    place = source.at(number)
+    figures = _FIGURES.match(timing["rest"].strip())
+    if figures is None:
+        reading.problem(place, f"{timing['test']}: cut off or damaged, no figure could be read")
+        return
+    try:
+        data, seconds, rate = (parse_number(figures[name]) for name in ("data", "seconds", "rate"))
+    except NumberError as error:
+        reading.problem(place, f"{timing['test']}: {error}")
+        return
+    rate = rate / 1024 if figures["unit"] == "kB" else rate
+    # hdparm rounds the seconds to hundredths but divides by the exact time.
+    if seconds > 0 and not agrees(rate, data / seconds, 0.01 + 0.006 / seconds + 1 / max(data, 1)):
+        reading.problem(place, f"{timing['test']}: {data:g} MB in {seconds:g} s is not {rate:g} MB/s")
+        return
+    if timing["offset"]:
+        factors["offset"] = timing["offset"].strip("()").removeprefix("offset ")
+    reading.add(timing["test"], rate, "MiB/s", "higher", factors, place)

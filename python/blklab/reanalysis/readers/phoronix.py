@@ -1,0 +1,137 @@
+"""Result files of the Phoronix Test Suite (``composite.xml``), after its schema result-file.xsd.
+
+Every run of a test stands in ``RawString``, separated by colons; those are read, not their mean. An entry
+without them counts as one run.
+"""
+
+from __future__ import annotations
+
+from xml.parsers import expat
+
+from blklab.reanalysis.readers.numbers import NumberError, parse_number
+from blklab.reanalysis.readers.protocol import Better, ReaderOptions, Reading, Source
+
+NAME = "phoronix"
+SUMMARY = "result files of the Phoronix Test Suite (XML): each run of each test"
+
+_UNITS = {
+    "mb/s": "MB/s",
+    "mib/s": "MiB/s",
+    "gb/s": "GB/s",
+    "iops": "IO/s",
+    "ms": "ms",
+    "us": "us",
+    "microseconds": "us",
+    "milliseconds": "ms",
+    "seconds": "s",
+}
+_BETTER: dict[str, Better] = {"HIB": "higher", "LIB": "lower"}
+
+
+def recognises(source: Source) -> bool:
+    """Whether the suite's root element stands in it."""
+    return "<PhoronixTestSuite" in source.text[:4096]
+
+
+class _Handler:
+    """Follows the elements; only those of results matter."""
+
+    def __init__(self, parser: expat.XMLParserType, source: Source, reading: Reading) -> None:
+        self.parser = parser
+        self.source = source
+        self.reading = reading
+        self.path: list[str] = []
+        self.text: list[str] = []
+        self.result: dict[str, str] = {}
+        self.entry: dict[str, str] = {}
+        self.entry_line = 0
+
+    def start(self, name: str, _: dict[str, str]) -> None:
+        self.path.append(name)
+        self.text = []
+        if name == "Result":
+            self.result = {}
+        elif name == "Entry":
+            self.entry = {}
+            self.entry_line = self.parser.CurrentLineNumber
+
+    def data(self, data: str) -> None:
+        self.text.append(data)
+
+    def end(self, name: str) -> None:
+        self.path.pop()
+        parent = self.path[-1] if self.path else ""
+        text = "".join(self.text).strip()
+        self.text = []
+        if parent == "Result":
+            self.result[name] = text
+        elif parent == "Entry":
+            self.entry[name] = text
+        elif name == "Entry":
+            self._take()
+
+    def doctype(self, *_: object) -> None:
+        # Entities could make a small file huge; the suite writes none.
+        raise _DoctypeError
+
+    def _take(self) -> None:
+        place = self.source.at(self.entry_line)
+        test = self.result.get("Title") or self.result.get("Identifier") or "test"
+        scale = self.result.get("Scale", "")
+        levels = {
+            "system": self.entry.get("Identifier", ""),
+            "test": self.result.get("Identifier", ""),
+            "description": self.result.get("Description", ""),
+        }
+        raw = [part for part in self.entry.get("RawString", "").split(":") if part.strip()]
+        if not raw:
+            value = self.entry.get("Value", "")
+            if not value:
+                self.reading.problem(place, f"{test}, {levels['system']}: no value")
+                return
+            raw = [value]
+            self.reading.notes.append(f"{place}: {test}: single runs are not in the file, only their mean")
+        for text in raw:
+            try:
+                value_read = parse_number(text, ".")
+            except NumberError as error:
+                self.reading.problem(place, f"{test}, {levels['system']}: {error}")
+                continue
+            self.reading.add(
+                test,
+                value_read,
+                _UNITS.get(scale.lower(), scale),
+                _BETTER.get(self.result.get("Proportion", "")),
+                levels,
+                place,
+            )
+
+
+class _DoctypeError(Exception):
+    pass
+
+
+def read(source: Source, options: ReaderOptions) -> Reading:
+    """Reads every entry; what stands before damage is kept, the damage is a problem."""
+    del options
+    reading = Reading(
+        chronological=False, roles={"system": "level", "test": "condition", "description": "condition"}
+    )
+    parser = expat.ParserCreate("utf-8")
+    handler = _Handler(parser, source, reading)
+    parser.StartElementHandler = handler.start
+    parser.EndElementHandler = handler.end
+    parser.CharacterDataHandler = handler.data
+    parser.StartDoctypeDeclHandler = handler.doctype
+    parser.buffer_text = True
+    try:
+        parser.Parse(source.text.encode("utf-8", "replace"), True)  # noqa: FBT003 - expat's own flag
+    except expat.ExpatError as error:
+        reading.problem(
+            source.at(error.lineno), f"the XML ends or breaks here ({expat.ErrorString(error.code)})"
+        )
+    except _DoctypeError:
+        reading.problem(
+            source.at(parser.CurrentLineNumber), "a document type is declared; the suite writes none"
+        )
+    return reading

@@ -1,0 +1,88 @@
+"""Every figure of a cell as a dot, its level's mean and interval over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from blklab.reanalysis.findings import CellFindings
+from blklab.report.drawing.palette import appearances
+from blklab.report.drawing.picture_frame import END_REACH, WIDE, framed
+from blklab.report.drawing.svg import (
+    Axis,
+    axis_over,
+    element,
+    group,
+    interval_bar,
+    label,
+    line,
+    mark,
+    shortened,
+    tick_text,
+)
+from blklab.spec.schedulers import SchedulerChoice
+
+_ROW = 34.0
+_TOP = 14.0
+_BOTTOM = 40.0
+MOST_DOTS = 400
+
+
+def cell_chart(found: CellFindings, *, width: float = WIDE, standalone_style: str = "") -> Markup:
+    """One row a level; the axis does not begin at zero unless the figures do.
+
+    Args:
+        found: The cell.
+        width: `WIDE`, or `NARROW` for small screens.
+        standalone_style: Style sheet for a drawing in a file of its own.
+    """
+    height = _TOP + _ROW * len(found.levels) + _BOTTOM
+    values = [value for level in found.cell.series for value in found.cell.values(level)]
+    bounds = [bound for one in found.levels for bound in (one.ci_low, one.ci_high) if bound is not None]
+    name_width = 0.21 * width if width == WIDE else 0.27 * width
+    axis = axis_over([*values, *bounds], name_width, width - 20)
+    names = [one.level or "(none)" for one in found.levels]
+    looks = appearances([SchedulerChoice(name=name, tunables={}, label=name) for name in names])
+    bottom = height - _BOTTOM
+    parts = [_axis(axis, bottom, found.cell.unit, 6 if width == WIDE else 3)]
+    for index, (name, one) in enumerate(zip(names, found.levels, strict=True)):
+        y = _TOP + _ROW * (index + 0.5)
+        look = looks[name]
+        row = [label(name_width - 10, y + 4, shortened(name, name_width - 14), css="name", text_anchor="end")]
+        row += [
+            element(
+                "circle",
+                {
+                    "class": f"dot {look.css_class}",
+                    "cx": axis.at(value),
+                    "cy": y + 8,
+                    "r": 2.6,
+                },
+            )
+            for value in _thinned(found.cell.values(one.level))
+        ]
+        row += interval_bar(axis, one.ci_low, one.ci_high, y - 4, look.css_class, END_REACH)
+        row.append(mark(axis.at(one.mean), y - 4, 5.0, look, f"{name}: mean of {one.n}"))
+        parts.append(group(row, css="series", data_series=name))
+    title = f"{found.cell.title}: every figure, means and intervals"
+    return framed(title, width, height, *parts, style=standalone_style)
+
+
+def _thinned(values: Sequence[float]) -> list[float]:
+    """At most so many that can be told apart: of more, evenly chosen ones between lowest and highest."""
+    if len(values) <= MOST_DOTS:
+        return list(values)
+    ordered = sorted(values)
+    return [ordered[index * (len(ordered) - 1) // (MOST_DOTS - 1)] for index in range(MOST_DOTS)]
+
+
+def _axis(axis: Axis, bottom: float, unit: str, about: int) -> Markup:
+    ticks = axis.ticks(about)
+    parts = [line(axis.start, bottom, axis.end, bottom, css="baseline")]
+    for tick in ticks:
+        x = axis.at(tick)
+        parts.append(line(x, _TOP - 6, x, bottom, css="grid"))
+        parts.append(label(x, bottom + 16, tick_text(tick, ticks), css="tick", text_anchor="middle"))
+    parts.append(label(axis.end, bottom + 33, unit, css="axis-title", text_anchor="end"))
+    return group(parts)

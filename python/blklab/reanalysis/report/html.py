@@ -1,0 +1,88 @@
+"""The analysis of other tools' figures as one HTML file, in the style of all reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from blklab.quantities.formatting import confidence_text, count_of, margin_text
+from blklab.reanalysis.analysis import FileAnalysis
+from blklab.reanalysis.findings import POWER, CellFindings
+from blklab.reanalysis.report.chart import cell_chart
+from blklab.reanalysis.report.document import analyse_document
+from blklab.reanalysis.report.wording import downward, effect_text, level_cells, not_supported, supported
+from blklab.report.drawing.picture_frame import NARROW, WIDE
+from blklab.report.html.page import inert_json, page_environment, page_script, page_style
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One cell as the template shows it."""
+
+    anchor: str
+    title: str
+    unit: str
+    found: CellFindings
+    charts: list[Markup]
+    supported: list[str]
+    not_supported: list[str]
+    levels: list[list[str]]
+    pairs: list[list[str]]
+
+
+def render_analysis_html(analysis: FileAnalysis) -> str:
+    """The report as the text of one HTML file (UTF-8)."""
+    parts = [_part(found, f"cell-{index}") for index, found in enumerate(analysis.findings, start=1)]
+    certain = sum(len(part.supported) for part in parts)
+    pairs = sum(len(part.found.pairs) for part in parts)
+    script, digest = page_script()
+    return (
+        page_environment()
+        .get_template("analyse.html.j2")
+        .render(
+            analysis=analysis,
+            parts=parts,
+            headline=_headline(certain, pairs),
+            confidence=confidence_text(analysis.confidence),
+            margin=margin_text(analysis.margin),
+            power=confidence_text(POWER),
+            count_of=count_of,
+            style=page_style(),
+            script=script,
+            script_digest=digest,
+            data=inert_json(analyse_document(analysis)),
+        )
+    )
+
+
+def _headline(certain: int, pairs: int) -> str:
+    if not pairs:
+        return "Nothing is compared"
+    return f"{certain} of {count_of(pairs, 'comparison')} settled" if certain else "Nothing is settled"
+
+
+def _part(found: CellFindings, anchor: str) -> _Part:
+    return _Part(
+        anchor=anchor,
+        title=found.cell.title,
+        unit=found.cell.unit,
+        found=found,
+        charts=[cell_chart(found, width=width) for width in (WIDE, NARROW)],
+        supported=supported(found),
+        not_supported=not_supported(found),
+        levels=[[one.level or "(none)", *level_cells(one)] for one in found.levels],
+        pairs=[
+            [
+                f"{pair.first} over {pair.second}",
+                str(pair.n),
+                effect_text(pair, found.cell.unit),
+                f"{pair.p:.2g}",
+                f"{pair.p_adjusted:.2g}",
+                {"higher": "▲ higher", "lower": "▼ lower", "equal": "= equal", "open": "? open"}[
+                    pair.outcome
+                ],
+            ]
+            for pair in map(downward, found.pairs)
+        ],
+    )

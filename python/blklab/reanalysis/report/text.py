@@ -1,0 +1,128 @@
+"""The analysis of other tools' figures for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from blklab.quantities.formatting import confidence_text, count_of, margin_text
+from blklab.reanalysis.analysis import FileAnalysis, FileUnderstood, Section
+from blklab.reanalysis.cells import ALL
+from blklab.reanalysis.findings import POWER, CellFindings
+from blklab.reanalysis.report.wording import level_cells, not_supported, supported
+from blklab.report.text.comparison import Printer
+
+MOST_SHOWN = 8
+"""Problems, lines and remarks beyond these are counted, not listed; --json has them all."""
+
+
+def render_analysis(analysis: FileAnalysis, console: Console) -> None:
+    """Prints what was understood, the design, and what every cell says."""
+    printer = Printer(console)
+    printer.blank()
+    for file in analysis.files:
+        printer.line(_file_text(file))
+    for problem in analysis.problems[:MOST_SHOWN]:
+        printer.line(("✗ not usable: ", "bold red"), f"{problem.place}: {problem.message}")
+    _print_more(printer, len(analysis.problems))
+    if not analysis.complete:
+        printer.line(
+            ("⚠ INCOMPLETE: ", "bold yellow"),
+            f"{count_of(len(analysis.problems), 'place')} could not be used; what follows rests on the rest",
+        )
+    for note in analysis.notes[:MOST_SHOWN]:
+        printer.line(("note: ", "bold"), note)
+    _print_more(printer, len(analysis.notes))
+    for section in analysis.sections:
+        printer.blank()
+        _print_section(section, analysis, printer)
+
+
+def _file_text(file: FileUnderstood) -> str:
+    text = f"{file.name}: {file.reader}, {count_of(file.figures, 'figure')} in {count_of(file.lines, 'line')}"
+    if not file.skipped_lines:
+        return text
+    return f"{text}; {_lines_text(file.skipped_lines)} not of this format"
+
+
+def _lines_text(lines: Sequence[int]) -> str:
+    shown = ", ".join(map(str, lines[:MOST_SHOWN]))
+    more = len(lines) - MOST_SHOWN
+    word = "line" if len(lines) == 1 else "lines"
+    return f"{word} {shown}{f' and {more} more' if more > 0 else ''}"
+
+
+def _print_more(printer: Printer, count: int) -> None:
+    if count > MOST_SHOWN:
+        printer.line((f"… and {count - MOST_SHOWN} more (all are in --json)", "dim"))
+
+
+def _print_section(section: Section, analysis: FileAnalysis, printer: Printer) -> None:
+    metrics = list(dict.fromkeys(found.cell.metric for found in section.findings))
+    printer.line((f"Design of {section.reader}: {', '.join(metrics)}", "bold"))
+    for reason in section.design.reasons:
+        printer.line(f"- {reason}", indent=2)
+    scale = "ratios of geometric means" if section.design.scale == "ratio" else "differences of means"
+    tables = sum(bool(found.pairs) for found in section.findings)
+    several = f", each of the {tables} tables for itself" if tables > 1 else ""
+    printer.line(
+        f"- {scale}; intervals of {confidence_text(analysis.confidence)}; equal within "
+        f"{margin_text(analysis.margin)}; all pairs of a table corrected together (Holm){several}",
+        indent=2,
+    )
+    if any(pair.detectable is not None for found in section.findings for pair in found.pairs):
+        printer.line(
+            f"- 'shows from': a true difference of that size had a chance of {100 * POWER:.0f} % to show",
+            indent=2,
+        )
+    if section.design.factor is None:
+        printer.blank()
+        _print_levels(section.findings, printer)
+        return
+    for found in section.findings:
+        printer.blank()
+        printer.line((f"{found.cell.title}, {found.cell.unit or 'no unit'}", "bold"))
+        _print_levels([found], printer)
+        for sentence in supported(found):
+            printer.line(("supported: ", "bold green"), sentence)
+        for sentence in not_supported(found):
+            printer.line(("not supported: ", "yellow"), sentence)
+        for warning in found.warnings:
+            printer.line(("⚠ ", "bold yellow"), warning)
+
+
+def _print_levels(cells: Sequence[CellFindings], printer: Printer) -> None:
+    """One table: of a cell's levels, or of cells in which nothing is compared."""
+    compared = len(cells) == 1 and cells[0].levels[0].level != ALL
+    table = printer.table()
+    table.add_column("level" if compared else "figure", overflow="fold", max_width=36)
+    for heading in ("n", "mean", "sd", "lowest", "highest", "trend (p)"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for found in cells:
+        for one in found.levels:
+            name = one.level or "(none)"
+            if not compared:
+                name = f"{found.cell.title}, {found.cell.unit or 'no unit'}"
+            table.add_row(*map(printer.text, [name, *level_cells(one)]))
+    printer.console.print(table)
+    if not compared:
+        warnings = _warnings(cells)
+        for warning in warnings[:MOST_SHOWN]:
+            printer.line(("⚠ ", "bold yellow"), warning)
+        _print_more(printer, len(warnings))
+
+
+def _warnings(cells: Sequence[CellFindings]) -> list[str]:
+    """The cells' warnings, one that holds for several said once."""
+    titles: dict[str, list[str]] = {}
+    for found in cells:
+        for warning in found.warnings:
+            titles.setdefault(warning, []).append(found.cell.title)
+    texts = []
+    for warning, of in titles.items():
+        whose = of[0] if len(of) == 1 else f"{len(of)} figures"
+        if len(of) == len(cells) > 1:
+            whose = f"each of the {len(of)} figures"
+        texts.append(f"{whose}: {warning}")
+    return texts

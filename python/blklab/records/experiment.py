@@ -1,0 +1,58 @@
+"""One experiment with all that it left behind: what was asked, what was tested, every sample."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from blklab.records.samples import MachineDescription, RunSample, TargetDescription
+from blklab.spec.experiment import ExperimentSpec
+
+RunState = Literal["running", "complete", "interrupted", "failed"]
+
+
+class ExperimentRecord(BaseModel):
+    """What the store keeps of a run; the analysis starts from it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    run_id: str
+    created_at: str
+    """ISO 8601, UTC."""
+    state: RunState
+    blklab_version: str
+    spec: ExperimentSpec
+    """With its schedulers settled."""
+    target: TargetDescription
+    machine: MachineDescription
+    samples: list[RunSample]
+    """In the order in which the runs were made."""
+    warnings: list[str] = []
+    """What the backend said beforehand."""
+
+    @property
+    def complete_blocks(self) -> int:
+        """Number of blocks in which every planned run was made (failed ones included).
+
+        Where schedulers may leave early: the number of runs of the cell that has most.
+        """
+        if self.spec.stops_when_settled:
+            runs = Counter((sample.cell.workload, sample.cell.scheduler) for sample in self.samples)
+            return max(runs.values(), default=0)
+        cells = len(self.spec.schedulers) * len(self.spec.workloads)
+        made: dict[int, int] = {}
+        for sample in self.samples:
+            made[sample.cell.block] = made.get(sample.cell.block, 0) + 1
+        return sum(1 for count in made.values() if count == cells)
+
+    def successes(self, scheduler: str | None = None, workload: str | None = None) -> list[RunSample]:
+        """The runs that succeeded, in their order; of one scheduler (its label), one workload, or all."""
+        return [
+            sample
+            for sample in self.samples
+            if sample.status == "ok"
+            and scheduler in (None, sample.cell.scheduler)
+            and workload in (None, sample.cell.workload)
+        ]

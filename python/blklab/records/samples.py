@@ -1,0 +1,183 @@
+"""What a run leaves behind: counts, times and latency histograms, with where they came from.
+
+Everything after this stage (metrics, statistics, verdict, report) works from these records alone, so a
+stored run can be analysed again at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from blklab.records.machine_events import MachineEvents
+from blklab.spec.plan import CellKey
+
+Direction = Literal["read", "write", "trim", "sync"]
+
+NS_PER_SECOND = 1_000_000_000
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class LatencyHistogram(_Record):
+    """Latencies of one kind of I/O of one job, from submission call to completion.
+
+    `bins` maps the representative value of a bin (ns) to its count; the bins are fio's log-linear ones
+    (64 to a power of two, below 1 % wide), so histograms of jobs, runs and backends add up bin by bin.
+    Percentiles are never averaged.
+    """
+
+    count: int = 0
+    sum_ns: float = 0
+    min_ns: int = 0
+    max_ns: int = 0
+    bins: dict[int, int] = {}
+
+    @staticmethod
+    def merged(histograms: Iterable[LatencyHistogram]) -> LatencyHistogram:
+        """Adds histograms bin by bin."""
+        present = [histogram for histogram in histograms if histogram.count]
+        bins: dict[int, int] = {}
+        for histogram in present:
+            for value_ns, count in histogram.bins.items():
+                bins[value_ns] = bins.get(value_ns, 0) + count
+        return LatencyHistogram(
+            count=sum(histogram.count for histogram in present),
+            sum_ns=sum(histogram.sum_ns for histogram in present),
+            min_ns=min((histogram.min_ns for histogram in present), default=0),
+            max_ns=max((histogram.max_ns for histogram in present), default=0),
+            bins=dict(sorted(bins.items())),
+        )
+
+    @property
+    def mean_ns(self) -> float | None:
+        """Mean latency, exact (not from bins); nothing if there was no I/O."""
+        return self.sum_ns / self.count if self.count else None
+
+    def percentile_ns(self, fraction: float) -> float | None:
+        """The smallest latency that at least `fraction` (0 to 1) of the I/Os did not exceed.
+
+        Exact to the width of a bin, and never outside the observed minimum and maximum; nothing if there
+        was no I/O.
+        """
+        total = sum(self.bins.values())
+        if not total:
+            return None
+        wanted = fraction * total
+        seen = 0
+        for value_ns, count in sorted(self.bins.items()):
+            seen += count
+            if seen >= wanted:
+                return float(min(max(value_ns, self.min_ns), self.max_ns))
+        return float(self.max_ns)
+
+
+class DirectionSample(_Record):
+    """What one job did in one direction. `sync` counts fsync and fdatasync calls."""
+
+    direction: Direction
+    ios: int
+    bytes: int
+    runtime_ns: int
+    """Length of the measured part (ramp time excluded)."""
+    latency: LatencyHistogram
+
+
+class RateWindows(_Record):
+    """How fast a job was over its run: bytes per second in windows of one length, one behind the other.
+
+    Clones and directions are summed. The first window begins with the job's measured part; a last, shorter
+    window is left out.
+    """
+
+    window_ns: int
+    bytes_per_second: list[float]
+
+
+class JobSample(_Record):
+    """One section of the job file; its clones (`numjobs`) are merged into it."""
+
+    name: str
+    clones: int
+    runtime_ns: int
+    """The longest of the clones' measured parts."""
+    directions: list[DirectionSample]
+    cpu_user_ns: int | None = None
+    cpu_system_ns: int | None = None
+    """CPU time of the load's own tasks, summed over the clones; nothing where the backend has none."""
+    context_switches: int | None = None
+    clone_bytes: list[int] | None = None
+    """Bytes that each clone moved; nothing where the backend does not tell clones apart."""
+    promised_weight: float | None = None
+    """The weight with which all clones together competed (`blklab.execution.entitlement`); nothing if none
+    is defined."""
+    rates: RateWindows | None = None
+    """Nothing where the backend does not record it."""
+
+    def data_directions(self) -> list[DirectionSample]:
+        """Directions that move data: all but `sync`."""
+        return [entry for entry in self.directions if entry.direction != "sync"]
+
+
+class RunSample(_Record):
+    """One run: one scheduler under one workload, once."""
+
+    cell: CellKey
+    status: Literal["ok", "failed"]
+    error: str | None = None
+    started_at: str
+    """ISO 8601, UTC."""
+    elapsed_ns: int
+    """Real time the run took, set-up included."""
+    jobs: list[JobSample]
+    settings: dict[str, str] = {}
+    """Settings in force, as read back: ``vda/scheduler``, ``vda/iosched/fifo_batch`` …"""
+    engine: dict[str, Any] = {}
+    """What the load generator or simulator says of itself: name, version, counters."""
+    warnings: list[str] = []
+    events: MachineEvents | None = None
+    """What happened on the machine meanwhile; nothing where there is no machine to watch."""
+
+
+class DiskDescription(_Record):
+    """A disk as found, before anything was changed."""
+
+    name: str
+    model: str = ""
+    size_bytes: int = 0
+    rotational: bool | None = None
+    scheduler: str | None = None
+    schedulers: list[str] = []
+    queue: dict[str, str] = {}
+    """Queue attributes and the active scheduler's tunables (``iosched/…``)."""
+
+
+class TargetDescription(_Record):
+    """What was tested."""
+
+    target: str
+    """The target as the person named it, in the grammar of `blklab.spec.targets`."""
+    backend: str
+    summary: str
+    """One line for people."""
+    disks: list[DiskDescription]
+    default_scheduler: str | None = None
+    """The scheduler in force before the experiment."""
+    schedulers: list[str] = []
+    """Schedulers that every disk of the target offers."""
+    details: dict[str, str] = {}
+    """File system, mount options, stack of devices, parameters of a model …"""
+
+
+class MachineDescription(_Record):
+    """The machine the experiment ran on."""
+
+    kernel: str
+    cpu: str
+    cpus: int
+    memory_bytes: int
+    details: dict[str, str] = {}

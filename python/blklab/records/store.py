@@ -1,0 +1,330 @@
+"""Where runs are kept: any database that SQLAlchemy speaks to; SQLite under the XDG data folder by default.
+
+Two tables: an experiment with its specification, target and machine as JSON, and its samples, one row a
+run, written as soon as the run ends, so that an interruption loses nothing that was measured.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+from sqlalchemy import ForeignKey, String, Text, create_engine, event, func, inspect, select
+from sqlalchemy.engine import Engine, make_url
+from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+
+from blklab.errors import StoreError, UnknownNameError
+from blklab.records.experiment import ExperimentRecord, RunState
+from blklab.records.samples import MachineDescription, RunSample, TargetDescription
+from blklab.spec.experiment import ExperimentSpec
+
+STORE_VARIABLE = "BLKLAB_STORE"
+FORMAT = 1
+"""Number of the tables' layout; another one is refused, never guessed at."""
+
+_RUN_ID_LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
+
+
+class _Base(DeclarativeBase):
+    pass
+
+
+class _Format(_Base):
+    __tablename__ = "blklab_format"
+    number: Mapped[int] = mapped_column(primary_key=True)
+
+
+class _Experiment(_Base):
+    __tablename__ = "blklab_experiment"
+    run_id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    created_at: Mapped[str] = mapped_column(String(40), index=True)
+    state: Mapped[str] = mapped_column(String(16))
+    blklab_version: Mapped[str] = mapped_column(String(40))
+    spec: Mapped[str] = mapped_column(Text)
+    target: Mapped[str] = mapped_column(Text)
+    machine: Mapped[str] = mapped_column(Text)
+    warnings: Mapped[str] = mapped_column(Text)
+
+
+class _Sample(_Base):
+    __tablename__ = "blklab_sample"
+    run_id: Mapped[str] = mapped_column(
+        ForeignKey("blklab_experiment.run_id", ondelete="CASCADE"), primary_key=True
+    )
+    sequence: Mapped[int] = mapped_column(primary_key=True)
+    payload: Mapped[str] = mapped_column(Text)
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A stored experiment in a line."""
+
+    run_id: str
+    created_at: str
+    state: str
+    target: str
+    schedulers: list[str]
+    workloads: list[str]
+    samples: int
+
+
+def default_store_url() -> str:
+    """The store named by ``BLKLAB_STORE``, else ``blklab/runs.sqlite`` in the XDG data folder."""
+    if named := os.environ.get(STORE_VARIABLE):
+        return named
+    return f"sqlite:///{_data_folder() / 'runs.sqlite'}"
+
+
+def default_report_folder() -> Path:
+    """Where HTML reports go unless the person says otherwise."""
+    return _data_folder() / "reports"
+
+
+def _data_folder() -> Path:
+    data_home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(data_home) / "blklab"
+
+
+def new_run_id(now: datetime.datetime) -> str:
+    """A name for a run that sorts by time and is short enough to type: ``20261121-0231-k3f9``."""
+    return f"{now:%Y%m%d-%H%M}-" + "".join(secrets.choice(_RUN_ID_LETTERS) for _ in range(4))
+
+
+class Store:
+    """An open store."""
+
+    def __init__(self, url: str | None = None) -> None:
+        """Opens a store and makes its tables where they are missing.
+
+        Args:
+            url: A database URL (``postgresql+psycopg://…``) or the path of an SQLite file.
+
+        Raises:
+            StoreError: if it cannot be reached, is damaged, or has another layout.
+        """
+        self._engine = _engine(url or default_store_url())
+        self._shown = self._engine.url.render_as_string(hide_password=True)
+        with self._reporting():
+            self._prepare()
+
+    def _prepare(self) -> None:
+        tables = set(inspect(self._engine).get_table_names())
+        ours = {table.name for table in _Base.metadata.sorted_tables}
+        if _Format.__tablename__ not in tables and tables & ours:
+            raise StoreError(f"the store {self._shown} lacks its format number")
+        _Base.metadata.create_all(self._engine)
+        with Session(self._engine) as session:
+            found = session.scalars(select(_Format.number)).all()
+            if not found:
+                session.add(_Format(number=FORMAT))
+                session.commit()
+            elif list(found) != [FORMAT]:
+                raise StoreError(
+                    f"the store {self._shown} has format {found[0]}; this version of blklab reads {FORMAT}",
+                    hint="use the version that wrote it, or name another store with --store",
+                )
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        try:
+            yield
+        except IntegrityError:
+            raise
+        except SQLAlchemyError as error:
+            reason = str(getattr(error, "orig", None) or error).splitlines()[0]
+            raise StoreError(
+                f"the store {self._shown} cannot be used: {reason}",
+                hint="nothing in it was changed; name another with --store, or move it away to start afresh",
+            ) from error
+
+    @classmethod
+    @contextmanager
+    def opened(cls, url: str | None = None) -> Iterator[Store]:
+        """Opens a store and closes it at the end; arguments and errors as for the constructor."""
+        store = cls(url)
+        try:
+            yield store
+        finally:
+            store.close()
+
+    def close(self) -> None:
+        """Releases the database."""
+        self._engine.dispose()
+
+    def begin(self, record: ExperimentRecord) -> None:
+        """Stores a new experiment without samples."""
+        with self._reporting(), Session(self._engine) as session:
+            session.add(
+                _Experiment(
+                    run_id=record.run_id,
+                    created_at=record.created_at,
+                    state=record.state,
+                    blklab_version=record.blklab_version,
+                    spec=record.spec.model_dump_json(),
+                    target=record.target.model_dump_json(),
+                    machine=record.machine.model_dump_json(),
+                    warnings="\n".join(record.warnings),
+                )
+            )
+            session.commit()
+
+    def add_sample(self, run_id: str, sample: RunSample) -> None:
+        """Stores one run at once; a run made again (after a resume) replaces its former self."""
+        with self._reporting(), Session(self._engine) as session:
+            session.merge(
+                _Sample(run_id=run_id, sequence=sample.cell.sequence, payload=sample.model_dump_json())
+            )
+            session.commit()
+
+    def set_state(self, run_id: str, state: RunState) -> None:
+        """Notes how an experiment stands."""
+        with self._reporting(), Session(self._engine) as session:
+            experiment = session.get_one(_Experiment, run_id)
+            experiment.state = state
+            session.commit()
+
+    def set_spec(self, run_id: str, spec: ExperimentSpec) -> None:
+        """Replaces a specification: a resumed run may get more blocks or another budget."""
+        with self._reporting(), Session(self._engine) as session:
+            experiment = session.get_one(_Experiment, run_id)
+            experiment.spec = spec.model_dump_json()
+            session.commit()
+
+    def load(self, run_id: str) -> ExperimentRecord:
+        """Loads an experiment with all its samples.
+
+        Args:
+            run_id: Its name, an unambiguous beginning or end of it, or ``latest``.
+
+        Raises:
+            UnknownNameError: if there is none, or several match.
+            StoreError: if its data are damaged.
+        """
+        with self._reporting(), Session(self._engine) as session:
+            experiment = self._find(session, run_id)
+            payloads = session.scalars(
+                select(_Sample.payload).where(_Sample.run_id == experiment.run_id).order_by(_Sample.sequence)
+            ).all()
+            try:
+                return ExperimentRecord(
+                    run_id=experiment.run_id,
+                    created_at=experiment.created_at,
+                    state=experiment.state,
+                    blklab_version=experiment.blklab_version,
+                    spec=ExperimentSpec.model_validate_json(experiment.spec),
+                    target=TargetDescription.model_validate_json(experiment.target),
+                    machine=MachineDescription.model_validate_json(experiment.machine),
+                    samples=[RunSample.model_validate_json(payload) for payload in payloads],
+                    warnings=experiment.warnings.splitlines(),
+                )
+            except ValidationError as error:
+                mistake = error.errors()[0]
+                place = ".".join(str(part) for part in mistake["loc"])
+                raise StoreError(
+                    f"run {experiment.run_id} in {self._shown} is damaged or of another version"
+                    f" ({error.title} {place}: {mistake['msg']})"
+                ) from error
+
+    def _find(self, session: Session, run_id: str) -> _Experiment:
+        if run_id == "latest":
+            newest = session.scalars(
+                select(_Experiment).order_by(_Experiment.created_at.desc()).limit(1)
+            ).first()
+            if newest is None:
+                raise UnknownNameError("no run is stored yet", hint="`blklab compare` makes one")
+            return newest
+        exact = session.get(_Experiment, run_id)
+        if exact is not None:
+            return exact
+        names = session.scalars(select(_Experiment.run_id)).all()
+        matching = [name for name in names if name.startswith(run_id) or name.endswith(f"-{run_id}")]
+        if len(matching) == 1:
+            return session.get_one(_Experiment, matching[0])
+        if matching:
+            raise UnknownNameError(
+                f"{run_id!r} fits {len(matching)} runs", hint=", ".join(sorted(matching)[:8])
+            )
+        raise UnknownNameError(
+            f"there is no run {run_id!r} in {self._shown}", hint="`blklab runs` lists them"
+        )
+
+    def list_runs(self) -> list[RunSummary]:
+        """All experiments, the newest first.
+
+        Raises:
+            StoreError: if data are damaged.
+        """
+        with self._reporting(), Session(self._engine) as session:
+            counts = dict(
+                session.execute(select(_Sample.run_id, func.count()).group_by(_Sample.run_id)).all()
+            )
+            summaries = []
+            for experiment in session.scalars(select(_Experiment).order_by(_Experiment.created_at.desc())):
+                try:
+                    spec = ExperimentSpec.model_validate_json(experiment.spec)
+                except ValidationError as error:
+                    raise StoreError(f"run {experiment.run_id} in {self._shown} is damaged") from error
+                summaries.append(
+                    RunSummary(
+                        run_id=experiment.run_id,
+                        created_at=experiment.created_at,
+                        state=experiment.state,
+                        target=spec.target,
+                        schedulers=[choice.label for choice in spec.schedulers],
+                        workloads=[workload.name for workload in spec.workloads],
+                        samples=counts.get(experiment.run_id, 0),
+                    )
+                )
+            return summaries
+
+    def remove(self, run_id: str) -> str:
+        """Removes an experiment and its samples; gives its full name."""
+        with self._reporting(), Session(self._engine) as session:
+            experiment = self._find(session, run_id)
+            name = experiment.run_id
+            for sample in session.scalars(select(_Sample).where(_Sample.run_id == name)):
+                session.delete(sample)
+            session.flush()
+            session.delete(experiment)
+            session.commit()
+            return name
+
+
+def _engine(url: str) -> Engine:
+    text = url if "://" in url else f"sqlite:///{url}"
+    try:
+        parsed = make_url(text)
+        if parsed.get_backend_name() == "postgresql" and "+" not in parsed.drivername:
+            parsed = parsed.set(drivername="postgresql+psycopg")
+        if parsed.get_backend_name() == "sqlite" and parsed.database:
+            Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+        engine = create_engine(parsed)
+    except OSError as error:
+        raise StoreError(f"the store's folder cannot be made: {error.strerror}: {error.filename}") from error
+    except NoSuchModuleError as error:
+        raise StoreError(f"{text!r}: no driver for this kind of database") from error
+    except ArgumentError as error:
+        raise StoreError(f"{text!r} is not a database URL", hint="like sqlite:///runs.sqlite") from error
+    except ImportError as error:
+        raise StoreError(
+            f"the driver for this store is missing: {error.name}",
+            hint="for PostgreSQL: pip install 'blklab[postgresql]'",
+        ) from error
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _tune_sqlite)
+    return engine
+
+
+def _tune_sqlite(connection: object, _record: object) -> None:
+    """Write-ahead log and a full sync: a sample that was reported as stored survives a power cut."""
+    cursor = connection.cursor()  # type: ignore[attr-defined]  # a DBAPI connection
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=10000"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()

@@ -1,0 +1,291 @@
+"""The result of a comparison as a document for machines: what `blklab compare --json` prints.
+
+The models below are the schema: docs/schema/compare-1.json is generated from them (`make golden`), and a
+test holds the two together. Fields are only ever added within a schema's number; a change of meaning gets
+a new number.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from blklab.analysis.verdict import Analysis
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.samples import (
+    DirectionSample,
+    JobSample,
+    LatencyHistogram,
+    MachineDescription,
+    RunSample,
+    TargetDescription,
+)
+from blklab.report.documents.findings import (
+    GoalPart,
+    MachinePart,
+    SteadinessPart,
+    SweepPart,
+    goal_part,
+    machine_part,
+    steadiness_parts,
+    sweep_parts,
+)
+from blklab.report.documents.parts import MeanPart, PairPart, Part
+from blklab.report.summary.conduct import NoisePart, StoppingPart, noise_parts, stopping_part
+
+COMPARE_SCHEMA: Literal["blklab.compare/1"] = "blklab.compare/1"
+RUN_SCHEMA: Literal["blklab.run/1"] = "blklab.run/1"
+
+NS_PER_US = 1_000
+NS_PER_SECOND = 1_000_000_000
+
+
+class ResultPart(MeanPart):
+    """A scheduler's figure under a workload."""
+
+    workload: str
+    unit: str
+
+
+class ComparisonPart(PairPart):
+    """Two schedulers under a workload."""
+
+    workload: str
+
+
+class MetricVerdictPart(Part):
+    """The verdict of one workload and metric."""
+
+    workload: str
+    metric: str
+    decides: bool
+    control: bool
+    status: Literal["best", "equal", "undecided"]
+    best: list[str]
+    candidates: list[str]
+    text: str
+    more_blocks: int | None
+
+
+class VerdictPart(Part):
+    """The answer: `best` is empty while undecided or withheld, `candidates` are those not ruled out."""
+
+    status: Literal["best", "equal", "undecided", "withheld"]
+    best: list[str]
+    candidates: list[str]
+    text: str
+    more_blocks: int | None
+    choice: str | None
+    """The one to take: the best, or of several equals the default, else the cheaper in CPU."""
+    choice_reason: str
+
+
+class CompareDocument(Part):
+    """What `blklab compare --json -` prints."""
+
+    schema_: Literal["blklab.compare/1"] = Field(default=COMPARE_SCHEMA, alias="schema")
+    run: str
+    created_at: str
+    state: Literal["running", "complete", "interrupted", "failed"]
+    blklab_version: str
+    target: str
+    target_description: TargetDescription
+    machine: MachineDescription
+    schedulers: list[dict[str, Any]]
+    workloads: list[dict[str, Any]]
+    blocks: int
+    """Complete blocks; where schedulers may leave early, those of whoever ran longest."""
+    stopping: StoppingPart
+    seed: int
+    confidence: float
+    margin: float
+    results: list[ResultPart]
+    comparisons: list[ComparisonPart]
+    verdicts: list[MetricVerdictPart]
+    verdict: VerdictPart
+    goal: GoalPart | None
+    sweeps: list[SweepPart]
+    during_runs: MachinePart | None
+    """Nothing where there is no machine to watch (a simulation)."""
+    steadiness: list[SteadinessPart]
+    """Empty where runs have no record over time."""
+    noise: list[NoisePart]
+    warnings: list[str]
+    failed_runs: list[dict[str, Any]]
+    apply_command: str | None
+    """Command that makes the winner the disk's scheduler; only for a verdict `best` on a real disk."""
+
+
+class LatencyPart(Part):
+    """Latencies in microseconds."""
+
+    mean: float | None
+    p50: float | None
+    p99: float | None
+    p99_9: float | None
+    max: float | None
+
+
+class DirectionPart(Part):
+    """One direction of a job."""
+
+    ios: int
+    bytes: int
+    iops: float
+    bytes_per_second: float
+    latency_us: LatencyPart
+
+
+class JobPart(Part):
+    """One section of the job file, its clones merged. `read`, `write`, `sync` where they occurred."""
+
+    name: str
+    clones: int
+    runtime_seconds: float
+    ios: int
+    bytes: int
+    iops: float
+    bytes_per_second: float
+    latency_us: LatencyPart
+    read: DirectionPart | None = None
+    write: DirectionPart | None = None
+    trim: DirectionPart | None = None
+    sync: DirectionPart | None = None
+    cpu_us_per_io: float | None = None
+
+
+class RunDocument(Part):
+    """What `blklab run --json -` prints."""
+
+    schema_: Literal["blklab.run/1"] = Field(default=RUN_SCHEMA, alias="schema")
+    target: str
+    scheduler: str
+    tunables: dict[str, str]
+    queue: dict[str, str]
+    seed: int
+    workload: str
+    jobs: list[JobPart]
+    settings: dict[str, str]
+    engine: dict[str, Any]
+    warnings: list[str]
+
+
+def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDocument:
+    """Puts an analysed experiment into the documented form."""
+    return CompareDocument(
+        run=record.run_id,
+        created_at=record.created_at,
+        state=record.state,
+        blklab_version=record.blklab_version,
+        target=record.spec.target,
+        target_description=record.target,
+        machine=record.machine,
+        schedulers=[choice.model_dump() for choice in record.spec.schedulers],
+        workloads=[
+            {
+                "name": workload.name,
+                "purpose": workload.purpose,
+                "control": workload.control,
+                "decide_by": workload.decide_by,
+                "focus": workload.focus,
+            }
+            for workload in record.spec.workloads
+        ],
+        blocks=record.complete_blocks,
+        stopping=stopping_part(record),
+        seed=record.spec.seed,
+        confidence=record.spec.confidence,
+        margin=record.spec.margin,
+        results=[ResultPart.of(result) for result in analysis.results],
+        comparisons=[ComparisonPart.of(comparison) for comparison in analysis.comparisons],
+        verdicts=[MetricVerdictPart.of(verdict) for verdict in analysis.metric_verdicts],
+        verdict=VerdictPart.of(analysis.verdict),
+        goal=goal_part(analysis.goal),
+        sweeps=sweep_parts(analysis),
+        during_runs=machine_part(analysis, record.samples),
+        steadiness=steadiness_parts(analysis),
+        noise=noise_parts(record),
+        warnings=[*record.warnings, *analysis.verdict.warnings],
+        failed_runs=[
+            {**sample.cell.model_dump(), "error": sample.error}
+            for sample in record.samples
+            if sample.status == "failed"
+        ],
+        apply_command=apply_command(record, analysis),
+    )
+
+
+def apply_command(record: ExperimentRecord, analysis: Analysis) -> str | None:
+    """The command that applies the verdict, where there is one to apply and a disk to apply it to."""
+    if analysis.verdict.status != "best" or record.target.backend != "host":
+        return None
+    return f"blklab apply {record.run_id}"
+
+
+def run_document(
+    record_target: str, sample: RunSample, *, scheduler: str, tunables: dict[str, str], queue: dict[str, str]
+) -> RunDocument:
+    """Puts one run into the documented form."""
+    return RunDocument(
+        target=record_target,
+        scheduler=scheduler,
+        tunables=tunables,
+        queue=queue,
+        seed=sample.cell.seed,
+        workload=sample.cell.workload,
+        jobs=[job_part(job) for job in sample.jobs],
+        settings=sample.settings,
+        engine=sample.engine,
+        warnings=sample.warnings,
+    )
+
+
+def job_part(job: JobSample) -> JobPart:
+    """A job's sample in the documented form."""
+    data = job.data_directions()
+    ios, moved = sum(entry.ios for entry in data), sum(entry.bytes for entry in data)
+    cpu_ns = (
+        None if job.cpu_user_ns is None or job.cpu_system_ns is None else job.cpu_user_ns + job.cpu_system_ns
+    )
+    return JobPart(
+        name=job.name,
+        clones=job.clones,
+        runtime_seconds=job.runtime_ns / NS_PER_SECOND,
+        ios=ios,
+        bytes=moved,
+        iops=_rate(ios, job.runtime_ns),
+        bytes_per_second=_rate(moved, job.runtime_ns),
+        latency_us=latency_part(LatencyHistogram.merged(entry.latency for entry in data)),
+        cpu_us_per_io=None if cpu_ns is None or not ios else cpu_ns / ios / NS_PER_US,
+        **{entry.direction: _direction_part(entry) for entry in job.directions},
+    )
+
+
+def _direction_part(entry: DirectionSample) -> DirectionPart:
+    return DirectionPart(
+        ios=entry.ios,
+        bytes=entry.bytes,
+        iops=_rate(entry.ios, entry.runtime_ns),
+        bytes_per_second=_rate(entry.bytes, entry.runtime_ns),
+        latency_us=latency_part(entry.latency),
+    )
+
+
+def latency_part(latencies: LatencyHistogram) -> LatencyPart:
+    """Mean, percentiles and maximum of a histogram."""
+
+    def microseconds(value_ns: float | None) -> float | None:
+        return None if value_ns is None else value_ns / NS_PER_US
+
+    return LatencyPart(
+        mean=microseconds(latencies.mean_ns),
+        p50=microseconds(latencies.percentile_ns(0.5)),
+        p99=microseconds(latencies.percentile_ns(0.99)),
+        p99_9=microseconds(latencies.percentile_ns(0.999)),
+        max=microseconds(latencies.max_ns if latencies.count else None),
+    )
+
+
+def _rate(count: int, runtime_ns: int) -> float:
+    return count * NS_PER_SECOND / runtime_ns if runtime_ns else 0.0

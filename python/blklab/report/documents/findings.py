@@ -1,0 +1,167 @@
+"""Parts of the document beside figures and pairs: goal, sweeps, the machine's events, steady state."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from blklab.analysis.verdict import Analysis, GoalFindings
+from blklab.records.machine_events import MachineEvents
+from blklab.records.samples import RunSample
+from blklab.report.documents.parts import MeanPart, PairPart, Part, RatioPart
+
+
+class FrontPart(Part):
+    """Where a scheduler stands on the Pareto front."""
+
+    scheduler: str
+    standing: Literal["front", "dominated", "open"]
+    dominated_by: list[str]
+
+
+class GoalPart(Part):
+    """The goal, its scores and the metrics it is made of. The verdict of the document rests on the scores."""
+
+    name: str
+    goal: str
+    """As ``--goal`` takes it."""
+    weights: dict[str, float]
+    reference: str
+    """The scheduler whose score is 1."""
+    scores: list[MeanPart]
+    """Relative to the reference scheduler's."""
+    comparisons: list[PairPart]
+    """Over all workloads."""
+    dimensions: list[str]
+    dimension_comparisons: list[PairPart]
+    front: list[FrontPart]
+    """Empty if there is one dimension only."""
+    conflict: bool
+    absent: list[str]
+    """Sentences on metrics that workloads do not have."""
+
+
+class EffectPart(RatioPart):
+    """A main effect of a level against the default, or an interaction of two, as a ratio."""
+
+    kind: Literal["main", "interaction"]
+    workload: str
+    levels: dict[str, str]
+
+
+class SweepPart(Part):
+    """A sweep of tunables: a full factorial with the defaults among its levels."""
+
+    sweep: str
+    scheduler: str
+    levels: dict[str, list[str]]
+    defaults: dict[str, str]
+    cells: int
+    effects: list[EffectPart]
+    notes: list[str]
+
+
+class DisturbancePart(Part):
+    """A run that something on the machine disturbed."""
+
+    block: int
+    workload: str
+    scheduler: str
+    text: str
+
+
+class SensitivityPart(Part):
+    """The answer without the marked blocks."""
+
+    status: Literal["best", "equal", "undecided", "withheld"]
+    best: list[str]
+    same: bool
+    text: str
+
+
+class MachineRunPart(Part):
+    """What happened on the machine during one run."""
+
+    sequence: int
+    events: MachineEvents
+
+
+class MachinePart(Part):
+    """What the machine did during the runs."""
+
+    watched_runs: int
+    marked_blocks: list[int]
+    """Numbers, from 0. Their runs are part of all figures."""
+    disturbances: list[DisturbancePart]
+    typical: list[str]
+    sensitivity: SensitivityPart | None
+    """Nothing if no block is marked."""
+    runs: list[MachineRunPart]
+
+
+class SteadinessPart(Part):
+    """How the speed of a scheduler's runs changed from their first fifth to their last."""
+
+    workload: str
+    scheduler: str
+    n: int
+    change: float
+    ci_low: float | None
+    ci_high: float | None
+    state: Literal["steady", "changing", "unclear"]
+    warm_up_ns: int
+
+
+def goal_part(found: GoalFindings | None) -> GoalPart | None:
+    """The goal in the documented form."""
+    if found is None:
+        return None
+
+    return GoalPart.of(
+        found,
+        name=found.goal.name,
+        goal=found.goal.canonical,
+        weights=found.goal.weights,
+        scores=[MeanPart.of(result) for result in [*found.results, *found.dimension_results]],
+        comparisons=[PairPart.of(pair) for pair in found.comparisons],
+        dimension_comparisons=[PairPart.of(pair) for pair in found.dimension_comparisons],
+    )
+
+
+def sweep_parts(analysis: Analysis) -> list[SweepPart]:
+    """All sweeps in the documented form."""
+    return [
+        SweepPart(
+            sweep=found.sweep.canonical,
+            scheduler=found.sweep.base.label,
+            levels=found.sweep.levels,
+            defaults=found.sweep.defaults,
+            cells=len(found.sweep.cells()),
+            effects=[EffectPart.of(effect) for effect in found.effects],
+            notes=found.notes,
+        )
+        for found in analysis.sweeps
+    ]
+
+
+def machine_part(analysis: Analysis, samples: list[RunSample]) -> MachinePart | None:
+    """What the machine did; nothing where it was not watched."""
+    found, other = analysis.machine, analysis.sensitivity
+    if found is None:
+        return None
+    return MachinePart(
+        watched_runs=found.watched,
+        marked_blocks=found.blocks,
+        disturbances=[DisturbancePart.of(one) for one in found.disturbances],
+        typical=found.typical,
+        sensitivity=None if other is None else SensitivityPart.of(other),
+        runs=[
+            MachineRunPart(sequence=sample.cell.sequence, events=sample.events)
+            for sample in samples
+            if sample.events is not None
+        ],
+    )
+
+
+def steadiness_parts(analysis: Analysis) -> list[SteadinessPart]:
+    """Steady state, workload by workload and scheduler by scheduler."""
+    return [SteadinessPart.of(entry) for entry in analysis.steadiness]

@@ -1,0 +1,1 @@
+"""SVG primitives: elements, marks, axes, and the palette of schedulers."""

@@ -1,0 +1,122 @@
+"""The report as one HTML file that needs nothing else: no network, no library, no font.
+
+Whatever comes from outside (labels, job files, names of disks, messages of programs) is escaped by the
+template or by `blklab.report.drawing.svg`; the page's own policy lets no script run but the one below, by its
+hash.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from blklab.analysis.verdict import Analysis
+from blklab.quantities.formatting import confidence_text, count_of, margin_text
+from blklab.quantities.units import format_bytes, format_duration
+from blklab.records.experiment import ExperimentRecord
+from blklab.report.documents.comparison import CompareDocument, compare_document
+from blklab.report.documents.parts import OUTCOME_SIGNS
+from blklab.report.drawing.palette import appearances
+from blklab.report.html.findings import goal_section, sweep_sections
+from blklab.report.html.page import inert_json, page_environment, page_script, page_style
+from blklab.report.html.sections import WorkloadSection, legend, workload_section
+from blklab.report.html.tables import setting_tables
+from blklab.report.summary.conduct import stopping_sentence
+from blklab.report.summary.reproduce import repeat_command
+from blklab.report.summary.standing import has_open_question
+from blklab.report.summary.throughput_over_time import course_text
+from blklab.report.text.advice import next_steps
+from blklab.report.text.wording import explanation, headline
+
+MOST_OPEN_WORKLOADS = 3
+"""From here on only the first workload is unfolded when the page opens."""
+
+
+@dataclass(frozen=True)
+class _Fact:
+    name: str
+    value: str
+    remark: str
+
+
+def render_html(record: ExperimentRecord, analysis: Analysis) -> str:
+    """The report of an analysed experiment as the text of one HTML file (UTF-8)."""
+    document = compare_document(record, analysis)
+    looks = appearances(record.spec.schedulers)
+    sections = [
+        workload_section(record, document, workload, looks, f"workload-{index}")
+        for index, workload in enumerate(record.spec.workloads, start=1)
+    ]
+    script, digest = page_script()
+    environment = page_environment()
+    environment.filters["unbroken"] = _unbroken
+    return environment.get_template("report.html.j2").render(
+        document=document,
+        record=record,
+        headline=headline(document),
+        says=explanation(document),
+        facts=_facts(record, document),
+        steps=next_steps(document),
+        sections=sections,
+        unfolded=_unfolded(sections),
+        legend=legend(looks),
+        goal=goal_section(document, looks),
+        sweeps=sweep_sections(document),
+        settings=setting_tables(record),
+        labels=list(looks),
+        outcome_signs=OUTCOME_SIGNS,
+        repeat=repeat_command(record.spec),
+        engines=_engines(record),
+        memory=format_bytes(record.machine.memory_bytes),
+        confidence=confidence_text(record.spec.confidence),
+        margin=margin_text(record.spec.margin),
+        format_bytes=format_bytes,
+        course_text=course_text,
+        format_duration=format_duration,
+        count_of=count_of,
+        style=page_style(),
+        script=script,
+        script_digest=digest,
+        data=inert_json(document),
+    )
+
+
+_INTERVAL_OR_PERCENT = re.compile(r"\[[^\[\]]{1,40}\]|\d %")
+
+
+def _unbroken(text: str) -> str:
+    """Keeps intervals and percentages on one line."""
+    return _INTERVAL_OR_PERCENT.sub(lambda match: match[0].replace(" ", "\u00a0"), text)
+
+
+def _unfolded(sections: list[WorkloadSection]) -> set[str]:
+    few = len(sections) <= MOST_OPEN_WORKLOADS
+    return {section.anchor for section in (sections if few else sections[:1])}
+
+
+def _facts(record: ExperimentRecord, document: CompareDocument) -> list[_Fact]:
+    """How sure the verdict is, in numbers."""
+    spec = record.spec
+    failed = len(document.failed_runs)
+    asked = "" if spec.blocks is None or spec.blocks == document.blocks else f" of {spec.blocks}"
+    how = "each runs every scheduler once, in random order"
+    conduct = stopping_sentence(document.stopping, still_open=has_open_question(document))
+    return [
+        _Fact("confidence", confidence_text(spec.confidence), "sure that no false winner is named"),
+        _Fact("blocks", f"{document.blocks}{asked}", conduct or how),
+        _Fact(
+            "runs",
+            str(len(record.samples)),
+            f"{failed} of them failed" if failed else "none of them failed",
+        ),
+        _Fact("margin", margin_text(spec.margin), "smaller differences count as equal"),
+    ]
+
+
+def _engines(record: ExperimentRecord) -> list[str]:
+    """Names and versions of what generated the load; more than one only if they changed on the way."""
+    named = (
+        " ".join(str(sample.engine[key]) for key in ("name", "version") if key in sample.engine)
+        for sample in record.samples
+    )
+    return [name for name in dict.fromkeys(named) if name]

@@ -1,0 +1,50 @@
+"""What all pages share: the template's environment, style and script, and data that cannot run."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib.resources import files
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from pydantic import BaseModel
+
+from blklab.report.drawing.palette import colour_rules
+
+
+def page_environment() -> Environment:
+    """Templates of this package; whatever they print is escaped."""
+    return Environment(
+        loader=PackageLoader("blklab.report", "assets"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def page_style() -> Markup:
+    """The style sheet: this package's own file."""
+    return Markup(colour_rules() + _asset("report.css"))  # noqa: S704
+
+
+def page_script() -> tuple[Markup, str]:
+    """The script, this package's own file, and its hash for the page's policy."""
+    script = _asset("report.js")
+    return Markup(script), base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()  # noqa: S704
+
+
+def inert_json(document: BaseModel) -> Markup:
+    """The document as JSON that cannot end the script element that holds it, nor begin a comment in it."""
+    text = json.dumps(
+        document.model_dump(mode="json", by_alias=True), ensure_ascii=True, separators=(",", ":")
+    )
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)  # noqa: S704 - see above
+
+
+def _asset(name: str) -> str:
+    return files("blklab.report").joinpath("assets").joinpath(name).read_text(encoding="utf-8")

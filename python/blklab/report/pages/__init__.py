@@ -1,0 +1,1 @@
+"""Markdown pages of the documentation with generated parts."""

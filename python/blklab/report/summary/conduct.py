@@ -1,0 +1,189 @@
+"""How an experiment went: why it stopped where it did, who left early, and what its noise was like."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from blklab.analysis.noise import WorkloadNoise, noise_of
+from blklab.analysis.statistics.linear_trend import Change
+from blklab.quantities.formatting import count_of, join_names
+from blklab.records.experiment import ExperimentRecord
+from blklab.report.documents.parts import Part
+
+NOTABLE_P = 0.01
+"""Effects in the noise are spoken of below this p value; a report has several, and none changes a verdict."""
+NOTABLE_CHANGE = 0.01
+MOST_OUTLIERS_NAMED = 3
+
+
+class DeparturePart(Part):
+    """A scheduler that left a workload because another was found better."""
+
+    workload: str
+    scheduler: str
+    blocks: int
+    """Blocks in which it ran."""
+
+
+class StoppingPart(Part):
+    """Why there are as many blocks as there are."""
+
+    rule: Literal["fixed", "settled"]
+    """`fixed`: a number set beforehand; `settled`: added until each question was settled, and the p values
+    and intervals allow for that."""
+    budget_blocks: int | None
+    budget_seconds: float | None
+    departures: list[DeparturePart]
+
+
+class OutlierPart(Part):
+    """A run far from the others of its scheduler. It is counted like any other."""
+
+    scheduler: str
+    block: int
+    ratio: float
+    """Figure over the scheduler's median."""
+
+
+class NoisePart(Part):
+    """The noise of the metric that decides a workload."""
+
+    workload: str
+    metric: str
+    drift: float | None
+    """Relative change from the first block to the last, e.g. -0.12."""
+    drift_p: float | None
+    first_run: float | None
+    """The first run of a block against its others, e.g. -0.8."""
+    first_run_p: float | None
+    correlation: float | None
+    """Of the log ratios of neighbouring blocks."""
+    widened_by: float
+    """Factor by which that widened the widest interval."""
+    outliers: list[OutlierPart]
+
+
+def stopping_part(record: ExperimentRecord) -> StoppingPart:
+    """Why there are as many blocks as there are, and who left early."""
+    spec = record.spec
+    departures = []
+    if spec.stops_when_settled:
+        for workload in spec.workloads:
+            ran = {
+                choice.label: sum(
+                    1
+                    for sample in record.samples
+                    if (sample.cell.workload, sample.cell.scheduler) == (workload.name, choice.label)
+                )
+                for choice in spec.schedulers
+            }
+            most = max(ran.values(), default=0)
+            # One fewer may be a block that was broken off; a scheduler leaves after three blocks or more.
+            complete = record.state == "complete"
+            departures += [
+                DeparturePart(workload=workload.name, scheduler=label, blocks=blocks)
+                for label, blocks in ran.items()
+                if 0 < blocks < most - (0 if complete else 1)
+            ]
+    return StoppingPart(
+        rule=spec.stopping,
+        budget_blocks=spec.budget_blocks,
+        budget_seconds=None if spec.budget_ns is None else spec.budget_ns / 1e9,
+        departures=departures,
+    )
+
+
+def noise_parts(record: ExperimentRecord) -> list[NoisePart]:
+    """The noise of every workload that has figures, in the documented form."""
+    return [_noise_part(found) for found in noise_of(record)]
+
+
+def _noise_part(found: WorkloadNoise) -> NoisePart:
+    noise = found.noise
+
+    def change(trend: Change | None) -> float | None:
+        return None if trend is None else math.expm1(trend.size)
+
+    return NoisePart(
+        workload=found.workload,
+        metric=found.metric,
+        drift=change(noise.drift),
+        drift_p=None if noise.drift is None else noise.drift.p,
+        first_run=change(noise.first_run),
+        first_run_p=None if noise.first_run is None else noise.first_run.p,
+        correlation=noise.correlation,
+        widened_by=noise.widened_by,
+        outliers=[OutlierPart.of(outlier) for outlier in noise.outliers],
+    )
+
+
+def stopping_sentence(part: StoppingPart, *, still_open: bool) -> str | None:
+    """Why the blocks ended where they did; nothing for a fixed number.
+
+    Args:
+        part: What is known of the stopping.
+        still_open: Whether a workload that counts is undecided.
+    """
+    if part.rule == "fixed":
+        return None
+    text = "Blocks were added until all was settled"
+    if still_open:
+        text = "Blocks were added until the budget was used up or the rest not worth it"
+    return "; ".join([text, *_departure_clauses(part.departures)]) + "."
+
+
+def _departure_clauses(departures: Sequence[DeparturePart]) -> list[str]:
+    """Who left, said once for schedulers and for workloads that went the same way."""
+    leavers: dict[tuple[str, int], list[str]] = {}
+    for one in departures:
+        leavers.setdefault((one.workload, one.blocks), []).append(one.scheduler)
+    workloads: dict[tuple[int, tuple[str, ...]], list[str]] = {}
+    for (workload, blocks), names in leavers.items():
+        workloads.setdefault((blocks, tuple(names)), []).append(workload)
+    return [
+        f"{join_names(names)} left {join_names(found)} after {count_of(blocks, 'block')}"
+        for (blocks, names), found in workloads.items()
+    ]
+
+
+def noise_sentences(parts: Sequence[NoisePart], workload: str) -> list[str]:
+    """What is notable about the noise of a workload; mostly nothing."""
+    part = next((part for part in parts if part.workload == workload), None)
+    if part is None:
+        return []
+    sentences = []
+    if _notable(part.drift, part.drift_p):
+        sentences.append(
+            f"drift: {_percent(part.drift)} from the first block to the last (comparisons within blocks are "
+            "free of it)"
+        )
+    if _notable(part.first_run, part.first_run_p):
+        sentences.append(
+            f"order: the first run of a block has {_percent(part.first_run)} against the others; something "
+            "warms up or fills"
+        )
+    if part.widened_by > 1 and part.correlation is not None:
+        sentences.append(
+            f"neighbouring blocks resemble each other (correlation of log ratios up to "
+            f"{part.correlation:.2f}): intervals widened up to {part.widened_by:.1f} times"
+        )
+    if part.outliers:
+        named = [
+            f"block {one.block + 1} {one.scheduler} ({one.ratio:.2g} of its median)"
+            for one in part.outliers[:MOST_OUTLIERS_NAMED]
+        ]
+        more = len(part.outliers) - len(named)
+        if more:
+            named.append(f"{more} more")
+        sentences.append(f"outliers, counted like any other run: {join_names(named)}")
+    return sentences
+
+
+def _notable(change: float | None, p: float | None) -> bool:
+    return change is not None and p is not None and p < NOTABLE_P and abs(change) > NOTABLE_CHANGE
+
+
+def _percent(change: float | None) -> str:
+    return f"{100 * (change or 0):+.3g} %"

@@ -1,0 +1,127 @@
+"""Where each scheduler stands under a workload, in one word, and the order of the rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from blklab.analysis.comparison import OPPOSITE
+from blklab.analysis.metrics import METRICS
+from blklab.report.documents.comparison import CompareDocument, ComparisonPart, MetricVerdictPart, ResultPart
+
+
+class Standing(Enum):
+    """A scheduler's place; the value is the word that reports use, next to a sign and maybe a colour."""
+
+    BEST = "best"
+    EQUAL = "equal best"
+    OPEN = "open"
+    BEATEN = "beaten"
+    NO_FIGURE = "no figure"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A scheduler under a workload, by the metric that decides."""
+
+    scheduler: str
+    standing: Standing
+    result: ResultPart | None
+
+
+def deciding_verdict(document: CompareDocument, workload: str) -> MetricVerdictPart | None:
+    """What the metric that decides says of a workload; nothing if no run gave that figure."""
+    return next((v for v in document.verdicts if v.workload == workload and v.decides), None)
+
+
+def has_open_question(document: CompareDocument) -> bool:
+    """Whether something that the verdict rests on is undecided."""
+    if document.goal is not None:
+        return document.verdict.status == "undecided"
+    controls = {str(workload["name"]) for workload in document.workloads if workload["control"]}
+    deciding = [verdict for verdict in document.verdicts if verdict.decides]
+    judged = [verdict for verdict in deciding if verdict.workload not in controls] or deciding
+    return not judged or any(verdict.status == "undecided" for verdict in judged)
+
+
+def results_of(document: CompareDocument, workload: str, metric: str) -> dict[str, ResultPart]:
+    """Results of a workload and metric by scheduler's label."""
+    return {
+        part.scheduler: part
+        for part in document.results
+        if part.workload == workload and part.metric == metric
+    }
+
+
+def pairs_against(
+    document: CompareDocument, workload: str, metric: str, reference: str
+) -> dict[str, ComparisonPart]:
+    """Every other scheduler over the reference, by label."""
+    pairs = {}
+    for part in document.comparisons:
+        if (part.workload, part.metric) == (workload, metric):
+            if part.second == reference:
+                pairs[part.first] = part
+            elif part.first == reference:
+                pairs[part.second] = reversed_pair(part)
+    return pairs
+
+
+def differing_controls(document: CompareDocument) -> list[str]:
+    """Controls in which schedulers differ by the metric that decides: then the set-up is at fault."""
+    decides = {(verdict.workload, verdict.metric) for verdict in document.verdicts if verdict.decides}
+    differing = {
+        part.workload
+        for part in document.comparisons
+        if (part.workload, part.metric) in decides and part.outcome in ("better", "worse")
+    }
+    names = [str(workload["name"]) for workload in document.workloads if workload["control"]]
+    return [name for name in names if name in differing]
+
+
+def reversed_pair(part: ComparisonPart) -> ComparisonPart:
+    """The same comparison as seen from the other scheduler."""
+    return part.model_copy(
+        update={
+            "first": part.second,
+            "second": part.first,
+            "ratio": 1 / part.ratio,
+            "ci_low": None if not part.ci_high else 1 / part.ci_high,
+            "ci_high": None if not part.ci_low else 1 / part.ci_low,
+            "outcome": OPPOSITE[part.outcome],
+        }
+    )
+
+
+def ranked(document: CompareDocument, workload: str, metric: str) -> list[Row]:
+    """Schedulers of a workload, best first by the metric; those without a figure last."""
+    verdict = deciding_verdict(document, workload)
+    results = results_of(document, workload, metric)
+    labels = labels_of(document)
+    sign = -1 if METRICS[metric].better == "higher" else 1
+    order = sorted(
+        labels,
+        key=lambda label: (label not in results, sign * results[label].mean if label in results else 0),
+    )
+    return [Row(label, _standing(label, verdict, results), results.get(label)) for label in order]
+
+
+def labels_of(document: CompareDocument) -> list[str]:
+    """Labels of the schedulers in the order in which they were asked for."""
+    return [str(choice["label"]) for choice in document.schedulers]
+
+
+def metrics_of(document: CompareDocument, workload: str, first: str) -> list[str]:
+    """Metrics that have figures under a workload: the one that decides, then as they are registered."""
+    present = {part.metric for part in document.results if part.workload == workload}
+    return sorted(present & METRICS.keys(), key=lambda name: (name != first, list(METRICS).index(name)))
+
+
+def _standing(label: str, verdict: MetricVerdictPart | None, results: dict[str, ResultPart]) -> Standing:
+    if label not in results:
+        return Standing.NO_FIGURE
+    if verdict is None:
+        return Standing.OPEN
+    if label in verdict.best:
+        return Standing.BEST if verdict.status == "best" else Standing.EQUAL
+    return Standing.OPEN if label in verdict.candidates else Standing.BEATEN

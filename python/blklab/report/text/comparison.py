@@ -1,0 +1,339 @@
+"""Reports for a terminal: eighty columns are enough, and nothing is said by colour alone.
+
+What comes from outside (labels, names of disks, messages) is printed as plain text: no markup, no control
+characters. On a terminal or in a log that takes ASCII only, signs have plain substitutes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from blklab.analysis.metrics import METRICS, metric_named
+from blklab.quantities.formatting import TIMES, confidence_text, count_of, metric_title, scale_for
+from blklab.report.documents.comparison import CompareDocument, JobPart, LatencyPart, RunDocument
+from blklab.report.summary.conduct import noise_sentences, stopping_sentence
+from blklab.report.summary.standing import (
+    Row,
+    Standing,
+    deciding_verdict,
+    differing_controls,
+    has_open_question,
+    metrics_of,
+    ranked,
+    results_of,
+)
+from blklab.report.text.advice import next_steps
+from blklab.report.text.findings import print_findings
+from blklab.report.text.wording import explanation, finding, headline
+
+_SIGNS = {
+    Standing.BEST: ("★", "bold green"),
+    Standing.EQUAL: ("=", "bold cyan"),
+    Standing.OPEN: ("?", "yellow"),
+    Standing.BEATEN: ("·", "dim"),
+    Standing.NO_FIGURE: ("✗", "bold red"),
+}
+_STATUS_STYLES = {
+    "best": "bold green",
+    "equal": "bold cyan",
+    "undecided": "bold yellow",
+    "withheld": "bold red",
+}
+_STATUS_SIGNS = {"best": "★", "equal": "=", "undecided": "?"}
+_ASCII = {
+    "µ": "u",
+    "★": "*",
+    "·": "-",
+    "✗": "x",
+    "⚠": "!",
+    "…": "~",
+    TIMES: "x",
+    "±": "+-",
+    "→": "->",
+    "▲": "^",
+    "▼": "v",
+}
+
+_OTHERS_BY_WORTH = (
+    "latency_p99",
+    "latency_p99_9",
+    "latency_p50",
+    "latency_max",
+    "iops",
+    "throughput",
+    "sync_latency_p99",
+    "latency_mean",
+    "cpu_per_io",
+)
+"""Which further columns stay when there is not room for all; metrics not named here come last."""
+
+_WIDEST_NAME = 24
+_COLUMN_GAP = 2
+MOST_FAILED_RUNS_SHOWN = 5
+
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+class Printer:
+    """Prints plain text to a console, in whatever characters it can take."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.ascii_only = console.options.ascii_only
+
+    def clean(self, text: str) -> str:
+        """Without control characters, and in ASCII where need be."""
+        text = _CONTROL_CHARACTERS.sub("\N{REPLACEMENT CHARACTER}", text)
+        if not self.ascii_only:
+            return text
+        plain = "".join(_ASCII.get(character, character) for character in text)
+        return plain.encode("ascii", "replace").decode("ascii")
+
+    def text(self, content: str, style: str = "") -> Text:
+        """A piece of text."""
+        return Text(self.clean(content), style=style)
+
+    def line(self, *parts: str | tuple[str, str], indent: int = 0) -> None:
+        """A paragraph, wrapped at words."""
+        text = Text()
+        for part in parts:
+            content, style = (part, "") if isinstance(part, str) else part
+            text.append(self.clean(content), style=style or None)
+        width = max(20, self.console.width - indent)
+        for wrapped in text.wrap(self.console, width):
+            wrapped.rstrip()
+            self.console.print(Text(" " * indent).append_text(wrapped), soft_wrap=True)
+
+    def command(self, command: str) -> None:
+        """A command, never wrapped, so that it can be copied."""
+        self.console.print(Text("    ").append_text(self.text(command, "bold")), soft_wrap=True)
+
+    def blank(self) -> None:
+        """An empty line."""
+        self.console.print()
+
+    def table(self) -> Table:
+        """A table of the house's kind."""
+        return Table(
+            box=box.ASCII if self.ascii_only else box.SIMPLE_HEAD,
+            show_edge=False,
+            pad_edge=False,
+            padding=(0, _COLUMN_GAP, 0, 0),
+            header_style="bold",
+        )
+
+
+def render(document: CompareDocument, console: Console) -> None:
+    """Prints the report of a comparison."""
+    printer = Printer(console)
+    style = _STATUS_STYLES[document.verdict.status]
+    printer.blank()
+    printer.line((headline(document), style))
+    printer.line(explanation(document))
+    printer.line(_circumstances(document))
+    conduct = stopping_sentence(document.stopping, still_open=has_open_question(document))
+    if conduct is not None:
+        printer.line(conduct)
+    for warning in document.warnings:
+        printer.line(("⚠ WARNING: ", "bold yellow"), warning)
+    _print_failed_runs(document, printer)
+    for workload in document.workloads:
+        printer.blank()
+        _print_workload(document, str(workload["name"]), printer)
+    print_findings(document, printer)
+    printer.blank()
+    for step in next_steps(document):
+        printer.line(step.text)
+        if step.command is not None:
+            printer.command(step.command)
+
+
+def _circumstances(document: CompareDocument) -> str:
+    target = document.target_description.summary or document.target
+    unfinished = "" if document.state == "complete" else f", {document.state}"
+    return (
+        f"{target}; {count_of(document.blocks, 'block')}{unfinished}; intervals of "
+        f"{confidence_text(document.confidence)}; run {document.run}"
+    )
+
+
+def _print_failed_runs(document: CompareDocument, printer: Printer) -> None:
+    for run in document.failed_runs[:MOST_FAILED_RUNS_SHOWN]:
+        where = f"block {run['block'] + 1}, {run['workload']} under {run['scheduler']}"
+        printer.line(("✗ failed: ", "bold red"), f"{where}: {run['error'] or 'no reason given'}", indent=2)
+    left = len(document.failed_runs) - MOST_FAILED_RUNS_SHOWN
+    if left > 0:
+        printer.line(f"and {left} more", indent=2)
+
+
+def _print_workload(document: CompareDocument, workload: str, printer: Printer) -> None:
+    facts = next(one for one in document.workloads if one["name"] == workload)
+    metric = metric_named(str(facts["decide_by"]))
+    verdict = deciding_verdict(document, workload)
+    control = " (control: no scheduler can influence it)" if facts["control"] else ""
+    printer.line((workload, "bold"), control)
+    if verdict is None:
+        printer.line(("no figures", "bold red"), f": no run gave a figure for {metric_title(metric.name)}")
+        return
+    if len(document.workloads) > 1:
+        sign, style = _STATUS_SIGNS[verdict.status], _STATUS_STYLES[verdict.status]
+        if workload in differing_controls(document):
+            sign, style = "⚠", "bold yellow"
+        printer.line((f"{sign} ", style), finding(document, verdict))
+    rows = ranked(document, workload, metric.name)
+    table, left_out = _results_table(document, workload, metric.name, rows, printer)
+    printer.console.print(table)
+    if left_out:
+        printer.line((f"no room for: {', '.join(map(metric_title, left_out))}", "dim"))
+    for sentence in noise_sentences(document.noise, workload):
+        printer.line((sentence, "dim"))
+
+
+def _results_table(
+    document: CompareDocument, workload: str, deciding: str, rows: Sequence[Row], printer: Printer
+) -> tuple[Table, list[str]]:
+    """The table, and the metrics that it has no room for."""
+    decides = _DecidingColumn(document, workload, deciding)
+    names = [printer.clean(row.scheduler) for row in rows]
+    room = printer.console.width
+    name_width = min(_WIDEST_NAME, max(*map(len, names), len("scheduler")))
+    standing_width = 2 + max(len(row.standing.value) for row in rows)
+    cells = {row.scheduler: decides.cell(row) for row in rows}
+    room -= name_width + standing_width + max(len(decides.heading), *map(len, cells.values()))
+    room -= 4 * _COLUMN_GAP
+    columns: list[_OtherColumn] = []
+    left_out: list[str] = []
+    for name in sorted(metrics_of(document, workload, deciding)[1:], key=_worth):
+        column = _OtherColumn(document, workload, name, rows)
+        if room >= column.width + _COLUMN_GAP:
+            room -= column.width + _COLUMN_GAP
+            columns.append(column)
+        else:
+            left_out.append(name)
+    columns.sort(key=lambda column: list(METRICS).index(column.metric))
+    table = printer.table()
+    table.add_column("scheduler", max_width=name_width, overflow="fold")
+    table.add_column("", no_wrap=True)
+    table.add_column(printer.text(decides.heading), justify="right", no_wrap=True)
+    for column in columns:
+        table.add_column(printer.text(column.heading), justify="right", no_wrap=True)
+    for row in rows:
+        sign, style = _SIGNS[row.standing]
+        table.add_row(
+            printer.text(row.scheduler, "bold" if row.standing in (Standing.BEST, Standing.EQUAL) else ""),
+            printer.text(f"{sign} {row.standing.value}", style),
+            printer.text(cells[row.scheduler], "bold"),
+            *(printer.text(column.cells[row.scheduler]) for column in columns),
+        )
+    return table, left_out
+
+
+def _worth(metric: str) -> int:
+    return _OTHERS_BY_WORTH.index(metric) if metric in _OTHERS_BY_WORTH else len(_OTHERS_BY_WORTH)
+
+
+class _DecidingColumn:
+    """The metric that decides, with intervals and its unit in the heading."""
+
+    def __init__(self, document: CompareDocument, workload: str, metric: str) -> None:
+        results = results_of(document, workload, metric)
+        self.scale = scale_for(METRICS[metric].unit, [part.mean for part in results.values()])
+        self.heading = f"{metric_title(metric)}, {self.scale.unit}\n(decides)"
+
+    def cell(self, row: Row) -> str:
+        """The mean with its interval."""
+        if row.result is None:
+            return "-"
+        return self.scale.interval(row.result.mean, row.result.ci_low, row.result.ci_high)
+
+
+class _OtherColumn:
+    """Another metric, without intervals."""
+
+    def __init__(self, document: CompareDocument, workload: str, metric: str, rows: Sequence[Row]) -> None:
+        results = results_of(document, workload, metric)
+        scale = scale_for(METRICS[metric].unit, [part.mean for part in results.values()])
+        self.metric = metric
+        self.heading = f"{_short_title(metric)}\n{scale.unit}"
+        self.cells = {
+            row.scheduler: scale.figure(part.mean, part.ci_low, part.ci_high)
+            if (part := results.get(row.scheduler))
+            else "-"
+            for row in rows
+        }
+        self.width = max(map(len, [*self.heading.splitlines(), *self.cells.values()]))
+
+
+def _short_title(metric: str) -> str:
+    """``latency p99.9`` is ``p99.9`` where columns are narrow; ``sync latency p99`` is ``sync p99``."""
+    return metric_title(metric).replace("latency ", "").replace("throughput", "data")
+
+
+def render_run(document: RunDocument, console: Console) -> None:
+    """Prints the result of a single run."""
+    printer = Printer(console)
+    printer.blank()
+    tunables = "".join(f":{key}={value}" for key, value in document.tunables.items())
+    printer.line(
+        (document.workload, "bold"),
+        " under ",
+        (f"{document.scheduler}{tunables}", "bold"),
+        f" on {document.target}",
+    )
+    for warning in document.warnings:
+        printer.line(("⚠ WARNING: ", "bold yellow"), warning)
+    table = printer.table()
+    table.add_column("job", overflow="fold", max_width=_WIDEST_NAME)
+    for heading in ("IO/s", "B/s", "mean", "p50", "p99", "p99.9", "max"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for job in document.jobs:
+        _add_job(table, job, printer)
+    console.print(table)
+    engine = " ".join(str(document.engine[key]) for key in ("name", "version") if key in document.engine)
+    printer.line((f"seed {document.seed}{f'; load by {engine}' if engine else ''}", "dim"))
+
+
+def _add_job(table: Table, job: JobPart, printer: Printer) -> None:
+    """A row for the job, and one for each direction where there are several."""
+    clones = f" {TIMES}{job.clones}" if job.clones > 1 else ""
+    cells = (job.name + clones, job.iops, job.bytes_per_second, job.latency_us)
+    _add_row(table, *cells, printer=printer)
+    parts = {"read": job.read, "write": job.write, "trim": job.trim, "sync": job.sync}
+    present = {name: part for name, part in parts.items() if part is not None}
+    if len(present) > 1:
+        for name, part in present.items():
+            moved = None if name == "sync" else part.bytes_per_second
+            _add_row(table, f"  {name}", part.iops, moved, part.latency_us, printer=printer)
+
+
+def _add_row(
+    table: Table,
+    name: str,
+    ios_per_second: float,
+    bytes_per_second: float | None,
+    latency: LatencyPart,
+    *,
+    printer: Printer,
+) -> None:
+    figures = [
+        _compact("IO/s", ios_per_second),
+        _compact("B/s", bytes_per_second),
+        *(_compact("us", v) for v in (latency.mean, latency.p50, latency.p99, latency.p99_9, latency.max)),
+    ]
+    table.add_row(printer.text(name), *(printer.text(figure) for figure in figures))
+
+
+def _compact(unit: str, value: float | None) -> str:
+    """``12.3k`` under a heading that names the unit, ``1.23 ms`` for times."""
+    if value is None:
+        return "-"
+    scale = scale_for(unit, [value])
+    if unit == "us":
+        return scale.quantity(value)
+    return scale.figure(value) + scale.unit.removesuffix(unit)

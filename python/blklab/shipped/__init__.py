@@ -1,0 +1,23 @@
+"""Where the files that ship with blklab are: workloads, profiles, studies, and what guest kernels need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_SHIPPED = Path(__file__).parent
+
+
+def shipped_files(kind: str, suffix: str) -> dict[str, Path]:
+    """Files of one kind (``workloads``, ``devices``, ``kernel``) by stem, in alphabetical order."""
+    return {path.stem: path for path in sorted((_SHIPPED / kind).glob(f"*{suffix}"))}
+
+
+def shipped_folder(kind: str) -> Path:
+    """The folder of one kind: ``studies``, ``kernel``."""
+    return _SHIPPED / kind
+
+
+def guest_program() -> Path | None:
+    """The program that runs inside guest kernels; nothing if this installation has none."""
+    path = _SHIPPED / "blkguest"
+    return path if path.is_file() else None

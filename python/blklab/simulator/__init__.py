@@ -1,0 +1,1 @@
+"""Simulations for programs and for the `sim:` backend, and the timelines they record."""

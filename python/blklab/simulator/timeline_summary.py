@@ -1,0 +1,60 @@
+"""What samples keep of a simulated run's timeline: speed in windows of time, and whose requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from blklab.records.samples import NS_PER_SECOND, JobSample, RateWindows
+from blklab.simulator.timeline import FLUSH, NO_JOB, Table
+
+_SYNC = 2
+
+
+def with_rates(jobs: Sequence[JobSample], ios: Table, window_ns: int) -> list[JobSample]:
+    """The jobs with their speed over time.
+
+    Args:
+        jobs: In the order that the table's column ``job`` counts.
+        ios: I/Os of the run; those of ramp time do not count.
+        window_ns: Length of the windows.
+    """
+    counted = ios[(ios["measured"] == 1) & (ios["direction"] != _SYNC)]
+    return [
+        job.model_copy(update={"rates": _rates(counted[counted["job"] == index], job.runtime_ns, window_ns)})
+        for index, job in enumerate(jobs)
+    ]
+
+
+def background_requests(requests: Table) -> dict[str, Any]:
+    """How many requests no job stood behind (the flusher's), and their classes and levels, for `engine`."""
+    data = requests[requests["operation"] != FLUSH]
+    background = data[data["job"] == NO_JOB]
+    return {
+        "requests_recorded": len(data),
+        "background_requests": len(background),
+        "background_priorities": [
+            f"{_CLASS_NAMES[int(value) // 8]}{int(value) % 8}" for value in np.unique(background["priority"])
+        ],
+    }
+
+
+_CLASS_NAMES = ("rt", "be", "idle")
+"""By the class bits of the column ``priority``."""
+
+
+def _rates(ios: Table, runtime_ns: int, window_ns: int) -> RateWindows | None:
+    """Bytes count in the window in which they came back, as tools see it that read counters."""
+    nr_windows = runtime_ns // window_ns
+    if not len(ios) or not nr_windows:
+        return None
+    since_start = ios["end_ns"].astype(np.int64) - int(ios["start_ns"].min())
+    # An I/O that ends exactly with a window belongs to it.
+    windows = np.maximum(since_start - 1, 0) // window_ns
+    sums = np.bincount(windows, weights=ios["bytes"].astype(np.float64), minlength=nr_windows)[:nr_windows]
+    return RateWindows(
+        window_ns=window_ns,
+        bytes_per_second=[float(value) * NS_PER_SECOND / window_ns for value in sums],
+    )

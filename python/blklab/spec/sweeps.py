@@ -1,0 +1,162 @@
+"""Sweeps of tunables: ``bfq:slice_idle=0,2,8,20``, or several tunables as a full factorial.
+
+Every combination of the tunables' levels becomes a scheduler of the experiment, next to all others and in
+the same blocks. The default is always one level of each tunable, so that the scheduler as the kernel sets it
+up is among the cells.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from blklab.errors import SpecError, TunableError
+from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
+
+MOST_CELLS = 64
+"""Of one sweep: a block of more takes so long that its runs do not stand next to one another any more."""
+
+GRAMMAR_HINT = "write it like bfq:slice_idle=0,2,8 or mq-deadline:fifo_batch=1,64:read_expire=100,1000"
+
+
+class Sweep(BaseModel):
+    """Tunables of one scheduler with their levels, the default apart."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    base: SchedulerChoice
+    """What the levels change; tunables that it sets itself take the place of the target's defaults."""
+    levels: dict[str, list[str]]
+    """By tunable: values as asked for, in the kernel's units."""
+    defaults: dict[str, str] = {}
+    """What the target has by default, once that is known; a level that is the default is not run twice."""
+
+    @property
+    def canonical(self) -> str:
+        """The sweep in its own grammar."""
+        parts = [self.base.without_label]
+        parts += [f"{tunable}={','.join(values)}" for tunable, values in self.levels.items()]
+        return ":".join(parts)
+
+    def values(self, tunable: str) -> list[str | None]:
+        """Levels of a tunable, the default first (as nothing)."""
+        return [None, *(value for value in self.levels[tunable] if value != self.defaults.get(tunable))]
+
+    def cells(self) -> dict[tuple[str | None, ...], SchedulerChoice]:
+        """All combinations: the level of each tunable (nothing: the default) and the scheduler that it is."""
+        found = {}
+        for combination in itertools.product(*(self.values(tunable) for tunable in self.levels)):
+            changed = {
+                name: value for name, value in zip(self.levels, combination, strict=True) if value is not None
+            }
+            choice = self.base.model_copy(update={"tunables": self.base.tunables | changed})
+            found[combination] = choice.model_copy(update={"label": choice.without_label})
+        return found
+
+
+def parse_sweep(text: str) -> Sweep:
+    """Reads ``NAME:TUNABLE=VALUE,VALUE…[:TUNABLE=VALUE…]``.
+
+    Raises:
+        SpecError: if it does not follow the grammar, repeats a level, or has too many combinations.
+        UsageError: if the scheduler's name does not follow the grammar of schedulers.
+    """
+    head, *settings = text.strip().split(":")
+    if not settings:
+        raise SpecError(f"sweep {text!r} names no tunable", hint=GRAMMAR_HINT)
+    levels: dict[str, list[str]] = {}
+    for setting in settings:
+        tunable, separator, listed = setting.partition("=")
+        values = [value.strip() for value in listed.split(",")]
+        if not (separator and all(values)):
+            raise SpecError(f"sweep: {setting!r} in {text!r} is not TUNABLE=VALUE,VALUE…", hint=GRAMMAR_HINT)
+        if tunable in levels:
+            raise SpecError(f"sweep {text!r} names {tunable} twice")
+        if len(set(values)) < len(values):
+            raise SpecError(f"sweep: {setting!r} repeats a value")
+        levels[tunable] = values
+    base = parse_scheduler_choice(head)
+    # Names and values follow the grammar of a choice.
+    parse_scheduler_choice(":".join([head, *(f"{name}={values[0]}" for name, values in levels.items())]))
+    if base.label != base.without_label:
+        raise SpecError(f"sweep {text!r}: cells are named by their tunables", hint=GRAMMAR_HINT)
+    return _checked(Sweep(base=base, levels=levels))
+
+
+def parse_sweeps(texts: Iterable[str]) -> list[Sweep]:
+    """Reads several sweeps; those of one scheduler become one, with all its tunables crossed.
+
+    Raises:
+        SpecError: as `parse_sweep`, and if a tunable is swept twice.
+    """
+    merged: dict[str, Sweep] = {}
+    for text in texts:
+        sweep = parse_sweep(text)
+        before = merged.get(sweep.base.label)
+        if before is not None:
+            twice = before.levels.keys() & sweep.levels.keys()
+            if twice:
+                raise SpecError(f"two sweeps of {sweep.base.label} name {min(twice)}")
+            sweep = _checked(before.model_copy(update={"levels": before.levels | sweep.levels}))
+        merged[sweep.base.label] = sweep
+    return list(merged.values())
+
+
+def settle_sweep(
+    sweep: Sweep, tunable_defaults: Callable[[SchedulerChoice], Mapping[str, str] | None]
+) -> Sweep:
+    """The sweep with what its tunables are by default; a sweep that is settled stays as it is.
+
+    Where the target cannot tell (a dry run), it stays as it is too.
+
+    Args:
+        sweep: As asked for.
+        tunable_defaults: Asks the target for a scheduler's tunables as they are by default.
+
+    Raises:
+        TunableError: if the scheduler lacks one of the tunables.
+    """
+    if sweep.defaults:
+        return sweep
+    found = tunable_defaults(sweep.base)
+    if found is None:
+        return sweep
+    for tunable in sweep.levels:
+        if tunable not in found:
+            raise TunableError(
+                f"sweep {sweep.canonical}: {sweep.base.name} has no tunable {tunable!r}",
+                hint=f"it has {', '.join(sorted(found))}" if found else None,
+            )
+    defaults = {**found, **sweep.base.tunables}
+    return sweep.model_copy(update={"defaults": {name: defaults[name] for name in sweep.levels}})
+
+
+def with_sweep_cells(choices: Sequence[SchedulerChoice], sweeps: Sequence[Sweep]) -> list[SchedulerChoice]:
+    """Schedulers with the cells of all sweeps; what is there already is not added again.
+
+    Raises:
+        SpecError: if a label stands for something else already.
+    """
+    found = {choice.label: choice for choice in choices}
+    for sweep in sweeps:
+        for cell in sweep.cells().values():
+            if found.setdefault(cell.label, cell).without_label != cell.without_label:
+                raise SpecError(
+                    f"the label {cell.label!r} is needed by the sweep {sweep.canonical}",
+                    hint="give that scheduler another label",
+                )
+    return list(found.values())
+
+
+def _checked(sweep: Sweep) -> Sweep:
+    number = len(sweep.cells())
+    if number > MOST_CELLS:
+        product = " x ".join(str(len(sweep.values(tunable))) for tunable in sweep.levels)
+        raise SpecError(
+            f"sweep {sweep.canonical}: {product} = {number} combinations with the defaults, at most "
+            f"{MOST_CELLS} are possible",
+            hint="sweep fewer values at once, or one tunable after the other",
+        )
+    return sweep

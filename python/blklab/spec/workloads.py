@@ -1,0 +1,235 @@
+"""Workloads: fio job files, shipped or a person's own, with a head of comments that says what they are for.
+
+The head is the run of comment lines before the first section::
+
+    ; purpose: Many small reads at once, as a busy database sends them.
+    ; decide-by: iops
+    ; focus: reader
+    ; control: no
+
+`purpose` is for people. `decide-by` names the metric that the verdict rests on; without it throughput
+decides for sequential work and IOPS for random work. `focus` names the sections that are measured (all by
+default); the others are background. `control: yes` marks a workload that the scheduler cannot influence:
+if it shows a difference, the set-up is at fault. `tool: hdparm -t` (or ``-T``) says that the only job is that
+test: on a disk of this machine hdparm itself makes the load where it is installed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from blklab import _core
+from blklab.errors import JobFileError, UnknownNameError
+from blklab.shipped import shipped_files
+
+_HEAD = re.compile(r"[;#]\s*(purpose|decide-by|focus|control|tool)\s*:\s*(.*?)\s*", re.IGNORECASE)
+TOOLS = ("hdparm -t", "hdparm -T")
+"""What a workload may say that it is."""
+_YES = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+
+
+class JobOptionNote(BaseModel):
+    """A remark of the job parser about one option."""
+
+    model_config = ConfigDict(frozen=True)
+
+    job: str
+    option: str
+    line: int
+    message: str = ""
+
+
+class Job(BaseModel):
+    """One section of a job file, with ``[global]`` applied."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    line: int
+    options: dict[str, str]
+    """The section's effective options under their canonical names, as the person wrote the values."""
+    option_lines: dict[str, int]
+    numjobs: int
+    rw: str
+    reads: bool
+    writes: bool
+    sequential: bool
+    direct: bool
+    ioengine: str
+    iodepth: int
+    block_size_bytes: int
+    size_bytes: int | None
+    offset_bytes: int
+    offset_increment_bytes: int
+    io_size_bytes: int | None
+    number_ios: int | None
+    runtime_ns: int | None
+    time_based: bool
+    ramp_time_ns: int
+    startdelay_ns: int
+    filename: str | None
+    """A logical name: sections that name the same file share it. Never a path."""
+    stonewall: bool
+    prioclass: int | None
+    prio: int | None
+    nice: int | None
+    cgroup: str | None
+    cgroup_weight: int | None
+
+
+class Workload(BaseModel):
+    """A job file and what its head says of it. Holds the text itself, so a stored run repeats without it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    source: str
+    """Where it came from, for messages."""
+    text: str
+    purpose: str
+    control: bool
+    focus: list[str]
+    """Sections that are measured."""
+    decide_by: str
+    """Name of the metric that the verdict rests on."""
+    tool: str = ""
+    """The test of another program that the only job is, one of `TOOLS`; empty for most."""
+    jobs: list[Job]
+    host_only: list[JobOptionNote]
+    """Options that the kernel honours and the simulator does not know."""
+    warnings: list[JobOptionNote]
+
+    def refuse_host_only(self, who: str, hint: str) -> None:
+        """Says no to options that a generator other than fio does not know.
+
+        Raises:
+            JobFileError: at the first one.
+        """
+        for note in self.host_only:
+            raise JobFileError(
+                f"{who} does not know the option {note.option}",
+                source=self.source,
+                line=note.line,
+                option=note.option,
+                hint=hint,
+            )
+
+    @property
+    def reads(self) -> bool:
+        """Whether any section reads."""
+        return any(job.reads for job in self.jobs)
+
+    @property
+    def writes(self) -> bool:
+        """Whether any section writes."""
+        return any(job.writes for job in self.jobs)
+
+
+def remarks_on(workloads: Iterable[Workload]) -> list[str]:
+    """What the job parser remarks about options that do less than they say, with their places."""
+    return [
+        f"{workload.source}:{note.line}: {note.option}: {note.message}"
+        for workload in workloads
+        for note in workload.warnings
+    ]
+
+
+def shipped_workloads() -> dict[str, Path]:
+    """The workloads that come with blklab, by name."""
+    return shipped_files("workloads", ".fio")
+
+
+def load_workload(name_or_path: str) -> Workload:
+    """Loads a shipped workload by name, or a job file by path.
+
+    Raises:
+        UnknownNameError: if there is neither; close names are suggested.
+        JobFileError: if the file cannot be read or has a mistake.
+    """
+    shipped = shipped_workloads()
+    if name_or_path in shipped:
+        return _read(shipped[name_or_path], name_or_path)
+    path = Path(name_or_path)
+    if path.suffix == ".fio" or "/" in name_or_path or path.is_file():
+        return _read(path, name_or_path)
+    close = difflib.get_close_matches(name_or_path, shipped, n=3)
+    hint = f"did you mean {' or '.join(close)}? " if close else ""
+    raise UnknownNameError(
+        f"there is no workload {name_or_path!r}",
+        hint=f"{hint}`blklab workloads` lists them; a job file of your own is named by its path",
+    )
+
+
+def _read(path: Path, source: str) -> Workload:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise JobFileError(f"cannot be read: {error.strerror}", source=source) from error
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise JobFileError("is not UTF-8 text", source=source, line=line) from error
+    return parse_workload(text, name=path.stem, source=source)
+
+
+def parse_workload(text: str, *, name: str, source: str) -> Workload:
+    """Reads a job file.
+
+    Raises:
+        JobFileError: for a mistake in the file or its head, with the line.
+    """
+    try:
+        parsed = json.loads(_core.parse_jobs(text, source))
+    except _core.JobFileError as error:
+        raise JobFileError(error.message, source=source, line=error.line, option=error.option) from error
+    jobs = [Job.model_validate(job) for job in parsed["jobs"]]
+    head = _read_head(text, source)
+    names = list(dict.fromkeys(job.name for job in jobs))
+    focus = [part.strip() for part in head["focus"][0].split(",")] if "focus" in head else names
+    for section in focus:
+        if section not in names:
+            raise JobFileError(f"focus names no section: {section!r}", source=source, line=head["focus"][1])
+    control_text, control_line = head.get("control", ("no", 0))
+    if control_text.lower() not in _YES:
+        raise JobFileError("control takes yes or no", source=source, line=control_line)
+    tool, tool_line = head.get("tool", ("", 0))
+    if tool and (tool not in TOOLS or len(jobs) != 1):
+        known = " or ".join(TOOLS)
+        raise JobFileError(f"tool takes {known}, of a single section", source=source, line=tool_line)
+    focused = [job for job in jobs if job.name in focus]
+    by_default = "throughput" if all(job.sequential for job in focused) else "iops"
+    return Workload(
+        name=name,
+        source=source,
+        text=text,
+        purpose=head.get("purpose", ("", 0))[0],
+        control=_YES[control_text.lower()],
+        focus=focus,
+        decide_by=head.get("decide-by", (by_default, 0))[0],
+        tool=tool,
+        jobs=jobs,
+        host_only=[JobOptionNote.model_validate(note) for note in parsed["host_only"]],
+        warnings=[JobOptionNote.model_validate(note) for note in parsed["warnings"]],
+    )
+
+
+def _read_head(text: str, source: str) -> dict[str, tuple[str, int]]:
+    """Keys of the comment head with their lines; a key given twice is a mistake."""
+    head: dict[str, tuple[str, int]] = {}
+    for line, content in enumerate(text.splitlines(), start=1):
+        stripped = content.strip()
+        if stripped and stripped[0] not in ";#":
+            break
+        match = _HEAD.fullmatch(stripped)
+        if match is None:
+            continue
+        key = match[1].lower()
+        if key in head:
+            raise JobFileError(f"{key} is given twice", source=source, line=line)
+        head[key] = (match[2], line)
+    return head

@@ -1,0 +1,160 @@
+"""Published studies: their figures, their conclusions, and both read again.
+
+A study is a folder of `studies/`: ``published/*.csv`` holds the figures as printed, ``claims.toml`` says what
+the study was, which questions its figures are asked, and which conclusions it printed.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from blklab.errors import SpecError, UnknownNameError
+from blklab.reanalysis.analysis import AnalysisRequest, FileAnalysis, analyse_files
+from blklab.reanalysis.design import DesignRequest
+from blklab.reanalysis.readers.protocol import ReaderOptions
+from blklab.shipped import shipped_folder
+from blklab.studies.published.claims import Claim, ClaimReading, read_claim
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+CLAIMS_FILE = "claims.toml"
+PUBLISHED = "published"
+
+
+class Question(BaseModel):
+    """What one file of figures is asked; the options of `blklab analyse`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    title: str
+    file: str
+    value: str
+    unit: str = ""
+    factor: str
+    by: list[str] = []
+    block: list[str] = []
+    average: list[str] = []
+    pool: list[str] = []
+    run: str | None = None
+    order: str | None = None
+    where: dict[str, list[str]] = {}
+    scale: Literal["difference", "ratio"] | None = None
+    share: bool = False
+    remarks: list[str] = []
+
+    def request(self, folder: Path) -> AnalysisRequest:
+        """The question as a request for an analysis."""
+        return AnalysisRequest(
+            paths=[str(folder / PUBLISHED / self.file)],
+            design=DesignRequest(
+                factor=self.factor,
+                by=tuple(self.by),
+                block=tuple(self.block),
+                average=tuple(self.average),
+                pool=tuple(self.pool),
+                run=self.run,
+                order=self.order,
+                where={name: frozenset(values) for name, values in self.where.items()},
+                scale=self.scale,
+                share=self.share,
+            ),
+            options=ReaderOptions(value_columns=(self.value,), unit=self.unit or None),
+        )
+
+    def arguments(self, study: str) -> list[str]:
+        """The same on the command line, from the top of the repository."""
+        words = [f"studies/{study}/{PUBLISHED}/{self.file}", "--value", self.value, "--factor", self.factor]
+        if self.unit:
+            words += ["--unit", self.unit]
+        for option, names in (
+            ("--by", self.by),
+            ("--block", self.block),
+            ("--average", self.average),
+            ("--pool", self.pool),
+        ):
+            words += [word for name in names for word in (option, name)]
+        for option, name in (("--run", self.run), ("--order", self.order), ("--scale", self.scale)):
+            words += [option, name] if name else []
+        words += [
+            word for name, values in self.where.items() for v in values for word in ("--where", f"{name}={v}")
+        ]
+        return [*words, *(["--share"] if self.share else [])]
+
+
+class PublishedStudy(BaseModel):
+    """One published study."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    title: str
+    source: str
+    """The document that printed the figures."""
+    set_up: str
+    concludes: str
+    """The document's conclusion in our words."""
+    questions: list[Question]
+    claims: list[Claim] = []
+
+
+@dataclass(frozen=True)
+class StudyReading:
+    """A study, its figures analysed, its claims read."""
+
+    name: str
+    study: PublishedStudy
+    answers: dict[str, FileAnalysis]
+    claims: list[ClaimReading]
+
+
+def study_names() -> list[str]:
+    """The studies that ship, in alphabetical order."""
+    return sorted(path.parent.name for path in shipped_folder("studies").glob(f"*/{CLAIMS_FILE}"))
+
+
+def load_study(name: str) -> tuple[PublishedStudy, Path]:
+    """A study and its folder.
+
+    Raises:
+        UnknownNameError: if there is none of that name.
+        SpecError: if its claims have a mistake.
+    """
+    names = study_names()
+    if name not in names:
+        raise UnknownNameError(f"no study {name!r}", hint=f"there are: {', '.join(names)}")
+    folder = shipped_folder("studies") / name
+    file = folder / CLAIMS_FILE
+    try:
+        return PublishedStudy.model_validate(tomllib.loads(file.read_text(encoding="utf-8"))), folder
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"studies/{name}/{CLAIMS_FILE}: {error}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise SpecError(f"studies/{name}/{CLAIMS_FILE}: {place}: {first['msg']}") from error
+
+
+def read_study(name: str) -> StudyReading:
+    """Analyses a study's figures and holds its claims against them.
+
+    Raises:
+        UnknownNameError: if there is no such study.
+        SpecError: if its claims have a mistake.
+    """
+    study, folder = load_study(name)
+    answers = {question.name: analyse_files(question.request(folder)) for question in study.questions}
+    readings = []
+    for claim in study.claims:
+        if claim.question not in answers:
+            raise SpecError(f"studies/{name}/{CLAIMS_FILE}: no question {claim.question!r}")
+        answer = answers[claim.question]
+        readings.append(read_claim(claim, answer.findings, answer.confidence))
+    return StudyReading(name, study, answers, readings)

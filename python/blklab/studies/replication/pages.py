@@ -1,0 +1,119 @@
+"""Writes the pages of the studies: ``python -m blklab.studies.replication.pages docs/studies [NAME…]``.
+
+Each study is carried out on the simulator in its quick form, in a store of its own that is thrown away. A
+page is ``NAME.md``, its pictures lie in ``images/NAME`` beside it. A test holds pages and pictures together
+with what the studies find; the names of stored runs, which change, are not on a page.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from blklab.execution.blocks import Progress
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.samples import RunSample
+from blklab.records.store import Store
+from blklab.report.pages.markdown import markdown_table
+from blklab.studies import study_named, study_names
+from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.report.drawing import draw
+from blklab.studies.replication.report.finding import StudyFinding
+from blklab.studies.replication.run import carry_out
+
+IMAGES = "images"
+
+
+class SilentObserver:
+    """Hears and says nothing."""
+
+    def announce(self, line: str) -> None:
+        """A step that is not a run."""
+
+    def begun(self, record: ExperimentRecord) -> None:
+        """The experiment has its name."""
+
+    def progressed(self, progress: Progress) -> None:
+        """A run begins."""
+
+    def measured(self, sample: RunSample) -> None:
+        """A run ended."""
+
+
+@functools.cache
+def quick_finding(name: str) -> StudyFinding:
+    """A study, carried out quickly on the simulator; the same program gives the same finding."""
+    with Store.opened("sqlite://") as store:
+        return carry_out(study_named(name), Asked(quick=True), store, SilentObserver())
+
+
+def page_and_images(finding: StudyFinding) -> tuple[str, dict[str, str]]:
+    """The page of a study, and its pictures by file name."""
+    claims, result = finding.published.claims, finding.result
+    images = {f"{one.name}.svg": f"{draw(one, standalone=True)}\n" for one in result.pictures}
+    parts = [
+        f"# {claims.title}",
+        f"From {claims.source} ([`studies/{finding.name}`](../../studies/{finding.name})).",
+        "What its figures support by themselves: [five published studies, read again](../studies.md).",
+        claims.set_up.strip(),
+        f"*Concludes:* {claims.concludes.strip()}",
+        f"## What the simulator finds\n\n{finding.tally()}.",
+        markdown_table(
+            ("", "Statement", "Found"),
+            [
+                (
+                    f"**{one.outcome}**",
+                    ("Published: " if one.origin == "published" else "") + one.says,
+                    one.found + (f"<br>*{one.why}*" if one.why else ""),
+                )
+                for one in result.statements
+            ],
+        ),
+    ]
+    for picture in result.pictures:
+        parts.append(f"**{picture.title}.** {picture.note}")
+        parts.append(f"![{picture.title}]({IMAGES}/{finding.name}/{picture.name}.svg)")
+    for table in finding.tables:
+        parts.append(f"## {table}")
+        parts.append(
+            markdown_table(
+                ("", *(heading.capitalize() for heading in finding.headings(table))),
+                finding.rows(table),
+            )
+        )
+    if result.remarks:
+        parts.append("## Notes\n\n" + "\n".join(f"* {remark}" for remark in result.remarks))
+    parts.append(_experiments(finding))
+    return "\n\n".join(parts) + "\n", images
+
+
+def _experiments(finding: StudyFinding) -> str:
+    rows = [
+        (one.title, f"`{record.spec.target}`", record.spec.order, str(len(record.samples)))
+        for one in finding.experiments
+        for record in [finding.records[one.name]]
+    ]
+    command = f"```sh\nblklab study run {finding.name} --quick\n```"
+    return f"## Run it\n\n{command}\n\n" + markdown_table(("Experiment", "Target", "Order", "Runs"), rows)
+
+
+def write_pages(folder: Path, names: Iterable[str]) -> None:
+    """Writes pages and pictures; pictures that are no longer part of a page are removed."""
+    for name in names:
+        page, images = page_and_images(quick_finding(name))
+        pictures = folder / IMAGES / name
+        pictures.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.md").write_text(page, encoding="utf-8")
+        for file, text in images.items():
+            (pictures / file).write_text(text, encoding="utf-8")
+        for old in pictures.glob("*.svg"):
+            if old.name not in images:
+                old.unlink()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("usage: python -m blklab.studies.replication.pages FOLDER [NAME…]")
+    write_pages(Path(sys.argv[1]), sys.argv[2:] or study_names())

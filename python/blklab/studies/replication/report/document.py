@@ -1,0 +1,134 @@
+"""A study that was run again, for machines: what `blklab study run --json` prints.
+
+docs/schema/study-1.json is generated from the models (`make golden`).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+
+import blklab
+from blklab.report.documents.parts import Part
+from blklab.studies.replication.report.finding import StudyFinding
+
+STUDY_SCHEMA: Literal["blklab.study/1"] = "blklab.study/1"
+
+
+class QuantityPart(Part):
+    """A figure with the bounds of its 95 % interval."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+class FigurePart(Part):
+    """A published figure and ours."""
+
+    table: str
+    name: str
+    unit: str
+    published: QuantityPart | None
+    ours: QuantityPart | None
+    ratio: float | None
+    not_asked: str
+    beside: Literal["published", "intended"]
+    """What stands under `published`: a figure that was printed, or one that somebody set out to get."""
+
+
+class StatementPart(Part):
+    """A sentence, and whether results bear it out."""
+
+    name: str
+    says: str
+    origin: Literal["published", "ours"]
+    outcome: Literal["holds", "fails", "undecided"]
+    found: str
+    why: str
+
+
+class ExperimentPart(Part):
+    """One experiment of the study."""
+
+    name: str
+    title: str
+    run: str
+    """Name of the stored run."""
+    target: str
+    order: Literal["randomised", "by-scheduler"]
+    runs: int
+    failed_runs: int
+
+
+class ClaimPart(Part):
+    """A printed conclusion, and whether the figures printed beside it support it."""
+
+    says: str
+    status: str
+
+
+class StudyPart(Part):
+    """One study."""
+
+    name: str
+    title: str
+    source: str
+    place: Literal["sim", "uml", "host"]
+    quick: bool
+    seed: int
+    experiments: list[ExperimentPart]
+    figures: list[FigurePart]
+    statements: list[StatementPart]
+    claims: list[ClaimPart]
+    remarks: list[str]
+
+
+class StudyDocument(Part):
+    """The whole document."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    schema_name: Literal["blklab.study/1"] = Field(default=STUDY_SCHEMA, alias="schema")
+    blklab_version: str
+    studies: list[StudyPart]
+
+
+def study_document(findings: list[StudyFinding]) -> StudyDocument:
+    """The document of studies that were carried out."""
+    return StudyDocument(
+        blklab_version=blklab.__version__, studies=[_study_part(finding) for finding in findings]
+    )
+
+
+def _study_part(finding: StudyFinding) -> StudyPart:
+    result = finding.result
+    return StudyPart(
+        name=finding.name,
+        title=finding.title,
+        source=finding.published.claims.source,
+        place=finding.asked.place,
+        quick=finding.asked.quick,
+        seed=finding.asked.seed,
+        experiments=[
+            ExperimentPart(
+                name=one.name,
+                title=one.title,
+                run=record.run_id,
+                target=record.spec.target,
+                order=record.spec.order,
+                runs=len(record.samples),
+                failed_runs=sum(sample.status == "failed" for sample in record.samples),
+            )
+            for one in finding.experiments
+            for record in [finding.records[one.name]]
+        ],
+        figures=[FigurePart.of(figure) for figure in result.figures],
+        statements=[StatementPart.of(one) for one in result.statements],
+        claims=[
+            ClaimPart(says=reading.claim.says, status=reading.status)
+            for reading in finding.published.readings.claims
+        ],
+        remarks=result.remarks,
+    )

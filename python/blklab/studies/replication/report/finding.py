@@ -1,0 +1,86 @@
+"""A study that was carried out: what all its reports are made of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from blklab.quantities.formatting import count_of, rounded
+from blklab.records.experiment import ExperimentRecord
+from blklab.studies.replication.protocol import Asked, NamedExperiment, Place
+from blklab.studies.replication.result import Figure, Origin, Quantity, Statement, StudyResult
+from blklab.studies.replication.statements import quantity_text
+from blklab.studies.replication.study_folder import Published
+
+PLACE_TITLES: dict[Place, str] = {
+    "sim": "the simulator",
+    "uml": "a kernel in virtual time",
+    "host": "this machine",
+}
+Row = tuple[str, str, str, str]
+"""Of a table of figures: what it is, published, ours, ours over published."""
+_ORIGINS: dict[Origin, str] = {"published": "published conclusion", "ours": "statement"}
+_TALLIED: dict[Origin, str] = {"published": "", "ours": " of ours"}
+OUTCOME_SIGNS = {"holds": "✓", "fails": "✗", "undecided": "?"}
+
+
+@dataclass(frozen=True)
+class StudyFinding:
+    """A study, its experiments, and what it made of them."""
+
+    name: str
+    asked: Asked
+    published: Published
+    experiments: Sequence[NamedExperiment]
+    records: Mapping[str, ExperimentRecord]
+    """By the experiments' names."""
+    result: StudyResult
+
+    @property
+    def title(self) -> str:
+        """The study's title."""
+        return self.published.claims.title
+
+    @property
+    def tables(self) -> list[str]:
+        """Headings of the tables of figures, in order."""
+        return list(dict.fromkeys(figure.table for figure in self.result.figures))
+
+    def headings(self, table: str) -> tuple[str, str, str]:
+        """Of the columns after the first one."""
+        beside = next(figure.beside for figure in self.result.figures if figure.table == table)
+        return beside, "ours", f"ours / {beside}"
+
+    def rows(self, table: str) -> list[Row]:
+        """The table of that heading."""
+        return [_row(figure) for figure in self.result.figures if figure.table == table]
+
+    def tally(self) -> str:
+        """``2 of 3 published conclusions hold, 1 fails; 6 of 6 statements of ours hold``."""
+        return "; ".join(self._tally(origin, after) for origin, after in _TALLIED.items() if self._of(origin))
+
+    def _of(self, origin: Origin) -> list[Statement]:
+        return [one for one in self.result.statements if one.origin == origin]
+
+    def _tally(self, origin: Origin, after: str) -> str:
+        statements = self._of(origin)
+        counts = Counter(one.outcome for one in statements)
+        whole = f"{counts['holds']} of {count_of(len(statements), _ORIGINS[origin])}{after} "
+        whole += "holds" if counts["holds"] == 1 else "hold"
+        fails = f"{counts['fails']} fail{'s' if counts['fails'] == 1 else ''}" if counts["fails"] else ""
+        undecided = f"{counts['undecided']} undecided" if counts["undecided"] else ""
+        return ", ".join(part for part in (whole, fails, undecided) if part)
+
+
+def _row(figure: Figure) -> Row:
+    return (
+        f"{figure.name}, {figure.unit}" if figure.unit else figure.name,
+        _cell(figure.published),
+        _cell(figure.ours) if figure.ours else f"not asked: {figure.not_asked}",
+        "-" if figure.ratio is None else rounded(figure.ratio),
+    )
+
+
+def _cell(quantity: Quantity | None) -> str:
+    return "-" if quantity is None else quantity_text(quantity)

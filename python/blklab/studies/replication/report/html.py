@@ -1,0 +1,76 @@
+"""Studies that were run again as one HTML file, in the style of all reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from blklab.quantities.formatting import count_of
+from blklab.report.drawing.picture_frame import NARROW, WIDE
+from blklab.report.html.page import inert_json, page_environment, page_script, page_style
+from blklab.studies.replication.report.document import study_document
+from blklab.studies.replication.report.drawing import draw
+from blklab.studies.replication.report.finding import OUTCOME_SIGNS, PLACE_TITLES, Row, StudyFinding
+
+_CHIPS = {"holds": "best", "fails": "warning", "undecided": "undecided"}
+
+
+@dataclass(frozen=True)
+class _Picture:
+    title: str
+    note: str
+    drawings: list[Markup]
+
+
+@dataclass(frozen=True)
+class _Table:
+    title: str
+    headings: tuple[str, str, str]
+    rows: list[Row]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One study as the template shows it."""
+
+    finding: StudyFinding
+    anchor: str
+    place: str
+    tables: list[_Table]
+    pictures: list[_Picture]
+
+
+def render_studies_html(findings: list[StudyFinding]) -> str:
+    """The report as the text of one HTML file (UTF-8)."""
+    script, digest = page_script()
+    single = len(findings) == 1
+    return (
+        page_environment()
+        .get_template("studies.html.j2")
+        .render(
+            headline=findings[0].title if single else f"{len(findings)} published studies, run again",
+            single=single,
+            parts=[_part(finding) for finding in findings],
+            signs=OUTCOME_SIGNS,
+            chips=_CHIPS,
+            count_of=count_of,
+            style=page_style(),
+            script=script,
+            script_digest=digest,
+            data=inert_json(study_document(findings)),
+        )
+    )
+
+
+def _part(finding: StudyFinding) -> _Part:
+    return _Part(
+        finding=finding,
+        anchor=f"study-{finding.name}",
+        place=PLACE_TITLES[finding.asked.place],
+        tables=[_Table(table, finding.headings(table), finding.rows(table)) for table in finding.tables],
+        pictures=[
+            _Picture(one.title, one.note, [draw(one, width=width) for width in (WIDE, NARROW)])
+            for one in finding.result.pictures
+        ],
+    )
