@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from inside_cases import CASES, HOSTILE, cast_for
 from page_checks import (
     assert_headings_and_captions,
     assert_printable,
@@ -14,6 +13,7 @@ from page_checks import (
     open_text,
     poor_contrast,
 )
+from trace_cases import CASES, HOSTILE, cast_for
 
 from blklab.report.trace.document import explain_document
 from blklab.report.trace.holding import holding_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from inside_cases import CASES, cast_for
 from numpy.typing import NDArray
+from trace_cases import CASES, cast_for
 
 from blklab.report.trace.document import ExplainDocument, explain_document, head_jumps
 from blklab.report.trace.holding import holding_of, turns
