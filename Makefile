@@ -108,11 +108,11 @@ format: build ## Format all sources
 
 .PHONY: golden
 golden: build ## Refresh golden files and generated documents; look at the diff before committing
-	$(PYTHON) -m blklab.cli.reference.schemas docs/schema
-	$(PYTHON) -m blklab.report.pages.reference docs/simulator.md
-	$(PYTHON) -m blklab.report.gallery docs/schedulers.md
-	$(PYTHON) -m blklab.studies.published.page docs/studies.md
-	$(PYTHON) -m blklab.studies.replication.pages docs/studies
+	$(PYTHON) -m blklab.cli.reference.schemas docs/reference/schema
+	$(PYTHON) -m blklab.report.pages.reference docs/reference/simulator.md
+	$(PYTHON) -m blklab.report.gallery docs/explanation/schedulers.md
+	$(PYTHON) -m blklab.studies.published.page docs/appendix/studies.md
+	$(PYTHON) -m blklab.studies.replication.pages docs/appendix/studies
 	BLKLAB_REFRESH_GOLDEN=1 $(PYTHON) -m pytest -q -m "not slow" tests/report tests/cli/test_analyse.py
 	$(WITH_RUST) BLKSIM_GOLDEN=refresh cargo test --quiet -p blksim --test determinism
 

@@ -89,7 +89,7 @@ def test_json_satisfies_the_schema(case: str, in_folder: Path, capsys: pytest.Ca
     arguments, code = CASES[case]
     assert run(["analyse", *arguments, "--json", "-"]) == code
     document = json.loads(capsys.readouterr().out)
-    schema = json.loads((ROOT / "docs/schema/analyse-1.json").read_text(encoding="utf-8"))
+    schema = json.loads((ROOT / "docs/reference/schema/analyse-1.json").read_text(encoding="utf-8"))
     validator = Draft202012Validator(schema)
     validator.validate(document)
     assert document["complete"] == (code == ExitCode.OK)

@@ -24,7 +24,7 @@ from blklab.studies.replication.report.html import render_studies_html
 from blklab.studies.replication.study_folder import Published
 
 ROOT = Path(__file__).parents[2]
-PAGES = ROOT / "docs" / "studies"
+PAGES = ROOT / "docs" / "appendix" / "studies"
 
 
 @pytest.mark.parametrize("name", study_names())
@@ -35,7 +35,7 @@ def test_what_must_come_out_does(name: str) -> None:
 
 @pytest.mark.parametrize("name", study_names())
 def test_the_page_and_its_pictures_are_up_to_date(name: str) -> None:
-    refresh = f"refresh with `python -m blklab.studies.replication.pages docs/studies {name}`"
+    refresh = f"refresh with `python -m blklab.studies.replication.pages docs/appendix/studies {name}`"
     page, images = page_and_images(quick_finding(name))
     assert (PAGES / f"{name}.md").read_text(encoding="utf-8") == page, refresh
     folder = PAGES / IMAGES / name
@@ -85,7 +85,7 @@ def test_a_study_can_be_read_again_from_its_records(name: str) -> None:
 @pytest.mark.parametrize("name", study_names())
 def test_the_folder_has_what_a_reader_needs(name: str) -> None:
     readme = (ROOT / "studies" / name / "README.md").read_text(encoding="utf-8")
-    assert f"docs/studies/{name}.md" in readme
+    assert f"docs/appendix/studies/{name}.md" in readme
     assert len(readme.splitlines()) < 60, "one page"
 
 
@@ -97,7 +97,7 @@ def test_pictures_fit_small_screens_and_escape_names(name: str) -> None:
 
 
 def test_the_document_satisfies_its_schema() -> None:
-    schema = json.loads((ROOT / "docs" / "schema" / "study-1.json").read_text(encoding="utf-8"))
+    schema = json.loads((ROOT / "docs" / "reference" / "schema" / "study-1.json").read_text(encoding="utf-8"))
     document = study_document([quick_finding(name) for name in study_names()])
     plain = json.loads(document.model_dump_json(by_alias=True))
     validator = Draft202012Validator(schema)

@@ -18,7 +18,7 @@ from blklab.studies.published.page import IMAGES, page_and_images
 from blklab.studies.published.study import load_study, read_study, study_names
 
 ROOT = Path(__file__).parents[2]
-REFRESH = "refresh with `python -m blklab.studies.published.page docs/studies.md`"
+REFRESH = "refresh with `python -m blklab.studies.published.page docs/appendix/studies.md`"
 
 
 def _cells(study: str, question: str, *more: str) -> list[dict[str, object]]:
@@ -152,8 +152,8 @@ def test_a_claim_turned_round_is_contradicted() -> None:
 
 def test_the_page_and_its_plots_are_up_to_date() -> None:
     page, images = page_and_images()
-    assert (ROOT / "docs/studies.md").read_text(encoding="utf-8") == page, REFRESH
-    folder = ROOT / "docs" / IMAGES
+    assert (ROOT / "docs/appendix/studies.md").read_text(encoding="utf-8") == page, REFRESH
+    folder = ROOT / "docs" / "appendix" / IMAGES
     assert {path.name for path in folder.iterdir()} == set(images), REFRESH
     for name, text in images.items():
         assert (folder / name).read_text(encoding="utf-8") == text, f"{name}: {REFRESH}"

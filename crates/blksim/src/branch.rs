@@ -2,7 +2,7 @@
 //! way of a request then falls through, and what is seldom lies apart.
 //!
 //! Where the compiler has to guess, a request takes 70 to 100 jumps; where it
-//! is told, half as many (`docs/measurements.md`).
+//! is told, half as many (`docs/appendix/measurements.md`).
 
 /// The condition, which is seldom true.
 #[inline(always)]

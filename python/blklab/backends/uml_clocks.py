@@ -50,7 +50,7 @@ def warning_about_bfq(kernel: KernelBuild, guest: GuestOptions) -> str | None:
     return (
         f"bfq on rotational disks under the kernel {kernel.name}: where computing takes no time at all, bfq "
         "takes its queues for idle and may not wait for sequential readers as it does on real machines; "
-        "docs/fidelity.md has the reason, --time host and sim: do not have this"
+        "docs/appendix/fidelity.md has the reason, --time host and sim: do not have this"
     )
 
 

@@ -233,7 +233,7 @@ def read_spec_file(path: Path) -> SpecValues:
         parsed = _SpecFile.model_validate(content)
     except ValidationError as error:
         raise SpecError(
-            f"{path}: {_first_mistake(error)}", hint="docs/experiments.md lists the keys"
+            f"{path}: {_first_mistake(error)}", hint="docs/reference/experiments.md lists the keys"
         ) from error
     if parsed.target is not None and parsed.targets is not None:
         raise SpecError(f"{path}: has both target and targets")

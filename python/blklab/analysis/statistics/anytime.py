@@ -14,7 +14,7 @@ confidence sequences*, 1976; Wang and Ramdas, *Anytime-valid t-tests and confide
 means with unknown variance*, 2024, arXiv 2310.03722; the same mixture for regression in Lindon, Ham, Tingley
 and Bojinov, *Anytime-valid linear models and regression adjusted causal inference*, arXiv 2210.08589.)
 
-It is exact for normal log ratios. How it holds for others is measured, not proved: docs/verdicts.md.
+It is exact for normal log ratios. How it holds for others is measured, not proved: docs/appendix/verdicts.md.
 
 No library is used: of those that are maintained, one has no test for an unknown variance, another needs a
 newer Python than this package and a convex optimiser, a third a C++ build with Boost.

@@ -38,8 +38,8 @@ _COMPILED_WELL = (
     "kernel/time",
 )
 """Folders that every I/O of a guest runs through: compiled with the kernel's -O2. The rest is with -O1, which
-takes compilers less time and guests no more (docs/kernels.md). What it computes takes no guest time anyway,
-unless somebody asks for the host's."""
+takes compilers less time and guests no more (docs/how-to/build-kernels.md). What it computes takes no guest time
+anyway, unless somebody asks for the host's."""
 _ENDS_WITH_US = 'trap "trap - TERM; kill -TERM 0" TERM; "$@" & wait $!'
 """A shell that is told when blklab dies without a chance to clear away, and ends all compilers then."""
 

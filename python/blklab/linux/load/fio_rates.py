@@ -1,7 +1,7 @@
 """fio's speed over time: a small log for each job, sampled by fio's own helper thread, not on every I/O.
 
 With ``log_avg_msec`` set, fio's bandwidth log gets one line per window and direction from the helper thread
-(``per_unit_log`` in fio's iolog.h). docs/measurements.md says what that costs.
+(``per_unit_log`` in fio's iolog.h). docs/appendix/measurements.md says what that costs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Other tools' output: one file a format. A new one is a file beside this one and a name in `_MODULES`.
 
-See docs/analyse.md for what each reads, and `blklab.reanalysis.readers.protocol` for what a reader is.
+docs/reference/analyse.md lists what each reads; `blklab.reanalysis.readers.protocol` defines a reader.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The analysis of files as a document for machines: what `blklab analyse --json` prints.
 
-docs/schema/analyse-1.json is generated from the models (`make golden`).
+docs/reference/schema/analyse-1.json is generated from the models (`make golden`).
 """
 
 from __future__ import annotations

@@ -44,16 +44,17 @@ conclusion that they printed, this page says whether the figures printed beside 
 difference worth having). This judges figures and designs, not authors: a conclusion that is not supported may
 well be true.
 
-The page is made by `python -m blklab.studies.published.page docs/studies.md` from `studies/*/published/*.csv`
-(the figures as printed) and `studies/*/claims.toml` (the conclusions, and the comparisons that would support
-them). [analyse.md](analyse.md) says how figures are compared. All intervals are of 95 %; pairs of a table are
-corrected together by Holm's method; differences within 2 % count as equal.
+The page is made by `python -m blklab.studies.published.page docs/appendix/studies.md` from
+`studies/*/published/*.csv` (the figures as printed) and `studies/*/claims.toml` (the conclusions, and the
+comparisons that would support them). [analyse.md](../reference/analyse.md) says how figures are compared. All
+intervals are of 95 %; pairs of a table are corrected together by Holm's method; differences within 2 % count as
+equal.
 
 The experiments themselves can be run again: `blklab study list` names those that can be, and
 `blklab study run NAME` (or `all`) runs one as its authors did and as it should have been done, and holds the
 published figures beside ours. `--on sim` is the simulator, `--on uml` a real kernel in
-[virtual time](virtual-time.md), `--on host` this machine (as root; only scratch files are written, in the
-folder that `--target` names); `--quick` has smaller sizes and fewer cases, `--html FILE` writes a page. Each
+[virtual time](../explanation/virtual-time.md), `--on host` this machine (as root; only scratch files are written, in
+the folder that `--target` names); `--quick` has smaller sizes and fewer cases, `--html FILE` writes a page. Each
 study has a page with what the simulator finds."""
 
 
@@ -99,7 +100,7 @@ def _study(reading: StudyReading, images: dict[str, str]) -> str:
     claims = [_claim_row(claim, units[claim.claim.question]) for claim in reading.claims]
     parts = [
         f"## {study.title}",
-        f"From {study.source} ([`studies/{reading.name}`](../studies/{reading.name})).",
+        f"From {study.source} ([`studies/{reading.name}`](../../studies/{reading.name})).",
         *([f"Run again: [what the simulator finds](studies/{reading.name}.md)."] if again else []),
         study.set_up.strip(),
         f"*Concludes:* {study.concludes.strip()}",

@@ -1,4 +1,4 @@
-"""Writes the pages of the studies: ``python -m blklab.studies.replication.pages docs/studies [NAME…]``.
+"""Writes the pages: ``python -m blklab.studies.replication.pages docs/appendix/studies [NAME…]``.
 
 Each study is carried out on the simulator in its quick form, in a store of its own that is thrown away. A
 page is ``NAME.md``, its pictures lie in ``images/NAME`` beside it. A test holds pages and pictures together
@@ -55,7 +55,7 @@ def page_and_images(finding: StudyFinding) -> tuple[str, dict[str, str]]:
     images = {f"{one.name}.svg": f"{draw(one, standalone=True)}\n" for one in result.pictures}
     parts = [
         f"# {claims.title}",
-        f"From {claims.source} ([`studies/{finding.name}`](../../studies/{finding.name})).",
+        f"From {claims.source} ([`studies/{finding.name}`](../../../studies/{finding.name})).",
         "What its figures support by themselves: [five published studies, read again](../studies.md).",
         claims.set_up.strip(),
         f"*Concludes:* {claims.concludes.strip()}",

@@ -1,6 +1,6 @@
 """A study that was run again, for machines: what `blklab study run --json` prints.
 
-docs/schema/study-1.json is generated from the models (`make golden`).
+docs/reference/schema/study-1.json is generated from the models (`make golden`).
 """
 
 from __future__ import annotations
