@@ -20,9 +20,9 @@ pytestmark = pytest.mark.root
 
 _VICTIM = """
 import os, signal, sys
-from blklab.linux.disks import resolve
-from blklab.linux.journal import Journal
-from blklab.linux.queue import set_scheduler
+from blklab.linux.disks.resolution import resolve
+from blklab.linux.journal.journal import Journal
+from blklab.linux.queue.attributes import set_scheduler
 disk = resolve(sys.argv[1]).leaves[0]
 with Journal.create("killed", "a comparison") as journal:
     journal.protect_queue(disk)

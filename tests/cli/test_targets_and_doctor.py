@@ -34,7 +34,7 @@ def test_targets_of_a_loop_device(
     subprocess.run(["mkfs.ext4", "-q", used.dev_path], check=True)
     folder = mount(used.dev_path)
     document = _json(["targets"], capsys)
-    assert document["schema"] == "blklab.spec.targets/1"
+    assert document["schema"] == "blklab.targets/1"
     disks = {disk["name"]: disk for disk in document["disks"]}
     entry = disks[free.name]
     active, offered = schedulers_on_offer(free)

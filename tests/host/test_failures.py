@@ -147,7 +147,7 @@ import sys
 from blklab.backends.host import BACKEND
 from blklab.backends.protocol import SessionOptions
 from blklab.errors import BlklabError
-from blklab.targets import parse_target
+from blklab.spec.targets import parse_target
 try:
     with BACKEND.open(parse_target(sys.argv[1]), SessionOptions(run_id="second")):
         print("opened")

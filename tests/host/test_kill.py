@@ -22,10 +22,10 @@ SESSION = """
 import sys
 from blklab.backends.host import BACKEND
 from blklab.backends.protocol import SessionOptions
-from blklab.plan import Cell, CellKey
-from blklab.scheduler_choice import parse_scheduler_choices
-from blklab.targets import parse_target
-from blklab.workloads import parse_workload
+from blklab.spec.plan import Cell, CellKey
+from blklab.spec.schedulers import parse_scheduler_choices
+from blklab.spec.targets import parse_target
+from blklab.spec.workloads import parse_workload
 
 target, run_id = sys.argv[1:]
 text = "[r]\\nrw=randrw\\nbs=4k\\nsize=4m\\nnumjobs=3\\ncgroup=batch\\ntime_based\\nruntime=150ms\\n"

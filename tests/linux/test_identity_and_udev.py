@@ -134,10 +134,10 @@ def test_a_rule_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 _TRY = """
 import sys
-from blklab.linux.disks import resolve
-from blklab.linux.identity import identify
-from blklab.linux.udev import build_rule, check_rule, write_rule
-from blklab.scheduler_choice import parse_scheduler_choice
+from blklab.linux.disks.resolution import resolve
+from blklab.linux.apply.identity import identify
+from blklab.linux.apply.udev import build_rule, check_rule, write_rule
+from blklab.spec.schedulers import parse_scheduler_choice
 from blklab.errors import RunFailedError
 disk = resolve(sys.argv[1]).leaves[0]
 rule = build_rule(disk, identify(disk), parse_scheduler_choice(sys.argv[2]), written_by="a test", undo="")

@@ -16,8 +16,8 @@ from blklab.linux.journal.locks import disk_locks
 _HOLDER = """
 import sys
 from pathlib import Path
-from blklab.linux.disks import Disk
-from blklab.linux.locks import disk_locks
+from blklab.linux.disks.resolution import Disk
+from blklab.linux.journal.locks import disk_locks
 def disk(number):
     return Disk("sd" + number, "8:" + number, Path("/x"), Path("/x"), "", "", "", 1, None)
 with disk_locks([disk(number) for number in sys.argv[1:]], run_id="20261121-0231-k3f9"):

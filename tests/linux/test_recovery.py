@@ -268,15 +268,16 @@ def test_recovery_may_be_killed_and_done_again(make_loop: LoopMaker, state: Path
     program = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from blklab.linux import queue, recovery\n"
-        "real, left = queue.write_once, [int(sys.argv[2])]\n"
+        "from blklab.linux.journal.recovery import recover\n"
+        "from blklab.linux.queue import attributes\n"
+        "real, left = attributes.write_once, [int(sys.argv[2])]\n"
         "def write(path, value):\n"
         "    if not left[0]:\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "    left[0] -= 1\n"
         "    real(path, value)\n"
-        "queue.write_once = write\n"
-        "recovery.recover(Path(sys.argv[1]))\n"
+        "attributes.write_once = write\n"
+        "recover(Path(sys.argv[1]))\n"
     )
     for writes in range(3):  # the scheduler, and one tunable: the third attempt gets through
         ended = subprocess.run([sys.executable, "-c", program, str(state), str(writes)], check=False)

@@ -20,7 +20,7 @@ from blklab.linux.queue.attributes import schedulers_on_offer
 from blklab.quantities.units import format_bytes
 from blklab.spec.profiles import device_kinds, shipped_profiles
 
-SCHEMA = "blklab.spec.targets/1"
+SCHEMA = "blklab.targets/1"
 
 
 @click.command(name="targets")
