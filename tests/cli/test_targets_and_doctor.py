@@ -15,7 +15,7 @@ from blklab.cli import run
 from blklab.errors import ExitCode
 from blklab.linux.journal.file import encode_line
 from blklab.linux.machine import doctor
-from blklab.linux.queue.attributes import schedulers_on_offer
+from blklab.linux.queue.attributes import available_schedulers
 from real_devices import LoopMaker, Mounter, tool
 
 
@@ -37,7 +37,7 @@ def test_targets_of_a_loop_device(
     assert document["schema"] == "blklab.targets/1"
     disks = {disk["name"]: disk for disk in document["disks"]}
     entry = disks[free.name]
-    active, offered = schedulers_on_offer(free)
+    active, offered = available_schedulers(free)
     assert (entry["scheduler"], entry["schedulers"]) == (active, offered)
     assert (entry["size_bytes"], entry["readable"], entry["writable"]) == (16 << 20, True, True)
     assert entry["mount_points"] == []

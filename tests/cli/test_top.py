@@ -14,7 +14,7 @@ import pytest
 
 from blklab.cli import run
 from blklab.errors import ExitCode, RequirementError
-from blklab.linux.processes.io_priority import IoClass, heeded_by, priority_of
+from blklab.linux.processes.io_priority import IoClass, priority_of, priority_support
 from blklab.linux.processes.task_io import TaskReader, by_process, rates
 
 WRITER = """
@@ -79,9 +79,9 @@ def test_batch_mode_keeps_its_columns(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_processes_are_the_sum_of_their_threads(tmp_path: Path) -> None:
     reader = TaskReader()
     with _writer(tmp_path / "file", priority=["-c2", "-n5"]) as process:
-        before = reader.look()
+        before = reader.read()
         subprocess.run(["sleep", "0.3"], check=True)
-        after = reader.look()
+        after = reader.read()
         threads = [row for row in rates(before, after, reader) if row.process == process]
     (whole,) = by_process(threads)
     assert len(threads) == 2
@@ -102,7 +102,7 @@ def test_priority_follows_nice_where_none_is_set() -> None:
 
 
 def test_schedulers_and_what_they_heed() -> None:
-    assert [heeded_by(name) for name in ("bfq", "mq-deadline", "kyber", "none")] == [
+    assert [priority_support(name) for name in ("bfq", "mq-deadline", "kyber", "none")] == [
         "classes and levels",
         "classes only",
         "nothing",
@@ -119,4 +119,4 @@ def test_bad_requests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_a_kernel_that_does_not_count(tmp_path: Path) -> None:
     with pytest.raises(RequirementError, match="does not count"):
-        TaskReader(tmp_path).look()
+        TaskReader(tmp_path).read()

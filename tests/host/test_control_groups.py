@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import RequirementError, TunableError, UsageError
-from blklab.linux.cgroups.groups import Hierarchy, find_hierarchy
+from blklab.linux.cgroups.run_cgroups import Hierarchy, find_hierarchy
 from blklab.spec.schedulers import parse_scheduler_choices
 from host.conftest import READ, LoopDevice, cell, opened, work
 

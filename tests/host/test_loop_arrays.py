@@ -74,7 +74,7 @@ def test_an_array_is_made_and_removed(folder: Path) -> None:
 
 
 def test_a_failure_half_way_takes_down_what_there_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_array.LoopArrayPlace, "_mount", lambda self: ["false"])
+    monkeypatch.setattr(loop_array.ScratchLoopArray, "_mount", lambda self: ["false"])
     with pytest.raises(RequirementError, match="false"), opened(_target(folder)):
         pass
     _assert_nothing_is_left(folder)

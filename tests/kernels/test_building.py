@@ -20,7 +20,7 @@ from blklab.errors import (
 )
 from blklab.guests.kernels import store
 from blklab.guests.kernels.building import BuildRequest, build, plan_build
-from blklab.guests.kernels.compilation import SilentObserver
+from blklab.guests.kernels.compilation import SilentBuildObserver
 from blklab.guests.kernels.configuration import merge, read_fragment, shipped_fragment
 from blklab.guests.kernels.digests import digest_file
 
@@ -293,7 +293,7 @@ def test_a_patch_that_does_not_apply_is_told_before_anything_is_unpacked(
     elsewhere.write_text(kernel_patch.read_text().replace("kyber.c", "elsewhere.c"))
     announced: list[str] = []
 
-    class Watcher(SilentObserver):
+    class Watcher(SilentBuildObserver):
         def announce(self, line: str) -> None:
             announced.append(line)
 
@@ -312,7 +312,7 @@ def test_a_patch_that_does_not_apply_is_told_before_anything_is_unpacked(
         assert_no_remains(kernel_cache)
     # The kept tree has the patch in it: the trial goes by the source, of which the archive is not read again.
     build(BuildRequest("patched", str(archive), patches=[str(kernel_patch)]))
-    monkeypatch.setattr("blklab.guests.kernels.trial.unpack", None)
+    monkeypatch.setattr("blklab.guests.kernels.patch_check.unpack", None)
     told(torn, archive, "block/kyber.c: hunk 1")
     told(elsewhere, archive, "block/elsewhere.c: not in this source")
     assert store.names() == ["patched"]

@@ -16,7 +16,7 @@ from blklab.linux.disks import loop
 from blklab.linux.disks.resolution import resolve
 from blklab.linux.journal.journal import Journal
 from blklab.linux.journal.locks import disk_locks
-from blklab.linux.processes.interrupts import signals_as_exceptions
+from blklab.linux.processes.signals import signals_as_exceptions
 from blklab.linux.queue.attributes import set_scheduler, write_attribute
 
 _SETTINGS = {

@@ -14,12 +14,12 @@ from typing import cast
 import pytest
 
 from blklab.errors import JobFileError, RequirementError, TunableError, UsageError
-from blklab.linux.cgroups import groups as cgroups
-from blklab.linux.cgroups.groups import Hierarchy, RunGroups, find_hierarchy
+from blklab.linux.cgroups import run_cgroups as cgroups
+from blklab.linux.cgroups.run_cgroups import Hierarchy, RunCgroups, find_hierarchy
 from blklab.linux.cgroups.settings import (
-    acts_on_weights,
     device_numbers,
     group_names,
+    honors_weights,
     undo_writes,
     wanted_settings,
 )
@@ -99,10 +99,10 @@ def create(
     groups: dict[str, dict[str, str]],
     works: list[Workload],
     journal: TreeJournal | None = None,
-) -> tuple[RunGroups, TreeJournal, dict[str, str]]:
+) -> tuple[RunCgroups, TreeJournal, dict[str, str]]:
     journal = journal or TreeJournal()
     settings = wanted_settings(2, groups, works, DISKS)
-    made = RunGroups(tree, "run")
+    made = RunCgroups(tree, "run")
     made.create(cast("Journal", journal), group_names(groups, works), settings)
     return made, journal, made.read_back(settings)
 
@@ -236,9 +236,9 @@ def test_jobs_that_cannot_join_are_errors_with_their_line() -> None:
 
 
 def test_weights_matter_to_bfq_and_io_cost() -> None:
-    assert acts_on_weights("bfq", {})
-    assert not acts_on_weights("kyber", {})
-    assert acts_on_weights("kyber", {"/": {"io.cost.qos": "enable=1"}})
+    assert honors_weights("bfq", {})
+    assert not honors_weights("kyber", {})
+    assert honors_weights("kyber", {"/": {"io.cost.qos": "enable=1"}})
 
 
 def test_a_hidden_path_counts_as_its_device() -> None:

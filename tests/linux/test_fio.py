@@ -18,11 +18,11 @@ import pytest
 
 from blklab import _core
 from blklab.errors import InterruptedRunError, JobFileError, MissingToolError, RunFailedError
-from blklab.linux.load import bound_process
 from blklab.linux.load import fio as fio_module
+from blklab.linux.load import load_process
 from blklab.linux.load.fio import Fio, check_job_file, expected_runtime_ns, find_fio, job_file_text, run_fio
 from blklab.linux.load.fio_output import FioReport, latency_histogram, read_report
-from blklab.linux.processes.interrupts import signals_as_exceptions
+from blklab.linux.processes.signals import signals_as_exceptions
 from blklab.linux.scratch.layout import files_in_directory, regions_in_directory, regions_on_device
 from blklab.spec.workloads import Workload, load_workload, parse_workload, shipped_workloads
 
@@ -417,7 +417,7 @@ def test_nothing_is_started_once_blklab_is_dead(folder: Path) -> None:
             "KILL",
             "sh",
             "-c",
-            bound_process._ONLY_UNDER_PARENT,
+            load_process._ONLY_UNDER_PARENT,
             "1",
             "touch",
             str(marker),

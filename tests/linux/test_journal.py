@@ -16,8 +16,8 @@ from blklab.linux.disks.resolution import resolve
 from blklab.linux.journal.file import decode
 from blklab.linux.journal.journal import Journal
 from blklab.linux.journal.recovery import recover
-from blklab.linux.processes.interrupts import signals_as_exceptions
-from blklab.linux.queue.attributes import schedulers_on_offer, set_scheduler, write_attribute
+from blklab.linux.processes.signals import signals_as_exceptions
+from blklab.linux.queue.attributes import available_schedulers, set_scheduler, write_attribute
 from real_devices import LoopMaker, changed, queue_of
 
 
@@ -255,10 +255,10 @@ def test_the_real_disk_under_the_root_directory(needs_root: None, state: Path) -
     before = queue_of(disk)
     with Journal.create("run-1", "a test") as journal:
         journal.protect_queue(disk)
-        _, offered = schedulers_on_offer(disk)
+        _, offered = available_schedulers(disk)
         for name in offered:
             set_scheduler(disk, name)
-            assert schedulers_on_offer(disk)[0] == name
+            assert available_schedulers(disk)[0] == name
         write_attribute(disk, "nomerges", "2")
         write_attribute(disk, "read_ahead_kb", "64")
     assert not changed(before, queue_of(disk))

@@ -21,10 +21,10 @@ from blklab.errors import (
 )
 from blklab.linux.disks.resolution import Disk
 from blklab.linux.queue.attributes import (
+    available_schedulers,
     differences,
     read_attribute,
     restore_snapshot,
-    schedulers_on_offer,
     set_scheduler,
     snapshot,
     tunables,
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.root
 @pytest.fixture
 def disk(make_loop: LoopMaker) -> Disk:
     made = make_loop(32)
-    _, offered = schedulers_on_offer(made)
+    _, offered = available_schedulers(made)
     missing = {"none", "mq-deadline", "bfq"} - set(offered)
     if missing:
         pytest.skip(f"this kernel lacks the schedulers {', '.join(sorted(missing))}")
@@ -47,9 +47,9 @@ def disk(make_loop: LoopMaker) -> Disk:
 
 def test_schedulers_on_offer(disk: Disk) -> None:
     set_scheduler(disk, "none")
-    assert schedulers_on_offer(disk)[0] == "none"
+    assert available_schedulers(disk)[0] == "none"
     set_scheduler(disk, "mq-deadline")
-    active, offered = schedulers_on_offer(disk)
+    active, offered = available_schedulers(disk)
     assert active == "mq-deadline"
     assert {"none", "mq-deadline"} <= set(offered)
     assert read_attribute(disk, "scheduler") == "mq-deadline"
@@ -169,7 +169,7 @@ def test_a_vanished_disk(disk: Disk) -> None:
     taken = snapshot(disk)
     remove_loop(int(disk.name.removeprefix("loop")))
     attempts: list[Callable[[], object]] = [
-        lambda: schedulers_on_offer(disk),
+        lambda: available_schedulers(disk),
         lambda: snapshot(disk),
         lambda: read_attribute(disk, "nr_requests"),
         lambda: read_attribute(disk, "iosched/slice_idle"),

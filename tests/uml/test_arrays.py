@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from blklab.backends.modelled import facts_of, modelled
+from blklab.backends.modelled_device import device_facts, require_model
 from blklab.backends.protocol import SessionOptions
 from blklab.backends.uml import BACKEND
 from blklab.backends.uml_arrays import Array, array_of, require_array
@@ -209,8 +209,8 @@ def test_a_kernel_without_md_can_have_btrfs() -> None:
 
 def test_arrays_are_recognised() -> None:
     def found(text: str) -> Array | None:
-        model = modelled(parse_target(text))
-        return array_of(facts_of(model, load_profile(model.device)))
+        model = require_model(parse_target(text))
+        return array_of(device_facts(model, load_profile(model.device)))
 
     assert found("uml:fixed") is None
     array = found("uml:fixed,raid=5,members=3")

@@ -21,7 +21,7 @@ import pytest
 import blklab
 from blklab.cli import run
 from blklab.guests import scratch
-from blklab.guests.kernels.folder import kernels_folder
+from blklab.guests.kernels.cache import kernel_cache
 from blklab.records.store import Store
 
 from .ordinary_user import as_user, can_mount
@@ -141,7 +141,7 @@ def test_no_end_leaves_anything_behind(
     job.write_text(JOB + "; loop without calls\n")
     process = subprocess.Popen(
         [sys.executable, "-c", WITH_OTHER_GUEST, str(misbehaving), "compare", DEVICE, "-w", str(job), "-q"],
-        env={**os.environ, scratch.PLACE_VARIABLE: str(place)},
+        env={**os.environ, scratch.SCRATCH_VARIABLE: str(place)},
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -213,13 +213,13 @@ def test_an_ordinary_user_needs_no_rights(job: str, place: Path) -> None:
         [sys.executable, "-m", "blklab", "run", DEVICE, job, "--scheduler", "bfq", "-q"],
         uid=nobody.pw_uid,
         gid=nobody.pw_gid,
-        needs=[Path(sys.base_prefix), Path(sys.prefix), package, kernels_folder(), Path(job).parent],
+        needs=[Path(sys.base_prefix), Path(sys.prefix), package, kernel_cache(), Path(job).parent],
     )
     environment = {
         **os.environ,
         "HOME": "/nonexistent",
-        "XDG_CACHE_HOME": str(kernels_folder().resolve().parents[1]),
-        scratch.PLACE_VARIABLE: str(place),
+        "XDG_CACHE_HOME": str(kernel_cache().resolve().parents[1]),
+        scratch.SCRATCH_VARIABLE: str(place),
     }
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -16,10 +16,10 @@ import pytest
 from blklab.errors import RequirementError, RunFailedError, SpaceError
 from blklab.guests import process, scratch
 from blklab.guests.boot import Boot
-from blklab.guests.guest import Guests, Image
-from blklab.guests.log import end_of, reason_in
+from blklab.guests.guest import GuestImage, Guests
+from blklab.guests.log import failure_reason, log_tail
 from blklab.guests.programs import program_files
-from blklab.guests.scratch import ScratchFolder, choose_place, remove_abandoned
+from blklab.guests.scratch import SessionFolder, choose_scratch, remove_stale_folders
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -57,7 +57,7 @@ def place(guests: Guests) -> Iterator[Path]:
     ],
 )
 def test_a_guest_that_fails_says_why(
-    guests: Guests, image: Image, place: Path, deed: str, reason: str
+    guests: Guests, image: GuestImage, place: Path, deed: str, reason: str
 ) -> None:
     end = guests.run(image, {"deed": deed}, {})
     assert end.answer is None
@@ -68,7 +68,7 @@ def test_a_guest_that_fails_says_why(
 
 
 @pytest.mark.parametrize("deed", ["loop without calls", "loop with calls", "sleep for ever"])
-def test_a_guest_that_hangs_is_ended(impatient: Guests, image: Image, deed: str) -> None:
+def test_a_guest_that_hangs_is_ended(impatient: Guests, image: GuestImage, deed: str) -> None:
     end = impatient.run(image, {"deed": deed}, {})
     assert end.error is not None
     assert end.error.startswith("the guest hangs: no sign of progress for 1.50 s; its log")
@@ -76,12 +76,12 @@ def test_a_guest_that_hangs_is_ended(impatient: Guests, image: Image, deed: str)
     assert not list(impatient._scratch.path.glob("run-*"))
 
 
-def test_the_rest_goes_on_after_a_failure(guests: Guests, image: Image, place: Path) -> None:
+def test_the_rest_goes_on_after_a_failure(guests: Guests, image: GuestImage, place: Path) -> None:
     assert guests.run(image, {"deed": "panic"}, {}).answer is None
     assert guests.run(image, {"deed": "nothing"}, {}).answer is not None
 
 
-def test_nothing_of_this_machine_gets_in(guests: Guests, image: Image, place: Path) -> None:
+def test_nothing_of_this_machine_gets_in(guests: Guests, image: GuestImage, place: Path) -> None:
     """Random numbers, the clock and addresses depend on the boot alone; files are the guest's own."""
     first = guests.run(image, {"deed": "nothing"}, {})
     time.sleep(0.01)
@@ -92,15 +92,15 @@ def test_nothing_of_this_machine_gets_in(guests: Guests, image: Image, place: Pa
     assert first.answer["clock_ns"] // 10**9 == 10**9
 
 
-def test_in_host_time_the_clock_is_this_machines(image: Image) -> None:
-    place, _ = choose_place(128 << 20)
+def test_in_host_time_the_clock_is_this_machines(image: GuestImage) -> None:
+    place, _ = choose_scratch(128 << 20)
     with Guests(place, Boot(128 << 20, virtual_time=False)) as session:
         answer = session.run(image, {"deed": "nothing"}, {}).answer
     assert answer is not None
     assert abs(answer["clock_ns"] / 1e9 - time.time()) < 3600
 
 
-def test_stopping_ends_a_guest_of_another_thread(guests: Guests, image: Image, place: Path) -> None:
+def test_stopping_ends_a_guest_of_another_thread(guests: Guests, image: GuestImage, place: Path) -> None:
     failures: list[BaseException] = []
 
     def run() -> None:
@@ -121,9 +121,9 @@ def test_stopping_ends_a_guest_of_another_thread(guests: Guests, image: Image, p
         guests.run(image, {"deed": "nothing"}, {})
 
 
-def test_children_of_a_killed_kernel_do_not_run_on_here(image: Image) -> None:
+def test_children_of_a_killed_kernel_do_not_run_on_here(image: GuestImage) -> None:
     """Killed alone, the kernel's process lets its children go: the supervisor must see to them."""
-    place, _ = choose_place(128 << 20)
+    place, _ = choose_scratch(128 << 20)
     with Guests(place, Boot(128 << 20)) as session:
         folder = session._scratch.path
         ends: list[str | None] = []
@@ -154,7 +154,7 @@ def _parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def test_as_root_a_guest_has_no_capabilities(impatient: Guests, image: Image) -> None:
+def test_as_root_a_guest_has_no_capabilities(impatient: Guests, image: GuestImage) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root has capabilities to lose")
     found: list[str] = []
@@ -178,13 +178,13 @@ def test_as_root_a_guest_has_no_capabilities(impatient: Guests, image: Image) ->
 def test_no_room_is_said_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(64 << 20, 0, 64 << 20))
     with pytest.raises(SpaceError, match="a guest needs 560 MiB for its memory and programs") as caught:
-        choose_place(512 << 20)
+        choose_scratch(512 << 20)
     assert caught.value.hint is not None
     assert "BLKLAB_SCRATCH" in caught.value.hint
 
 
 def test_a_full_folder_is_an_error_of_room(
-    guests: Guests, image: Image, monkeypatch: pytest.MonkeyPatch
+    guests: Guests, image: GuestImage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(source: Path, copy: Path) -> None:
         raise OSError(28, "No space left on device")
@@ -195,22 +195,22 @@ def test_a_full_folder_is_an_error_of_room(
 
 
 def test_a_scratch_place_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(scratch.PLACE_VARIABLE, "/nonexistent")
+    monkeypatch.setenv(scratch.SCRATCH_VARIABLE, "/nonexistent")
     with pytest.raises(RequirementError, match="/nonexistent"):
-        choose_place(1)
+        choose_scratch(1)
 
 
 def test_what_a_killed_session_left_is_removed(tmp_path: Path) -> None:
-    dead, living = ScratchFolder(tmp_path), ScratchFolder(tmp_path)
+    dead, living = SessionFolder(tmp_path), SessionFolder(tmp_path)
     os.close(dead._lock)  # as the end of its process would
-    remove_abandoned(tmp_path)
+    remove_stale_folders(tmp_path)
     assert (dead.path.exists(), living.path.exists()) == (False, True)
     living.remove()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_machine_that_refuses_is_told_from_a_guest_that_fails(
-    guests: Guests, image: Image, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    guests: Guests, image: GuestImage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     refusing = tmp_path / "supervisor.py"
     text = process._SUPERVISOR.read_text(encoding="utf-8")
@@ -234,7 +234,7 @@ def test_the_reason_is_found_in_the_log() -> None:
         "[    2.500000] CPU: 0 PID: 1 Comm: swapper Not tainted 6.1.192 #1 \n[    2.500000] Call Trace:\n"
         "[    2.500000]  [<604a9d15>] ? _printk+0x0/0x9b\n"
     )
-    assert reason_in(log) == "the guest's kernel panicked: VFS: Unable to mount root fs"
-    assert end_of(log) == "mounted | Kernel panic - not syncing: VFS: Unable to mount root fs"
-    assert reason_in("all well") is None
-    assert json.dumps(end_of("")) == '""'
+    assert failure_reason(log) == "the guest's kernel panicked: VFS: Unable to mount root fs"
+    assert log_tail(log) == "mounted | Kernel panic - not syncing: VFS: Unable to mount root fs"
+    assert failure_reason("all well") is None
+    assert json.dumps(log_tail("")) == '""'

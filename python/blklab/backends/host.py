@@ -15,7 +15,7 @@ from blklab.backends.host_session import HostSession
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.errors import LockedError, RequirementError
 from blklab.linux.disks.loop import first_free_index
-from blklab.linux.disks.loop_array import FILESYSTEM, MOUNT_OPTIONS, LoopArrayPlace
+from blklab.linux.disks.loop_array import FILESYSTEM, MOUNT_OPTIONS, ScratchLoopArray
 from blklab.linux.disks.resolution import Disk, Resolution, read_disk, resolve
 from blklab.linux.journal.journal import Journal
 from blklab.linux.journal.locks import disk_locks
@@ -24,8 +24,14 @@ from blklab.linux.journal.state import state_directory
 from blklab.linux.load.fio import find_fio
 from blklab.linux.load.hdparm import find_hdparm
 from blklab.linux.machine.requirements import require_linux, require_root
-from blklab.linux.queue.attributes import schedulers_on_offer, snapshot
-from blklab.linux.scratch.space import DEFAULT_SCRATCH_FOLDER, DevicePlace, DirectoryPlace, LoopPlace, Place
+from blklab.linux.queue.attributes import available_schedulers, snapshot
+from blklab.linux.scratch.space import (
+    DEFAULT_SCRATCH_FOLDER,
+    RawDevice,
+    ScratchDirectory,
+    ScratchLoop,
+    ScratchSpace,
+)
 from blklab.quantities.units import format_bytes
 from blklab.records.samples import DiskDescription, TargetDescription
 from blklab.spec.targets import LoopTarget, ModelTarget, PathTarget, Target
@@ -62,7 +68,7 @@ class HostBackend:
         require_root("testing a disk")
         fio = find_fio()
         with ExitStack() as stack:
-            place: Place
+            place: ScratchSpace
             watched: list[Disk] | None = None
             if isinstance(target, LoopTarget):
                 folder = _scratch_folder(target)
@@ -103,10 +109,10 @@ class HostBackend:
                 for disk in description.disks
             ]
             folder = _scratch_folder(target)
-            place: Place = (
-                LoopArrayPlace(target, folder, options.run_id, [leaf.name for leaf in leaves])
+            place: ScratchSpace = (
+                ScratchLoopArray(target, folder, options.run_id, [leaf.name for leaf in leaves])
                 if target.btrfs is not None
-                else LoopPlace(target.size_bytes, folder, options.run_id, leaves[0].name)
+                else ScratchLoop(target.size_bytes, folder, options.run_id, leaves[0].name)
             )
             return HostSession(
                 description, leaves, place, options, fio=find_fio(), hdparm=find_hdparm(), journal=None
@@ -137,21 +143,21 @@ def _resolve(target: Target) -> Resolution:
 
 def _create_loops(
     target: LoopTarget, folder: Path, options: SessionOptions, journal: Journal
-) -> tuple[Place, list[Disk]]:
+) -> tuple[ScratchSpace, list[Disk]]:
     """The loop devices that a target asks for, and where jobs work on them."""
     if target.btrfs is not None:
         names = _names_of_future_loops(target)
-        array = LoopArrayPlace(target, folder, options.run_id, names)
+        array = ScratchLoopArray(target, folder, options.run_id, names)
         return array, array.create(journal)
-    place = LoopPlace(target.size_bytes, folder, options.run_id, _names_of_future_loops(target)[0])
+    place = ScratchLoop(target.size_bytes, folder, options.run_id, _names_of_future_loops(target)[0])
     return place, [place.create(journal)]
 
 
-def _place_of(resolution: Resolution, options: SessionOptions, journal: Journal | None) -> Place:
+def _place_of(resolution: Resolution, options: SessionOptions, journal: Journal | None) -> ScratchSpace:
     path = Path(resolution.path).resolve()
     if resolution.kind == "block":
-        return DevicePlace(path, allow_writes=options.allow_writes)
-    return DirectoryPlace(path if resolution.kind == "directory" else path.parent, options.run_id, journal)
+        return RawDevice(path, allow_writes=options.allow_writes)
+    return ScratchDirectory(path if resolution.kind == "directory" else path.parent, options.run_id, journal)
 
 
 def _finish_dead_runs() -> None:
@@ -178,7 +184,7 @@ def _disks_under(folder: Path) -> list[Disk]:
 
 
 def _describe_disk(leaf: Disk) -> DiskDescription:
-    active, offered = schedulers_on_offer(leaf)
+    active, offered = available_schedulers(leaf)
     return DiskDescription(
         name=leaf.name,
         model=leaf.model,
@@ -255,7 +261,7 @@ def _describe_future_loop(target: LoopTarget) -> TargetDescription:
     active: str | None = None
     offered: list[str] = []
     for folder in [*sorted(_SYS_BLOCK.glob("loop*")), *sorted(_SYS_BLOCK.glob("*"))]:
-        active, offered = schedulers_on_offer(read_disk(folder.resolve()))
+        active, offered = available_schedulers(read_disk(folder.resolve()))
         if offered:
             break
     return TargetDescription(

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from blklab.backends.protocol import Announce, SessionOptions
 from blklab.errors import DeviceVanishedError
-from blklab.linux.cgroups.groups import RunGroups, find_hierarchy
-from blklab.linux.cgroups.settings import Setting, acts_on_weights, group_names, wanted_settings
+from blklab.linux.cgroups.run_cgroups import RunCgroups, find_hierarchy
+from blklab.linux.cgroups.settings import CgroupSetting, group_names, honors_weights, wanted_settings
 from blklab.linux.disks.resolution import Disk, read_disk
 from blklab.linux.journal.journal import Journal
 from blklab.linux.load.fio import JOB_FILE, Fio, check_job_file, job_file_text, run_fio
 from blklab.linux.load.hdparm import Hdparm, run_hdparm
-from blklab.linux.machine.watch import MachineWatch
+from blklab.linux.machine.monitor import MachineMonitor
 from blklab.linux.queue.attributes import TUNABLE_PREFIX, restore_snapshot, unavailable_scheduler
 from blklab.linux.queue.settings import QueueSettings
 from blklab.linux.scratch import page_cache
@@ -26,7 +26,7 @@ from blklab.linux.scratch.precondition import (
     precondition,
     precondition_job,
 )
-from blklab.linux.scratch.space import Place
+from blklab.linux.scratch.space import ScratchSpace
 from blklab.records.samples import RunSample, TargetDescription
 from blklab.spec.plan import Cell
 from blklab.spec.schedulers import SchedulerChoice
@@ -44,7 +44,7 @@ class HostSession:
         self,
         target: TargetDescription,
         leaves: Sequence[Disk],
-        place: Place,
+        place: ScratchSpace,
         options: SessionOptions,
         *,
         fio: Fio,
@@ -72,12 +72,12 @@ class HostSession:
         self._hdparm = hdparm
         self._journal_or_none = journal
         self._settings = QueueSettings(leaves, options.queue)
-        self._groups: RunGroups | None = None
-        self._group_settings: list[Setting] = []
+        self._groups: RunCgroups | None = None
+        self._group_settings: list[CgroupSetting] = []
         self._work_folder: Path | None = None
         self._preconditioned = False
         disks = leaves if watched is None else watched
-        self._watch = MachineWatch([disk.sys_path for disk in disks])
+        self._monitor = MachineMonitor([disk.sys_path for disk in disks])
 
     @property
     def target(self) -> TargetDescription:
@@ -152,7 +152,7 @@ class HostSession:
         page_cache.drop_page_cache()
         folder, tested = self._ready_work_folder(), self._tested_by_hdparm(cell.workload)
         text = self._job_file(cell.workload, seed=cell.key.seed)
-        with self._watch.watching():
+        with self._monitor.monitoring():
             if tested is not None:
                 hdparm, device = tested
                 report = run_hdparm(hdparm, cell.workload, device, folder)
@@ -188,7 +188,7 @@ class HostSession:
             if tested is None
             else {"name": cell.workload.tool, "version": tested[0].version},
             warnings=report.warnings,
-            events=self._watch.events,
+            events=self._monitor.events,
         )
 
     def commands(self, cell: Cell) -> list[str]:
@@ -200,7 +200,7 @@ class HostSession:
         names = group_names(self._options.cgroups, [cell.workload])
         if names or self._options.cgroups:
             hierarchy = find_hierarchy()
-            groups = RunGroups(hierarchy, self._options.run_id)
+            groups = RunCgroups(hierarchy, self._options.run_id)
             wanted = wanted_settings(hierarchy.version, self._options.cgroups, [cell.workload], self._leaves)
             lines += groups.commands(names, wanted)
         lines += self._settings.commands(choice, self._target.schedulers)
@@ -234,7 +234,7 @@ class HostSession:
         joins = {}
         for job in workload.jobs:
             if job.cgroup is not None:
-                groups = self._groups or RunGroups(find_hierarchy(), self._options.run_id)
+                groups = self._groups or RunCgroups(find_hierarchy(), self._options.run_id)
                 joins[job.cgroup] = shlex.quote(str(groups.processes_file(job.cgroup)))
         return job_file_text(
             workload,
@@ -257,7 +257,7 @@ class HostSession:
             return
         hierarchy = find_hierarchy()
         settings = wanted_settings(hierarchy.version, self._options.cgroups, workloads, self._leaves)
-        groups = RunGroups(hierarchy, self._options.run_id)
+        groups = RunCgroups(hierarchy, self._options.run_id)
         groups.create(self._journal, names, settings)
         self._groups, self._group_settings = groups, settings
 
@@ -287,7 +287,7 @@ class HostSession:
     def _warnings(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         warnings = []
         weighs = any("weight" in setting.attribute for setting in self._group_settings)
-        deaf = [choice.label for choice in choices if not acts_on_weights(choice.name, self._options.cgroups)]
+        deaf = [choice.label for choice in choices if not honors_weights(choice.name, self._options.cgroups)]
         if weighs and deaf:
             warnings.append(f"weights of control groups make no difference under {', '.join(deaf)}")
         for workload in workloads:

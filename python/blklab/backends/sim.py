@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from blklab import _core
-from blklab.backends.modelled import ask_core, disk_of, facts_of, modelled
+from blklab.backends.modelled_device import check_with_core, describe_disk, device_facts, require_model
 from blklab.backends.protocol import Announce, Session, SessionOptions
 from blklab.errors import SimulationError
 from blklab.records.samples import JobSample, RunSample, TargetDescription
@@ -37,10 +37,10 @@ class SimBackend:
 
     def describe(self, target: Target) -> TargetDescription:
         """Describes the modelled device and the schedulers that the simulator has."""
-        model = modelled(target)
+        model = require_model(target)
         profile = load_profile(model.device)
         schedulers = [entry["name"] for entry in json.loads(_core.schedulers())]
-        disk = disk_of(profile, facts_of(model, profile), schedulers)
+        disk = describe_disk(profile, device_facts(model, profile), schedulers)
         return TargetDescription(
             target=model.text,
             backend=self.NAME,
@@ -54,7 +54,7 @@ class SimBackend:
     @contextmanager
     def open(self, target: Target, options: SessionOptions) -> Iterator[Session]:
         """Opens a modelled device; there is nothing to restore."""
-        model = modelled(target, precondition=options.precondition)
+        model = require_model(target, precondition=options.precondition)
         yield SimSession(model, self.describe(model), options)
 
 
@@ -71,7 +71,7 @@ class SimSession:
     def tunable_defaults(self, choice: SchedulerChoice) -> Mapping[str, str] | None:
         """What the modelled scheduler has on this device."""
         request = self._device | {"scheduler": choice.name, "queue": self._options.queue}
-        facts = ask_core(request)
+        facts = check_with_core(request)
         return {name: str(value) for name, value in facts["tunables"].items()}
 
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
@@ -79,7 +79,7 @@ class SimSession:
         for workload in workloads:
             workload.refuse_host_only("the simulator", "leave it out, or test on this machine's disk")
             for choice in choices:
-                ask_core(self._request(choice, workload, seed=0), source=workload.source)
+                check_with_core(self._request(choice, workload, seed=0), source=workload.source)
         return remarks_on(workloads)
 
     def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:

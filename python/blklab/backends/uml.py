@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from blklab.backends.modelled import disk_of, facts_of, modelled
+from blklab.backends.modelled_device import describe_disk, device_facts, require_model
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.backends.uml_arrays import array_of, require_array
 from blklab.backends.uml_clocks import check_clocks
@@ -22,7 +22,7 @@ from blklab.guests.boot import Boot
 from blklab.guests.guest import Guests
 from blklab.guests.kernels.store import DEFAULT_NAME, KernelBuild, find
 from blklab.guests.programs import program_files
-from blklab.guests.scratch import choose_place, remove_abandoned
+from blklab.guests.scratch import choose_scratch, remove_stale_folders
 from blklab.linux.load.fio import find_fio
 from blklab.linux.machine.requirements import require_linux
 from blklab.records.samples import TargetDescription
@@ -44,30 +44,30 @@ class UmlBackend:
         Raises:
             BlklabError: if there is no such device or kernel.
         """
-        return _describe(modelled(target), {DEFAULT_NAME: find()}, SessionOptions(""))
+        return _describe(require_model(target), {DEFAULT_NAME: find()}, SessionOptions(""))
 
     @contextmanager
     def open(self, target: Target, options: SessionOptions) -> Iterator[Session]:
         """Makes the scratch folder of the session's guests; it goes away with the session."""
         require_linux("running guest kernels")
-        model = modelled(target, precondition=options.precondition)
+        model = require_model(target, precondition=options.precondition)
         names = dict.fromkeys(name or DEFAULT_NAME for name in options.kernels or (None,))
         kernels = {name: find(name) for name in names}
         check_clocks(list(kernels.values()), options.guest)
-        array = array_of(facts_of(model, load_profile(model.device)))
+        array = array_of(device_facts(model, load_profile(model.device)))
         for kernel in kernels.values():
             require_array(array, kernel, options.guest)
         description = _describe(model, kernels, options)
         init = require_guest_program()
         programs = program_files(_programs(options))
         boot = Boot(options.guest.memory_bytes, virtual_time=options.guest.time == "virtual")
-        place, room = choose_place(options.guest.memory_bytes)
+        place, room = choose_scratch(options.guest.memory_bytes)
         device = device_request(model, load_profile(model.device))
         session = UmlSession(description, device, options, kernels, init=init, programs=programs, boot=boot)
         if options.dry_run:
             yield session
             return
-        remove_abandoned(place)
+        remove_stale_folders(place)
         session.parallel = min(_processors(options), room)
         with ExitStack() as stack:
             for kernel in kernels.values():
@@ -106,8 +106,8 @@ def _describe(
     schedulers = [name for name in first.schedulers if all(name in kernel.schedulers for kernel in others)]
     if not schedulers:
         raise RequirementError(f"the kernels {', '.join(kernels)} have no scheduler in common")
-    facts = facts_of(model, profile)
-    disk = disk_of(profile, facts, schedulers)
+    facts = device_facts(model, profile)
+    disk = describe_disk(profile, facts, schedulers)
     guest = options.guest
     clock = "virtual time" if guest.time == "virtual" else "host time"
     details = {"kind": profile.kind, **dict(model.parameters)}

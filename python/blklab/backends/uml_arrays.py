@@ -33,7 +33,7 @@ class Array:
 
 
 def array_of(facts: Mapping[str, Any]) -> Array | None:
-    """The array among the facts of a target (`blklab.backends.modelled`); nothing for a single disk."""
+    """The array among the facts of a target (`blklab.backends.modelled_device`); nothing for a single disk."""
     array = facts["array"]
     return None if array["raid"] == "none" else Array(array["raid"], array["members"])
 

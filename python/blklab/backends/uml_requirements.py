@@ -7,7 +7,7 @@ from pathlib import Path
 
 from blklab.errors import BlklabError, MissingToolError
 from blklab.guests.kernels.store import DEFAULT_NAME, find
-from blklab.guests.scratch import choose_place
+from blklab.guests.scratch import choose_scratch
 from blklab.linux.machine.doctor import Finding
 from blklab.linux.machine.requirements import require_linux
 from blklab.shipped import guest_program
@@ -48,7 +48,7 @@ def guest_obstacle() -> str | None:
 
 
 def _room() -> str:
-    place, guests = choose_place(DEFAULT_MEMORY_BYTES)
+    place, guests = choose_scratch(DEFAULT_MEMORY_BYTES)
     return f"room for {guests} at once in {place}"
 
 

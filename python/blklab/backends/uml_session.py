@@ -12,17 +12,17 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from blklab.backends.modelled import ask_core
+from blklab.backends.modelled_device import check_with_core
 from blklab.backends.protocol import Announce, SessionOptions
 from blklab.backends.uml_clocks import warning_about_bfq, warnings_about
 from blklab.backends.uml_load import check_load
 from blklab.errors import RunFailedError
 from blklab.guests.boot import INIT, KERNEL, Boot
-from blklab.guests.guest import REQUEST, GuestEnd, Guests, Image
+from blklab.guests.guest import REQUEST, GuestImage, GuestResult, Guests
 from blklab.guests.kernels.store import DEFAULT_NAME, KernelBuild, find
-from blklab.guests.log import with_end_of
+from blklab.guests.log import with_log_tail
 from blklab.guests.scratch import MOUNT_POINTS
-from blklab.guests.watch import ANSWER
+from blklab.guests.watchdog import ANSWER
 from blklab.linux.load.fio import JOB_FILE, OUTPUT_FILE, expected_runtime_ns, job_file_text
 from blklab.linux.load.fio_output import read_report
 from blklab.linux.scratch.layout import JobRegions, regions_in_numbered_files, regions_on_device
@@ -106,7 +106,7 @@ class UmlSession:
             # A device without scheduler or settings takes every job that the guest's will take.
             plain = {**self._device, "scheduler": "none", "jobs": _jobs(workload)}
             plain["runtime_ns"] = self._runtime_ns(workload)
-            ask_core(plain, source=workload.source)
+            check_with_core(plain, source=workload.source)
         notes += self._remarks_on_bfq(choices)
         if any(self._shortened(workload) for workload in workloads):
             notes.append(
@@ -150,7 +150,7 @@ class UmlSession:
         started_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
         start_ns = time.monotonic_ns()
         kernel = self._kernel_of(cell.scheduler)
-        image = Image(kernel.linux, kernel.build_id, self._init, self._programs)
+        image = GuestImage(kernel.linux, kernel.build_id, self._init, self._programs)
         fio = self._guest_for(cell).generator == "fio"
         wanted = (OUTPUT_FILE, _FIO_LOG) if fio else ()
         end = self.guests.run(image, self._request(cell), self._texts(cell), wanted)
@@ -257,7 +257,7 @@ class UmlSession:
             return regions_on_device(workload, _DISK, size_bytes)
         return regions_in_numbered_files(workload, _DATA, size_bytes)
 
-    def _judge(self, cell: Cell, end: GuestEnd) -> tuple[list[JobSample], str | None, list[str]]:
+    def _judge(self, cell: Cell, end: GuestResult) -> tuple[list[JobSample], str | None, list[str]]:
         """Jobs, what went wrong, and warnings.
 
         Raises:
@@ -271,7 +271,7 @@ class UmlSession:
             error = core_error(refused)
             if not isinstance(error, RunFailedError):
                 raise error
-            return [], with_end_of(error.message, end.log), []
+            return [], with_log_tail(error.message, end.log), []
         if (fio := answer.get("fio")) is not None:
             report = read_report(
                 end.files.get(OUTPUT_FILE, ""),
@@ -283,7 +283,7 @@ class UmlSession:
         try:
             return [JobSample.model_validate(job) for job in answer["jobs"]], None, []
         except (KeyError, TypeError, ValidationError) as error:
-            return [], with_end_of(f"the guest's answer is not as expected: {error}", end.log), []
+            return [], with_log_tail(f"the guest's answer is not as expected: {error}", end.log), []
 
 
 def summary_of(kernel: KernelBuild) -> str:

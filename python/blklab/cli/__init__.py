@@ -13,7 +13,7 @@ import click
 import blklab
 from blklab.cli import output
 from blklab.errors import BlklabError, ExitCode, InterruptedRunError, SpaceError
-from blklab.linux.processes.interrupts import signals_as_exceptions
+from blklab.linux.processes.signals import signals_as_exceptions
 
 _COMMANDS = {
     "compare": "Find out which scheduler is best, and how sure that is.",

@@ -17,7 +17,7 @@ from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
 from blklab.spec.targets import PathTarget, parse_target
 
 if TYPE_CHECKING:
-    from blklab.linux.apply.application import Application, Undoing
+    from blklab.linux.apply.application import ApplyPlan, UndoPlan
 
 SCHEMA = "blklab.apply/1"
 _RUN_ID = re.compile(r"latest|\d[\da-z-]*|(?=.*\d)[\da-z]{4}")
@@ -182,7 +182,7 @@ def _undo(device: str, *, dry_run: bool, force: bool, json_file: str | None) -> 
 
 
 def _apply_document(
-    plans: list[Application], choice: SchedulerChoice, remarks: list[str], *, dry_run: bool
+    plans: list[ApplyPlan], choice: SchedulerChoice, remarks: list[str], *, dry_run: bool
 ) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
@@ -204,7 +204,7 @@ def _apply_document(
     }
 
 
-def _undo_document(plans: list[Undoing], *, dry_run: bool) -> dict[str, Any]:
+def _undo_document(plans: list[UndoPlan], *, dry_run: bool) -> dict[str, Any]:
     from blklab.linux.apply.application import undo_commands  # noqa: PLC0415 - needs Linux
 
     return {

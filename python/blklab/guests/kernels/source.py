@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from blklab.errors import KernelSourceError, SpaceError, UnknownNameError, reason_of
-from blklab.guests.kernels.digests import digest_file, digest_tree, identity_of
+from blklab.guests.kernels.digests import digest_file, digest_tree, tree_digest
 from blklab.guests.kernels.source_tree import tar_exclusions
 from blklab.guests.kernels.toolchain import UNPACK_TOOLS
 
@@ -63,7 +63,7 @@ def locate(text: str) -> KernelSource:
     if path.is_dir():
         resolved = path.resolve()
         digests = digest_tree(resolved)
-        return KernelSource("directory", resolved, identity_of(digests), digests)
+        return KernelSource("directory", resolved, tree_digest(digests), digests)
     if not path.exists():
         raise UnknownNameError(
             f"there is no kernel source {text}",

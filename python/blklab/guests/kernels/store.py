@@ -13,15 +13,15 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from blklab.errors import KernelCacheError, KernelInUseError, KernelLacksError, UnknownNameError, UsageError
-from blklab.guests.kernels.configuration import read_configuration
-from blklab.guests.kernels.folder import (
+from blklab.guests.kernels.cache import (
     folder_size_bytes,
-    kept,
-    kernels_folder,
+    kernel_cache,
     locked,
-    remove_unless_kept,
+    pinned,
+    remove_unless_pinned,
     replace_link,
 )
+from blklab.guests.kernels.configuration import read_configuration
 
 DEFAULT_NAME = "stock"
 """Name of the kernel that is meant where none is named: the default source without patches."""
@@ -203,7 +203,7 @@ class KernelBuild:
         Raises:
             UnknownNameError: if it was removed since it was found.
         """
-        with kept(self.folder) as there:
+        with pinned(self.folder) as there:
             if not there:
                 raise _unknown(self.name)
             yield self
@@ -231,7 +231,7 @@ def find(name: str = DEFAULT_NAME) -> KernelBuild:
         UnknownNameError: if there is none of that name.
         KernelCacheError: if its folder is damaged.
     """
-    link = kernels_folder() / "names" / check_name(name)
+    link = kernel_cache() / "names" / check_name(name)
     if not link.is_symlink():
         raise _unknown(name)
     # Resolved now, so that it stays the same kernel when the name is given to another build meanwhile.
@@ -248,13 +248,13 @@ def find_all() -> tuple[list[KernelBuild], list[KernelCacheError]]:
 
 def names() -> list[str]:
     """Names of all kernels in alphabetical order."""
-    folder = kernels_folder() / "names"
+    folder = kernel_cache() / "names"
     return sorted(link.name for link in folder.glob("*") if link.is_symlink() and _NAME.fullmatch(link.name))
 
 
 def build_of_id(build_id: str, name: str) -> KernelBuild | None:
     """The build of that digest under a name that it need not have yet; nothing if it was never made."""
-    folder = kernels_folder() / "builds" / build_id
+    folder = kernel_cache() / "builds" / build_id
     if not folder.is_dir():
         return None
     try:
@@ -268,7 +268,7 @@ def give_name(name: str, build_id: str) -> None:
 
     The caller holds the store's lock (`store_lock`).
     """
-    root = kernels_folder()
+    root = kernel_cache()
     replace_link(root / "names" / name, root / "builds" / build_id)
     remove_unnamed()
 
@@ -276,7 +276,7 @@ def give_name(name: str, build_id: str) -> None:
 @contextmanager
 def store_lock() -> Iterator[None]:
     """Held for the moment in which builds, names or trees change."""
-    with locked(kernels_folder() / "store.lock"):
+    with locked(kernel_cache() / "store.lock"):
         yield
 
 
@@ -287,7 +287,7 @@ def remove(name: str) -> None:
         UnknownNameError: if there is none of that name.
         KernelInUseError: if a guest runs on it; nothing is removed then.
     """
-    link = kernels_folder() / "names" / check_name(name)
+    link = kernel_cache() / "names" / check_name(name)
     with store_lock():
         if not link.is_symlink():
             raise _unknown(name)
@@ -295,7 +295,7 @@ def remove(name: str) -> None:
         if [other for other in names() if other != name and _target(other) == build]:
             link.unlink()
             return
-        if not remove_unless_kept(build, kernels_folder() / "work"):
+        if not remove_unless_pinned(build, kernel_cache() / "work"):
             raise KernelInUseError(
                 f"the kernel {name} is in use: a guest runs on it",
                 hint="wait until that run has ended, or end it; nothing was removed",
@@ -309,28 +309,28 @@ def remove_unnamed() -> None:
 
     The caller holds the store's lock.
     """
-    root = kernels_folder()
+    root = kernel_cache()
     named = {_target(name) for name in names()}
     trees: set[str] = set()
     for folder in sorted((root / "builds").glob("*")):
-        if folder in named or not remove_unless_kept(folder, root / "work"):
+        if folder in named or not remove_unless_pinned(folder, root / "work"):
             try:
                 trees.add(_read("", folder).record.tree_id)
             except KernelCacheError:
                 continue
     for tree in sorted((root / "trees").glob("*")):
         if tree.name not in trees:
-            remove_unless_kept(tree, root / "work")
+            remove_unless_pinned(tree, root / "work")
 
 
 def remove_trees() -> int:
     """Removes all kept sources and objects, and gives the bytes that this freed; kernels stay usable."""
-    root = kernels_folder()
+    root = kernel_cache()
     freed_bytes = 0
     with store_lock():
         for tree in sorted((root / "trees").glob("*")):
             size_bytes = folder_size_bytes(tree)
-            if remove_unless_kept(tree, root / "work"):
+            if remove_unless_pinned(tree, root / "work"):
                 freed_bytes += size_bytes
     return freed_bytes
 
@@ -345,7 +345,7 @@ def _find_or_say(name: str) -> KernelBuild | KernelCacheError | None:
 
 
 def _target(name: str) -> Path:
-    return (kernels_folder() / "names" / name).resolve()
+    return (kernel_cache() / "names" / name).resolve()
 
 
 def _read(name: str, folder: Path) -> KernelBuild:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import blklab
 from blklab.errors import RefusedError, UnknownNameError
-from blklab.linux.apply.applied import Applied, forget, recall, record_path, remember
 from blklab.linux.apply.identity import Identity, identify
+from blklab.linux.apply.record import AppliedRecord, load_record, record_path, remove_record, save_record
 from blklab.linux.apply.udev import Rule, build_rule, check_rule, reload_rules, write_rule
 from blklab.linux.disks.resolution import Disk
 from blklab.linux.journal.journal import Journal
@@ -22,10 +22,10 @@ from blklab.linux.journal.recovery import raise_for_failures, recover
 from blklab.linux.journal.state import state_directory
 from blklab.linux.queue.attributes import (
     TUNABLE_PREFIX,
+    available_schedulers,
     differences,
     read_attribute,
     restore_snapshot,
-    schedulers_on_offer,
     unavailable_scheduler,
     write_attribute,
 )
@@ -33,7 +33,7 @@ from blklab.spec.schedulers import SchedulerChoice
 
 
 @dataclass(frozen=True)
-class Application:
+class ApplyPlan:
     """What is to be done to one disk."""
 
     disk: Disk
@@ -54,22 +54,22 @@ class Application:
 
 
 @dataclass(frozen=True)
-class Undoing:
+class UndoPlan:
     """What takes an application back from one disk."""
 
     disk: Disk
-    applied: Applied
+    applied: AppliedRecord
     rule_is_there: bool
 
 
-def plan(disk: Disk, choice: SchedulerChoice, *, permanent: bool) -> Application:
+def plan(disk: Disk, choice: SchedulerChoice, *, permanent: bool) -> ApplyPlan:
     """Works out what giving a disk a scheduler takes; changes nothing.
 
     Raises:
         SchedulerUnavailableError: if the kernel does not offer it.
         RequirementError: if no rule can be made for such a disk.
     """
-    active, offered = schedulers_on_offer(disk)
+    active, offered = available_schedulers(disk)
     if choice.name not in offered:
         raise unavailable_scheduler(disk.name, choice.name, offered)
     writes = [("scheduler", choice.name)]
@@ -89,10 +89,10 @@ def plan(disk: Disk, choice: SchedulerChoice, *, permanent: bool) -> Application
             written_by=f"blklab {blklab.__version__} on {now}",
             undo=f"blklab apply --undo --device {shlex.quote(str(disk.dev_path))}, or delete this file",
         )
-    return Application(disk, identity, active or "none", writes, rule)
+    return ApplyPlan(disk, identity, active or "none", writes, rule)
 
 
-def carry_out(applications: list[Application], choice: SchedulerChoice) -> list[str]:
+def carry_out(applications: list[ApplyPlan], choice: SchedulerChoice) -> list[str]:
     """Does what was planned, on all disks or on none.
 
     Returns:
@@ -122,7 +122,7 @@ def carry_out(applications: list[Application], choice: SchedulerChoice) -> list[
     return remarks
 
 
-def _carry_out_one(application: Application, choice: SchedulerChoice, journal: Journal) -> list[str]:
+def _carry_out_one(application: ApplyPlan, choice: SchedulerChoice, journal: Journal) -> list[str]:
     disk, rule = application.disk, application.rule
     former = journal.protect_queue(disk)
     for name, value in application.writes:
@@ -133,7 +133,7 @@ def _carry_out_one(application: Application, choice: SchedulerChoice, journal: J
             journal.own_file(rule.path)
         write_rule(rule)
         remarks.append(f"{rule.path}: {check_rule(rule, disk)}")
-    remember(
+    save_record(
         application.identity,
         disk,
         choice.without_label,
@@ -148,7 +148,7 @@ def _carry_out_one(application: Application, choice: SchedulerChoice, journal: J
     return remarks
 
 
-def plan_undo(disk: Disk, *, force: bool) -> Undoing:
+def plan_undo(disk: Disk, *, force: bool) -> UndoPlan:
     """Finds out what takes an application back; changes nothing.
 
     Raises:
@@ -157,7 +157,7 @@ def plan_undo(disk: Disk, *, force: bool) -> Undoing:
         JournalError: if the record of it is damaged.
     """
     identity = identify(disk) if disk.device_number else _nameless(disk)
-    applied = recall(identity)
+    applied = load_record(identity)
     if applied is None:
         raise UnknownNameError(f"nothing that `blklab apply` did to {disk.name} is to be undone")
     text = _text(applied.rule_path) if applied.rule_path else None
@@ -165,10 +165,10 @@ def plan_undo(disk: Disk, *, force: bool) -> Undoing:
         raise RefusedError(
             f"{applied.rule_path} was edited since blklab wrote it", hint="--force removes it nevertheless"
         )
-    return Undoing(disk, applied, text is not None)
+    return UndoPlan(disk, applied, text is not None)
 
 
-def undo_commands(undoing: Undoing) -> list[str]:
+def undo_commands(undoing: UndoPlan) -> list[str]:
     """What undoing does, as shell commands."""
     queue = undoing.disk.sys_path / "queue"
     former = undoing.applied.former
@@ -183,7 +183,7 @@ def undo_commands(undoing: Undoing) -> list[str]:
     return commands
 
 
-def undo(undoings: list[Undoing]) -> list[str]:
+def undo(undoings: list[UndoPlan]) -> list[str]:
     """Takes applications back; what was written is returned, for people.
 
     Raises:
@@ -198,7 +198,7 @@ def undo(undoings: list[Undoing]) -> list[str]:
             if undoing.applied.rule_path is not None and undoing.rule_is_there:
                 undoing.applied.rule_path.unlink(missing_ok=True)
                 done.append(f"removed {undoing.applied.rule_path}")
-            forget(undoing.applied.identity)
+            remove_record(undoing.applied.identity)
         journal.keep_changes()
     reload_rules()
     return done

@@ -54,7 +54,7 @@ _COUNTERPARTS = {
 
 
 @dataclass(frozen=True)
-class Setting:
+class CgroupSetting:
     """One write to one attribute of one group."""
 
     group: str
@@ -71,7 +71,7 @@ def wanted_settings(
     groups: Mapping[str, Mapping[str, str]],
     workloads: Iterable[Workload],
     leaves: Sequence[Disk],
-) -> list[Setting]:
+) -> list[CgroupSetting]:
     """All that is to be written for a run under a version of control groups, in order.
 
     Raises:
@@ -88,9 +88,11 @@ def wanted_settings(
             values = [value]
             if _by_device(attribute) and not _DEVICE_NUMBER.match(value):
                 values = [f"{number} {value}" for number in numbers]
-            settings += [Setting(group, attribute, each) for each in values]
+            settings += [CgroupSetting(group, attribute, each) for each in values]
     for group, weight in _job_weights(workloads).items():
-        settings += [Setting(group, attribute, str(weight), optional=True) for attribute in WEIGHTS[version]]
+        settings += [
+            CgroupSetting(group, attribute, str(weight), optional=True) for attribute in WEIGHTS[version]
+        ]
     return settings
 
 
@@ -118,7 +120,7 @@ def group_names(groups: Iterable[str], workloads: Iterable[Workload]) -> list[st
     return list(dict.fromkeys(names))
 
 
-def acts_on_weights(scheduler: str, groups: Mapping[str, Mapping[str, str]]) -> bool:
+def honors_weights(scheduler: str, groups: Mapping[str, Mapping[str, str]]) -> bool:
     """Whether weights of groups make a difference under a scheduler (bfq's own, or io.cost with any)."""
     return scheduler in ("bfq", "cfq") or "enable=1" in groups.get(ROOT_GROUP, {}).get("io.cost.qos", "")
 
@@ -230,7 +232,7 @@ def value_hint(attribute: str) -> str | None:
     return None
 
 
-def in_force(content: str, value: str) -> bool:
+def is_in_force(content: str, value: str) -> bool:
     """Whether an attribute's content says what was written."""
     match = _DEVICE_NUMBER.match(value)
     lines = [line.split() for line in content.splitlines() if line.strip()]

@@ -29,7 +29,7 @@ _ADMINISTRATORS_PATHS = "/usr/local/sbin:/usr/sbin:/sbin"
 """Where mkfs is, which a user's PATH may lack."""
 
 
-class LoopArrayPlace:
+class ScratchLoopArray:
     """Files on a btrfs over loop devices; the journal takes all of it down again."""
 
     read_only = False

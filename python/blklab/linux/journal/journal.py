@@ -21,9 +21,9 @@ from blklab.errors import InterruptedRunError, RequirementError, RestoreError, U
 from blklab.linux.disks.resolution import Disk
 from blklab.linux.journal.file import FORMAT_VERSION, Entry, encode_line, sync_directory
 from blklab.linux.journal.state import make_private_directory, state_directory
-from blklab.linux.journal.undo import OWN_PREFIXES, Outcome, identity_of, undo_all
-from blklab.linux.processes.groups import started_ticks
-from blklab.linux.processes.interrupts import shielded
+from blklab.linux.journal.undo import OWN_PREFIXES, UndoResult, identity_of, undo_all
+from blklab.linux.processes.process_groups import start_ticks
+from blklab.linux.processes.signals import shielded
 from blklab.linux.queue.attributes import QueueSnapshot, snapshot
 
 SUFFIX = ".journal"
@@ -149,7 +149,7 @@ class Journal:
     def own_process_group(self, leader: int) -> Entry:
         """Records a process group; what is left of it in the end is killed."""
         return self._append(
-            {"kind": "process_group", "group": leader, "started_ticks": started_ticks(leader) or 0}
+            {"kind": "process_group", "group": leader, "started_ticks": start_ticks(leader) or 0}
         )
 
     def own_loop(self, index: int, backing_file: Path) -> Entry:
@@ -180,7 +180,7 @@ class Journal:
         for entry in [entry for entry in self._entries if entry["kind"] != "released"]:
             self.release(entry)
 
-    def restore(self) -> Outcome:
+    def restore(self) -> UndoResult:
         """Undoes everything announced so far; may be repeated."""
         return undo_all(self._entries, same_boot=True)
 

@@ -22,7 +22,7 @@ from blklab.linux.disks.mounts import read_mounts
 from blklab.linux.disks.resolution import Disk, read_disk
 from blklab.linux.journal.file import Entry
 from blklab.linux.machine.kernel_files import write_once
-from blklab.linux.processes.groups import members_of_group
+from blklab.linux.processes.process_groups import members_of_group
 from blklab.linux.queue.attributes import QueueSnapshot, differences, restore_snapshot
 
 OWN_PREFIXES = (".blklab-", "blklab-")
@@ -32,7 +32,7 @@ _GROUP_PAUSE_SECONDS = 0.02
 
 
 @dataclass
-class Outcome:
+class UndoResult:
     """What undoing came to."""
 
     done: list[str] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Outcome:
     failures: list[str] = field(default_factory=list)
 
 
-def undo_all(entries: list[Entry], *, same_boot: bool) -> Outcome:
+def undo_all(entries: list[Entry], *, same_boot: bool) -> UndoResult:
     """Undoes entries, the latest first; a failure does not keep the others from being undone.
 
     Args:
@@ -50,7 +50,7 @@ def undo_all(entries: list[Entry], *, same_boot: bool) -> Outcome:
         same_boot: Whether the machine has not been restarted since: settings of the kernel, devices and
             processes do not outlive a restart, files do.
     """
-    outcome = Outcome()
+    outcome = UndoResult()
     pending, lost = _pending(entries, same_boot=same_boot)
     if lost:
         outcome.notes.append("the machine was restarted since: its settings went with that")
@@ -141,7 +141,7 @@ def find_again(identity: dict[str, Any]) -> tuple[Disk | None, str]:
     return disk, ""
 
 
-def _undo_queue(entry: Entry, outcome: Outcome) -> None:
+def _undo_queue(entry: Entry, outcome: UndoResult) -> None:
     disk, why = find_again(entry["disk"])
     if disk is None:
         outcome.notes.append(why)
@@ -153,7 +153,7 @@ def _undo_queue(entry: Entry, outcome: Outcome) -> None:
         outcome.notes.append(error.message)
 
 
-def _undo_attribute(entry: Entry, outcome: Outcome) -> None:
+def _undo_attribute(entry: Entry, outcome: UndoResult) -> None:
     path = Path(entry["path"])
     wanted: str = entry["content"]
     if not path.exists():
@@ -180,7 +180,7 @@ def _only_adds(now: str, wanted: str, undo: list[str]) -> bool:
     return not missing and all(any(set(text.split()) <= set(line) for text in undo) for line in extra)
 
 
-def _undo_directory(entry: Entry, outcome: Outcome) -> None:
+def _undo_directory(entry: Entry, outcome: UndoResult) -> None:
     path = Path(entry["path"])
     if not _parent_is_there(entry, path):
         raise RestoreError(f"{path}: its folder is not there any more; is the file system mounted?")
@@ -199,7 +199,7 @@ def _undo_directory(entry: Entry, outcome: Outcome) -> None:
     outcome.done.append(f"removed {path}")
 
 
-def _undo_file(entry: Entry, outcome: Outcome) -> None:
+def _undo_file(entry: Entry, outcome: UndoResult) -> None:
     path = Path(entry["path"])
     if not _parent_is_there(entry, path):
         raise RestoreError(f"{path}: its folder is not there any more; is the file system mounted?")
@@ -224,7 +224,7 @@ def _parent_is_there(entry: Entry, path: Path) -> bool:
         return any(part.startswith(OWN_PREFIXES) for part in path.parent.parts)
 
 
-def _undo_cgroup(entry: Entry, outcome: Outcome) -> None:
+def _undo_cgroup(entry: Entry, outcome: UndoResult) -> None:
     path = Path(entry["path"])
     for attempt in range(_GROUP_ATTEMPTS):
         if not path.is_dir():
@@ -241,7 +241,7 @@ def _undo_cgroup(entry: Entry, outcome: Outcome) -> None:
             outcome.done.append(f"removed {path}")
 
 
-def _undo_process_group(entry: Entry, outcome: Outcome) -> None:
+def _undo_process_group(entry: Entry, outcome: UndoResult) -> None:
     group, not_before = int(entry["group"]), int(entry["started_ticks"])
     for attempt in range(_GROUP_ATTEMPTS):
         members = members_of_group(group, not_before)
@@ -262,12 +262,12 @@ def _kill(number: int) -> None:
         return
 
 
-def _undo_loop(entry: Entry, outcome: Outcome) -> None:
+def _undo_loop(entry: Entry, outcome: UndoResult) -> None:
     if loop.remove(int(entry["index"]), Path(entry["backing_file"])):
         outcome.done.append(f"removed loop{entry['index']} over {entry['backing_file']}")
 
 
-def _undo_mount(entry: Entry, outcome: Outcome) -> None:
+def _undo_mount(entry: Entry, outcome: UndoResult) -> None:
     path = Path(entry["path"])
     if not any(folder.name.startswith(OWN_PREFIXES) for folder in path.parents):
         raise RestoreError(f"{path} does not lie in a folder of ours; unmount it yourself")
@@ -275,7 +275,7 @@ def _undo_mount(entry: Entry, outcome: Outcome) -> None:
         outcome.done.append(f"unmounted {path}")
 
 
-_UNDO: dict[str, Callable[[Entry, Outcome], None]] = {
+_UNDO: dict[str, Callable[[Entry, UndoResult], None]] = {
     "queue": _undo_queue,
     "attribute": _undo_attribute,
     "directory": _undo_directory,

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from blklab.errors import JobFileError, MissingToolError
-from blklab.linux.load.bound_process import NEEDED, run_bound
 from blklab.linux.load.fio_output import FioReport, read_report
 from blklab.linux.load.fio_rates import (
     RATE_OPTIONS,
@@ -24,6 +23,7 @@ from blklab.linux.load.fio_rates import (
     remove_rate_logs,
     with_rates,
 )
+from blklab.linux.load.load_process import NEEDED, run_load_process
 from blklab.linux.scratch.layout import JobRegions
 from blklab.records.samples import NS_PER_SECOND
 from blklab.spec.workloads import Job, Workload
@@ -228,7 +228,7 @@ def run_fio(
     (folder / OUTPUT_FILE).unlink(missing_ok=True)
     remove_rate_logs(folder)
     expected_ns = expected_runtime_ns(workload, runtime_ns)
-    ended = run_bound(
+    ended = run_load_process(
         fio.command(read_only=read_only),
         folder,
         limit_s=None if expected_ns is None else expected_ns / NS_PER_SECOND + _GRACE_S,

@@ -13,8 +13,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.linux.load.bound_process import run_bound
 from blklab.linux.load.fio_output import FioReport
+from blklab.linux.load.load_process import run_load_process
 from blklab.records.samples import NS_PER_SECOND, DirectionSample, JobSample, LatencyHistogram
 from blklab.spec.workloads import Workload
 
@@ -70,7 +70,7 @@ def run_hdparm(hdparm: Hdparm, workload: Workload, device: Path, folder: Path) -
     Raises:
         RunFailedError: if it hangs.
     """
-    ended = run_bound(
+    ended = run_load_process(
         hdparm.command(workload.tool, device),
         folder,
         limit_s=_LIMIT_S,

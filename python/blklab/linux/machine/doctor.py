@@ -88,11 +88,11 @@ def _disks() -> list[Finding]:
 
 
 def _schedulers_of(disk: Disk) -> Finding:
-    from blklab.linux.queue.attributes import schedulers_on_offer  # noqa: PLC0415 - for Linux
+    from blklab.linux.queue.attributes import available_schedulers  # noqa: PLC0415 - for Linux
 
     subject = f"disk {disk.name}"
     try:
-        offers = [schedulers_on_offer(leaf) for leaf in leaves_of(disk)]
+        offers = [available_schedulers(leaf) for leaf in leaves_of(disk)]
     except BlklabError as error:
         return Finding(subject, "lacking", error.message)
     active, offered = offers[0]
@@ -149,7 +149,7 @@ def _udev() -> Finding:
 
 def _cgroups() -> Finding:
     try:
-        from blklab.linux.cgroups.groups import find_hierarchy  # noqa: PLC0415 - needs the compiled core
+        from blklab.linux.cgroups.run_cgroups import find_hierarchy  # noqa: PLC0415 - needs the compiled core
     except ImportError as error:
         return Finding("control groups", "lacking", f"cannot be looked for: {error}")
     try:

@@ -71,7 +71,7 @@ _HEEDS = {
 }
 
 
-def heeded_by(scheduler: str) -> str:
+def priority_support(scheduler: str) -> str:
     """What a scheduler makes of priorities: ``classes and levels``, ``classes only`` or ``nothing``.
 
     block/bfq-iosched.c (``bfq_ioprio_to_weight``), block/cfq-iosched.c (4.16) and block/mq-deadline.c (since

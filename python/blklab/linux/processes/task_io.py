@@ -39,7 +39,7 @@ class TaskCounters:
 
 
 @dataclass(frozen=True)
-class Look:
+class TaskSnapshot:
     """All tasks at one moment."""
 
     moment_ns: int
@@ -75,7 +75,7 @@ class TaskReader:
 
     proc: Path = field(default=Path("/proc"))
 
-    def look(self) -> Look:
+    def read(self) -> TaskSnapshot:
         """Reads all tasks' counters.
 
         Raises:
@@ -98,7 +98,7 @@ class TaskReader:
             except OSError:
                 continue  # it ended meanwhile
             tasks.update({(entry.task, entry.start_ticks): entry for entry in read if entry is not None})
-        return Look(time.monotonic_ns(), tasks, hidden)
+        return TaskSnapshot(time.monotonic_ns(), tasks, hidden)
 
     def _processes(self) -> Iterator[Path]:
         return (folder for folder in self.proc.iterdir() if folder.name.isdecimal())
@@ -138,7 +138,7 @@ class TaskReader:
         return user, " ".join(words) or f"[{name}]"
 
 
-def rates(before: Look, after: Look, reader: TaskReader) -> list[TaskRate]:
+def rates(before: TaskSnapshot, after: TaskSnapshot, reader: TaskReader) -> list[TaskRate]:
     """What each thread did between two looks, the busiest first; those that did nothing are left out.
 
     A thread that appeared in between counts from zero: all it did, it did since.

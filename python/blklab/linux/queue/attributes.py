@@ -66,7 +66,7 @@ class QueueSnapshot:
     """Every attribute that can be read and written: the queue's, and the scheduler's under ``iosched/``."""
 
 
-def schedulers_on_offer(disk: Disk) -> tuple[str | None, list[str]]:
+def available_schedulers(disk: Disk) -> tuple[str | None, list[str]]:
     """The active scheduler and all that the kernel offers now, in the kernel's order.
 
     Raises:
@@ -86,7 +86,7 @@ def read_attribute(disk: Disk, name: str) -> str:
         DeviceVanishedError: if the disk is gone.
     """
     if name == _SCHEDULER:
-        return schedulers_on_offer(disk)[0] or "none"
+        return available_schedulers(disk)[0] or "none"
     try:
         return _read(_path(disk, name))
     except OSError as error:
@@ -110,7 +110,7 @@ def snapshot(disk: Disk) -> QueueSnapshot:
     Raises:
         DeviceVanishedError: if the disk is gone.
     """
-    active, _ = schedulers_on_offer(disk)
+    active, _ = available_schedulers(disk)
     attributes: dict[str, str] = {}
     for name in _writable_names(disk):
         try:
@@ -133,7 +133,7 @@ def set_scheduler(disk: Disk, name: str) -> None:
         NotRootError: if we may not.
         DeviceVanishedError: if the disk is gone.
     """
-    active, offered = schedulers_on_offer(disk)
+    active, offered = available_schedulers(disk)
     if active == name:
         return
     try:
@@ -141,7 +141,7 @@ def set_scheduler(disk: Disk, name: str) -> None:
     except OSError as error:
         _raise_if_not_ours(disk, _SCHEDULER, error)
         raise unavailable_scheduler(disk.name, name, offered) from error
-    kept = schedulers_on_offer(disk)[0]
+    kept = available_schedulers(disk)[0]
     if kept != name:
         raise SchedulerUnavailableError(
             f"{disk.name}: asked for the scheduler {name}, the kernel kept {kept}"
@@ -324,7 +324,7 @@ def _unreadable(disk: Disk, name: str, error: OSError) -> BlklabError:
     if error.errno != errno.ENOENT:
         return TunableError(f"{disk.name}: {name} cannot be read: {reason_of(error)}")
     if name.startswith(TUNABLE_PREFIX):
-        known, owner = list(tunables(disk)), f"the scheduler {schedulers_on_offer(disk)[0]}"
+        known, owner = list(tunables(disk)), f"the scheduler {available_schedulers(disk)[0]}"
         bare = name.removeprefix(TUNABLE_PREFIX)
         kind = "tunable"
     else:

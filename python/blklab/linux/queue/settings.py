@@ -16,8 +16,8 @@ from blklab.linux.disks.resolution import Disk
 from blklab.linux.queue.attributes import (
     QUEUE_ATTRIBUTES,
     TUNABLE_PREFIX,
+    available_schedulers,
     read_attribute,
-    schedulers_on_offer,
     set_scheduler,
     tunables,
     write_attribute,
@@ -107,7 +107,7 @@ class QueueSettings:
 
     def _set(self, choice: SchedulerChoice) -> None:
         for leaf in self._leaves:
-            active, offered = schedulers_on_offer(leaf)
+            active, offered = available_schedulers(leaf)
             if active == choice.name:
                 other = _other_scheduler(offered, choice.name)
                 if other is not None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from blklab.errors import RefusedError, RequirementError, RunFailedError
 from blklab.linux.load.fio import Fio, job_file_text, run_fio
 from blklab.linux.scratch.layout import JobRegions, Region
-from blklab.linux.scratch.space import DirectoryPlace, LoopPlace, Place
+from blklab.linux.scratch.space import ScratchDirectory, ScratchLoop, ScratchSpace
 from blklab.quantities.units import format_bytes
 from blklab.spec.workloads import Workload, parse_workload
 
@@ -25,7 +25,7 @@ LONGEST_S = 600
 _COPY_ON_WRITE = ("btrfs", "zfs", "bcachefs")
 
 
-def check_precondition(place: Place, details: Mapping[str, str]) -> None:
+def check_precondition(place: ScratchSpace, details: Mapping[str, str]) -> None:
     """Makes sure that preconditioning touches nothing but scratch space, and that it means something there.
 
     Raises:
@@ -39,7 +39,7 @@ def check_precondition(place: Place, details: Mapping[str, str]) -> None:
             "fragment the test files",
             hint="test the device beneath, or a directory on another file system",
         )
-    if not isinstance(place, DirectoryPlace | LoopPlace):
+    if not isinstance(place, ScratchDirectory | ScratchLoop):
         raise RefusedError(
             "--precondition overwrites everything, so it works on blklab's own scratch space only",
             hint="name a directory on that disk, or loop:SIZE,dir=PATH",
@@ -82,10 +82,10 @@ def precondition(fio: Fio, files: Mapping[str, int], *, folder: str | None, work
     return f"preconditioned: {format_bytes(written)} written at random{rest}"
 
 
-def files_to_overwrite(place: Place, workloads: Sequence[Workload]) -> dict[str, int]:
+def files_to_overwrite(place: ScratchSpace, workloads: Sequence[Workload]) -> dict[str, int]:
     """What a place of ours holds, by name and length in bytes."""
-    if isinstance(place, LoopPlace):
+    if isinstance(place, ScratchLoop):
         return {str(place.device): place.size_bytes}
-    if isinstance(place, DirectoryPlace):
+    if isinstance(place, ScratchDirectory):
         return place.file_lengths(workloads)
     raise TypeError(f"{place!r} is not scratch space")

@@ -32,7 +32,7 @@ DEFAULT_SCRATCH_FOLDER = Path("/var/tmp")  # noqa: S108 - what lives there has a
 """Where scratch files of loop devices go: on disk, unlike /tmp on many systems."""
 
 
-class Place(Protocol):
+class ScratchSpace(Protocol):
     """Somewhere that jobs can work."""
 
     @property
@@ -63,7 +63,7 @@ class Place(Protocol):
         """Frees what is held."""
 
 
-class DirectoryPlace:
+class ScratchDirectory:
     """Files in a scratch folder of a run, which the journal removes."""
 
     read_only = False
@@ -111,7 +111,7 @@ class DirectoryPlace:
         """Nothing is held."""
 
 
-class DevicePlace:
+class RawDevice:
     """The blocks of a block device that exists: only read, unless writing was allowed and harms nobody."""
 
     folder = None
@@ -165,7 +165,7 @@ class DevicePlace:
             self._claim = None
 
 
-class LoopPlace:
+class ScratchLoop:
     """A loop device of ours over a scratch file of ours: written to freely, removed by the journal."""
 
     read_only = False

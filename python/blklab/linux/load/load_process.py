@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.errors import RunFailedError
-from blklab.linux.processes.interrupts import shielded
+from blklab.linux.processes.signals import shielded
 
 _DYING_S = 30
 """How long killed processes may take to go away: their I/O must come back first."""
@@ -27,7 +27,7 @@ NEEDED = ("setpriv", "unshare")
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedProcess:
     """How a program ended."""
 
     said: str
@@ -35,7 +35,9 @@ class Ended:
     returncode: int
 
 
-def run_bound(argv: Sequence[str], folder: Path, *, limit_s: float | None, too_long: str) -> Ended:
+def run_load_process(
+    argv: Sequence[str], folder: Path, *, limit_s: float | None, too_long: str
+) -> EndedProcess:
     """Runs a program in a folder and waits for its end; nothing of it is left when this returns or raises.
 
     Args:
@@ -71,7 +73,7 @@ def run_bound(argv: Sequence[str], folder: Path, *, limit_s: float | None, too_l
         if process is not None:
             with shielded():
                 _end(process, argv[0])
-    return Ended(said, process.returncode)
+    return EndedProcess(said, process.returncode)
 
 
 def _end(process: subprocess.Popen[str], name: str) -> None:

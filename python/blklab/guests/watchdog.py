@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from blklab.guests.process import GuestProcess
-from blklab.guests.scratch import RunFolder
+from blklab.guests.scratch import GuestFolder
 from blklab.quantities.units import format_bytes, format_duration
 
 PROGRESS = "progress"
@@ -20,7 +20,7 @@ _NS_PER_S = 1_000_000_000
 
 
 @dataclass(frozen=True)
-class Patience:
+class WatchdogLimits:
     """When a guest counts as lost."""
 
     silence_s: float = SILENCE_LIMIT_S
@@ -29,7 +29,9 @@ class Patience:
     """Most that it may say: it is kept in memory."""
 
 
-def watch(process: GuestProcess, folder: RunFolder, patience: Patience) -> tuple[int | None, str | None]:
+def watch(
+    process: GuestProcess, folder: GuestFolder, patience: WatchdogLimits
+) -> tuple[int | None, str | None]:
     """Waits until a guest ends or is lost.
 
     Returns:
@@ -51,7 +53,7 @@ def watch(process: GuestProcess, folder: RunFolder, patience: Patience) -> tuple
             return None, f"the guest hangs: no sign of progress for {limit}"
 
 
-def _changed_ns(folder: RunFolder, name: str) -> int:
+def _changed_ns(folder: GuestFolder, name: str) -> int:
     try:
         return (folder.path / name).stat().st_mtime_ns
     except OSError:

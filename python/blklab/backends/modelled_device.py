@@ -19,7 +19,7 @@ _USED = "random"
 """The state of a flash model after random writes until steady."""
 
 
-def modelled(target: Target, *, precondition: bool = False) -> ModelTarget:
+def require_model(target: Target, *, precondition: bool = False) -> ModelTarget:
     """The model that a target names, aged if that was asked for.
 
     Raises:
@@ -30,7 +30,7 @@ def modelled(target: Target, *, precondition: bool = False) -> ModelTarget:
     return _preconditioned(target) if precondition else target
 
 
-def ask_core(request: dict[str, Any], *, source: str = "") -> dict[str, Any]:
+def check_with_core(request: dict[str, Any], *, source: str = "") -> dict[str, Any]:
     """Asks the core whether a request could be carried out, and for the facts of its device and queue.
 
     Args:
@@ -44,12 +44,12 @@ def ask_core(request: dict[str, Any], *, source: str = "") -> dict[str, Any]:
     return facts
 
 
-def facts_of(target: ModelTarget, profile: Profile) -> dict[str, Any]:
+def device_facts(target: ModelTarget, profile: Profile) -> dict[str, Any]:
     """The facts of a device and its queue: an idle one is asked, so that parameters count in."""
-    return ask_core(device_request(target, profile))
+    return check_with_core(device_request(target, profile))
 
 
-def disk_of(profile: Profile, facts: dict[str, Any], schedulers: Sequence[str]) -> DiskDescription:
+def describe_disk(profile: Profile, facts: dict[str, Any], schedulers: Sequence[str]) -> DiskDescription:
     """A modelled device as the disk of a target, with the schedulers that it can have."""
     device = facts["device"]
     return DiskDescription(

@@ -22,7 +22,7 @@ RESET_BY_A_SWITCH = ("nr_requests", "wbt_lat_usec")
 
 
 @dataclass(frozen=True)
-class Applied:
+class AppliedRecord:
     """A disk that was given a scheduler."""
 
     identity: Identity
@@ -50,7 +50,7 @@ def relevant(former: QueueSnapshot) -> QueueSnapshot:
     return QueueSnapshot(former.scheduler, kept)
 
 
-def remember(
+def save_record(
     identity: Identity,
     disk: Disk,
     choice: str,
@@ -58,15 +58,15 @@ def remember(
     *,
     rule_path: Path | None,
     rule_text: str | None,
-) -> Applied:
+) -> AppliedRecord:
     """Records a change; the former settings of an earlier one that was not undone are kept.
 
     Raises:
         RequirementError: if it cannot be written.
         JournalError: if the earlier record is damaged.
     """
-    earlier = recall(identity)
-    applied = Applied(
+    earlier = load_record(identity)
+    applied = AppliedRecord(
         identity=identity,
         disk_name=disk.name,
         choice=choice,
@@ -91,7 +91,7 @@ def remember(
     return applied
 
 
-def recall(identity: Identity) -> Applied | None:
+def load_record(identity: Identity) -> AppliedRecord | None:
     """The record about a disk, if there is one.
 
     Raises:
@@ -102,7 +102,7 @@ def recall(identity: Identity) -> Applied | None:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["version"] != FORMAT_VERSION:
             raise JournalError(f"{path} has format {content['version']}, not {FORMAT_VERSION}")
-        return Applied(
+        return AppliedRecord(
             identity=identity,
             disk_name=str(content["disk"]),
             choice=str(content["choice"]),
@@ -120,12 +120,12 @@ def recall(identity: Identity) -> Applied | None:
         ) from error
 
 
-def forget(identity: Identity) -> None:
+def remove_record(identity: Identity) -> None:
     """Removes the record about a disk."""
     record_path(identity).unlink(missing_ok=True)
 
 
-def _as_json(applied: Applied) -> dict[str, Any]:
+def _as_json(applied: AppliedRecord) -> dict[str, Any]:
     return {
         "version": FORMAT_VERSION,
         "disk": applied.disk_name,

@@ -38,7 +38,7 @@ class _Reading:
     own_bytes: tuple[int, int]
 
 
-class MachineWatch:
+class MachineMonitor:
     """Watches one machine and the disks beneath a target.
 
     Args:
@@ -57,7 +57,7 @@ class MachineWatch:
         """What was seen; known once the watch has ended."""
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
+    def monitoring(self) -> Iterator[None]:
         """Watches as long as the context is open."""
         self.events = None
         before = self._read()

@@ -27,7 +27,7 @@ from pathlib import Path
 from blklab.errors import KernelCacheError, SpaceError, reason_of
 
 
-def kernels_folder() -> Path:
+def kernel_cache() -> Path:
     """``blklab/kernels`` in ``$XDG_CACHE_HOME``, by default ``~/.cache``."""
     cache_home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(cache_home) / "blklab" / "kernels"
@@ -75,7 +75,7 @@ def locked(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator[No
 
 
 @contextmanager
-def kept(folder: Path) -> Iterator[bool]:
+def pinned(folder: Path) -> Iterator[bool]:
     """Keeps others from removing a folder of the cache; gives whether it is there.
 
     Any number of processes may keep a folder at a time; it needs no right to write.
@@ -93,7 +93,7 @@ def kept(folder: Path) -> Iterator[bool]:
         os.close(descriptor)
 
 
-def remove_unless_kept(folder: Path, trash: Path) -> bool:
+def remove_unless_pinned(folder: Path, trash: Path) -> bool:
     """Removes a folder of the cache; gives whether it did, which it does not while someone keeps it.
 
     Args:

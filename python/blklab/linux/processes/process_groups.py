@@ -12,7 +12,7 @@ _AFTER_NAME_GROUP = 2
 _AFTER_NAME_START = 19
 
 
-def started_ticks(process: int) -> int | None:
+def start_ticks(process: int) -> int | None:
     """When a process started, in clock ticks since boot; nothing if it has ended."""
     fields = _fields(Path("/proc") / str(process))
     return int(fields[_AFTER_NAME_START]) if fields else None

@@ -17,8 +17,8 @@ from blklab.errors import RequirementError, TunableError, reason_of
 from blklab.linux.cgroups.settings import (
     ROOT_GROUP,
     WEIGHTS,
-    Setting,
-    in_force,
+    CgroupSetting,
+    is_in_force,
     missing_attribute,
     undo_writes,
     value_hint,
@@ -62,7 +62,7 @@ def find_hierarchy(proc: Path = Path("/proc")) -> Hierarchy:
     )
 
 
-class RunGroups:
+class RunCgroups:
     """The control groups of one run."""
 
     def __init__(self, hierarchy: Hierarchy, run_id: str) -> None:
@@ -77,7 +77,7 @@ class RunGroups:
         """The file that takes the ids of processes that join a group."""
         return self.folder(group) / "cgroup.procs"
 
-    def commands(self, names: Sequence[str], settings: Sequence[Setting]) -> list[str]:
+    def commands(self, names: Sequence[str], settings: Sequence[CgroupSetting]) -> list[str]:
         """What `create` does, as shell commands."""
         lines = []
         if self.hierarchy.version == 2:
@@ -92,7 +92,7 @@ class RunGroups:
             lines.append(f"{guard}echo {shlex.quote(setting.value)} > {path}")
         return lines
 
-    def create(self, journal: Journal, names: Sequence[str], settings: Sequence[Setting]) -> None:
+    def create(self, journal: Journal, names: Sequence[str], settings: Sequence[CgroupSetting]) -> None:
         """Creates the groups and sets their attributes; the journal undoes it.
 
         Raises:
@@ -127,7 +127,7 @@ class RunGroups:
                 hint=f"it needs {wanted} (CONFIG_BFQ_GROUP_IOSCHED or CONFIG_BLK_CGROUP_IOCOST)",
             )
 
-    def read_back(self, settings: Sequence[Setting]) -> dict[str, str]:
+    def read_back(self, settings: Sequence[CgroupSetting]) -> dict[str, str]:
         """What is in force: ``cgroup/GROUP/ATTRIBUTE`` with the content of the file on one line."""
         found = {}
         for setting in settings:
@@ -146,7 +146,7 @@ class RunGroups:
             journal.protect_attribute(control, undo=["-io"])
             write_once(control, "+io")
 
-    def _set(self, path: Path, setting: Setting) -> None:
+    def _set(self, path: Path, setting: CgroupSetting) -> None:
         if not path.exists():
             raise missing_attribute(self.hierarchy.version, setting.attribute)
         place = (
@@ -162,7 +162,7 @@ class RunGroups:
                 hint=value_hint(setting.attribute),
             ) from error
         content = path.read_text()
-        if not in_force(content, setting.value):
+        if not is_in_force(content, setting.value):
             kept = " ".join(content.split()) or "nothing"
             raise TunableError(
                 f"{place}: asked for {setting.attribute} = {setting.value}, the kernel kept {kept}"

@@ -11,15 +11,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
 from blklab.errors import SpaceError, reason_of
+from blklab.guests.kernels.cache import pinned
 from blklab.guests.kernels.compilation import BuildObserver
-from blklab.guests.kernels.folder import kept
 from blklab.guests.kernels.patches import Patch, apply_to_copies, copy_files, files_needed, files_touched
 from blklab.guests.kernels.source import KernelSource, unpack
-from blklab.guests.kernels.source_tree import NEEDED_FILES, check_tree, is_taken
+from blklab.guests.kernels.source_tree import NEEDED_FILES, check_tree, is_copied
 from blklab.guests.kernels.trees import find_tree
 
 
-def try_patches(
+def check_patches(
     patches: Sequence[Patch], source: KernelSource, tree_id: str, observer: BuildObserver
 ) -> None:
     """Makes sure that patches apply to a source. Nothing remains of it, and the cache is only read.
@@ -60,7 +60,7 @@ def _collect(patches: Sequence[Patch], source: KernelSource, tree_id: str, copie
     tree = find_tree(tree_id)
     checked = False
     if tree is not None:
-        with kept(tree.folder) as there:
+        with pinned(tree.folder) as there:
             if there:
                 tree.copy_originals(touched, copies)
                 checked = True
@@ -68,7 +68,7 @@ def _collect(patches: Sequence[Patch], source: KernelSource, tree_id: str, copie
     if checked:
         # What would have been kept is not in the source, and the archive need not be read to its end for it.
         # The rest, documentation above all, may be.
-        absent = [path for path in absent if not is_taken(path)]
+        absent = [path for path in absent if not is_copied(path)]
     else:
         # A source that cannot be built at all is told before its patches are.
         absent = list(dict.fromkeys((*NEEDED_FILES, *absent)))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from blklab.linux.machine.watch import MachineWatch
+from blklab.linux.machine.monitor import MachineMonitor
 
 
 def _write(path: Path, text: str) -> None:
@@ -30,18 +30,18 @@ def _machine(root: Path, *, stall_us: int, steal: int, sectors: tuple[int, int],
         _write(root / "sys/class/hwmon/hwmon1/temp2_input", "no reading\n")
 
 
-def _watch(root: Path, disks: list[Path] | None = None) -> MachineWatch:
-    return MachineWatch([root / "disk"] if disks is None else disks, proc=root / "proc", sys=root / "sys")
+def _monitor(root: Path, disks: list[Path] | None = None) -> MachineMonitor:
+    return MachineMonitor([root / "disk"] if disks is None else disks, proc=root / "proc", sys=root / "sys")
 
 
 def test_differences_of_counters(tmp_path: Path) -> None:
     _machine(tmp_path, stall_us=1_000, steal=10, sectors=(100, 200), khz=2_400_000)
-    watch = _watch(tmp_path)
-    with watch.watching():
+    monitor = _monitor(tmp_path)
+    with monitor.monitoring():
         _machine(tmp_path, stall_us=4_000, steal=10, sectors=(300, 208), khz=1_200_000)
         # 100 jiffies more in user mode and 100 stolen: guest time (50) is part of user and counts once.
         _write(tmp_path / "proc/stat", "cpu  200 0 100 790 0 0 0 110 90 0\n")
-    events = watch.events
+    events = monitor.events
     assert events is not None
     assert events.pressure_ns["io_full"] == 3_000_000
     assert events.steal_fraction == pytest.approx(0.5)
@@ -53,10 +53,10 @@ def test_differences_of_counters(tmp_path: Path) -> None:
 
 
 def test_a_machine_that_tells_nothing(tmp_path: Path) -> None:
-    watch = _watch(tmp_path, [])
-    with watch.watching():
+    monitor = _monitor(tmp_path, [])
+    with monitor.monitoring():
         pass
-    events = watch.events
+    events = monitor.events
     assert events is not None
     assert events.pressure_ns == {}
     assert (events.steal_fraction, events.frequency_mhz, events.temperature_celsius, events.traffic) == (
@@ -69,39 +69,39 @@ def test_a_machine_that_tells_nothing(tmp_path: Path) -> None:
 
 def test_a_disk_that_was_replaced_has_no_traffic(tmp_path: Path) -> None:
     _machine(tmp_path, stall_us=0, steal=0, sectors=(1000, 1000))
-    watch = _watch(tmp_path)
-    with watch.watching():
+    monitor = _monitor(tmp_path)
+    with monitor.monitoring():
         _machine(tmp_path, stall_us=0, steal=0, sectors=(5, 5))
-    assert watch.events is not None
-    assert watch.events.traffic is None
-    with watch.watching():
+    assert monitor.events is not None
+    assert monitor.events.traffic is None
+    with monitor.monitoring():
         (tmp_path / "disk/stat").unlink()
-    assert watch.events.traffic is None
+    assert monitor.events.traffic is None
 
 
 def test_thermal_zones_where_there_is_no_hwmon(tmp_path: Path) -> None:
     _write(tmp_path / "sys/class/thermal/thermal_zone0/temp", "47000\n")
-    watch = _watch(tmp_path, [])
-    with watch.watching():
+    monitor = _monitor(tmp_path, [])
+    with monitor.monitoring():
         pass
-    assert watch.events is not None
-    assert watch.events.temperature_celsius == 47
+    assert monitor.events is not None
+    assert monitor.events.temperature_celsius == 47
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts as Linux does")
 def test_what_children_write_is_own(tmp_path: Path) -> None:
     folder = Path(os.environ.get("BLKLAB_TEST_DISK_FOLDER", "/var/tmp"))
     file = folder / f"blklab-watch-{os.getpid()}"
-    watch = MachineWatch([tmp_path])
+    monitor = MachineMonitor([tmp_path])
     _write(tmp_path / "stat", "0 0 0 0 0 0 0 0\n")
     try:
-        with watch.watching():
+        with monitor.monitoring():
             command = ["dd", "if=/dev/zero", f"of={file}", "bs=1M", "count=4", "conv=fsync"]
             subprocess.run(command, check=True, capture_output=True)
     finally:
         file.unlink(missing_ok=True)
-    assert watch.events is not None
-    assert watch.events.traffic is not None
-    if watch.events.traffic.own_written_bytes == 0:
+    assert monitor.events is not None
+    assert monitor.events.traffic is not None
+    if monitor.events.traffic.own_written_bytes == 0:
         pytest.skip("this kernel does not account I/O by task, or the folder is in memory")
-    assert watch.events.traffic.own_written_bytes >= 4 << 20
+    assert monitor.events.traffic.own_written_bytes >= 4 << 20
