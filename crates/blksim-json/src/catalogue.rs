@@ -1,4 +1,4 @@
-//! What there is, as JSON: job files, options, schedulers, devices, timelines.
+//! Catalogues as JSON: job files, options, schedulers, devices, timelines.
 
 use blksim::device::Facts;
 use blksim::devices::{KINDS, Profile, check, default_scheduler};
@@ -88,7 +88,7 @@ pub fn job_options() -> Value {
         .collect()
 }
 
-/// The schedulers that are simulated.
+/// The simulated schedulers.
 pub fn schedulers() -> Value {
     schedulers::ALL
         .iter()
@@ -112,7 +112,7 @@ pub fn devices() -> Value {
                 "kind": kind.name,
                 "summary": kind.summary,
                 "parameters": params(kind.parameters),
-                // Of every kind: an array of such devices.
+                // Every kind can be an array of such devices.
                 "array_parameters": params(RAID),
             })
         })

@@ -1,4 +1,4 @@
-//! One clone of a job: its life from preparation to its record.
+//! One clone of a job (`numjobs` in fio) as a process: preparation, I/O, record.
 
 use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
@@ -10,19 +10,19 @@ use blksim::workload::generator::Generator;
 use blksim::workload::layout::Region;
 
 use super::{Target, aio, identity, synchronous};
-use crate::board::Shared;
 use crate::clock;
 use crate::failure::Failure;
 use crate::mounts::RUN;
+use crate::shared_memory::SharedMemory;
 use crate::ublk::Ring;
 
-/// What a clone is, before it is a process.
+/// A clone's description, before its process exists.
 #[derive(Debug, Clone, Copy)]
-pub struct Clone<'a> {
-    /// Among all clones of the run.
+pub struct JobProcess<'a> {
+    /// Index among all clones of the run.
     pub number: u32,
     pub job: &'a Job,
-    /// Among the clones of its job.
+    /// Index among the clones of its job.
     pub index: u32,
     pub phase: usize,
     pub region: Region,
@@ -30,13 +30,13 @@ pub struct Clone<'a> {
     pub timing: Timing,
 }
 
-/// How time is told and what the processor's work costs.
+/// The clock of a run, and the processor time that its calls cost.
 #[derive(Debug, Clone, Copy)]
 pub struct Timing {
-    /// What tells the device's moments without a system call: the board, where the device's server
-    /// stamps them, and its ring. Only where nothing but the device takes time.
+    /// The device's time without a system call: the shared page, where the device's server stamps it,
+    /// and the server's ring. Only where the device alone takes time.
     pub device: Option<Ring>,
-    /// Processor time of a buffered call: of each, and of each byte copied.
+    /// Processor time of a buffered call: fixed, and per byte copied.
     pub call_ns: u64,
     pub bytes_per_second: u64,
 }
@@ -59,11 +59,11 @@ pub struct Worker<'a> {
     pub generator: Generator,
     pub record: JobRecord,
     pub timing: Timing,
-    shared: Shared,
+    shared: SharedMemory,
 }
 
 impl Worker<'_> {
-    /// The moment after something that ended, if it took time at all, with the device.
+    /// The time after something that ended; if it took any time, the device did.
     #[inline]
     pub fn moment_after(&self, before_ns: u64) -> u64 {
         let Some(ring) = self.timing.device else { return clock::now_ns() };
@@ -71,7 +71,7 @@ impl Worker<'_> {
         before_ns.max(stamped_ns).max(ring.unseen_ns().unwrap_or(0))
     }
 
-    /// Counts an I/O or sync, if it ended in the measured time.
+    /// Counts an I/O or sync that ended within the measured time.
     #[inline]
     pub fn finished(&mut self, direction: Direction, bytes: u32, start_ns: u64, now_ns: u64) {
         if direction != Direction::Sync {
@@ -82,7 +82,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Calls fsync or fdatasync; gives the moment after it.
+    /// Calls fsync or fdatasync; returns the time after it.
     pub fn sync(&mut self, start_ns: u64) -> Result<u64, Failure> {
         let data_only = self.job.fsync == 0 && self.job.fdatasync > 0;
         self.target.sync(data_only)?;
@@ -92,8 +92,13 @@ impl Worker<'_> {
     }
 }
 
-/// Prepares, waits for the start, works, and leaves a record.
-pub fn run_clone(clone: &Clone, path: &str, start: u64, shared: Shared) -> Result<(), Failure> {
+/// Prepares, waits for the start, does the job's I/O, and writes a record.
+pub fn run_clone(
+    clone: &JobProcess,
+    path: &str,
+    start: u64,
+    shared: SharedMemory,
+) -> Result<(), Failure> {
     let job = clone.job;
     let target = Target::open(path, start, clone.region, job)?;
     if job.pre_read {
@@ -109,11 +114,11 @@ pub fn run_clone(clone: &Clone, path: &str, start: u64, shared: Shared) -> Resul
     };
     let mut queue =
         if job.direct && job.asynchronous() { Some(aio::Queue::open(job)?) } else { None };
-    // Last, so that nothing of the preparation counts for the group.
+    // Last, so that the group is not charged for the preparation.
     identity::assume(job)?;
     shared.clones_ready.store(clone.number + 1, SeqCst);
-    shared.ring();
-    Shared::await_value(&shared.open_phases, clone.phase as u32 + 1);
+    shared.notify();
+    SharedMemory::await_value(&shared.open_phases, clone.phase as u32 + 1);
     let opened_ns = match clone.phase {
         0 => shared.start_ns.load(SeqCst),
         _ => shared.end_ns.load(SeqCst),
@@ -139,7 +144,7 @@ pub fn run_clone(clone: &Clone, path: &str, start: u64, shared: Shared) -> Resul
     Ok(())
 }
 
-/// Adds what a clone left to the record of its job.
+/// Adds a clone's record to that of its job.
 pub fn collect_record(number: u32, record: &mut JobRecord) -> Result<(), Failure> {
     let bytes = fs::read(record_path(number))
         .map_err(|error| Failure::kernel("reading a clone's record", error))?;
