@@ -30,7 +30,7 @@ from blklab.linux.queue.attributes import (
     tunables,
     write_attribute,
 )
-from real_devices import LoopMaker, changed, queue_of, remove_loop
+from real_devices import LoopMaker, changed, queue_of, remove_disk
 
 pytestmark = pytest.mark.root
 
@@ -45,7 +45,7 @@ def disk(make_loop: LoopMaker) -> Disk:
     return made
 
 
-def test_schedulers_on_offer(disk: Disk) -> None:
+def test_available_schedulers(disk: Disk) -> None:
     set_scheduler(disk, "none")
     assert available_schedulers(disk)[0] == "none"
     set_scheduler(disk, "mq-deadline")
@@ -167,7 +167,7 @@ def test_tunables_by_bare_name(disk: Disk) -> None:
 
 def test_a_vanished_disk(disk: Disk) -> None:
     taken = snapshot(disk)
-    remove_loop(int(disk.name.removeprefix("loop")))
+    remove_disk(disk)
     attempts: list[Callable[[], object]] = [
         lambda: available_schedulers(disk),
         lambda: snapshot(disk),

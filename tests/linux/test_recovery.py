@@ -19,7 +19,15 @@ from blklab.linux.journal.locks import disk_locks
 from blklab.linux.journal.recovery import preview, raise_for_failures, recover, stale_journals
 from blklab.linux.journal.undo import identity_of
 from blklab.linux.queue.attributes import read_attribute, set_scheduler, write_attribute
-from real_devices import LoopMaker, changed, queue_of, remove_loop
+from real_devices import (
+    LoopMaker,
+    attach_again,
+    backing_of,
+    changed,
+    number_of,
+    queue_of,
+    remove_disk,
+)
 
 
 def test_a_process_group_number_that_was_used_again_is_left_alone(state: Path) -> None:
@@ -177,8 +185,10 @@ def test_a_journal_of_somebody_else_is_not_obeyed(state: Path, needs_root: None,
 def test_a_disk_that_is_another_one_now(make_loop: LoopMaker, state: Path, scratch: Path) -> None:
     disk = make_loop(32)
     path = die_with_journal(state, disk, "dead")
-    remove_loop(int(disk.name.removeprefix("loop")))
-    subprocess.run(["losetup", disk.dev_path, scratch / f"image-{disk.name[4:]}"], check=True)
+    number = number_of(disk)
+    image = Path(backing_of(number) or "")
+    remove_disk(disk)
+    attach_again(number, image)
     set_scheduler(disk, "kyber")
     (report,) = recover(state)
     assert report.error is None
@@ -191,7 +201,7 @@ def test_a_disk_that_is_another_one_now(make_loop: LoopMaker, state: Path, scrat
 def test_a_loop_device_that_is_gone(make_loop: LoopMaker, state: Path) -> None:
     disk = make_loop(32)
     die_with_journal(state, disk, "dead")
-    remove_loop(int(disk.name.removeprefix("loop")))
+    remove_disk(disk)
     (report,) = recover(state)
     assert report.error is None
     assert report.notes == [f"{disk.name} is gone, and its settings with it"]

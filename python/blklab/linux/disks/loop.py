@@ -32,6 +32,7 @@ _CONTROL = Path("/dev/loop-control")
 _BLOCK = Path("/sys/block")
 _HIGHEST_INDEX = 65535
 """Also good where each loop device has 16 numbers for its partitions."""
+_LOSETUP_ATTEMPTS = 3
 _ATTEMPTS = 250
 _PAUSE_SECONDS = 0.02
 
@@ -98,21 +99,28 @@ def detach(journal: Journal, disk: Disk) -> None:
 
 
 def _attach(index: int, backing_file: Path) -> bool:
-    """Attaches a file; False if the device has another one already."""
-    node = f"/dev/loop{index}"
-    try:
-        subprocess.run(
-            ["losetup", "--direct-io=on", node, str(backing_file)], check=True, capture_output=True, text=True
-        )
-    except FileNotFoundError as error:
-        raise MissingToolError("losetup is missing", hint="apt install mount (part of util-linux)") from error
-    except subprocess.CalledProcessError as error:
-        if _attached_file(_BLOCK / f"loop{index}") not in (None, str(backing_file)):
+    """Attaches a file; False if another program has attached one to the device, or has removed the device."""
+    node, folder = f"/dev/loop{index}", _BLOCK / f"loop{index}"
+    complaint = ""
+    for _ in range(_LOSETUP_ATTEMPTS):
+        try:
+            answer = subprocess.run(
+                ["losetup", "--direct-io=on", node, str(backing_file)],
+                check=False,
+                capture_output=True,
+                text=True,
+            )
+        except FileNotFoundError as error:
+            raise MissingToolError(
+                "losetup is missing", hint="apt install mount (part of util-linux)"
+            ) from error
+        if not answer.returncode:
+            return True
+        if not folder.exists() or _attached_file(folder) not in (None, str(backing_file)):
             return False
-        raise RequirementError(
-            f"{node} cannot be set up over {backing_file}: {error.stderr.strip()}"
-        ) from error
-    return True
+        # Another program may have had the device for the moment in which losetup failed.
+        complaint = answer.stderr.strip()
+    raise RequirementError(f"{node} cannot be set up over {backing_file}: {complaint}")
 
 
 def _add(journal: Journal, backing_file: Path) -> int:
@@ -148,7 +156,8 @@ def first_free_index() -> int:
 def _wait_for_node(index: int) -> None:
     node = Path(f"/dev/loop{index}")
     for _ in range(_ATTEMPTS):
-        if node.exists():
+        # Another program may have taken the device and removed it: attaching a file finds that out.
+        if node.exists() or not (_BLOCK / f"loop{index}").exists():
             return
         time.sleep(_PAUSE_SECONDS)
     raise RequirementError(f"{node} does not appear", hint="in a container: give it the host's /dev")
