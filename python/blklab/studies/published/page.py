@@ -50,11 +50,12 @@ comparisons that would support them). [analyse.md](../reference/analyse.md) says
 All intervals are of 95 %; pairs of a table are corrected together by Holm's method; differences within 2 %
 count as equal.
 
-The experiments can be run again: `blklab study list` names those that can be, and `blklab study run NAME` (or
-`all`) runs one as its authors did and as it should have been done, and sets the published figures beside ours.
-`--on sim` is the simulator, `--on uml` a real kernel in [virtual time](../explanation/virtual-time.md),
+The experiments can be run again: `blklab study list` names those that can be, and `blklab study run NAME`
+(or `all`) runs one as its authors did and as it should have been done, and sets the published figures beside
+ours. `--on sim` is the simulator, `--on uml` a real kernel in [virtual time](../explanation/virtual-time.md),
 `--on host` this machine (as root; it writes scratch files only, in the folder that `--target` names);
-`--quick` has smaller sizes and fewer cases, `--html FILE` writes a page. Each study has a page with what the simulator finds."""
+`--quick` has smaller sizes and fewer cases, `--html FILE` writes a page.
+Each study has a page with what the simulator finds."""
 
 
 def page_and_images() -> tuple[str, dict[str, str]]:
