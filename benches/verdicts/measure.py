@@ -6,7 +6,8 @@ Prints, for every kind of noise: how often a winner is named although there is n
 difference of 2, 5 and 10 % is found, how many blocks that takes, and how often intervals hold the truth; for
 blocks added until all is settled, for a fixed design of fifteen blocks, and for the usual procedure of three
 runs each in fixed order. The same seed gives the same figures. `--write` puts them into
-docs/appendix/verdicts.md and draws docs/appendix/images/verdicts.svg. Ends with 1 if a stated error rate is exceeded for certain.
+docs/appendix/verdicts.md and draws docs/appendix/images/verdicts.svg. Exits with 1 if a stated error rate is
+certainly exceeded.
 """
 
 from __future__ import annotations

@@ -37,9 +37,9 @@ _COMPILED_WELL = (
     "kernel/sched",
     "kernel/time",
 )
-"""Folders that every I/O of a guest runs through: compiled with the kernel's -O2. The rest is with -O1, which
-takes compilers less time and guests no more (docs/how-to/build-kernels.md). What it computes takes no guest time
-anyway, unless somebody asks for the host's."""
+"""Folders that every I/O of a guest runs through: compiled with the kernel's -O2. The rest is
+compiled with -O1, which saves compile time and costs guests nothing (docs/how-to/build-kernels.md):
+in virtual time its computing takes no guest time."""
 _ENDS_WITH_US = 'trap "trap - TERM; kill -TERM 0" TERM; "$@" & wait $!'
 """A shell that is told when blklab dies without a chance to clear away, and ends all compilers then."""
 

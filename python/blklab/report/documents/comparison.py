@@ -1,7 +1,7 @@
 """The result of a comparison as a document for machines: what `blklab compare --json` prints.
 
-The models below are the schema: docs/reference/schema/compare-1.json is generated from them (`make golden`), and
-a test holds the two together. Fields are only ever added within a schema's number; a change of meaning gets
+The models below are the schema: `make golden` generates docs/reference/schema/compare-1.json from them, and a
+test holds the two together. Fields are only ever added within a schema's number; a change of meaning gets
 a new number.
 """
 

@@ -46,16 +46,16 @@ well be true.
 
 The page is made by `python -m blklab.studies.published.page docs/appendix/studies.md` from
 `studies/*/published/*.csv` (the figures as printed) and `studies/*/claims.toml` (the conclusions, and the
-comparisons that would support them). [analyse.md](../reference/analyse.md) says how figures are compared. All
-intervals are of 95 %; pairs of a table are corrected together by Holm's method; differences within 2 % count as
-equal.
+comparisons that would support them). [analyse.md](../reference/analyse.md) says how figures are compared.
+All intervals are of 95 %; pairs of a table are corrected together by Holm's method; differences within 2 %
+count as equal.
 
-The experiments themselves can be run again: `blklab study list` names those that can be, and
-`blklab study run NAME` (or `all`) runs one as its authors did and as it should have been done, and holds the
-published figures beside ours. `--on sim` is the simulator, `--on uml` a real kernel in
-[virtual time](../explanation/virtual-time.md), `--on host` this machine (as root; only scratch files are written, in
-the folder that `--target` names); `--quick` has smaller sizes and fewer cases, `--html FILE` writes a page. Each
-study has a page with what the simulator finds."""
+The experiments can be run again: `blklab study list` names those that can be, and `blklab study run NAME`
+(or `all`) runs one as its authors did and as it should have been done, and sets the published figures beside
+ours. `--on sim` is the simulator, `--on uml` a real kernel in [virtual time](../explanation/virtual-time.md),
+`--on host` this machine (as root; it writes scratch files only, in the folder that `--target` names);
+`--quick` has smaller sizes and fewer cases, `--html FILE` writes a page.
+Each study has a page with what the simulator finds."""
 
 
 def page_and_images() -> tuple[str, dict[str, str]]:
