@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from blklab.linux.disks.resolution import Disk, read_disk
+from blklab.linux.disks.disk import Disk, read_disk
 
 _LOOP_CTL_REMOVE = 0x4C81
 _numbers = itertools.count(100 + os.getpid() % 50000)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import BlklabError, RequirementError, UnknownNameError
-from blklab.linux.disks.resolution import all_disks, leaves_of, resolve
+from blklab.linux.disks.resolution import resolve
+from blklab.linux.disks.stack import all_disks, leaves_of
 from real_devices import LoopMaker, Mounter, tool, write_partition_table
 
 pytestmark = pytest.mark.root

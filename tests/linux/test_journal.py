@@ -17,7 +17,8 @@ from blklab.linux.journal.file import decode
 from blklab.linux.journal.journal import Journal
 from blklab.linux.journal.recovery import recover
 from blklab.linux.processes.signals import signals_as_exceptions
-from blklab.linux.queue.attributes import available_schedulers, set_scheduler, write_attribute
+from blklab.linux.queue.attributes import write_attribute
+from blklab.linux.queue.schedulers import available_schedulers, set_scheduler
 from real_devices import LoopMaker, changed, queue_of
 
 

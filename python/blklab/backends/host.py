@@ -14,9 +14,10 @@ from pathlib import Path
 from blklab.backends.host_session import HostSession
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.errors import LockedError, RequirementError
+from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.disks.loop import first_free_index
 from blklab.linux.disks.loop_array import FILESYSTEM, MOUNT_OPTIONS, ScratchLoopArray
-from blklab.linux.disks.resolution import Disk, Resolution, read_disk, resolve
+from blklab.linux.disks.resolution import Resolution, resolve
 from blklab.linux.journal.journal import Journal
 from blklab.linux.journal.locks import disk_locks
 from blklab.linux.journal.recovery import raise_for_failures, recover
@@ -24,7 +25,8 @@ from blklab.linux.journal.state import state_directory
 from blklab.linux.load.fio import find_fio
 from blklab.linux.load.hdparm import find_hdparm
 from blklab.linux.machine.requirements import require_linux, require_root
-from blklab.linux.queue.attributes import available_schedulers, snapshot
+from blklab.linux.queue.schedulers import available_schedulers
+from blklab.linux.queue.snapshot import snapshot
 from blklab.linux.scratch.space import (
     DEFAULT_SCRATCH_FOLDER,
     RawDevice,

@@ -19,7 +19,9 @@ from blklab.backends.uml_load import check_load
 from blklab.errors import RunFailedError
 from blklab.guests.boot import INIT, KERNEL, Boot
 from blklab.guests.guest import REQUEST, GuestImage, GuestResult, Guests
-from blklab.guests.kernels.store import DEFAULT_NAME, KernelBuild, find
+from blklab.guests.kernels.kernel_build import KernelBuild
+from blklab.guests.kernels.names import DEFAULT_NAME
+from blklab.guests.kernels.store import find
 from blklab.guests.log import with_log_tail
 from blklab.guests.scratch import MOUNT_POINTS
 from blklab.guests.watchdog import ANSWER

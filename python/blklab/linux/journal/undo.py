@@ -18,12 +18,12 @@ from typing import Any
 
 from blklab.errors import BlklabError, DeviceVanishedError, RestoreError
 from blklab.linux.disks import loop, loop_array
+from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.disks.mounts import read_mounts
-from blklab.linux.disks.resolution import Disk, read_disk
 from blklab.linux.journal.file import Entry
 from blklab.linux.machine.kernel_files import write_once
 from blklab.linux.processes.process_groups import members_of_group
-from blklab.linux.queue.attributes import QueueSnapshot, differences, restore_snapshot
+from blklab.linux.queue.snapshot import QueueSnapshot, differences, restore_snapshot
 
 OWN_PREFIXES = (".blklab-", "blklab-")
 """Only folders with such a name are ever removed with all that is in them."""

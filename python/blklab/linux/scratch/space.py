@@ -23,7 +23,7 @@ from blklab.quantities.units import format_bytes
 from blklab.spec.workloads import Workload
 
 if TYPE_CHECKING:
-    from blklab.linux.disks.resolution import Disk
+    from blklab.linux.disks.disk import Disk
     from blklab.linux.journal.journal import Journal
 
 Announce = Callable[[str], None]
