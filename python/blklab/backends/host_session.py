@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from blklab.backends.protocol import Announce, SessionOptions
+from blklab.backends.protocol import SessionOptions
 from blklab.errors import DeviceVanishedError
 from blklab.linux.cgroups.run_cgroups import RunCgroups, find_hierarchy
 from blklab.linux.cgroups.settings import CgroupSetting, group_names, honors_weights, wanted_settings
@@ -28,7 +28,7 @@ from blklab.linux.scratch.precondition import (
     precondition,
     precondition_job,
 )
-from blklab.linux.scratch.space import ScratchSpace
+from blklab.linux.scratch.space import Announce, ScratchSpace
 from blklab.records.samples import RunSample, TargetDescription
 from blklab.spec.plan import Cell
 from blklab.spec.schedulers import SchedulerChoice

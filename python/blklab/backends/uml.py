@@ -28,7 +28,7 @@ from blklab.guests.scratch import choose_scratch, remove_stale_folders
 from blklab.linux.load.fio import find_fio
 from blklab.linux.machine.requirements import require_linux
 from blklab.records.samples import TargetDescription
-from blklab.simulator.simulation import device_request
+from blklab.simulator.core import device_request
 from blklab.spec.profiles import load_profile
 from blklab.spec.targets import ModelTarget, Target
 

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from blklab.backends.modelled_device import check_with_core
-from blklab.backends.protocol import Announce, SessionOptions
+from blklab.backends.protocol import SessionOptions
 from blklab.backends.uml_clocks import warning_about_bfq, warnings_about
 from blklab.backends.uml_load import check_load
 from blklab.errors import RunFailedError
@@ -28,9 +28,10 @@ from blklab.guests.watchdog import ANSWER
 from blklab.linux.load.fio import JOB_FILE, OUTPUT_FILE, expected_runtime_ns, job_file_text
 from blklab.linux.load.fio_output import read_report
 from blklab.linux.scratch.layout import JobRegions, regions_in_numbered_files, regions_on_device
+from blklab.linux.scratch.space import Announce
 from blklab.quantities.units import format_duration
 from blklab.records.samples import JobSample, RunSample, TargetDescription
-from blklab.simulator.simulation import core_error, read_back_settings
+from blklab.simulator.core import core_error, read_back_settings
 from blklab.spec.guest import GuestOptions
 from blklab.spec.plan import Cell, CellKey
 from blklab.spec.schedulers import SchedulerChoice
