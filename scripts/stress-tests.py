@@ -120,7 +120,9 @@ def _alone(work: Callable[[Path], None], folder: Path) -> None:
 
 def main() -> int:
     """Carries out the rounds; 1 if any failed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=10, help="how often the tests run (default: 10)")
     parser.add_argument("--stop", action="store_true", help="end with the first round that fails")
     parser.add_argument("pytest", nargs="*", metavar="ARGUMENT", help="arguments of pytest, after --")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from blklab.linux.disks.resolution import Disk, read_disk
+from blklab.linux.disks.disk import Disk, read_disk
 from waiting import wait_until
 
 _LOOP_CTL_REMOVE = 0x4C81

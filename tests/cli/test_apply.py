@@ -13,7 +13,7 @@ import pytest
 from blklab.cli import run
 from blklab.cli.apply import resolve_run
 from blklab.errors import RefusedError, UnknownNameError, UsageError
-from blklab.linux.disks.resolution import Disk
+from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.journal import Journal
 from blklab.linux.journal.locks import disk_locks
 from blklab.records.samples import DiskDescription

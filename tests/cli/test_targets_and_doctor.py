@@ -15,7 +15,7 @@ from blklab.cli import run
 from blklab.errors import ExitCode
 from blklab.linux.journal.file import encode_line
 from blklab.linux.machine import doctor
-from blklab.linux.queue.attributes import available_schedulers
+from blklab.linux.queue.schedulers import available_schedulers
 from real_devices import LoopMaker, Mounter, tool
 
 

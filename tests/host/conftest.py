@@ -15,8 +15,8 @@ import pytest
 
 from blklab.backends.host import BACKEND
 from blklab.backends.protocol import Session, SessionOptions
-from blklab.linux.disks.resolution import read_disk
-from blklab.linux.queue.attributes import restore_snapshot, snapshot
+from blklab.linux.disks.disk import read_disk
+from blklab.linux.queue.snapshot import restore_snapshot, snapshot
 from blklab.spec.plan import Cell, CellKey
 from blklab.spec.schedulers import parse_scheduler_choice
 from blklab.spec.targets import parse_target

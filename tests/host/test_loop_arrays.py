@@ -11,9 +11,9 @@ import pytest
 
 from blklab.errors import RequirementError, RestoreError, SpaceError
 from blklab.execution.pipeline import compare
-from blklab.linux.disks import loop_array
 from blklab.linux.disks.mounts import read_mounts
 from blklab.linux.journal.recovery import preview, raise_for_failures, recover
+from blklab.linux.scratch import loop_array
 from blklab.records.store import Store
 from blklab.simulator.benchmark_emulation import IOZONE_TESTS
 from blklab.spec.schedulers import parse_scheduler_choices

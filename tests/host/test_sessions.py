@@ -20,8 +20,9 @@ from blklab.errors import (
     TunableError,
     UnknownNameError,
 )
-from blklab.linux.disks.resolution import read_disk
-from blklab.linux.queue.attributes import set_scheduler, write_attribute
+from blklab.linux.disks.disk import read_disk
+from blklab.linux.queue.attributes import write_attribute
+from blklab.linux.queue.schedulers import set_scheduler
 from blklab.spec.schedulers import parse_scheduler_choices
 from blklab.spec.targets import parse_target
 from blklab.spec.workloads import load_workload, shipped_workloads

@@ -23,6 +23,7 @@ from blklab.guests.kernels.building import BuildRequest, build, plan_build
 from blklab.guests.kernels.compilation import SilentBuildObserver
 from blklab.guests.kernels.configuration import merge, read_fragment, shipped_fragment
 from blklab.guests.kernels.digests import digest_file
+from blklab.guests.kernels.names import kernel_names
 
 
 def state_of(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -37,7 +38,7 @@ def state_of(folder: Path) -> dict[str, tuple[int, bytes]]:
 def assert_no_remains(kernel_cache: Path) -> None:
     assert not list((kernel_cache / "work").glob("*/*")) if (kernel_cache / "work").exists() else True
     assert not list((kernel_cache / "builds").glob("*")) if (kernel_cache / "builds").exists() else True
-    assert store.names() == []
+    assert kernel_names() == []
 
 
 def test_a_build_says_what_it_is_and_leaves_the_persons_tree_alone(
@@ -315,7 +316,7 @@ def test_a_patch_that_does_not_apply_is_told_before_anything_is_unpacked(
     monkeypatch.setattr("blklab.guests.kernels.patch_check.unpack", None)
     told(torn, archive, "block/kyber.c: hunk 1")
     told(elsewhere, archive, "block/elsewhere.c: not in this source")
-    assert store.names() == ["patched"]
+    assert kernel_names() == ["patched"]
 
 
 def test_a_source_that_cannot_be_built_is_told_before_its_patches(

@@ -15,7 +15,7 @@ import pytest
 
 from blklab.errors import BlklabError
 from blklab.guests.kernels import store
-from blklab.guests.kernels.store import KernelBuild
+from blklab.guests.kernels.kernel_build import KernelBuild
 
 PATIENCE_SECONDS = 120.0
 KEPT = {

@@ -13,6 +13,7 @@ import pytest
 
 from blklab.guests.kernels import store
 from blklab.guests.kernels.building import BuildRequest, build
+from blklab.guests.kernels.names import kernel_names
 
 PATIENCE_SECONDS = 60.0
 
@@ -77,7 +78,7 @@ def test_a_signal_ends_everything_and_leaves_nothing(
     assert not processes_in(kernel_cache)
     assert not list((kernel_cache / "work").iterdir())
     assert not (kernel_cache / "builds").exists()
-    assert store.names() == []
+    assert kernel_names() == []
 
 
 def test_a_killed_build_is_cleared_away_by_the_next(
@@ -88,7 +89,7 @@ def test_a_killed_build_is_cleared_away_by_the_next(
     os.kill(process.pid, signal.SIGKILL)
     process.communicate(timeout=PATIENCE_SECONDS)
     assert list((kernel_cache / "work").iterdir())  # nobody could clear away
-    assert store.names() == []
+    assert kernel_names() == []
     wait_until_none_in(kernel_cache)
     (hanging / "block" / "kyber.c").write_text("mended\n")
     kernel, _ = build(BuildRequest("mine", str(hanging)))

@@ -23,7 +23,7 @@ from blklab.linux.cgroups.settings import (
     undo_writes,
     wanted_settings,
 )
-from blklab.linux.disks.resolution import Disk
+from blklab.linux.disks.disk import Disk
 from blklab.linux.journal import undo
 from blklab.linux.journal.journal import Journal
 from blklab.spec.workloads import Workload, parse_workload

@@ -10,7 +10,8 @@ import pytest
 
 from blklab.errors import DeviceInUseError, ExitCode, RequirementError, UnknownNameError
 from blklab.linux.disks.device_in_use import check_writable_device, reasons_against_writing
-from blklab.linux.disks.resolution import Disk, resolve
+from blklab.linux.disks.disk import Disk
+from blklab.linux.disks.resolution import resolve
 from real_devices import (
     LoopMaker,
     Mounter,

@@ -12,7 +12,9 @@ import pytest
 from sysfs_tree import WITHOUT_SCHEDULER, SysfsTree
 
 from blklab.errors import RequirementError
-from blklab.linux.disks.resolution import Resolution, Roots, all_disks, leaves_of, resolve
+from blklab.linux.disks.disk import Roots
+from blklab.linux.disks.resolution import Resolution, resolve
+from blklab.linux.disks.stack import all_disks, leaves_of
 
 
 @pytest.fixture

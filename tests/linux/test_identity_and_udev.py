@@ -11,7 +11,8 @@ from sysfs_tree import SysfsTree
 from blklab.errors import RequirementError
 from blklab.linux.apply.identity import Identity, identify
 from blklab.linux.apply.udev import Rule, build_rule, write_rule
-from blklab.linux.disks.resolution import Disk, all_disks, read_disk
+from blklab.linux.disks.disk import Disk, read_disk
+from blklab.linux.disks.stack import all_disks
 from blklab.spec.schedulers import parse_scheduler_choice
 from real_devices import LoopMaker, in_private_machine, tool
 

@@ -13,13 +13,15 @@ import pytest
 
 from blklab.errors import InterruptedRunError, LockedError, RequirementError, RestoreError
 from blklab.linux.disks import loop
-from blklab.linux.disks.resolution import Disk, resolve
+from blklab.linux.disks.disk import Disk
+from blklab.linux.disks.resolution import resolve
 from blklab.linux.journal.file import decode
 from blklab.linux.journal.journal import Journal
 from blklab.linux.journal.locks import disk_locks
 from blklab.linux.journal.recovery import recover
 from blklab.linux.processes.signals import signals_as_exceptions
-from blklab.linux.queue.attributes import available_schedulers, set_scheduler, write_attribute
+from blklab.linux.queue.attributes import write_attribute
+from blklab.linux.queue.schedulers import available_schedulers, set_scheduler
 from real_devices import (
     LoopMaker,
     backing_of,
@@ -273,9 +275,7 @@ def test_a_loop_device_that_another_program_takes_is_left_to_it(
     theirs = make_loop(16)
     numbers = iter([number_of(theirs)])
     add = loop._add
-    monkeypatch.setattr(
-        loop, "_add", lambda journal, image: next(numbers, None) or add(journal, image)
-    )
+    monkeypatch.setattr(loop, "_add", lambda journal, image: next(numbers, None) or add(journal, image))
     with Journal.create("run-1", "a test") as journal:
         image = journal.own_file(scratch / "image")
         with image.open("wb") as file:

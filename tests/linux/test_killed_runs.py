@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from blklab.linux.disks.resolution import Disk
+from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.recovery import raise_for_failures, recover
-from blklab.linux.queue.attributes import set_scheduler, write_attribute
+from blklab.linux.queue.attributes import write_attribute
+from blklab.linux.queue.schedulers import set_scheduler
 from real_devices import LoopMaker, changed, own_loops, queues
 
 pytestmark = pytest.mark.root

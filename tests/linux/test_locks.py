@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import ExitCode, LockedError, RequirementError
-from blklab.linux.disks.resolution import Disk
+from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.locks import disk_locks
 
 _HOLDER = """
 import sys
 from pathlib import Path
-from blklab.linux.disks.resolution import Disk
+from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.locks import disk_locks
 def disk(number):
     return Disk("sd" + number, "8:" + number, Path("/x"), Path("/x"), "", "", "", 1, None)

@@ -19,17 +19,10 @@ from blklab.errors import (
     TunableError,
     UnknownNameError,
 )
-from blklab.linux.disks.resolution import Disk
-from blklab.linux.queue.attributes import (
-    available_schedulers,
-    differences,
-    read_attribute,
-    restore_snapshot,
-    set_scheduler,
-    snapshot,
-    tunables,
-    write_attribute,
-)
+from blklab.linux.disks.disk import Disk
+from blklab.linux.queue.attributes import read_attribute, tunables, write_attribute
+from blklab.linux.queue.schedulers import available_schedulers, set_scheduler
+from blklab.linux.queue.snapshot import differences, restore_snapshot, snapshot
 from real_devices import LoopMaker, changed, queue_of, remove_disk
 
 pytestmark = pytest.mark.root
@@ -203,7 +196,7 @@ def test_a_read_only_sysfs_is_named(disk: Disk) -> None:
     """As in a container: in a mount namespace of its own /sys is remounted read-only."""
     program = (
         "from blklab.linux.disks.resolution import resolve\n"
-        "from blklab.linux.queue.attributes import set_scheduler\n"
+        "from blklab.linux.queue.schedulers import set_scheduler\n"
         f"set_scheduler(resolve('{disk.dev_path}').leaves[0], 'bfq')"
     )
     script = 'mount -o remount,ro,bind /sys && exec "$0" -c "$1"'

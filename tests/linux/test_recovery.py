@@ -18,7 +18,8 @@ from blklab.linux.journal.file import decode, encode_line
 from blklab.linux.journal.locks import disk_locks
 from blklab.linux.journal.recovery import preview, raise_for_failures, recover, stale_journals
 from blklab.linux.journal.undo import identity_of
-from blklab.linux.queue.attributes import read_attribute, set_scheduler, write_attribute
+from blklab.linux.queue.attributes import read_attribute, write_attribute
+from blklab.linux.queue.schedulers import set_scheduler
 from real_devices import (
     LoopMaker,
     attach_again,

@@ -21,7 +21,7 @@ from blklab.errors import (
     UnknownNameError,
     UsageError,
 )
-from blklab.simulator.simulation import Jobs, Setting
+from blklab.simulator.request import Jobs, Setting
 from blklab.spec.workloads import load_workload
 
 READER: dict[str, dict[str, Setting]] = {

@@ -13,7 +13,8 @@ import pytest
 from blklab.errors import BlklabError
 from blklab.guests.boot import Boot
 from blklab.guests.guest import GuestImage, Guests
-from blklab.guests.kernels.store import KernelBuild, find
+from blklab.guests.kernels.kernel_build import KernelBuild
+from blklab.guests.kernels.store import find
 from blklab.guests.scratch import choose_scratch
 from blklab.guests.watchdog import WatchdogLimits
 from blklab.shipped import guest_program

@@ -12,7 +12,8 @@ from blklab.backends.protocol import SessionOptions
 from blklab.backends.uml import BACKEND
 from blklab.backends.uml_arrays import Array, array_of, require_array
 from blklab.errors import KernelLacksError, MissingToolError, TunableError
-from blklab.guests.kernels.store import KernelBuild, find
+from blklab.guests.kernels.kernel_build import KernelBuild
+from blklab.guests.kernels.store import find
 from blklab.guests.programs import program_files
 from blklab.records.samples import NS_PER_SECOND, RunSample
 from blklab.simulator.simulation import simulate

@@ -9,7 +9,7 @@ import pytest
 from blklab.cli import run
 from blklab.cli.apply import resolve_run
 from blklab.errors import RefusedError
-from blklab.guests.kernels.store import KernelBuild
+from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.records.store import Store
 from blklab.testing.experiments import SchedulerBehaviour, make_experiment, make_spec
 

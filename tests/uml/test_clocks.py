@@ -8,7 +8,8 @@ import pytest
 
 from blklab.backends.uml_clocks import check_clocks, warning_about_bfq, warnings_about
 from blklab.errors import RequirementError
-from blklab.guests.kernels.store import BuildRecord, InstrumentRecord, KernelBuild
+from blklab.guests.kernels.build_record import BuildRecord, InstrumentRecord
+from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.spec.guest import GuestOptions
 
 EXACT = InstrumentRecord(name="exact-clock", sha256="aa", files=["arch/um/kernel/time.c"])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import cast
 
-from blklab.backends.protocol import Announce, Backend, Session, SessionOptions
+from blklab.backends.protocol import Backend, Session, SessionOptions
 from blklab.errors import UnknownNameError
+from blklab.linux.scratch.space import Announce
 from blklab.spec.targets import LoopTarget, ModelTarget, PathTarget, Target
 
 __all__ = ["Announce", "Backend", "Session", "SessionOptions", "backend_for"]

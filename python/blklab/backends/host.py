@@ -14,9 +14,9 @@ from pathlib import Path
 from blklab.backends.host_session import HostSession
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.errors import LockedError, RequirementError
+from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.disks.loop import first_free_index
-from blklab.linux.disks.loop_array import FILESYSTEM, MOUNT_OPTIONS, ScratchLoopArray
-from blklab.linux.disks.resolution import Disk, Resolution, read_disk, resolve
+from blklab.linux.disks.resolution import Resolution, resolve
 from blklab.linux.journal.journal import Journal
 from blklab.linux.journal.locks import disk_locks
 from blklab.linux.journal.recovery import raise_for_failures, recover
@@ -24,14 +24,13 @@ from blklab.linux.journal.state import state_directory
 from blklab.linux.load.fio import find_fio
 from blklab.linux.load.hdparm import find_hdparm
 from blklab.linux.machine.requirements import require_linux, require_root
-from blklab.linux.queue.attributes import available_schedulers, snapshot
-from blklab.linux.scratch.space import (
-    DEFAULT_SCRATCH_FOLDER,
-    RawDevice,
-    ScratchDirectory,
-    ScratchLoop,
-    ScratchSpace,
-)
+from blklab.linux.queue.schedulers import available_schedulers
+from blklab.linux.queue.snapshot import snapshot
+from blklab.linux.scratch.directory import ScratchDirectory
+from blklab.linux.scratch.loop import DEFAULT_SCRATCH_FOLDER, ScratchLoop
+from blklab.linux.scratch.loop_array import FILESYSTEM, MOUNT_OPTIONS, ScratchLoopArray
+from blklab.linux.scratch.raw_device import RawDevice
+from blklab.linux.scratch.space import ScratchSpace
 from blklab.quantities.units import format_bytes
 from blklab.records.samples import DiskDescription, TargetDescription
 from blklab.spec.targets import LoopTarget, ModelTarget, PathTarget, Target

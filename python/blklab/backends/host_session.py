@@ -8,17 +8,19 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from blklab.backends.protocol import Announce, SessionOptions
+from blklab.backends.protocol import SessionOptions
 from blklab.errors import DeviceVanishedError
 from blklab.linux.cgroups.run_cgroups import RunCgroups, find_hierarchy
 from blklab.linux.cgroups.settings import CgroupSetting, group_names, honors_weights, wanted_settings
-from blklab.linux.disks.resolution import Disk, read_disk
+from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.journal.journal import Journal
 from blklab.linux.load.fio import JOB_FILE, Fio, check_job_file, job_file_text, run_fio
 from blklab.linux.load.hdparm import Hdparm, run_hdparm
 from blklab.linux.machine.monitor import MachineMonitor
-from blklab.linux.queue.attributes import TUNABLE_PREFIX, restore_snapshot, unavailable_scheduler
+from blklab.linux.queue.schedulers import unavailable_scheduler
 from blklab.linux.queue.settings import QueueSettings
+from blklab.linux.queue.snapshot import restore_snapshot
+from blklab.linux.queue.sysfs import TUNABLE_PREFIX
 from blklab.linux.scratch import page_cache
 from blklab.linux.scratch.precondition import (
     check_precondition,
@@ -26,7 +28,7 @@ from blklab.linux.scratch.precondition import (
     precondition,
     precondition_job,
 )
-from blklab.linux.scratch.space import ScratchSpace
+from blklab.linux.scratch.space import Announce, ScratchSpace
 from blklab.records.samples import RunSample, TargetDescription
 from blklab.spec.plan import Cell
 from blklab.spec.schedulers import SchedulerChoice

@@ -10,7 +10,7 @@ from typing import Any
 from blklab import _core
 from blklab.errors import UsageError
 from blklab.records.samples import DiskDescription
-from blklab.simulator.simulation import call_core, device_request
+from blklab.simulator.core import call_core, device_request
 from blklab.spec.profiles import Profile, load_profile
 from blklab.spec.targets import ModelTarget, Target
 

@@ -6,11 +6,12 @@ everything it changed, whatever happens in between.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from blklab.linux.scratch.space import Announce
 from blklab.records.samples import RunSample, TargetDescription
 from blklab.spec.guest import GuestOptions
 from blklab.spec.plan import Cell
@@ -40,10 +41,6 @@ class SessionOptions:
     """Length of the windows of `JobSample.rates`, where the backend leaves the choice."""
     dry_run: bool = False
     """Only `Session.target` and `Session.commands` will be used: nothing is locked, created or changed."""
-
-
-Announce = Callable[[str], None]
-"""Takes a line for people about what is going on (laying out files …)."""
 
 
 class Session(Protocol):

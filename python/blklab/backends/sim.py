@@ -15,10 +15,11 @@ from typing import Any
 
 from blklab import _core
 from blklab.backends.modelled_device import check_with_core, describe_disk, device_facts, require_model
-from blklab.backends.protocol import Announce, Session, SessionOptions
+from blklab.backends.protocol import Session, SessionOptions
 from blklab.errors import SimulationError
+from blklab.linux.scratch.space import Announce
 from blklab.records.samples import JobSample, RunSample, TargetDescription
-from blklab.simulator.simulation import call_core, device_request, read_back_settings, run_facts
+from blklab.simulator.core import call_core, device_request, read_back_settings, run_facts
 from blklab.simulator.timeline import Timeline
 from blklab.simulator.timeline_summary import background_requests, with_rates
 from blklab.spec.plan import Cell

@@ -20,13 +20,15 @@ from blklab.backends.uml_session import UmlSession, summary_of
 from blklab.errors import RequirementError
 from blklab.guests.boot import Boot
 from blklab.guests.guest import Guests
-from blklab.guests.kernels.store import DEFAULT_NAME, KernelBuild, find
+from blklab.guests.kernels.kernel_build import KernelBuild
+from blklab.guests.kernels.names import DEFAULT_NAME
+from blklab.guests.kernels.store import find
 from blklab.guests.programs import program_files
 from blklab.guests.scratch import choose_scratch, remove_stale_folders
 from blklab.linux.load.fio import find_fio
 from blklab.linux.machine.requirements import require_linux
 from blklab.records.samples import TargetDescription
-from blklab.simulator.simulation import device_request
+from blklab.simulator.core import device_request
 from blklab.spec.profiles import load_profile
 from blklab.spec.targets import ModelTarget, Target
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from blklab.errors import KernelLacksError
-from blklab.guests.kernels.store import KernelBuild
+from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.spec.guest import GuestFilesystem, GuestOptions
 
 _OPTIONS = {

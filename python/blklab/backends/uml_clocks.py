@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blklab.errors import RequirementError
-from blklab.guests.kernels.store import GuestClock, KernelBuild
+from blklab.guests.kernels.kernel_build import GuestClock, KernelBuild
 from blklab.spec.guest import GuestOptions
 
 

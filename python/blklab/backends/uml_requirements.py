@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from blklab.errors import BlklabError, MissingToolError
-from blklab.guests.kernels.store import DEFAULT_NAME, find
+from blklab.guests.kernels.names import DEFAULT_NAME
+from blklab.guests.kernels.store import find
 from blklab.guests.scratch import choose_scratch
 from blklab.linux.machine.doctor import Finding
 from blklab.linux.machine.requirements import require_linux

@@ -13,22 +13,25 @@ from typing import Any
 from pydantic import ValidationError
 
 from blklab.backends.modelled_device import check_with_core
-from blklab.backends.protocol import Announce, SessionOptions
+from blklab.backends.protocol import SessionOptions
 from blklab.backends.uml_clocks import warning_about_bfq, warnings_about
 from blklab.backends.uml_load import check_load
 from blklab.errors import RunFailedError
 from blklab.guests.boot import INIT, KERNEL, Boot
 from blklab.guests.guest import REQUEST, GuestImage, GuestResult, Guests
-from blklab.guests.kernels.store import DEFAULT_NAME, KernelBuild, find
+from blklab.guests.kernels.kernel_build import KernelBuild
+from blklab.guests.kernels.names import DEFAULT_NAME
+from blklab.guests.kernels.store import find
 from blklab.guests.log import with_log_tail
 from blklab.guests.scratch import MOUNT_POINTS
 from blklab.guests.watchdog import ANSWER
 from blklab.linux.load.fio import JOB_FILE, OUTPUT_FILE, expected_runtime_ns, job_file_text
 from blklab.linux.load.fio_output import read_report
 from blklab.linux.scratch.layout import JobRegions, regions_in_numbered_files, regions_on_device
+from blklab.linux.scratch.space import Announce
 from blklab.quantities.units import format_duration
 from blklab.records.samples import JobSample, RunSample, TargetDescription
-from blklab.simulator.simulation import core_error, read_back_settings
+from blklab.simulator.core import core_error, read_back_settings
 from blklab.spec.guest import GuestOptions
 from blklab.spec.plan import Cell, CellKey
 from blklab.spec.schedulers import SchedulerChoice

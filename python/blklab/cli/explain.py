@@ -16,7 +16,8 @@ from blklab.report.trace.holding import holding_of
 from blklab.report.trace.html import render_explanation_page
 from blklab.report.trace.parties import cast_of
 from blklab.report.trace.text import render_explanation
-from blklab.simulator.simulation import SimulationRequest, run_request
+from blklab.simulator.request import SimulationRequest
+from blklab.simulator.simulation import run_request
 from blklab.simulator.timeline import Timeline
 from blklab.spec.targets import ModelTarget, parse_target
 

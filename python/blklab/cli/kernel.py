@@ -15,8 +15,9 @@ from blklab.errors import ExitCode
 from blklab.guests.kernels import store
 from blklab.guests.kernels.building import BuildPlan, BuildRequest, build, plan_build
 from blklab.guests.kernels.cache import folder_size_bytes, kernel_cache
+from blklab.guests.kernels.kernel_build import KernelBuild
+from blklab.guests.kernels.names import DEFAULT_NAME, kernel_names
 from blklab.guests.kernels.patch_check import check_patches
-from blklab.guests.kernels.store import KernelBuild
 from blklab.quantities.units import format_bytes, format_duration
 
 SCHEMA = "blklab.kernel/1"
@@ -28,7 +29,7 @@ def command() -> None:
 
 
 @command.command(name="build")
-@click.argument("name", default=store.DEFAULT_NAME)
+@click.argument("name", default=DEFAULT_NAME)
 @click.option(
     "--source",
     metavar="debian|DIR|ARCHIVE",
@@ -133,7 +134,7 @@ def list_command(*, json_file: str | None) -> None:
 
 
 @command.command(name="show")
-@click.argument("name", default=store.DEFAULT_NAME)
+@click.argument("name", default=DEFAULT_NAME)
 @click.option("--configuration", is_flag=True, help="Print its whole configuration instead.")
 @json_option
 def show_command(*, name: str, configuration: bool, json_file: str | None) -> None:
@@ -182,7 +183,7 @@ def remove_command(*, names: tuple[str, ...], trees: bool, dry_run: bool, json_f
         raise click.UsageError("name the kernels to remove, or --trees")
     folder = kernel_cache()
     for name in names:
-        if name not in store.names():
+        if name not in kernel_names():
             store.find(name)  # says what is wrong
     before_bytes = folder_size_bytes(folder)
     if not dry_run:

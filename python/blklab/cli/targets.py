@@ -14,9 +14,11 @@ from blklab.cli.options import json_option
 from blklab.cli.output import console_out, write_text
 from blklab.errors import BlklabError
 from blklab.linux.disks.device_in_use import reasons_against_writing
+from blklab.linux.disks.disk import Disk, Roots
 from blklab.linux.disks.mounts import Mount, read_mounts
-from blklab.linux.disks.resolution import Disk, Roots, all_disks, leaves_of, resolve
-from blklab.linux.queue.attributes import available_schedulers
+from blklab.linux.disks.resolution import resolve
+from blklab.linux.disks.stack import all_disks, leaves_of
+from blklab.linux.queue.schedulers import available_schedulers
 from blklab.quantities.units import format_bytes
 from blklab.spec.profiles import device_kinds, shipped_profiles
 

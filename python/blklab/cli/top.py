@@ -20,10 +20,10 @@ from rich.text import Text
 
 from blklab.cli.output import console_out, print_note
 from blklab.errors import BlklabError, InterruptedRunError, SpaceError
-from blklab.linux.disks.resolution import all_disks, leaves_of
+from blklab.linux.disks.stack import all_disks, leaves_of
 from blklab.linux.processes.io_priority import priority_support
 from blklab.linux.processes.task_io import TaskRate, TaskReader, TaskSnapshot, by_process, rates
-from blklab.linux.queue.attributes import available_schedulers
+from blklab.linux.queue.schedulers import available_schedulers
 from blklab.quantities.units import format_bytes, parse_duration_ns
 
 SCHEMA = "blklab.top/1"

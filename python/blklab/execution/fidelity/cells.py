@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from blklab.errors import UnknownNameError
-from blklab.simulator.simulation import device_request, model_target
+from blklab.simulator.core import device_request
+from blklab.simulator.request import model_target
 from blklab.spec.profiles import load_profile
 
 Section = Mapping[str, str | int]

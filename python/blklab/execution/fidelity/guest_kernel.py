@@ -16,7 +16,7 @@ from blklab.guests.guest import GuestImage, Guests
 from blklab.guests.kernels.store import find
 from blklab.guests.scratch import choose_scratch, remove_stale_folders
 from blklab.linux.machine.requirements import require_linux
-from blklab.simulator.simulation import core_error
+from blklab.simulator.core import core_error
 from blklab.spec.guest import DEFAULT_MEMORY_BYTES
 
 _GUEST = {"driver": "ublk", "generator": "blkguest", "filesystem": None, "time": "virtual"}

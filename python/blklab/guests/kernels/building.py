@@ -21,6 +21,7 @@ from pathlib import Path
 
 from blklab.errors import BlklabError, KernelBuildError, KernelLacksError, SpaceError, UsageError, reason_of
 from blklab.guests.kernels import store
+from blklab.guests.kernels.build_record import BuildRecord, InstrumentRecord, PatchRecord
 from blklab.guests.kernels.cache import kernel_cache, locked, make_folder, remove_unless_pinned
 from blklab.guests.kernels.compilation import BuildObserver, SilentBuildObserver, compile_tree, configure
 from blklab.guests.kernels.configuration import (
@@ -32,10 +33,11 @@ from blklab.guests.kernels.configuration import (
     shipped_fragment,
 )
 from blklab.guests.kernels.digests import digest_file
+from blklab.guests.kernels.kernel_build import KernelBuild
+from blklab.guests.kernels.names import DEFAULT_NAME, check_name
 from blklab.guests.kernels.patch_check import check_patches
 from blklab.guests.kernels.patches import Patch, read_patch, shipped_instruments
 from blklab.guests.kernels.source import DEBIAN, KernelSource, locate
-from blklab.guests.kernels.store import BuildRecord, InstrumentRecord, KernelBuild, PatchRecord
 from blklab.guests.kernels.toolchain import PATCH_TOOL, compiler_identity, require_tools
 from blklab.guests.kernels.trees import CachedTree, find_tree, prepare_tree
 from blklab.quantities.units import format_bytes
@@ -54,7 +56,7 @@ TYPICAL_STEPS = 1150
 class BuildRequest:
     """What a person asks for."""
 
-    name: str = store.DEFAULT_NAME
+    name: str = DEFAULT_NAME
     source: str = DEBIAN
     patches: Sequence[str] = ()
     """Files, or names of shipped patches, in their order."""
@@ -107,7 +109,7 @@ def plan_build(request: BuildRequest) -> BuildPlan:
         UnknownNameError: if a file that it names does not exist.
         RequirementError: if the source or a tool is missing.
     """
-    name = store.check_name(request.name)
+    name = check_name(request.name)
     if request.jobs is not None and request.jobs < 1:
         raise UsageError(f"{request.jobs} compilers at a time are too few")
     fragments = (shipped_fragment(), *(read_fragment(Path(text).expanduser()) for text in request.fragments))

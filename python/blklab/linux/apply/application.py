@@ -15,20 +15,15 @@ from blklab.errors import RefusedError, UnknownNameError
 from blklab.linux.apply.identity import Identity, identify
 from blklab.linux.apply.record import AppliedRecord, load_record, record_path, remove_record, save_record
 from blklab.linux.apply.udev import Rule, build_rule, check_rule, reload_rules, write_rule
-from blklab.linux.disks.resolution import Disk
+from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.journal import Journal
 from blklab.linux.journal.locks import disk_locks
 from blklab.linux.journal.recovery import raise_for_failures, recover
 from blklab.linux.journal.state import state_directory
-from blklab.linux.queue.attributes import (
-    TUNABLE_PREFIX,
-    available_schedulers,
-    differences,
-    read_attribute,
-    restore_snapshot,
-    unavailable_scheduler,
-    write_attribute,
-)
+from blklab.linux.queue.attributes import read_attribute, write_attribute
+from blklab.linux.queue.schedulers import available_schedulers, unavailable_scheduler
+from blklab.linux.queue.snapshot import differences, restore_snapshot
+from blklab.linux.queue.sysfs import TUNABLE_PREFIX
 from blklab.spec.schedulers import SchedulerChoice
 
 

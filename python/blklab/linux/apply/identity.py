@@ -7,7 +7,8 @@ import subprocess
 from dataclasses import dataclass
 
 from blklab.errors import RequirementError
-from blklab.linux.disks.resolution import Disk, all_disks
+from blklab.linux.disks.disk import Disk
+from blklab.linux.disks.stack import all_disks
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,11 @@ from typing import Any
 
 from blklab.errors import JournalError, RequirementError, reason_of
 from blklab.linux.apply.identity import Identity
-from blklab.linux.disks.resolution import Disk
+from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.file import sync_directory
 from blklab.linux.journal.state import make_private_directory, state_directory
-from blklab.linux.queue.attributes import TUNABLE_PREFIX, QueueSnapshot
+from blklab.linux.queue.snapshot import QueueSnapshot
+from blklab.linux.queue.sysfs import TUNABLE_PREFIX
 
 FORMAT_VERSION = 1
 RESET_BY_A_SWITCH = ("nr_requests", "wbt_lat_usec")

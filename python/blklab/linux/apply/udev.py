@@ -12,7 +12,7 @@ from pathlib import Path
 
 from blklab.errors import MissingToolError, RequirementError, RunFailedError, reason_of
 from blklab.linux.apply.identity import Identity
-from blklab.linux.disks.resolution import Disk
+from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.file import sync_directory
 from blklab.spec.schedulers import SchedulerChoice
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.errors import JobFileError, TunableError, UsageError
-from blklab.linux.disks.resolution import Disk
+from blklab.linux.disks.disk import Disk
 from blklab.spec.workloads import Workload
 
 ROOT_GROUP = "/"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blklab.errors import MissingToolError, NotRootError, RequirementError, reason_of
-from blklab.linux.disks.resolution import Disk, read_disk
+from blklab.linux.disks.disk import Disk, read_disk
 
 if TYPE_CHECKING:
     from blklab.linux.journal.journal import Journal

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from blklab.errors import InterruptedRunError, RequirementError, RestoreError, UsageError, reason_of
-from blklab.linux.disks.resolution import Disk
+from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.file import FORMAT_VERSION, Entry, encode_line, sync_directory
 from blklab.linux.journal.state import make_private_directory, state_directory
 from blklab.linux.journal.undo import OWN_PREFIXES, UndoResult, identity_of, undo_all
 from blklab.linux.processes.process_groups import start_ticks
 from blklab.linux.processes.signals import shielded
-from blklab.linux.queue.attributes import QueueSnapshot, snapshot
+from blklab.linux.queue.snapshot import QueueSnapshot, snapshot
 
 SUFFIX = ".journal"
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from blklab.errors import LockedError
-from blklab.linux.disks.resolution import Disk
+from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.state import lock_directory, make_private_directory
 
 _held: set[str] = set()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from blklab.errors import BlklabError, JournalError, RequirementError, RestoreError
-from blklab.linux.disks.resolution import Disk
+from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.file import Entry, JournalContent, read_journal_file
 from blklab.linux.journal.journal import SUFFIX, boot_id
 from blklab.linux.journal.locks import disk_locks

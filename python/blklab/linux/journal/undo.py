@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from blklab.errors import BlklabError, DeviceVanishedError, RestoreError
-from blklab.linux.disks import loop, loop_array
+from blklab.linux.disks import loop
+from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.disks.mounts import read_mounts
-from blklab.linux.disks.resolution import Disk, read_disk
+from blklab.linux.disks.unmount import unmount
 from blklab.linux.journal.file import Entry
 from blklab.linux.machine.kernel_files import write_once
 from blklab.linux.processes.process_groups import members_of_group
-from blklab.linux.queue.attributes import QueueSnapshot, differences, restore_snapshot
+from blklab.linux.queue.snapshot import QueueSnapshot, differences, restore_snapshot
 
 OWN_PREFIXES = (".blklab-", "blklab-")
 """Only folders with such a name are ever removed with all that is in them."""
@@ -271,7 +272,7 @@ def _undo_mount(entry: Entry, outcome: UndoResult) -> None:
     path = Path(entry["path"])
     if not any(folder.name.startswith(OWN_PREFIXES) for folder in path.parents):
         raise RestoreError(f"{path} does not lie in a folder of ours; unmount it yourself")
-    if loop_array.unmount(path):
+    if unmount(path):
         outcome.done.append(f"unmounted {path}")
 
 

@@ -6,15 +6,14 @@ two. hdparm 9.65 (``time_device`` and ``time_cache`` in hdparm.c).
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.linux.load.fio_output import FioReport
 from blklab.linux.load.load_process import run_load_process
+from blklab.linux.processes.programs import find_program
 from blklab.records.samples import NS_PER_SECOND, DirectionSample, JobSample, LatencyHistogram
 from blklab.spec.workloads import Workload
 
@@ -29,8 +28,6 @@ _VERSION = re.compile(r"hdparm v(\S+)")
 _LIMIT_S = 120
 """How long a test may take; it measures for three seconds, and waits for the disk before."""
 _VERSION_TIMEOUT_S = 20
-_ADMINISTRATORS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
-"""Debian keeps hdparm there, which a user's PATH may lack."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +44,7 @@ class Hdparm:
 
 def find_hdparm() -> Hdparm | None:
     """Finds the program; nothing where it is missing or does not answer."""
-    folders = os.pathsep.join([os.environ.get("PATH", os.defpath), *_ADMINISTRATORS])
-    path = shutil.which("hdparm", path=folders)
+    path = find_program("hdparm")
     if path is None:
         return None
     try:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Literal
 
 from blklab.errors import BlklabError, reason_of
+from blklab.linux.disks.disk import Disk
 from blklab.linux.disks.mounts import read_mounts
-from blklab.linux.disks.resolution import Disk, all_disks, leaves_of
+from blklab.linux.disks.stack import all_disks, leaves_of
 from blklab.quantities.units import format_bytes
 
 _USUAL_SCHEDULERS = {"mq-deadline": "mq-deadline", "kyber": "kyber-iosched", "bfq": "bfq"}
@@ -88,7 +89,7 @@ def _disks() -> list[Finding]:
 
 
 def _schedulers_of(disk: Disk) -> Finding:
-    from blklab.linux.queue.attributes import available_schedulers  # noqa: PLC0415 - for Linux
+    from blklab.linux.queue.schedulers import available_schedulers  # noqa: PLC0415 - for Linux
 
     subject = f"disk {disk.name}"
     try:

@@ -12,16 +12,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from blklab.errors import RunFailedError, TunableError
-from blklab.linux.disks.resolution import Disk
-from blklab.linux.queue.attributes import (
-    QUEUE_ATTRIBUTES,
-    TUNABLE_PREFIX,
-    available_schedulers,
-    read_attribute,
-    set_scheduler,
-    tunables,
-    write_attribute,
-)
+from blklab.linux.disks.disk import Disk
+from blklab.linux.queue.attributes import QUEUE_ATTRIBUTES, read_attribute, tunables, write_attribute
+from blklab.linux.queue.schedulers import available_schedulers, set_scheduler
+from blklab.linux.queue.sysfs import TUNABLE_PREFIX
 from blklab.spec.schedulers import SchedulerChoice
 
 _SCHEDULER = "scheduler"

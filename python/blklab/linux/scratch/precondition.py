@@ -13,8 +13,10 @@ from pathlib import Path
 
 from blklab.errors import RefusedError, RequirementError, RunFailedError
 from blklab.linux.load.fio import Fio, job_file_text, run_fio
+from blklab.linux.scratch.directory import ScratchDirectory
 from blklab.linux.scratch.layout import JobRegions, Region
-from blklab.linux.scratch.space import ScratchDirectory, ScratchLoop, ScratchSpace
+from blklab.linux.scratch.loop import ScratchLoop
+from blklab.linux.scratch.space import ScratchSpace
 from blklab.quantities.units import format_bytes
 from blklab.spec.workloads import Workload, parse_workload
 

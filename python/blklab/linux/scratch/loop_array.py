@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import shlex
-import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blklab.errors import MissingToolError, RequirementError
 from blklab.linux.disks.loop import create as create_loop
-from blklab.linux.disks.mounts import read_mounts
+from blklab.linux.processes.programs import run_program
 from blklab.linux.scratch.data_files import check_space, lay_out, reserve
 from blklab.linux.scratch.layout import JobRegions, files_in_directory, regions_in_directory
+from blklab.linux.scratch.space import Announce
 from blklab.quantities.units import format_bytes
 from blklab.spec.workloads import Workload
 
 if TYPE_CHECKING:
-    from blklab.linux.disks.resolution import Disk
+    from blklab.linux.disks.disk import Disk
     from blklab.linux.journal.journal import Journal
-    from blklab.linux.scratch.space import Announce
     from blklab.spec.targets import LoopTarget
 
 FILESYSTEM = "btrfs"
 MOUNT_OPTIONS = "noatime"
-_ADMINISTRATORS_PATHS = "/usr/local/sbin:/usr/sbin:/sbin"
-"""Where mkfs is, which a user's PATH may lack."""
 
 
 class ScratchLoopArray:
@@ -61,10 +56,10 @@ class ScratchLoopArray:
             reserve(backing, self._member_bytes)
             disks.append(create_loop(journal, backing))
         self._nodes = [str(disk.dev_path) for disk in disks]
-        _run(self._mkfs(), package="btrfs-progs")
+        run_program(self._mkfs(), package="btrfs-progs")
         self.mount_point.mkdir(mode=0o700)
         journal.own_mount(self.mount_point)
-        _run(self._mount(), package="mount")
+        run_program(self._mount(), package="mount")
         self.folder.mkdir(mode=0o700)
         return disks
 
@@ -111,32 +106,3 @@ class ScratchLoopArray:
     def _mount(self) -> list[str]:
         options = ",".join([MOUNT_OPTIONS, *(f"device={node}" for node in self._nodes)])
         return ["mount", "-t", FILESYSTEM, "-o", options, self._nodes[0], str(self.mount_point)]
-
-
-def unmount(mount_point: Path) -> bool:
-    """Unmounts what is mounted at a point of ours.
-
-    Returns:
-        Whether there was anything.
-
-    Raises:
-        RequirementError: if something still uses it.
-    """
-    if not any(Path(mount.mount_point) == mount_point for mount in read_mounts(Path("/proc"))):
-        return False
-    _run(["umount", str(mount_point)], package="mount")
-    return True
-
-
-def _run(command: list[str], *, package: str) -> None:
-    path = shutil.which(command[0]) or shutil.which(command[0], path=_ADMINISTRATORS_PATHS)
-    if path is None:
-        raise MissingToolError(f"{command[0]} is missing", hint=f"apt install {package}")
-    # It must not go on after us: what undoes our work would find nothing yet, and leave what comes of it.
-    mortal = ["setpriv", "--pdeathsig", "KILL", "--", path, *command[1:]]
-    try:
-        subprocess.run(mortal, check=True, capture_output=True, text=True)
-    except FileNotFoundError as error:
-        raise MissingToolError("setpriv is missing", hint="apt install util-linux") from error
-    except subprocess.CalledProcessError as error:
-        raise RequirementError(f"{shlex.join(command)}: {error.stderr.strip()}") from error
