@@ -26,7 +26,8 @@ from scipy import special
 from simulate import FIXED_BLOCKS, Outcome, experiments, folklore
 
 from blklab.cli.output import console_out
-from blklab.spec.experiment import DEFAULT_BUDGET_BLOCKS, DEFAULT_CONFIDENCE, DEFAULT_MARGIN
+from blklab.spec.budget import DEFAULT_BUDGET_BLOCKS
+from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN
 
 ROOT = Path(__file__).resolve().parents[2]
 RATIOS = (1 + DEFAULT_MARGIN, 1.05, 1.10)

@@ -174,6 +174,6 @@ WRITE = "[w]\nrw=randwrite\nbs=4k\nsize=8m\ndirect=1\ntime_based\nruntime=200ms\
 
 @contextmanager
 def opened(target: str, run_id: str = "test", **options: object) -> Iterator[Session]:
-    settled = SessionOptions(run_id=run_id, **options)  # type: ignore[arg-type]
+    settled = SessionOptions(run_id=run_id, **options)
     with BACKEND.open(parse_target(target), settled) as session:
         yield session

@@ -222,7 +222,9 @@ def test_arrays_are_recognised() -> None:
 
 def test_the_report_says_who_made_the_array(kernel: KernelBuild, real_guest: object) -> None:
     find()
-    with BACKEND.open(parse_target(DISKS), SessionOptions("test", guest=BTRFS, dry_run=True)) as session:
+    with BACKEND.open(
+        parse_target(DISKS), SessionOptions(run_id="test", guest=BTRFS, dry_run=True)
+    ) as session:
         assert session.target.details["array"] == "btrfs raid10 of 4 disks"
         single = BACKEND.describe(parse_target("uml:hdd-7200")).disks[0].size_bytes
         assert session.target.disks[0].size_bytes == pytest.approx(2 * single, rel=0.001)

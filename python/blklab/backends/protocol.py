@@ -8,37 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from blklab.linux.scratch.space import Announce
 from blklab.records.samples import RunSample, TargetDescription
-from blklab.spec.guest import GuestOptions
+from blklab.spec.experiment import Conditions
 from blklab.spec.plan import Cell
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.targets import Target
 from blklab.spec.workloads import Workload
 
 
-@dataclass(frozen=True)
-class SessionOptions:
+class SessionOptions(Conditions):
     """What holds for all runs of a session."""
 
     run_id: str
     """Names journals, scratch folders and control groups, so that leftovers can be told apart."""
-    queue: dict[str, str] = field(default_factory=dict)
-    cgroups: dict[str, dict[str, str]] = field(default_factory=dict)
-    runtime_ns: int | None = None
-    allow_writes: bool = False
-    precondition: bool = False
-    """Whether scratch space is written over at random before the first run."""
     kernels: tuple[str | None, ...] = ()
-    """Guest kernels that runs will name, on backends with `GUESTS`; nothing stands for the backend's own."""
-    guest: GuestOptions = field(default_factory=GuestOptions)
+    """Guest kernels that runs will name, on backends with `GUESTS`; None is the backend's own."""
     timeline_file: str | None = None
     """Where the run leaves its inside view, on backends that have one (`TIMELINES`)."""
-    rate_window_ns: int | None = None
-    """Length of the windows of `JobSample.rates`, where the backend leaves the choice."""
     dry_run: bool = False
     """Only `Session.target` and `Session.commands` will be used: nothing is locked, created or changed."""
 

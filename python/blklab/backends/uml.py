@@ -46,7 +46,7 @@ class UmlBackend:
         Raises:
             BlklabError: if there is no such device or kernel.
         """
-        return _describe(require_model(target), {DEFAULT_NAME: find()}, SessionOptions(""))
+        return _describe(require_model(target), {DEFAULT_NAME: find()}, SessionOptions(run_id=""))
 
     @contextmanager
     def open(self, target: Target, options: SessionOptions) -> Iterator[Session]:

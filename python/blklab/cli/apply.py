@@ -14,7 +14,7 @@ from blklab.cli.output import console_out, print_note, write_text
 from blklab.errors import RefusedError, UsageError
 from blklab.linux.machine.requirements import require_linux, require_root
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
-from blklab.spec.targets import PathTarget, parse_target
+from blklab.spec.targets import PathTarget
 
 if TYPE_CHECKING:
     from blklab.linux.apply.application import ApplyPlan, UndoPlan
@@ -40,7 +40,7 @@ def resolve_run(run_id: str, store_url: str | None, force: bool) -> tuple[Schedu
 
     with Store.opened(store_url) as store:
         record = store.load(run_id)
-    target = parse_target(record.spec.target)
+    target = record.spec.parsed_target
     if not isinstance(target, PathTarget):
         _refuse_kernels(record, analyse(record).verdict.best)
         raise UsageError(
