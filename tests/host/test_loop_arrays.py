@@ -19,9 +19,9 @@ from blklab.simulator.benchmark_emulation import IOZONE_TESTS
 from blklab.spec.schedulers import parse_scheduler_choices
 from blklab.studies.iozone_raid10.experiments import experiments
 from blklab.studies.iozone_raid10.rates import measured_rates
-from blklab.studies.replication.pages import SilentObserver
-from blklab.studies.replication.protocol import Asked
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.options import StudyOptions
+from blklab.studies.replication.run import NullRunObserver
+from blklab.studies.replication.study_folder import StudyFolder
 from host.conftest import WRITE, cell, loops_over, opened, work
 from host.test_kill import start
 
@@ -106,8 +106,8 @@ def test_a_killed_run_is_taken_down_by_the_next(folder: Path, state: Path) -> No
 
 def test_the_study_on_four_loop_devices(folder: Path) -> None:
     """A tiny form of iozone-raid10: one record size under two schedulers, once."""
-    asked = Asked("host", quick=True)
-    printed, *_ = experiments(asked, Published("iozone-raid10"))
+    options = StudyOptions("host", quick=True)
+    printed, *_ = experiments(options, StudyFolder("iozone-raid10"))
     assert printed.spec.target == "loop:512m,btrfs=raid10,members=4"
     spec = printed.spec.model_copy(
         update={
@@ -117,7 +117,7 @@ def test_the_study_on_four_loop_devices(folder: Path) -> None:
         }
     )
     with Store.opened("sqlite://") as store:
-        record = compare(spec, store, SilentObserver())
+        record = compare(spec, store, NullRunObserver())
     assert [sample.error for sample in record.samples] == [None] * 4
     rates = measured_rates(record)
     assert set(rates) == {(one, test, 1024) for one in ("none", "mq-deadline") for test in IOZONE_TESTS}

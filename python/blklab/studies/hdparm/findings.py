@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from blklab.studies.replication.pictures import IntervalRow
-from blklab.studies.replication.result import Figure, Outcome, Quantity, Statement
-from blklab.studies.replication.statements import quantity_text
+from blklab.studies.replication.result import ComparedValue, Estimate, Statement, StatementOutcome
+from blklab.studies.replication.statements import estimate_text
 
 MATTERS_FROM = 1.02
 """A ratio nearer to 1 than this makes no difference, as everywhere in blklab."""
 
 
-def interval_row(label: str, quantity: Quantity, *, published: bool = False) -> IntervalRow:
+def interval_row(label: str, quantity: Estimate, *, published: bool = False) -> IntervalRow:
     """A figure with its interval as a row."""
     return IntervalRow(label, quantity.value, quantity.low, quantity.high, published=published)
 
 
-def rows_of(figure: Figure) -> list[IntervalRow]:
+def rows_of(value: ComparedValue) -> list[IntervalRow]:
     """The published figure and ours, as far as there are any, one below the other."""
-    both = (("published", figure.published), ("ours", figure.ours))
+    both = (("published", value.published), ("ours", value.ours))
     return [
-        interval_row(f"{figure.name}, {origin}", quantity, published=origin == "published")
+        interval_row(f"{value.name}, {origin}", quantity, published=origin == "published")
         for origin, quantity in both
         if quantity is not None
     ]
 
 
-def matters(name: str, says: str, effects: Mapping[str, Quantity | None], *, why: str = "") -> Statement:
+def matters(name: str, says: str, effects: Mapping[str, Estimate | None], *, why: str = "") -> Statement:
     """Somebody surely gets another amount; it fails where surely nobody does.
 
     Args:
@@ -37,12 +37,14 @@ def matters(name: str, says: str, effects: Mapping[str, Quantity | None], *, why
         why: What it comes from.
     """
     outcomes = [_changed(ratio) for ratio in effects.values() if ratio is not None]
-    outcome: Outcome = "holds" if "holds" in outcomes else "undecided" if "undecided" in outcomes else "fails"
-    found = ", ".join(f"{party} {quantity_text(ratio)}" for party, ratio in effects.items() if ratio)
+    outcome: StatementOutcome = (
+        "holds" if "holds" in outcomes else "undecided" if "undecided" in outcomes else "fails"
+    )
+    found = ", ".join(f"{party} {estimate_text(ratio)}" for party, ratio in effects.items() if ratio)
     return Statement(name, says, "ours", outcome, found, why)
 
 
-def _changed(ratio: Quantity) -> Outcome:
+def _changed(ratio: Estimate) -> StatementOutcome:
     low, high = (ratio.value if bound is None else bound for bound in (ratio.low, ratio.high))
     if low > MATTERS_FROM or high < 1 / MATTERS_FROM:
         return "holds"

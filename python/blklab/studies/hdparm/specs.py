@@ -10,22 +10,22 @@ from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.sweeps import Sweep
 from blklab.spec.workloads import Workload
 from blklab.studies.hdparm.sizes import TimingTests
-from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.options import StudyOptions
 
 
 @dataclass(frozen=True)
-class Bench:
+class ExperimentBuilder:
     """Where the experiments are made, and the queue's attributes that hold for all of them."""
 
-    asked: Asked
+    options: StudyOptions
     tests: TimingTests
     queue: Mapping[str, str]
 
     def target(self, device: str) -> str:
         """The modelled device; on the host a loop device over a file, whatever the model is."""
-        if self.asked.place == "host":
-            return f"loop:{self.tests.host_scratch},dir={self.asked.directory}"
-        return f"{self.asked.place}:{device}"
+        if self.options.backend == "host":
+            return f"loop:{self.tests.host_scratch},dir={self.options.directory}"
+        return f"{self.options.backend}:{device}"
 
     def spec(
         self,
@@ -54,7 +54,7 @@ class Bench:
             schedulers=list(choices),
             workloads=list(workloads),
             blocks=blocks,
-            seed=self.asked.seed,
+            seed=self.options.seed,
             queue={**self.queue, **(queue or {})},
             order="by-scheduler" if printed else "randomised",
             sweeps=[sweep] if sweep else [],

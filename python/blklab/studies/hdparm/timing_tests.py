@@ -12,7 +12,7 @@ from blklab.analysis.statistics.two_samples import independent_difference
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import NS_PER_SECOND, RunSample
 from blklab.studies.hdparm.jobs import BUFFERED, BUSY, CACHED
-from blklab.studies.replication.result import Quantity
+from blklab.studies.replication.result import Estimate
 from blklab.studies.replication.statements import CONFIDENCE, mean_of
 
 MIB = 2**20
@@ -20,7 +20,7 @@ MIB = 2**20
 UNIT = "MiB/s"
 
 WHY_EQUAL = {
-    CACHED: "the page cache answers: no scheduler is asked",
+    CACHED: "the page cache answers: no scheduler is options",
     BUFFERED: "one reader has few requests under way, all in order: there is nothing to reorder",
 }
 
@@ -41,7 +41,7 @@ def rates_of(record: ExperimentRecord, workload: str, label: str) -> list[float]
     return list(mebibyte_rates(record, workload).get(label, {}).values())
 
 
-def party_ios(record: ExperimentRecord, party: str) -> dict[str, dict[int, float]]:
+def job_ios(record: ExperimentRecord, party: str) -> dict[str, dict[int, float]]:
     """I/Os that a party of the busy disk had done in each successful run."""
     found: dict[str, dict[int, float]] = {}
     for sample in record.successes(workload=BUSY):
@@ -60,23 +60,23 @@ def paired_ratios(values: ByBlock, first: str, second: str) -> list[float]:
     ]
 
 
-def unpaired_ratio(first: Sequence[float], second: Sequence[float]) -> Quantity:
+def unpaired_ratio(first: Sequence[float], second: Sequence[float]) -> Estimate:
     """Ratio of geometric means of independent runs, by Welch's interval of the logarithms."""
     logs = [Sample([math.log(value) for value in values]) for values in (first, second)]
     difference = independent_difference(*logs)
     interval = difference.interval(CONFIDENCE)
     low, high = (None, None) if interval is None else (math.exp(bound) for bound in interval)
-    return Quantity(math.exp(difference.estimate), low, high)
+    return Estimate(math.exp(difference.estimate), low, high)
 
 
-def inverse(ratio: Quantity) -> Quantity:
+def inverse(ratio: Estimate) -> Estimate:
     """One over it."""
     if ratio.low is None or ratio.high is None:
-        return Quantity(1 / ratio.value)
-    return Quantity(1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
+        return Estimate(1 / ratio.value)
+    return Estimate(1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
 
 
-def extreme_ratio(values: ByBlock) -> tuple[str, Quantity]:
+def extreme_ratio(values: ByBlock) -> tuple[str, Estimate]:
     """The two schedulers that are furthest apart, as ``bfq over none``, and their ratio within blocks."""
     means = {label: mean_of(list(found.values())).value for label, found in values.items()}
     fastest, slowest = max(means, key=means.__getitem__), min(means, key=means.__getitem__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from blklab.studies.ioband.experiments import experiments
 from blklab.studies.ioband.reading import read
-from blklab.studies.replication.protocol import PLACES, Study
+from blklab.studies.replication.options import STUDY_BACKENDS
+from blklab.studies.replication.protocol import Study
 
-STUDY = Study("ioband", PLACES, experiments, read)
+STUDY = Study("ioband", STUDY_BACKENDS, experiments, read)

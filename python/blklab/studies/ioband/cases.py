@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from blklab.quantities.formatting import rounded
 from blklab.records.experiment import ExperimentRecord
 from blklab.studies.ioband.experiments import on_device_name
-from blklab.studies.ioband.set_up import GROUPS, PHASES, SetUp
+from blklab.studies.ioband.set_up import GROUPS, PHASES, IobandSetUp
 from blklab.studies.ioband.shares import (
     Latencies,
     Shares,
@@ -20,9 +20,9 @@ from blklab.studies.ioband.shares import (
     shares_text,
 )
 from blklab.studies.replication.pictures import MatrixPicture, Picture
-from blklab.studies.replication.result import Figure, Quantity, Statement, StudyResult
+from blklab.studies.replication.result import ComparedValue, Estimate, Statement, StudyResult
 from blklab.studies.replication.statements import within
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.study_folder import StudyFolder
 
 EQUAL_WITHIN = 2.0
 """Points within which three shares count as a third each."""
@@ -33,23 +33,25 @@ WAIT_WITHIN = 0.4
 _THIRDS: Shares = (100 / 3,) * 3
 
 
-def read_cases(published: Published, set_up: SetUp, records: Mapping[str, ExperimentRecord]) -> StudyResult:
+def read_cases(
+    folder: StudyFolder, set_up: IobandSetUp, records: Mapping[str, ExperimentRecord]
+) -> StudyResult:
     """Shares and latencies of every phase beside the published ones, and what the cases show."""
     result = StudyResult([], [], [])
     rows: dict[str, dict[str, Shares]] = {}
     for name, case in set_up.cases.items():
         [sample] = records[name].successes(set_up.sim.schedulers[0])
         ours = case_shares(sample)
-        theirs = {phase: published_shares(published, name, phase) for phase in PHASES}
+        theirs = {phase: published_shares(folder, name, phase) for phase in PHASES}
         rows[f"{name}, published"], rows[f"{name}, ours"] = theirs, ours
         for phase in PHASES:
-            result.figures.extend(_share_figures(name, phase, theirs[phase], ours[phase]))
+            result.values.extend(_share_values(name, phase, theirs[phase], ours[phase]))
         for phase in PHASES:
-            printed = published_latencies(published, name, phase)
-            result.figures.extend(_latency_figures(name, phase, printed, phase_latencies(sample, phase)))
+            printed = published_latencies(folder, name, phase)
+            result.values.extend(_latency_values(name, phase, printed, phase_latencies(sample, phase)))
         result.statements.extend(_case_statements(name, set_up, theirs, ours))
         if not case.buffered:
-            result.statements.append(_elevator(name, published, set_up, records[name]))
+            result.statements.append(_elevator(name, folder, set_up, records[name]))
         if case.own_partition:
             continue
         [sample] = records[on_device_name(name)].successes(set_up.sim.schedulers[0])
@@ -61,7 +63,7 @@ def read_cases(published: Published, set_up: SetUp, records: Mapping[str, Experi
 
 
 def _case_statements(
-    case: str, set_up: SetUp, theirs: Mapping[str, Shares], ours: Mapping[str, Shares]
+    case: str, set_up: IobandSetUp, theirs: Mapping[str, Shares], ours: Mapping[str, Shares]
 ) -> list[Statement]:
     number = case.replace(" ", "-")
     mean, printed = mean_shares(ours.values()), mean_shares(theirs.values())
@@ -81,7 +83,7 @@ def _case_statements(
             f"{number}-thirds",
             f"{case.capitalize()}: aimed at the partition, each group gets a third, within {EQUAL_WITHIN:g} "
             "points.",
-            Quantity(farthest(mean, _THIRDS)),
+            Estimate(farthest(mean, _THIRDS)),
             0,
             EQUAL_WITHIN,
             unit="points",
@@ -90,7 +92,7 @@ def _case_statements(
     ]
 
 
-def _completion(case: str, buffered: bool, set_up: SetUp, aimed: Mapping[str, Shares]) -> Statement:
+def _completion(case: str, buffered: bool, set_up: IobandSetUp, aimed: Mapping[str, Shares]) -> Statement:
     """Equal work to its end hides weights: the quick group's share ends with its work."""
     number = case.replace(" ", "-")
     writes = mean_shares(shares for phase, shares in aimed.items() if "write" in phase)
@@ -99,7 +101,7 @@ def _completion(case: str, buffered: bool, set_up: SetUp, aimed: Mapping[str, Sh
             f"{number}-flusher",
             f"{case.capitalize()} on the ioband device: buffered writes are still a third each, within "
             f"{EQUAL_WITHIN:g} points.",
-            Quantity(farthest(writes, _THIRDS)),
+            Estimate(farthest(writes, _THIRDS)),
             0,
             EQUAL_WITHIN,
             unit="points",
@@ -114,7 +116,7 @@ def _completion(case: str, buffered: bool, set_up: SetUp, aimed: Mapping[str, Sh
         f"{case.capitalize()} on the ioband device: with equal work to its end, the heaviest group's "
         "printed share "
         "lies above a third and well below that of its weight.",
-        Quantity(mean[-1]),
+        Estimate(mean[-1]),
         _THIRDS[-1] + EQUAL_WITHIN,
         set_up.wanted[-1] - 2 * EQUAL_WITHIN,
         unit="%",
@@ -124,10 +126,10 @@ def _completion(case: str, buffered: bool, set_up: SetUp, aimed: Mapping[str, Sh
     )
 
 
-def _elevator(case: str, published: Published, set_up: SetUp, record: ExperimentRecord) -> Statement:
+def _elevator(case: str, folder: StudyFolder, set_up: IobandSetUp, record: ExperimentRecord) -> Statement:
     """The longest waits of direct random I/O tell cfq from schedulers without slices."""
     phases = [phase for phase in PHASES if phase.startswith("random")]
-    printed = max(published_latencies(published, case, phase).maximum_ms for phase in phases)
+    printed = max(published_latencies(folder, case, phase).maximum_ms for phase in phases)
     waits = {}
     for scheduler in set_up.sim.schedulers:
         [sample] = record.successes(scheduler)
@@ -140,7 +142,7 @@ def _elevator(case: str, published: Published, set_up: SetUp, record: Experiment
         f"{case.capitalize()}: the longest wait for random I/O is the published one within "
         f"{100 * WAIT_WITHIN:g} % "
         f"under {first}.",
-        Quantity(waits[first] / printed),
+        Estimate(waits[first] / printed),
         1 - WAIT_WITHIN,
         1 + WAIT_WITHIN,
         why=f"published {rounded(printed)} ms; {spelt}. {tasks} threads with slices of 100 ms each make a "
@@ -167,20 +169,20 @@ def completion_shares(wanted: Shares) -> Shares:
     return tuple(100 * rate / sum(rates) for rate in rates)
 
 
-def _share_figures(case: str, phase: str, theirs: Shares, ours: Shares) -> list[Figure]:
+def _share_values(case: str, phase: str, theirs: Shares, ours: Shares) -> list[ComparedValue]:
     return [
-        Figure(
+        ComparedValue(
             f"{phase}, group {group}",
             f"{case.capitalize()}: shares of the rates",
             "%",
-            Quantity(x),
-            Quantity(y),
+            Estimate(x),
+            Estimate(y),
         )
         for group, x, y in zip(GROUPS, theirs, ours, strict=True)
     ]
 
 
-def _latency_figures(case: str, phase: str, theirs: Latencies, ours: Latencies) -> list[Figure]:
+def _latency_values(case: str, phase: str, theirs: Latencies, ours: Latencies) -> list[ComparedValue]:
     table = f"{case.capitalize()}: latencies over all groups"
     pairs = (
         ("average", "ms", theirs.average_ms, ours.average_ms),
@@ -188,7 +190,9 @@ def _latency_figures(case: str, phase: str, theirs: Latencies, ours: Latencies) 
         ("over 2 s", "%", theirs.over_2s_percent, ours.over_2s_percent),
         ("over 10 s", "%", theirs.over_10s_percent, ours.over_10s_percent),
     )
-    return [Figure(f"{phase}, {name}", table, unit, Quantity(x), Quantity(y)) for name, unit, x, y in pairs]
+    return [
+        ComparedValue(f"{phase}, {name}", table, unit, Estimate(x), Estimate(y)) for name, unit, x, y in pairs
+    ]
 
 
 def _picture(rows: Mapping[str, Mapping[str, Shares]]) -> Picture:

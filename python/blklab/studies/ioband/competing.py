@@ -7,10 +7,10 @@ from typing import TypeVar
 
 from blklab.records.experiment import ExperimentRecord
 from blklab.studies.ioband.experiments import BUFFERED, competing_name, competing_workload
-from blklab.studies.ioband.set_up import GROUPS, PHASES, SetUp
+from blklab.studies.ioband.set_up import GROUPS, PHASES, IobandSetUp
 from blklab.studies.ioband.shares import Shares, competing_shares, farthest, shares_text
-from blklab.studies.replication.pictures import Course, LinePicture, MatrixPicture
-from blklab.studies.replication.result import Figure, Quantity, Statement, StudyResult
+from blklab.studies.replication.pictures import LinePicture, LineSeries, MatrixPicture
+from blklab.studies.replication.result import ComparedValue, Estimate, Statement, StudyResult
 from blklab.studies.replication.statements import greater, within
 
 RIGHT_WITHIN = 2.0
@@ -18,7 +18,7 @@ RIGHT_WITHIN = 2.0
 _RANDOM = ("random write", "random read")
 
 
-def read_competing(set_up: SetUp, records: Mapping[str, ExperimentRecord]) -> StudyResult:
+def read_competing(set_up: IobandSetUp, records: Mapping[str, ExperimentRecord]) -> StudyResult:
     """Shares by scheduler, phase and number of threads."""
     default, other = set_up.competing.io_throttle
     direct, eager = records[competing_name(default)], records[competing_name(other)]
@@ -59,7 +59,7 @@ def read_competing(set_up: SetUp, records: Mapping[str, ExperimentRecord]) -> St
             "four-threads-too-few",
             f"With {few} threads in each group, as in the document, the shares miss the weights by more than "
             f"{RIGHT_WITHIN:g} points.",
-            Quantity(min(farthest(found, wanted) for found in single.values())),
+            Estimate(min(farthest(found, wanted) for found in single.values())),
             RIGHT_WITHIN,
             origin="ours",
             why=f"nearest of {len(single)} cells, in points; {_spelt(single)}. While a bio of one group "
@@ -81,7 +81,7 @@ def read_competing(set_up: SetUp, records: Mapping[str, ExperimentRecord]) -> St
             f"{set_up.sim.schedulers[0]} beneath takes sequential streams away from the weights: shares "
             "miss them by "
             f"more than {RIGHT_WITHIN:g} points.",
-            Quantity(farthest(idled, wanted)),
+            Estimate(farthest(idled, wanted)),
             RIGHT_WITHIN,
             origin="ours",
             why=f"{shares_text(idled)} %: it waits for the process that it serves, which leaves the device "
@@ -91,11 +91,13 @@ def read_competing(set_up: SetUp, records: Mapping[str, ExperimentRecord]) -> St
         _buffered(set_up, records[competing_name(default, BUFFERED)]),
     ]
     return StudyResult(
-        _figures(shares, many, wanted), statements, [_by_threads(set_up, shares), _matrix(shares, few, many)]
+        _intended_values(shares, many, wanted),
+        statements,
+        [_by_threads(set_up, shares), _matrix(shares, few, many)],
     )
 
 
-def _undisturbed(set_up: SetUp, scheduler: str, phase: str) -> bool:
+def _undisturbed(set_up: IobandSetUp, scheduler: str, phase: str) -> bool:
     return scheduler in set_up.competing.sorting or phase in _RANDOM
 
 
@@ -107,7 +109,7 @@ def _within_weights(name: str, says: str, cells: Mapping[Cell, Shares], wanted: 
     return within(
         name,
         says,
-        Quantity(farthest(cells[worst], wanted)),
+        Estimate(farthest(cells[worst], wanted)),
         0,
         RIGHT_WITHIN,
         unit="points",
@@ -120,7 +122,7 @@ def _spelt(cells: Mapping[tuple[str, str, int], Shares]) -> str:
     return "; ".join(f"{key[0]}, {key[1]}: {shares_text(found)}" for key, found in cells.items())
 
 
-def _buffered(set_up: SetUp, record: ExperimentRecord) -> Statement:
+def _buffered(set_up: IobandSetUp, record: ExperimentRecord) -> Statement:
     third = tuple(100 / len(GROUPS) for _ in GROUPS)
     cells = {
         (scheduler, phase): found
@@ -134,7 +136,7 @@ def _buffered(set_up: SetUp, record: ExperimentRecord) -> Statement:
         f"Buffered writes on the ioband device: a third for each group, within {RIGHT_WITHIN:g} points, "
         "whatever "
         "its weight.",
-        Quantity(farthest(cells[worst], third)),
+        Estimate(farthest(cells[worst], third)),
         0,
         RIGHT_WITHIN,
         unit="points",
@@ -144,14 +146,16 @@ def _buffered(set_up: SetUp, record: ExperimentRecord) -> Statement:
     )
 
 
-def _figures(shares: Mapping[tuple[str, str, int], Shares], many: int, wanted: Shares) -> list[Figure]:
+def _intended_values(
+    shares: Mapping[tuple[str, str, int], Shares], many: int, wanted: Shares
+) -> list[ComparedValue]:
     return [
-        Figure(
+        ComparedValue(
             f"{scheduler}, {phase}, group {group}",
             f"On the ioband device, {many} threads: shares",
             "%",
-            Quantity(intended),
-            Quantity(share),
+            Estimate(intended),
+            Estimate(share),
             beside="intended",
         )
         for (scheduler, phase, threads), found in shares.items()
@@ -160,7 +164,7 @@ def _figures(shares: Mapping[tuple[str, str, int], Shares], many: int, wanted: S
     ]
 
 
-def _by_threads(set_up: SetUp, shares: Mapping[tuple[str, str, int], Shares]) -> LinePicture:
+def _by_threads(set_up: IobandSetUp, shares: Mapping[tuple[str, str, int], Shares]) -> LinePicture:
     scheduler = set_up.competing.schedulers[0]
     counts = set_up.competing.threads
     phase = "random read"
@@ -171,7 +175,7 @@ def _by_threads(set_up: SetUp, shares: Mapping[tuple[str, str, int], Shares]) ->
         "threads in each group",
         "%",
         tuple(
-            Course(
+            LineSeries(
                 f"weight {weight}",
                 tuple(float(count) for count in counts),
                 tuple(shares[scheduler, phase, count][index] for count in counts),

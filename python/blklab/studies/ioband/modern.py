@@ -14,11 +14,11 @@ from blklab.studies.ioband.experiments import (
     modern_name,
     modern_ways,
 )
-from blklab.studies.ioband.set_up import GROUPS, SetUp
+from blklab.studies.ioband.set_up import GROUPS, IobandSetUp
 from blklab.studies.ioband.shares import Shares, competing_shares, farthest, shares_text
+from blklab.studies.replication.options import StudyOptions
 from blklab.studies.replication.pictures import IntervalPicture, IntervalRow
-from blklab.studies.replication.protocol import Asked
-from blklab.studies.replication.result import Figure, Quantity, Statement, StudyResult
+from blklab.studies.replication.result import ComparedValue, Estimate, Statement, StudyResult
 from blklab.studies.replication.statements import within
 
 RIGHT_WITHIN = 5.0
@@ -30,16 +30,18 @@ Cells = Mapping[tuple[str, str, str], Shares]
 """By way, disk and phase."""
 
 
-def read_modern(asked: Asked, set_up: SetUp, records: Mapping[str, ExperimentRecord]) -> StudyResult:
+def read_modern(
+    options: StudyOptions, set_up: IobandSetUp, records: Mapping[str, ExperimentRecord]
+) -> StudyResult:
     """Shares by way, disk and phase."""
-    disks, modern = modern_disks(asked, set_up), set_up.modern
+    disks, modern = modern_disks(options, set_up), set_up.modern
     runs = {
         NO_WEIGHTS: (BFQ, modern.bfq[1]),
         BFQ: (BFQ, modern.bfq[0]),
         IO_COST: (IO_COST, modern.io_cost[0]),
         IO_COST_AUTOMATIC: (IO_COST_AUTOMATIC, modern.io_cost[0]),
     }
-    runs = {way: run for way, run in runs.items() if run[0] in modern_ways(asked)}
+    runs = {way: run for way, run in runs.items() if run[0] in modern_ways(options)}
     cells: dict[tuple[str, str, str], Shares] = {}
     for way, (experiment, scheduler) in runs.items():
         for disk in disks:
@@ -49,13 +51,13 @@ def read_modern(asked: Asked, set_up: SetUp, records: Mapping[str, ExperimentRec
                 if found is not None:
                     cells[way, disk, phase] = found
     statements = [_statement(way, disk, cells, set_up) for way in runs for disk in disks]
-    figures = [
-        Figure(
+    values = [
+        ComparedValue(
             f"{_place(way, disk, phase)}, group {group}",
             "Today's ways: shares",
             "%",
-            Quantity(intended),
-            Quantity(share),
+            Estimate(intended),
+            Estimate(share),
             beside="intended",
         )
         for (way, disk, phase), found in cells.items()
@@ -71,10 +73,10 @@ def read_modern(asked: Asked, set_up: SetUp, records: Mapping[str, ExperimentRec
         rows,
         ((100 / 3, "a third"), (set_up.wanted[-1], "intended")),
     )
-    return StudyResult(figures, statements, [picture] if rows else [])
+    return StudyResult(values, statements, [picture] if rows else [])
 
 
-def _statement(way: str, disk: str, cells: Cells, set_up: SetUp) -> Statement:
+def _statement(way: str, disk: str, cells: Cells, set_up: IobandSetUp) -> Statement:
     wanted = set_up.wanted if way != NO_WEIGHTS else tuple(100 / len(GROUPS) for _ in GROUPS)
     text = "/".join(f"{share:.0f}" for share in wanted)
     name = f"{_WAYS[way]}-{disk}" if disk else _WAYS[way]
@@ -87,7 +89,7 @@ def _statement(way: str, disk: str, cells: Cells, set_up: SetUp) -> Statement:
         return Statement(name, says, "ours", "undecided", "no run succeeded")
     found = "; ".join(f"{phase} {shares_text(shares)} %" for (_, _, phase), shares in mine.items())
     worst = max(farthest(shares, wanted) for shares in mine.values())
-    return within(name, says, Quantity(worst), 0, RIGHT_WITHIN, unit="points", why=found)
+    return within(name, says, Estimate(worst), 0, RIGHT_WITHIN, unit="points", why=found)
 
 
 def _place(way: str, disk: str, phase: str) -> str:

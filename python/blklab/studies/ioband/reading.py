@@ -8,23 +8,23 @@ from blklab.records.experiment import ExperimentRecord
 from blklab.studies.ioband.cases import read_cases
 from blklab.studies.ioband.competing import read_competing
 from blklab.studies.ioband.modern import read_modern
-from blklab.studies.ioband.set_up import SetUp
-from blklab.studies.replication.protocol import Asked
+from blklab.studies.ioband.set_up import IobandSetUp
+from blklab.studies.replication.options import StudyOptions
 from blklab.studies.replication.result import StudyResult
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.study_folder import StudyFolder
 
 
-def read(asked: Asked, published: Published, records: Mapping[str, ExperimentRecord]) -> StudyResult:
+def read(options: StudyOptions, folder: StudyFolder, records: Mapping[str, ExperimentRecord]) -> StudyResult:
     """What the records say, beside what was published."""
-    set_up = published.set_up(SetUp)
-    parts = [read_modern(asked, set_up, records)]
-    if asked.place == "sim":
-        parts = [read_cases(published, set_up, records), read_competing(set_up, records), *parts]
-    return StudyResult.of(parts, _remarks(asked, set_up))
+    set_up = folder.set_up(IobandSetUp)
+    parts = [read_modern(options, set_up, records)]
+    if options.backend == "sim":
+        parts = [read_cases(folder, set_up, records), read_competing(set_up, records), *parts]
+    return StudyResult.of(parts, _remarks(options, set_up))
 
 
-def _remarks(asked: Asked, set_up: SetUp) -> list[str]:
-    if asked.place != "sim":
+def _remarks(options: StudyOptions, set_up: IobandSetUp) -> list[str]:
+    if options.backend != "sim":
         return [
             (
                 "dm-ioband was never part of Linux, so its four cases run on the simulator alone; here are "

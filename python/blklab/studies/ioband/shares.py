@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import NS_PER_SECOND, JobSample, LatencyHistogram, RunSample
 from blklab.studies.ioband.set_up import GROUPS, PHASES
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.study_folder import StudyFolder
 
 THROUGHPUT_TABLE = "tiotest_throughput.csv"
 LATENCY_TABLE = "tiotest_latency.csv"
@@ -90,15 +90,15 @@ def phase_latencies(sample: RunSample, phase: str) -> Latencies:
     )
 
 
-def published_shares(published: Published, case: str, phase: str) -> Shares:
+def published_shares(folder: StudyFolder, case: str, phase: str) -> Shares:
     """Of the rates as printed."""
-    return shares_of(published.figures(THROUGHPUT_TABLE, "rate_MBps", test_case=case, phase=phase))
+    return shares_of(folder.values(THROUGHPUT_TABLE, "rate_MBps", test_case=case, phase=phase))
 
 
-def published_latencies(published: Published, case: str, phase: str) -> Latencies:
+def published_latencies(folder: StudyFolder, case: str, phase: str) -> Latencies:
     """Over the three groups, which did the same number of operations each."""
     columns = {
-        name: published.figures(LATENCY_TABLE, name, test_case=case, phase=phase)
+        name: folder.values(LATENCY_TABLE, name, test_case=case, phase=phase)
         for name in ("avg_latency_ms", "max_latency_ms", "over_2s_pct", "over_10s_pct")
     }
     return Latencies(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from blklab.studies.ionice.experiments import experiments
 from blklab.studies.ionice.reading import read
-from blklab.studies.replication.protocol import PLACES, Study
+from blklab.studies.replication.options import STUDY_BACKENDS
+from blklab.studies.replication.protocol import Study
 
-STUDY = Study("ionice", PLACES, experiments, read)
+STUDY = Study("ionice", STUDY_BACKENDS, experiments, read)

@@ -16,16 +16,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from blklab.quantities.units import parse_duration_ns
 from blklab.records.experiment import ExperimentRecord
 from blklab.studies.ionice.experiments import REPEATED, SSD, command_time_name, stalled_name
-from blklab.studies.ionice.set_up import SAMPLE_NS, PublishedDisk, SetUp
+from blklab.studies.ionice.set_up import SAMPLE_NS, IoniceSetUp, PublishedDisk
 from blklab.studies.ionice.shares import ratios, seconds_of
-from blklab.studies.replication.pictures import Course, LinePicture, Picture
-from blklab.studies.replication.result import Figure, Quantity, Statement
-from blklab.studies.replication.statements import equal, mean_of, quantity_text, within
+from blklab.studies.replication.pictures import LinePicture, LineSeries
+from blklab.studies.replication.result import ComparedValue, Estimate, Statement, StudyResult
+from blklab.studies.replication.statements import equal, estimate_text, mean_of, within
 
 LONG_SLICE_MS, SHORT_SLICE_MS = 180.0, 40.0
 REGULAR_WITHIN = 0.03
@@ -33,15 +32,6 @@ REGULAR_WITHIN = 0.03
 IRREGULAR_WITHIN = 0.15
 """Likewise from the law for stalls, which holds for slices much longer than a stall."""
 IRREGULARITY_TABLE = "Irregularity of the disk"
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of the result."""
-
-    figures: list[Figure] = field(default_factory=list)
-    statements: list[Statement] = field(default_factory=list)
-    pictures: list[Picture] = field(default_factory=list)
 
 
 def regular_ratio(command_ms: float) -> float:
@@ -64,8 +54,8 @@ def irregular_ratio(command_ms: float, irregularity: float) -> float:
 
 
 def read_distance(
-    records: Mapping[str, ExperimentRecord], set_up: SetUp, disk: PublishedDisk, ratio: Quantity
-) -> Part:
+    records: Mapping[str, ExperimentRecord], set_up: IoniceSetUp, disk: PublishedDisk, ratio: Estimate
+) -> StudyResult:
     """Regular disks against counted turns; irregular ones against the law and the published figure."""
     label = set_up.distance.schedulers[0]
     command_ms = disk.command_ns(1024 * set_up.disk.max_sectors_kb) / 1e6
@@ -75,13 +65,13 @@ def read_distance(
     irregular = [_point(records[stalled_name(percent)], label) for percent in set_up.distance.stalled_percent]
     law = [irregular_ratio(command_ms, deviation) for deviation, _ in irregular]
     spread = _irregularity(records[REPEATED], label)
-    return Part(
-        figures=[
-            Figure(
+    return StudyResult(
+        values=[
+            ComparedValue(
                 "standard deviation of a second's total, over the mean",
                 IRREGULARITY_TABLE,
                 "",
-                Quantity(disk.irregularity),
+                Estimate(disk.irregularity),
                 spread,
             )
         ],
@@ -111,8 +101,8 @@ def read_distance(
                 "ms a command",
                 "times",
                 (
-                    Course("simulated", tuple(times_ms.values()), tuple(regular)),
-                    Course("counted", tuple(times_ms.values()), tuple(counted), dashed=True),
+                    LineSeries("simulated", tuple(times_ms.values()), tuple(regular)),
+                    LineSeries("counted", tuple(times_ms.values()), tuple(counted), dashed=True),
                 ),
             ),
             LinePicture(
@@ -123,13 +113,13 @@ def read_distance(
                 "standard deviation of a second's total, %",
                 "times",
                 (
-                    Course("simulated", *_columns([(100 * x, y) for x, y in irregular])),
-                    Course(
+                    LineSeries("simulated", *_columns([(100 * x, y) for x, y in irregular])),
+                    LineSeries(
                         "law",
                         *_columns([(100 * x, y) for (x, _), y in zip(irregular, law, strict=True)]),
                         dashed=True,
                     ),
-                    Course("published", (100 * disk.irregularity,), (ratio.value,)),
+                    LineSeries("published", (100 * disk.irregularity,), (ratio.value,)),
                 ),
             ),
         ],
@@ -137,19 +127,19 @@ def read_distance(
 
 
 def _regular_statement(
-    regular: list[float], counted: list[float], command_ms: float, ratio: Quantity, set_up: SetUp
+    regular: list[float], counted: list[float], command_ms: float, ratio: Estimate, set_up: IoniceSetUp
 ) -> Statement:
     distance = max(abs(one / other - 1) for one, other in zip(regular, counted, strict=True))
     times = set_up.distance.command_times
     return within(
         "distance-command-time",
         "On a regular disk a turn under cfq serves one command and then as many as fill its slice.",
-        Quantity(distance),
+        Estimate(distance),
         0.0,
         REGULAR_WITHIN,
         why=f"largest relative distance of the ratio, over commands of {times[0]} to {times[-1]}. At the "
         f"published speed, {command_ms:.2f} ms a command, the ratio would be "
-        f"{regular_ratio(command_ms):.2f}: the time of a command does not explain {quantity_text(ratio)}",
+        f"{regular_ratio(command_ms):.2f}: the time of a command does not explain {estimate_text(ratio)}",
     )
 
 
@@ -159,7 +149,7 @@ def _law_statement(irregular: list[tuple[float, float]], law: list[float]) -> St
         "distance-irregularity-law",
         "On an irregular disk the ratio is (180 + c)/(40 + c), with c half the squared relative deviation of "
         "a second's total, times 1000 ms.",
-        Quantity(distance),
+        Estimate(distance),
         0.0,
         IRREGULAR_WITHIN,
         why="largest relative distance of the ratio. A command that stalls holds up the end of a turn, of a "
@@ -170,9 +160,9 @@ def _law_statement(irregular: list[tuple[float, float]], law: list[float]) -> St
 def _irregular_statement(
     record: ExperimentRecord,
     label: str,
-    spread: Quantity,
+    spread: Estimate,
     disk: PublishedDisk,
-    ratio: Quantity,
+    ratio: Estimate,
     command_ms: float,
 ) -> Statement:
     law = irregular_ratio(command_ms, disk.irregularity)
@@ -184,7 +174,7 @@ def _irregular_statement(
         ratio.high or ratio.value,
         why=f"the totals that iotop printed scatter by {100 * disk.irregularity:.0f} % from second to "
         f"second, for which the law gives {law:.2f}; the simulated ones by {100 * spread.value:.0f} %. "
-        f"Published: {quantity_text(ratio)}. That much is enough to explain the published figure; whether it "
+        f"Published: {estimate_text(ratio)}. That much is enough to explain the published figure; whether it "
         "was the cause, one run does not tell",
     )
 
@@ -193,7 +183,7 @@ def _point(record: ExperimentRecord, label: str) -> tuple[float, float]:
     return _irregularity(record, label).value, mean_of(ratios(record, label)).value
 
 
-def _irregularity(record: ExperimentRecord, label: str) -> Quantity:
+def _irregularity(record: ExperimentRecord, label: str) -> Estimate:
     found = [seconds_of(sample).irregularity for sample in record.successes(label)]
     return mean_of([value for value in found if value])
 

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from blklab.quantities.formatting import rounded
 from blklab.records.experiment import ExperimentRecord
-from blklab.studies.ionice.distance import Part
 from blklab.studies.ionice.experiments import MATRICES, matrix_entries, pair_name, pairs_of
-from blklab.studies.ionice.set_up import SetUp
+from blklab.studies.ionice.set_up import IoniceSetUp
 from blklab.studies.ionice.shares import first_share
+from blklab.studies.replication.options import StudyOptions
 from blklab.studies.replication.pictures import MatrixPicture, Picture
-from blklab.studies.replication.protocol import Asked
-from blklab.studies.replication.result import Figure, Quantity, Statement
+from blklab.studies.replication.result import ComparedValue, Estimate, Statement, StudyResult
 from blklab.studies.replication.statements import within
 
 WRITE, READ, BUFFERED = "matrix-write", "matrix-read", "matrix-buffered"
@@ -34,13 +33,15 @@ EQUALS_TABLE = "Share of the first of two equal processes, buffered writes"
 Shares = dict[tuple[str, str], float]
 
 
-def read_matrices(asked: Asked, set_up: SetUp, records: Mapping[str, ExperimentRecord]) -> Part:
+def read_matrices(
+    options: StudyOptions, set_up: IoniceSetUp, records: Mapping[str, ExperimentRecord]
+) -> StudyResult:
     """Shares of rows against columns, and what they say."""
-    entries = matrix_entries(asked, set_up)
+    entries = matrix_entries(options, set_up)
     labels = [choice.label for choice in records[WRITE].spec.schedulers]
     shares = {(name, label): _shares(records[name], label, entries) for name in MATRICES for label in labels}
-    return Part(
-        statements=_statements(shares, records, labels, entries, on_model=asked.place != "host"),
+    return StudyResult(
+        statements=_statements(shares, records, labels, entries, on_model=options.backend != "host"),
         pictures=[_picture(WRITE, label, shares[WRITE, label], entries) for label in labels],
     )
 
@@ -80,7 +81,7 @@ def _statements(
             says = f"Under {label}, real time leaves best effort next to nothing, and best effort idle."
             least = min(write["rt", "be0"], write["be7", "idle"])
             statements.append(
-                within(f"{label}-classes", says, Quantity(least), STRICT_SHARE, 1.0, why="the smaller share")
+                within(f"{label}-classes", says, Estimate(least), STRICT_SHARE, 1.0, why="the smaller share")
             )
         tolerance = EVEN_WITHIN if on_model else EVEN_WITHIN_ON_HOST
         statements.append(_even(label, shares[BUFFERED, label], entries, records[BUFFERED], tolerance))
@@ -100,7 +101,7 @@ def _even(
     return within(
         f"{label}-buffered",
         f"Under {label}, no class and no level has an effect on buffered writes.",
-        Quantity(farthest),
+        Estimate(farthest),
         0.0,
         tolerance,
         why="largest distance of the first one's share from what it is between equals, "
@@ -109,7 +110,7 @@ def _even(
     )
 
 
-def read_block_sizes(record: ExperimentRecord, sizes: Sequence[str]) -> Part:
+def read_block_sizes(record: ExperimentRecord, sizes: Sequence[str]) -> StudyResult:
     """How far the first of two equal buffered writers gets ahead, by the size of their blocks."""
     shares = {
         (choice.label, size): share
@@ -118,9 +119,9 @@ def read_block_sizes(record: ExperimentRecord, sizes: Sequence[str]) -> Part:
         if (share := first_share(record, choice.label, size)) is not None
     }
     small = max(abs(share - 0.5) for (_, size), share in shares.items() if size == sizes[0])
-    return Part(
-        figures=[
-            Figure(f"{label}, blocks of {size}", EQUALS_TABLE, "%", None, Quantity(100 * share))
+    return StudyResult(
+        values=[
+            ComparedValue(f"{label}, blocks of {size}", EQUALS_TABLE, "%", None, Estimate(100 * share))
             for (label, size), share in shares.items()
         ],
         statements=[
@@ -128,7 +129,7 @@ def read_block_sizes(record: ExperimentRecord, sizes: Sequence[str]) -> Part:
                 "equals-buffered",
                 f"Two equal processes that write through the page cache in blocks of {sizes[0]} get a half "
                 "each.",
-                Quantity(small),
+                Estimate(small),
                 0.0,
                 EVEN_WITHIN,
                 why="largest distance from a half. With larger blocks the first one is ahead, whatever the "
@@ -164,7 +165,7 @@ def _without_classes(shares: Shares) -> Statement:
     return within(
         "mq-deadline-classes",
         "Under mq-deadline, not even the class has an effect between two such writers.",
-        Quantity(farthest),
+        Estimate(farthest),
         0.0,
         EVEN_WITHIN,
         why="largest distance of a share from a half. It serves the better class first of those that wait, "
@@ -179,16 +180,16 @@ def _alike(label: str, write: Shares, read: Shares, tolerance: float) -> Stateme
     return within(
         f"{label}-reads",
         f"Under {label}, direct reads share as direct writes do.",
-        Quantity(farthest),
+        Estimate(farthest),
         0.0,
         tolerance,
         why="largest difference of a share. Both are synchronous: the process waits for each",
     )
 
 
-def _ratio(shares: Shares, first: str, second: str) -> Quantity:
+def _ratio(shares: Shares, first: str, second: str) -> Estimate:
     share = shares[first, second]
-    return Quantity(share / (1 - share))
+    return Estimate(share / (1 - share))
 
 
 def _picture(name: str, label: str, shares: Shares, entries: Sequence[str]) -> Picture:

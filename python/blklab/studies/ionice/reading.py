@@ -9,13 +9,13 @@ from blklab.records.experiment import ExperimentRecord
 from blklab.studies.ionice.distance import read_distance
 from blklab.studies.ionice.experiments import BLOCK_SIZES, REPEATED, WRITERS
 from blklab.studies.ionice.matrix import read_block_sizes, read_matrices
-from blklab.studies.ionice.set_up import PublishedDisk, SetUp, published_disk
+from blklab.studies.ionice.set_up import IoniceSetUp, PublishedDisk, published_disk
 from blklab.studies.ionice.shares import ratios, seconds_of
-from blklab.studies.replication.pictures import Course, IntervalPicture, IntervalRow, LinePicture, Picture
-from blklab.studies.replication.protocol import Asked
-from blklab.studies.replication.result import Figure, Quantity, Statement, StudyResult
-from blklab.studies.replication.statements import equal, greater, mean_of, quantity_text, within
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.options import StudyOptions
+from blklab.studies.replication.pictures import IntervalPicture, IntervalRow, LinePicture, LineSeries, Picture
+from blklab.studies.replication.result import ComparedValue, Estimate, Statement, StudyResult
+from blklab.studies.replication.statements import equal, estimate_text, greater, mean_of, within
+from blklab.studies.replication.study_folder import StudyFolder
 
 RATIO_TABLE = "Write speed of level 0 over level 7"
 DD_TABLE = "dd's reports"
@@ -30,20 +30,20 @@ RIGHT_RATIO = (2.2, 4.6)
 """From the lower end of the published figure's interval to the slices' ratio, 180 ms to 40 ms."""
 
 
-def read(asked: Asked, published: Published, records: Mapping[str, ExperimentRecord]) -> StudyResult:
+def read(options: StudyOptions, folder: StudyFolder, records: Mapping[str, ExperimentRecord]) -> StudyResult:
     """Figures, statements and pictures."""
-    set_up = published.set_up(SetUp)
-    disk = published_disk(published)
-    ratio = published_ratio(published)
+    set_up = folder.set_up(IoniceSetUp)
+    disk = published_disk(folder)
+    ratio = published_ratio(folder)
     labels = [choice.label for choice in records[WRITERS].spec.schedulers]
     repeated = {label: mean_of(found) for label in labels if (found := ratios(records[REPEATED], label))}
-    figures = [
-        *_ratio_figures(ratio, labels, repeated, records[WRITERS]),
-        *_dd_figures(asked, published, records[WRITERS], labels[0]),
+    values = [
+        *_ratio_values(ratio, labels, repeated, records[WRITERS]),
+        *_dd_values(options, folder, records[WRITERS], labels[0]),
     ]
     statements = _writer_statements(repeated)
     pictures: list[Picture] = [
-        _seconds_picture(published, records[WRITERS], labels),
+        _seconds_picture(folder, records[WRITERS], labels),
         IntervalPicture(
             "ratios",
             "Write speed of level 0 over level 7",
@@ -56,28 +56,28 @@ def read(asked: Asked, published: Published, records: Mapping[str, ExperimentRec
             marks=((1.0, "no effect"),),
         ),
     ]
-    if asked.place == "sim":
+    if options.backend == "sim":
         part = read_distance(records, set_up, disk, ratio)
-        figures += part.figures
+        values += part.values
         statements += part.statements
         pictures += part.pictures
-    matrices = read_matrices(asked, set_up, records)
+    matrices = read_matrices(options, set_up, records)
     statements += matrices.statements
-    if asked.place == "uml":
+    if options.backend == "uml":
         part = read_block_sizes(records[BLOCK_SIZES], set_up.matrix.uml_block_sizes)
-        figures += part.figures
+        values += part.values
         statements += part.statements
     return StudyResult(
-        figures,
+        values,
         statements,
         [*pictures, *matrices.pictures],
-        _remarks(asked, published, disk),
+        _remarks(options, folder, disk),
     )
 
 
-def published_ratio(published: Published) -> Quantity:
+def published_ratio(folder: StudyFolder) -> Estimate:
     """The samples of iotop with both processes, level 0 over level 7."""
-    lines = published.rows("iotop_processes.csv")
+    lines = folder.rows("iotop_processes.csv")
     speeds = {(line["sample_index"], line["ionice_prio"]): float(line["disk_write_Mps"]) for line in lines}
     samples = sorted({sample for sample, _ in speeds})
     return mean_of(
@@ -89,46 +89,50 @@ def published_ratio(published: Published) -> Quantity:
     )
 
 
-def _ratio_figures(
-    ratio: Quantity,
+def _ratio_values(
+    ratio: Estimate,
     labels: Sequence[str],
-    repeated: Mapping[str, Quantity],
+    repeated: Mapping[str, Estimate],
     once: ExperimentRecord,
-) -> list[Figure]:
-    figures = []
+) -> list[ComparedValue]:
+    values = []
     for label in labels:
         counterpart = ratio if label == CFQ else None
         seconds = [found for one in once.successes(label) if (found := seconds_of(one).ratios)]
         if seconds:
             name = f"{label}, one run, by the second"
-            figures.append(Figure(name, RATIO_TABLE, "", counterpart, mean_of(seconds[0])))
+            values.append(ComparedValue(name, RATIO_TABLE, "", counterpart, mean_of(seconds[0])))
         if label in repeated:
-            figures.append(Figure(f"{label}, repeated runs", RATIO_TABLE, "", counterpart, repeated[label]))
-    return figures
+            values.append(
+                ComparedValue(f"{label}, repeated runs", RATIO_TABLE, "", counterpart, repeated[label])
+            )
+    return values
 
 
-def _dd_figures(asked: Asked, published: Published, once: ExperimentRecord, label: str) -> list[Figure]:
+def _dd_values(
+    options: StudyOptions, folder: StudyFolder, once: ExperimentRecord, label: str
+) -> list[ComparedValue]:
     """When each was done, as dd reports it. The speed of the disk is that of both dd together."""
-    elapsed = published.figures("dd_summary.csv", "elapsed_s")
+    elapsed = folder.values("dd_summary.csv", "elapsed_s")
     samples = once.successes(label)
     if not samples:
         return []
     ours = [job.runtime_ns / 1e9 for job in samples[0].jobs]
-    known = asked.place != "host"
+    known = options.backend != "host"
     return [
-        Figure(
+        ComparedValue(
             f"level {level}, {label}",
             DD_TABLE,
             "s",
-            Quantity(theirs) if label == CFQ else None,
-            Quantity(own),
+            Estimate(theirs) if label == CFQ else None,
+            Estimate(own),
             not_asked="" if known else "another disk",
         )
         for level, theirs, own in zip((0, 7), elapsed, ours, strict=True)
     ]
 
 
-def _writer_statements(repeated: Mapping[str, Quantity]) -> list[Statement]:
+def _writer_statements(repeated: Mapping[str, Estimate]) -> list[Statement]:
     found = []
     if CFQ in repeated:
         found += [
@@ -161,18 +165,18 @@ def _writer_statements(repeated: Mapping[str, Quantity]) -> list[Statement]:
     return found + [_without_effect(label, repeated[label]) for label in WITHOUT_LEVELS if label in repeated]
 
 
-def _without_effect(label: str, ratio: Quantity) -> Statement:
+def _without_effect(label: str, ratio: Estimate) -> Statement:
     says = f"Under {label}, the level has no effect."
     return equal(f"{label}-no-effect", says, ratio, margin=NO_EFFECT_MARGIN)
 
 
-def _seconds_picture(published: Published, once: ExperimentRecord, labels: Sequence[str]) -> LinePicture:
+def _seconds_picture(folder: StudyFolder, once: ExperimentRecord, labels: Sequence[str]) -> LinePicture:
     """What iotop showed, and what it would have shown of our run."""
-    courses = []
+    series = []
     for level in ("0", "7"):
-        lines = published.rows("iotop_processes.csv", ionice_prio=level)
-        courses.append(
-            Course(
+        lines = folder.rows("iotop_processes.csv", ionice_prio=level)
+        series.append(
+            LineSeries(
                 f"published, level {level}",
                 tuple(float(line["sample_index"]) for line in lines),
                 tuple(float(line["disk_write_Mps"]) * 1.048576 for line in lines),
@@ -184,12 +188,12 @@ def _seconds_picture(published: Published, once: ExperimentRecord, labels: Seque
         for level, job in zip(("0", "7"), sample.jobs, strict=True):
             if job.rates is not None:
                 step = job.rates.window_ns / 1e9
-                figures = job.rates.bytes_per_second
-                courses.append(
-                    Course(
+                values = job.rates.bytes_per_second
+                series.append(
+                    LineSeries(
                         f"{label}, level {level}",
-                        tuple((index + 1) * step for index in range(len(figures))),
-                        tuple(value / 1e6 for value in figures),
+                        tuple((index + 1) * step for index in range(len(values))),
+                        tuple(value / 1e6 for value in values),
                     )
                 )
     return LinePicture(
@@ -198,13 +202,13 @@ def _seconds_picture(published: Published, once: ExperimentRecord, labels: Seque
         "As iotop shows it: the process at level 0 is done first, then level 7 has the disk to itself.",
         "seconds",
         "MB/s",
-        tuple(courses),
+        tuple(series),
     )
 
 
-def _remarks(asked: Asked, published: Published, disk: PublishedDisk) -> list[str]:
-    elapsed = published.figures("dd_summary.csv", "elapsed_s")
-    moved = published.figures("dd_summary.csv", "bytes_copied")[0]
+def _remarks(options: StudyOptions, folder: StudyFolder, disk: PublishedDisk) -> list[str]:
+    elapsed = folder.values("dd_summary.csv", "elapsed_s")
+    moved = folder.values("dd_summary.csv", "bytes_copied")[0]
     both, alone = min(elapsed), max(elapsed) - min(elapsed)
     rest = moved - alone * disk.bytes_per_second
     before = (
@@ -215,9 +219,9 @@ def _remarks(asked: Asked, published: Published, disk: PublishedDisk) -> list[st
         "If the disk had been equally fast all the while, level 7 would have "
         f"written {rest / 1e9:.2f} GB in the {both:.2f} s in which both were at work, and level 0 "
         f"{moved / rest:.2f} times as much, less than iotop's samples say "
-        f"({quantity_text(published_ratio(published))}): with one process alone it was faster."
+        f"({estimate_text(published_ratio(folder))}): with one process alone it was faster."
     )
-    if asked.place == "host":
+    if options.backend == "host":
         return [before + steady]
     model = (
         "The disk's model has the mean speed of both dd together "

@@ -53,9 +53,9 @@ def first_share(record: ExperimentRecord, scheduler: str, workload: str) -> floa
 
 def seconds_of(sample: RunSample) -> Seconds:
     """Second by second; windows of another length are put together to seconds as far as they fit."""
-    courses = [_by_seconds(job) for job in sample.jobs]
-    length = min(len(course) for course in courses)
-    return Seconds(courses[0][:length], courses[1][:length])
+    series = [_by_seconds(job) for job in sample.jobs]
+    length = min(len(course) for course in series)
+    return Seconds(series[0][:length], series[1][:length])
 
 
 def _by_seconds(job: JobSample) -> list[float]:
@@ -63,5 +63,5 @@ def _by_seconds(job: JobSample) -> list[float]:
         return []
     together = max(1, round(NS_PER_SECOND / job.rates.window_ns))
     whole = len(job.rates.bytes_per_second) // together
-    figures = np.array(job.rates.bytes_per_second[: whole * together]).reshape(whole, together)
-    return [float(value) / 1e6 for value in figures.mean(axis=1)]
+    values = np.array(job.rates.bytes_per_second[: whole * together]).reshape(whole, together)
+    return [float(value) / 1e6 for value in values.mean(axis=1)]

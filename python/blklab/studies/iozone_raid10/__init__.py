@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from blklab.studies.iozone_raid10.experiments import experiments
 from blklab.studies.iozone_raid10.reading import read
-from blklab.studies.replication.protocol import PLACES, Study
+from blklab.studies.replication.options import STUDY_BACKENDS
+from blklab.studies.replication.protocol import Study
 
-STUDY = Study("iozone-raid10", PLACES, experiments, read)
+STUDY = Study("iozone-raid10", STUDY_BACKENDS, experiments, read)

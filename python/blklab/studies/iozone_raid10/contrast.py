@@ -19,7 +19,7 @@ from blklab.analysis.metrics import iops
 from blklab.quantities.formatting import rounded
 from blklab.records.experiment import ExperimentRecord
 from blklab.studies.iozone_raid10.experiments import CONTRAST, SHALLOW
-from blklab.studies.replication.result import Quantity, Statement
+from blklab.studies.replication.result import Estimate, Statement
 from blklab.studies.replication.statements import equal, greater, mean_of
 
 MATTERS_FROM = 1.1
@@ -113,7 +113,7 @@ def _mean(speeds: Speeds, label: str) -> float:
     return mean_of(list(speeds[label].values())).value
 
 
-def _ratio(speeds: Speeds, one: str, other: str) -> Quantity:
+def _ratio(speeds: Speeds, one: str, other: str) -> Estimate:
     """Run by run of a block."""
     blocks = sorted(speeds[one].keys() & speeds[other].keys())
     return mean_of([speeds[one][block] / speeds[other][block] for block in blocks])

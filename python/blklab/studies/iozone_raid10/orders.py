@@ -8,7 +8,7 @@ from blklab.quantities.formatting import rounded
 from blklab.spec.experiment import DEFAULT_MARGIN
 from blklab.studies.iozone_raid10.experiments import DIRECT_TESTS, STDIO_TESTS
 from blklab.studies.iozone_raid10.rates import rises
-from blklab.studies.replication.result import Quantity, Statement
+from blklab.studies.replication.result import Estimate, Statement
 from blklab.studies.replication.statements import greater, within
 
 Means = Mapping[tuple[str, int], float]
@@ -31,7 +31,7 @@ def order_statements(
         greater(
             "stdio-fastest",
             "Tests through the C library are faster than all others at every record size.",
-            Quantity(_stdio_lead(ours, records_kib)),
+            Estimate(_stdio_lead(ours, records_kib)),
             1 + DEFAULT_MARGIN,
             origin="ours",
             why="they end in the page cache, which is not written out before the clock stops; published: "
@@ -40,7 +40,7 @@ def order_statements(
         within(
             "backward-like-random",
             f"Backward and strided reads are as fast as random ones, within {100 * ALIKE:g} %.",
-            Quantity(_farthest(ours, ("backward-read", "stride-read"), "random-read", records_kib)),
+            Estimate(_farthest(ours, ("backward-read", "stride-read"), "random-read", records_kib)),
             0,
             ALIKE,
             why="past the page cache nobody reads ahead, and flash has no arm; published: at most "
@@ -49,7 +49,7 @@ def order_statements(
         greater(
             "sequential-over-random-small",
             f"Sequential reads of {small} KiB are faster than random ones.",
-            Quantity(ours["read", small] / ours["random-read", small]),
+            Estimate(ours["read", small] / ours["random-read", small]),
             1 + ALIKE,
             origin="ours",
             why=f"published: {rounded(theirs['read', small] / theirs['random-read', small])} times. "
@@ -59,7 +59,7 @@ def order_statements(
         within(
             "sequential-like-random-large",
             f"At {large} KiB sequential and random reads are equal within {100 * ALIKE:g} %.",
-            Quantity(abs(ours["read", large] / ours["random-read", large] - 1)),
+            Estimate(abs(ours["read", large] / ours["random-read", large] - 1)),
             0,
             ALIKE,
             why=f"published: {rounded(theirs['read', large] / theirs['random-read', large])} times",
@@ -67,7 +67,7 @@ def order_statements(
         greater(
             "reads-over-writes",
             f"From {middle[0]} KiB on, sequential reads are faster than sequential writes.",
-            Quantity(min(ours["read", size] / ours["write", size] for size in middle)),
+            Estimate(min(ours["read", size] / ours["write", size] for size in middle)),
             1 + DEFAULT_MARGIN,
             origin="ours",
             why="the least ratio over these sizes; published: "

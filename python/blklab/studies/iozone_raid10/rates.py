@@ -10,9 +10,9 @@ from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import NS_PER_SECOND, RunSample
 from blklab.simulator.benchmark_emulation import IOZONE_TESTS
 from blklab.studies.iozone_raid10.experiments import kind_of, workload_name
-from blklab.studies.replication.result import Quantity
+from blklab.studies.replication.result import Estimate
 from blklab.studies.replication.statements import CONFIDENCE, mean_of
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.study_folder import StudyFolder
 
 TABLE = "iozone.csv"
 
@@ -29,13 +29,13 @@ Rates = Mapping[tuple[str, str, int], float]
 """MB/s (10^6 bytes) by scheduler, test and record size in KiB."""
 
 
-def published_rates(published: Published) -> Rates:
+def published_rates(folder: StudyFolder) -> Rates:
     """The table as printed. iozone's kB are 1024 bytes."""
     tests = {PRINTED_NAMES.get(test, test): test for test in IOZONE_TESTS}
     return {
         (line["scheduler"], tests[line["test"]], int(line["record_size_kB"])): float(line["rate_kBps"])
         * 1024e-6
-        for line in published.rows(TABLE)
+        for line in folder.rows(TABLE)
     }
 
 
@@ -65,7 +65,7 @@ def test_ratio(rates: Rates, one: str, other: str, test: str, records_kib: Seque
     return mean_of([rates[one, test, size] / rates[other, test, size] for size in records_kib]).value
 
 
-def overall_ratio(rates: Rates, one: str, other: str, records_kib: Sequence[int]) -> Quantity:
+def overall_ratio(rates: Rates, one: str, other: str, records_kib: Sequence[int]) -> Estimate:
     """One scheduler over another over all tests.
 
     A test's record sizes are averaged first: they resemble one another and are not runs of their own. The

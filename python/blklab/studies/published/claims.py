@@ -1,6 +1,6 @@
 """Printed conclusions, and whether the figures printed beside them support them.
 
-A claim is **supported** if every comparison that it needs came out its way at the confidence asked for,
+A claim is **supported** if every comparison that it needs came out its way at the confidence options for,
 **contradicted** if one came out the other way or as equal within the margin, **not supported** otherwise:
 the figures leave it open, whatever their means look like.
 """
@@ -28,8 +28,8 @@ class Claim(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     says: str
-    question: str
-    """Name of the question whose figures decide."""
+    reanalysis: str
+    """Name of the reanalysis whose figures decide."""
     condition: dict[str, str] = {}
     kind: ClaimKind
     level: str = ""
@@ -55,7 +55,7 @@ class ClaimReading:
 
 
 def read_claim(claim: Claim, findings: Sequence[CellFindings], confidence: float) -> ClaimReading:
-    """Holds a claim against the findings of its question.
+    """Holds a claim against the findings of its reanalysis.
 
     Raises:
         SpecError: if the claim names a condition or level that the figures do not have.

@@ -19,9 +19,14 @@ from blklab.reanalysis.report.wording import downward, effect_text, figure_text,
 from blklab.report.drawing.palette import colour_rules
 from blklab.report.pages.markdown import markdown_table
 from blklab.shipped import shipped_folder
-from blklab.studies import study_names as repeatable_studies
+from blklab.studies import replicable_study_names
 from blklab.studies.published.claims import ClaimReading
-from blklab.studies.published.study import Question, StudyReading, read_study, study_names
+from blklab.studies.published.study import (
+    Reanalysis,
+    StudyReading,
+    published_study_names,
+    read_published_study,
+)
 
 IMAGES = "images/studies"
 
@@ -60,7 +65,7 @@ Each study has a page with what the simulator finds."""
 
 def page_and_images() -> tuple[str, dict[str, str]]:
     """The page, and its plots by file name."""
-    readings = [read_study(name) for name in study_names()]
+    readings = [read_published_study(name) for name in published_study_names()]
     images: dict[str, str] = {}
     parts = [_INTRODUCTION, _overview(readings), *(_study(reading, images) for reading in readings)]
     return "\n\n".join(parts) + "\n", images
@@ -95,9 +100,9 @@ def _overview(readings: Sequence[StudyReading]) -> str:
 
 def _study(reading: StudyReading, images: dict[str, str]) -> str:
     study = reading.study
-    units = {question.name: question.unit for question in study.questions}
-    again = reading.name in repeatable_studies()
-    claims = [_claim_row(claim, units[claim.claim.question]) for claim in reading.claims]
+    units = {reanalysis.name: reanalysis.unit for reanalysis in study.reanalyses}
+    again = reading.name in replicable_study_names()
+    claims = [_claim_row(claim, units[claim.claim.reanalysis]) for claim in reading.claims]
     parts = [
         f"## {study.title}",
         f"From {study.source} ([`studies/{reading.name}`](../../studies/{reading.name})).",
@@ -107,8 +112,8 @@ def _study(reading: StudyReading, images: dict[str, str]) -> str:
         markdown_table(("Conclusion", "Reading", "What the figures say"), claims),
     ]
     parts += [f"*{claim.claim.says}* {claim.claim.remark}" for claim in reading.claims if claim.claim.remark]
-    for question in study.questions:
-        parts.append(_question(reading, question, reading.answers[question.name], images))
+    for reanalysis in study.reanalyses:
+        parts.append(_question(reading, reanalysis, reading.answers[reanalysis.name], images))
     return "\n\n".join(parts)
 
 
@@ -130,15 +135,17 @@ def _claim_row(reading: ClaimReading, unit: str) -> tuple[str, str, str]:
     return claim.says, f"**{reading.status}**", "; ".join([*said, *reading.reasons])
 
 
-def _question(reading: StudyReading, question: Question, answer: FileAnalysis, images: dict[str, str]) -> str:
-    command = shlex.join(["blklab", "analyse", *question.arguments(reading.name)])
-    parts = [f"### {question.title}", f"```sh\n{command}\n```"]
+def _question(
+    reading: StudyReading, reanalysis: Reanalysis, answer: FileAnalysis, images: dict[str, str]
+) -> str:
+    command = shlex.join(["blklab", "analyse", *reanalysis.arguments(reading.name)])
+    parts = [f"### {reanalysis.title}", f"```sh\n{command}\n```"]
     reasons = [reason for section in answer.sections for reason in section.design.reasons]
     parts.append(f"Design: {'; '.join(dict.fromkeys(reasons))}.")
-    if question.remarks:
-        parts.append("\n".join(f"* {remark}" for remark in question.remarks))
+    if reanalysis.remarks:
+        parts.append("\n".join(f"* {remark}" for remark in reanalysis.remarks))
     for index, found in enumerate(answer.findings, start=1):
-        name = f"{reading.name}-{question.name}-{index}.svg"
+        name = f"{reading.name}-{reanalysis.name}-{index}.svg"
         images[name] = str(cell_chart(found, standalone_style=colour_rules() + _STYLE)) + "\n"
         parts.append(_cell(found, name))
     return "\n\n".join(parts)

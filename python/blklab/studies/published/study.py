@@ -1,7 +1,7 @@
 """Published studies: their figures, their conclusions, and both read again.
 
 A study is a folder of `studies/`: ``published/*.csv`` holds the figures as printed, ``claims.toml`` says what
-the study was, which questions its figures are asked, and which conclusions it printed.
+the study was, which reanalyses its figures are options, and which conclusions it printed.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ CLAIMS_FILE = "claims.toml"
 PUBLISHED = "published"
 
 
-class Question(BaseModel):
-    """What one file of figures is asked; the options of `blklab analyse`."""
+class Reanalysis(BaseModel):
+    """What one file of figures is options; the options of `blklab analyse`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -52,7 +52,7 @@ class Question(BaseModel):
     remarks: list[str] = []
 
     def request(self, folder: Path) -> AnalysisRequest:
-        """The question as a request for an analysis."""
+        """The reanalysis as a request for an analysis."""
         return AnalysisRequest(
             paths=[str(folder / PUBLISHED / self.file)],
             design=DesignRequest(
@@ -101,7 +101,7 @@ class PublishedStudy(BaseModel):
     set_up: str
     concludes: str
     """The document's conclusion in our words."""
-    questions: list[Question]
+    reanalyses: list[Reanalysis]
     claims: list[Claim] = []
 
 
@@ -115,19 +115,19 @@ class StudyReading:
     claims: list[ClaimReading]
 
 
-def study_names() -> list[str]:
+def published_study_names() -> list[str]:
     """The studies that ship, in alphabetical order."""
     return sorted(path.parent.name for path in shipped_folder("studies").glob(f"*/{CLAIMS_FILE}"))
 
 
-def load_study(name: str) -> tuple[PublishedStudy, Path]:
+def load_published_study(name: str) -> tuple[PublishedStudy, Path]:
     """A study and its folder.
 
     Raises:
         UnknownNameError: if there is none of that name.
         SpecError: if its claims have a mistake.
     """
-    names = study_names()
+    names = published_study_names()
     if name not in names:
         raise UnknownNameError(f"no study {name!r}", hint=f"there are: {', '.join(names)}")
     folder = shipped_folder("studies") / name
@@ -142,19 +142,19 @@ def load_study(name: str) -> tuple[PublishedStudy, Path]:
         raise SpecError(f"studies/{name}/{CLAIMS_FILE}: {place}: {first['msg']}") from error
 
 
-def read_study(name: str) -> StudyReading:
+def read_published_study(name: str) -> StudyReading:
     """Analyses a study's figures and holds its claims against them.
 
     Raises:
         UnknownNameError: if there is no such study.
         SpecError: if its claims have a mistake.
     """
-    study, folder = load_study(name)
-    answers = {question.name: analyse_files(question.request(folder)) for question in study.questions}
+    study, folder = load_published_study(name)
+    answers = {reanalysis.name: analyse_files(reanalysis.request(folder)) for reanalysis in study.reanalyses}
     readings = []
     for claim in study.claims:
-        if claim.question not in answers:
-            raise SpecError(f"studies/{name}/{CLAIMS_FILE}: no question {claim.question!r}")
-        answer = answers[claim.question]
+        if claim.reanalysis not in answers:
+            raise SpecError(f"studies/{name}/{CLAIMS_FILE}: no reanalysis {claim.reanalysis!r}")
+        answer = answers[claim.reanalysis]
         readings.append(read_claim(claim, answer.findings, answer.confidence))
     return StudyReading(name, study, answers, readings)

@@ -17,16 +17,16 @@ from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
 from blklab.records.store import Store
 from blklab.report.pages.markdown import markdown_table
-from blklab.studies import study_named, study_names
-from blklab.studies.replication.protocol import Asked
+from blklab.studies import replicable_study, replicable_study_names
+from blklab.studies.replication.options import StudyOptions
 from blklab.studies.replication.report.drawing import draw
 from blklab.studies.replication.report.finding import StudyFinding
-from blklab.studies.replication.run import carry_out
+from blklab.studies.replication.run import run_study
 
 IMAGES = "images"
 
 
-class SilentObserver:
+class NullRunObserver:
     """Hears and says nothing."""
 
     def announce(self, line: str) -> None:
@@ -46,12 +46,12 @@ class SilentObserver:
 def quick_finding(name: str) -> StudyFinding:
     """A study, carried out quickly on the simulator; the same program gives the same finding."""
     with Store.opened("sqlite://") as store:
-        return carry_out(study_named(name), Asked(quick=True), store, SilentObserver())
+        return run_study(replicable_study(name), StudyOptions(quick=True), store, NullRunObserver())
 
 
 def page_and_images(finding: StudyFinding) -> tuple[str, dict[str, str]]:
     """The page of a study, and its pictures by file name."""
-    claims, result = finding.published.claims, finding.result
+    claims, result = finding.folder.claims, finding.result
     images = {f"{one.name}.svg": f"{draw(one, standalone=True)}\n" for one in result.pictures}
     parts = [
         f"# {claims.title}",
@@ -116,4 +116,4 @@ def write_pages(folder: Path, names: Iterable[str]) -> None:
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit("usage: python -m blklab.studies.replication.pages FOLDER [NAME…]")
-    write_pages(Path(sys.argv[1]), sys.argv[2:] or study_names())
+    write_pages(Path(sys.argv[1]), sys.argv[2:] or replicable_study_names())

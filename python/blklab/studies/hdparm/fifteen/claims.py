@@ -17,8 +17,8 @@ from blklab.studies.hdparm.timing_tests import (
     mebibyte_rates,
     paired_ratios,
 )
-from blklab.studies.replication.result import Outcome, Quantity, Statement
-from blklab.studies.replication.statements import CONFIDENCE, equal, greater, mean_of, quantity_text
+from blklab.studies.replication.result import Estimate, Statement, StatementOutcome
+from blklab.studies.replication.statements import CONFIDENCE, equal, estimate_text, greater, mean_of
 
 KYBER, MQ_DEADLINE, NONE = "kyber", "mq-deadline", "none"
 
@@ -94,7 +94,7 @@ def scatter(name: str, says: str, rates: ByBlock, pairs: Sequence[tuple[str, str
 
     Runs that are the same block by block scatter alike, which no comparison of two samples could tell.
     """
-    outcomes: list[Outcome] = []
+    outcomes: list[StatementOutcome] = []
     found = []
     for more, less in pairs:
         spread = spread_ratio(*(Sample(list(rates[label].values())) for label in (more, less)))
@@ -102,8 +102,10 @@ def scatter(name: str, says: str, rates: ByBlock, pairs: Sequence[tuple[str, str
             outcomes.append("fails")
             found.append(f"{more} and {less}: the same in every block")
             continue
-        ratio = Quantity(spread.ratio, *spread.interval(CONFIDENCE))
+        ratio = Estimate(spread.ratio, *spread.interval(CONFIDENCE))
         outcomes.append(greater(name, says, ratio).outcome)
-        found.append(f"{more} over {less} {quantity_text(ratio)}")
-    outcome: Outcome = "fails" if "fails" in outcomes else "undecided" if "undecided" in outcomes else "holds"
+        found.append(f"{more} over {less} {estimate_text(ratio)}")
+    outcome: StatementOutcome = (
+        "fails" if "fails" in outcomes else "undecided" if "undecided" in outcomes else "holds"
+    )
     return Statement(name, says, "published", outcome, "standard deviations: " + "; ".join(found))

@@ -25,7 +25,7 @@ def laid_over_blocks(
     """What randomised blocks would have found of such a course, by label and block.
 
     Args:
-        course: A figure for each run of the workload, in order: a whole number of blocks.
+        course: A value for each run of the workload, in order: a whole number of blocks.
         spec: Of randomised blocks; as many as the course has are planned.
         workload: The runs that are counted.
     """

@@ -8,7 +8,7 @@ from blklab.studies.hdparm.four_schedulers.set_up import Agreement
 from blklab.studies.hdparm.jobs import BUFFERED, BUFFERED_JOB
 from blklab.studies.hdparm.timing_tests import UNIT, mebibyte_rates, paired_ratios
 from blklab.studies.replication.pictures import IntervalPicture
-from blklab.studies.replication.result import Figure, Statement, StudyResult
+from blklab.studies.replication.result import ComparedValue, Statement, StudyResult
 from blklab.studies.replication.statements import equal, mean_of
 
 NAME = "job-like-hdparm"
@@ -35,7 +35,7 @@ def read_agreement(agreement: Agreement, record: ExperimentRecord) -> StudyResul
     return StudyResult(
         [
             *(
-                Figure(
+                ComparedValue(
                     name,
                     table,
                     UNIT,
@@ -44,7 +44,7 @@ def read_agreement(agreement: Agreement, record: ExperimentRecord) -> StudyResul
                 )
                 for name, found in (("hdparm -t", rates[BUFFERED]), ("the job", rates[BUFFERED_JOB]))
             ),
-            Figure("the job over hdparm -t, in pairs", table, "", None, ratio),
+            ComparedValue("the job over hdparm -t, in pairs", table, "", None, ratio),
         ],
         [
             equal(

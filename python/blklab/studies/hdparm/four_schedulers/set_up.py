@@ -5,14 +5,13 @@ from __future__ import annotations
 from blklab.quantities.units import parse_duration_ns
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
 from blklab.spec.sweeps import Sweep
-from blklab.studies.hdparm.sizes import BusyDisk, Runs, TimingTests
-from blklab.studies.replication.protocol import Asked
-from blklab.studies.replication.study_folder import Table
+from blklab.studies.hdparm.sizes import BusyDisk, RunCounts, TimingTests
+from blklab.studies.replication.options import Scaled, StudyOptions, TomlTable
 
 TUNED_SCHEDULER = "mq-deadline"
 
 
-class Machine(Table):
+class Machine(TomlTable):
     """One of the two, and the model that stands for its disk."""
 
     name: str
@@ -22,7 +21,7 @@ class Machine(Table):
     device: str
 
 
-class BusyWait(Table):
+class BusyWait(TomlTable):
     """The kyber that waits in every dispatch."""
 
     wait: str
@@ -57,7 +56,7 @@ class BusyWait(Table):
         return f"none@{self.kernel}"
 
 
-class Tunables(Table):
+class Tunables(TomlTable):
     """mq-deadline's tunables at the study's values."""
 
     values: dict[str, str]
@@ -70,9 +69,9 @@ class Tunables(Table):
     """In place of values that a kernel would round to a tick of its clock."""
     area: str
 
-    def at(self, asked: Asked) -> Tunables:
+    def at(self, options: StudyOptions) -> Tunables:
         """The values that can be set there."""
-        if asked.place == "sim":
+        if options.backend == "sim":
             return self
         return self.model_copy(update={"values": self.values | self.coarse_values})
 
@@ -103,26 +102,22 @@ class Tunables(Table):
         return parse_scheduler_choice(":".join([TUNED_SCHEDULER, *settings]))
 
 
-class Agreement(Table):
+class Agreement(TomlTable):
     """hdparm itself beside the job that stands for it, where it is installed."""
 
     schedulers: list[str]
     margin: float
     """What the job may read more or less, as a part."""
-    repeats: int
-    quick_repeats: int
-
-    def repeated(self, asked: Asked) -> int:
-        """Blocks; each has a pair of runs under every scheduler."""
-        return self.quick_repeats if asked.quick else self.repeats
+    blocks: Scaled[int]
+    """Each block has a pair of runs under every scheduler."""
 
 
-class SetUp(Table):
+class FourSchedulersSetUp(TomlTable):
     """``set-up.toml``."""
 
     schedulers: list[str]
     tests: TimingTests
-    runs: Runs
+    runs: RunCounts
     queue: dict[str, str]
     machines: list[Machine]
     agreement: Agreement
@@ -130,8 +125,8 @@ class SetUp(Table):
     tunables: Tunables
     busy_disk: BusyDisk
 
-    def machines_at(self, asked: Asked) -> list[Machine]:
+    def machines_at(self, options: StudyOptions) -> list[Machine]:
         """Both; on the host this one, beside the figures of the first."""
-        if asked.place != "host":
+        if options.backend != "host":
             return self.machines
         return [self.machines[0].model_copy(update={"title": "this machine"})]

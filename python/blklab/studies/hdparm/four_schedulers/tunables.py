@@ -15,12 +15,12 @@ from blklab.studies.hdparm.four_schedulers.experiments import (
     TUNABLES_REPEATED,
 )
 from blklab.studies.hdparm.four_schedulers.set_up import Tunables
-from blklab.studies.hdparm.jobs import BUFFERED, BUSY, PARTIES, TESTS
-from blklab.studies.hdparm.timing_tests import inverse, mebibyte_rates, paired_ratios, party_ios, rates_of
+from blklab.studies.hdparm.jobs import BUFFERED, BUSY, BUSY_JOBS, TESTS
+from blklab.studies.hdparm.timing_tests import inverse, job_ios, mebibyte_rates, paired_ratios, rates_of
 from blklab.studies.replication.pictures import IntervalPicture
-from blklab.studies.replication.result import Figure, Quantity, Statement, StudyResult
+from blklab.studies.replication.result import ComparedValue, Estimate, Statement, StudyResult
 from blklab.studies.replication.statements import equal, greater, mean_of
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.study_folder import StudyFolder
 
 NOTHING = "no I/O ended"
 _TABLE_FILE = "mqdeadline_tunables.csv"
@@ -29,11 +29,11 @@ _EXPECTED_TO_COST = ("read_expire", "write_expire")
 
 
 def read_tunables(
-    published: Published, tunables: Tunables, records: Mapping[str, ExperimentRecord]
+    folder: StudyFolder, tunables: Tunables, records: Mapping[str, ExperimentRecord]
 ) -> StudyResult:
     """The workload used, as printed and repeated; then the busy disk."""
     printed = [
-        figure for test in TESTS for figure in _printed(test, published, tunables, records[TUNABLES_PRINTED])
+        value for test in TESTS for value in _printed(test, folder, tunables, records[TUNABLES_PRINTED])
     ]
     reads = _effects(records[TUNABLES_REPEATED], tunables, None)
     one_reader = StudyResult(printed, [*_reader_statements(tunables, reads, records[TUNABLES_REPEATED])])
@@ -45,11 +45,11 @@ def read_tunables(
             "times",
             tuple(
                 row
-                for figure in printed
-                if figure.table.startswith(TESTS[BUFFERED].capitalize())
+                for value in printed
+                if value.table.startswith(TESTS[BUFFERED].capitalize())
                 for row in (
-                    *rows_of(replace(figure, ours=None)),
-                    interval_row(f"{figure.name}, ours", reads[figure.name.split(" ")[0]]),
+                    *rows_of(replace(value, ours=None)),
+                    interval_row(f"{value.name}, ours", reads[value.name.split(" ")[0]]),
                 )
             ),
             marks=((1.0, "no effect"),),
@@ -57,32 +57,32 @@ def read_tunables(
     )
     busy = _read_busy(tunables, records[TUNABLES_BUSY])
     return StudyResult(
-        one_reader.figures + busy.figures,
+        one_reader.values + busy.values,
         one_reader.statements + busy.statements,
         one_reader.pictures + busy.pictures,
     )
 
 
 def _printed(
-    test: str, published: Published, tunables: Tunables, record: ExperimentRecord
-) -> Iterator[Figure]:
+    test: str, folder: StudyFolder, tunables: Tunables, record: ExperimentRecord
+) -> Iterator[ComparedValue]:
     """One run each, over the one with nothing changed."""
     column = "throughput_MBps"
-    before = published.figures(_TABLE_FILE, column, tunable="baseline", test=TESTS[test])[0]
+    before = folder.values(_TABLE_FILE, column, tunable="baseline", test=TESTS[test])[0]
     ours_before = rates_of(record, test, tunables.before.label)[0]
     for name, choice in tunables.choices.items():
-        theirs = published.figures(_TABLE_FILE, column, tunable=name, test=TESTS[test])[0]
-        yield Figure(
+        theirs = folder.values(_TABLE_FILE, column, tunable=name, test=TESTS[test])[0]
+        yield ComparedValue(
             f"{name} = {tunables.values[name]}",
             f"{TESTS[test].capitalize()} with a tunable changed over those before, one run each",
             "",
-            Quantity(theirs / before),
-            Quantity(rates_of(record, test, choice.label)[0] / ours_before),
+            Estimate(theirs / before),
+            Estimate(rates_of(record, test, choice.label)[0] / ours_before),
         )
 
 
 def _reader_statements(
-    tunables: Tunables, effects: Mapping[str, Quantity], record: ExperimentRecord
+    tunables: Tunables, effects: Mapping[str, Estimate], record: ExperimentRecord
 ) -> Iterator[Statement]:
     for name, ratio in effects.items():
         yield equal(
@@ -111,18 +111,20 @@ def _reader_statements(
 
 def _read_busy(tunables: Tunables, record: ExperimentRecord) -> StudyResult:
     found = StudyResult()
-    by_party = {party: _effects(record, tunables, party) for party in PARTIES}
+    by_party = {party: _effects(record, tunables, party) for party in BUSY_JOBS}
     for party, effects in by_party.items():
         table = f"A busy disk: I/Os of the {party} over those before"
-        found.figures += [
-            Figure(f"{name} = {tunables.values[name]}", table, "", None, ratio)
+        found.values += [
+            ComparedValue(f"{name} = {tunables.values[name]}", table, "", None, ratio)
             for name, ratio in effects.items()
         ]
-        counts = party_ios(record, party)
+        counts = job_ios(record, party)
         for name, choice in tunables.beside.items():
             ratios = paired_ratios(counts, choice.label, tunables.before.label)
-            found.figures.append(
-                Figure(name, table, "", None, mean_of(ratios) if ratios else None, "" if ratios else NOTHING)
+            found.values.append(
+                ComparedValue(
+                    name, table, "", None, mean_of(ratios) if ratios else None, "" if ratios else NOTHING
+                )
             )
     found.statements += [
         matters(
@@ -151,7 +153,7 @@ def _read_busy(tunables: Tunables, record: ExperimentRecord) -> StudyResult:
     return found
 
 
-def _effects(record: ExperimentRecord, tunables: Tunables, party: str | None) -> dict[str, Quantity]:
+def _effects(record: ExperimentRecord, tunables: Tunables, party: str | None) -> dict[str, Estimate]:
     """What each value changes, by tunable; averaged over all combinations of the others where crossed.
 
     Args:
@@ -163,7 +165,7 @@ def _effects(record: ExperimentRecord, tunables: Tunables, party: str | None) ->
         mains = [one for one in _sweep_effects(record, party) if one.kind == "main"]
         return {name: _quantity(one) for one in mains for name in one.levels}
     workload = record.spec.workloads[0].name
-    values = mebibyte_rates(record, workload) if party is None else party_ios(record, party)
+    values = mebibyte_rates(record, workload) if party is None else job_ios(record, party)
     pairs = {
         name: paired_ratios(values, choice.label, tunables.before.label)
         for name, choice in tunables.choices.items()
@@ -186,5 +188,5 @@ def _sweep_effects(record: ExperimentRecord, party: str | None) -> Sequence[Effe
     return findings.effects
 
 
-def _quantity(effect: Effect) -> Quantity:
-    return Quantity(effect.ratio, effect.ci_low, effect.ci_high)
+def _quantity(effect: Effect) -> Estimate:
+    return Estimate(effect.ratio, effect.ci_low, effect.ci_high)

@@ -16,7 +16,7 @@ from blklab.studies.replication.report.finding import StudyFinding
 STUDY_SCHEMA: Literal["blklab.study/1"] = "blklab.study/1"
 
 
-class QuantityPart(Part):
+class EstimatePart(Part):
     """A figure with the bounds of its 95 % interval."""
 
     value: float
@@ -24,14 +24,14 @@ class QuantityPart(Part):
     high: float | None
 
 
-class FigurePart(Part):
+class ComparedValuePart(Part):
     """A published figure and ours."""
 
     table: str
     name: str
     unit: str
-    published: QuantityPart | None
-    ours: QuantityPart | None
+    published: EstimatePart | None
+    ours: EstimatePart | None
     ratio: float | None
     not_asked: str
     beside: Literal["published", "intended"]
@@ -79,7 +79,7 @@ class StudyPart(Part):
     quick: bool
     seed: int
     experiments: list[ExperimentPart]
-    figures: list[FigurePart]
+    figures: list[ComparedValuePart]
     statements: list[StatementPart]
     claims: list[ClaimPart]
     remarks: list[str]
@@ -107,10 +107,10 @@ def _study_part(finding: StudyFinding) -> StudyPart:
     return StudyPart(
         name=finding.name,
         title=finding.title,
-        source=finding.published.claims.source,
-        place=finding.asked.place,
-        quick=finding.asked.quick,
-        seed=finding.asked.seed,
+        source=finding.folder.claims.source,
+        place=finding.options.backend,
+        quick=finding.options.quick,
+        seed=finding.options.seed,
         experiments=[
             ExperimentPart(
                 name=one.name,
@@ -124,11 +124,11 @@ def _study_part(finding: StudyFinding) -> StudyPart:
             for one in finding.experiments
             for record in [finding.records[one.name]]
         ],
-        figures=[FigurePart.of(figure) for figure in result.figures],
+        figures=[ComparedValuePart.of(value) for value in result.values],
         statements=[StatementPart.of(one) for one in result.statements],
         claims=[
             ClaimPart(says=reading.claim.says, status=reading.status)
-            for reading in finding.published.readings.claims
+            for reading in finding.folder.readings.claims
         ],
         remarks=result.remarks,
     )
