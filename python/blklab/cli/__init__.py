@@ -31,6 +31,7 @@ _COMMANDS = {
     "apply": "Give a disk a scheduler, now and at every start.",
     "restore": "Put back what a killed run left changed.",
     "doctor": "Say what this machine can do, and how to get the rest.",
+    "completion": "Print the completion script for bash, zsh or fish.",
 }
 """What the help lists, in its order; the command ``x`` is `blklab.cli.x.command`."""
 

@@ -19,7 +19,8 @@ from blklab.execution.nearest_model import simulated_twin
 from blklab.execution.pipeline import compare, planned_commands
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.store import Store, default_report_folder
+from blklab.records.locations import default_report_folder
+from blklab.records.store import Store
 from blklab.report.documents.comparison import COMPARE_SCHEMA, CompareDocument, compare_document
 from blklab.report.html.comparison import render_html
 from blklab.report.text.comparison import render

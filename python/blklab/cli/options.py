@@ -76,8 +76,8 @@ def experiment_parameter(option: Option, *, required: bool = False) -> Callable[
     return click.option(
         *option.flags,
         _parameter(option),
-        cls=TopicOption,
-        topic=option.topic,
+        cls=ExperimentFlag,
+        experiment_option=option,
         type=kind,
         is_flag=option.form.use is Use.SWITCH,
         multiple=option.form.use is Use.REPEATED,
@@ -121,12 +121,12 @@ def _click_type(option: Option) -> click.ParamType[Any] | None:
 _HEADINGS = tuple(topic.value for topic in Topic)
 
 
-class TopicOption(click.Option):
-    """A flag that help lists under a heading."""
+class ExperimentFlag(click.Option):
+    """A flag of an option of experiments; help lists it under the option's topic."""
 
-    def __init__(self, *arguments: Any, topic: Topic, **keywords: Any) -> None:
+    def __init__(self, *arguments: Any, experiment_option: Option, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
-        self.topic = topic
+        self.experiment_option = experiment_option
 
 
 class TopicCommand(click.Command):
@@ -146,6 +146,8 @@ def parameters_by_topic(command: click.Command, context: click.Context) -> dict[
     """A command's parameters by the heading under which help lists them."""
     found: dict[str, list[click.Parameter]] = {heading: [] for heading in (*_HEADINGS, "Options")}
     for parameter in command.get_params(context):
-        topic = parameter.topic.value if isinstance(parameter, TopicOption) else "Options"
-        found[topic].append(parameter)
+        heading = "Options"
+        if isinstance(parameter, ExperimentFlag):
+            heading = parameter.experiment_option.topic.value
+        found[heading].append(parameter)
     return {heading: parameters for heading, parameters in found.items() if parameters}

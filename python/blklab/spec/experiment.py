@@ -162,7 +162,7 @@ class ExperimentSpec(Conditions):
             Topic.COMPARISON,
             flag="--sweep",
             metavar="NAME:TUNABLE=V,V,…",
-            see="sweeps.md",
+            see="sweep-tunables.md",
             names="schedulers",
         ),
     ] = []
@@ -176,7 +176,7 @@ class ExperimentSpec(Conditions):
             flag="--kernel",
             metavar="A,B,…",
             default_text="stock",
-            see="kernels.md",
+            see="build-kernels.md",
             names="kernels",
             commands=EVERY_RUN,
         ),

@@ -1,7 +1,7 @@
 """A request for experiments: from a TOML description, from flags, or both; flags win.
 
-docs/reference/experiments.md lists the keys, generated from `OPTIONS`. An option in a table of its own (``[guest]``)
-stands under that table's name.
+docs/reference/experiments.md lists the keys, generated from `OPTIONS`. Options of guests are in a table of
+their own (``[guest]``).
 """
 
 from __future__ import annotations
