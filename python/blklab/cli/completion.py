@@ -13,7 +13,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS), required=False)
 @click.option("--names", type=click.Choice(["runs", "kernels"]), hidden=True)
 def command(*, shell: str | None, names: str | None) -> None:
-    r"""Print the completion script for bash, zsh or fish.
+    """Print the completion script for bash, zsh or fish.
 
     Installing blklab as a package puts these scripts in place. To use one without that:
 
@@ -21,7 +21,7 @@ def command(*, shell: str | None, names: str | None) -> None:
       bash   eval "$(blklab completion bash)"          (in ~/.bashrc)
       zsh    eval "$(blklab completion zsh)"           (in ~/.zshrc, after compinit)
       fish   blklab completion fish | source           (in ~/.config/fish/config.fish)
-    """
+    """  # noqa: D301 - click takes the backspace for a paragraph whose lines stay
     if names is not None:
         lookups = import_module("blklab.cli.reference.current_names").LOOKUPS
         click.echo("\n".join(lookups[names]()))

@@ -10,7 +10,7 @@ from blklab.records.run_ids import recent_run_ids
 
 def _kernel_names() -> list[str]:
     names = kernel_cache() / "names"
-    return sorted(path.name for path in names.iterdir()) if names.is_dir() else []
+    return sorted({"stock", *(path.name for path in names.glob("*"))})
 
 
 LOOKUPS: dict[str, Callable[[], list[str]]] = {"runs": recent_run_ids, "kernels": _kernel_names}

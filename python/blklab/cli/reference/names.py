@@ -87,11 +87,11 @@ def _readers() -> Values:
 
 
 def _kernels() -> Values:
-    return Values("kernels", ("stock",), current="kernels", commas=True)
+    return Values("kernels", current="kernels", commas=True)
 
 
 def _one_kernel() -> Values:
-    return Values("kernel", ("stock",), current="kernels")
+    return Values("kernel", current="kernels")
 
 
 def _patches() -> Values:

@@ -65,7 +65,9 @@ class CommandNode:
 
 def root() -> CommandNode:
     """The program itself."""
-    return CommandNode((), command_line, click.Context(command_line, info_name="blklab"))
+    return CommandNode(
+        (), command_line, click.Context(command_line, info_name="blklab", **command_line.context_settings)
+    )
 
 
 def all_commands() -> Iterator[CommandNode]:

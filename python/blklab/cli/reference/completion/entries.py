@@ -57,7 +57,8 @@ def command_entries() -> list[CommandEntry]:
 
 def all_values(entries: list[CommandEntry]) -> dict[str, Values]:
     """Everything that is offered somewhere, by name."""
-    offered = [one.values for entry in entries for one in (*entry.flags, *entry.arguments)]
+    offered = [flag.values for entry in entries for flag in entry.flags]
+    offered += [argument.values for entry in entries for argument in entry.arguments]
     return {values.name: values for values in offered if values is not None}
 
 

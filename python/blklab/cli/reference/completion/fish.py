@@ -66,7 +66,8 @@ def _valued_function(entries: list[CommandEntry]) -> str:
         for entry in entries
         if entry.valued
     )
-    return f"\n# Flags of a command that a value follows.\nfunction __blklab_valued\n    switch $argv[1]\n{cases}    end\nend\n"
+    switch = f"    switch $argv[1]\n{cases}    end\n"
+    return f"\n# Flags of a command that a value follows.\nfunction __blklab_valued\n{switch}end\n"
 
 
 def _values_function(values: Values) -> str:

@@ -45,7 +45,7 @@ def _values_function(values: Values) -> str:
             names.append(f'${{(f)"$({PROGRAM} completion --names {values.current} 2>/dev/null)"}}')
         lines += [
             f"local -a names=({' '.join(names)})",
-            f"compadd {'-S "" ' if values.commas else ''}-a names",
+            "compadd -S '' -a names" if values.commas else "compadd -a names",
         ]
     if values.files or values.folders:
         lines.append("_files" if values.files else "_files -/")
@@ -72,7 +72,8 @@ def _dispatch(entry: CommandEntry, specs: list[str]) -> str:
     )
     chosen = [*specs, "'1:command:->command'", "'*::argument:->argument'"]
     return (
-        f'    local context curcontext="$curcontext" state line\n    local -a commands=(\n{described}\n    )\n'
+        '    local context curcontext="$curcontext" state line\n'
+        f"    local -a commands=(\n{described}\n    )\n"
         f"{_arguments(chosen, '-C')}"
         "    case $state in\n"
         "    command) _describe command commands ;;\n"
