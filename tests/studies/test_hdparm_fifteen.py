@@ -11,8 +11,8 @@ from blklab.records.samples import RunSample
 from blklab.spec.plan import Plan
 from blklab.studies import replicable_study
 from blklab.studies.hdparm.fifteen.claims import scatter
-from blklab.studies.hdparm.fifteen.session_replay import replay_in_blocks, session_values
 from blklab.studies.hdparm.fifteen.experiments import PRINTED, RANDOMISED, experiments
+from blklab.studies.hdparm.fifteen.session_replay import replay_in_blocks, session_values
 from blklab.studies.hdparm.fifteen.set_up import (
     BFQ,
     TUNED,

@@ -185,8 +185,7 @@ def _controller_settings(
 
 
 def _ioband(set_up: IobandSetUp, io_throttle: int) -> Cgroups:
-    """dm-ioband above the disk, as the document's dmsetup commands create it; 0 is the default
-    io_throttle."""
+    """dm-ioband above the disk, as the document's dmsetup commands create it; 0: default io_throttle."""
     device = {"ioband.policy": "weight", "ioband.weight": str(set_up.sim.default_weight)}
     if io_throttle:
         device["ioband.io_throttle"] = str(io_throttle)

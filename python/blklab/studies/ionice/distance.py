@@ -7,8 +7,8 @@ ratio is about ``(180 + c) / (40 + c)``.
 
 * With commands of *x* ms, a turn serves one command and then as many as it takes to fill the slice.
 * On a disk that stalls at random, *c* is half the ratio of the mean square to the mean of the command times
-  (the mean residual time of renewal theory). The same quantity makes the total of a second scatter: its squared
-  relative deviation is the mean square over the mean, per second. So *c* is half the squared relative
+  (the mean residual time of renewal theory). The same quantity makes the total of a second scatter: its
+  squared relative deviation is the mean square over the mean, per second. So *c* is half the squared relative
   deviation of the totals, times a second: the totals that iotop printed tell how far the ratio must fall.
 """
 

@@ -144,8 +144,8 @@ def read_block_sizes(record: ExperimentRecord, sizes: Sequence[str]) -> StudyRes
                 + ", ".join(
                     f"{rounded(100 * share)} % ({label}, {size})" for (label, size), share in shares.items()
                 )
-                + ". The kernel throttles both by the number of dirty pages (balance_dirty_pages); probably it "
-                "throttles the first process while one block less is dirty than for the second",
+                + ". The kernel throttles both by the number of dirty pages (balance_dirty_pages); probably "
+                "it throttles the first process while one block less is dirty than for the second",
             )
         ],
     )

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from blklab.analysis.statistics.multiplicity import holm
 from blklab.analysis.statistics.two_samples import matched_difference
 from blklab.errors import SpecError
-from blklab.reanalysis.findings import CellFindings, PairFinding
+from blklab.reanalysis.findings import PairFinding, StratumFindings
 
 ClaimKind = Literal["higher", "lower", "equal", "more-scattered", "less-scattered", "shares"]
 ClaimStatus = Literal["supported", "not supported", "contradicted"]
@@ -54,13 +54,13 @@ class ClaimReading:
     """Reasons beyond the pairs, such as the direction of the means or missing runs."""
 
 
-def read_claim(claim: Claim, findings: Sequence[CellFindings], confidence: float) -> ClaimReading:
+def read_claim(claim: Claim, findings: Sequence[StratumFindings], confidence: float) -> ClaimReading:
     """Compares a claim with the findings of its reanalysis.
 
     Raises:
         SpecError: if the claim names a condition or level that the values do not have.
     """
-    matching = [found for found in findings if claim.condition.items() <= found.cell.condition.items()]
+    matching = [found for found in findings if claim.condition.items() <= found.stratum.condition.items()]
     if len(matching) != 1:
         raise SpecError(f"claim {claim.says!r}: {len(matching)} tables match its condition {claim.condition}")
     found = matching[0]
@@ -127,7 +127,7 @@ def _scatter(claim: Claim, pairs: Sequence[PairFinding], confidence: float) -> C
     return ClaimReading(claim, "not supported", tuple(pairs), (reason,))
 
 
-def _shares(claim: Claim, found: CellFindings, confidence: float) -> ClaimReading:
+def _shares(claim: Claim, found: StratumFindings, confidence: float) -> ClaimReading:
     """Compares each level's share with its target: a test of difference and one of equivalence."""
     reasons = []
     tests = []
@@ -135,7 +135,7 @@ def _shares(claim: Claim, found: CellFindings, confidence: float) -> ClaimReadin
         summary = found.level(level)
         if summary is None:
             raise SpecError(f"claim {claim.says!r}: there is no level {level!r}")
-        values = found.cell.values(level)
+        values = found.stratum.values(level)
         tests.append(matched_difference(values, [target] * len(values)))
         interval = "" if summary.ci_low is None else f" [{summary.ci_low:.1f}, {summary.ci_high:.1f}]"
         reasons.append(f"{level}: {summary.mean:.1f} %{interval} against {target:g} %")

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from blklab.quantities.formatting import rounded
 from blklab.reanalysis.analysis import FileAnalysis
-from blklab.reanalysis.findings import CellFindings
-from blklab.reanalysis.report.chart import cell_chart
+from blklab.reanalysis.findings import StratumFindings
+from blklab.reanalysis.report.chart import stratum_chart
 from blklab.reanalysis.report.wording import downward, effect_text, supported_sentences, value_text
 from blklab.report.drawing.palette import colour_rules
 from blklab.report.pages.markdown import markdown_table
@@ -43,21 +43,23 @@ _STYLE = (
 
 _INTRODUCTION = """# Five published studies, read again
 
-`blklab analyse` has read the printed values of five published experiments on I/O schedulers. For each printed
-conclusion, this page says whether the values printed beside it support it: **supported**, **not supported**
-(the values leave it open) or **contradicted** (they show the opposite, or no difference that matters). The page
-judges values and designs, not authors: a conclusion that is not supported may still be true.
+`blklab analyse` has read the printed values of five published experiments on I/O schedulers. For each
+printed conclusion, this page says whether the values printed beside it support it: **supported**, **not
+supported** (the values leave it open) or **contradicted** (they show the opposite, or no difference that
+matters). The page judges values and designs, not authors: a conclusion that is not supported may still be
+true.
 
-`python -m blklab.studies.published.page docs/studies.md` generates this page from `studies/*/published/*.csv`
-(the values as printed) and `studies/*/claims.toml` (the conclusions, and the comparisons that would support
-them). [analyse.md](analyse.md) explains how values are compared. All intervals are 95 % intervals; Holm's method
-corrects the pairs of a table together; differences within 2 % count as equal.
+`python -m blklab.studies.published.page docs/studies.md` generates this page from
+`studies/*/published/*.csv` (the values as printed) and `studies/*/claims.toml` (the conclusions, and the
+comparisons that would support them). [analyse.md](analyse.md) explains how values are compared. All
+intervals are 95 % intervals; Holm's method corrects the pairs of a table together; differences within 2 %
+count as equal.
 
 You can run the experiments again. `blklab study list` lists them. `blklab study run NAME` (or `all`) runs
 one as its authors did, then in a better design, and shows the published values beside ours. `--on sim` uses
-the simulator, `--on uml` a real kernel in [virtual time](virtual-time.md), `--on host` this machine (as root; it
-writes only scratch files, in the folder that `--target` names). `--quick` uses smaller sizes and fewer cases;
-`--html FILE` writes a page. Each study has a page with the simulator's results."""
+the simulator, `--on uml` a real kernel in [virtual time](virtual-time.md), `--on host` this machine (as
+root; it writes only scratch files, in the folder that `--target` names). `--quick` uses smaller sizes and
+fewer cases; `--html FILE` writes a page. Each study has a page with the simulator's results."""
 
 
 def page_and_images() -> tuple[str, dict[str, str]]:
@@ -143,13 +145,13 @@ def _question(
         parts.append("\n".join(f"* {remark}" for remark in reanalysis.remarks))
     for index, found in enumerate(answer.findings, start=1):
         name = f"{reading.name}-{reanalysis.name}-{index}.svg"
-        images[name] = str(cell_chart(found, standalone_style=colour_rules() + _STYLE)) + "\n"
+        images[name] = str(stratum_chart(found, standalone_style=colour_rules() + _STYLE)) + "\n"
         parts.append(_cell(found, name))
     return "\n\n".join(parts)
 
 
-def _cell(found: CellFindings, image: str) -> str:
-    unit = found.cell.unit or "no unit"
+def _cell(found: StratumFindings, image: str) -> str:
+    unit = found.stratum.unit or "no unit"
     levels = [
         (
             one.level or "(none)",
@@ -163,20 +165,20 @@ def _cell(found: CellFindings, image: str) -> str:
     pairs = [
         (
             f"{pair.first} over {pair.second}",
-            effect_text(pair, found.cell.unit),
+            effect_text(pair, found.stratum.unit),
             "-" if pair.ci_low is None else f"{pair.p_adjusted:.2g}",
             pair.outcome,
             "-"
             if pair.detectable is None
             else f"{rounded(100 * (pair.detectable - 1))} %"
             if pair.scale == "ratio"
-            else f"{rounded(pair.detectable)} {found.cell.unit}",
+            else f"{rounded(pair.detectable)} {found.stratum.unit}",
         )
         for pair in map(downward, found.pairs)
     ]
     parts = [
-        f"**{found.cell.title}**, {unit}",
-        f"![{found.cell.title}: every value, means and intervals]({IMAGES}/{image})",
+        f"**{found.stratum.title}**, {unit}",
+        f"![{found.stratum.title}: every value, means and intervals]({IMAGES}/{image})",
         markdown_table(("Level", "n", "Mean", "sd", "Trend (p)"), levels),
         markdown_table(("Pair", "Effect", "p (Holm)", "Outcome", "Detectable from"), pairs),
     ]
