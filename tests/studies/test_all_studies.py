@@ -131,7 +131,7 @@ def test_what_was_intended_is_not_called_published() -> None:
     finding = quick_finding("ioband")
     beside = {value.table: finding.headings(value.table)[0] for value in finding.result.values}
     assert beside["Case 2: shares of the rates"] == "published"
-    assert beside["Today's ways: shares"] == "intended"
+    assert beside["Today's controllers: shares"] == "intended"
     page, _ = page_and_images(finding)
     assert "|  | Intended | Ours | Ours / intended |" in page
 

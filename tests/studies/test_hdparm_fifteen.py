@@ -11,9 +11,16 @@ from blklab.records.samples import RunSample
 from blklab.spec.plan import Plan
 from blklab.studies import replicable_study
 from blklab.studies.hdparm.fifteen.claims import scatter
-from blklab.studies.hdparm.fifteen.course import laid_over_blocks, session
 from blklab.studies.hdparm.fifteen.experiments import PRINTED, RANDOMISED, experiments
-from blklab.studies.hdparm.fifteen.set_up import BFQ, TUNED, FifteenSetUp, choices, disk_text, published_rates
+from blklab.studies.hdparm.fifteen.session_replay import replay_in_blocks, session_values
+from blklab.studies.hdparm.fifteen.set_up import (
+    BFQ,
+    TUNED,
+    FifteenSetUp,
+    choices,
+    device_text,
+    published_rates,
+)
 from blklab.studies.hdparm.jobs import BUFFERED, CACHED
 from blklab.studies.replication.options import StudyOptions
 from blklab.studies.replication.pages import quick_finding
@@ -73,7 +80,7 @@ def test_rates_are_the_published_ones(folder: StudyFolder, set_up: FifteenSetUp)
 
 
 def test_a_steady_disk_has_the_mean_speed_and_no_stalls(folder: StudyFolder, set_up: FifteenSetUp) -> None:
-    steady, stalling = (disk_text(folder, set_up, steady=steady) for steady in (True, False))
+    steady, stalling = (device_text(folder, set_up, steady=steady) for steady in (True, False))
     assert "stall" not in steady
     latency_s = float(steady.split("latency=")[1].split("ns")[0]) / 1e9
     rates = published_rates(folder, set_up, BUFFERED)
@@ -94,17 +101,17 @@ def test_the_disk_scatters_as_published(folder: StudyFolder, set_up: FifteenSetU
     assert 0.4 < ours / theirs < 2.2
 
 
-def test_a_course_falls_on_all_schedulers_alike(folder: StudyFolder) -> None:
+def test_a_replayed_session_falls_on_all_schedulers_alike(folder: StudyFolder) -> None:
     spec = next(one.spec for one in experiments(StudyOptions(), folder) if one.name == RANDOMISED)
-    course = [float(number) for number in range(75)]
-    found = laid_over_blocks(course, spec, CACHED)
-    assert sorted(rate for by_block in found.values() for rate in by_block.values()) == course
+    values = [float(number) for number in range(75)]
+    found = replay_in_blocks(values, spec, CACHED)
+    assert sorted(rate for by_block in found.values() for rate in by_block.values()) == values
     for by_block in found.values():
         # One run in each block of five.
         assert [int(rate) // 5 for _, rate in sorted(by_block.items())] == list(range(15))
-    assert session({"a": [1.0, 2.0], "b": [3.0]}) == [1.0, 2.0, 3.0]
+    assert session_values({"a": [1.0, 2.0], "b": [3.0]}) == [1.0, 2.0, 3.0]
     with pytest.raises(ValueError, match="whole number of blocks"):
-        laid_over_blocks([1.0] * 7, spec, CACHED)
+        replay_in_blocks([1.0] * 7, spec, CACHED)
 
 
 def test_scatter_needs_the_whole_interval() -> None:

@@ -16,7 +16,7 @@ from blklab.studies import replicable_study
 from blklab.studies.ionice.distance import irregular_ratio, regular_ratio
 from blklab.studies.ionice.experiments import REPEATED, entry_priority, pairs_of
 from blklab.studies.ionice.reading import published_ratio
-from blklab.studies.ionice.set_up import IoniceSetUp, PublishedDisk, disk_text, published_disk
+from blklab.studies.ionice.set_up import IoniceSetUp, PublishedDisk, disk_target, published_disk
 from blklab.studies.ionice.shares import first_share, seconds_of
 from blklab.studies.replication.pages import quick_finding
 from blklab.studies.replication.study_folder import StudyFolder
@@ -54,7 +54,7 @@ def test_a_disk_that_stalls_is_as_irregular_as_was_asked() -> None:
     wanted = PublishedDisk(bytes_per_second=400e6, irregularity=0.2, nr_totals=4)
     share = wanted.stalled_share(100_000_000)
     assert share == pytest.approx(0.4)
-    text = disk_text("sim", set_up, command_ns=1_000_000, stalled_share=share, stall="100ms")
+    text = disk_target("sim", set_up, command_ns=1_000_000, stalled_share=share, stall="100ms")
     jobs: dict[str, dict[str, str | int]] = {
         "w": {"rw": "write", "bs": "256k", "direct": 1, "time_based": 1, "runtime": "200s", "size": "32g"}
     }

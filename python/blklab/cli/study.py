@@ -71,7 +71,7 @@ def _entry(name: str) -> _Entry:
 @click.argument("names", nargs=-1, required=True, metavar="NAME…|all")
 @click.option(
     "--on",
-    "place",
+    "backend_name",
     type=click.Choice(STUDY_BACKENDS),
     default="sim",
     show_default=True,
@@ -100,7 +100,7 @@ def _entry(name: str) -> _Entry:
 def run_command(
     *,
     names: tuple[str, ...],
-    place: str,
+    backend_name: str,
     quick: bool,
     seed: int,
     directory: str | None,
@@ -114,16 +114,16 @@ def run_command(
     Prints each published claim with what was found, and the published figures beside ours. Runs are stored
     like those of `blklab compare`. On the host only scratch files are written.
     """
-    if directory is not None and place != "host":
+    if directory is not None and backend_name != "host":
         raise UsageError("--target goes with --on host", hint="models need no folder")
-    where = next(one for one in STUDY_BACKENDS if one == place)
+    backend = next(one for one in STUDY_BACKENDS if one == backend_name)
     options = StudyOptions(
-        where, quick=quick, seed=seed, directory=_folder(directory), directory_named=directory is not None
+        backend, quick=quick, seed=seed, directory=_folder(directory), directory_named=directory is not None
     )
     studies = [replicable_study(name) for name in _chosen(names)]
     if ALL in names:
-        for study in [one for one in studies if where not in one.backends]:
-            print_note(f"{study.name} does not run on {place}: left out")
+        for study in [one for one in studies if backend not in one.backends]:
+            print_note(f"{study.name} does not run on {backend}: left out")
             studies.remove(study)
     require_writable(html_file, json_file)
     findings: list[StudyFinding] = []

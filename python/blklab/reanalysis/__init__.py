@@ -1,1 +1,1 @@
-"""What figures that other tools left behind support: their design, the comparisons it allows, claims."""
+"""What values that other tools left behind support: their design, the comparisons it allows, claims."""

@@ -1,4 +1,4 @@
-"""From files to findings: reads them, settles the design of each kind of figures, examines every cell."""
+"""From files to findings: reads them, settles the design of each kind of values, examines every stratum."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from blklab.errors import DesignError, FormatError
-from blklab.reanalysis.cells import arrange, with_shares
-from blklab.reanalysis.design import FILE, GIVEN_ORDER, LABEL, RUN, Design, DesignRequest, infer
-from blklab.reanalysis.findings import CellFindings, examine
+from blklab.reanalysis.design import FILE, GIVEN_ORDER, LABEL, RUN, Design, DesignRequest, infer_design
+from blklab.reanalysis.findings import StratumFindings, analyse_stratum
 from blklab.reanalysis.readers import load_source, read_source
 from blklab.reanalysis.readers.protocol import Measurement, Problem, ReaderOptions, Reading, Role, Source
+from blklab.reanalysis.strata import arrange_strata, with_shares
 
 
 @dataclass(frozen=True)
-class FileUnderstood:
+class FileSummary:
     """What became of one file."""
 
     name: str
     reader: str
-    figures: int
+    nr_values: int
     lines: int
     skipped_lines: tuple[int, ...]
 
 
 @dataclass
-class Section:
-    """Figures of one kind: those of one reader's metrics that share a design."""
+class DesignSection:
+    """Values of one kind: those of one reader's metrics that share a design."""
 
     reader: str
     design: Design
-    findings: list[CellFindings] = field(default_factory=list)
+    findings: list[StratumFindings] = field(default_factory=list)
 
 
 @dataclass
@@ -40,18 +40,18 @@ class FileAnalysis:
 
     confidence: float
     margin: float
-    files: list[FileUnderstood] = field(default_factory=list)
+    files: list[FileSummary] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    sections: list[Section] = field(default_factory=list)
+    sections: list[DesignSection] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:
-        """Whether everything that should be a figure was one, and was used."""
+        """Whether everything that should be a value was one, and was used."""
         return not self.problems
 
     @property
-    def findings(self) -> list[CellFindings]:
+    def findings(self) -> list[StratumFindings]:
         """Of all sections."""
         return [found for section in self.sections for found in section.findings]
 
@@ -84,7 +84,7 @@ def analyse_files(request: AnalysisRequest) -> FileAnalysis:
     """Reads and analyses files.
 
     Raises:
-        FormatError: for a file that cannot be read or is in no known format, and where no file has a figure.
+        FormatError: for a file that cannot be read or is in no known format, and where no file has a value.
         DesignError: where the design is ambiguous or names what does not exist.
         UnknownNameError: for an unknown reader.
     """
@@ -99,9 +99,9 @@ def analyse_files(request: AnalysisRequest) -> FileAnalysis:
             _examine_kind(reader, chosen, kind, request, result)
     if not result.sections:
         where = "; ".join(f"{name} {' or '.join(values)}" for name, values in request.design.where.items())
-        first = "; ".join(f"{one.place}: {one.message}" for one in result.problems[:3])
+        first = "; ".join(f"{one.location}: {one.message}" for one in result.problems[:3])
         raise FormatError(
-            "not one figure could be used" + (f" ({first})" if first else ""),
+            "not one value could be used" + (f" ({first})" if first else ""),
             hint=f"--where leaves nothing: {where}" if where and not first else None,
         )
     return result
@@ -117,7 +117,7 @@ def _sources(request: AnalysisRequest, result: FileAnalysis) -> list[Source]:
         if digest in seen:
             result.problems.append(
                 Problem(
-                    source.at(None), f"has the same content as {seen[digest]}; its figures are counted once"
+                    source.at(None), f"has the same content as {seen[digest]}; its values are counted once"
                 )
             )
             continue
@@ -138,10 +138,10 @@ def _kinds(
         result.notes += reading.notes
         result.notes += _unended(source, reading)
         result.files.append(
-            FileUnderstood(
+            FileSummary(
                 name=source.name,
                 reader=reader.NAME,
-                figures=len(reading.measurements),
+                nr_values=len(reading.measurements),
                 lines=len(source.text.rstrip("\n").split("\n")),
                 skipped_lines=tuple(reading.skipped_lines),
             )
@@ -154,13 +154,13 @@ def _kinds(
 
 
 def _unended(source: Source, reading: Reading) -> list[str]:
-    """A remark where the last figures may be cut: a cut number cannot be told from a whole one."""
+    """A remark where the last values may be cut: a cut number cannot be told from a whole one."""
     if source.text.endswith("\n"):
         return []
     last = len(source.lines)
-    if not any(one.place.line == last for one in reading.measurements):
+    if not any(one.location.line == last for one in reading.measurements):
         return []
-    return [f"{source.at(last)}: the line has no end; if the file was cut off, its figures may be cut too"]
+    return [f"{source.at(last)}: the line has no end; if the file was cut off, its values may be cut too"]
 
 
 def _add(
@@ -222,24 +222,24 @@ def _selected(measurements: Sequence[Measurement], request: AnalysisRequest) -> 
 def _examine_kind(
     reader: str, chosen: Sequence[Measurement], kind: _Kind, request: AnalysisRequest, result: FileAnalysis
 ) -> None:
-    design = infer(
+    design = infer_design(
         chosen,
         kind.roles,
         request.design,
         chronological=kind.chronological,
         files_chronological=kind.files_chronological,
     )
-    cells, problems, notes = arrange(chosen, design)
+    strata, problems, notes = arrange_strata(chosen, design)
     result.problems += problems
     result.notes += notes
     if design.share:
-        cells = [with_shares(cell, result.problems) for cell in cells]
+        strata = [with_shares(stratum, result.problems) for stratum in strata]
     section = next((one for one in result.sections if (one.reader, one.design) == (reader, design)), None)
     if section is None:
-        section = Section(reader, design)
+        section = DesignSection(reader, design)
         result.sections.append(section)
     section.findings += [
-        examine(cell, design, confidence=request.confidence, margin=request.margin)
-        for cell in cells
-        if cell.series
+        analyse_stratum(stratum, design, confidence=request.confidence, margin=request.margin)
+        for stratum in strata
+        if stratum.series
     ]

@@ -1,7 +1,7 @@
-"""What the figures of a file are: what was compared, what is a run, which belong together, in which order.
+"""What the values of a file are: what was compared, what is a run, which belong together, in which order.
 
 A tool's reader knows what most of its factors are. What it cannot know (which of two columns was compared,
-whether runs of the same number belong together) is never guessed: it follows from the figures in exactly
+whether runs of the same number belong together) is never guessed: it follows from the values in exactly
 one way, which is then said, or it is asked for.
 """
 
@@ -14,7 +14,7 @@ from typing import Literal
 from blklab.errors import DesignError
 from blklab.reanalysis.readers.protocol import Measurement, Role
 
-Scale = Literal["difference", "ratio"]
+ComparisonScale = Literal["difference", "ratio"]
 
 FILE = "file"
 """Factor that tells files apart; its levels are their names, or the labels that were given."""
@@ -29,7 +29,7 @@ MOST_LEVELS_SHOWN = 6
 
 @dataclass(frozen=True)
 class DesignRequest:
-    """What a person says of the design; nothing is what is to follow from the figures."""
+    """What a person says of the design; nothing is what is to follow from the values."""
 
     factor: str | None = None
     by: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class DesignRequest:
     run: str | None = None
     order: str | None = None
     where: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    scale: Scale | None = None
+    scale: ComparisonScale | None = None
     share: bool = False
 
     @property
@@ -52,26 +52,26 @@ class DesignRequest:
 
 @dataclass(frozen=True)
 class Design:
-    """The roles of the factors of one kind of figures."""
+    """The roles of the factors of one kind of values."""
 
     factor: str | None
     """What was compared; nothing if only one thing was measured."""
     conditions: tuple[str, ...]
-    """Figures are compared only where these agree."""
+    """Values are compared only where these agree."""
     block: tuple[str, ...]
-    """Figures that agree in these belong together: differences are taken within."""
+    """Values that agree in these belong together: differences are taken within."""
     average: tuple[str, ...]
-    """Within a block and level, figures are averaged over these."""
+    """Within a block and level, values are averaged over these."""
     run: str | None
     order: str | None
     """`GIVEN_ORDER`, a factor's name, or nothing where the order is not known."""
-    scale: Scale
+    scale: ComparisonScale
     share: bool
     reasons: tuple[str, ...]
     """How each part was settled, for the reader."""
 
 
-def infer(
+def infer_design(
     measurements: Sequence[Measurement],
     roles: Mapping[str, Role],
     request: DesignRequest,
@@ -105,11 +105,11 @@ def infer(
             conditions.append(name)
         elif roles[name] == "block" and not request.block and factor is not None:
             block = (name,)
-            reasons.append(f"figures of one {name} belong together, because the tool took them at once")
+            reasons.append(f"values of one {name} belong together, because the tool took them at once")
     reasons += _reasons(factor, conditions, block, request, levels)
     if request.factor is not None and factor is None:
         pooled = [name for name in varying if name not in taken and roles.get(name) == "level"]
-        reasons += [f"figures of all levels of {name} taken together" for name in pooled]
+        reasons += [f"values of all levels of {name} taken together" for name in pooled]
     run = request.run if request.run in levels else None
     if files_chronological and factor in (FILE, LABEL) and RUN in levels and not run:
         ordered_by: str | None = RUN
@@ -160,7 +160,7 @@ def _factor(
         return None
     if request.factor is not None:
         if request.factor not in levels:
-            reasons.append(f"nothing is compared: these figures have no {request.factor}")
+            reasons.append(f"nothing is compared: these values have no {request.factor}")
             return None
         reasons.append(f"compared: {request.factor}, as asked")
         return request.factor
@@ -254,7 +254,7 @@ def _reasons(
     if conditions:
         reasons.append(f"each {' and '.join(conditions)} for itself")
     if request.block and factor is not None:
-        reasons.append(f"figures that agree in {' and '.join(block)} belong together, as asked")
+        reasons.append(f"values that agree in {' and '.join(block)} belong together, as asked")
     if request.average:
         reasons.append(f"averaged over {' and '.join(request.average)} within them, as asked")
     if pooled := [name for name in request.pool if name in levels]:

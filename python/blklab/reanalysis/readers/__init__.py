@@ -101,7 +101,7 @@ def read_source(
 ) -> tuple[Reader, Reading]:
     """Reads a file with the named reader, or with the one that recognises it.
 
-    A table is read as one only where its columns of figures are named or its reader is.
+    A table is read as one only where its columns of values are named or its reader is.
 
     Raises:
         FormatError: if no reader recognises it.
@@ -121,7 +121,7 @@ def read_source(
     if READERS["csv"].recognises(source):
         raise FormatError(
             f"{source.name}: a table, but not of a tool that is known (tried: {names})",
-            hint="name its columns of figures: --value COLUMN, and what was compared: --factor COLUMN",
+            hint="name its columns of values: --value COLUMN, and what was compared: --factor COLUMN",
         )
     raise FormatError(
         f"{source.name}: in no known format (tried: {names})",

@@ -1,6 +1,6 @@
 """Plain tables with a line of headings: CSV with commas, semicolons or tabs.
 
-No tool fixes the meaning of such a table, so the person names the columns of figures; every other column is
+No tool fixes the meaning of such a table, so the person names the columns of values; every other column is
 a factor whose role `blklab.reanalysis.design` asks for.
 """
 
@@ -28,7 +28,7 @@ def recognises(source: Source) -> bool:
 
 
 def read(source: Source, options: ReaderOptions) -> Reading:
-    """Reads the named columns of figures."""
+    """Reads the named columns of values."""
     reading = Reading()
     delimiter = options.delimiter or _delimiter(source)
     rows = _rows(source, delimiter)
@@ -36,7 +36,7 @@ def read(source: Source, options: ReaderOptions) -> Reading:
     headings = [heading.strip() for heading in headings]
     lacking = [column for column in options.value_columns if column not in headings]
     if not options.value_columns or lacking:
-        which = f"no column {shown(lacking[0])}" if lacking else "no column of figures is named (--value)"
+        which = f"no column {shown(lacking[0])}" if lacking else "no column of values is named (--value)"
         reading.problem(source.at(1), f"{which}; there are: {', '.join(map(shown, headings)) or 'none'}")
         return reading
     if twice := {heading for heading in headings if headings.count(heading) > 1}:

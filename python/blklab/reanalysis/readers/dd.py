@@ -64,9 +64,9 @@ def read(source: Source, options: ReaderOptions) -> Reading:
     if open_records is not None:
         reading.problem(source.at(open_records), "records were counted, but dd's last line does not follow")
     if len(signs) > 1:
-        places = " and ".join(f"{sign!r} (line {line})" for sign, line in signs.items())
+        locations = " and ".join(f"{sign!r} (line {line})" for sign, line in signs.items())
         reading.notes.append(
-            f"{source.name}: written under several locales, decimal signs {places}; each read as such"
+            f"{source.name}: written under several locales, decimal signs {locations}; each read as such"
         )
     return reading
 
@@ -79,12 +79,12 @@ def _summary(
     factors: dict[str, str],
     signs: dict[str, int],
 ) -> None:
-    place = source.at(number)
+    location = source.at(number)
     try:
         copied, seconds = parse_number(match["bytes"]), parse_number(match["seconds"])
         printed = parse_number(match["rate"])
     except NumberError as error:
-        reading.problem(place, str(error))
+        reading.problem(location, str(error))
         return
     unit = match["unit"]
     binary = "i" in unit
@@ -92,11 +92,11 @@ def _summary(
     for sign in {mark for mark in ".," if mark in match["seconds"]}:
         signs.setdefault(sign, number)
     if copied <= 0 or seconds <= 0:
-        reading.problem(place, "nothing was copied, or in no time: there is no rate")
+        reading.problem(location, "nothing was copied, or in no time: there is no rate")
         return
     rate = copied / seconds
     # Two significant digits are printed below ten, none after the point above.
     if not agrees(rate, printed * factor, 0.06):
-        reading.problem(place, f"{copied:.0f} bytes in {seconds:g} s are not {match['rate']} {unit}/s")
+        reading.problem(location, f"{copied:.0f} bytes in {seconds:g} s are not {match['rate']} {unit}/s")
         return
-    reading.add("throughput", rate / 1e6, "MB/s", "higher", {**factors, "bytes": match["bytes"]}, place)
+    reading.add("throughput", rate / 1e6, "MB/s", "higher", {**factors, "bytes": match["bytes"]}, location)

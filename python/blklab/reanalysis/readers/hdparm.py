@@ -18,7 +18,7 @@ SUMMARY = "hdparm -t, -T: any number of runs; lines of queue/scheduler between t
 _TIMING = re.compile(
     r"^\s*Timing (?P<test>[\w -]*?reads)\s*(?P<offset>\(offset [^)]*\))?\s*:\s*(?P<rest>.*)$"
 )
-_FIGURES = re.compile(
+_RATE = re.compile(
     rf"^(?P<data>{NUMBER}) MB in\s+(?P<seconds>{NUMBER}) seconds =\s*(?P<rate>{NUMBER}) (?P<unit>[kM]B)/sec$"
 )
 _DEVICE = re.compile(r"^(?P<device>/dev/\S+):\s*$")
@@ -76,7 +76,7 @@ def _check_last(reading: Reading, source: Source, runs: list[_Run]) -> None:
         return
     last = runs[-1]
     if not last.tests:
-        reading.problem(source.at(last.line), "the log ends here: the disk is named, and no figure follows")
+        reading.problem(source.at(last.line), "the log ends here: the disk is named, and no value follows")
         return
     before = {tuple(run.tests) for run in runs[:-1]}
     if len(before) == 1 and len(last.tests) < len(full := before.pop()):
@@ -87,21 +87,21 @@ def _check_last(reading: Reading, source: Source, runs: list[_Run]) -> None:
 def _timing(
     reading: Reading, source: Source, number: int, timing: re.Match[str], factors: dict[str, str]
 ) -> None:
-    place = source.at(number)
-    figures = _FIGURES.match(timing["rest"].strip())
-    if figures is None:
-        reading.problem(place, f"{timing['test']}: cut off or damaged, no figure could be read")
+    location = source.at(number)
+    printed = _RATE.match(timing["rest"].strip())
+    if printed is None:
+        reading.problem(location, f"{timing['test']}: cut off or damaged, no value could be read")
         return
     try:
-        data, seconds, rate = (parse_number(figures[name]) for name in ("data", "seconds", "rate"))
+        data, seconds, rate = (parse_number(printed[name]) for name in ("data", "seconds", "rate"))
     except NumberError as error:
-        reading.problem(place, f"{timing['test']}: {error}")
+        reading.problem(location, f"{timing['test']}: {error}")
         return
-    rate = rate / 1024 if figures["unit"] == "kB" else rate
+    rate = rate / 1024 if printed["unit"] == "kB" else rate
     # hdparm rounds the seconds to hundredths but divides by the exact time.
     if seconds > 0 and not agrees(rate, data / seconds, 0.01 + 0.006 / seconds + 1 / max(data, 1)):
-        reading.problem(place, f"{timing['test']}: {data:g} MB in {seconds:g} s is not {rate:g} MB/s")
+        reading.problem(location, f"{timing['test']}: {data:g} MB in {seconds:g} s is not {rate:g} MB/s")
         return
     if timing["offset"]:
         factors["offset"] = timing["offset"].strip("()").removeprefix("offset ")
-    reading.add(timing["test"], rate, "MiB/s", "higher", factors, place)
+    reading.add(timing["test"], rate, "MiB/s", "higher", factors, location)

@@ -80,5 +80,5 @@ def _add(
 ) -> None:
     for direction in ("read", "write"):
         mebibytes = 1024.0 ** (_EXPONENTS[match[f"{direction}_unit"]] - 2)
-        metric, place = f"{what}{direction}", source.at(number)
-        reading.add_printed(metric, match[direction], "MiB/s", "higher", factors, place, factor=mebibytes)
+        metric, location = f"{what}{direction}", source.at(number)
+        reading.add_printed(metric, match[direction], "MiB/s", "higher", factors, location, factor=mebibytes)

@@ -1,6 +1,6 @@
 """``iozone``: its table, its throughput mode (-t) and the report for spreadsheets (-R).
 
-The table and the report of one run hold the same figures: where a file has both, the table is read. iozone's
+The table and the report of one run hold the same values: where a file has both, the table is read. iozone's
 ``kBytes`` are 2^10 bytes. The worksheet of -b holds what -R prints, and is read as such.
 """
 
@@ -111,18 +111,18 @@ class _Tables:
             self._table_line(number, line)
 
     def _heading(self, number: int, line: str) -> bool:
-        place = self.source.at(number)
+        location = self.source.at(number)
         if output := _OUTPUT_UNIT.match(line):
             self.unit = _UNITS.get(output["unit"], ("", "higher"))
             if not self.unit[0]:
-                self.reading.problem(place, f"unknown unit {shown(output['unit'])}: its table is not read")
+                self.reading.problem(location, f"unknown unit {shown(output['unit'])}: its table is not read")
             return True
         if not _HEADING.match(line):
             return False
         self.in_table = True
         if self.unit is None:
             self.unit = _UNITS["kBytes/sec"]
-            self.reading.notes.append(f"{place}: no unit is printed; iozone's default, KiB/s, is taken")
+            self.reading.notes.append(f"{location}: no unit is printed; iozone's default, KiB/s, is taken")
         return True
 
     def _setting(self, line: str) -> bool:
@@ -173,35 +173,35 @@ def _row(
     factors: dict[str, str],
     unit: tuple[str, Better],
 ) -> None:
-    place = source.at(number)
+    location = source.at(number)
     if not unit[0]:
         return
     if not _ROW.match(line):
-        reading.problem(place, "a row of the table has something that is not a whole number")
+        reading.problem(location, "a row of the table has something that is not a whole number")
         return
     found = [(match[0], match.end()) for match in re.finditer(r"\d+", line)]
     file_size, record_size = found[0][0], found[1][0]
-    figures = found[2:]
-    tests = _columns(figures)
+    printed = found[2:]
+    tests = _columns(printed)
     if tests is None:
         reading.problem(
-            place, f"{len(figures)} figures, and their columns cannot be told: {len(TESTS)} are needed"
+            location, f"{len(printed)} values, and their columns cannot be told: {len(TESTS)} are needed"
         )
         return
     levels = {**factors, "file_kB": file_size, "record_kB": record_size}
     try:
-        values = [parse_number(figure) for figure, _ in figures]
+        values = [parse_number(text) for text, _ in printed]
     except NumberError as error:
-        reading.problem(place, f"the row is not read: {error}")
+        reading.problem(location, f"the row is not read: {error}")
         return
     for test, value in zip(tests, values, strict=True):
-        reading.add(test, value, unit[0], unit[1], levels, place)
+        reading.add(test, value, unit[0], unit[1], levels, location)
 
 
-def _columns(figures: list[tuple[str, int]]) -> list[str] | None:
-    """Which tests a row's figures are of: all of them, or those whose columns they end in."""
-    if len(figures) == len(TESTS):
+def _columns(printed: list[tuple[str, int]]) -> list[str] | None:
+    """Which tests a row's values are of: all of them, or those whose columns they end in."""
+    if len(printed) == len(TESTS):
         return list(TESTS)
-    if all(end in _ENDS for _, end in figures) and figures:
-        return [TESTS[_ENDS.index(end)] for _, end in figures]
+    if all(end in _ENDS for _, end in printed) and printed:
+        return [TESTS[_ENDS.index(end)] for _, end in printed]
     return None

@@ -20,7 +20,7 @@ def is_worksheet(content: bytes) -> bool:
 
 
 def report_text(name: str, content: bytes) -> str:
-    """The rows as lines: texts, file sizes and record sizes in quotes, figures bare.
+    """The rows as lines: texts, file sizes and record sizes in quotes, values bare.
 
     Raises:
         FormatError: for a file that is cut off or damaged.

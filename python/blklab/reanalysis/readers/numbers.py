@@ -7,7 +7,7 @@ import re
 from typing import Literal
 
 LARGEST, SMALLEST = 1e30, 1e-30
-"""Beyond these a figure is damage; squares and ratios of what lies between can be computed with."""
+"""Beyond these a value is damage; squares and ratios of what lies between can be computed with."""
 
 Decimal = Literal[".", ","]
 
@@ -49,7 +49,7 @@ def parse_number(text: str, decimal: Decimal | None = None, *, thousands_possibl
         raise NumberError(f"{stripped!r} has {other!r} where the decimal sign is {decimal!r}")
     value = float(stripped.replace(",", "."))
     if not math.isfinite(value) or (value and not SMALLEST <= abs(value) <= LARGEST):
-        raise NumberError(f"{shown(stripped)} is no figure that anything measures")
+        raise NumberError(f"{shown(stripped)} is no value that anything measures")
     return value
 
 
@@ -59,5 +59,5 @@ def shown(text: str, width: int = 60) -> str:
 
 
 def agrees(value: float, expected: float, relative: float) -> bool:
-    """Whether two figures that say the same thing do, within a relative tolerance."""
+    """Whether two values that say the same thing do, within a relative tolerance."""
     return abs(value - expected) <= relative * max(abs(value), abs(expected))

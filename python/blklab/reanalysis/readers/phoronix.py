@@ -75,7 +75,7 @@ class _Handler:
         raise _DoctypeError
 
     def _take(self) -> None:
-        place = self.source.at(self.entry_line)
+        location = self.source.at(self.entry_line)
         test = self.result.get("Title") or self.result.get("Identifier") or "test"
         scale = self.result.get("Scale", "")
         levels = {
@@ -87,15 +87,15 @@ class _Handler:
         if not raw:
             value = self.entry.get("Value", "")
             if not value:
-                self.reading.problem(place, f"{test}, {levels['system']}: no value")
+                self.reading.problem(location, f"{test}, {levels['system']}: no value")
                 return
             raw = [value]
-            self.reading.notes.append(f"{place}: {test}: single runs are not in the file, only their mean")
+            self.reading.notes.append(f"{location}: {test}: single runs are not in the file, only their mean")
         for text in raw:
             try:
                 value_read = parse_number(text, ".")
             except NumberError as error:
-                self.reading.problem(place, f"{test}, {levels['system']}: {error}")
+                self.reading.problem(location, f"{test}, {levels['system']}: {error}")
                 continue
             self.reading.add(
                 test,
@@ -103,7 +103,7 @@ class _Handler:
                 _UNITS.get(scale.lower(), scale),
                 _BETTER.get(self.result.get("Proportion", "")),
                 levels,
-                place,
+                location,
             )
 
 

@@ -1,7 +1,7 @@
 """What a reader of another tool's output is, and what it gives.
 
 A reader is a module of this package with ``NAME``, ``SUMMARY``, ``recognises(source)`` and
-``read(source, options)``. It reports each figure with the line that it stands on, each place where a figure
+``read(source, options)``. It reports each value with the line that it stands on, each location where a value
 should be and is not, and how many lines said nothing to it. It never guesses what was compared: levels of
 factors are passed on as printed, and `blklab.reanalysis.design` settles their roles with the person.
 """
@@ -18,14 +18,14 @@ Better = Literal["higher", "lower"]
 Role = Literal["level", "condition", "block", "description"]
 """What a factor of a tool's output is by its nature.
 
-``level``: may be what was compared (scheduler, machine, file). ``condition``: figures of different values
-are not comparable (record size, direction). ``block``: figures of one value belong together (a moment).
+``level``: may be what was compared (scheduler, machine, file). ``condition``: values of different values
+are not comparable (record size, direction). ``block``: values of one value belong together (a moment).
 ``description``: says more of the same (process number beside its priority).
 """
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """Where something stands."""
 
     file: str
@@ -37,7 +37,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One figure."""
+    """One value."""
 
     metric: str
     value: float
@@ -45,14 +45,14 @@ class Measurement:
     """One of `blklab.reanalysis.readers.units`, or whatever the file says."""
     better: Better | None
     factors: Mapping[str, str]
-    place: Place
+    location: Location
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A place where a figure should be and could not be read: the result is not whole."""
+    """A location where a value should be and could not be read: the result is not whole."""
 
-    place: Place
+    location: Location
     message: str
 
 
@@ -68,9 +68,9 @@ class Source:
         """Lines without their ends; ``lines[0]`` is line 1."""
         return self.text.split("\n")
 
-    def at(self, line: int | None) -> Place:
-        """A place in this file."""
-        return Place(self.name, line)
+    def at(self, line: int | None) -> Location:
+        """A location in this file."""
+        return Location(self.name, line)
 
 
 @dataclass(frozen=True)
@@ -104,10 +104,10 @@ class Reading:
         unit: str,
         better: Better | None,
         factors: Mapping[str, str],
-        place: Place,
+        location: Location,
     ) -> None:
-        """Adds a figure."""
-        self.measurements.append(Measurement(metric, value, unit, better, dict(factors), place))
+        """Adds a value."""
+        self.measurements.append(Measurement(metric, value, unit, better, dict(factors), location))
 
     def add_printed(
         self,
@@ -116,22 +116,22 @@ class Reading:
         unit: str,
         better: Better | None,
         factors: Mapping[str, str],
-        place: Place,
+        location: Location,
         *,
         factor: float = 1.0,
         decimal: Decimal | None = None,
     ) -> None:
-        """Adds a figure as it was printed, times `factor`; notes a problem where it is no number."""
+        """Adds a value as it was printed, times `factor`; notes a problem where it is no number."""
         try:
             value = parse_number(text, decimal)
         except NumberError as error:
-            self.problem(place, f"{metric}: {error}")
+            self.problem(location, f"{metric}: {error}")
             return
-        self.add(metric, value * factor, unit, better, factors, place)
+        self.add(metric, value * factor, unit, better, factors, location)
 
-    def problem(self, place: Place, message: str) -> None:
-        """Notes a place where a figure is missing."""
-        self.problems.append(Problem(place, message))
+    def problem(self, location: Location, message: str) -> None:
+        """Notes a location where a value is missing."""
+        self.problems.append(Problem(location, message))
 
 
 class Reader(Protocol):

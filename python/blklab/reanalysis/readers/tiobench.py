@@ -65,10 +65,10 @@ def read(source: Source, options: ReaderOptions) -> Reading:
 
 
 def _row(reading: Reading, source: Source, number: int, line: str, title: str) -> None:
-    place = source.at(number)
+    location = source.at(number)
     row = _ROW.match(line)
     if row is None:
-        reading.problem(place, f"{title}: the row is cut off or damaged")
+        reading.problem(location, f"{title}: the row is cut off or damaged")
         return
     levels = {
         "identifier": row["identifier"],
@@ -78,10 +78,10 @@ def _row(reading: Reading, source: Source, number: int, line: str, title: str) -
         "threads": row["threads"],
     }
     try:
-        reading.add("rate", parse_number(row["rate"]), "MiB/s", "higher", levels, place)
+        reading.add("rate", parse_number(row["rate"]), "MiB/s", "higher", levels, location)
         if "#" not in row["mean"]:
-            reading.add("latency", parse_number(row["mean"]), "ms", "lower", levels, place)
+            reading.add("latency", parse_number(row["mean"]), "ms", "lower", levels, location)
         else:
-            reading.problem(place, f"{title}: the latency did not fit its column")
+            reading.problem(location, f"{title}: the latency did not fit its column")
     except NumberError as error:
-        reading.problem(place, f"{title}: {error}")
+        reading.problem(location, f"{title}: {error}")

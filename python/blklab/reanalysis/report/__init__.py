@@ -1,1 +1,1 @@
-"""The analysis of other tools' figures: text, JSON, HTML, and the page of the published studies."""
+"""The analysis of other tools' values: text, JSON, HTML, and the page of the published studies."""

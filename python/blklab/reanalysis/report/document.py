@@ -10,9 +10,9 @@ from typing import Literal
 from pydantic import Field
 
 import blklab
-from blklab.reanalysis.analysis import FileAnalysis, Section
-from blklab.reanalysis.findings import POWER, CellFindings, LevelSummary, PairFinding
-from blklab.reanalysis.report.wording import not_supported, supported
+from blklab.reanalysis.analysis import DesignSection, FileAnalysis
+from blklab.reanalysis.findings import POWER, LevelSummary, PairFinding, StratumFindings
+from blklab.reanalysis.report.wording import not_supported_sentences, supported_sentences
 from blklab.report.documents.parts import Part
 
 ANALYSE_SCHEMA: Literal["blklab.analyse/1"] = "blklab.analyse/1"
@@ -30,7 +30,7 @@ class FilePart(Part):
 
 
 class ProblemPart(Part):
-    """A place where a figure should be and could not be used."""
+    """A place where a value should be and could not be used."""
 
     file: str
     line: int | None
@@ -38,7 +38,7 @@ class ProblemPart(Part):
 
 
 class DesignPart(Part):
-    """What the figures were taken to be."""
+    """What the values were taken to be."""
 
     factor: str | None
     conditions: list[str]
@@ -62,7 +62,7 @@ class TrendPart(Part):
 
 
 class LevelPart(Part):
-    """One level's figures."""
+    """One level's values."""
 
     level: str
     n: int
@@ -104,8 +104,8 @@ class PairPart(Part):
     spread: SpreadPart | None
 
 
-class FigurePart(Part):
-    """One figure that took part, and where it stands."""
+class ValuePart(Part):
+    """One value that took part, and where it stands."""
 
     level: str
     value: float
@@ -113,8 +113,8 @@ class FigurePart(Part):
     line: int | None
 
 
-class CellPart(Part):
-    """Figures of one metric under one condition."""
+class StratumPart(Part):
+    """Values of one metric under one condition."""
 
     reader: str
     metric: str
@@ -129,7 +129,7 @@ class CellPart(Part):
     supported: list[str]
     not_supported: list[str]
     warnings: list[str]
-    figures: list[FigurePart]
+    figures: list[ValuePart]
 
 
 class AnalyseDocument(Part):
@@ -138,7 +138,7 @@ class AnalyseDocument(Part):
     schema_name: Literal["blklab.analyse/1"] = Field(ANALYSE_SCHEMA, alias="schema")
     blklab_version: str
     complete: bool
-    """False if a figure is missing: the exit code is 7 then."""
+    """False if a value is missing: the exit code is 7 then."""
     confidence: float
     margin: float
     power: float
@@ -146,7 +146,7 @@ class AnalyseDocument(Part):
     problems: list[ProblemPart]
     notes: list[str]
     designs: list[DesignPart]
-    cells: list[CellPart]
+    cells: list[StratumPart]
 
 
 def analyse_document(analysis: FileAnalysis) -> AnalyseDocument:
@@ -158,9 +158,9 @@ def analyse_document(analysis: FileAnalysis) -> AnalyseDocument:
         confidence=analysis.confidence,
         margin=analysis.margin,
         power=POWER,
-        files=[FilePart.of(one) for one in analysis.files],
+        files=[FilePart.of(one, figures=one.nr_values) for one in analysis.files],
         problems=[
-            ProblemPart(file=one.place.file, line=one.place.line, message=one.message)
+            ProblemPart(file=one.location.file, line=one.location.line, message=one.message)
             for one in analysis.problems
         ],
         notes=analysis.notes,
@@ -173,24 +173,24 @@ def analyse_document(analysis: FileAnalysis) -> AnalyseDocument:
     )
 
 
-def _cell(found: CellFindings, section: Section, index: int, analysis: FileAnalysis) -> CellPart:
-    cell = found.cell
-    return CellPart(
+def _cell(found: StratumFindings, section: DesignSection, index: int, analysis: FileAnalysis) -> StratumPart:
+    stratum = found.stratum
+    return StratumPart(
         reader=section.reader,
-        metric=cell.metric,
-        unit=cell.unit,
-        better=cell.better,
-        condition=cell.condition,
+        metric=stratum.metric,
+        unit=stratum.unit,
+        better=stratum.better,
+        condition=stratum.condition,
         design=index,
         scale=found.scale,
         levels=[_level(one) for one in found.levels],
         pairs=[_pair(one, analysis.confidence) for one in found.pairs],
-        supported=supported(found),
-        not_supported=not_supported(found),
+        supported=supported_sentences(found),
+        not_supported=not_supported_sentences(found),
         warnings=found.warnings,
         figures=[
-            FigurePart(level=level, value=one.value, file=one.place.file, line=one.place.line)
-            for level, series in cell.series.items()
+            ValuePart(level=level, value=one.value, file=one.location.file, line=one.location.line)
+            for level, series in stratum.series.items()
             for one in series
         ],
     )

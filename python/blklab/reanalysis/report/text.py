@@ -1,4 +1,4 @@
-"""The analysis of other tools' figures for a terminal."""
+"""The analysis of other tools' values for a terminal."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from blklab.quantities.formatting import confidence_text, count_of, margin_text
-from blklab.reanalysis.analysis import FileAnalysis, FileUnderstood, Section
-from blklab.reanalysis.cells import ALL
-from blklab.reanalysis.findings import POWER, CellFindings
-from blklab.reanalysis.report.wording import level_cells, not_supported, supported
+from blklab.reanalysis.analysis import DesignSection, FileAnalysis, FileSummary
+from blklab.reanalysis.findings import POWER, StratumFindings
+from blklab.reanalysis.report.wording import level_cells, not_supported_sentences, supported_sentences
+from blklab.reanalysis.strata import ALL_VALUES
 from blklab.report.text.comparison import Printer
 
 MOST_SHOWN = 8
@@ -24,7 +24,7 @@ def render_analysis(analysis: FileAnalysis, console: Console) -> None:
     for file in analysis.files:
         printer.line(_file_text(file))
     for problem in analysis.problems[:MOST_SHOWN]:
-        printer.line(("✗ not usable: ", "bold red"), f"{problem.place}: {problem.message}")
+        printer.line(("✗ not usable: ", "bold red"), f"{problem.location}: {problem.message}")
     _print_more(printer, len(analysis.problems))
     if not analysis.complete:
         printer.line(
@@ -39,8 +39,10 @@ def render_analysis(analysis: FileAnalysis, console: Console) -> None:
         _print_section(section, analysis, printer)
 
 
-def _file_text(file: FileUnderstood) -> str:
-    text = f"{file.name}: {file.reader}, {count_of(file.figures, 'figure')} in {count_of(file.lines, 'line')}"
+def _file_text(file: FileSummary) -> str:
+    text = (
+        f"{file.name}: {file.reader}, {count_of(file.nr_values, 'value')} in {count_of(file.lines, 'line')}"
+    )
     if not file.skipped_lines:
         return text
     return f"{text}; {_lines_text(file.skipped_lines)} not of this format"
@@ -58,8 +60,8 @@ def _print_more(printer: Printer, count: int) -> None:
         printer.line((f"… and {count - MOST_SHOWN} more (all are in --json)", "dim"))
 
 
-def _print_section(section: Section, analysis: FileAnalysis, printer: Printer) -> None:
-    metrics = list(dict.fromkeys(found.cell.metric for found in section.findings))
+def _print_section(section: DesignSection, analysis: FileAnalysis, printer: Printer) -> None:
+    metrics = list(dict.fromkeys(found.stratum.metric for found in section.findings))
     printer.line((f"Design of {section.reader}: {', '.join(metrics)}", "bold"))
     for reason in section.design.reasons:
         printer.line(f"- {reason}", indent=2)
@@ -82,28 +84,28 @@ def _print_section(section: Section, analysis: FileAnalysis, printer: Printer) -
         return
     for found in section.findings:
         printer.blank()
-        printer.line((f"{found.cell.title}, {found.cell.unit or 'no unit'}", "bold"))
+        printer.line((f"{found.stratum.title}, {found.stratum.unit or 'no unit'}", "bold"))
         _print_levels([found], printer)
-        for sentence in supported(found):
+        for sentence in supported_sentences(found):
             printer.line(("supported: ", "bold green"), sentence)
-        for sentence in not_supported(found):
+        for sentence in not_supported_sentences(found):
             printer.line(("not supported: ", "yellow"), sentence)
         for warning in found.warnings:
             printer.line(("⚠ ", "bold yellow"), warning)
 
 
-def _print_levels(cells: Sequence[CellFindings], printer: Printer) -> None:
+def _print_levels(cells: Sequence[StratumFindings], printer: Printer) -> None:
     """One table: of a cell's levels, or of cells in which nothing is compared."""
-    compared = len(cells) == 1 and cells[0].levels[0].level != ALL
+    compared = len(cells) == 1 and cells[0].levels[0].level != ALL_VALUES
     table = printer.table()
-    table.add_column("level" if compared else "figure", overflow="fold", max_width=36)
+    table.add_column("level" if compared else "value", overflow="fold", max_width=36)
     for heading in ("n", "mean", "sd", "lowest", "highest", "trend (p)"):
         table.add_column(heading, justify="right", no_wrap=True)
     for found in cells:
         for one in found.levels:
             name = one.level or "(none)"
             if not compared:
-                name = f"{found.cell.title}, {found.cell.unit or 'no unit'}"
+                name = f"{found.stratum.title}, {found.stratum.unit or 'no unit'}"
             table.add_row(*map(printer.text, [name, *level_cells(one)]))
     printer.console.print(table)
     if not compared:
@@ -113,16 +115,16 @@ def _print_levels(cells: Sequence[CellFindings], printer: Printer) -> None:
         _print_more(printer, len(warnings))
 
 
-def _warnings(cells: Sequence[CellFindings]) -> list[str]:
+def _warnings(cells: Sequence[StratumFindings]) -> list[str]:
     """The cells' warnings, one that holds for several said once."""
     titles: dict[str, list[str]] = {}
     for found in cells:
         for warning in found.warnings:
-            titles.setdefault(warning, []).append(found.cell.title)
+            titles.setdefault(warning, []).append(found.stratum.title)
     texts = []
     for warning, of in titles.items():
-        whose = of[0] if len(of) == 1 else f"{len(of)} figures"
+        whose = of[0] if len(of) == 1 else f"{len(of)} values"
         if len(of) == len(cells) > 1:
-            whose = f"each of the {len(of)} figures"
+            whose = f"each of the {len(of)} values"
         texts.append(f"{whose}: {warning}")
     return texts

@@ -1,4 +1,4 @@
-"""The job files of both studies, which lie in the folder of the first one."""
+"""The job files of both hdparm studies, kept in the folder of `hdparm-four-schedulers`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ CACHED = "cached-reads"
 BUFFERED = "buffered-reads"
 BUFFERED_JOB = "buffered-reads-as-job"
 TESTS = {CACHED: "cached reads", BUFFERED: "buffered disk reads"}
-"""As the tables of published figures call them."""
+"""Our name of each test, and its name in the published tables."""
 
 BUSY = "busy-disk"
 BUSY_JOBS = ("readers", "writers", "idle")
-"""Of the busy disk."""
+"""Jobs on the busy disk."""
 
 
 def timing_tests(options: StudyOptions, tests: TimingTests) -> list[Workload]:
-    """Both tests, in hdparm's order of ``-tT``: the cached reads come first."""
+    """Both tests in the order of ``hdparm -tT``: cached reads first."""
     runtime = tests.cached_runtime.under(options)
     cached = StudyFolder(FOLDER).workload("cached-reads.fio", name=CACHED, runtime=runtime)
     return [cached, buffered_reads(options, tests)]
@@ -30,13 +30,13 @@ def timing_tests(options: StudyOptions, tests: TimingTests) -> list[Workload]:
 def buffered_reads(
     options: StudyOptions, tests: TimingTests, area: str | None = None, *, as_job: bool = False
 ) -> Workload:
-    """``-t`` alone.
+    """The test ``-t`` alone.
 
     Args:
-        options: What the person options.
+        options: The options of the study.
         tests: Sizes and times.
-        area: Another area than theirs.
-        as_job: Whether it is a job even where hdparm is installed.
+        area: Replaces the area of `tests`.
+        as_job: Run the job even if hdparm is installed.
     """
     return StudyFolder(FOLDER).workload(
         "buffered-reads.fio",
@@ -49,7 +49,7 @@ def buffered_reads(
 
 
 def busy_disk(options: StudyOptions, busy: BusyDisk) -> Workload:
-    """Random readers, writers, and a reader in the idle class."""
+    """The busy disk: random readers, writers, and a reader in the idle class."""
     return StudyFolder(FOLDER).workload(
         "busy-disk.fio",
         name=BUSY,

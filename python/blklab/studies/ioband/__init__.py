@@ -1,4 +1,4 @@
-"""dm-ioband, weights 10, 30 and 60: why three groups got a third each, and what does give the shares."""
+"""The study of dm-ioband with weights 10, 30 and 60, in which three groups got a third each."""
 
 from __future__ import annotations
 

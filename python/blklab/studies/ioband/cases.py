@@ -1,4 +1,4 @@
-"""The four cases as printed, and the two with a shared device with the load aimed at it."""
+"""Reads the four cases as printed, and the two shared-device cases with the load on the ioband device."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from blklab.studies.replication.result import ComparedValue, Estimate, Statement
 from blklab.studies.replication.statements import within
 from blklab.studies.replication.study_folder import StudyFolder
 
-EQUAL_WITHIN = 2.0
-"""Points within which three shares count as a third each."""
-CLAIM_WITHIN = 2.0
-"""The same for the shares of the weights."""
+THIRDS_WITHIN_POINTS = 2.0
+"""Percentage points within which three shares count as a third each."""
+CLAIM_WITHIN_POINTS = 2.0
+"""Percentage points within which shares count as those of the weights."""
 WAIT_WITHIN = 0.4
-"""Part by which the longest waits may differ: one operation of tens of thousands decides each."""
+"""Relative difference allowed for the longest wait, which one of tens of thousands of operations decides."""
 _THIRDS: Shares = (100 / 3,) * 3
 
 
 def read_cases(
     folder: StudyFolder, set_up: IobandSetUp, records: Mapping[str, ExperimentRecord]
 ) -> StudyResult:
-    """Shares and latencies of every phase beside the published ones, and what the cases show."""
+    """Compares shares and latencies of every phase with the published ones."""
     result = StudyResult([], [], [])
     rows: dict[str, dict[str, Shares]] = {}
     for name, case in set_up.cases.items():
@@ -74,60 +74,59 @@ def _case_statements(
             f"{number}-weights",
             f"{case.capitalize()}: the groups get {wanted} %.",
             "published",
-            "holds" if distance <= CLAIM_WITHIN else "fails",
+            "holds" if distance <= CLAIM_WITHIN_POINTS else "fails",
             f"{shares_text(mean)} % on average of the four phases",
-            "the load is aimed at the partition and passes no ioband device; published: "
+            "the load goes to the partition and passes no ioband device; published: "
             f"{shares_text(printed)} %",
         ),
         within(
             f"{number}-thirds",
-            f"{case.capitalize()}: aimed at the partition, each group gets a third, within {EQUAL_WITHIN:g} "
-            "points.",
+            f"{case.capitalize()}: on the partition, each group gets a third, within "
+            f"{THIRDS_WITHIN_POINTS:g} "
+            "percentage points.",
             Estimate(farthest(mean, _THIRDS)),
             0,
-            EQUAL_WITHIN,
-            unit="points",
-            why=f"ours {shares_text(mean)} %; published: {farthest(printed, _THIRDS):.1f} points away",
+            THIRDS_WITHIN_POINTS,
+            unit="percentage points",
+            why=f"ours {shares_text(mean)} %; published: {farthest(printed, _THIRDS):.1f} percentage points "
+            "away",
         ),
     ]
 
 
 def _completion(case: str, buffered: bool, set_up: IobandSetUp, aimed: Mapping[str, Shares]) -> Statement:
-    """Equal work to its end hides weights: the quick group's share ends with its work."""
+    """States that equal work run to its end hides weights: a fast group's share ends with its work."""
     number = case.replace(" ", "-")
     writes = mean_shares(shares for phase, shares in aimed.items() if "write" in phase)
     if buffered:
         return within(
             f"{number}-flusher",
-            f"{case.capitalize()} on the ioband device: buffered writes are still a third each, within "
-            f"{EQUAL_WITHIN:g} points.",
+            f"{case.capitalize()} on the ioband device: each group still gets a third of buffered writes, "
+            f"within {THIRDS_WITHIN_POINTS:g} percentage points.",
             Estimate(farthest(writes, _THIRDS)),
             0,
-            EQUAL_WITHIN,
-            unit="points",
-            why=f"{shares_text(writes)} %: the flusher writes the pages, and its bios are charged to the "
-            "default "
-            "group, whoever dirtied them",
+            THIRDS_WITHIN_POINTS,
+            unit="percentage points",
+            why=f"{shares_text(writes)} %: the flusher writes the pages, and dm-ioband charges its bios to "
+            "the default group, whichever group dirtied them",
         )
     mean = mean_shares(aimed.values())
     bound = completion_shares(set_up.wanted)
     return within(
         f"{number}-completion",
-        f"{case.capitalize()} on the ioband device: with equal work to its end, the heaviest group's "
-        "printed share "
-        "lies above a third and well below that of its weight.",
+        f"{case.capitalize()} on the ioband device: when each group runs equal work to its end, the heaviest "
+        "group's printed share lies above a third and well below its weight.",
         Estimate(mean[-1]),
-        _THIRDS[-1] + EQUAL_WITHIN,
-        set_up.wanted[-1] - 2 * EQUAL_WITHIN,
+        _THIRDS[-1] + THIRDS_WITHIN_POINTS,
+        set_up.wanted[-1] - 2 * THIRDS_WITHIN_POINTS,
         unit="%",
-        why=f"{shares_text(mean)} %: when the heaviest group is done, the others have the disk, and tiotest "
-        "prints "
-        f"work over time; weights that hold exactly would print as {shares_text(bound)} %",
+        why=f"{shares_text(mean)} %: once the heaviest group finishes, the others have the disk, and "
+        f"tiotest prints work over time; weights that hold exactly would print as {shares_text(bound)} %",
     )
 
 
 def _elevator(case: str, folder: StudyFolder, set_up: IobandSetUp, record: ExperimentRecord) -> Statement:
-    """The longest waits of direct random I/O tell cfq from schedulers without slices."""
+    """States that the longest waits of direct random I/O reveal cfq's slices."""
     phases = [phase for phase in PHASES if phase.startswith("random")]
     printed = max(published_latencies(folder, case, phase).maximum_ms for phase in phases)
     waits = {}
@@ -139,23 +138,22 @@ def _elevator(case: str, folder: StudyFolder, set_up: IobandSetUp, record: Exper
     tasks = set_up.threads * len(GROUPS)
     return within(
         f"{case.replace(' ', '-')}-elevator",
-        f"{case.capitalize()}: the longest wait for random I/O is the published one within "
-        f"{100 * WAIT_WITHIN:g} % "
-        f"under {first}.",
+        f"{case.capitalize()}: under {first}, the longest wait for random I/O is within "
+        f"{100 * WAIT_WITHIN:g} % of the published one.",
         Estimate(waits[first] / printed),
         1 - WAIT_WITHIN,
         1 + WAIT_WITHIN,
-        why=f"published {rounded(printed)} ms; {spelt}. {tasks} threads with slices of 100 ms each make a "
-        "turn of "
-        f"{tasks / 10:g} s, so the elevator beneath was probably cfq and not {' or '.join(others)}",
+        why=f"published {rounded(printed)} ms; {spelt}. {tasks} threads with slices of 100 ms each make "
+        f"a round of {tasks / 10:g} s, so the elevator beneath was probably cfq and not "
+        f"{' or '.join(others)}",
     )
 
 
 def completion_shares(wanted: Shares) -> Shares:
-    """Shares of the printed rates when all groups have equal work and the weights hold exactly.
+    """Shares of the printed rates if all groups have equal work and the weights hold exactly.
 
-    Groups are served by weight until the heaviest is done, then the rest by theirs, and so on; each rate is
-    the work over the group's own time.
+    Groups are served by weight until the heaviest finishes, then the rest by their weights, and so on; each
+    rate is the work over the group's own time.
     """
     left = dict.fromkeys(range(len(wanted)), 1.0)
     now, rates = 0.0, [0.0] * len(wanted)
@@ -199,8 +197,9 @@ def _picture(rows: Mapping[str, Mapping[str, Shares]]) -> Picture:
     return MatrixPicture(
         "cases",
         "Share of the group of weight 60 in each phase, %",
-        "As printed, aimed at the partition, about a third whatever the weight. Aimed at the ioband device "
-        "weights begin to show, except in buffered writes.",
+        "On the partition, as published, about a third whatever the weight. On the ioband device weights "
+        "begin "
+        "to show, except in buffered writes.",
         "case",
         "phase",
         tuple(rows),

@@ -1,4 +1,4 @@
-"""What the weights give on the ioband device while all groups have work all the time."""
+"""Reads the runs of groups that always have work on the ioband device."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from blklab.studies.replication.pictures import LinePicture, LineSeries, MatrixP
 from blklab.studies.replication.result import ComparedValue, Estimate, Statement, StudyResult
 from blklab.studies.replication.statements import greater, within
 
-RIGHT_WITHIN = 2.0
-"""Points within which shares count as those of the weights."""
+WITHIN_POINTS = 2.0
+"""Percentage points within which shares count as those of the weights."""
 _RANDOM = ("random write", "random read")
 
 
 def read_competing(set_up: IobandSetUp, records: Mapping[str, ExperimentRecord]) -> StudyResult:
-    """Shares by scheduler, phase and number of threads."""
+    """Compares the shares by scheduler, phase and number of threads with the weights."""
     default, other = set_up.competing.io_throttle
     direct, eager = records[competing_name(default)], records[competing_name(other)]
     few, many = set_up.threads, max(set_up.competing.threads)
@@ -49,44 +49,42 @@ def read_competing(set_up: IobandSetUp, records: Mapping[str, ExperimentRecord])
         _within_weights(
             "competing-direct",
             f"Direct load on the ioband device, {many} threads in each group: {text} % within "
-            f"{RIGHT_WITHIN:g} "
-            "points, under every scheduler for random work and under those that do not idle for sequential "
-            "work.",
+            f"{WITHIN_POINTS:g} percentage points, under every scheduler for random I/O, and for sequential "
+            "I/O under those that do not idle.",
             right,
             wanted,
         ),
         greater(
             "four-threads-too-few",
             f"With {few} threads in each group, as in the document, the shares miss the weights by more than "
-            f"{RIGHT_WITHIN:g} points.",
+            f"{WITHIN_POINTS:g} percentage points.",
             Estimate(min(farthest(found, wanted) for found in single.values())),
-            RIGHT_WITHIN,
+            WITHIN_POINTS,
             origin="ours",
-            why=f"nearest of {len(single)} cells, in points; {_spelt(single)}. While a bio of one group "
-            "completes, "
-            f"{few - 1} are in flight: fewer than io_throttle ({default}), so that new tokens are given "
-            "before "
-            "the heaviest group has used its own",
+            why=f"nearest of {len(single)} cells, in percentage points; {_spelt(single)}. While a bio of a "
+            "group "
+            f"completes, {few - 1} are in flight: fewer than io_throttle ({default}), so dm-ioband issues "
+            "new "
+            "tokens before the heaviest group has used its own",
         ),
         _within_weights(
             "io-throttle-cures",
-            f"With io_throttle {other}, {few} threads are enough: {text} % within {RIGHT_WITHIN:g} points "
-            "under "
-            "schedulers that do not idle.",
+            f"With io_throttle {other}, {few} threads are enough: {text} % within {WITHIN_POINTS:g} "
+            "percentage "
+            "points under schedulers that do not idle.",
             cured,
             wanted,
         ),
         greater(
             "idling-hides-weights",
-            f"{set_up.sim.schedulers[0]} beneath takes sequential streams away from the weights: shares "
-            "miss them by "
-            f"more than {RIGHT_WITHIN:g} points.",
+            f"With {set_up.sim.schedulers[0]} beneath, sequential streams do not follow the weights: shares "
+            f"miss them by more than {WITHIN_POINTS:g} percentage points.",
             Estimate(farthest(idled, wanted)),
-            RIGHT_WITHIN,
+            WITHIN_POINTS,
             origin="ours",
-            why=f"{shares_text(idled)} %: it waits for the process that it serves, which leaves the device "
-            "to one "
-            "group at a time and tokens unused",
+            why=f"{shares_text(idled)} %: it idles for the process that it serves, which leaves the device "
+            "to "
+            "one group at a time and tokens unused",
         ),
         _buffered(set_up, records[competing_name(default, BUFFERED)]),
     ]
@@ -101,18 +99,18 @@ def _undisturbed(set_up: IobandSetUp, scheduler: str, phase: str) -> bool:
     return scheduler in set_up.competing.sorting or phase in _RANDOM
 
 
-Cell = TypeVar("Cell", bound=tuple[object, ...])
+RunKey = TypeVar("RunKey", bound=tuple[object, ...])
 
 
-def _within_weights(name: str, says: str, cells: Mapping[Cell, Shares], wanted: Shares) -> Statement:
+def _within_weights(name: str, says: str, cells: Mapping[RunKey, Shares], wanted: Shares) -> Statement:
     worst = max(cells, key=lambda key: farthest(cells[key], wanted))
     return within(
         name,
         says,
         Estimate(farthest(cells[worst], wanted)),
         0,
-        RIGHT_WITHIN,
-        unit="points",
+        WITHIN_POINTS,
+        unit="percentage points",
         why=f"farthest of {len(cells)} cells: {', '.join(map(str, worst[:2]))}, {shares_text(cells[worst])} "
         "%",
     )
@@ -133,16 +131,14 @@ def _buffered(set_up: IobandSetUp, record: ExperimentRecord) -> Statement:
     worst = max(cells, key=lambda key: farthest(cells[key], third))
     return within(
         "competing-buffered",
-        f"Buffered writes on the ioband device: a third for each group, within {RIGHT_WITHIN:g} points, "
-        "whatever "
-        "its weight.",
+        f"Buffered writes on the ioband device: each group gets a third, within {WITHIN_POINTS:g} percentage "
+        "points, whatever its weight.",
         Estimate(farthest(cells[worst], third)),
         0,
-        RIGHT_WITHIN,
-        unit="points",
-        why=f"farthest of {len(cells)} cells: {', '.join(worst)}, {shares_text(cells[worst])} %. The "
-        "flusher's bios "
-        "are charged to the default group",
+        WITHIN_POINTS,
+        unit="percentage points",
+        why=f"farthest of {len(cells)} cells: {', '.join(worst)}, {shares_text(cells[worst])} %. "
+        "dm-ioband charges the flusher's bios to the default group",
     )
 
 
@@ -171,7 +167,7 @@ def _by_threads(set_up: IobandSetUp, shares: Mapping[tuple[str, str, int], Share
     return LinePicture(
         "threads",
         f"Shares by the threads of each group: {phase}s under {scheduler}",
-        "The weights come out as soon as a group has more in flight than io_throttle (4).",
+        "Shares follow the weights as soon as a group has more in flight than io_throttle (4).",
         "threads in each group",
         "%",
         tuple(
@@ -194,7 +190,7 @@ def _matrix(shares: Mapping[tuple[str, str, int], Shares], few: int, many: int) 
     return MatrixPicture(
         "competing",
         "Share of the group of weight 60 on the ioband device, %",
-        "Direct work all the time. 60 is intended; a third is what no weights would give.",
+        "Continuous direct I/O. 60 is intended; without weights it would be a third.",
         "scheduler beneath, threads",
         "phase",
         tuple(f"{scheduler}, {threads}" for scheduler, threads in rows),

@@ -1,4 +1,4 @@
-"""The experiments: four cases as printed, the same on the ioband device, competing groups, today's ways."""
+"""The experiments: the four cases, the same on the ioband device, competing groups, today's controllers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Cgroups = dict[str, dict[str, str]]
 
 DIRECT, BUFFERED = "direct", "buffered"
 BFQ, IO_COST, IO_COST_AUTOMATIC = "bfq's weights", "io.cost", "io.cost, automatic model"
-MODERN_WAYS = (BFQ, IO_COST, IO_COST_AUTOMATIC)
+MODERN_CONTROLLERS = (BFQ, IO_COST, IO_COST_AUTOMATIC)
 _BLOCK_BYTES = 4096
 
 
 def experiments(options: StudyOptions, folder: StudyFolder) -> Sequence[NamedExperiment]:
-    """What to run, in order."""
+    """Lists the experiments, in order."""
     set_up = folder.set_up(IobandSetUp)
     if options.backend != "sim":
         return list(_modern(options, folder, set_up))
@@ -45,22 +45,22 @@ def competing_name(io_throttle: int, io_mode: str = DIRECT) -> str:
 
 
 def competing_workload(phase: str, threads: int) -> str:
-    """Name of the workload of a phase with so many threads in each group."""
+    """Name of a phase's workload with this many threads in each group."""
     return f"{phase.replace(' ', '-')}-{threads}"
 
 
-def modern_name(way: str, disk: str) -> str:
-    """Name of the experiment with one of today's ways; the disk is empty on the host."""
-    return f"{way} on {disk}" if disk else way
+def modern_name(controller: str, disk: str) -> str:
+    """Name of the experiment with one of today's controllers; `disk` is empty on the host."""
+    return f"{controller} on {disk}" if disk else controller
 
 
-def modern_ways(options: StudyOptions) -> tuple[str, ...]:
-    """Today's ways that a place has."""
-    return (BFQ,) if options.backend == "host" else MODERN_WAYS
+def modern_controllers(options: StudyOptions) -> tuple[str, ...]:
+    """Today's controllers that the backend has."""
+    return (BFQ,) if options.backend == "host" else MODERN_CONTROLLERS
 
 
 def modern_disks(options: StudyOptions, set_up: IobandSetUp) -> list[str]:
-    """Modelled disks of today's ways; one that has no name on the host."""
+    """The disks for today's controllers; one without a name on the host."""
     return [""] if options.backend == "host" else list(set_up.modern.disks)
 
 
@@ -72,7 +72,7 @@ def _cases(options: StudyOptions, folder: StudyFolder, set_up: IobandSetUp) -> I
             f"{name}, as printed: the load aimed at the partition",
             _case_spec(options, set_up, workload, {f"bgroup{group}": {} for group in GROUPS}),
         )
-        # With a device for each group there is nothing that the groups share and that could weigh them.
+        # Groups with a device each share no device that could weigh them.
         if not case.own_partition:
             yield NamedExperiment(
                 on_device_name(name),
@@ -85,9 +85,9 @@ def _competing(options: StudyOptions, folder: StudyFolder, set_up: IobandSetUp) 
     competing = set_up.competing
     for io_throttle in competing.io_throttle:
         default = io_throttle == competing.io_throttle[0]
-        # Fewer bios count as busy: options of the number of threads that the document had.
+        # With fewer bios a group counts as busy, so only the document's number of threads is tested.
         counts = competing.threads if default else [set_up.threads]
-        # With so few tokens a round of them lasts longer than a quick run: only the full one shows shares.
+        # With so few tokens a round lasts longer than a quick run: only the full length shows shares.
         length = options if default else replace(options, quick=False)
         workloads = [
             _phase(
@@ -104,7 +104,7 @@ def _competing(options: StudyOptions, folder: StudyFolder, set_up: IobandSetUp) 
         ]
         yield NamedExperiment(
             competing_name(io_throttle),
-            f"Groups with direct work all the time on the ioband device, io_throttle {io_throttle}",
+            f"Groups with continuous direct I/O on the ioband device, io_throttle {io_throttle}",
             _spec(
                 options,
                 set_up.sim.target,
@@ -123,7 +123,7 @@ def _competing(options: StudyOptions, folder: StudyFolder, set_up: IobandSetUp) 
     ]
     yield NamedExperiment(
         competing_name(competing.io_throttle[0], BUFFERED),
-        "Groups with buffered writes all the time on the ioband device",
+        "Groups with continuous buffered writes on the ioband device",
         _spec(
             options,
             set_up.sim.target,
@@ -150,11 +150,11 @@ def _modern(options: StudyOptions, folder: StudyFolder, set_up: IobandSetUp) -> 
             )
             for phase in set_up.modern.phases
         ]
-        for way in modern_ways(options):
-            schedulers, cgroups = _way(options, way, set_up, part.io_cost_model)
+        for controller in modern_controllers(options):
+            schedulers, cgroups = _controller_settings(options, controller, set_up, part.io_cost_model)
             yield NamedExperiment(
-                modern_name(way, disk),
-                f"Groups with direct work all the time, {way}" + (f", {disk}" if disk else ""),
+                modern_name(controller, disk),
+                f"Groups with continuous direct I/O, {controller}" + (f", {disk}" if disk else ""),
                 _spec(
                     options,
                     f"{options.backend}:{disk}" if disk else options.directory,
@@ -166,26 +166,26 @@ def _modern(options: StudyOptions, folder: StudyFolder, set_up: IobandSetUp) -> 
             )
 
 
-def _way(
-    options: StudyOptions, way: str, set_up: IobandSetUp, io_cost_model: str | None
+def _controller_settings(
+    options: StudyOptions, controller: str, set_up: IobandSetUp, io_cost_model: str | None
 ) -> tuple[list[str], Cgroups]:
-    """Schedulers, and the settings that give the groups their weights."""
+    """Returns the schedulers, and the cgroup settings that give the groups their weights."""
     modern = set_up.modern
     attribute = modern.host_bfq_attribute if options.backend == "host" else modern.bfq_attribute
-    if way != BFQ:
+    if controller != BFQ:
         attribute = "io.weight"
     weights = zip(GROUPS, set_up.weights, strict=True)
     cgroups = {f"bgroup{group}": {attribute: str(modern.weight_factor * weight)} for group, weight in weights}
-    if way == BFQ:
+    if controller == BFQ:
         return modern.bfq, cgroups
     root = {"io.cost.qos": modern.io_cost_qos}
-    if way == IO_COST and io_cost_model:
+    if controller == IO_COST and io_cost_model:
         root["io.cost.model"] = io_cost_model
     return modern.io_cost, {"/": root} | cgroups
 
 
 def _ioband(set_up: IobandSetUp, io_throttle: int) -> Cgroups:
-    """dm-ioband above the disk, as the document's dmsetup commands make it; 0 is the default."""
+    """dm-ioband above the disk, as the document's dmsetup commands create it; 0: default io_throttle."""
     device = {"ioband.policy": "weight", "ioband.weight": str(set_up.sim.default_weight)}
     if io_throttle:
         device["ioband.io_throttle"] = str(io_throttle)

@@ -1,4 +1,4 @@
-"""ionice levels 0 and 7 under cfq: two direct writers, and what every class and level is worth elsewhere."""
+"""The study of ionice levels 0 and 7 under cfq, extended to every class, level and scheduler."""
 
 from __future__ import annotations
 

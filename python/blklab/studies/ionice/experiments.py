@@ -1,4 +1,4 @@
-"""The experiments: the writers as they were and as they should have been run, the matrix, the distance."""
+"""The experiments: the writers as published and repeated, the matrix, and the distance from the slices."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from blklab.quantities.units import parse_duration_ns
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.schedulers import parse_scheduler_choices
 from blklab.spec.workloads import Workload
-from blklab.studies.ionice.set_up import SAMPLE_NS, IoniceSetUp, PublishedDisk, disk_text, published_disk
+from blklab.studies.ionice.set_up import SAMPLE_NS, IoniceSetUp, PublishedDisk, disk_target, published_disk
 from blklab.studies.replication.options import StudyOptions
 from blklab.studies.replication.protocol import NamedExperiment
 from blklab.studies.replication.study_folder import StudyFolder
@@ -22,14 +22,14 @@ MATRICES = {
     "matrix-read": ("direct reads", "read", 1),
     "matrix-buffered": ("buffered writes", "write", 0),
 }
-"""Title, direction and whether past the page cache, by name."""
+"""Title, direction and ``direct`` of each matrix, by name."""
 
 _CLASSES = {"rt": 1, "be": 2, "idle": 3}
 _USUAL_LEVEL = 4
 
 
 def experiments(options: StudyOptions, folder: StudyFolder) -> Sequence[NamedExperiment]:
-    """What to run, in order."""
+    """Lists the experiments, in order."""
     set_up = folder.set_up(IoniceSetUp)
     disk = published_disk(folder)
     found = [*_writers(options, folder, set_up, disk), *_matrices(options, folder, set_up, disk)]
@@ -41,12 +41,12 @@ def experiments(options: StudyOptions, folder: StudyFolder) -> Sequence[NamedExp
 
 
 def command_time_name(command_time: str) -> str:
-    """Name of the experiment with commands of that time."""
+    """Name of the experiment with commands of this duration."""
     return f"command-{command_time}"
 
 
 def stalled_name(percent: int) -> str:
-    """Name of the experiment with a disk that stalls for that share of the time."""
+    """Name of the experiment with a disk that stalls for this share of the time."""
     return f"stalled-{percent}"
 
 
@@ -58,12 +58,12 @@ def entry_priority(entry: str) -> tuple[int, int]:
 
 
 def pair_name(first: str, second: str) -> str:
-    """Name of the workload in which two entries meet."""
+    """Name of the workload in which two entries compete."""
     return f"{first}-{second}"
 
 
 def pairs_of(entries: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Every pair once, each entry with itself too."""
+    """Every pair once, including each entry with itself."""
     for index, first in enumerate(entries):
         for second in entries[index:]:
             yield first, second
@@ -96,7 +96,7 @@ def _writers(
     workload = _pair(folder, "be0", "be7", "write", 1, runtime, file_size)
     yield NamedExperiment(
         REPEATED,
-        "The same all the while, repeated in randomised blocks",
+        "The same with both writing throughout, repeated in randomised blocks",
         _spec(options, set_up, target, [workload], blocks=writers.blocks.under(options)),
     )
 
@@ -118,7 +118,7 @@ def _matrices(
 def _block_sizes(
     options: StudyOptions, folder: StudyFolder, set_up: IoniceSetUp, disk: PublishedDisk
 ) -> NamedExperiment:
-    """What a kernel's share between equals comes from: the simulator's is nearly a half."""
+    """Tests the cause of a kernel's unequal share between equals; the simulator's share is nearly a half."""
     workloads = [
         _pair(
             folder,
@@ -145,7 +145,7 @@ def _each_once(
     title: str,
     workloads: list[Workload],
 ) -> NamedExperiment:
-    """Many workloads on the study's disk, each run once."""
+    """An experiment with many workloads on the study's disk, each run once."""
     target = _target(options, set_up, disk)
     schedulers = set_up.schedulers.matrix.under(options)
     return NamedExperiment(
@@ -162,7 +162,7 @@ def _distances(
     workload = _pair(folder, "be0", "be7", "write", 1, runtime, file_size)
     yield NamedExperiment(
         SSD,
-        "The same on a SATA SSD, for which cfq does not wait",
+        "The same on a SATA SSD, for which cfq does not idle",
         _spec(
             options,
             set_up,
@@ -174,7 +174,7 @@ def _distances(
         ),
     )
     for command_time in distance.command_times:
-        target = disk_text("sim", set_up, command_ns=parse_duration_ns(command_time))
+        target = disk_target("sim", set_up, command_ns=parse_duration_ns(command_time))
         yield NamedExperiment(
             command_time_name(command_time),
             f"Commands of {command_time} each",
@@ -207,17 +207,17 @@ def _spec(
     as_printed: bool = False,
     deep: bool = True,
 ) -> ExperimentSpec:
-    """One experiment.
+    """Builds one experiment.
 
     Args:
-        options: What the person options.
+        options: The options of the study.
         set_up: The set-up.
-        target: What to test.
-        workloads: What to run.
-        blocks: How often.
-        schedulers: Of a model; the place's own if nothing is given, on the host all that there are.
-        as_printed: Whether all runs of a scheduler come after one another, and seconds are recorded.
-        deep: Whether the queue is as long as cfq's.
+        target: The disk.
+        workloads: The workloads.
+        blocks: Number of blocks.
+        schedulers: The schedulers; None or empty: those of the writers on this backend.
+        as_printed: Run one scheduler after another instead of randomised blocks.
+        deep: Make the queue as long as cfq's.
     """
     names = schedulers or set_up.schedulers.writers.under(options)
     queue = {}
@@ -242,7 +242,7 @@ def _target(
 ) -> str:
     if options.backend == "host":
         return f"loop:{set_up.host_scratch.of_length(options)},dir={options.directory}"
-    return disk_text(
+    return disk_target(
         options.backend,
         set_up,
         command_ns=disk.command_ns(1024 * set_up.disk.max_sectors_kb),

@@ -1,4 +1,4 @@
-"""What the runs say of the published conclusion, of the distance from the slices, and of the other levels."""
+"""Reads the runs: the published conclusion, the distance from the slices, and the other levels."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ DD_TABLE = "dd's reports"
 CFQ = "cfq"
 PUBLISHED_LABEL = "published (cfq, 3.10)"
 WITHOUT_LEVELS = ("mq-deadline", "deadline", "noop", "kyber", "anticipatory", "none")
-"""Schedulers that know no levels (block/*-iosched.c, Linux 2.6.32, 4.16 and 6.1)."""
+"""Schedulers without priority levels (block/*-iosched.c, Linux 2.6.32, 4.16 and 6.1)."""
 NO_EFFECT_MARGIN = 0.15
 """anticipatory serves a process for up to half a second, so on an irregular disk a run of some tens of
-seconds scatters by a turn or two. The others stay within a thousandth."""
+seconds varies by a turn or two. The others stay within a thousandth."""
 RIGHT_RATIO = (2.2, 4.6)
-"""From the lower end of the published figure's interval to the slices' ratio, 180 ms to 40 ms."""
+"""From the lower end of the published interval to the ratio of the slices, 180 ms to 40 ms."""
 
 
 def read(options: StudyOptions, folder: StudyFolder, records: Mapping[str, ExperimentRecord]) -> StudyResult:
@@ -47,7 +47,7 @@ def read(options: StudyOptions, folder: StudyFolder, records: Mapping[str, Exper
         IntervalPicture(
             "ratios",
             "Write speed of level 0 over level 7",
-            "Repeated runs, intervals of 95 %; the published figure is of four samples of one run.",
+            "Repeated runs with 95 % intervals; the published ratio comes from four samples of one run.",
             "times",
             (
                 IntervalRow(PUBLISHED_LABEL, ratio.value, ratio.low, ratio.high, published=True),
@@ -76,7 +76,7 @@ def read(options: StudyOptions, folder: StudyFolder, records: Mapping[str, Exper
 
 
 def published_ratio(folder: StudyFolder) -> Estimate:
-    """The samples of iotop with both processes, level 0 over level 7."""
+    """Level 0 over level 7 in iotop's samples of both processes."""
     lines = folder.rows("iotop_processes.csv")
     speeds = {(line["sample_index"], line["ionice_prio"]): float(line["disk_write_Mps"]) for line in lines}
     samples = sorted({sample for sample, _ in speeds})
@@ -112,7 +112,7 @@ def _ratio_values(
 def _dd_values(
     options: StudyOptions, folder: StudyFolder, once: ExperimentRecord, label: str
 ) -> list[ComparedValue]:
-    """When each was done, as dd reports it. The speed of the disk is that of both dd together."""
+    """Elapsed time of each process, as dd reports it; the disk model has the speed of both together."""
     elapsed = folder.values("dd_summary.csv", "elapsed_s")
     samples = once.successes(label)
     if not samples:
@@ -148,7 +148,7 @@ def _writer_statements(repeated: Mapping[str, Estimate]) -> list[Statement]:
         found.append(
             within(
                 "cfq-2.6.32-ratio",
-                "The cfq of 2.6.32, without groups and kinds, does the same.",
+                "The cfq of 2.6.32, without groups and workload types, does the same.",
                 repeated["cfq-2.6.32"],
                 *RIGHT_RATIO,
             )
@@ -171,7 +171,7 @@ def _without_effect(label: str, ratio: Estimate) -> Statement:
 
 
 def _seconds_picture(folder: StudyFolder, once: ExperimentRecord, labels: Sequence[str]) -> LinePicture:
-    """What iotop showed, and what it would have shown of our run."""
+    """Iotop's samples, and the same view of our run."""
     series = []
     for level in ("0", "7"):
         lines = folder.rows("iotop_processes.csv", ionice_prio=level)
@@ -199,7 +199,7 @@ def _seconds_picture(folder: StudyFolder, once: ExperimentRecord, labels: Sequen
     return LinePicture(
         "per-second",
         "Two writers of 2 GiB, second by second",
-        "As iotop shows it: the process at level 0 is done first, then level 7 has the disk to itself.",
+        "As iotop shows it: the process at level 0 finishes first, then level 7 has the disk to itself.",
         "seconds",
         "MB/s",
         tuple(series),
@@ -212,25 +212,25 @@ def _remarks(options: StudyOptions, folder: StudyFolder, disk: PublishedDisk) ->
     both, alone = min(elapsed), max(elapsed) - min(elapsed)
     rest = moved - alone * disk.bytes_per_second
     before = (
-        "dd's two reports do not say which process they are of; level 0 is taken to be the first, which "
-        f"ended {alone:.2f} s before the other. "
+        "dd's two reports do not name their process; we take the first, which "
+        f"ended {alone:.2f} s before the other, to be level 0. "
     )
     steady = (
-        "If the disk had been equally fast all the while, level 7 would have "
+        "At a constant disk speed, level 7 would have "
         f"written {rest / 1e9:.2f} GB in the {both:.2f} s in which both were at work, and level 0 "
-        f"{moved / rest:.2f} times as much, less than iotop's samples say "
-        f"({estimate_text(published_ratio(folder))}): with one process alone it was faster."
+        f"{moved / rest:.2f} times as much. That is less than in iotop's samples "
+        f"({estimate_text(published_ratio(folder))}), so the disk was faster with one process alone."
     )
     if options.backend == "host":
         return [before + steady]
     model = (
-        "The disk's model has the mean speed of both dd together "
-        f"({rounded(disk.bytes_per_second / 1e6)} MB/s) and scatters as iotop's totals do, so the later of "
-        "dd's two ends is right by construction, up to chance; where level 0 ends is not."
+        "The modelled disk has the mean speed of both dd processes together "
+        f"({rounded(disk.bytes_per_second / 1e6)} MB/s) and scatters as iotop's totals do. So the later of "
+        "dd's two end times is right by construction, up to chance; the end time of level 0 is a result."
     )
     low, high = disk.irregularity_interval
     roughly = (
-        f"{disk.nr_totals} totals tell the irregularity of the published disk only roughly: "
+        f"{disk.nr_totals} totals give only a rough estimate of the published disk's irregularity: "
         f"{100 * disk.irregularity:.0f} % [{100 * low:.0f}, {100 * high:.0f}]."
     )
     return [before + steady, model, roughly]

@@ -77,59 +77,59 @@ class IoniceSetUp(TomlTable):
 
 @dataclass(frozen=True)
 class PublishedDisk:
-    """What the published figures say of the disk."""
+    """The disk that the published values imply."""
 
     bytes_per_second: float
-    """Both dd together: all they wrote over the time of the longer one."""
+    """Both dd processes together: all bytes over the time of the longer one."""
     irregularity: float
-    """Standard deviation over mean of iotop's totals, second by second, while both were writing."""
+    """Coefficient of variation of iotop's totals in each second while both processes wrote."""
 
     nr_totals: int
-    """How many totals that was reckoned from."""
+    """Number of totals behind `irregularity`."""
 
     @property
     def irregularity_interval(self) -> tuple[float, float]:
-        """Its 95 % interval, if totals are normally distributed."""
+        """95 % interval of `irregularity` for normally distributed totals."""
         degrees = self.nr_totals - 1
         bounds = (math.sqrt(degrees / special.chdtri(degrees, tail)) for tail in (0.025, 0.975))
         low, high = (self.irregularity * float(bound) for bound in bounds)
         return low, high
 
     def command_ns(self, command_bytes: int) -> int:
-        """Time of a command at that speed."""
+        """Time of a command at this speed."""
         return round(command_bytes * NS_PER_SECOND / self.bytes_per_second)
 
     def stalled_share(self, stall_ns: int) -> float:
-        """Share of the time for which a disk stalls that is as irregular.
+        """Share of the time that a disk must stall to be as irregular.
 
-        Stalls of length *S* at random, mean distance *G* from one's end to the next, take the share
-        *f = S/(S+G)* of the time. What they take of a time *T* has the variance *f S (1-f)²/T* (a renewal
-        process over times much longer than a cycle), and what is left for work is *1-f*. So the relative
-        variance of what is done in a second is *f S/T*.
+        Random stalls of length *S*, with a mean gap *G* between the end of one and the start of the next,
+        fill the share *f = S/(S+G)* of the time. The share that they fill of a time *T* has the variance
+        *f S (1-f)²/T* (a renewal process over times much longer than a cycle), and the share *1-f* is left
+        for work. So the relative variance of the work done in a second is *f S/T*.
         """
         return self.irregularity**2 * SAMPLE_NS / stall_ns
 
 
 def published_disk(folder: StudyFolder) -> PublishedDisk:
-    """Reads it off dd's reports and iotop's totals."""
+    """Derives the disk from dd's reports and iotop's totals."""
     moved = sum(folder.values("dd_summary.csv", "bytes_copied"))
     longest_s = max(folder.values("dd_summary.csv", "elapsed_s"))
-    # In the first sample one process was alone.
+    # During the first sample only one process ran.
     totals = folder.values("iotop_totals.csv", "disk_write_Mps", iotop_total_kind="total")[1:]
     irregularity = statistics.stdev(totals) / statistics.fmean(totals)
     return PublishedDisk(moved / longest_s, irregularity, len(totals))
 
 
-def disk_text(
+def disk_target(
     scheme: str, set_up: IoniceSetUp, *, command_ns: int, stalled_share: float = 0.0, stall: str = ""
 ) -> str:
-    """A target of the grammar: the disk with commands of that time.
+    """The target, in the target grammar: the disk with commands of this duration.
 
     Args:
         scheme: ``sim`` or ``uml``.
-        set_up: Its other parameters.
-        command_ns: Time of a command; with stalls, its mean over all the time.
-        stalled_share: For which it stalls.
+        set_up: The other parameters of the disk.
+        command_ns: Duration of a command; with stalls, its mean over the whole time.
+        stalled_share: Share of the time that the disk stalls.
         stall: Length of a stall.
     """
     latency_ns = round(command_ns * (1 - stalled_share))

@@ -1,4 +1,4 @@
-"""iozone on btrfs raid10 of four disks: whether deadline, noop or cfq makes a difference."""
+"""The study of iozone under deadline, noop and cfq on btrfs raid10 of four disks."""
 
 from __future__ import annotations
 

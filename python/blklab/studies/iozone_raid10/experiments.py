@@ -1,4 +1,4 @@
-"""The experiments: all tests once as printed, again in randomised blocks, and a load with a choice."""
+"""The experiments: all tests once as printed, again in randomised blocks, and readers beside writers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ CONTRAST = "contrast"
 SHALLOW = "contrast-shallow"
 
 STDIO_TESTS = tuple(test for test in IOZONE_TESTS if test.startswith("f"))
-"""Through the C library, and so through the page cache whatever the others do."""
+"""Tests through the C library, and so through the page cache whatever the others do."""
 DIRECT_TESTS = tuple(test for test in IOZONE_TESTS if test not in STDIO_TESTS)
-"""Past the page cache (iozone's ``-I``), as the published figures show; see the study's README."""
+"""Tests past the page cache (iozone's ``-I``), as the published rates show; see the study's README."""
 
 
 def experiments(options: StudyOptions, folder: StudyFolder) -> Sequence[NamedExperiment]:
-    """What to run, in order."""
+    """Lists the experiments, in order."""
     set_up = folder.set_up(IozoneSetUp)
     size = set_up.file_bytes(options)
     workloads = [
@@ -72,7 +72,7 @@ def _contrasts(
     cases = [(CONTRAST, "", part.depth, part.blocks.under(options))]
     if options.backend != "host":
         cases.append(
-            (SHALLOW, ", which leave room in the disks' queues", part.shallow_depth, part.shallow_blocks)
+            (SHALLOW, ", which leave tags of the disks free", part.shallow_depth, part.shallow_blocks)
         )
     for name, remark, depth, blocks in cases:
         workload = folder.workload(

@@ -1,4 +1,4 @@
-"""What came of it: schedulers against one another, rows along record sizes, orders among the tests."""
+"""Reads the runs: schedulers compared, rates along record sizes, orders among the tests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALL_TESTS = "all tests"
 
 
 def read(options: StudyOptions, folder: StudyFolder, records: Mapping[str, ExperimentRecord]) -> StudyResult:
-    """What the records say, beside what was published."""
+    """Compares the records with the published values."""
     set_up = folder.set_up(IozoneSetUp)
     ours, theirs = measured_rates(records[REPEATED]), published_rates(folder)
     once = measured_rates(records[PRINTED])
@@ -70,9 +70,9 @@ def _scheduler_statements(
         ratio = overall_ratio(ours, counterparts["deadline"], counterparts[other], records_kib)
         printed = estimate_text(overall_ratio(theirs, "deadline", other, printed_kib))
         says = f"{_named('deadline', counterparts)} is faster than {_named(other, counterparts)}."
-        why = f"by more than the {100 * DEFAULT_MARGIN:g} % that matter; the published figures say {printed}"
+        why = f"by more than the {100 * DEFAULT_MARGIN:g} % margin; the published ratio is {printed}"
         found.append(greater(f"deadline-over-{other}", says, ratio, 1 + DEFAULT_MARGIN, why=why))
-    why = "iozone has one I/O under way at any time, so that no scheduler has anything to choose from"
+    why = "iozone has one I/O in flight at any time, so a scheduler has no choice to make"
     for one in ("deadline", "cfq"):
         ratio = overall_ratio(ours, counterparts[one], counterparts["noop"], records_kib)
         printed = estimate_text(overall_ratio(theirs, one, "noop", printed_kib))
@@ -108,7 +108,7 @@ def _growth_values(
     records_kib: Sequence[int],
 ) -> list[ComparedValue]:
     first, last = records_kib[0], records_kib[-1]
-    table = f"Rate at {record_label(last)} over that at {record_label(first)}"
+    table = f"Rate at {record_label(last)} over rate at {record_label(first)}"
     return [
         ComparedValue(
             test,
@@ -148,28 +148,28 @@ def _remarks(options: StudyOptions, set_up: IozoneSetUp, theirs: Rates) -> list[
     through_memory = min(rate for (_, test, _), rate in theirs.items() if test in STDIO_TESTS)
     remarks = [
         (
-            "iozone's command is not given. The published figures tell: the nine tests outside the C library "
-            f"stay below {rounded(direct)} MB/s, also where they read a second time what they "
-            f"have just read, and the other four lie above {rounded(through_memory)} MB/s. So the nine went "
-            "past the page cache (`-I`), which is how they are run here."
+            "iozone's command is not given, but the published rates reveal it: the nine tests outside the C "
+            f"library stay below {rounded(direct)} MB/s, even where they read the same data a second time, "
+            f"and the other four lie above {rounded(through_memory)} MB/s. So the nine bypassed the page "
+            "cache (`-I`), as they do here."
         ),
         (
-            "Speeds are those of the disks. The model has other disks, so speeds are not held against the "
-            "published ones; ratios and orders are."
+            "Speeds depend on the disks. The model has other disks, so we compare ratios and orders with the "
+            "published ones, not speeds."
         ),
-        f"The file is {rounded(set_up.file_bytes(options) / 2**20)} MiB; the published one was 2048 MiB.",
+        f"The file is {rounded(set_up.file_bytes(options) / 2**20)} MiB; the published one has 2048 MiB.",
     ]
     if options.backend == "sim":
         remarks.append(
-            "The simulator has the array and the page cache, and no btrfs: no checksums, no copy on write."
+            "The simulator has the array and the page cache but no btrfs: no checksums, no copy on write."
         )
     if options.backend == "uml":
         remarks.append(
-            "btrfs reads the copy that a process's number chooses: one reader works with two of the disks."
+            "btrfs chooses the copy to read by the process ID, so one reader uses two of the disks."
         )
     if options.backend == "host":
         remarks.append(
-            "The array is whatever lies beneath the folder."
+            "The array is the storage beneath the folder."
             if options.directory_named
             else "The array is btrfs over four loop devices; their files lie on one disk."
         )

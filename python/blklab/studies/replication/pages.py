@@ -1,8 +1,8 @@
-"""Writes the pages: ``python -m blklab.studies.replication.pages docs/appendix/studies [NAME…]``.
+"""Writes one page for each study: ``python -m blklab.studies.replication.pages FOLDER [NAME…]``.
 
-Each study is carried out on the simulator in its quick form, in a store of its own that is thrown away. A
-page is ``NAME.md``, its pictures lie in ``images/NAME`` beside it. A test holds pages and pictures together
-with what the studies find; the names of stored runs, which change, are not on a page.
+Each study runs on the simulator in its quick form, with a store in memory. Its page is ``NAME.md``, with the
+pictures in ``images/NAME`` beside it. A test checks that pages and pictures are up to date. Pages omit the
+names of stored runs, which differ from run to run.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ class NullRunObserver:
 
 @functools.cache
 def quick_finding(name: str) -> StudyFinding:
-    """A study, carried out quickly on the simulator; the same program gives the same finding."""
+    """Runs a study on the simulator in its quick form; the result is deterministic."""
     with Store.opened("sqlite://") as store:
         return run_study(replicable_study(name), StudyOptions(quick=True), store, NullRunObserver())
 
 
 def page_and_images(finding: StudyFinding) -> tuple[str, dict[str, str]]:
-    """The page of a study, and its pictures by file name."""
+    """Returns the page of a study, and its pictures by file name."""
     claims, result = finding.folder.claims, finding.result
     images = {f"{one.name}.svg": f"{draw(one, standalone=True)}\n" for one in result.pictures}
     parts = [
         f"# {claims.title}",
         f"From {claims.source} ([`studies/{finding.name}`](../../../studies/{finding.name})).",
-        "What its figures support by themselves: [five published studies, read again](../studies.md).",
+        "Analysis of the published values alone: [five published studies, read again](../studies.md).",
         claims.set_up.strip(),
         f"*Concludes:* {claims.concludes.strip()}",
         f"## What the simulator finds\n\n{finding.tally()}.",
@@ -100,7 +100,7 @@ def _experiments(finding: StudyFinding) -> str:
 
 
 def write_pages(folder: Path, names: Iterable[str]) -> None:
-    """Writes pages and pictures; pictures that are no longer part of a page are removed."""
+    """Writes pages and pictures, and removes pictures that a page no longer shows."""
     for name in names:
         page, images = page_and_images(quick_finding(name))
         pictures = folder / IMAGES / name

@@ -1,4 +1,4 @@
-"""Fifteen runs of hdparm -tT for each scheduler, one scheduler after another; then a tuned bfq."""
+"""The study of fifteen ``hdparm -tT`` runs for each scheduler in turn, then a tuned bfq."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The document's conclusions, held against runs in randomised blocks."""
+"""Checks the document's conclusions in runs in randomised blocks."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ KYBER, MQ_DEADLINE, NONE = "kyber", "mq-deadline", "none"
 _WHY_NO_TUNING = {
     CACHED: WHY_EQUAL[CACHED],
     BUFFERED: "slice_idle and timeout_sync divide the disk between several processes, and the expiry times "
-    "set an order among waiting requests: one reader has neither",
+    "order waiting requests; one reader has neither",
 }
 
 
 def claim_statements(record: ExperimentRecord) -> Iterator[Statement]:
-    """Each conclusion, and before them that no scheduler differs from another."""
+    """First the statement that all schedulers are equal, then each published conclusion."""
     rates = {test: mebibyte_rates(record, test) for test in TESTS}
     for test, printed in TESTS.items():
         pair, ratio = extreme_ratio(rates[test])
@@ -75,7 +75,7 @@ def claim_statements(record: ExperimentRecord) -> Iterator[Statement]:
 
 
 def tuning_statements(record: ExperimentRecord) -> Iterator[Statement]:
-    """The tuned bfq against the default one, pair by pair."""
+    """The tuned bfq compared with the default one, in pairs."""
     for test, printed in TESTS.items():
         rates = mebibyte_rates(record, test)
         ratio = mean_of(paired_ratios(rates, TUNED, BFQ))
@@ -90,9 +90,9 @@ def tuning_statements(record: ExperimentRecord) -> Iterator[Statement]:
 
 
 def scatter(name: str, says: str, rates: ByBlock, pairs: Sequence[tuple[str, str]]) -> Statement:
-    """The first of each pair scatters more than the second.
+    """States that the first scheduler of each pair scatters more than the second.
 
-    Runs that are the same block by block scatter alike, which no comparison of two samples could tell.
+    Schedulers with the same value in every block scatter alike, which comparing two samples could not show.
     """
     outcomes: list[StatementOutcome] = []
     found = []

@@ -1,11 +1,11 @@
-"""The experiments: the fixed order as printed, randomised blocks, and a disk on which tuning can matter."""
+"""The experiments: the published order, randomised blocks, and a disk on which tuning can matter."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from blklab.spec.schedulers import parse_scheduler_choice
-from blklab.studies.hdparm.fifteen.set_up import BFQ, FifteenSetUp, choices, disk_text, tuned_bfq
+from blklab.studies.hdparm.fifteen.set_up import BFQ, FifteenSetUp, choices, device_text, tuned_bfq
 from blklab.studies.hdparm.jobs import busy_disk, timing_tests
 from blklab.studies.hdparm.specs import ExperimentBuilder
 from blklab.studies.replication.options import StudyOptions
@@ -18,22 +18,22 @@ BUSY_DISK = "busy-disk"
 
 
 def experiments(options: StudyOptions, folder: StudyFolder) -> Sequence[NamedExperiment]:
-    """What to run, in order."""
+    """Lists the experiments, in order."""
     set_up = folder.set_up(FifteenSetUp)
     builder = ExperimentBuilder(options, set_up.tests, set_up.queue)
-    # A guest's runs are too short for stalls to even out.
-    target = builder.target(disk_text(folder, set_up, steady=options.backend == "uml"))
+    # Runs in a guest are too short for stalls to average out.
+    target = builder.target(device_text(folder, set_up, steady=options.backend == "uml"))
     workloads, settings = timing_tests(options, set_up.tests), choices(folder, set_up)
     runs, busy = set_up.runs, set_up.busy_disk
     return [
         NamedExperiment(
             PRINTED,
-            "hdparm -tT in the published order: all runs of a scheduler, then the next; the tuned bfq last",
+            "hdparm -tT in the published order: all runs of one scheduler, then the next; the tuned bfq last",
             builder.spec(target, workloads, settings, blocks=runs.as_printed.under(options), printed=True),
         ),
         NamedExperiment(
             RANDOMISED,
-            "The same in randomised blocks: each with one run of every scheduler",
+            "The same in randomised blocks, each with one run of every scheduler",
             builder.spec(target, workloads, settings, blocks=runs.blocks.under(options)),
         ),
         NamedExperiment(

@@ -1,4 +1,4 @@
-"""The study's set-up as data, and what of it the published figures say."""
+"""The set-up of the fifteen-run study, and the parts of it that follow from the published values."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class FifteenSetUp(TomlTable):
 
 
 def tuned_bfq(folder: StudyFolder) -> SchedulerChoice:
-    """The scheduler bfq at the document's values, under a name of its own."""
+    """Bfq with the document's settings, under its own label."""
     settings = [f"{one['tunable']}={one['tuned_ms']}" for one in folder.rows(SETTINGS_TABLE)]
     return parse_scheduler_choice(":".join([f"{TUNED}={BFQ}", *settings]))
 
@@ -68,16 +68,16 @@ def published_rates(folder: StudyFolder, set_up: FifteenSetUp, test: str) -> dic
     }
 
 
-def disk_text(folder: StudyFolder, set_up: FifteenSetUp, *, steady: bool) -> str:
-    """The disk of the buffered reads as a model's parameters.
+def device_text(folder: StudyFolder, set_up: FifteenSetUp, *, steady: bool) -> str:
+    """The device model for the buffered reads, in the target grammar.
 
-    Stalls of length *S* that take the share *f* of the time make what is done in a time *T* scatter by a
-    relative variance of *f S/T* (`blklab.studies.ionice.set_up`). The document's runs lasted *T* = 3 s.
+    Stalls of length *S* that fill the share *f* of the time give the work done in a time *T* a relative
+    variance of *f S/T* (`blklab.studies.ionice.set_up`). The document's runs lasted *T* = 3 s.
 
     Args:
-        published: The document's values.
-        set_up: The stalls' length and the commands' size.
-        steady: Without stalls, at the same mean speed.
+        folder: The study's files.
+        set_up: Length of the stalls and size of the commands.
+        steady: Leave out the stalls; the mean speed is the same.
     """
     runs = published_rates(folder, set_up, BUFFERED)
     mean = statistics.fmean(rate for label in set_up.schedulers for rate in runs[label])

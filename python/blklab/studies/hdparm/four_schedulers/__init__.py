@@ -1,4 +1,4 @@
-"""hdparm -tT over four schedulers on two machines, a kyber that waits, mq-deadline's tunables."""
+"""The study of ``hdparm -tT`` on two machines, with a kyber that busy-waits and mq-deadline's tunables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kyber that waits in every dispatch: what its dispatches imply, and what it reads."""
+"""Reads the runs of the kyber that busy-waits in every dispatch."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from blklab.studies.replication.study_folder import StudyFolder
 
 _TABLE_FILE = "patched_kyber.csv"
 _WITHIN = 0.1
-"""Relative distance from what the dispatches imply: a run ends within a dispatch."""
+"""Tolerance around the rate that the dispatches imply: a run may end in the middle of a dispatch."""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """One command size."""
+    """The rates at one command size."""
 
     rate: float
     """MiB/s of the kyber that waits."""
     implied: float
-    """MiB/s that its dispatches imply: what each of them carried, over the wait."""
+    """MiB/s that its dispatches imply: mean bytes of a dispatch over the wait."""
     control: float
     """MiB/s of none."""
 
@@ -44,11 +44,11 @@ class Waiting:
 def read_busy_wait(
     options: StudyOptions, folder: StudyFolder, wait: BusyWait, records: Mapping[str, ExperimentRecord]
 ) -> StudyResult:
-    """Rates by command size beside the published ones; the host's kernel is not exchanged."""
+    """Rates by command size beside the published ones; the host keeps its kernel, so it has none."""
     printed = _published(folder, "kyber")
     table = f"kyber that waits {wait.wait} in every dispatch"
     if options.backend == "host":
-        reason = "this machine's kernel is not exchanged"
+        reason = "this machine's kernel is not replaced"
         runs = enumerate(printed, start=1)
         return StudyResult(
             [ComparedValue(f"run {n}", table, UNIT, Estimate(rate), None, reason) for n, rate in runs]
@@ -72,16 +72,16 @@ def read_busy_wait(
         )
         for size, one in measured.items()
     ]
-    unknown = "the speed of hardware that is not known"
+    unknown = "it depends on unknown hardware"
     values.append(ComparedValue("none", table, UNIT, Estimate(_published(folder, "none")[0]), None, unknown))
     statements = [
         within(
             "rate-from-dispatches",
-            f"The rate is bytes read a dispatch over {wait.wait}, within 10 %, at every command size",
+            f"The rate is the bytes of a dispatch over {wait.wait}, within 10 %, at every command size",
             Estimate(arithmetic_mean(kept), min(kept), max(kept)),
             1 - _WITHIN,
             1 + _WITHIN,
-            why="a disk gets no more requests than kyber dispatches",
+            why="the disk gets only the requests that kyber dispatches",
         ),
         within(
             "published-rate-between",
@@ -90,7 +90,7 @@ def read_busy_wait(
             small,
             large,
             unit=UNIT,
-            why="the size of the study's commands is not printed",
+            why="the document does not print the size of its commands",
         ),
         greater(
             "patched-kyber-slower",
@@ -126,8 +126,9 @@ def _picture(wait: BusyWait, measured: Mapping[int, Waiting], printed: list[floa
     return LinePicture(
         "busy-wait",
         f"Buffered reads under a kyber that waits {wait.wait} in every dispatch",
-        "The rate follows from what a dispatch carries. The published runs stand at the largest command of a "
-        "SCSI disk; how large theirs were is not printed.",
+        "The rate follows from the bytes of a dispatch. The published runs are drawn at the largest command "
+        "of a "
+        "SCSI disk; the document does not print their size.",
         "largest command, KiB",
         UNIT,
         (

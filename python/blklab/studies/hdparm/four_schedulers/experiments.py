@@ -1,4 +1,4 @@
-"""The experiments: both machines as printed and in randomised blocks, the kyber that waits, the tunables."""
+"""The experiments: both machines as printed and in randomised blocks, the waiting kyber, the tunables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TUNABLES_BUSY = "tunables-busy-disk"
 
 
 def printed_name(machine: str) -> str:
-    """Name of a machine's experiment as its authors made it."""
+    """Name of a machine's experiment as its authors ran it."""
     return f"{machine}-as-printed"
 
 
@@ -30,17 +30,17 @@ def repeated_name(machine: str) -> str:
 
 
 def stock_name(max_sectors_kb: int) -> str:
-    """Name of the experiment with kyber as it is and commands of at most that size."""
+    """Name of the experiment with the stock kyber and commands of at most this size."""
     return f"stock-{max_sectors_kb}k"
 
 
 def waiting_name(max_sectors_kb: int) -> str:
-    """Name of the experiment with the kyber that waits and commands of at most that size."""
+    """Name of the experiment with the kyber that waits and commands of at most this size."""
     return f"busy-wait-{max_sectors_kb}k"
 
 
 def experiments(options: StudyOptions, folder: StudyFolder) -> Sequence[NamedExperiment]:
-    """What to run, in order."""
+    """Lists the experiments, in order."""
     set_up = folder.set_up(FourSchedulersSetUp)
     builder = ExperimentBuilder(options, set_up.tests, set_up.queue)
     between = [_agreement(builder, set_up)] if options.backend == "host" else _busy_wait(builder, set_up)
@@ -72,7 +72,7 @@ def _agreement(builder: ExperimentBuilder, set_up: FourSchedulersSetUp) -> Named
     choices = parse_scheduler_choices(agreement.schedulers)
     return NamedExperiment(
         AGREEMENT,
-        "hdparm -t itself, and the job that stands for it elsewhere",
+        "hdparm -t itself, and the job that emulates it elsewhere",
         builder.spec(target, both, choices, blocks=agreement.blocks.under(options)),
     )
 
@@ -94,7 +94,7 @@ def _busy_wait(builder: ExperimentBuilder, set_up: FourSchedulersSetUp) -> Itera
             continue
         yield NamedExperiment(
             stock_name(size),
-            f"kyber and none as they are, commands of at most {size} KiB",
+            f"stock kyber and none, commands of at most {size} KiB",
             builder.spec(device, reads, stock, blocks=1, queue=queue),
         )
         yield NamedExperiment(
@@ -105,7 +105,7 @@ def _busy_wait(builder: ExperimentBuilder, set_up: FourSchedulersSetUp) -> Itera
 
 
 def _sizes(options: StudyOptions, wait: BusyWait) -> list[int]:
-    """Command sizes; in a guest kernel and quickly, those only that statements need."""
+    """Command sizes; a quick run in a guest kernel has only those that statements need."""
     if options.backend == "uml" and options.quick:
         return sorted({*wait.between_kb, wait.usual_max_sectors_kb})
     return wait.max_sectors_kb
@@ -113,7 +113,7 @@ def _sizes(options: StudyOptions, wait: BusyWait) -> list[int]:
 
 def _tunables(builder: ExperimentBuilder, set_up: FourSchedulersSetUp) -> Iterator[NamedExperiment]:
     options, busy = builder.options, set_up.busy_disk
-    tunables = set_up.tunables.at(options)
+    tunables = set_up.tunables.under(options)
     queue = {"nr_requests": busy.nr_requests}
     target = builder.target(set_up.machines[0].device)
     yield NamedExperiment(
@@ -147,7 +147,7 @@ def _tunables(builder: ExperimentBuilder, set_up: FourSchedulersSetUp) -> Iterat
         builder.target(busy.device),
         busy_disk(options, busy),
         tunables,
-        [*tunables.beside.values()],
+        [*tunables.variants.values()],
         blocks=busy.blocks.under(options),
         queue=queue,
     )
@@ -160,14 +160,14 @@ def _changed(
     target: str,
     workload: Workload,
     tunables: Tunables,
-    beside: Sequence[SchedulerChoice],
+    variants: Sequence[SchedulerChoice],
     *,
     blocks: int,
     queue: dict[str, str],
 ) -> NamedExperiment:
-    """All combinations of the tunables on the simulator; elsewhere, where runs cost time, one at a time."""
+    """Every combination of the tunables on the simulator; one change at a time where runs cost time."""
     choices = [tunables.before, *tunables.choices.values()] if builder.options.backend != "sim" else []
     sweep = tunables.sweep if builder.options.backend == "sim" else None
-    schedulers = [*choices, *beside]
+    schedulers = [*choices, *variants]
     spec = builder.spec(target, [workload], schedulers, blocks=blocks, queue=queue, sweep=sweep)
     return NamedExperiment(name, title, spec)

@@ -1,4 +1,4 @@
-"""Both machines: whether one of four schedulers is faster."""
+"""Reads the runs on both machines: is one of the four schedulers faster?"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_machines(
     set_up: FourSchedulersSetUp,
     records: Mapping[str, ExperimentRecord],
 ) -> StudyResult:
-    """Each machine and test, as printed and in randomised blocks."""
+    """Compares each machine and test, as printed and in randomised blocks."""
     found = StudyResult()
     for machine in set_up.machines_at(options):
         for test in TESTS:
@@ -45,7 +45,7 @@ def read_machines(
                 test,
                 f"{printed.capitalize()}: each scheduler over {set_up.schedulers[0]}",
                 "Published: three runs each, one scheduler after another; ours: in randomised blocks. "
-                "Intervals of 95 %.",
+                "95 % intervals.",
                 "times",
                 tuple(row for one in values for row in rows_of(replace(one, name=_short_name(one)))),
                 marks=((1.0, "no effect"),),
@@ -55,7 +55,7 @@ def read_machines(
 
 
 def _short_name(value: ComparedValue) -> str:
-    """``machine 1: bfq``, which fits into a picture."""
+    """A name short enough for a picture, such as ``machine 1: bfq``."""
     return f"{value.table.split(',')[0]}: {value.name.split(' over ')[0]}"
 
 

@@ -1,4 +1,4 @@
-"""Puts together what the machines, the kyber that waits and the tunables show."""
+"""Joins the results of the machines, the kyber that waits, and the tunables."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from blklab.studies.replication.study_folder import StudyFolder
 
 
 def read(options: StudyOptions, folder: StudyFolder, records: Mapping[str, ExperimentRecord]) -> StudyResult:
-    """What the records say, beside what was published."""
+    """Compares the records with the published values."""
     set_up = folder.set_up(FourSchedulersSetUp)
     parts = [
         read_machines(options, folder, set_up, records),
         read_busy_wait(options, folder, set_up.busy_wait, records),
         *([read_agreement(set_up.agreement, records[AGREEMENT])] if options.backend == "host" else []),
-        read_tunables(folder, set_up.tunables.at(options), records),
+        read_tunables(folder, set_up.tunables.under(options), records),
     ]
     return StudyResult.of(parts, _remarks(options, set_up))
 
@@ -32,15 +32,17 @@ def _remarks(options: StudyOptions, set_up: FourSchedulersSetUp) -> list[str]:
     kept = ", ".join(f"{name} at {value}" for name, value in set_up.tunables.set_before.items())
     remarks = [
         (
-            f"Tunables are compared with what the document found before: Linux's defaults, and {kept}, as "
-            "many requests as its disk's queue held. Linux sets it to the queue's length when the scheduler "
-            "comes into force, and a longer nr_requests does not reach it."
+            f"The baseline of the tunables is what the document found before: Linux's defaults, and {kept}, "
+            "the "
+            "length of its disk's queue. Linux sets this tunable to the queue's length when it switches to "
+            "the "
+            "scheduler; raising nr_requests later does not change it."
         ),
     ]
     if options.backend != "sim":
         remarks.append(
-            "The kernel counts expiry times in ticks of its clock, and 1 ms may be less than a tick: "
-            "prio_aging_expire is longer here. Tunables are changed one at a time; the simulator crosses "
+            "The kernel counts expiry times in ticks of its clock, and 1 ms may be less than a tick, so "
+            "prio_aging_expire is longer here. Tunables change one at a time; the simulator crosses "
             "them."
         )
     return remarks

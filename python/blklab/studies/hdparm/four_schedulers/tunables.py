@@ -1,4 +1,4 @@
-"""mq-deadline's tunables: without effect on one reader, with effect on a busy disk."""
+"""Reads the runs of mq-deadline's tunables, on one reader and on a busy disk."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ from blklab.studies.replication.result import ComparedValue, Estimate, Statement
 from blklab.studies.replication.statements import equal, greater, mean_of
 from blklab.studies.replication.study_folder import StudyFolder
 
-NOTHING = "no I/O ended"
+_JOB_TITLES = {"readers": "the readers", "writers": "the writers", "idle": "the idle class"}
+NO_IO_ENDED = "no I/O ended"
 _TABLE_FILE = "mqdeadline_tunables.csv"
 _EXPECTED_TO_COST = ("read_expire", "write_expire")
-"""What the document expected to cost most."""
+"""The tunables that the document expected to cost most."""
 
 
 def read_tunables(
     folder: StudyFolder, tunables: Tunables, records: Mapping[str, ExperimentRecord]
 ) -> StudyResult:
-    """The workload used, as printed and repeated; then the busy disk."""
+    """Compares the document's workload, as printed and repeated, then the busy disk."""
     printed = [
         value for test in TESTS for value in _printed(test, folder, tunables, records[TUNABLES_PRINTED])
     ]
@@ -40,8 +41,8 @@ def read_tunables(
     one_reader.pictures.append(
         IntervalPicture(
             "tunables",
-            "Buffered reads with a tunable changed, over those before",
-            "Published: one run each. Ours: randomised blocks, intervals of 95 %.",
+            "Buffered reads with a tunable changed, relative to the baseline",
+            "Published: one run each. Ours: randomised blocks, 95 % intervals.",
             "times",
             tuple(
                 row
@@ -66,7 +67,7 @@ def read_tunables(
 def _printed(
     test: str, folder: StudyFolder, tunables: Tunables, record: ExperimentRecord
 ) -> Iterator[ComparedValue]:
-    """One run each, over the one with nothing changed."""
+    """One run each, relative to the run without a change."""
     column = "throughput_MBps"
     before = folder.values(_TABLE_FILE, column, tunable="baseline", test=TESTS[test])[0]
     ours_before = rates_of(record, test, tunables.before.label)[0]
@@ -74,7 +75,7 @@ def _printed(
         theirs = folder.values(_TABLE_FILE, column, tunable=name, test=TESTS[test])[0]
         yield ComparedValue(
             f"{name} = {tunables.values[name]}",
-            f"{TESTS[test].capitalize()} with a tunable changed over those before, one run each",
+            f"{TESTS[test].capitalize()} with a tunable changed, relative to the baseline, one run each",
             "",
             Estimate(theirs / before),
             Estimate(rates_of(record, test, choice.label)[0] / ours_before),
@@ -89,62 +90,62 @@ def _reader_statements(
             f"{name}-without-effect",
             f"{name} at {tunables.values[name]} changes nothing in buffered reads",
             ratio,
-            why="one reader leaves nothing to choose from",
+            why="with one reader the scheduler has no choice to make",
         )
     for name in _EXPECTED_TO_COST:
         yield greater(
             f"{name}-costs",
             f"A larger {name} costs buffered reads",
             inverse(effects[name]),
-            why="before over after",
+            why="baseline over changed",
         )
     together = _interactions(record)
     if together:
         farthest = max(together, key=lambda one: abs(math.log(one.ratio)))
         yield equal(
             "tunables-together",
-            f"No two tunables do together what neither does alone in buffered reads ({farthest.name})",
+            f"No two tunables interact in buffered reads ({farthest.name})",
             _quantity(farthest),
-            why=f"the farthest of {len(together)} interactions of two",
+            why=f"the largest of {len(together)} two-way interactions",
         )
 
 
 def _read_busy(tunables: Tunables, record: ExperimentRecord) -> StudyResult:
     found = StudyResult()
-    by_party = {party: _effects(record, tunables, party) for party in BUSY_JOBS}
-    for party, effects in by_party.items():
-        table = f"A busy disk: I/Os of the {party} over those before"
+    by_job = {job: _effects(record, tunables, job) for job in BUSY_JOBS}
+    for job, effects in by_job.items():
+        table = f"A busy disk: I/Os of {_JOB_TITLES[job]}, relative to the baseline"
         found.values += [
             ComparedValue(f"{name} = {tunables.values[name]}", table, "", None, ratio)
             for name, ratio in effects.items()
         ]
-        counts = job_ios(record, party)
-        for name, choice in tunables.beside.items():
+        counts = job_ios(record, job)
+        for name, choice in tunables.variants.items():
             ratios = paired_ratios(counts, choice.label, tunables.before.label)
             found.values.append(
                 ComparedValue(
-                    name, table, "", None, mean_of(ratios) if ratios else None, "" if ratios else NOTHING
+                    name, table, "", None, mean_of(ratios) if ratios else None, "" if ratios else NO_IO_ENDED
                 )
             )
     found.statements += [
         matters(
             f"{name}-matters",
             f"On a busy disk {name} at {value} changes what readers, writers or the idle class get",
-            {party: effects.get(name) for party, effects in by_party.items()},
+            {job: effects.get(name) for job, effects in by_job.items()},
         )
         for name, value in tunables.values.items()
     ]
     found.pictures.append(
         IntervalPicture(
             "busy-disk",
-            "A busy disk: I/Os with a tunable changed, over those before",
+            "A busy disk: I/Os with a tunable changed, relative to the baseline",
             "Readers, writers and a reader in the idle class on a hard disk without command queueing. "
-            "Intervals of 95 %.",
+            "95 % intervals.",
             "times",
             tuple(
-                interval_row(f"{name}: {party}", effects[name])
+                interval_row(f"{name}: {job}", effects[name])
                 for name in tunables.values
-                for party, effects in by_party.items()
+                for job, effects in by_job.items()
                 if name in effects
             ),
             marks=((1.0, "no effect"),),
@@ -153,19 +154,19 @@ def _read_busy(tunables: Tunables, record: ExperimentRecord) -> StudyResult:
     return found
 
 
-def _effects(record: ExperimentRecord, tunables: Tunables, party: str | None) -> dict[str, Estimate]:
-    """What each value changes, by tunable; averaged over all combinations of the others where crossed.
+def _effects(record: ExperimentRecord, tunables: Tunables, job: str | None) -> dict[str, Estimate]:
+    """The effect of each value, by tunable; averaged over the others' combinations if they were crossed.
 
     Args:
-        record: Its workload, and a sweep if all were crossed.
+        record: Has one workload, and a sweep if the tunables were crossed.
         tunables: The values.
-        party: Whose I/Os are counted; nothing: the workload's own figure.
+        job: Count the I/Os of this job; None: use the workload's metric.
     """
     if record.spec.sweeps:
-        mains = [one for one in _sweep_effects(record, party) if one.kind == "main"]
+        mains = [one for one in _sweep_effects(record, job) if one.kind == "main"]
         return {name: _quantity(one) for one in mains for name in one.levels}
     workload = record.spec.workloads[0].name
-    values = mebibyte_rates(record, workload) if party is None else job_ios(record, party)
+    values = mebibyte_rates(record, workload) if job is None else job_ios(record, job)
     pairs = {
         name: paired_ratios(values, choice.label, tunables.before.label)
         for name, choice in tunables.choices.items()
@@ -174,15 +175,15 @@ def _effects(record: ExperimentRecord, tunables: Tunables, party: str | None) ->
 
 
 def _interactions(record: ExperimentRecord) -> list[Effect]:
-    """Of each two values, where tunables were crossed."""
+    """Two-way interactions, if the tunables were crossed."""
     if not record.spec.sweeps:
         return []
     return [one for one in _sweep_effects(record, None) if one.kind == "interaction"]
 
 
-def _sweep_effects(record: ExperimentRecord, party: str | None) -> Sequence[Effect]:
-    if party is not None:
-        workload = record.spec.workload(BUSY).model_copy(update={"focus": [party]})
+def _sweep_effects(record: ExperimentRecord, job: str | None) -> Sequence[Effect]:
+    if job is not None:
+        workload = record.spec.workload(BUSY).model_copy(update={"focus": [job]})
         record = record.model_copy(update={"spec": record.spec.model_copy(update={"workloads": [workload]})})
     (findings,) = sweep_findings(record)
     return findings.effects

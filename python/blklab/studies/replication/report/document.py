@@ -1,6 +1,6 @@
-"""A study that was run again, for machines: what `blklab study run --json` prints.
+"""The JSON document that `blklab study run --json` prints.
 
-docs/reference/schema/study-1.json is generated from the models (`make golden`).
+`make golden` generates docs/reference/schema/study-1.json from these models.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ STUDY_SCHEMA: Literal["blklab.study/1"] = "blklab.study/1"
 
 
 class EstimatePart(Part):
-    """A figure with the bounds of its 95 % interval."""
+    """A value with the bounds of its 95 % interval."""
 
     value: float
     low: float | None
@@ -25,7 +25,7 @@ class EstimatePart(Part):
 
 
 class ComparedValuePart(Part):
-    """A published figure and ours."""
+    """A published value and ours."""
 
     table: str
     name: str
@@ -35,11 +35,11 @@ class ComparedValuePart(Part):
     ratio: float | None
     not_asked: str
     beside: Literal["published", "intended"]
-    """What stands under `published`: a figure that was printed, or one that somebody set out to get."""
+    """The kind of value under `published`: a printed value, or the value that a setting is meant to give."""
 
 
 class StatementPart(Part):
-    """A sentence, and whether results bear it out."""
+    """A sentence, and whether the results confirm it."""
 
     name: str
     says: str
@@ -63,7 +63,7 @@ class ExperimentPart(Part):
 
 
 class ClaimPart(Part):
-    """A printed conclusion, and whether the figures printed beside it support it."""
+    """A printed conclusion, and whether the values printed beside it support it."""
 
     says: str
     status: str
@@ -96,7 +96,7 @@ class StudyDocument(Part):
 
 
 def study_document(findings: list[StudyFinding]) -> StudyDocument:
-    """The document of studies that were carried out."""
+    """Builds the document from the findings of studies."""
     return StudyDocument(
         blklab_version=blklab.__version__, studies=[_study_part(finding) for finding in findings]
     )

@@ -1,4 +1,4 @@
-"""A study that was carried out: what all its reports are made of."""
+"""A study with its records and results, the input of all its reports."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ BACKEND_TITLES: dict[StudyBackend, str] = {
     "uml": "a kernel in virtual time",
     "host": "this machine",
 }
-Row = tuple[str, str, str, str]
-"""Of a table of figures: what it is, folder, ours, ours over published."""
+ValueRow = tuple[str, str, str, str]
+"""A row of a table of values: name, published, ours, ours over published."""
 _ORIGINS: dict[Origin, str] = {"published": "published conclusion", "ours": "statement"}
 _TALLIED: dict[Origin, str] = {"published": "", "ours": " of ours"}
-OUTCOME_SIGNS = {"holds": "✓", "fails": "✗", "undecided": "?"}
+STATEMENT_SIGNS = {"holds": "✓", "fails": "✗", "undecided": "?"}
 
 
 @dataclass(frozen=True)
 class StudyFinding:
-    """A study, its experiments, and what it made of them."""
+    """A study, its experiments, their records and the result."""
 
     name: str
     options: StudyOptions
     folder: StudyFolder
     experiments: Sequence[NamedExperiment]
     records: Mapping[str, ExperimentRecord]
-    """By the experiments' names."""
+    """By name of the experiment."""
     result: StudyResult
 
     @property
@@ -45,16 +45,16 @@ class StudyFinding:
 
     @property
     def tables(self) -> list[str]:
-        """Headings of the tables of figures, in order."""
+        """Headings of the tables of values, in order."""
         return list(dict.fromkeys(value.table for value in self.result.values))
 
     def headings(self, table: str) -> tuple[str, str, str]:
-        """Of the columns after the first one."""
+        """Headings of the columns after the first one."""
         beside = next(value.beside for value in self.result.values if value.table == table)
         return beside, "ours", f"ours / {beside}"
 
-    def rows(self, table: str) -> list[Row]:
-        """The table of that heading."""
+    def rows(self, table: str) -> list[ValueRow]:
+        """Rows of the table with this heading."""
         return [_row(value) for value in self.result.values if value.table == table]
 
     def tally(self) -> str:
@@ -74,11 +74,11 @@ class StudyFinding:
         return ", ".join(part for part in (whole, fails, undecided) if part)
 
 
-def _row(value: ComparedValue) -> Row:
+def _row(value: ComparedValue) -> ValueRow:
     return (
         f"{value.name}, {value.unit}" if value.unit else value.name,
         _cell(value.published),
-        _cell(value.ours) if value.ours else f"not options: {value.not_asked}",
+        _cell(value.ours) if value.ours else f"not asked: {value.not_asked}",
         "-" if value.ratio is None else rounded(value.ratio),
     )
 

@@ -1,4 +1,4 @@
-"""Courses over a common axis."""
+"""Draws lines over a common axis."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WIDE_FROM = 600.0
 
 
 def draw_lines(picture: LinePicture, width: float) -> tuple[float, Markup]:
-    """Height and content of the drawing; the vertical axis begins at zero unless it is logarithmic."""
+    """Returns height and content of the drawing; a linear vertical axis begins at zero."""
     legend_height, legend = _legend(picture, width)
     top = _TOP + legend_height
     bottom = top + _PLOT
@@ -70,7 +70,7 @@ def _from_zero(axis: Axis) -> Axis:
 
 
 def _legend(picture: LinePicture, width: float) -> tuple[float, Markup]:
-    """Names with their marks, in as many rows as they need."""
+    """Draws the names with their marks, in as many rows as they need."""
     parts = []
     x, y = _LEFT, 14.0
     for slot, one in enumerate(picture.series):

@@ -1,4 +1,4 @@
-"""Figures arranged by their design: one cell for each metric and condition, series by level within it."""
+"""Values arranged by their design: one stratum for each metric and condition, series by level within it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 
 from blklab.errors import DesignError
 from blklab.reanalysis.design import GIVEN_ORDER, Design
-from blklab.reanalysis.readers.protocol import Better, Measurement, Place, Problem
+from blklab.reanalysis.readers.protocol import Better, Location, Measurement, Problem
 from blklab.reanalysis.readers.units import converted
 
-ALL = "all"
-"""Level of the figures where nothing is compared."""
+ALL_VALUES = "all"
+"""Level of the values where nothing is compared."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """One figure in its place of the design."""
+    """One value in its place of the design."""
 
     value: float
     block: tuple[str, ...]
@@ -25,12 +25,12 @@ class Observation:
     """What is averaged over."""
     run: str | None
     order: float | None
-    place: Place
+    location: Location
 
 
 @dataclass
-class Cell:
-    """Figures of one metric under one condition."""
+class Stratum:
+    """Values of one metric under one condition."""
 
     metric: str
     unit: str
@@ -48,70 +48,70 @@ class Cell:
         return ", ".join([self.metric, *(f"{name} {value}" for name, value in self.condition.items())])
 
     def values(self, level: str) -> list[float]:
-        """A level's figures."""
+        """A level's values."""
         return [one.value for one in self.series[level]]
 
 
-def arrange(
+def arrange_strata(
     measurements: Sequence[Measurement], design: Design
-) -> tuple[list[Cell], list[Problem], list[str]]:
-    """Puts the measurements of one metric into cells.
+) -> tuple[list[Stratum], list[Problem], list[str]]:
+    """Puts the measurements of one metric into strata.
 
     Returns:
-        The cells; places whose figures were left out; remarks.
+        The strata; places whose values were left out; remarks.
 
     Raises:
-        DesignError: where units cannot be converted, or two figures claim one place of the design.
+        DesignError: where units cannot be converted, or two values claim one place of the design.
     """
     problems: list[Problem] = []
     notes: list[str] = []
     unit = _common_unit(measurements, notes)
-    cells: dict[tuple[str, ...], Cell] = {}
+    strata: dict[tuple[str, ...], Stratum] = {}
     orders: dict[tuple[tuple[str, ...], str], list[float]] = {}
-    seen: dict[tuple[object, ...], tuple[float, Place]] = {}
+    seen: dict[tuple[object, ...], tuple[float, Location]] = {}
     for position, one in enumerate(measurements):
         condition = {name: one.factors.get(name, "") for name in design.conditions}
         key = tuple(condition.values())
-        cell = cells.setdefault(key, Cell(one.metric, unit, one.better, condition))
-        level = ALL if design.factor is None else one.factors.get(design.factor, "")
+        stratum = strata.setdefault(key, Stratum(one.metric, unit, one.better, condition))
+        level = ALL_VALUES if design.factor is None else one.factors.get(design.factor, "")
         observation = Observation(
             value=_in_unit(one, unit),
             block=tuple(one.factors.get(name, "") for name in design.block),
             within=tuple(one.factors.get(name, "") for name in design.average),
             run=one.factors.get(design.run, "") if design.run else None,
             order=_position(one, design, position),
-            place=one.place,
+            location=one.location,
         )
         if _is_repeated(observation, (key, level), design, seen, problems):
             continue
-        cell.series.setdefault(level, []).append(observation)
+        stratum.series.setdefault(level, []).append(observation)
         if observation.order is not None:
             orders.setdefault((key, level), []).append(observation.order)
-    for key, cell in cells.items():
-        _settle_order(cell, [orders.get((key, level), []) for level in cell.series], design)
-    return list(cells.values()), problems, notes
+    for key, stratum in strata.items():
+        _settle_order(stratum, [orders.get((key, level), []) for level in stratum.series], design)
+    return list(strata.values()), problems, notes
 
 
 def _is_repeated(
     one: Observation,
     where: tuple[tuple[str, ...], str],
     design: Design,
-    seen: dict[tuple[object, ...], tuple[float, Place]],
+    seen: dict[tuple[object, ...], tuple[float, Location]],
     problems: list[Problem],
 ) -> bool:
-    """Whether this place of the design is taken: by the same figure (left out), or by another (an error)."""
+    """Whether this place of the design is taken: by the same value (left out), or by another (an error)."""
     if design.run is None and not (design.block and design.factor is not None):
         return False
     key = (*where, one.block, one.within, one.run)
-    before = seen.setdefault(key, (one.value, one.place))
-    if before[1] == one.place:
+    before = seen.setdefault(key, (one.value, one.location))
+    if before[1] == one.location:
         return False
     what = ", ".join(filter(None, [where[1], *one.block, *one.within, f"run {one.run}" if one.run else ""]))
     if before[0] == one.value:
-        problems.append(Problem(one.place, f"repeats {before[1]} ({what}); counted once"))
+        problems.append(Problem(one.location, f"repeats {before[1]} ({what}); counted once"))
         return True
     raise DesignError(
-        f"{one.place} and {before[1]}: two figures for {what}",
+        f"{one.location} and {before[1]}: two values for {what}",
         hint="a factor that tells them apart needs a role: --by, --average, --run, --factor; "
         "or --where NAME=VALUE takes one of them",
     )
@@ -132,7 +132,7 @@ def _in_unit(one: Measurement, unit: str) -> float:
     value = converted(one.value, one.unit, unit)
     if value is None:
         raise DesignError(
-            f"{one.place}: {one.metric} in {one.unit or 'no unit'}, but in {unit or 'no unit'} elsewhere",
+            f"{one.location}: {one.metric} in {one.unit or 'no unit'}, but in {unit or 'no unit'} elsewhere",
             hint="analyse the files apart, or take some with --where",
         )
     return value
@@ -150,36 +150,36 @@ def _position(one: Measurement, design: Design, position: int) -> float | None:
     return order if math.isfinite(order) else None
 
 
-def _settle_order(cell: Cell, orders: Sequence[list[float]], design: Design) -> None:
-    """Sorts by order, where every figure of a level has one of its own."""
+def _settle_order(stratum: Stratum, orders: Sequence[list[float]], design: Design) -> None:
+    """Sorts by order, where every value of a level has one of its own."""
     complete = all(
         len(known) == len(series) and len(set(known)) == len(known)
-        for known, series in zip(orders, cell.series.values(), strict=True)
+        for known, series in zip(orders, stratum.series.values(), strict=True)
     )
     if design.order is None or not complete:
         return
-    cell.order_known = True
+    stratum.order_known = True
     everything = [order for known in orders for order in known]
-    cell.order_across_levels = len(set(everything)) == len(everything)
-    for series in cell.series.values():
+    stratum.order_across_levels = len(set(everything)) == len(everything)
+    for series in stratum.series.values():
         series.sort(key=lambda one: one.order or 0.0)
 
 
 def matched(
-    cell: Cell, first: str, second: str, *, logarithmic: bool
+    stratum: Stratum, first: str, second: str, *, logarithmic: bool
 ) -> tuple[list[float], list[float], int]:
-    """Two levels' figures block by block, averaged within blocks over what both have.
+    """Two levels' values block by block, averaged within blocks over what both have.
 
     Args:
-        cell: The cell.
+        stratum: The stratum.
         first: A level.
         second: Another level.
         logarithmic: Whether to average (and give) logarithms.
 
     Returns:
-        One figure a common block for either level, and the number of figures that had no counterpart.
+        One value a common block for either level, and the number of values that had no counterpart.
     """
-    one, other = ({(o.block, o.within): o.value for o in cell.series[level]} for level in (first, second))
+    one, other = ({(o.block, o.within): o.value for o in stratum.series[level]} for level in (first, second))
     common = [key for key in one if key in other]
     blocks: dict[tuple[str, ...], list[tuple[float, float]]] = {}
     for key in common:
@@ -190,34 +190,34 @@ def matched(
     return [mean[0] for mean in means], [mean[1] for mean in means], alone
 
 
-def block_means(cell: Cell, level: str, *, logarithmic: bool) -> list[float]:
-    """A level's mean of each block (each figure for itself where there are no blocks)."""
+def block_means(stratum: Stratum, level: str, *, logarithmic: bool) -> list[float]:
+    """A level's mean of each block (each value for itself where there are no blocks)."""
     blocks: dict[object, list[float]] = {}
-    for index, one in enumerate(cell.series[level]):
+    for index, one in enumerate(stratum.series[level]):
         value = math.log(one.value) if logarithmic else one.value
         blocks.setdefault(one.block or index, []).append(value)
     return [sum(values) / len(values) for values in blocks.values()]
 
 
-def with_shares(cell: Cell, problems: list[Problem]) -> Cell:
-    """The cell with each figure as its percentage of its block's sum over all levels.
+def with_shares(stratum: Stratum, problems: list[Problem]) -> Stratum:
+    """The stratum with each value as its percentage of its block's sum over all levels.
 
     Blocks in which a level is missing are left out, and said.
     """
     totals: dict[tuple[object, ...], dict[str, float]] = {}
-    for level, series in cell.series.items():
+    for level, series in stratum.series.items():
         for one in series:
             totals.setdefault((one.block, one.within), {})[level] = one.value
-    shares = Cell(f"share of {cell.metric}", "%", None, cell.condition)
-    for level, series in cell.series.items():
+    shares = Stratum(f"share of {stratum.metric}", "%", None, stratum.condition)
+    for level, series in stratum.series.items():
         for one in series:
             parts = totals[one.block, one.within]
             total = sum(parts.values())
-            if len(parts) < len(cell.series) or total <= 0:
-                problems.append(Problem(one.place, "its block lacks a level, so there is no share"))
+            if len(parts) < len(stratum.series) or total <= 0:
+                problems.append(Problem(one.location, "its block lacks a level, so there is no share"))
                 continue
             share = 100 * one.value / total
             shares.series.setdefault(level, []).append(
-                Observation(share, one.block, one.within, one.run, one.order, one.place)
+                Observation(share, one.block, one.within, one.run, one.order, one.location)
             )
     return shares
