@@ -19,7 +19,8 @@ from blklab.studies.replication.pages import SilentObserver
 from blklab.studies.replication.protocol import Asked
 from blklab.studies.replication.run import carry_out
 from blklab.studies.replication.study_folder import Published
-from host.conftest import READ, Filesystem, loops_over, opened, work
+from host.conftest import READ, Filesystem, opened, work
+from real_devices import own_loops
 from smaller_studies import with_sizes
 
 pytestmark = pytest.mark.root
@@ -60,7 +61,7 @@ def test_a_study_on_a_loop_device(disk_folder: Path, monkeypatch: pytest.MonkeyP
     for figure in finding.result.figures:
         assert figure.ours is not None
         assert figure.ours.value >= 0
-    assert loops_over(disk_folder) == []
+    assert own_loops(disk_folder) == []
 
 
 @pytest.mark.slow

@@ -273,9 +273,7 @@ def test_a_loop_device_that_another_program_takes_is_left_to_it(
     theirs = make_loop(16)
     numbers = iter([number_of(theirs)])
     add = loop._add
-    monkeypatch.setattr(
-        loop, "_add", lambda journal, image: next(numbers, None) or add(journal, image)
-    )
+    monkeypatch.setattr(loop, "_add", lambda journal, image: next(numbers, None) or add(journal, image))
     with Journal.create("run-1", "a test") as journal:
         image = journal.own_file(scratch / "image")
         with image.open("wb") as file:
