@@ -6,8 +6,9 @@ Beside the tests run, until they end:
 * as root, programs that do what strangers do with disks: create loop devices of their own, switch their
   schedulers, change their queues, run fio on them and remove them.
 
-Usage: scripts/stress-tests.py [--rounds N] [-- ARGUMENTS OF PYTEST]. Without arguments each round runs the whole
-suite but for the slow tests, in the two parts that ``make test`` runs. The exit code is 1 if a round failed.
+Usage: scripts/stress-tests.py [--rounds N] [-- ARGUMENTS OF PYTEST]. Without arguments each round runs the
+whole suite but for the slow tests, in the two parts that ``make test`` runs. The exit code is 1 if a round
+failed.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=10, help="how often the tests run (default: 10)")
-    parser.add_argument("--stop", action="store_true", help="end with the first round that fails")
+    parser.add_argument("--stop", action="store_true", help="end after the first round that fails")
     parser.add_argument("pytest", nargs="*", metavar="ARGUMENT", help="arguments of pytest, after --")
     options = parser.parse_args()
     processors = os.cpu_count() or 1

@@ -20,7 +20,7 @@ from waiting import wait_until
 _LOOP_CTL_REMOVE = 0x4C81
 _MOST_ATTEMPTS = 100
 _numbers = itertools.count(100 + os.getpid() % 50000)
-"""Numbers of loop devices: far from those that other programs use, and from those of test runs beside this one."""
+"""Numbers of loop devices: far from those of other programs, and of test runs beside this one."""
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def attach_to_new_loop(backing: Callable[[int], Path], *options: str) -> int:
         options: Options of losetup(8).
     """
     for number in itertools.islice(_numbers, _MOST_ATTEMPTS):
-        # A `losetup --find` of another program may take the device between its creation and our attaching a file.
+        # A `losetup --find` of another program may take the device before our file is attached.
         if not Path(f"/sys/block/loop{number}").exists() and attach(number, backing(number), *options):
             return number
     raise AssertionError("no loop device can be attached; see what losetup printed")

@@ -1,4 +1,4 @@
-"""The seed of tests that draw at random: new for each run, shown when the test fails, and fixed on request."""
+"""The seed of tests that draw at random: new for each run, shown on failure, fixed on request."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from typing import Any
 PATIENCE_SECONDS = 900.0
 """When a test counts as hung.
 
-It is no claim about speed: what is awaited takes seconds at most on an idle machine, so even a hundredfold load
-does not come near it.
+It is no claim about speed: what is awaited takes seconds at most on an idle machine, so that even a machine a
+hundred times slower stays below it.
 """
 _PAUSE_SECONDS = 0.005
 

@@ -22,8 +22,10 @@ from blklab.studies.iozone_raid10.rates import measured_rates
 from blklab.studies.replication.options import StudyOptions
 from blklab.studies.replication.run import NullRunObserver
 from blklab.studies.replication.study_folder import StudyFolder
-from host.conftest import WRITE, cell, loops_over, opened, work
+from host.conftest import RUN_ID, WRITE, cell, opened, work
 from host.test_kill import start
+from real_devices import own_loops
+from waiting import wait_until
 
 pytestmark = pytest.mark.root
 
@@ -46,7 +48,7 @@ def _mounts_in(folder: Path) -> list[str]:
 
 def _assert_nothing_is_left(folder: Path) -> None:
     assert _mounts_in(folder) == []
-    assert loops_over(folder) == []
+    assert own_loops(folder) == []
     assert list(folder.iterdir()) == []
 
 
@@ -56,7 +58,7 @@ def _target(folder: Path) -> str:
 
 def test_an_array_is_made_and_removed(folder: Path) -> None:
     with opened(_target(folder)) as session:
-        assert len(session.target.disks) == len(loops_over(folder)) == 4
+        assert len(session.target.disks) == len(own_loops(folder)) == 4
         (point,) = _mounts_in(folder)
         workload = work(WRITE)
         session.check([], [workload])
@@ -87,21 +89,22 @@ def test_too_little_room_is_said_beforehand(folder: Path) -> None:
 
 def test_a_killed_run_is_taken_down_by_the_next(folder: Path, state: Path) -> None:
     for attempt, seconds in enumerate((0.2, 0.6, 1.2, 4.0)):
-        process = start(_target(folder), f"arraykill{attempt}")
-        time.sleep(seconds)
+        process = start(_target(folder), f"arraykill{attempt}-{RUN_ID}")
+        time.sleep(seconds)  # into different phases; none of the assertions depends on which
         process.kill()
         process.wait()
         for report in preview(state):
             assert report.error is None
-        deadline_s = time.monotonic() + 60
-        while True:
-            try:
-                raise_for_failures(recover(state))
-                break
-            except RestoreError:  # a mount that could not be broken off has just come about
-                assert time.monotonic() < deadline_s
-                time.sleep(0.2)
+        wait_until(lambda: _recovered(state), "all is put back")
         _assert_nothing_is_left(folder)
+
+
+def _recovered(state: Path) -> bool:
+    try:
+        raise_for_failures(recover(state))
+    except RestoreError:  # a mount that was under way when its process was killed has just appeared
+        return False
+    return True
 
 
 def test_the_study_on_four_loop_devices(folder: Path) -> None:

@@ -18,7 +18,8 @@ from blklab.studies.hdparm.jobs import BUFFERED, BUFFERED_JOB
 from blklab.studies.replication.options import Scaled, StudyOptions
 from blklab.studies.replication.run import NullRunObserver, run_study
 from blklab.studies.replication.study_folder import StudyFolder
-from host.conftest import READ, Filesystem, loops_over, opened, work
+from host.conftest import READ, Filesystem, opened, work
+from real_devices import own_loops
 from smaller_studies import with_sizes
 
 pytestmark = pytest.mark.root
@@ -63,7 +64,7 @@ def test_a_study_on_a_loop_device(disk_folder: Path, monkeypatch: pytest.MonkeyP
     for value in finding.result.values:
         assert value.ours is not None
         assert value.ours.value >= 0
-    assert loops_over(disk_folder) == []
+    assert own_loops(disk_folder) == []
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from blklab.linux.cgroups.settings import (
     wanted_settings,
 )
 from blklab.linux.disks.disk import Disk
-from blklab.linux.journal import undo
+from blklab.linux.journal import undo as journal_undo
 from blklab.linux.journal.journal import Journal
 from blklab.spec.workloads import Workload, parse_workload
 
@@ -202,7 +202,22 @@ def test_a_line_of_defaults_that_the_kernel_keeps_is_no_failure(
     now: str, before: str, restored: bool
 ) -> None:
     """io.cost keeps a line for a device that had none before; anything else must be as it was."""
-    assert undo._only_adds(now, before, ["254:0 enable=0 ctrl=auto"]) is restored
+    assert journal_undo._only_adds(now, before, ["254:0 enable=0 ctrl=auto"]) is restored
+
+
+@pytest.mark.parametrize(
+    ("undo", "lines"),
+    [
+        (["254:0 rbps=max"], "254:0 rbps=5\n"),
+        (["254:0 x", "8:0 x"], "8:0 rbps=7\n254:0 rbps=5\n"),
+        (["-io"], "8:0 rbps=7\n254:0 rbps=5\n8:16 rbps=9\n"),
+        (None, "8:0 rbps=7\n254:0 rbps=5\n8:16 rbps=9\n"),
+    ],
+)
+def test_only_lines_about_the_devices_of_a_run_are_its_own(undo: list[str] | None, lines: str) -> None:
+    """Other programs may limit their devices in the same file meanwhile."""
+    content = "8:0 rbps=7\n254:0 rbps=5\n8:16 rbps=9\n"
+    assert journal_undo._about_devices_of(undo, content) == lines
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,9 @@ def test_hdparm_takes_the_scheduler_from_the_log() -> None:
 def test_logs_that_end_too_soon_between_lines() -> None:
     lines = source_of("hdparm.log").lines
     named = read_text("\n".join(lines[:8]) + "\n")
-    assert [(problem.location.line, "no figure follows" in problem.message) for problem in named.problems] == [
-        (8, True)
-    ]
+    assert [
+        (problem.location.line, "no figure follows" in problem.message) for problem in named.problems
+    ] == [(8, True)]
     half = read_text("\n".join(lines[:9]) + "\n")
     assert [problem.location.line for problem in half.problems] == [8]
     assert "buffered disk reads is missing" in half.problems[0].message

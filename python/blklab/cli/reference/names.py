@@ -22,7 +22,7 @@ from blklab.spec.goals import PRESETS
 from blklab.spec.options import Option
 from blklab.spec.profiles import device_kinds, shipped_profiles
 from blklab.spec.workloads import shipped_workloads
-from blklab.studies import study_names
+from blklab.studies import replicable_study_names
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _metrics() -> Values:
 
 
 def _studies() -> Values:
-    return Values("studies", (*study_names(), "all"))
+    return Values("studies", (*replicable_study_names(), "all"))
 
 
 def _readers() -> Values:

@@ -7,6 +7,7 @@ again. A disk is written to only if it is certainly the one that the entry was m
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import stat
@@ -28,6 +29,7 @@ from blklab.linux.queue.snapshot import QueueSnapshot, differences, restore_snap
 
 OWN_PREFIXES = (".blklab-", "blklab-")
 """Only folders with such a name are ever removed with all that is in them."""
+_DEVICE_NUMBER = re.compile(r"\d+:\d+")
 _GROUP_ATTEMPTS = 100
 _GROUP_PAUSE_SECONDS = 0.02
 
@@ -156,18 +158,31 @@ def _undo_queue(entry: Entry, outcome: UndoResult) -> None:
 
 def _undo_attribute(entry: Entry, outcome: UndoResult) -> None:
     path = Path(entry["path"])
-    wanted: str = entry["content"]
+    undo: list[str] | None = entry["undo"]
+    wanted = _about_devices_of(undo, entry["content"])
     if not path.exists():
         outcome.notes.append(f"{path} is gone")
         return
-    if path.read_text() == wanted:
+    if _about_devices_of(undo, path.read_text()) == wanted:
         return
-    for text in entry["undo"] if entry["undo"] is not None else [wanted]:
+    for text in undo if undo is not None else [wanted]:
         write_once(path, text)
-    now = path.read_text()
-    if now != wanted and not _only_adds(now, wanted, entry["undo"] or []):
+    now = _about_devices_of(undo, path.read_text())
+    if now != wanted and not _only_adds(now, wanted, undo or []):
         raise RestoreError(f"{path} holds {now!r}, was {wanted!r}")
     outcome.done.append(f"{path} = {wanted.strip()!r}")
+
+
+def _about_devices_of(undo: list[str] | None, content: str) -> str:
+    """The lines of an attribute about the devices that undoing writes to.
+
+    Attributes such as io.max have a line for each device, and other programs may set those of their devices
+    meanwhile. All of an attribute without such lines.
+    """
+    devices = {text.split(maxsplit=1)[0] for text in undo or []}
+    if not devices or not all(_DEVICE_NUMBER.fullmatch(device) for device in devices):
+        return content
+    return "".join(line for line in content.splitlines(keepends=True) if line.partition(" ")[0] in devices)
 
 
 def _only_adds(now: str, wanted: str, undo: list[str]) -> bool:
