@@ -8,6 +8,7 @@ SHELL := /bin/bash
 VENV ?= .venv
 PYTHON := $(VENV)/bin/python
 STAMPS := build/stamps
+PIP_INSTALL := $(PYTHON) -m pip install --progress-bar off --disable-pip-version-check
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 # Debian keeps administrators' tools here, which a user's PATH may lack.
 export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
@@ -19,33 +20,34 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# ---- what must be there -------------------------------------------------------------------------
+# ---- what every other target needs -------------------------------------------------------------------------
 
 $(STAMPS)/system-%: scripts/install-system-packages
 	@mkdir -p $(STAMPS)
-	scripts/install-system-packages $*
+	@scripts/with-progress system-$* "System packages" scripts/install-system-packages $*
 	@touch $@
 
 $(PYTHON): | $(STAMPS)/system-run
-	$$(scripts/find-python) -m venv $(VENV)
+	@scripts/with-progress venv "Python environment" "$$(scripts/find-python)" -m venv $(VENV)
 
 $(STAMPS)/python: pyproject.toml | $(PYTHON)
 	@mkdir -p $(STAMPS)
-	$(PYTHON) -m pip install --quiet --upgrade pip
-	$(PYTHON) scripts/list-requirements.py dev postgresql > build/requirements.txt
-	$(PYTHON) -m pip install --quiet --requirement build/requirements.txt
+	@scripts/with-progress pip "Newest pip" $(PIP_INSTALL) --upgrade pip
+	@$(PYTHON) scripts/list-requirements.py dev postgresql > build/requirements.txt
+	@scripts/with-progress requirements "Python packages" $(PIP_INSTALL) --requirement build/requirements.txt
 	@touch $@
 
 $(STAMPS)/core: $(RUST_SOURCES) pyproject.toml $(STAMPS)/python
-	$(WITH_RUST) VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(VENV)/bin/maturin develop --release --quiet >/dev/null
+	@export $(WITH_RUST) VIRTUAL_ENV="$(CURDIR)/$(VENV)"; \
+	scripts/with-progress core "Compiling the simulator" $(VENV)/bin/maturin develop --release
 	@touch $@
 
 $(STAMPS)/guest: $(RUST_SOURCES) scripts/build-guest $(STAMPS)/core
-	scripts/build-guest
+	@scripts/with-progress guest "Compiling the guests' program" scripts/build-guest
 	@touch $@
 
 .PHONY: build
-build: $(STAMPS)/core $(STAMPS)/guest ## Install everything that is missing and build
+build: $(STAMPS)/core $(STAMPS)/guest ## Install what is missing and build (V=1 shows all output)
 
 # ---- the two commands of the README ---------------------------------------------------------------
 

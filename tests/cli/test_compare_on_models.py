@@ -101,7 +101,7 @@ def test_the_report_for_people(capsys: pytest.CaptureFixture[str], job: str, tmp
     captured = capsys.readouterr()
     assert code == 0
     assert "equal within 2 %" in captured.out.replace("\n", " ")
-    assert f"report: {html}" in captured.out
+    assert f"All figures, charts and runs: {html}" in captured.out
     assert "<html" in html.read_text(encoding="utf-8")
 
 

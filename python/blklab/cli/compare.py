@@ -15,7 +15,7 @@ from blklab.cli.options import TopicCommand, experiment_options, json_option, st
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import BlklabError, InterruptedRunError, SpecError
-from blklab.execution.nearest_model import simulated_twin
+from blklab.execution.nearest_model import answer_of_nearest_model, nearest_model_beneath
 from blklab.execution.pipeline import compare, planned_commands
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
@@ -40,6 +40,12 @@ from blklab.spec.request import SpecValues, build_specs, read_spec_file, run_lim
 )
 @json_option
 @click.option("--html", "html_file", metavar="FILE", help="Write the HTML report to FILE.")
+@click.option(
+    "--model-answer/--no-model-answer",
+    "model_answer",
+    default=None,
+    help="Show the nearest modelled disk's answer as well. Default: if this disk's is undecided.",
+)
 @store_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def command(
@@ -50,6 +56,7 @@ def command(
     dry_run: bool,
     json_file: str | None,
     html_file: str | None,
+    model_answer: bool | None,
     store_url: str | None,
     quiet: bool,
 ) -> None:
@@ -86,7 +93,7 @@ def command(
                 raise
             document = compare_document(record, analyse(record))
             documents.append(document)
-            _deliver(record, document, json_file, html_file, several=len(specs) > 1)
+            _deliver(record, document, json_file, html_file, several=len(specs) > 1, ask_model=model_answer)
     if json_file is not None:
         write_text(json_file, _as_json(documents))
 
@@ -121,9 +128,9 @@ def _with_default_target(values: SpecValues) -> SpecValues:
         if sys.platform == "linux"
         else "this is not Linux"
     )
-    twin = simulated_twin(Path.cwd())
-    print_note(f"{reason}: the answer is for a simulated disk, {twin}")
-    return values.overlaid_by(SpecValues(targets=[twin]))
+    model = nearest_model_beneath(Path.cwd())
+    print_note(f"{reason}: the answer is for a simulated disk, {model}")
+    return values.overlaid_by(SpecValues(targets=[model]))
 
 
 def _print_plan(spec: ExperimentSpec) -> None:
@@ -164,18 +171,21 @@ def _deliver(
     html_file: str | None,
     *,
     several: bool,
+    ask_model: bool | None,
 ) -> None:
-    if json_file != "-":
-        render(document, console_out())
-    if html_file is None and json_file is not None:
-        return
+    writes_html = html_file is not None or json_file is None
     destination = html_file or str(default_report_folder() / f"{record.run_id}.html")
     if html_file and several:
         path = Path(html_file)
         destination = str(path.with_name(f"{path.stem}-{record.run_id}{path.suffix}"))
-    write_text(destination, render_html(record, analyse(record)))
+    model = None
+    if ask_model or (ask_model is None and document.verdict.status == "undecided"):
+        model = answer_of_nearest_model(record) if writes_html or json_file != "-" else None
+    if writes_html:
+        write_text(destination, render_html(record, analyse(record), model=model))
     if json_file != "-":
-        console_out().print(f"report: {shlex.quote(destination)}", markup=False, soft_wrap=True)
+        report_file = shlex.quote(destination) if writes_html else None
+        render(document, console_out(), model=model, report_file=report_file)
 
 
 def _as_json(documents: list[CompareDocument]) -> str:
