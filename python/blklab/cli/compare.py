@@ -291,7 +291,7 @@ def _deliver(
     if html_file and several:
         path = Path(html_file)
         destination = str(path.with_name(f"{path.stem}-{record.run_id}{path.suffix}"))
-    write_text(destination, render_html(record, analyse(record)))
+    write_text(destination, render_html(record, document))
     if json_file != "-":
         console_out().print(f"report: {shlex.quote(destination)}", markup=False, soft_wrap=True)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blklab.analysis.verdict import join_names
-from blklab.quantities.formatting import count_of, margin_text, within_reach
+from blklab.quantities.formatting import count_of, join_names, margin_text, within_reach
 from blklab.report.documents.comparison import CompareDocument
 from blklab.report.summary.reproduce import continue_command
 from blklab.report.summary.standing import differing_controls, labels_of, results_of

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from blklab.analysis.metrics import METRICS
-from blklab.analysis.verdict import join_names
-from blklab.quantities.formatting import metric_title, rounded
+from blklab.quantities.formatting import join_names, metric_title, rounded
 from blklab.report.documents.comparison import CompareDocument, MetricVerdictPart
 from blklab.report.summary.standing import deciding_verdict, pairs_against, results_of
 
