@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from blklab.reanalysis.cells import arrange, with_shares
-from blklab.reanalysis.design import Design, DesignRequest, Scale, infer
-from blklab.reanalysis.findings import CellFindings, examine
+from blklab.reanalysis.design import DesignRequest, FactorRoles, Scale, infer
+from blklab.reanalysis.findings import ConditionFindings, examine
 from blklab.reanalysis.readers.protocol import Measurement, Place, Problem
 from blklab.reanalysis.report.wording import not_supported, supported
 
@@ -25,12 +25,14 @@ def _measured(series: Mapping[str, Sequence[float]], **more: Sequence[str]) -> l
     return found
 
 
-def _design(measurements: Sequence[Measurement], **request: object) -> Design:
+def _design(measurements: Sequence[Measurement], **request: object) -> FactorRoles:
     asked = DesignRequest(factor="level", **request)  # type: ignore[arg-type]
     return infer(measurements, {"block": "description"}, asked, chronological=False)
 
 
-def _examined(series: Mapping[str, Sequence[float]], *, block: bool = False, **more: object) -> CellFindings:
+def _examined(
+    series: Mapping[str, Sequence[float]], *, block: bool = False, **more: object
+) -> ConditionFindings:
     measurements = _measured(series)
     design = _design(measurements, block=("block",) if block else (), **more)
     cells, _, _ = arrange(measurements, design)

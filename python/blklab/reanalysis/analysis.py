@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from blklab.errors import DesignError, FormatError
 from blklab.reanalysis.cells import arrange, with_shares
-from blklab.reanalysis.design import FILE, GIVEN_ORDER, LABEL, RUN, Design, DesignRequest, infer
-from blklab.reanalysis.findings import CellFindings, examine
+from blklab.reanalysis.design import FILE, GIVEN_ORDER, LABEL, RUN, DesignRequest, FactorRoles, infer
+from blklab.reanalysis.findings import ConditionFindings, examine
 from blklab.reanalysis.readers import load_source, read_source
 from blklab.reanalysis.readers.protocol import Measurement, Problem, ReaderOptions, Reading, Role, Source
 
@@ -30,8 +30,8 @@ class Section:
     """Figures of one kind: those of one reader's metrics that share a design."""
 
     reader: str
-    design: Design
-    findings: list[CellFindings] = field(default_factory=list)
+    design: FactorRoles
+    findings: list[ConditionFindings] = field(default_factory=list)
 
 
 @dataclass
@@ -51,7 +51,7 @@ class FileAnalysis:
         return not self.problems
 
     @property
-    def findings(self) -> list[CellFindings]:
+    def findings(self) -> list[ConditionFindings]:
         """Of all sections."""
         return [found for section in self.sections for found in section.findings]
 

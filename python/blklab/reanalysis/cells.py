@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from blklab.errors import DesignError
-from blklab.reanalysis.design import GIVEN_ORDER, Design
+from blklab.reanalysis.design import GIVEN_ORDER, FactorRoles
 from blklab.reanalysis.readers.protocol import Better, Measurement, Place, Problem
 from blklab.reanalysis.readers.units import converted
 
@@ -29,7 +29,7 @@ class Observation:
 
 
 @dataclass
-class Cell:
+class ConditionSeries:
     """Figures of one metric under one condition."""
 
     metric: str
@@ -53,8 +53,8 @@ class Cell:
 
 
 def arrange(
-    measurements: Sequence[Measurement], design: Design
-) -> tuple[list[Cell], list[Problem], list[str]]:
+    measurements: Sequence[Measurement], design: FactorRoles
+) -> tuple[list[ConditionSeries], list[Problem], list[str]]:
     """Puts the measurements of one metric into cells.
 
     Returns:
@@ -66,13 +66,13 @@ def arrange(
     problems: list[Problem] = []
     notes: list[str] = []
     unit = _common_unit(measurements, notes)
-    cells: dict[tuple[str, ...], Cell] = {}
+    cells: dict[tuple[str, ...], ConditionSeries] = {}
     orders: dict[tuple[tuple[str, ...], str], list[float]] = {}
     seen: dict[tuple[object, ...], tuple[float, Place]] = {}
     for position, one in enumerate(measurements):
         condition = {name: one.factors.get(name, "") for name in design.conditions}
         key = tuple(condition.values())
-        cell = cells.setdefault(key, Cell(one.metric, unit, one.better, condition))
+        cell = cells.setdefault(key, ConditionSeries(one.metric, unit, one.better, condition))
         level = ALL if design.factor is None else one.factors.get(design.factor, "")
         observation = Observation(
             value=_in_unit(one, unit),
@@ -95,7 +95,7 @@ def arrange(
 def _is_repeated(
     one: Observation,
     where: tuple[tuple[str, ...], str],
-    design: Design,
+    design: FactorRoles,
     seen: dict[tuple[object, ...], tuple[float, Place]],
     problems: list[Problem],
 ) -> bool:
@@ -138,7 +138,7 @@ def _in_unit(one: Measurement, unit: str) -> float:
     return value
 
 
-def _position(one: Measurement, design: Design, position: int) -> float | None:
+def _position(one: Measurement, design: FactorRoles, position: int) -> float | None:
     if design.order is None:
         return None
     if design.order == GIVEN_ORDER:
@@ -150,7 +150,7 @@ def _position(one: Measurement, design: Design, position: int) -> float | None:
     return order if math.isfinite(order) else None
 
 
-def _settle_order(cell: Cell, orders: Sequence[list[float]], design: Design) -> None:
+def _settle_order(cell: ConditionSeries, orders: Sequence[list[float]], design: FactorRoles) -> None:
     """Sorts by order, where every figure of a level has one of its own."""
     complete = all(
         len(known) == len(series) and len(set(known)) == len(known)
@@ -166,7 +166,7 @@ def _settle_order(cell: Cell, orders: Sequence[list[float]], design: Design) -> 
 
 
 def matched(
-    cell: Cell, first: str, second: str, *, logarithmic: bool
+    cell: ConditionSeries, first: str, second: str, *, logarithmic: bool
 ) -> tuple[list[float], list[float], int]:
     """Two levels' figures block by block, averaged within blocks over what both have.
 
@@ -190,7 +190,7 @@ def matched(
     return [mean[0] for mean in means], [mean[1] for mean in means], alone
 
 
-def block_means(cell: Cell, level: str, *, logarithmic: bool) -> list[float]:
+def block_means(cell: ConditionSeries, level: str, *, logarithmic: bool) -> list[float]:
     """A level's mean of each block (each figure for itself where there are no blocks)."""
     blocks: dict[object, list[float]] = {}
     for index, one in enumerate(cell.series[level]):
@@ -199,7 +199,7 @@ def block_means(cell: Cell, level: str, *, logarithmic: bool) -> list[float]:
     return [sum(values) / len(values) for values in blocks.values()]
 
 
-def with_shares(cell: Cell, problems: list[Problem]) -> Cell:
+def with_shares(cell: ConditionSeries, problems: list[Problem]) -> ConditionSeries:
     """The cell with each figure as its percentage of its block's sum over all levels.
 
     Blocks in which a level is missing are left out, and said.
@@ -208,7 +208,7 @@ def with_shares(cell: Cell, problems: list[Problem]) -> Cell:
     for level, series in cell.series.items():
         for one in series:
             totals.setdefault((one.block, one.within), {})[level] = one.value
-    shares = Cell(f"share of {cell.metric}", "%", None, cell.condition)
+    shares = ConditionSeries(f"share of {cell.metric}", "%", None, cell.condition)
     for level, series in cell.series.items():
         for one in series:
             parts = totals[one.block, one.within]

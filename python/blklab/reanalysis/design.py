@@ -51,7 +51,7 @@ class DesignRequest:
 
 
 @dataclass(frozen=True)
-class Design:
+class FactorRoles:
     """The roles of the factors of one kind of figures."""
 
     factor: str | None
@@ -78,7 +78,7 @@ def infer(
     *,
     chronological: bool,
     files_chronological: bool = False,
-) -> Design:
+) -> FactorRoles:
     """Settles the roles of all factors of some measurements of one metric.
 
     Args:
@@ -115,7 +115,7 @@ def infer(
         ordered_by: str | None = RUN
     else:
         ordered_by = run
-    design = Design(
+    design = FactorRoles(
         factor=factor,
         conditions=tuple(conditions),
         block=block,
@@ -207,7 +207,7 @@ def _determined(measurements: Sequence[Measurement], name: str, by: Sequence[str
 
 def _check_unassigned(
     measurements: Sequence[Measurement],
-    design: Design,
+    design: FactorRoles,
     varying: Sequence[str],
     roles: Mapping[str, Role],
     request: DesignRequest,

@@ -24,8 +24,8 @@ from blklab.analysis.statistics.two_samples import (
     matched_difference,
     standardised_difference,
 )
-from blklab.reanalysis.cells import ALL, Cell, block_means, matched
-from blklab.reanalysis.design import Design, Scale
+from blklab.reanalysis.cells import ALL, ConditionSeries, block_means, matched
+from blklab.reanalysis.design import FactorRoles, Scale
 
 Outcome = Literal["higher", "lower", "equal", "open"]
 
@@ -112,10 +112,10 @@ class PairFinding:
 
 
 @dataclass
-class CellFindings:
+class ConditionFindings:
     """Everything that one cell says."""
 
-    cell: Cell
+    cell: ConditionSeries
     scale: Scale
     levels: list[LevelSummary]
     pairs: list[PairFinding] = field(default_factory=list)
@@ -133,7 +133,9 @@ class CellFindings:
         return next((one for one in self.levels if one.level == name), None)
 
 
-def examine(cell: Cell, design: Design, *, confidence: float, margin: float) -> CellFindings:
+def examine(
+    cell: ConditionSeries, design: FactorRoles, *, confidence: float, margin: float
+) -> ConditionFindings:
     """Analyses one cell.
 
     Args:
@@ -147,14 +149,16 @@ def examine(cell: Cell, design: Design, *, confidence: float, margin: float) -> 
     if scale == "ratio" and any(one.value <= 0 for series in cell.series.values() for one in series):
         warnings.append("some figures are zero or less, which has no ratio: compared by differences")
         scale = "difference"
-    found = CellFindings(cell, scale, _levels(cell, design, scale, confidence), warnings=warnings)
+    found = ConditionFindings(cell, scale, _levels(cell, design, scale, confidence), warnings=warnings)
     if len(cell.series) > 1:
         found.pairs = _pairs(cell, design, scale, confidence, margin, warnings)
     warnings += _warnings(cell, design, found)
     return found
 
 
-def _levels(cell: Cell, design: Design, scale: Scale, confidence: float) -> list[LevelSummary]:
+def _levels(
+    cell: ConditionSeries, design: FactorRoles, scale: Scale, confidence: float
+) -> list[LevelSummary]:
     # Figures of different tests that are averaged within blocks have neither a trend nor outliers.
     averages = bool(design.average)
     trends = {
@@ -171,8 +175,8 @@ def _levels(cell: Cell, design: Design, scale: Scale, confidence: float) -> list
 
 def _level(
     level: str,
-    cell: Cell,
-    design: Design,
+    cell: ConditionSeries,
+    design: FactorRoles,
     scale: Scale,
     confidence: float,
     trend: Trend | None,
@@ -205,7 +209,7 @@ def _from_logarithm(value: float) -> float:
     return math.exp(min(max(value, -_LARGEST_LOGARITHM), _LARGEST_LOGARITHM))
 
 
-def _outliers(cell: Cell, level: str) -> tuple[str, ...]:
+def _outliers(cell: ConditionSeries, level: str) -> tuple[str, ...]:
     series = cell.series[level]
     if len(series) < 5:
         return ()
@@ -217,7 +221,12 @@ def _outliers(cell: Cell, level: str) -> tuple[str, ...]:
 
 
 def _pairs(
-    cell: Cell, design: Design, scale: Scale, confidence: float, margin: float, warnings: list[str]
+    cell: ConditionSeries,
+    design: FactorRoles,
+    scale: Scale,
+    confidence: float,
+    margin: float,
+    warnings: list[str],
 ) -> list[PairFinding]:
     names = list(itertools.combinations(cell.series, 2))
     level = (1 - confidence) / len(names)
@@ -270,7 +279,7 @@ def _pairs(
 
 
 def _differences(
-    cell: Cell, design: Design, scale: Scale, names: Sequence[tuple[str, str]]
+    cell: ConditionSeries, design: FactorRoles, scale: Scale, names: Sequence[tuple[str, str]]
 ) -> tuple[list[MeanDifference | None], int]:
     """Of every pair; within blocks also the most figures of a pair that have no counterpart."""
     if design.block:
@@ -284,7 +293,7 @@ def _differences(
     return [independent_difference(samples[first], samples[second]) for first, second in names], 0
 
 
-def _bound(cell: Cell, scale: Scale, reference: str, margin: float) -> float:
+def _bound(cell: ConditionSeries, scale: Scale, reference: str, margin: float) -> float:
     """The margin on the scale of the differences; relative to the second level's mean."""
     if scale == "ratio":
         return math.log1p(margin)
@@ -301,7 +310,7 @@ def _outcome(
     return "open"
 
 
-def _warnings(cell: Cell, design: Design, found: CellFindings) -> list[str]:
+def _warnings(cell: ConditionSeries, design: FactorRoles, found: ConditionFindings) -> list[str]:
     warnings = []
     single = [one.level for one in found.levels if one.n == 1]
     if single:
@@ -341,7 +350,7 @@ def _some(places: Sequence[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _one_stretch_each(cell: Cell) -> bool:
+def _one_stretch_each(cell: ConditionSeries) -> bool:
     """Whether the levels' runs were made one level after the other."""
     if len(cell.series) < 2 or max(map(len, cell.series.values())) < 2:
         return False
@@ -350,6 +359,6 @@ def _one_stretch_each(cell: Cell) -> bool:
     return changes == len(cell.series) - 1
 
 
-def supported(findings: Sequence[CellFindings]) -> list[tuple[CellFindings, PairFinding]]:
+def supported(findings: Sequence[ConditionFindings]) -> list[tuple[ConditionFindings, PairFinding]]:
     """Pairs that differ for certain."""
     return [(found, pair) for found in findings for pair in found.pairs if pair.different]

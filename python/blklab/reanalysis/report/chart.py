@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from blklab.reanalysis.findings import CellFindings
+from blklab.reanalysis.findings import ConditionFindings
 from blklab.report.drawing.palette import appearances
 from blklab.report.drawing.picture_frame import END_REACH, WIDE, framed
 from blklab.report.drawing.svg import (
@@ -29,7 +29,7 @@ _BOTTOM = 40.0
 MOST_DOTS = 400
 
 
-def cell_chart(found: CellFindings, *, width: float = WIDE, standalone_style: str = "") -> Markup:
+def cell_chart(found: ConditionFindings, *, width: float = WIDE, standalone_style: str = "") -> Markup:
     """One row a level; the axis does not begin at zero unless the figures do.
 
     Args:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 import blklab
 from blklab.reanalysis.analysis import FileAnalysis, Section
-from blklab.reanalysis.findings import POWER, CellFindings, LevelSummary, PairFinding
+from blklab.reanalysis.findings import POWER, ConditionFindings, LevelSummary, PairFinding
 from blklab.reanalysis.report.wording import not_supported, supported
 from blklab.report.documents.parts import Part
 
@@ -173,7 +173,7 @@ def analyse_document(analysis: FileAnalysis) -> AnalyseDocument:
     )
 
 
-def _cell(found: CellFindings, section: Section, index: int, analysis: FileAnalysis) -> CellPart:
+def _cell(found: ConditionFindings, section: Section, index: int, analysis: FileAnalysis) -> CellPart:
     cell = found.cell
     return CellPart(
         reader=section.reader,

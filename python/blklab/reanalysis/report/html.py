@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from blklab.quantities.formatting import confidence_text, count_of, margin_text
 from blklab.reanalysis.analysis import FileAnalysis
-from blklab.reanalysis.findings import POWER, CellFindings
+from blklab.reanalysis.findings import POWER, ConditionFindings
 from blklab.reanalysis.report.chart import cell_chart
 from blklab.reanalysis.report.document import analyse_document
 from blklab.reanalysis.report.wording import downward, effect_text, level_cells, not_supported, supported
@@ -23,7 +23,7 @@ class _Part:
     anchor: str
     title: str
     unit: str
-    found: CellFindings
+    found: ConditionFindings
     charts: list[Markup]
     supported: list[str]
     not_supported: list[str]
@@ -62,7 +62,7 @@ def _headline(certain: int, pairs: int) -> str:
     return f"{certain} of {count_of(pairs, 'comparison')} settled" if certain else "Nothing is settled"
 
 
-def _part(found: CellFindings, anchor: str) -> _Part:
+def _part(found: ConditionFindings, anchor: str) -> _Part:
     return _Part(
         anchor=anchor,
         title=found.cell.title,

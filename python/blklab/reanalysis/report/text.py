@@ -9,7 +9,7 @@ from rich.console import Console
 from blklab.quantities.formatting import confidence_text, count_of, margin_text
 from blklab.reanalysis.analysis import FileAnalysis, FileUnderstood, Section
 from blklab.reanalysis.cells import ALL
-from blklab.reanalysis.findings import POWER, CellFindings
+from blklab.reanalysis.findings import POWER, ConditionFindings
 from blklab.reanalysis.report.wording import level_cells, not_supported, supported
 from blklab.report.text.comparison import Printer
 
@@ -92,7 +92,7 @@ def _print_section(section: Section, analysis: FileAnalysis, printer: Printer) -
             printer.line(("⚠ ", "bold yellow"), warning)
 
 
-def _print_levels(cells: Sequence[CellFindings], printer: Printer) -> None:
+def _print_levels(cells: Sequence[ConditionFindings], printer: Printer) -> None:
     """One table: of a cell's levels, or of cells in which nothing is compared."""
     compared = len(cells) == 1 and cells[0].levels[0].level != ALL
     table = printer.table()
@@ -113,7 +113,7 @@ def _print_levels(cells: Sequence[CellFindings], printer: Printer) -> None:
         _print_more(printer, len(warnings))
 
 
-def _warnings(cells: Sequence[CellFindings]) -> list[str]:
+def _warnings(cells: Sequence[ConditionFindings]) -> list[str]:
     """The cells' warnings, one that holds for several said once."""
     titles: dict[str, list[str]] = {}
     for found in cells:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blklab.quantities.formatting import MOST_DIGITS, ratio_text, rounded
 from blklab.reanalysis.cells import ALL
-from blklab.reanalysis.findings import CellFindings, LevelSummary, PairFinding
+from blklab.reanalysis.findings import ConditionFindings, LevelSummary, PairFinding
 
 
 def figure_text(value: float, low: float | None = None, high: float | None = None) -> str:
@@ -38,7 +38,7 @@ def downward(pair: PairFinding) -> PairFinding:
     return pair.seen_from(pair.second) if lower_first else pair
 
 
-def supported(found: CellFindings) -> list[str]:
+def supported(found: ConditionFindings) -> list[str]:
     """What is certain, a sentence a pair."""
     sentences = []
     for pair in map(downward, found.pairs):
@@ -65,7 +65,7 @@ def level_cells(one: LevelSummary) -> list[str]:
     ]
 
 
-def not_supported(found: CellFindings) -> list[str]:
+def not_supported(found: ConditionFindings) -> list[str]:
     """What the figures leave open, and how large a difference would have had to be."""
     if len(found.levels) == 1:
         return ["nothing is compared: there is one level only"] if found.levels[0].level != ALL else []
@@ -91,7 +91,7 @@ def not_supported(found: CellFindings) -> list[str]:
     return sentences + lacking
 
 
-def _detectable(pair: PairFinding, found: CellFindings) -> str:
+def _detectable(pair: PairFinding, found: ConditionFindings) -> str:
     if pair.detectable is None:
         return ""
     if pair.scale == "ratio":
@@ -101,6 +101,6 @@ def _detectable(pair: PairFinding, found: CellFindings) -> str:
     return f"; shows from {size} on"
 
 
-def _valued(found: CellFindings) -> str:
+def _valued(found: ConditionFindings) -> str:
     """Which way is good, where it is known."""
     return {None: "", "higher": " (better)", "lower": " (worse)"}[found.cell.better]

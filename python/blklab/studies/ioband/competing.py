@@ -99,10 +99,10 @@ def _undisturbed(set_up: SetUp, scheduler: str, phase: str) -> bool:
     return scheduler in set_up.competing.sorting or phase in _RANDOM
 
 
-Cell = TypeVar("Cell", bound=tuple[object, ...])
+TableCell = TypeVar("TableCell", bound=tuple[object, ...])
 
 
-def _within_weights(name: str, says: str, cells: Mapping[Cell, Shares], wanted: Shares) -> Statement:
+def _within_weights(name: str, says: str, cells: Mapping[TableCell, Shares], wanted: Shares) -> Statement:
     worst = max(cells, key=lambda key: farthest(cells[key], wanted))
     return within(
         name,

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from blklab.analysis.statistics.multiplicity import holm
 from blklab.analysis.statistics.two_samples import matched_difference
 from blklab.errors import SpecError
-from blklab.reanalysis.findings import CellFindings, PairFinding
+from blklab.reanalysis.findings import ConditionFindings, PairFinding
 
 ClaimKind = Literal["higher", "lower", "equal", "more-scattered", "less-scattered", "shares"]
 ClaimStatus = Literal["supported", "not supported", "contradicted"]
@@ -54,7 +54,7 @@ class ClaimReading:
     """Beyond the pairs: what the means look like, what is missing."""
 
 
-def read_claim(claim: Claim, findings: Sequence[CellFindings], confidence: float) -> ClaimReading:
+def read_claim(claim: Claim, findings: Sequence[ConditionFindings], confidence: float) -> ClaimReading:
     """Holds a claim against the findings of its question.
 
     Raises:
@@ -125,7 +125,7 @@ def _scatter(claim: Claim, pairs: Sequence[PairFinding], confidence: float) -> C
     return ClaimReading(claim, "not supported", tuple(pairs), (reason,))
 
 
-def _shares(claim: Claim, found: CellFindings, confidence: float) -> ClaimReading:
+def _shares(claim: Claim, found: ConditionFindings, confidence: float) -> ClaimReading:
     """Each level's share against its target: tests of a difference, and of lying within so many points."""
     reasons = []
     tests = []

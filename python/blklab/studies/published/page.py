@@ -13,7 +13,7 @@ from pathlib import Path
 
 from blklab.quantities.formatting import rounded
 from blklab.reanalysis.analysis import FileAnalysis
-from blklab.reanalysis.findings import CellFindings
+from blklab.reanalysis.findings import ConditionFindings
 from blklab.reanalysis.report.chart import cell_chart
 from blklab.reanalysis.report.wording import downward, effect_text, figure_text, supported
 from blklab.report.drawing.palette import colour_rules
@@ -21,7 +21,7 @@ from blklab.report.pages.markdown import markdown_table
 from blklab.shipped import shipped_folder
 from blklab.studies import study_names as repeatable_studies
 from blklab.studies.published.claims import ClaimReading
-from blklab.studies.published.study import Question, StudyReading, read_study, study_names
+from blklab.studies.published.study import PublishedTable, StudyReading, read_study, study_names
 
 IMAGES = "images/studies"
 
@@ -129,7 +129,9 @@ def _claim_row(reading: ClaimReading, unit: str) -> tuple[str, str, str]:
     return claim.says, f"**{reading.status}**", "; ".join([*said, *reading.reasons])
 
 
-def _question(reading: StudyReading, question: Question, answer: FileAnalysis, images: dict[str, str]) -> str:
+def _question(
+    reading: StudyReading, question: PublishedTable, answer: FileAnalysis, images: dict[str, str]
+) -> str:
     command = shlex.join(["blklab", "analyse", *question.arguments(reading.name)])
     parts = [f"### {question.title}", f"```sh\n{command}\n```"]
     reasons = [reason for section in answer.sections for reason in section.design.reasons]
@@ -143,7 +145,7 @@ def _question(reading: StudyReading, question: Question, answer: FileAnalysis, i
     return "\n\n".join(parts)
 
 
-def _cell(found: CellFindings, image: str) -> str:
+def _cell(found: ConditionFindings, image: str) -> str:
     unit = found.cell.unit or "no unit"
     levels = [
         (

@@ -29,7 +29,7 @@ CLAIMS_FILE = "claims.toml"
 PUBLISHED = "published"
 
 
-class Question(BaseModel):
+class PublishedTable(BaseModel):
     """What one file of figures is asked; the options of `blklab analyse`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -101,7 +101,7 @@ class PublishedStudy(BaseModel):
     set_up: str
     concludes: str
     """The document's conclusion in our words."""
-    questions: list[Question]
+    questions: list[PublishedTable]
     claims: list[Claim] = []
 
 
