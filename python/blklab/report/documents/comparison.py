@@ -205,7 +205,7 @@ def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDoc
         sweeps=sweep_parts(analysis),
         during_runs=machine_part(analysis, record.samples),
         steadiness=steadiness_parts(analysis),
-        noise=noise_parts(record),
+        noise=noise_parts(analysis.noise),
         warnings=[*record.warnings, *analysis.verdict.warnings],
         failed_runs=[
             {**sample.cell.model_dump(), "error": sample.error}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from blklab.analysis.verdict import Analysis, GoalFindings
+from blklab.analysis.goal_verdict import GoalFindings
+from blklab.analysis.verdict import Analysis
 from blklab.records.machine_events import MachineEvents
 from blklab.records.samples import RunSample
 from blklab.report.documents.parts import MeanPart, PairPart, Part, RatioPart

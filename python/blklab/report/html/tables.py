@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from blklab.analysis.comparison import FEWEST_BLOCKS
+from blklab.analysis.designs.fixed import FEWEST_BLOCKS
 from blklab.analysis.metrics import METRICS
 from blklab.quantities.formatting import count_of, metric_title, ratio_text, scale_for, within_reach
 from blklab.records.experiment import ExperimentRecord

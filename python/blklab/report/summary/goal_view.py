@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from blklab.analysis.metrics import METRICS
-from blklab.analysis.verdict import join_names
-from blklab.quantities.formatting import metric_title
+from blklab.quantities.formatting import join_names, metric_title
 from blklab.report.documents.findings import GoalPart
 from blklab.report.documents.parts import PairPart
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from blklab.analysis.comparison import OPPOSITE
 from blklab.analysis.metrics import METRICS
+from blklab.analysis.ratios import OPPOSITE
 from blklab.report.documents.comparison import CompareDocument, ComparisonPart, MetricVerdictPart, ResultPart
 
 

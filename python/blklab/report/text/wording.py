@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from blklab.analysis.metrics import METRICS
-from blklab.analysis.verdict import join_names
-from blklab.quantities.formatting import margin_text, metric_title, rounded
+from blklab.quantities.formatting import join_names, margin_text, metric_title, rounded
 from blklab.report.documents.comparison import CompareDocument, MetricVerdictPart
 from blklab.report.summary.model_answer import ModelAnswer
 from blklab.report.summary.standing import (
@@ -109,7 +108,9 @@ def model_sentences(model: ModelAnswer) -> tuple[str, list[str]]:
     found = model.document
     where = f"On a modelled disk ({model.device})"
     if model.undecided_nearest is not None:
-        where = f"The nearest model, {model.undecided_nearest}, is undecided as well. On another ({model.device})"
+        where = (
+            f"The nearest model, {model.undecided_nearest}, is undecided as well. On another ({model.device})"
+        )
     settled = "the same question is settled" if model.is_settled else "the same question stays open, too"
     return "A model's answer, not this disk's", [f"{where} {settled}: {headline(found)}.", explanation(found)]
 
