@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import RequirementError, TunableError, UsageError
-from blklab.linux.cgroups.run_cgroups import Hierarchy, find_hierarchy
+from blklab.linux.cgroups.hierarchy import Hierarchy, find_hierarchy
 from blklab.spec.schedulers import parse_scheduler_choices
 from host.conftest import IOS, READ, RUN_ID, LoopDevice, cell, opened, work
 
@@ -142,7 +142,7 @@ def test_names_that_lead_elsewhere_are_refused(raw: LoopDevice, groups: dict[str
 def test_a_scheduler_that_ignores_weights_is_pointed_out(raw: LoopDevice, hierarchy: Hierarchy) -> None:
     with opened(raw.device) as session:
         warnings = session.check(parse_scheduler_choices("bfq,kyber,none"), [work(TWO)])
-    assert warnings == ["weights of control groups make no difference under kyber, none"]
+    assert warnings == ["control group weights have no effect under kyber, none"]
 
 
 def test_a_root_group_s_throttle_comes_back(raw: LoopDevice, v1: Path) -> None:

@@ -21,7 +21,7 @@ from blklab.errors import InterruptedRunError, JobFileError, MissingToolError, R
 from blklab.linux.load import fio as fio_module
 from blklab.linux.load import load_process
 from blklab.linux.load.fio import Fio, check_job_file, expected_runtime_ns, find_fio, job_file_text, run_fio
-from blklab.linux.load.fio_output import FioReport, latency_histogram, read_report
+from blklab.linux.load.fio_output import FioReport, latency_histogram, read_fio_report
 from blklab.linux.processes.signals import signals_as_exceptions
 from blklab.linux.scratch.layout import files_in_directory, regions_in_directory, regions_on_device
 from blklab.spec.workloads import Workload, load_workload, parse_workload, shipped_workloads
@@ -160,7 +160,7 @@ def test_fio_takes_every_option_that_the_parser_takes() -> None:
 @needs_fio
 def test_what_fio_refuses_is_an_error_in_its_words() -> None:
     work = workload("[a]\nsize=1m\n")
-    with pytest.raises(JobFileError, match=r"fio 3.* does not take it: .*no_such_option"):
+    with pytest.raises(JobFileError, match=r"fio 3.* rejects it: .*no_such_option"):
         check_job_file(find_fio(), work, "[a]\nno_such_option=1\n")
 
 
@@ -182,7 +182,7 @@ def fake_fio(folder: Path, version: str, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="util-linux is not installed")
 @pytest.mark.parametrize(
     ("version", "message"),
-    [("", "fio is not installed"), ("fio-3.17", "too old"), ("fio-2.99", "too old"), ("hello", "no version")],
+    [("", "fio is not installed"), ("fio-3.17", "too old"), ("fio-2.99", "too old"), ("hello", "not a version")],
 )
 def test_a_missing_or_old_fio_is_an_error(
     version: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -276,7 +276,7 @@ def entry(name: str, bins: dict[str, int], **changes: Any) -> dict[str, Any]:
 def test_clones_are_merged_bin_by_bin_and_never_averaged() -> None:
     work = workload("[a]\nsize=1m\nnumjobs=2\n")
     output = {"jobs": [entry("a", {"100": 90, "200": 10}), entry("a", {"100": 5, "9000": 95})]}
-    report = read_report(json.dumps(output, indent=1), messages="", returncode=0, workload=work)
+    report = read_fio_report(json.dumps(output, indent=1), messages="", returncode=0, workload=work)
     latency = report.jobs[0].directions[0].latency
     assert latency.bins == {100: 95, 200: 10, 9000: 95}
     assert (latency.count, latency.min_ns, latency.max_ns) == (200, 100, 9000)
@@ -298,7 +298,7 @@ def test_clones_are_merged_bin_by_bin_and_never_averaged() -> None:
     ],
 )
 def test_failures_are_told_in_words(output: str, messages: str, returncode: int, expected: str) -> None:
-    report = read_report(
+    report = read_fio_report(
         output, messages=messages, returncode=returncode, workload=workload("[a]\nsize=1m\n")
     )
     assert report.error is not None
@@ -308,7 +308,7 @@ def test_failures_are_told_in_words(output: str, messages: str, returncode: int,
 
 def test_messages_before_the_json_are_warnings() -> None:
     output = "fio: something odd\n" + json.dumps({"jobs": [entry("a", {"1": 1})]}, indent=1)
-    report = read_report(
+    report = read_fio_report(
         output, messages="note: x\nnote: x\n", returncode=0, workload=workload("[a]\nsize=1m\n")
     )
     assert report.error is None
