@@ -123,7 +123,7 @@ def test_units_that_differ_are_converted_or_refused(tmp_path: Path) -> None:
     result = analyse_files(AnalysisRequest(paths=[str(tmp_path / name) for name in logs]))
     assert [level.mean for level in result.findings[0].levels] == [1024, 1024]
     xml = (
-        "<PhoronixTestSuite><Result><Title>T</Title><ComparisonScale>{}</ComparisonScale><Proportion>HIB</Proportion><Data><Entry>"
+        "<PhoronixTestSuite><Result><Title>T</Title><Scale>{}</Scale><Proportion>HIB</Proportion><Data><Entry>"
         "<Identifier>{}</Identifier><RawString>5:6</RawString></Entry></Data></Result></PhoronixTestSuite>\n"
     )
     for name, unit in (("a.xml", "MB/s"), ("b.xml", "MiB/s"), ("c.xml", "Frames")):

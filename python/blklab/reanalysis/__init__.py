@@ -1,1 +1,1 @@
-"""What values that other tools left behind support: their design, the comparisons it allows, claims."""
+"""Analyses results that other tools left behind: reads them, settles the design, compares the levels."""

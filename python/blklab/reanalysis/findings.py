@@ -1,8 +1,8 @@
-"""What the values of a stratum support: means, all pairs, drift, and what could not have been seen.
+"""Compares the levels of a stratum: means, all pairs, drift, and the smallest detectable differences.
 
-Pairs are corrected by Holm's method within their stratum. A pair is **higher** or **lower** if the difference is
-real at the confidence asked for and its estimate lies beyond the margin of practical equality, **equal** if
-two one-sided tests place it within the margin, **open** otherwise.
+Holm's method corrects the pairs of a stratum together. A pair is **higher** or **lower** if the difference is
+significant at the chosen confidence and its estimate lies beyond the margin of practical equality, **equal**
+if two one-sided tests place it within the margin, and **open** otherwise.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from blklab.reanalysis.strata import ALL_VALUES, Stratum, block_means, matched
 PairOutcome = Literal["higher", "lower", "equal", "open"]
 
 POWER = 0.8
-"""Chance with which the smallest detectable difference would have been found."""
+"""Power of the test at the smallest detectable difference."""
 OUTLIER_DEVIATIONS = 5.0
-"""Median absolute deviations (scaled to a normal's sigma) beyond which a value is pointed out."""
+"""Median absolute deviations (scaled to a normal's sigma) beyond which a value counts as an outlier."""
 MOST_OUTLIERS_NAMED = 4
 _MAD_TO_SIGMA = 1.4826
 _LARGEST_LOGARITHM = 300.0
@@ -45,16 +45,16 @@ class LevelSummary:
     level: str
     n: int
     blocks: int | None
-    """That have a value of it; nothing of independent runs. Mean and interval are over blocks."""
+    """Blocks with a value of this level; None for independent runs. Mean and interval are over blocks."""
     mean: float
-    """Arithmetic, or geometric on the scale of ratios."""
+    """Arithmetic mean, or geometric mean on the ratio scale."""
     ci_low: float | None
     ci_high: float | None
     deviation: float | None
     minimum: float
     maximum: float
     outliers: tuple[str, ...]
-    """Places of values far from the rest; they take part like all others."""
+    """Locations of values far from the rest; they are not left out."""
     trend: Trend | None
     p_trend: float | None
     """After Holm's correction over the levels of the stratum."""
@@ -62,39 +62,40 @@ class LevelSummary:
 
 @dataclass(frozen=True)
 class PairFinding:
-    """Two levels against one another."""
+    """Comparison of two levels."""
 
     first: str
     second: str
     n: int
-    """Blocks that both have; of independent runs the smaller number."""
+    """Common blocks; for independent runs the smaller number of runs."""
     paired: bool
     scale: ComparisonScale
     estimate: float
-    """First minus second in the unit, or first over second."""
+    """First minus second in the stratum's unit, or first over second."""
     ci_low: float | None
     ci_high: float | None
     p: float
     p_adjusted: float
     outcome: PairOutcome
     effect_size: float | None
-    """Hedges' g, of independent runs."""
+    """Hedges' g; None for paired runs."""
     detectable: float | None
-    """Smallest difference (or ratio above 1) that would have been found with a chance of `POWER`."""
+    """Smallest difference (or ratio above 1) that the test detects with `POWER`."""
     spread: SpreadRatio | None
     p_spread: float | None
-    """Of equal scatter, after Holm's correction over the pairs of the stratum; of independent runs."""
+    """p value of equal scatter after Holm's correction over the pairs of the stratum; None for paired
+    runs."""
 
     @property
     def different(self) -> bool:
-        """Whether the difference is real, however small."""
+        """Whether one level is higher than the other."""
         return self.outcome in ("higher", "lower")
 
     def _turned(self, value: float) -> float:
         return -value if self.scale == "difference" else 1 / value
 
     def seen_from(self, level: str) -> PairFinding:
-        """The same with `level` first."""
+        """The same comparison with `level` first."""
         if level == self.first:
             return self
         opposite: dict[PairOutcome, PairOutcome] = {"higher": "lower", "lower": "higher"}
@@ -113,7 +114,7 @@ class PairFinding:
 
 @dataclass
 class StratumFindings:
-    """Everything that one stratum says."""
+    """Summaries and comparisons of one stratum."""
 
     stratum: Stratum
     scale: ComparisonScale
@@ -122,7 +123,7 @@ class StratumFindings:
     warnings: list[str] = field(default_factory=list)
 
     def pair(self, first: str, second: str) -> PairFinding | None:
-        """A pair as seen from its first level."""
+        """The comparison of two levels, with `first` as its first level."""
         for one in self.pairs:
             if {one.first, one.second} == {first, second}:
                 return one.seen_from(first)
@@ -137,15 +138,15 @@ def analyse_stratum(stratum: Stratum, design: Design, *, confidence: float, marg
     """Analyses one stratum.
 
     Args:
-        stratum: Its values.
-        design: What they are.
-        confidence: Of intervals and of the family of pairs, such as 0.95.
-        margin: Relative differences up to this count as equal.
+        stratum: The values.
+        design: The design of the values.
+        confidence: Confidence of the intervals and of the family of pairs, such as 0.95.
+        margin: Relative difference that counts as equal.
     """
     scale = design.scale
     warnings: list[str] = []
     if scale == "ratio" and any(one.value <= 0 for series in stratum.series.values() for one in series):
-        warnings.append("some values are zero or less, which has no ratio: compared by differences")
+        warnings.append("some values are zero or negative and have no ratio: compared by differences")
         scale = "difference"
     found = StratumFindings(stratum, scale, _levels(stratum, design, scale, confidence), warnings=warnings)
     if len(stratum.series) > 1:
@@ -157,7 +158,7 @@ def analyse_stratum(stratum: Stratum, design: Design, *, confidence: float, marg
 def _levels(
     stratum: Stratum, design: Design, scale: ComparisonScale, confidence: float
 ) -> list[LevelSummary]:
-    # Values of different tests that are averaged within blocks have neither a trend nor outliers.
+    # Values of different tests, averaged within blocks, have neither a trend nor outliers.
     averages = bool(design.average)
     trends = {
         level: trend_of([one.value for one in series]) if stratum.order_known and not averages else None
@@ -182,7 +183,7 @@ def _level(
 ) -> LevelSummary:
     values = stratum.values(level)
     means = block_means(stratum, level, logarithmic=scale == "ratio")
-    # The mean alone is the difference to a sample that is exactly zero.
+    # The mean is the difference from a sample of zeros.
     mean = matched_difference(means, [0.0] * len(means))
     interval = mean.interval(confidence)
     back = _from_logarithm if scale == "ratio" else float
@@ -203,7 +204,7 @@ def _level(
 
 
 def _from_logarithm(value: float) -> float:
-    """The number whose logarithm this is; intervals of two wild values may lie beyond all numbers."""
+    """Inverse of the logarithm, clamped because intervals of two extreme values may overflow."""
     return math.exp(min(max(value, -_LARGEST_LOGARITHM), _LARGEST_LOGARITHM))
 
 
@@ -281,7 +282,7 @@ def _pairs(
 def _differences(
     stratum: Stratum, design: Design, scale: ComparisonScale, names: Sequence[tuple[str, str]]
 ) -> tuple[list[MeanDifference | None], int]:
-    """Of every pair; within blocks also the most values of a pair that have no counterpart."""
+    """The difference of every pair, and for blocks the largest number of values without a counterpart."""
     if design.block:
         series = [matched(stratum, first, second, logarithmic=scale == "ratio") for first, second in names]
         return (
@@ -294,7 +295,7 @@ def _differences(
 
 
 def _bound(stratum: Stratum, scale: ComparisonScale, reference: str, margin: float) -> float:
-    """The margin on the scale of the differences; relative to the second level's mean."""
+    """The margin on the scale of the differences, relative to the second level's mean."""
     if scale == "ratio":
         return math.log1p(margin)
     return margin * abs(statistics.fmean(stratum.values(reference)))
@@ -317,7 +318,9 @@ def _warnings(stratum: Stratum, design: Design, found: StratumFindings) -> list[
         whose = "each" if len(single) == len(found.levels) > 1 else ", ".join(single)
         whose = "it" if whose == ALL_VALUES else whose
         if not (design.block and len(found.levels) > 1):
-            warnings.append(f"one run only of {whose}: the scatter is unknown, so no interval and no test")
+            warnings.append(
+                f"only one run of {whose}: its scatter is unknown, so there is no interval and no test"
+            )
     counts = sorted({one.n for one in found.levels})
     if len(counts) > 1:
         warnings.append(
@@ -331,27 +334,27 @@ def _warnings(stratum: Stratum, design: Design, found: StratumFindings) -> list[
     drifting = [one for one in found.levels if one.p_trend is not None and one.p_trend < 0.05]
     warnings += [
         f"{one.level} drifts: its runs {'rise' if one.trend.tau > 0 else 'fall'} with their order "
-        f"(Kendall's tau {one.trend.tau:+.2f}, p = {one.p_trend:.2g}), so they do not repeat one thing"
+        f"(Kendall's tau {one.trend.tau:+.2f}, p = {one.p_trend:.2g}), so its runs are not repetitions"
         for one in drifting
         if one.trend is not None
     ]
     if stratum.order_across_levels and not design.block and _one_stretch_each(stratum):
         warnings.append(
-            "all runs of a level were made in one stretch: what changed on the machine meanwhile looks "
-            "like a difference between levels, and no analysis can tell them apart"
+            "all runs of a level were made in one stretch: a change of the machine during it looks "
+            "like a difference between levels, and no analysis can separate the two"
         )
     return warnings
 
 
 def _some(places: Sequence[str]) -> str:
-    """The first few, and how many more there are."""
+    """The first few locations and the number of the others."""
     more = len(places) - MOST_OUTLIERS_NAMED
     shown = ", ".join(places[:MOST_OUTLIERS_NAMED])
     return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _one_stretch_each(stratum: Stratum) -> bool:
-    """Whether the levels' runs were made one level after the other."""
+    """Whether the runs were made one level after another."""
     if len(stratum.series) < 2 or max(map(len, stratum.series.values())) < 2:
         return False
     ordered = sorted((one.order or 0.0, level) for level, series in stratum.series.items() for one in series)
@@ -360,5 +363,5 @@ def _one_stretch_each(stratum: Stratum) -> bool:
 
 
 def different_pairs(findings: Sequence[StratumFindings]) -> list[tuple[StratumFindings, PairFinding]]:
-    """Pairs that differ for certain."""
+    """Pairs in which one level is higher."""
     return [(found, pair) for found in findings for pair in found.pairs if pair.different]

@@ -1,4 +1,5 @@
-"""Values arranged by their design: one stratum for each metric and condition, series by level within it."""
+"""Arranges values by their design: one stratum for each metric and condition, and a series for each level in
+it."""
 
 from __future__ import annotations
 
@@ -12,17 +13,17 @@ from blklab.reanalysis.readers.protocol import Better, Location, Measurement, Pr
 from blklab.reanalysis.readers.units import converted
 
 ALL_VALUES = "all"
-"""Level of the values where nothing is compared."""
+"""The single level if nothing is compared."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """One value in its place of the design."""
+    """One value and its position in the design."""
 
     value: float
     block: tuple[str, ...]
     within: tuple[str, ...]
-    """What is averaged over."""
+    """Levels of the factors to average over."""
     run: str | None
     order: float | None
     location: Location
@@ -37,10 +38,10 @@ class Stratum:
     better: Better | None
     condition: dict[str, str]
     series: dict[str, list[Observation]] = field(default_factory=dict)
-    """By level, in order where it is known."""
+    """By level, in chronological order if `order_known`."""
     order_known: bool = False
     order_across_levels: bool = False
-    """Whether the order holds between levels too, or within each only."""
+    """Whether the order also holds between levels."""
 
     @property
     def title(self) -> str:
@@ -58,10 +59,10 @@ def arrange_strata(
     """Puts the measurements of one metric into strata.
 
     Returns:
-        The strata; places whose values were left out; remarks.
+        The strata, problems (values that were left out), and notes.
 
     Raises:
-        DesignError: where units cannot be converted, or two values claim one place of the design.
+        DesignError: if units cannot be converted, or two values have the same position in the design.
     """
     problems: list[Problem] = []
     notes: list[str] = []
@@ -99,7 +100,7 @@ def _is_repeated(
     seen: dict[tuple[object, ...], tuple[float, Location]],
     problems: list[Problem],
 ) -> bool:
-    """Whether this place of the design is taken: by the same value (left out), or by another (an error)."""
+    """Whether the position is already taken: by the same value (left out) or by another one (an error)."""
     if design.run is None and not (design.block and design.factor is not None):
         return False
     key = (*where, one.block, one.within, one.run)
@@ -108,12 +109,12 @@ def _is_repeated(
         return False
     what = ", ".join(filter(None, [where[1], *one.block, *one.within, f"run {one.run}" if one.run else ""]))
     if before[0] == one.value:
-        problems.append(Problem(one.location, f"repeats {before[1]} ({what}); counted once"))
+        problems.append(Problem(one.location, f"repeats {before[1]} ({what}); counts once"))
         return True
     raise DesignError(
         f"{one.location} and {before[1]}: two values for {what}",
-        hint="a factor that tells them apart needs a role: --by, --average, --run, --factor; "
-        "or --where NAME=VALUE takes one of them",
+        hint="give a factor that distinguishes them a role with --by, --average, --run or --factor, "
+        "or select one value with --where NAME=VALUE",
     )
 
 
@@ -133,7 +134,7 @@ def _in_unit(one: Measurement, unit: str) -> float:
     if value is None:
         raise DesignError(
             f"{one.location}: {one.metric} in {one.unit or 'no unit'}, but in {unit or 'no unit'} elsewhere",
-            hint="analyse the files apart, or take some with --where",
+            hint="analyse the files separately, or select some values with --where",
         )
     return value
 
@@ -151,7 +152,7 @@ def _position(one: Measurement, design: Design, position: int) -> float | None:
 
 
 def _settle_order(stratum: Stratum, orders: Sequence[list[float]], design: Design) -> None:
-    """Sorts by order, where every value of a level has one of its own."""
+    """Sorts by order if every value of a level has its own."""
     complete = all(
         len(known) == len(series) and len(set(known)) == len(known)
         for known, series in zip(orders, stratum.series.values(), strict=True)
@@ -168,16 +169,16 @@ def _settle_order(stratum: Stratum, orders: Sequence[list[float]], design: Desig
 def matched(
     stratum: Stratum, first: str, second: str, *, logarithmic: bool
 ) -> tuple[list[float], list[float], int]:
-    """Two levels' values block by block, averaged within blocks over what both have.
+    """Values of two levels in each common block, averaged over the positions that both have.
 
     Args:
         stratum: The stratum.
         first: A level.
         second: Another level.
-        logarithmic: Whether to average (and give) logarithms.
+        logarithmic: Average and return logarithms.
 
     Returns:
-        One value a common block for either level, and the number of values that had no counterpart.
+        One value per common block for each level, and the number of values without a counterpart.
     """
     one, other = ({(o.block, o.within): o.value for o in stratum.series[level]} for level in (first, second))
     common = [key for key in one if key in other]
@@ -191,7 +192,7 @@ def matched(
 
 
 def block_means(stratum: Stratum, level: str, *, logarithmic: bool) -> list[float]:
-    """A level's mean of each block (each value for itself where there are no blocks)."""
+    """A level's mean in each block; without blocks, each of its values."""
     blocks: dict[object, list[float]] = {}
     for index, one in enumerate(stratum.series[level]):
         value = math.log(one.value) if logarithmic else one.value
@@ -200,9 +201,9 @@ def block_means(stratum: Stratum, level: str, *, logarithmic: bool) -> list[floa
 
 
 def with_shares(stratum: Stratum, problems: list[Problem]) -> Stratum:
-    """The stratum with each value as its percentage of its block's sum over all levels.
+    """Converts each value to its percentage of the block's sum over all levels.
 
-    Blocks in which a level is missing are left out, and said.
+    Blocks that lack a level are left out and reported as problems.
     """
     totals: dict[tuple[object, ...], dict[str, float]] = {}
     for level, series in stratum.series.items():
@@ -214,7 +215,7 @@ def with_shares(stratum: Stratum, problems: list[Problem]) -> Stratum:
             parts = totals[one.block, one.within]
             total = sum(parts.values())
             if len(parts) < len(stratum.series) or total <= 0:
-                problems.append(Problem(one.location, "its block lacks a level, so there is no share"))
+                problems.append(Problem(one.location, "its block lacks a level, so it has no share"))
                 continue
             share = 100 * one.value / total
             shares.series.setdefault(level, []).append(

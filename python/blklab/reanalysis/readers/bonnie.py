@@ -1,7 +1,7 @@
-"""bonnie++'s CSV lines: 1.03 (27 fields) and the versions with a format number, 1.96 to 1.98.
+"""bonnie++'s CSV lines: version 1.03 (27 fields) and the formats with a version number, 1.96 to 1.98.
 
-A field ``+++++`` means that the test ended too soon to be measured: it is a missing value, not a fast one.
-``K/sec`` are 2^10 bytes.
+A field ``+++++`` means that the test ended too soon to be measured: the value is missing, not large.
+``K/sec`` is 2^10 bytes per second.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 _OLD_FIELDS = 27
 _FIELDS_OF_FORMAT = {"1.96": 48, "1.97": 48, "1.98": 50}
 _FIRST_VALUE = {"1.96": 7, "1.97": 7, "1.98": 9}
-"""1.98 adds the size of a random read and the number of seeking processes."""
+"""Format 1.98 adds the size of a random read and the number of seeking processes."""
 
 
 def recognises(source: Source) -> bool:
-    """Whether a line of CSV of either kind stands in it."""
+    """Whether the file has a CSV line of either kind."""
     return any(
         _VERSIONED.match(line) or (_OLD.match(line) and line.count(",") == _OLD_FIELDS - 1)
         for line in source.lines
@@ -60,7 +60,7 @@ def read(source: Source, options: ReaderOptions) -> Reading:
 
 def _old(reading: Reading, source: Source, number: int, fields: list[str]) -> None:
     if len(fields) != _OLD_FIELDS:
-        reading.problem(source.at(number), f"{len(fields)} fields where version 1.03 writes {_OLD_FIELDS}")
+        reading.problem(source.at(number), f"{len(fields)} fields; version 1.03 has {_OLD_FIELDS}")
         return
     levels = {"name": fields[0], "size": fields[1], "version": "1.03"}
     _rates(reading, source, number, fields[2:14], levels)
@@ -70,7 +70,7 @@ def _old(reading: Reading, source: Source, number: int, fields: list[str]) -> No
 def _versioned(reading: Reading, source: Source, number: int, fields: list[str], version: str) -> None:
     wanted = _FIELDS_OF_FORMAT[version]
     if len(fields) != wanted:
-        reading.problem(source.at(number), f"{len(fields)} fields where format {version} has {wanted}")
+        reading.problem(source.at(number), f"{len(fields)} fields; format {version} has {wanted}")
         return
     levels = {"name": fields[2], "concurrency": fields[3], "size": fields[5], "version": version}
     start = _FIRST_VALUE[version]

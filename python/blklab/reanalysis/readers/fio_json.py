@@ -1,6 +1,7 @@
-"""fio's JSON and JSON+ output, alone or after its output for people, any number of runs in one file.
+"""fio's JSON and JSON+ output, alone or after its normal output, any number of runs in one file.
 
-Percentiles are those of a job, as fio prints them; they are compared between runs, never averaged over jobs.
+Percentiles are those of one job, as fio prints them. They are compared between runs and never averaged over
+jobs.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _JOB_NAME = re.compile(r'"jobname"\s*:')
 
 
 def recognises(source: Source) -> bool:
-    """Whether fio's names of fields stand in it."""
+    """Whether the file has fio's field names."""
     return '"jobs"' in source.text and '"jobname"' in source.text
 
 
@@ -63,7 +64,7 @@ def _documents(source: Source, reading: Reading) -> Iterator[tuple[dict[str, Any
             reading.problem(source.at(error.lineno), f"the JSON ends or breaks here ({error.msg})")
             return
         except ValueError:
-            reading.problem(source.at(None), "the JSON holds a number that is too long to be one")
+            reading.problem(source.at(None), "the JSON has a number with too many digits")
             return
         except RecursionError:
             reading.problem(source.at(None), "the JSON is nested too deeply")

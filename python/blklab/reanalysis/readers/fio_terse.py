@@ -1,7 +1,7 @@
-"""fio's terse output (``--minimal``), versions 3, 4 and 5, and version 2 without fio's own version in it.
+"""fio's terse output (``--minimal``): versions 3, 4 and 5, and version 2, which lacks fio's own version.
 
-The order of the fields is that of fio's documentation (HOWTO, "Terse output"): versions 4 and 5 have trims
-after writes, version 5 has six more fields a direction.
+The order of the fields follows fio's documentation (HOWTO, "Terse output"): versions 4 and 5 have trims after
+writes, and version 5 has six more fields per direction.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PERCENTILE = re.compile(r"^(?P<percent>\d+(?:\.\d+)?)%=(?P<value>\d+)$")
 
 
 def recognises(source: Source) -> bool:
-    """Whether a line begins as fio's do."""
+    """Whether a line begins like fio's terse lines."""
     return any(_LINE.match(line) and line.count(";") > 40 for line in source.lines) or any(
         re.match(r"^[345];fio-", line) for line in source.lines
     )
@@ -45,7 +45,7 @@ def read(source: Source, options: ReaderOptions) -> Reading:
         if match := _LINE.match(stripped):
             _job(reading, source, number, stripped.split(";"), match["version"], has_fio=bool(match["fio"]))
         elif _BEGINNING.match(stripped):
-            reading.problem(source.at(number), "a job's line is cut off or damaged")
+            reading.problem(source.at(number), "a job's line is truncated or damaged")
         elif stripped:
             reading.skipped_lines.append(number)
     return reading
@@ -60,7 +60,7 @@ def _job(
     directions = _DIRECTIONS[version]
     job = fields[start - 3]
     if len(fields) < start + width * len(directions) + 5:
-        reading.problem(location, f"job {job}: cut off after {len(fields)} fields")
+        reading.problem(location, f"job {job}: truncated after {len(fields)} fields")
         return
     if fields[start - 1] != "0":
         reading.problem(

@@ -1,7 +1,7 @@
-"""``iozone``: its table, its throughput mode (-t) and the report for spreadsheets (-R).
+"""``iozone``: its table, its throughput mode (-t) and its spreadsheet report (-R).
 
-The table and the report of one run hold the same values: where a file has both, the table is read. iozone's
-``kBytes`` are 2^10 bytes. The worksheet of -b holds what -R prints, and is read as such.
+The table and the report of a run hold the same values; if a file has both, the table is read. iozone's
+``kBytes`` is 2^10 bytes. The worksheet of -b holds the output of -R and is read as such.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TESTS = (
     "fread",
     "freread",
 )
-"""Columns of the table, from left to right (iozone 3.x)."""
+"""Columns of the table from left to right (iozone 3.x)."""
 
 _ENDS = (33, 42, 51, 60, 69, 78, 87, 97, 107, 116, 125, 134, 143)
 _HEADING = re.compile(r"^\s*kB\s+reclen\s+write\b")
@@ -58,13 +58,13 @@ _UNITS: dict[str, tuple[str, Better]] = {
 
 
 def recognises(source: Source) -> bool:
-    """Whether a table's heading, a line of the -t mode or a report's title stands in it."""
+    """Whether the file has a table heading, a line of the -t mode or a report title."""
     begins = (_HEADING, _THROUGHPUT_BEGIN, TITLE, THROUGHPUT_TITLE)
     return any(begin.match(line) for line in source.lines for begin in begins)
 
 
 def read(source: Source, options: ReaderOptions) -> Reading:
-    """Reads the tables in the order of the file; the report only where there is no table."""
+    """Reads the tables in the order of the file, or the report if there is no table."""
     del options
     reading = Reading(
         chronological=True,
@@ -82,13 +82,13 @@ def read(source: Source, options: ReaderOptions) -> Reading:
     _read_tables(source, reading)
     if any(TITLE.match(line) or THROUGHPUT_TITLE.match(line) for line in source.lines):
         reading.notes.append(
-            f"{source.name}: the report for spreadsheets repeats the table and is not counted again"
+            f"{source.name}: the spreadsheet report repeats the table and does not count again"
         )
     return reading
 
 
 class _Tables:
-    """Reads line by line what is not a report."""
+    """Reads tables and throughput lines, line by line."""
 
     def __init__(self, source: Source, reading: Reading) -> None:
         self.source = source
@@ -105,7 +105,7 @@ class _Tables:
             _throughput(self.reading, self.source, number, throughput, self.factors)
         elif _THROUGHPUT_BEGIN.match(line):
             self.reading.problem(
-                self.source.at(number), "a line of the throughput test is cut off or damaged"
+                self.source.at(number), "a line of the throughput test is truncated or damaged"
             )
         elif self.in_table and line.strip() and not _UPPER_HEADING.match(line):
             self._table_line(number, line)
@@ -122,7 +122,7 @@ class _Tables:
         self.in_table = True
         if self.unit is None:
             self.unit = _UNITS["kBytes/sec"]
-            self.reading.notes.append(f"{location}: no unit is printed; iozone's default, KiB/s, is taken")
+            self.reading.notes.append(f"{location}: no unit is printed; iozone's default KiB/s is assumed")
         return True
 
     def _setting(self, line: str) -> bool:
@@ -148,7 +148,9 @@ def _read_tables(source: Source, reading: Reading) -> None:
     for number, line in enumerate(source.lines, start=1):
         tables.take(number, line)
     if tables.in_table and not any("iozone test complete" in line for line in source.lines):
-        reading.notes.append(f"{source.name}: no line says that iozone ended: rows may be missing at its end")
+        reading.notes.append(
+            f"{source.name}: the line that iozone prints at its end is missing: rows may be missing too"
+        )
 
 
 def _throughput(
@@ -177,7 +179,7 @@ def _row(
     if not unit[0]:
         return
     if not _ROW.match(line):
-        reading.problem(location, "a row of the table has something that is not a whole number")
+        reading.problem(location, "a row of the table has text that is not a whole number")
         return
     found = [(match[0], match.end()) for match in re.finditer(r"\d+", line)]
     file_size, record_size = found[0][0], found[1][0]
@@ -185,7 +187,7 @@ def _row(
     tests = _columns(printed)
     if tests is None:
         reading.problem(
-            location, f"{len(printed)} values, and their columns cannot be told: {len(TESTS)} are needed"
+            location, f"{len(printed)} values whose columns cannot be determined: {len(TESTS)} are needed"
         )
         return
     levels = {**factors, "file_kB": file_size, "record_kB": record_size}
@@ -199,7 +201,7 @@ def _row(
 
 
 def _columns(printed: list[tuple[str, int]]) -> list[str] | None:
-    """Which tests a row's values are of: all of them, or those whose columns they end in."""
+    """The tests of a row's values: all tests, or those in whose columns the values end; None if unclear."""
     if len(printed) == len(TESTS):
         return list(TESTS)
     if all(end in _ENDS for _, end in printed) and printed:

@@ -1,7 +1,7 @@
-"""The report that ``iozone -R`` prints for spreadsheets, and -b writes as a worksheet.
+"""The spreadsheet report that ``iozone -R`` prints and -b writes as a worksheet.
 
-One block a test with record sizes across; of the throughput mode one line a test, numbers of processes
-across. What the values are is told by the command line, where it is there: a worksheet begins with it.
+It has one block per test with record sizes as columns; in throughput mode one line per test, with numbers of
+processes as columns. The command line, with which a worksheet begins, gives the unit of the values.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _THROUGHPUT_TESTS = {
     "fwrite": "fwriters",
     "fread": "freaders",
 }
-"""As the lines of -t call what the report calls otherwise."""
+"""Names in the report, and the names of the same tests in the lines of -t."""
 _THROUGHPUT_ROW = re.compile(r'^"\s*(?P<test>[A-Za-z][A-Za-z -]*?)\s*"(?P<values>(?:\s+[\d.]+)+)\s*$')
 _THROUGHPUT_ROW_BEGIN = re.compile(r'^"\s*[A-Za-z][A-Za-z -]*"\s*[\d.]')
 _RECORD = re.compile(r'^"Record size = (?P<size>\d+) kBytes\s*"')
@@ -56,7 +56,7 @@ _OUTPUT = re.compile(r'^"Output is in (?P<unit>[^"]+?)\s*"')
 _REMARK = re.compile(r'^(?:" "|"The top row is records? sizes.*"|Excel output is below:)$')
 _COMMAND = re.compile(r'^(?:\s*Command line used: |")(?P<words>\S*iozone [^"]*)')
 _FLAGS, _WITH_VALUE = "ABCDEGIKMNOQRTWZacehmopvwxz", "FHJLPSUVXYbdfgijklnqrstuy+"
-"""Options of iozone 3 that stand alone, and those that take a word."""
+"""Options of iozone 3 without and with an argument."""
 _UNITS: dict[str, tuple[str, Better]] = {
     "kBytes/sec": ("KiB/s", "higher"),
     "ops/sec": ("IO/s", "higher"),
@@ -65,7 +65,7 @@ _UNITS: dict[str, tuple[str, Better]] = {
 
 
 def read_report(source: Source, reading: Reading) -> None:
-    """Adds the report's values; zeros stand for sizes that iozone left out."""
+    """Adds the report's values; a zero marks a size that iozone left out."""
     report = _Report(source, reading)
     for number, line in enumerate(source.lines, start=1):
         report.take(number, line)
@@ -74,18 +74,18 @@ def read_report(source: Source, reading: Reading) -> None:
 
 
 class _Report:
-    """Reads line by line."""
+    """Reads a report line by line."""
 
     def __init__(self, source: Source, reading: Reading) -> None:
         self.source = source
         self.reading = reading
         self.unit: tuple[str, Better] | None = _UNITS["kBytes/sec"]
-        self.notes = ["a report of -R; its values are taken as KiB/s, iozone's default"]
+        self.notes = ["a report of -R; iozone's default unit KiB/s is assumed"]
         self.processes: list[str] = []
         self.test: str | None = None
         self.records: list[str] = []
         self.record_of_throughput: dict[str, str] | None = None
-        """Beside the number of processes; nothing outside of such a report."""
+        """Further levels of a throughput report; None outside such a report."""
 
     def take(self, number: int, line: str) -> None:
         """Reads one line."""
@@ -114,7 +114,7 @@ class _Report:
         try:
             options, _ = getopt.gnu_getopt(shlex.split(words)[1:], _FLAGS + ":".join(_WITH_VALUE) + ":")
         except (ValueError, getopt.GetoptError):
-            self.reading.problem(location, f"the command line is not understood: {shown(words)}")
+            self.reading.problem(location, f"cannot parse the command line {shown(words)}")
             self.unit = None
             return
         given = dict(options)
@@ -127,7 +127,7 @@ class _Report:
     def _file_row(self, location: Location, line: str, test: str) -> None:
         row = _FILE_ROW.match(line)
         values = row["values"].split() if row else []
-        # In automatic mode a row ends where a record would be larger than the file.
+        # In automatic mode a row ends where the record would exceed the file.
         fitting = [record for record in self.records if row and int(record) <= int(row["file"])]
         if row is None or not values or len(values) not in (len(self.records), len(fitting)):
             sizes = len(self.records)
@@ -152,12 +152,14 @@ class _Report:
                 self.reading.problem(location, f"unknown test {shown(row['test'])}")
             elif len(values) != (len(self.processes) or 1):
                 counts = len(self.processes) or "unknown"
-                self.reading.problem(location, f"{test}: {len(values)} values, {counts} numbers of processes")
+                self.reading.problem(
+                    location, f"{test}: {len(values)} values for {counts} numbers of processes"
+                )
             else:
                 for value, count in zip(values, self.processes or [""], strict=True):
                     self._add(test, value, {**levels, "processes": count} if count else levels, location)
         elif _THROUGHPUT_ROW_BEGIN.match(line):
-            self.reading.problem(location, "a line of the throughput report is cut off or damaged")
+            self.reading.problem(location, "a line of the throughput report is truncated or damaged")
         else:
             self.reading.skipped_lines.append(location.line or 0)
 

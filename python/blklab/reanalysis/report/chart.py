@@ -1,4 +1,4 @@
-"""Every value of a cell as a dot, its level's mean and interval over them."""
+"""Draws every value of a stratum as a dot, with each level's mean and interval above them."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ MOST_DOTS = 400
 
 
 def stratum_chart(found: StratumFindings, *, width: float = WIDE, standalone_style: str = "") -> Markup:
-    """One row a level; the axis does not begin at zero unless the values do.
+    """Draws one row per level; the axis begins near the smallest value, not at zero.
 
     Args:
-        found: The cell.
+        found: The findings of the stratum.
         width: `WIDE`, or `NARROW` for small screens.
-        standalone_style: Style sheet for a drawing in a file of its own.
+        standalone_style: Style sheet for a separate file.
     """
     height = _TOP + _ROW * len(found.levels) + _BOTTOM
     values = [value for level in found.stratum.series for value in found.stratum.values(level)]
@@ -70,7 +70,7 @@ def stratum_chart(found: StratumFindings, *, width: float = WIDE, standalone_sty
 
 
 def _thinned(values: Sequence[float]) -> list[float]:
-    """At most so many that can be told apart: of more, evenly chosen ones between lowest and highest."""
+    """At most `MOST_DOTS` values, evenly chosen between the lowest and the highest."""
     if len(values) <= MOST_DOTS:
         return list(values)
     ordered = sorted(values)

@@ -1,6 +1,6 @@
-"""The analysis of files as a document for machines: what `blklab analyse --json` prints.
+"""The JSON document that `blklab analyse --json` prints.
 
-docs/reference/schema/analyse-1.json is generated from the models (`make golden`).
+`make golden` generates docs/reference/schema/analyse-1.json from these models.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ ANALYSE_SCHEMA: Literal["blklab.analyse/1"] = "blklab.analyse/1"
 
 
 class FilePart(Part):
-    """A file, and how much of it was understood."""
+    """A file, and how much of it was read."""
 
     name: str
     reader: str
     figures: int
     lines: int
     skipped_lines: list[int]
-    """Lines that are not of the tool's format."""
+    """Lines that are not in the tool's format."""
 
 
 class ProblemPart(Part):
-    """A place where a value should be and could not be used."""
+    """A location whose value is missing or could not be used."""
 
     file: str
     line: int | None
@@ -38,7 +38,7 @@ class ProblemPart(Part):
 
 
 class DesignPart(Part):
-    """What the values were taken to be."""
+    """The design of the values."""
 
     factor: str | None
     conditions: list[str]
@@ -52,7 +52,7 @@ class DesignPart(Part):
 
 
 class TrendPart(Part):
-    """How a level's runs move with their order."""
+    """The trend of a level's runs with their order."""
 
     tau: float
     p: float
@@ -86,7 +86,7 @@ class SpreadPart(Part):
 
 
 class PairPart(Part):
-    """Two levels against one another."""
+    """Comparison of two levels."""
 
     first: str
     second: str
@@ -105,7 +105,7 @@ class PairPart(Part):
 
 
 class ValuePart(Part):
-    """One value that took part, and where it stands."""
+    """One value in the analysis, and its location."""
 
     level: str
     value: float
@@ -133,12 +133,12 @@ class StratumPart(Part):
 
 
 class AnalyseDocument(Part):
-    """What some files say."""
+    """The analysis of some files."""
 
     schema_name: Literal["blklab.analyse/1"] = Field(ANALYSE_SCHEMA, alias="schema")
     blklab_version: str
     complete: bool
-    """False if a value is missing: the exit code is 7 then."""
+    """False if a value is missing; the exit code is then 7."""
     confidence: float
     margin: float
     power: float
@@ -150,7 +150,7 @@ class AnalyseDocument(Part):
 
 
 def analyse_document(analysis: FileAnalysis) -> AnalyseDocument:
-    """The document of an analysis."""
+    """Builds the document of an analysis."""
     return AnalyseDocument(
         schema=ANALYSE_SCHEMA,
         blklab_version=blklab.__version__,

@@ -1,4 +1,4 @@
-"""The analysis of other tools' values as one HTML file, in the style of all reports."""
+"""Renders the analysis of other tools' results as one HTML file, in the style of all reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from blklab.report.html.page import inert_json, page_environment, page_script, p
 
 @dataclass(frozen=True)
 class _StratumSection:
-    """One cell as the template shows it."""
+    """One stratum, prepared for the template."""
 
     anchor: str
     title: str
@@ -38,7 +38,7 @@ class _StratumSection:
 
 
 def render_analysis_html(analysis: FileAnalysis) -> str:
-    """The report as the text of one HTML file (UTF-8)."""
+    """Returns the report as the text of one HTML file (UTF-8)."""
     parts = [
         _stratum_section(found, f"cell-{index}") for index, found in enumerate(analysis.findings, start=1)
     ]
@@ -66,8 +66,8 @@ def render_analysis_html(analysis: FileAnalysis) -> str:
 
 def _headline(certain: int, pairs: int) -> str:
     if not pairs:
-        return "Nothing is compared"
-    return f"{certain} of {count_of(pairs, 'comparison')} settled" if certain else "Nothing is settled"
+        return "No comparison"
+    return f"{certain} of {count_of(pairs, 'comparison')} settled" if certain else "No comparison is settled"
 
 
 def _stratum_section(found: StratumFindings, anchor: str) -> _StratumSection:

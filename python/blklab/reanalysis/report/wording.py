@@ -1,4 +1,4 @@
-"""Findings in sentences: what the values support, and what they do not."""
+"""Puts findings into sentences: what the values support, and what they leave open."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from blklab.reanalysis.strata import ALL_VALUES
 
 
 def value_text(value: float, low: float | None = None, high: float | None = None) -> str:
-    """A value as its interval suggests: ``1082 [1063, 1100]``."""
+    """A value with digits that suit its interval: ``1082 [1063, 1100]``."""
     if low is None or high is None:
         return rounded(value, abs(value) / 10 ** (MOST_DIGITS - 1) if value else None)
     half = (high - low) / 2
@@ -33,13 +33,13 @@ def effect_text(pair: PairFinding, unit: str) -> str:
 
 
 def downward(pair: PairFinding) -> PairFinding:
-    """The pair with the level of the higher values first."""
+    """The pair with the higher level first."""
     lower_first = pair.estimate < (1 if pair.scale == "ratio" else 0)
     return pair.seen_from(pair.second) if lower_first else pair
 
 
 def supported_sentences(found: StratumFindings) -> list[str]:
-    """What is certain, a sentence a pair."""
+    """One sentence for each settled pair."""
     sentences = []
     for pair in map(downward, found.pairs):
         effect = effect_text(pair, found.stratum.unit)
@@ -66,9 +66,9 @@ def level_cells(one: LevelSummary) -> list[str]:
 
 
 def not_supported_sentences(found: StratumFindings) -> list[str]:
-    """What the values leave open, and how large a difference would have had to be."""
+    """One sentence for each open pair, with the smallest detectable difference."""
     if len(found.levels) == 1:
-        return ["nothing is compared: there is one level only"] if found.levels[0].level != ALL_VALUES else []
+        return ["no comparison: there is only one level"] if found.levels[0].level != ALL_VALUES else []
     openly = [downward(pair) for pair in found.pairs if pair.outcome == "open"]
     sentences = []
     for pair in openly:
@@ -76,7 +76,7 @@ def not_supported_sentences(found: StratumFindings) -> list[str]:
         if pair.ci_low is None:
             reason = "one value is not enough for an interval"
         elif pair.p_adjusted < pair.p * 1.000001 and pair.p < 0.05:
-            reason = "a difference, but not surely beyond the margin"
+            reason = "a difference, but not certainly beyond the margin"
         else:
             reason = f"p = {pair.p_adjusted:.2g} after Holm's correction"
         sentences.append(f"{pair.first} over {pair.second}: {effect}, {reason}{_detectable(pair, found)}")
@@ -98,9 +98,9 @@ def _detectable(pair: PairFinding, found: StratumFindings) -> str:
         size = f"{rounded(100 * (pair.detectable - 1))} %"
     else:
         size = f"{rounded(pair.detectable)} {found.stratum.unit}".strip()
-    return f"; shows from {size} on"
+    return f"; detectable from {size}"
 
 
 def _valued(found: StratumFindings) -> str:
-    """Which way is good, where it is known."""
+    """Whether higher is better, if known."""
     return {None: "", "higher": " (better)", "lower": " (worse)"}[found.stratum.better]
