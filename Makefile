@@ -119,6 +119,14 @@ golden: build ## Refresh golden files and generated documents; look at the diff 
 	BLKLAB_REFRESH_GOLDEN=1 $(PYTHON) -m pytest -q -m "not slow" tests/report tests/cli/test_analyse.py
 	$(WITH_RUST) BLKSIM_GOLDEN=refresh cargo test --quiet -p blksim --test determinism
 
+.PHONY: reference
+reference: build ## Man pages and shell completion, in packaging/data/share
+	$(PYTHON) -m blklab.cli.reference packaging/data/share
+
+.PHONY: wheel
+wheel: reference ## A package with everything in it, in dist
+	$(WITH_RUST) $(VENV)/bin/maturin build --release --quiet --out dist
+
 .PHONY: fuzz
 fuzz: build ## Mutated job files and profiles for SECONDS (600) each, from SEED (1)
 	$(WITH_RUST) BLKSIM_FUZZ_SECONDS="$(or $(SECONDS),600)" BLKSIM_FUZZ_SEED="$(or $(SEED),1)" \
@@ -136,4 +144,4 @@ bench-verdicts: build ## How often verdicts are wrong: error rates, power and bl
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf build target $(VENV) python/blklab/shipped/blkguest
+	rm -rf build target packaging/data/share $(VENV) python/blklab/shipped/blkguest
