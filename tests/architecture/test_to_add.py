@@ -246,7 +246,7 @@ def rust_files_that_name(word: str) -> set[str]:
     ],
 )
 def test_an_entry_of_the_simulator(added: str, module: str, type_name: str) -> None:
-    """Adding one means compiling, as `one_more_scheduler.rs` does; here the places of an old entry are checked."""
+    """Adding one means compiling (`one_more_scheduler.rs` does); this checks where an old entry is named."""
     places = {place.replace("NAME", module) for place in table()[added]}
     assert all((ROOT / place).is_file() for place in places)
     assert rust_files_that_name(type_name) <= places
