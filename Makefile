@@ -73,9 +73,10 @@ endef
 # ---- single checks ----------------------------------------------------------------------------------
 
 .PHONY: lint
-lint: build ## Formatting and lints of Python and Rust
+lint: build ## Formatting, lints and spelling
 	$(VENV)/bin/ruff format --check python tests benches scripts
 	$(VENV)/bin/ruff check python tests benches scripts
+	$(VENV)/bin/typos
 	@export $(WITH_RUST); \
 	if cargo fmt --version >/dev/null 2>&1; then cargo fmt --all --check; \
 	else echo "skipped: cargo fmt is not installed (rustup component add rustfmt, or Debian's rustfmt)"; fi; \
@@ -116,7 +117,7 @@ golden: build ## Refresh golden files and generated documents; look at the diff 
 	$(PYTHON) -m blklab.report.gallery docs/explanation/schedulers.md
 	$(PYTHON) -m blklab.studies.published.page docs/appendix/studies.md
 	$(PYTHON) -m blklab.studies.replication.pages docs/appendix/studies
-	BLKLAB_REFRESH_GOLDEN=1 $(PYTHON) -m pytest -q -m "not slow" tests/report tests/cli/test_analyse.py
+	BLKLAB_REFRESH_GOLDEN=1 $(PYTHON) -m pytest -q -m "not slow" tests/report tests/docs/test_tables.py tests/cli/test_analyse.py
 	$(WITH_RUST) BLKSIM_GOLDEN=refresh cargo test --quiet -p blksim --test determinism
 
 .PHONY: reference
