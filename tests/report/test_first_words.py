@@ -1,4 +1,4 @@
-"""The order of an open verdict's report: what is known, what settles the rest, the model's answer, disturbances."""
+"""The order of an open verdict's report: what is known, what settles the rest, the model's answer, noise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from report_cases import CASES, analysed
 from rich.console import Console
 
 from blklab.analysis.verdict import analyse
-from blklab.execution.nearest_model import answer_of_nearest_model, nearest_model
+from blklab.execution.nearest_model import nearest_model
 from blklab.records.experiment import ExperimentRecord
 from blklab.report.documents.comparison import CompareDocument, compare_document
 from blklab.report.html.comparison import render_html
@@ -174,10 +174,8 @@ def test_the_models_answer_is_marked_and_apart() -> None:
     model = _model_of_its_own()
     printed = _printed(document, model=model)
     block = printed[printed.index("A model's answer, not this disk's") : printed.index("Measured on")]
-    assert (
-        "On a modelled disk (sim:ssd-sata, consumer SATA TLC SSD, 1 TB) the same question is settled: deadline is best."
-        in " ".join(block.split())
-    )
+    where = "On a modelled disk (sim:ssd-sata, consumer SATA TLC SSD, 1 TB)"
+    assert f"{where} the same question is settled: deadline is best." in " ".join(block.split())
     assert "deadline" not in printed.replace(block, "").replace("mq-deadline", "")
     assert printed.index("Undecided") < printed.index("Known so far") < printed.index("A model's answer")
     html = render_html(record, analysis, model=model)
