@@ -90,8 +90,8 @@ def _for_undecided(document: CompareDocument) -> list[Advice]:
         ]
     return [
         Advice(
-            "More blocks of this kind are unlikely to settle it. Longer runs (--runtime) or a quieter "
-            "machine would reduce the noise."
+            "At this level of noise more blocks are unlikely to settle it. Longer runs (--runtime) or a "
+            "quieter machine would help."
         )
     ]
 

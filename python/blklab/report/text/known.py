@@ -139,7 +139,7 @@ def _still_open(pairs: Sequence[PairPart], metric: str, candidates: Sequence[str
     nearest = min(against.values(), key=lambda pair: max(pair.ratio, 1 / pair.ratio))
     low, high = nearest.ci_low, nearest.ci_high
     if low is None or high is None:
-        return f"{text} (too few blocks to tell them apart)"
+        return f"{text} (too few blocks for intervals)"
     if high > WIDE_INTERVAL * low:
         return (
             f"{text} ({leader} leads, but its {_title(metric)} may be anything from {_times(low)} to "
