@@ -52,7 +52,7 @@ build: $(STAMPS)/core $(STAMPS)/guest ## Install what is missing and build (V=1 
 # ---- the two commands of the README ---------------------------------------------------------------
 
 .PHONY: demo
-demo: build ## A verdict on this machine's disk (as root) or on a simulated one, with a report
+demo: $(STAMPS)/core ## A verdict on this machine's disk (as root) or on a simulated one, with a report
 	@scripts/demo
 
 .PHONY: test

@@ -1,8 +1,7 @@
-"""The report as one HTML file that needs nothing else: no network, no library, no font.
+"""The report as one self-contained HTML file: no network, no library, no font.
 
-Whatever comes from outside (labels, job files, names of disks, messages of programs) is escaped by the
-template or by `blklab.report.drawing.svg`; the page's own policy lets no script run but the one below, by its
-hash.
+Text from outside (labels, job files, names of disks, messages of programs) is escaped by the template or by
+`blklab.report.drawing.svg`. The page's content security policy allows only its own script, by hash.
 """
 
 from __future__ import annotations

@@ -177,8 +177,8 @@ def noise_sentences(parts: Sequence[NoisePart], workload: str) -> list[str]:
         )
     if part.widened_by > 1 and part.correlation is not None:
         sentences.append(
-            f"correlation: neighbouring blocks are alike (up to {part.correlation:.2f}, of the log ratios), so "
-            f"intervals were widened up to {part.widened_by:.1f} times"
+            f"correlation: neighbouring blocks are alike (up to {part.correlation:.2f}, of the log ratios), "
+            f"so intervals were widened up to {part.widened_by:.1f} times"
         )
     if part.outliers:
         named = [

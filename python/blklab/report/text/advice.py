@@ -25,8 +25,8 @@ def next_steps(document: CompareDocument) -> list[Advice]:
     if differing_controls(document):
         steps.append(
             Advice(
-                "A control differs, so something other than the scheduler is at work (other load, heat, a noisy "
-                "neighbour) and no scheduler is recommended. Find the cause, then measure again."
+                "A control differs, so something other than the scheduler is at work (other load, heat, a "
+                "noisy neighbour) and no scheduler is recommended. Find the cause, then measure again."
             )
         )
     if document.state in ("interrupted", "failed"):
@@ -89,8 +89,8 @@ def _for_undecided(document: CompareDocument) -> list[Advice]:
         ]
     return [
         Advice(
-            "More blocks of this kind are unlikely to settle it. Longer runs (--runtime) or a quieter machine "
-            "would reduce the noise."
+            "At this level of noise more blocks are unlikely to settle it. Longer runs (--runtime) or a "
+            "quieter machine would help."
         )
     ]
 

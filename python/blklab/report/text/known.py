@@ -108,8 +108,8 @@ def _beaten(pairs: Sequence[PairPart], metric: str, labels: Sequence[str]) -> li
         verb = "beats" if len(winners) == 1 else "beat"
         effect = effect_of(strongest.ratio, strongest.ci_low, strongest.ci_high)
         clauses.append(
-            f"{join_names(winners)} {verb} {loser}: with {strongest.first}, {_title(metric)} is {effect} with "
-            f"{loser}"
+            f"{join_names(winners)} {verb} {loser}: with {strongest.first}, {_title(metric)} is {effect} "
+            f"with {loser}"
         )
     return clauses
 
@@ -139,7 +139,7 @@ def _still_open(pairs: Sequence[PairPart], metric: str, candidates: Sequence[str
     nearest = min(against.values(), key=lambda pair: max(pair.ratio, 1 / pair.ratio))
     low, high = nearest.ci_low, nearest.ci_high
     if low is None or high is None:
-        return f"{text} (too few blocks to tell them apart)"
+        return f"{text} (too few blocks for intervals)"
     if high > WIDE_INTERVAL * low:
         return (
             f"{text} ({leader} leads, but its {_title(metric)} may be anything from {_times(low)} to "

@@ -50,14 +50,14 @@ def explanation(document: CompareDocument) -> str:
 
 
 def _open_question(document: CompareDocument) -> str:
-    """Where the first place is open, and where it is settled."""
+    """The workloads whose first place is open, and those where it is settled."""
     if document.goal is not None:
         return _sentence(f"the best scheduler for the goal {document.goal.goal} is not settled yet")
-    open_ones, settled, without_figure = [], [], []
-    for workload in judged_workloads(document):
-        found = deciding_verdict(document, workload)
-        group = without_figure if found is None else open_ones if found.status == "undecided" else settled
-        group.append(workload)
+    judged = judged_workloads(document)
+    found = {name: verdict for name in judged if (verdict := deciding_verdict(document, name)) is not None}
+    without_figure = [name for name in judged if name not in found]
+    open_ones = [name for name in found if found[name].status == "undecided"]
+    settled = [name for name in found if found[name].status != "undecided"]
     parts = []
     if open_ones:
         parts.append(f"the best scheduler for {join_names(open_ones)} is not settled yet")
@@ -116,7 +116,7 @@ def model_sentences(model: ModelAnswer) -> tuple[str, list[str]]:
 
 
 def effect_of(ratio: float, low: float | None, high: float | None) -> str:
-    """A ratio in words, to be followed by ``with NAME``: ``12 % [8, 17] higher than``, or for large ratios ``3.1 times [2.8, 3.4] as high as``."""
+    """``12 % [8, 17] higher than``, or for large ratios ``3.1 times [2.8, 3.4] as high as``."""
     if not 1 / 2 < ratio < 2:
         if ratio < 1:
             bounds = _ordered([None if not bound else 1 / bound for bound in (low, high)])
