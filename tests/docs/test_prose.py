@@ -118,7 +118,9 @@ def _prose() -> Iterator[tuple[Path, Kind, int, str]]:
 
 def _paragraphs(page: str) -> Iterator[tuple[int, str]]:
     """Paragraphs, list items and table cells, code apart."""
-    without_code = re.sub(r"^```.*?^```", lambda code: "\n" * code.group(0).count("\n"), page, flags=re.S | re.M)
+    without_code = re.sub(
+        r"^```.*?^```", lambda code: "\n" * code.group(0).count("\n"), page, flags=re.S | re.M
+    )
     for block in re.finditer(r"(?:^(?!\s*$).*\n?)+", without_code, re.MULTILINE):
         first = without_code.count("\n", 0, block.start()) + 1
         for item in re.split(r"\n(?=\s*(?:[*-]|\d+\.) |\|)", block.group(0)):

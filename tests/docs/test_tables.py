@@ -17,9 +17,12 @@ def test_every_metric_is_described() -> None:
     page = REFERENCE / "metrics.md"
     text = page.read_text("utf-8")
     rows = "".join(
-        f"| `{one.name}` | {one.unit or '–'} | {one.better} | {one.description} |\n" for one in METRICS.values()
+        f"| `{one.name}` | {one.unit or '–'} | {one.better} | {one.description} |\n"
+        for one in METRICS.values()
     )
-    table = re.search(r"(?<=\| Name \| Unit \| Better \| Meaning \|\n\|---\|---\|---\|---\|\n)(\|.*\n)+", text)
+    table = re.search(
+        r"(?<=\| Name \| Unit \| Better \| Meaning \|\n\|---\|---\|---\|---\|\n)(\|.*\n)+", text
+    )
     assert table is not None
     if os.environ.get("BLKLAB_REFRESH_GOLDEN"):
         page.write_text(text.replace(table.group(0), rows), "utf-8")

@@ -196,7 +196,12 @@ def fake_fio(folder: Path, version: str, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="util-linux is not installed")
 @pytest.mark.parametrize(
     ("version", "message"),
-    [("", "fio is not installed"), ("fio-3.17", "too old"), ("fio-2.99", "too old"), ("hello", "not a version")],
+    [
+        ("", "fio is not installed"),
+        ("fio-3.17", "too old"),
+        ("fio-2.99", "too old"),
+        ("hello", "not a version"),
+    ],
 )
 def test_a_missing_or_old_fio_is_an_error(
     version: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

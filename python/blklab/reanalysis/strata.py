@@ -1,5 +1,6 @@
 """Arranges values by their design: one stratum for each metric and condition, and a series for each level in
-it."""
+it.
+"""
 
 from __future__ import annotations
 
