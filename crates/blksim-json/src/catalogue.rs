@@ -1,11 +1,11 @@
 //! What there is, as JSON: job files, options, schedulers, devices, timelines.
 
-use blksim::device::Facts;
+use blksim::block::raid::RAID;
+use blksim::core::error::Error;
+use blksim::core::params::{Param, Shown, Unit, Values};
+use blksim::devices::device::Facts;
 use blksim::devices::{KINDS, Profile, check, default_scheduler};
-use blksim::error::Error;
-use blksim::host::RAID;
-use blksim::params::{Param, Shown, Unit, Values};
-use blksim::schedulers;
+use blksim::elevator;
 use blksim::timeline;
 use blksim::workload::job::{Extent, Remark};
 use blksim::workload::options::OPTIONS;
@@ -90,7 +90,7 @@ pub fn job_options() -> Value {
 
 /// The schedulers that are simulated.
 pub fn schedulers() -> Value {
-    schedulers::ALL
+    elevator::ALL
         .iter()
         .map(|info| {
             json!({

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use blksim::core::error::{Error, ErrorKind, SimulationError};
 use blksim::devices::{Profile, check, default_scheduler};
 use blksim::engine::Limits;
-use blksim::error::{Error, ErrorKind, SimulationError};
 use blksim::simulate::Setup;
 use blksim::workload::{JobFile, parse};
 use serde::Deserialize;

@@ -1,10 +1,10 @@
-//! The engine: takes events off the agenda, one by one, until the jobs have
+//! The engine: takes events off the events, one by one, until the jobs have
 //! ended. The only place, beside the stand-alone device runner, where time
 //! moves.
 
-use crate::error::{ErrorKind, SimulationError};
-use crate::host::Machine;
-use crate::quantity::format_duration;
+use crate::core::error::{ErrorKind, SimulationError};
+use crate::core::quantity::format_duration;
+use crate::machine::Machine;
 
 /// How far a simulation may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Engine {
             if at_end && self.events >= stop {
                 return Ok(false);
             }
-            let Some(event) = self.machine.agenda.advance() else {
+            let Some(event) = self.machine.events.advance() else {
                 return Err(SimulationError::new(
                     ErrorKind::Internal,
                     "the simulation stands still although jobs have not ended; this is a defect of blksim",
@@ -92,7 +92,7 @@ impl Engine {
         let message = format!(
             "the limit of {value} {what} was reached before the jobs ended (at {} after {} events); \
              give the jobs a runtime, size or number_ios, or raise the limit",
-            format_duration(self.machine.agenda.now_ns()),
+            format_duration(self.machine.events.now_ns()),
             self.events
         );
         SimulationError::of(ErrorKind::Limit, limit, message)

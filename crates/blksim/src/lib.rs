@@ -5,28 +5,15 @@
 //! [`simulate::Setup`] alone, to the last bit. Time is in integer nanoseconds
 //! and moves only in [`engine`].
 
-mod age_queue;
-mod branch;
-pub mod device;
+pub mod block;
+pub mod core;
 pub mod devices;
-mod divisor;
+pub mod elevator;
 pub mod engine;
-pub mod error;
-pub mod event;
-mod extent_index;
-pub mod host;
-mod jiffies;
-pub mod params;
-pub mod policies;
-pub mod policy;
-pub mod quantity;
-pub mod record;
-pub mod request;
-pub mod rng;
-pub mod scheduler;
-pub mod schedulers;
-pub mod sector_tree;
+pub mod machine;
+pub mod mm;
+pub mod rqos;
 pub mod simulate;
-mod tag_map;
+pub mod task;
 pub mod timeline;
 pub mod workload;

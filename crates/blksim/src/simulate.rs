@@ -1,22 +1,25 @@
 //! From a request to a result: checks everything a user gave, builds the
 //! machine, runs it.
 
-use crate::device::{Device, Facts};
+use crate::block::attributes::{MACHINE, default_nr_requests, queue_values};
+use crate::block::cgroup::{Cgroups, GivenGroups};
+use crate::block::disk::Disk;
+use crate::block::disks::Disks;
+use crate::block::raid::Raid;
+use crate::block::request::SECTOR_BYTES;
+use crate::block::sbitmap::bits_per_word;
+use crate::core::error::{Error, ErrorKind, SimulationError};
+use crate::core::jiffies::jiffy_ns;
+use crate::core::params::{Problem, Values, unknown};
+use crate::core::record::JobRecord;
+use crate::devices::device::{Device, Facts};
 use crate::devices::{Profile, array};
+use crate::elevator;
+use crate::elevator::scheduler::{Family, Info, QueueFacts};
 use crate::engine::{Engine, Limits};
-use crate::error::{Error, ErrorKind, SimulationError};
-use crate::host::{
-    Cgroups, Disk, Disks, GivenGroups, MACHINE, Machine, Raid, default_nr_requests, queue_values,
-};
-use crate::jiffies::jiffy_ns;
-use crate::params::{Problem, Values, unknown};
-use crate::policies;
-use crate::policy::Policy;
-use crate::record::JobRecord;
-use crate::request::SECTOR_BYTES;
-use crate::scheduler::{Family, Info, QueueFacts};
-use crate::schedulers;
-use crate::tag_map::word_of;
+use crate::machine::Machine;
+use crate::rqos;
+use crate::rqos::policy::Policy;
 use crate::timeline::Timeline;
 use crate::workload::layout::{Layout, lay_out};
 use crate::workload::{Job, JobFile};
@@ -151,14 +154,14 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
     let queue_facts = QueueFacts {
         rotational: facts.rotational,
         device_depth: facts.queue_depth,
-        told_depth: if machine.flag("untold_depth") {
+        reported_depth: if machine.flag("untold_depth") {
             default_nr_requests(&facts, Family::MultiQueue, "mq-deadline") as u32
         } else {
             facts.queue_depth
         },
         nr_requests,
         // A map that is made smaller keeps its words.
-        word_tags: word_of(nr_requests.max(initial_requests)),
+        bits_per_word: bits_per_word(nr_requests.max(initial_requests)),
         initial_requests,
         jiffy_ns: jiffy_ns(machine.get("hz")),
         instant: machine.flag("instant"),
@@ -166,14 +169,14 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
     let mut tunables = tunable_values(info, queue_facts, &setup.tunables)?;
     let cgroups = Cgroups::new(&setup.cgroups, &jobs)?;
     let mut build_disk = |index, device| -> Result<Disk, Error> {
-        let scheduler = schedulers::build(info.name, &tunables, queue_facts)
+        let scheduler = elevator::build(info.name, &tunables, queue_facts)
             .ok_or_else(|| unknown_scheduler(info.name))?;
         if index == 0 {
-            scheduler.effective(&mut tunables);
+            scheduler.effective_tunables(&mut tunables);
         }
         let mut disk = Disk::new(index as u8, device, scheduler, info, queue_facts, &queue);
         disk.view.groups = cgroups.weights();
-        for policy in policies::build(&cgroups, &queue, queue_facts, &jobs, setup.seed) {
+        for policy in rqos::build(&cgroups, &queue, queue_facts, &jobs, setup.seed) {
             disk.add_policy(policy);
         }
         Ok(disk)
@@ -270,7 +273,7 @@ impl Simulation {
     /// What the jobs did so far.
     pub fn outcome(&self) -> Outcome {
         let host = self.engine.machine();
-        let now_ns = host.agenda.now_ns();
+        let now_ns = host.events.now_ns();
         let sum = |figure: fn(&Disk) -> u64| host.disks.iter().map(figure).sum::<u64>();
         let most = |figure: fn(&Disk) -> u32| host.disks.iter().map(figure).max().unwrap_or(0);
         let busy_ns = sum(|disk| disk.device.busy_ns()) / host.disks.count() as u64;
@@ -306,13 +309,13 @@ fn figures_of(disk: &Disk, now_ns: u64) -> DiskFigures {
 }
 
 fn unknown_scheduler(name: &str) -> SimulationError {
-    let names: Vec<_> = schedulers::ALL.iter().map(|info| info.name).collect();
+    let names: Vec<_> = elevator::ALL.iter().map(|info| info.name).collect();
     let message = format!("scheduler {name:?} is not simulated; there are {}", names.join(", "));
     SimulationError::of(ErrorKind::UnknownScheduler, "scheduler", message)
 }
 
 fn find_scheduler(name: &str) -> Result<&'static Info, SimulationError> {
-    schedulers::info(name).ok_or_else(|| unknown_scheduler(name))
+    elevator::info(name).ok_or_else(|| unknown_scheduler(name))
 }
 
 fn tunable_values(
@@ -320,7 +323,7 @@ fn tunable_values(
     queue: QueueFacts,
     given: &Given,
 ) -> Result<Values, SimulationError> {
-    let mut values = schedulers::defaults(info, queue);
+    let mut values = elevator::defaults(info, queue);
     for (name, text) in given {
         values.set(name, text).map_err(|error| {
             if error.problem == Problem::Unknown {

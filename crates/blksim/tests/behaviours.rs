@@ -2,8 +2,8 @@
 
 mod support;
 
-use blksim::record::Direction;
-use blksim::request::PriorityClass;
+use blksim::block::request::PriorityClass;
+use blksim::core::record::Direction;
 use blksim::simulate::simulate_with;
 use support::{Auditor, SCHEDULERS, fixed, given, job, run, setup};
 

@@ -2,7 +2,7 @@
 
 mod support;
 
-use blksim::record::Direction;
+use blksim::core::record::Direction;
 use blksim::simulate::{Outcome, Setup};
 use support::{fingerprint, fixed, given, job, run, setup};
 
@@ -18,7 +18,7 @@ fn readers(numjobs: u32) -> String {
 }
 
 fn total(outcome: &Outcome) -> f64 {
-    outcome.jobs.iter().map(blksim::record::JobRecord::bytes_per_second).sum()
+    outcome.jobs.iter().map(blksim::core::record::JobRecord::bytes_per_second).sum()
 }
 
 #[test]

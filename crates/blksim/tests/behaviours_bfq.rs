@@ -2,7 +2,7 @@
 
 mod support;
 
-use blksim::record::Direction;
+use blksim::core::record::Direction;
 use blksim::simulate::{Outcome, Setup};
 use support::{fixed, given, job, run, setup};
 
@@ -125,8 +125,9 @@ fn waiting_costs_throughput() {
     let waiting = one_at_a_time("1", jobs);
     let mut busy = waiting.clone();
     busy.tunables = given(&[("low_latency", "0"), ("slice_idle", "0")]);
-    let total =
-        |outcome: &Outcome| outcome.jobs.iter().map(blksim::record::JobRecord::iops).sum::<f64>();
+    let total = |outcome: &Outcome| {
+        outcome.jobs.iter().map(blksim::core::record::JobRecord::iops).sum::<f64>()
+    };
     let (waiting, busy) = (total(&run(&waiting)), total(&run(&busy)));
     assert!(waiting < 0.7 * busy, "{waiting} of {busy} a second");
 }

@@ -40,7 +40,8 @@ fn random_readers_of_flash_share_by_weight_at_a_price() {
     let shared = run(&weighted("nvme-tlc", jobs));
     verify(&shared, "nvme-tlc");
     let open = run(&setup("nvme-tlc", "none", jobs));
-    let total =
-        |outcome: &Outcome| outcome.jobs.iter().map(blksim::record::JobRecord::iops).sum::<f64>();
+    let total = |outcome: &Outcome| {
+        outcome.jobs.iter().map(blksim::core::record::JobRecord::iops).sum::<f64>()
+    };
     assert!(total(&shared) < 0.6 * total(&open), "{} of {}", total(&shared), total(&open));
 }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use blksim::record::{Direction, JobRecord};
+use blksim::core::record::{Direction, JobRecord};
 use blksim::simulate::{Outcome, Setup};
 use support::{fixed, given, job, run, setup};
 

@@ -2,7 +2,7 @@
 
 mod support;
 
-use blksim::record::Direction;
+use blksim::core::record::Direction;
 use support::{fixed, given, job, run};
 
 const ENABLE: (&str, &str, &str) = ("/", "io.cost.qos", "enable=1");

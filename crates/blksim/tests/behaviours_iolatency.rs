@@ -2,7 +2,7 @@
 
 mod support;
 
-use blksim::record::Direction;
+use blksim::core::record::Direction;
 use support::{fixed, given, job, run};
 
 /// A group that reads one at a time beside one that keeps 32 in flight.

@@ -2,7 +2,7 @@
 
 mod support;
 
-use blksim::record::Direction;
+use blksim::core::record::Direction;
 use blksim::simulate::Setup;
 use support::{fixed, given, job, run, setup};
 

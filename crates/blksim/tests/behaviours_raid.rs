@@ -3,8 +3,8 @@
 
 mod support;
 
+use blksim::core::record::Direction;
 use blksim::devices::check;
-use blksim::record::Direction;
 use blksim::simulate::Outcome;
 use support::{fixed, given, job, profile, run, setup};
 

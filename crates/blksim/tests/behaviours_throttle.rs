@@ -2,7 +2,7 @@
 
 mod support;
 
-use blksim::record::{Direction, JobRecord};
+use blksim::core::record::{Direction, JobRecord};
 use support::{fixed, job, run};
 
 fn limited(device: &[(&str, &str)], jobs: &str, groups: &[(&str, &str, &str)]) -> Vec<JobRecord> {

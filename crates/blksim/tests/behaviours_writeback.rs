@@ -18,7 +18,7 @@ fn writers(number: u32, options: &str) -> String {
 }
 
 fn nr_writes(setup: Setup) -> u64 {
-    job(&run(&in_a_guest(setup)), "w").direction(blksim::record::Direction::Write).ios()
+    job(&run(&in_a_guest(setup)), "w").direction(blksim::core::record::Direction::Write).ios()
 }
 
 #[test]

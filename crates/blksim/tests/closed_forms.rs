@@ -2,9 +2,9 @@
 
 mod support;
 
+use blksim::core::record::Direction;
+use blksim::core::rng::Stream;
 use blksim::devices;
-use blksim::record::Direction;
-use blksim::rng::Stream;
 use support::{SCHEDULERS, fixed, job, profile, run, setup};
 
 fn within(what: &str, found: f64, expected: f64, tolerance: f64) {

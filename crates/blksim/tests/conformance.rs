@@ -2,10 +2,10 @@
 
 mod support;
 
+use blksim::core::record::Direction;
 use blksim::devices::KINDS;
-use blksim::record::Direction;
-use blksim::scheduler::Family;
-use blksim::schedulers::{ALL, info};
+use blksim::elevator::scheduler::Family;
+use blksim::elevator::{ALL, info};
 use blksim::simulate::{Simulation, simulate_with};
 use support::{Auditor, PROFILES, SCHEDULERS, fingerprint, fixed, given, run, setup};
 

@@ -2,7 +2,7 @@
 
 mod support;
 
-use blksim::schedulers::ALL;
+use blksim::elevator::ALL;
 use support::{SCHEDULERS, fingerprint, fixed, run, setup};
 
 const JOBS: &str = "[a]\nrw=randrw\ndirect=1\nioengine=libaio\niodepth=16\nnumber_ios=2000\n\
@@ -81,7 +81,7 @@ fn results_are_the_golden_ones() {
             let outcome = run(&setup(device, scheduler, JOBS));
             lines.push(format!("{device} {scheduler}"));
             for job in &outcome.jobs {
-                for direction in blksim::record::Direction::ALL {
+                for direction in blksim::core::record::Direction::ALL {
                     let record = job.direction(direction);
                     if record.ios() > 0 {
                         let (count, mean) = (record.ios(), record.latency.sum_ns() / record.ios());

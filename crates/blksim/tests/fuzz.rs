@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
+use blksim::core::error::Error;
+use blksim::core::rng::Stream;
 use blksim::devices::{KINDS, Profile, check};
 use blksim::engine::Limits;
-use blksim::error::Error;
-use blksim::rng::Stream;
 use blksim::simulate::{Setup, simulate};
 use blksim::workload::options::OPTIONS;
 use blksim::workload::parse;

@@ -2,8 +2,8 @@
 
 mod support;
 
+use blksim::core::error::{Error, ErrorKind, SimulationError};
 use blksim::devices::{Profile, check};
-use blksim::error::{Error, ErrorKind, SimulationError};
 use blksim::simulate::{Setup, simulate};
 use blksim::workload::parse;
 use support::{fixed, given, run, setup};

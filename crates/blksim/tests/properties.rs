@@ -3,9 +3,9 @@
 
 mod support;
 
+use blksim::core::params::Shown;
+use blksim::elevator::ALL;
 use blksim::engine::Limits;
-use blksim::params::Shown;
-use blksim::schedulers::ALL;
 use blksim::simulate::simulate_with;
 use blksim::workload::parse;
 use proptest::prelude::*;

@@ -2,8 +2,8 @@
 
 mod support;
 
-use blksim::error::{Error, ErrorKind};
-use blksim::record::Direction;
+use blksim::core::error::{Error, ErrorKind};
+use blksim::core::record::Direction;
 use blksim::simulate::{Outcome, Setup, Simulation};
 use blksim::timeline::{IoRow, NO_HEAD, NO_JOB, RequestRow, Timeline, flag};
 use support::{PROFILES, SCHEDULERS, fingerprint, run, setup};

@@ -3,8 +3,8 @@
 use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
 
-use blksim::host::paid_ahead_ns;
-use blksim::record::{Direction, JobRecord};
+use blksim::core::record::{Direction, JobRecord};
+use blksim::machine::paid_ahead_ns;
 use blksim::workload::Job;
 use blksim::workload::generator::Generator;
 use blksim::workload::layout::Region;

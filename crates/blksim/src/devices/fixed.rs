@@ -9,10 +9,10 @@
 
 use std::collections::VecDeque;
 
-use crate::device::{Command, Device, Facts, Outbox};
-use crate::error::ProfileError;
-use crate::params::{Param, Unit, Values};
-use crate::rng::Stream;
+use crate::core::error::ProfileError;
+use crate::core::params::{Param, Unit, Values};
+use crate::core::rng::Stream;
+use crate::devices::device::{Command, Device, Facts, Outbox};
 
 pub const SUMMARY: &str = "constant latency at a given depth, with optional jitter";
 

@@ -3,6 +3,7 @@
 //! To add one: a file (or folder) beside this one that implements [`Device`],
 //! its `mod` line, and its line in `devices!` below.
 
+pub mod device;
 mod fixed;
 mod flash;
 mod hdd;
@@ -11,9 +12,9 @@ mod profile;
 pub use hdd::Hdd;
 pub use profile::{Profile, array, check, default_scheduler};
 
-use crate::device::{Command, Device, Facts, Outbox};
-use crate::error::ProfileError;
-use crate::params::{Param, Values, unknown};
+use crate::core::error::ProfileError;
+use crate::core::params::{Param, Values, unknown};
+use crate::devices::device::{Command, Device, Facts, Outbox};
 
 /// A kind of device.
 #[derive(Debug, Clone, Copy)]

@@ -1,11 +1,11 @@
 //! Device profiles: a kind, a name, a line of summary and the kind's parameters.
 
 use super::{AnyDevice, Kind, build_kind, kind};
-use crate::device::{Device, Facts};
-use crate::error::ProfileError;
-use crate::host::{RAID, Raid};
-use crate::params::Values;
-use crate::request::SECTOR_BYTES;
+use crate::block::raid::{RAID, Raid};
+use crate::block::request::SECTOR_BYTES;
+use crate::core::error::ProfileError;
+use crate::core::params::Values;
+use crate::devices::device::{Device, Facts};
 
 /// A profile, read and checked parameter by parameter.
 #[derive(Debug, Clone)]

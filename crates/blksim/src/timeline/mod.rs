@@ -10,8 +10,8 @@ mod rows;
 
 pub use rows::{Column, IO_COLUMNS, IoRow, REQUEST_COLUMNS, RequestRow, Table};
 
-use crate::record::Direction;
-use crate::request::{NONE, Operation, Purpose, RequestId, Requests};
+use crate::block::request::{NONE, Operation, Purpose, RequestId, Requests};
+use crate::core::record::Direction;
 
 /// Version of the tables. A new column at the end of a row, or a change of
 /// meaning, makes a new version.

@@ -3,9 +3,9 @@
 use super::job::{BlockSizes, Job, Mode, PerDirection, Sequence};
 use super::layout::Region;
 use super::offsets::Offsets;
-use crate::branch::unlikely;
-use crate::record::Direction;
-use crate::rng::Stream;
+use crate::core::branch::unlikely;
+use crate::core::record::Direction;
+use crate::core::rng::Stream;
 
 /// An I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

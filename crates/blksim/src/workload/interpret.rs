@@ -5,8 +5,8 @@ use super::job::{
 };
 use super::options::{Kind, OptionSpec, RW_MODES};
 use super::parser::{Place, Settings};
-use crate::error::JobFileError;
-use crate::quantity::{parse_bytes, parse_duration_ns};
+use crate::core::error::JobFileError;
+use crate::core::quantity::{parse_bytes, parse_duration_ns};
 
 /// The largest size that is accepted: 4 EiB, so that sums stay within 64 bits.
 const MAX_BYTES: u64 = 1 << 62;

@@ -10,8 +10,8 @@
 //!    appearance, each aligned to 1 MiB.
 
 use super::job::{Extent, Job};
-use crate::error::{ErrorKind, SimulationError};
-use crate::quantity::format_bytes;
+use crate::core::error::{ErrorKind, SimulationError};
+use crate::core::quantity::format_bytes;
 
 /// Alignment of files.
 pub const FILE_ALIGNMENT: u64 = 1 << 20;

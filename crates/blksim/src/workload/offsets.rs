@@ -1,8 +1,8 @@
 //! Where random I/Os of a job go.
 
 use super::job::Distribution;
-use crate::branch::unlikely;
-use crate::rng::{Permutation, Stream};
+use crate::core::branch::unlikely;
+use crate::core::rng::{Permutation, Stream};
 
 /// Blocks that a random order works out at once: in a loop each takes 55 instructions, one at a
 /// time 80.

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use super::interpret;
 use super::job::{JobFile, Remark};
 use super::options::{self, OptionSpec, Support};
-use crate::error::JobFileError;
-use crate::params::nearest;
+use crate::core::error::JobFileError;
+use crate::core::params::nearest;
 
 /// An option as it stands in the file.
 #[derive(Debug, Clone)]

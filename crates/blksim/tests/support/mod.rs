@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use blksim::block::request::{NONE, Operation, RequestId};
+use blksim::core::record::{Direction, JobRecord};
 use blksim::devices::Profile;
 use blksim::engine::Limits;
-use blksim::policy::{Admission, Placement, Policy, PolicyContext};
-use blksim::record::{Direction, JobRecord};
-use blksim::request::{NONE, Operation, RequestId};
+use blksim::rqos::policy::{Admission, Placement, Policy, PolicyContext};
 use blksim::simulate::{Outcome, Setup, simulate};
 use blksim::workload::parse;
 
@@ -57,8 +57,8 @@ pub fn given(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 /// Settings of control groups: group, attribute, value.
-pub fn groups(settings: &[(&str, &str, &str)]) -> blksim::host::GivenGroups {
-    let mut given: blksim::host::GivenGroups = Vec::new();
+pub fn groups(settings: &[(&str, &str, &str)]) -> blksim::block::cgroup::GivenGroups {
+    let mut given: blksim::block::cgroup::GivenGroups = Vec::new();
     for (group, attribute, value) in settings {
         let setting = ((*attribute).to_owned(), (*value).to_owned());
         match given.iter_mut().find(|(name, _)| name == group) {

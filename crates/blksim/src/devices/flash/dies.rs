@@ -3,8 +3,8 @@
 
 use std::collections::VecDeque;
 
-use crate::branch::unlikely;
-use crate::device::Outbox;
+use crate::core::branch::unlikely;
+use crate::devices::device::Outbox;
 
 /// A program or an erase.
 #[derive(Debug, Clone, Copy)]
@@ -101,20 +101,20 @@ fn start(die: &mut Die, index: usize, work: Work, outbox: &mut Outbox) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Agenda;
+    use crate::core::event::EventQueue;
 
     #[test]
     fn a_read_suspends_a_program_and_the_program_ends_later() {
-        let mut agenda = Agenda::new();
-        let mut outbox = Outbox::new(&mut agenda, 0);
+        let mut events = EventQueue::new();
+        let mut outbox = Outbox::new(&mut events, 0);
         let mut dies = Dies::new(1, 20);
         assert_eq!(dies.add(0, Work { duration_ns: 1000, slots: 4 }, &mut outbox), 1000);
         assert_eq!(dies.read(0, 100, 50), 170);
         assert_eq!(dies.read(0, 100, 50), 220, "already suspended");
-        let event = agenda.advance().unwrap();
+        let event = events.advance().unwrap();
         assert_eq!(event.time_ns, 1000);
-        assert_eq!(dies.wake(0, &mut Outbox::new(&mut agenda, 0)), 0);
-        assert_eq!(agenda.advance().unwrap().time_ns, 1120);
-        assert_eq!(dies.wake(0, &mut Outbox::new(&mut agenda, 0)), 4);
+        assert_eq!(dies.wake(0, &mut Outbox::new(&mut events, 0)), 0);
+        assert_eq!(events.advance().unwrap().time_ns, 1120);
+        assert_eq!(dies.wake(0, &mut Outbox::new(&mut events, 0)), 4);
     }
 }

@@ -13,8 +13,8 @@
 //! amplification is then 1 / (1 - u).
 
 use super::slot_map::SlotMap;
-use crate::divisor::Divisor;
-use crate::rng::{Permutation, Stream};
+use crate::core::divisor::Divisor;
+use crate::core::rng::{Permutation, Stream};
 
 /// Superblocks that garbage collection keeps free.
 const RESERVE: usize = 3;

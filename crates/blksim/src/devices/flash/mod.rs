@@ -27,12 +27,12 @@ use std::collections::VecDeque;
 use dies::{Dies, Work};
 use ftl::{Condition, Ftl, Program, Shape};
 
-use crate::branch::{likely, unlikely};
-use crate::device::{Command, Device, Facts, Outbox};
-use crate::divisor::Divisor;
-use crate::error::ProfileError;
-use crate::params::{Param, Unit, Values};
-use crate::request::Operation;
+use crate::block::request::Operation;
+use crate::core::branch::{likely, unlikely};
+use crate::core::divisor::Divisor;
+use crate::core::error::ProfileError;
+use crate::core::params::{Param, Unit, Values};
+use crate::devices::device::{Command, Device, Facts, Outbox};
 
 pub const SUMMARY: &str =
     "solid-state drive: channels, dies, write buffer, SLC cache, garbage collection";

@@ -98,7 +98,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::rng::Stream;
+    use crate::core::rng::Stream;
 
     #[test]
     fn it_agrees_with_a_tree_map_sparse_and_dense() {

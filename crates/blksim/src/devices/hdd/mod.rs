@@ -27,10 +27,10 @@ use cache::{Dirty, ReadCache, WriteCache};
 pub use geometry::Geometry;
 use geometry::{Figures, SeekCurve, SeekFigures};
 
-use crate::device::{Command, Device, Facts, Outbox};
-use crate::error::ProfileError;
-use crate::params::{Param, Unit, Values};
-use crate::request::Operation;
+use crate::block::request::Operation;
+use crate::core::error::ProfileError;
+use crate::core::params::{Param, Unit, Values};
+use crate::devices::device::{Command, Device, Facts, Outbox};
 
 pub const SUMMARY: &str =
     "one arm: seeks, rotation, zones, memory for read-ahead and write-back, NCQ";

@@ -1,0 +1,137 @@
+//! Few events: a line in order.
+
+use crate::core::branch::unlikely;
+
+/// Most keys that move up to the front of a line. With more of them the way to a key's place is
+/// longer than in a heap.
+pub(super) const MOST: usize = 128;
+pub(super) const PLACES: usize = 2 * MOST;
+
+/// Packed keys in order. The place of one that is entered is looked for from the end of the half
+/// that it belongs to. A closed line is empty and has no room.
+#[derive(Debug)]
+pub(super) struct SortedArray {
+    /// Those from `head` on to before `end`, which both move on until there is no room behind.
+    keys: [u128; PLACES],
+    head: usize,
+    end: usize,
+}
+
+impl Default for SortedArray {
+    fn default() -> Self {
+        Self { keys: [0; PLACES], head: 0, end: 0 }
+    }
+}
+
+impl SortedArray {
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.end - self.head
+    }
+
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.end < PLACES
+    }
+
+    /// Makes room by moving all keys to the front. False if there are too many for that.
+    pub fn make_room(&mut self) -> bool {
+        let few = self.len() < MOST;
+        if few {
+            self.keys.copy_within(self.head..self.end, 0);
+            self.end -= std::mem::take(&mut self.head);
+        }
+        few
+    }
+
+    /// Forgets all keys, and takes no more.
+    pub fn close(&mut self) {
+        (self.head, self.end) = (PLACES, PLACES);
+    }
+
+    /// Takes keys again.
+    pub fn open(&mut self) {
+        (self.head, self.end) = (0, 0);
+    }
+
+    /// Enters a key, for which there must be room.
+    #[inline]
+    pub fn enter(&mut self, key: u128) {
+        let middle = self.keys[usize::midpoint(self.head, self.end)];
+        if self.head > 0 && upper(key) < upper(middle) {
+            self.enter_from_head(key);
+        } else {
+            self.enter_from_end(key);
+        }
+    }
+
+    /// Moves what goes before a key towards the front, where there is room.
+    #[inline(never)]
+    fn enter_from_head(&mut self, key: u128) {
+        self.head -= 1;
+        let line = &mut self.keys[self.head..self.end];
+        let mut place = 0;
+        while place + 1 < line.len() && line[place + 1] < key {
+            line[place] = line[place + 1];
+            place += 1;
+        }
+        line[place] = key;
+    }
+
+    /// Moves what goes after a key towards the end.
+    #[inline]
+    fn enter_from_end(&mut self, key: u128) {
+        let line = &mut self.keys[self.head..=self.end];
+        self.end += 1;
+        let mut place = line.len() - 1;
+        // The upper halves mostly tell which goes first, for half the instructions.
+        for before in (0..place).rev() {
+            if upper(line[before]) <= upper(key) {
+                if unlikely(upper(line[before]) == upper(key)) {
+                    place = settle(&mut line[..=place], key);
+                }
+                break;
+            }
+            line[before + 1] = line[before];
+            place = before;
+        }
+        line[place] = key;
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.head >= self.end
+    }
+
+    /// Upper half of the first key, which there must be.
+    #[inline]
+    pub fn first_upper(&self) -> u64 {
+        upper(self.keys[self.head])
+    }
+
+    /// Takes the first key, which there must be.
+    #[inline]
+    pub fn take(&mut self) -> u128 {
+        self.head += 1;
+        self.keys[self.head - 1]
+    }
+
+    /// All keys, in order.
+    pub fn keys(&self) -> &[u128] {
+        &self.keys[self.head..self.end]
+    }
+}
+
+fn upper(key: u128) -> u64 {
+    (key >> 64) as u64
+}
+
+/// Finds the place of a key among others with the same upper half, and makes it free; the last
+/// place is free already.
+#[inline(never)]
+fn settle(line: &mut [u128], key: u128) -> usize {
+    let last = line.len() - 1;
+    let place = line[..last].partition_point(|other| *other < key);
+    line.copy_within(place..last, place + 1);
+    place
+}

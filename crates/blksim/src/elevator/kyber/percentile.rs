@@ -1,0 +1,307 @@
+//! `kyber` with the percentile heuristic.
+//!
+//! Policy: latencies of each domain go into eight buckets of a quarter of its
+//! target. Every 100 ms, if some domain's 90th percentile of the time in the
+//! device is above its target, the device is congested: each domain's tokens
+//! are then scaled by its own 99th percentile of the total time, which cuts
+//! the domains that are well below their target and widens those above it.
+//! Without congestion only the latter happens. On a disk reads miss 2 ms all
+//! the time, so writes are squeezed to a few tokens.
+//!
+//! Kernel: `block/kyber-iosched.c`, Linux 6.1 (since 4.20).
+//!
+//! Simplified: see the folder's head. A tick of the kernel's clock counts as
+//! exact time.
+//!
+//! Parameters: `read_lat_nsec`, `write_lat_nsec`.
+//!
+//! References: the kernel's `Documentation/block/kyber-iosched.rst`; commit
+//! 6e25cb01ea20 ("kyber: implement improved heuristics").
+
+use super::domains::Domains;
+use super::{ASYNC_PERCENT, READ_LAT, WRITE_LAT};
+use crate::block::request::{Operation, Request, RequestId, Requests};
+use crate::core::branch::{likely, unlikely};
+use crate::core::jiffies::timer_ns;
+use crate::core::params::Values;
+use crate::elevator::scheduler::{Context, Family, Info, Merge, QueueFacts, Scheduler};
+
+const READ: usize = 0;
+const WRITE: usize = 1;
+const OTHER: usize = 2;
+const NR_DOMAINS: usize = 3;
+/// Domains with a target, whose depth is adjusted.
+const NR_ADJUSTED: usize = OTHER;
+
+/// Most tokens, and requests of a batch.
+const SIZES: [(u32, u32); NR_DOMAINS] = [(256, 16), (128, 8), (16, 1)];
+
+/// Buckets to a target, and buckets in all: up to a target, and above.
+const BUCKETS_TO_TARGET: u64 = 4;
+const NR_BUCKETS: usize = 8;
+/// Samples that make a percentile before [`SAMPLES_NS`] have passed.
+const ENOUGH_SAMPLES: u32 = 500;
+const SAMPLES_NS: u64 = 1_000_000_000;
+/// How long after a completion latencies are looked at.
+const PERIOD_NS: u64 = 100_000_000;
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Buckets([u32; NR_BUCKETS]);
+
+impl Buckets {
+    #[inline]
+    fn add(&mut self, latency_ns: u64, target_ns: u64) {
+        let width_ns = (target_ns / BUCKETS_TO_TARGET).max(1);
+        // A division takes longer than all the rest, and most latencies are far below the target.
+        let bucket = if likely(latency_ns <= width_ns) { 0 } else { (latency_ns - 1) / width_ns };
+        self.0[bucket.min(NR_BUCKETS as u64 - 1) as usize] += 1;
+    }
+
+    fn samples(&self) -> u32 {
+        self.0.iter().sum()
+    }
+
+    /// The bucket in which the percentile lies.
+    fn percentile(&self, percentage: u32) -> usize {
+        let mut left = (self.samples() * percentage).div_ceil(100);
+        for (bucket, &count) in self.0.iter().enumerate() {
+            if count >= left {
+                return bucket;
+            }
+            left -= count;
+        }
+        NR_BUCKETS - 1
+    }
+}
+
+/// Latencies of one domain.
+#[derive(Debug, Clone, Copy, Default)]
+struct Latencies {
+    /// From allocation to completion, and the part spent in the device.
+    total: Buckets,
+    device: Buckets,
+    /// When few samples have to do.
+    timeout_ns: Option<u64>,
+    /// The last 99th percentile that was not used.
+    remembered: Option<usize>,
+}
+
+#[derive(Debug)]
+pub struct Kyber {
+    domains: Domains<NR_DOMAINS>,
+    targets_ns: [u64; NR_ADJUSTED],
+    latencies: [Latencies; NR_ADJUSTED],
+    async_of_word: u32,
+    /// When the timer that is running ends.
+    timer_ns: Option<u64>,
+}
+
+#[inline]
+fn domain_of(request: &Request) -> usize {
+    match request.operation {
+        Operation::Read => READ,
+        Operation::Write => WRITE,
+        Operation::Flush => OTHER,
+    }
+}
+
+impl Scheduler for Kyber {
+    const INFO: Info = Info {
+        name: "kyber",
+        kernel_versions: "since 4.20 with percentiles; follows 6.1",
+        summary: "limits requests in the device so that reads and writes meet latency targets",
+        family: Family::MultiQueue,
+        indexed: false,
+        tunables: &[READ_LAT, WRITE_LAT],
+    };
+
+    fn new(tunables: &Values, queue: QueueFacts) -> Self {
+        Self {
+            domains: Domains::new(SIZES),
+            targets_ns: [tunables.get_ns("read_lat_nsec"), tunables.get_ns("write_lat_nsec")],
+            latencies: Default::default(),
+            async_of_word: (queue.bits_per_word * ASYNC_PERCENT / 100).max(1),
+            timer_ns: None,
+        }
+    }
+
+    #[inline]
+    fn insert(&mut self, cx: &mut Context, id: RequestId) {
+        let domain = domain_of(&cx.requests[id]);
+        self.domains.insert(cx.requests, domain, id);
+    }
+
+    #[inline]
+    fn dispatch(&mut self, cx: &mut Context) -> Option<RequestId> {
+        self.domains.dispatch(cx.requests)
+    }
+
+    #[inline]
+    fn merge_candidate(&self, requests: &Requests, bio: RequestId) -> Option<(RequestId, Merge)> {
+        self.domains.touching(requests, domain_of(&requests[bio]), bio)
+    }
+
+    #[inline]
+    fn complete(&mut self, cx: &mut Context, id: RequestId) {
+        let now_ns = cx.now_ns();
+        let request = &cx.requests[id];
+        let domain = domain_of(request);
+        if domain < NR_ADJUSTED {
+            let target_ns = self.targets_ns[domain];
+            let latencies = &mut self.latencies[domain];
+            latencies.total.add(now_ns - request.inserted_ns, target_ns);
+            latencies.device.add(now_ns - request.dispatched_ns, target_ns);
+        }
+        if self.domains.release(request, domain) {
+            cx.kick();
+        }
+        if unlikely(self.timer_ns.is_none()) && domain < NR_ADJUSTED {
+            self.set_timer(cx);
+        }
+    }
+
+    fn timer(&mut self, cx: &mut Context) {
+        if self.timer_ns.is_some_and(|timer_ns| timer_ns <= cx.now_ns()) {
+            self.timer_ns = None;
+            self.adjust(cx.now_ns());
+        }
+    }
+
+    #[inline]
+    fn limit_depth(&self, bio: &Request) -> Option<u32> {
+        (!bio.flags.sync).then_some(self.async_of_word)
+    }
+
+    fn min_shallow_depth(&self) -> u32 {
+        self.async_of_word
+    }
+}
+
+impl Kyber {
+    #[cold]
+    fn set_timer(&mut self, cx: &mut Context) {
+        let jiffy_ns = cx.queue.facts.jiffy_ns;
+        let timer_ns = timer_ns(cx.now_ns(), PERIOD_NS / jiffy_ns, jiffy_ns);
+        self.timer_ns = Some(timer_ns);
+        cx.timer_at(timer_ns);
+    }
+
+    fn adjust(&mut self, now_ns: u64) {
+        let mut congested = false;
+        for latencies in &mut self.latencies {
+            let p90 = percentile(&mut latencies.device, &mut latencies.timeout_ns, 90, now_ns);
+            congested |= p90.is_some_and(|bucket| bucket as u64 >= BUCKETS_TO_TARGET);
+        }
+        for domain in 0..NR_ADJUSTED {
+            let latencies = &mut self.latencies[domain];
+            let mut p99 = percentile(&mut latencies.total, &mut latencies.timeout_ns, 99, now_ns);
+            if !congested {
+                latencies.remembered = p99.or(latencies.remembered);
+            } else if p99.is_none() {
+                p99 = latencies.remembered.take();
+            }
+            let Some(bucket) = p99 else { continue };
+            if congested || bucket as u64 >= BUCKETS_TO_TARGET {
+                let depth = u64::from(self.domains.depth(domain));
+                let scaled = depth * (bucket as u64 + 1) / BUCKETS_TO_TARGET;
+                self.domains.resize(domain, scaled as u32);
+            }
+        }
+    }
+}
+
+/// A percentile's bucket, once there are enough samples, which are then gone.
+/// The clock that makes few samples enough is one for both kinds of latency of
+/// a domain, as in the kernel: after one has used it up, the other waits anew.
+fn percentile(
+    buckets: &mut Buckets,
+    timeout_ns: &mut Option<u64>,
+    percentage: u32,
+    now_ns: u64,
+) -> Option<usize> {
+    let samples = buckets.samples();
+    if samples == 0 {
+        return None;
+    }
+    let until_ns = *timeout_ns.get_or_insert(now_ns + SAMPLES_NS);
+    if samples < ENOUGH_SAMPLES && now_ns < until_ns {
+        return None;
+    }
+    *timeout_ns = None;
+    let bucket = buckets.percentile(percentage);
+    *buckets = Buckets::default();
+    Some(bucket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TARGET_NS: u64 = 1000;
+
+    fn filled(latencies: &[(u64, u32)]) -> Buckets {
+        let mut buckets = Buckets::default();
+        for &(latency_ns, count) in latencies {
+            for _ in 0..count {
+                buckets.add(latency_ns, TARGET_NS);
+            }
+        }
+        buckets
+    }
+
+    #[test]
+    fn buckets_are_quarters_of_the_target() {
+        for (latency_ns, bucket) in
+            [(0, 0), (1, 0), (250, 0), (251, 1), (1000, 3), (1001, 4), (1751, 7), (u64::MAX, 7)]
+        {
+            let buckets = filled(&[(latency_ns, 1)]);
+            assert_eq!(buckets.percentile(99), bucket, "{latency_ns}");
+        }
+        let mixed = filled(&[(100, 90), (1500, 10)]);
+        assert_eq!((mixed.percentile(90), mixed.percentile(91)), (0, 5));
+    }
+
+    fn kyber(reads: &[(u64, u32)], writes: &[(u64, u32)]) -> Kyber {
+        let values = Values::defaults(Kyber::INFO.tunables);
+        let facts = QueueFacts {
+            rotational: false,
+            device_depth: 32,
+            nr_requests: 64,
+            ..QueueFacts::TYPICAL
+        };
+        let mut kyber = Kyber::new(&values, facts);
+        kyber.targets_ns = [TARGET_NS; 2];
+        for (latencies, samples) in kyber.latencies.iter_mut().zip([reads, writes]) {
+            latencies.total = filled(samples);
+            latencies.device = filled(samples);
+        }
+        kyber
+    }
+
+    #[test]
+    fn a_domain_well_below_its_target_is_cut_when_another_misses_its_own() {
+        let mut slow_reads = kyber(&[(1600, 600)], &[(100, 600)]);
+        slow_reads.domains.resize(READ, 100);
+        slow_reads.adjust(0);
+        // Bucket 6: seven quarters; bucket 0: one quarter.
+        assert_eq!(slow_reads.domains.depth(READ), 175);
+        assert_eq!(slow_reads.domains.depth(WRITE), 32);
+        let mut healthy = kyber(&[(900, 600)], &[(100, 600)]);
+        healthy.adjust(0);
+        assert_eq!(healthy.domains.depth(WRITE), 128, "without congestion nothing is cut");
+    }
+
+    #[test]
+    fn few_samples_wait_a_second_and_an_unused_percentile_is_remembered_once() {
+        let mut few = kyber(&[(1600, 600)], &[(100, 600)]);
+        few.latencies[READ] = Latencies::default();
+        few.adjust(0);
+        assert_eq!(few.latencies[WRITE].remembered, Some(0));
+        few.latencies[READ].device = filled(&[(1600, 499)]);
+        few.adjust(100);
+        assert_eq!(few.domains.depth(WRITE), 128);
+        few.adjust(100 + SAMPLES_NS);
+        assert_eq!(few.domains.depth(WRITE), 32, "the remembered percentile was used");
+        assert_eq!(few.latencies[WRITE].remembered, None);
+    }
+}

@@ -1,0 +1,41 @@
+//! `none`: requests go to the device in order of arrival.
+//!
+//! Kernel: blk-mq without a scheduler, as in 6.1. A request has a tag of the
+//! device before it comes here, so the list is empty unless the device's depth
+//! was reached by flushes.
+//!
+//! Simplified: one software queue for all processors.
+
+use crate::block::request::{Fifo, RequestId};
+use crate::core::params::Values;
+use crate::elevator::scheduler::{Context, Family, Info, QueueFacts, Scheduler};
+
+#[derive(Debug, Default)]
+pub struct NoScheduler {
+    queue: Fifo,
+}
+
+impl Scheduler for NoScheduler {
+    const INFO: Info = Info {
+        name: "none",
+        kernel_versions: "since 3.13; follows 6.1",
+        summary: "no scheduler: the device gets requests in order of arrival",
+        family: Family::MultiQueue,
+        indexed: false,
+        tunables: &[],
+    };
+
+    fn new(_tunables: &Values, _queue: QueueFacts) -> Self {
+        Self::default()
+    }
+
+    #[inline]
+    fn insert(&mut self, cx: &mut Context, id: RequestId) {
+        self.queue.push_back(cx.requests, id);
+    }
+
+    #[inline]
+    fn dispatch(&mut self, cx: &mut Context) -> Option<RequestId> {
+        self.queue.pop_front(cx.requests)
+    }
+}

@@ -1,0 +1,60 @@
+//! A task: a simulated process or kernel thread that submits I/O and may sleep.
+
+use std::collections::VecDeque;
+
+use crate::block::request::Fifo;
+use crate::mm::dirty_throttle::Dirtier;
+use crate::task::buffered::BufferedCall;
+
+/// Index of a task.
+pub type TaskId = u32;
+
+/// What runs as this task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// A clone of a job, by index.
+    Process(u32),
+    /// Writes dirty pages back.
+    Flusher,
+    /// Passes on what a policy released.
+    Worker,
+}
+
+#[derive(Debug)]
+pub struct Task {
+    pub role: Role,
+    /// Sleeps in the submission of `pending`'s head.
+    pub blocked: bool,
+    /// It sleeps for a tag of this disk.
+    pub waits_for_tag: Option<u8>,
+    /// Bios still to submit.
+    pub pending: Fifo,
+    /// Requests collected while it plugs.
+    pub plug: Fifo,
+    pub plugging: bool,
+    /// It stops plugging once it has submitted all of `pending`.
+    pub unplug_after: Option<crate::block::submit::Flush>,
+    /// The buffered read, write or fsync that it is in.
+    pub call: Option<BufferedCall>,
+    /// What it dirtied.
+    pub dirtier: Dirtier,
+    /// Pages that it looked up and will come to one after the other, in fsync.
+    pub looked_up: VecDeque<u64>,
+}
+
+impl Task {
+    pub fn new(role: Role) -> Self {
+        Self {
+            role,
+            blocked: false,
+            waits_for_tag: None,
+            pending: Fifo::default(),
+            plug: Fifo::default(),
+            plugging: false,
+            unplug_after: None,
+            call: None,
+            dirtier: Dirtier::default(),
+            looked_up: VecDeque::new(),
+        }
+    }
+}
