@@ -67,7 +67,7 @@ impl Engine {
             if at_end && self.events >= stop {
                 return Ok(false);
             }
-            let Some(event) = self.machine.events.advance() else {
+            let Some(event) = self.machine.block.events.advance() else {
                 return Err(SimulationError::new(
                     ErrorKind::Internal,
                     "the simulation stands still although jobs have not ended; this is a defect of blksim",
@@ -92,7 +92,7 @@ impl Engine {
         let message = format!(
             "the limit of {value} {what} was reached before the jobs ended (at {} after {} events); \
              give the jobs a runtime, size or number_ios, or raise the limit",
-            format_duration(self.machine.events.now_ns()),
+            format_duration(self.machine.block.events.now_ns()),
             self.events
         );
         SimulationError::of(ErrorKind::Limit, limit, message)

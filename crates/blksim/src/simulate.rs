@@ -5,6 +5,7 @@ use crate::block::attributes::{MACHINE, default_nr_requests, queue_values};
 use crate::block::cgroup::{Cgroups, GivenGroups};
 use crate::block::disk::Disk;
 use crate::block::disks::Disks;
+use crate::block::queue_facts::QueueFacts;
 use crate::block::raid::Raid;
 use crate::block::request::SECTOR_BYTES;
 use crate::block::sbitmap::bits_per_word;
@@ -15,7 +16,7 @@ use crate::core::record::JobRecord;
 use crate::devices::device::{Device, Facts};
 use crate::devices::{Profile, array};
 use crate::elevator;
-use crate::elevator::scheduler::{Family, Info, QueueFacts};
+use crate::elevator::scheduler::{Family, Info};
 use crate::engine::{Engine, Limits};
 use crate::machine::Machine;
 use crate::rqos;
@@ -273,10 +274,11 @@ impl Simulation {
     /// What the jobs did so far.
     pub fn outcome(&self) -> Outcome {
         let host = self.engine.machine();
-        let now_ns = host.events.now_ns();
-        let sum = |figure: fn(&Disk) -> u64| host.disks.iter().map(figure).sum::<u64>();
-        let most = |figure: fn(&Disk) -> u32| host.disks.iter().map(figure).max().unwrap_or(0);
-        let busy_ns = sum(|disk| disk.device.busy_ns()) / host.disks.count() as u64;
+        let now_ns = host.block.events.now_ns();
+        let sum = |figure: fn(&Disk) -> u64| host.block.disks.iter().map(figure).sum::<u64>();
+        let most =
+            |figure: fn(&Disk) -> u32| host.block.disks.iter().map(figure).max().unwrap_or(0);
+        let busy_ns = sum(|disk| disk.device.busy_ns()) / host.block.disks.count() as u64;
         Outcome {
             scheduler: self.info,
             tunables: self.tunables.clone(),
@@ -292,7 +294,7 @@ impl Simulation {
             device_busy_ns: busy_ns.min(now_ns),
             peak_tags: most(|disk| disk.counters.peak_tags),
             peak_in_flight: most(|disk| disk.counters.peak_in_flight),
-            disks: host.disks.iter().map(|disk| figures_of(disk, now_ns)).collect(),
+            disks: host.block.disks.iter().map(|disk| figures_of(disk, now_ns)).collect(),
         }
     }
 }

@@ -10,21 +10,21 @@ impl Machine {
     /// The device has completed a request.
     #[inline]
     pub(crate) fn complete(&mut self, id: RequestId) {
-        let request = &self.requests[id];
+        let request = &self.block.requests[id];
         let (disk, purpose, is_write) =
             (request.disk as usize, request.purpose, request.is_write());
         let sectors = u64::from(request.nr_sectors);
         let (tag, merged) = (request.tag, request.chain);
-        let queue = &mut self.disks[disk];
-        if let Some(recorder) = &mut self.recorder {
+        let queue = &mut self.block.disks[disk];
+        if let Some(recorder) = &mut self.block.recorder {
             cold_path();
-            let now_ns = self.events.now_ns();
-            recorder.completed(&self.requests, id, now_ns, queue.device.head_sector());
+            let now_ns = self.block.events.now_ns();
+            recorder.completed(&self.block.requests, id, now_ns, queue.device.head_sector());
         }
-        queue.device.completed(id, &mut Outbox::new(&mut self.events, queue.view.disk));
+        queue.device.completed(id, &mut Outbox::new(&mut self.block.events, queue.view.disk));
         queue.in_flight -= 1;
         if unlikely(purpose == Purpose::Flush) {
-            self.requests.release(id);
+            self.block.requests.release(id);
             self.flush_of_device_done(disk);
             return;
         }
@@ -35,16 +35,20 @@ impl Machine {
         let family = queue.family;
         // Without a scheduler there is nobody to tell.
         let kicked = !queue.direct
-            && queue.schedule(&mut self.requests, &mut self.events, |s, cx| s.complete(cx, id)).1;
+            && queue
+                .schedule(&mut self.block.requests, &mut self.block.events, |s, cx| {
+                    s.complete(cx, id)
+                })
+                .1;
         if unlikely(!queue.policies.is_empty()) {
-            self.tell_policies(disk, |policy, cx| policy.completed(cx, id));
+            self.block.tell_policies(disk, |policy, cx| policy.completed(cx, id));
         }
         let legacy = family == Family::Legacy;
         if legacy {
             // The queue is run before any task learns of this completion, as
             // the interrupt does; what became free goes to a sleeper first.
-            self.give_tag_back(disk, id);
-            self.run_queue(disk);
+            self.block.give_tag_back(disk, id);
+            self.block.run_queue(disk);
         }
         self.part_done(id);
         if unlikely(merged != NONE) {
@@ -54,24 +58,24 @@ impl Machine {
             return;
         }
         if kicked {
-            self.run_queue_soon(disk);
+            self.block.run_queue_soon(disk);
         }
-        let queue = &mut self.disks[disk];
+        let queue = &mut self.block.disks[disk];
         if let Some(tag) = tag.number() {
-            queue.tags.give_back(tag, &mut self.woken);
+            queue.tags.give_back(tag, &mut self.block.woken);
         }
         let restart = std::mem::take(&mut queue.restart);
-        self.wake_submissions();
+        self.block.wake_submissions();
         if restart {
-            self.run_queue_soon(disk);
+            self.block.run_queue_soon(disk);
         }
     }
 
     #[cold]
     fn flush_of_device_done(&mut self, disk: usize) {
         self.flush_completed(disk);
-        if self.disks[disk].family == Family::Legacy {
-            self.run_queue(disk);
+        if self.block.disks[disk].family == Family::Legacy {
+            self.block.run_queue(disk);
         }
     }
 
@@ -79,7 +83,7 @@ impl Machine {
     #[inline(never)]
     fn merged_done(&mut self, mut part: RequestId) {
         while part != NONE {
-            let next = self.requests[part].chain;
+            let next = self.block.requests[part].chain;
             self.part_done(part);
             part = next;
         }
@@ -88,7 +92,7 @@ impl Machine {
     /// One of the bios of a completed request.
     #[inline(always)]
     pub(crate) fn part_done(&mut self, id: RequestId) {
-        let request = &self.requests[id];
+        let request = &self.block.requests[id];
         if unlikely(request.array_part != NONE) {
             self.array_part_done(id);
         } else if likely(request.purpose == Purpose::Direct) {
@@ -101,21 +105,14 @@ impl Machine {
     /// A bio of the page cache is done, or a flush.
     #[inline(never)]
     fn pages_done(&mut self, id: RequestId) {
-        let request = &self.requests[id];
+        let request = &self.block.requests[id];
         let (purpose, first_sector, nr_sectors) =
             (request.purpose, request.first_sector, request.own_sectors);
-        self.requests.release(id);
+        self.block.requests.release(id);
         match purpose {
             Purpose::PageRead => self.pages_read(first_sector, nr_sectors),
             Purpose::Writeback => self.pages_written(first_sector, nr_sectors),
             Purpose::Flush | Purpose::Direct => {}
         }
-    }
-
-    /// The device asked to be called now.
-    pub(crate) fn wake_device(&mut self, subject: u32) {
-        let (disk, number) = Outbox::split_wake(subject);
-        let queue = &mut self.disks[disk as usize];
-        queue.device.wake(number, &mut Outbox::new(&mut self.events, disk));
     }
 }

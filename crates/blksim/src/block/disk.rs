@@ -4,7 +4,9 @@
 use std::collections::VecDeque;
 
 use crate::block::extent_index::ExtentIndex;
-use crate::block::request::{Operation, Request, RequestId, Requests, Tag};
+use crate::block::flush_queue::FlushQueue;
+use crate::block::queue_facts::QueueFacts;
+use crate::block::request::{Operation, Request, RequestId, Requests, Tag, TaskId};
 use crate::block::sbitmap::SbitmapQueue;
 use crate::core::branch::{cold_path, unlikely};
 use crate::core::event::EventQueue;
@@ -12,9 +14,8 @@ use crate::core::params::Values;
 use crate::devices::AnyDevice;
 use crate::devices::device::{Command, Device, Outbox};
 use crate::elevator::AnyScheduler;
-use crate::elevator::scheduler::{Context, Family, QueueFacts, QueueView};
+use crate::elevator::scheduler::{Context, Family, QueueView};
 use crate::rqos::policy::{Placement, Policy, PolicyContext};
-use crate::task::task_struct::TaskId;
 
 /// Which merges a queue looks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,15 +40,6 @@ pub struct DiskCounters {
     /// Most tags ever in use, and most commands ever in the device.
     pub peak_tags: u32,
     pub peak_in_flight: u32,
-}
-
-/// Cache flushes that are wanted or under way: one at a time, and a caller
-/// that comes while one runs waits for the next.
-#[derive(Debug, Default)]
-pub struct Flushes {
-    pub running: bool,
-    pub served: Vec<crate::machine::FlushWaiter>,
-    pub waiting: Vec<crate::machine::FlushWaiter>,
 }
 
 #[derive(Debug)]
@@ -91,7 +83,7 @@ pub struct Disk {
     pub run_pending: bool,
     /// When the worker is to run it, if nothing else does so before.
     pub run_at_ns: Option<u64>,
-    pub flushes: Flushes,
+    pub flushes: FlushQueue,
     pub counters: DiskCounters,
 }
 
@@ -138,7 +130,7 @@ impl Disk {
             restart: false,
             run_pending: false,
             run_at_ns: None,
-            flushes: Flushes::default(),
+            flushes: FlushQueue::default(),
             counters: DiskCounters::default(),
         }
     }

@@ -8,19 +8,19 @@
 //! all others. A scheduler that holds requests back is asked again after a
 //! while.
 
+use super::layer::BlockLayer;
 use crate::block::request::RequestId;
 use crate::core::branch::{cold_path, unlikely};
 use crate::core::event::Class;
 use crate::core::jiffies::{duration_jiffies, timer_ns};
 use crate::devices::device::Device;
 use crate::elevator::scheduler::Family;
-use crate::machine::Machine;
 use crate::task::ready::Ready;
 
 /// After what time a scheduler that held its requests back is asked again.
 const ASK_AGAIN_NS: u64 = 3_000_000;
 
-impl Machine {
+impl BlockLayer {
     /// Gives the device what it can take.
     #[inline]
     pub(crate) fn run_queue(&mut self, disk: usize) {
@@ -38,7 +38,7 @@ impl Machine {
         }
         queue.run_at_ns = None;
         if !std::mem::replace(&mut queue.run_pending, true) {
-            self.make_ready(Ready::Queue(disk as u32));
+            self.ready.make_ready(Ready::Queue(disk as u32));
         }
     }
 
@@ -55,7 +55,7 @@ impl Machine {
     /// Requests that go ahead, then those of the scheduler, while the device has room. On blk-mq
     /// one more is taken from the scheduler.
     #[inline(never)]
-    fn issue_waiting(&mut self, disk: usize) {
+    pub(crate) fn issue_waiting(&mut self, disk: usize) {
         let queue = &mut self.disks[disk];
         if unlikely(!queue.ahead.is_empty()) {
             queue.restart = true;
@@ -127,7 +127,7 @@ impl Machine {
 
     /// The scheduler has requests and gave none: the queue is run again later,
     /// unless that is intended already.
-    fn ask_again(&mut self, disk: usize) {
+    pub(crate) fn ask_again(&mut self, disk: usize) {
         let queue = &mut self.disks[disk];
         if queue.run_pending || queue.run_at_ns.is_some() {
             return;
@@ -137,5 +137,12 @@ impl Machine {
         let due_ns = timer_ns(self.events.now_ns(), delay, jiffy_ns);
         queue.run_at_ns = Some(due_ns);
         self.events.at(due_ns, Class::QueueRun, disk as u32);
+    }
+
+    /// The worker of a disk's queue runs.
+    #[inline]
+    pub(crate) fn run_worker(&mut self, disk: usize) {
+        self.disks[disk].run_pending = false;
+        self.run_queue(disk);
     }
 }

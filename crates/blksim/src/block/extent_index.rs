@@ -9,9 +9,9 @@
 //! request at all: with ten thousand held, all these would have to come from
 //! main memory.
 
+use crate::block::request::Merge;
 use crate::block::request::{NONE, RequestId, Requests};
 use crate::core::rng::mix;
-use crate::elevator::scheduler::Merge;
 
 const BY_END: usize = 0;
 const BY_START: usize = 1;

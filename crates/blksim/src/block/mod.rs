@@ -1,5 +1,6 @@
 //! The block layer between whoever submits a bio and the device.
 
+mod array;
 pub mod attributes;
 pub mod cgroup;
 mod complete;
@@ -7,7 +8,13 @@ pub mod disk;
 pub mod disks;
 mod dispatch;
 mod extent_index;
+mod flush;
+pub(crate) mod flush_queue;
+pub mod layer;
+mod merge;
+pub(crate) mod plug;
+pub mod queue_facts;
 pub mod raid;
 pub mod request;
 pub(crate) mod sbitmap;
-pub(crate) mod submit;
+mod submit;

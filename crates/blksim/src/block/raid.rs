@@ -19,10 +19,9 @@
 //!
 //! Parameters, beside those of the device profile: `raid`, `members`, `chunk`.
 
-use crate::block::request::{Operation, Request, RequestId};
+use crate::block::flush_queue::FlushWaiter;
+use crate::block::request::{Operation, RequestId};
 use crate::core::params::{Param, Unit, Values};
-use crate::machine::{FlushWaiter, Machine};
-use crate::task::task_struct::TaskId;
 
 /// What makes an array of a device profile.
 pub const RAID: &[Param] = &[
@@ -55,39 +54,39 @@ impl RaidLevel {
 
 /// A bio of the array under way.
 #[derive(Debug, Clone, Copy)]
-struct Whole {
-    bio: RequestId,
-    parts: u32,
+pub(crate) struct Whole {
+    pub(crate) bio: RequestId,
+    pub(crate) parts: u32,
     /// Its writes follow once these reads are done.
-    writes_follow: bool,
+    pub(crate) writes_follow: bool,
 }
 
 /// One bio for a member.
 #[derive(Debug, Clone, Copy)]
-struct Piece {
-    member: u8,
-    operation: Operation,
-    sector: u64,
-    nr_sectors: u32,
+pub(crate) struct Piece {
+    pub(crate) member: u8,
+    pub(crate) operation: Operation,
+    pub(crate) sector: u64,
+    pub(crate) nr_sectors: u32,
 }
 
 /// An array.
 #[derive(Debug)]
 pub struct Raid {
-    level: RaidLevel,
-    members: u64,
-    chunk: u64,
-    rotational: bool,
+    pub(crate) level: RaidLevel,
+    pub(crate) members: u64,
+    pub(crate) chunk: u64,
+    pub(crate) rotational: bool,
     /// Usable sectors of the array.
     pub capacity_sectors: u64,
-    last_end: Vec<u64>,
+    pub(crate) last_end: Vec<u64>,
     /// Pieces that each member has to do.
-    pending: Vec<u32>,
-    wholes: Vec<Whole>,
-    free: Vec<u32>,
-    pieces: Vec<Piece>,
-    flushes: Vec<(FlushWaiter, u32)>,
-    free_flushes: Vec<u32>,
+    pub(crate) pending: Vec<u32>,
+    pub(crate) wholes: Vec<Whole>,
+    pub(crate) free: Vec<u32>,
+    pub(crate) pieces: Vec<Piece>,
+    pub(crate) flushes: Vec<(FlushWaiter, u32)>,
+    pub(crate) free_flushes: Vec<u32>,
 }
 
 impl Raid {
@@ -139,7 +138,13 @@ impl Raid {
     }
 
     /// Works out the pieces of a bio; true if its writes must follow later.
-    fn split(&mut self, operation: Operation, sector: u64, nr_sectors: u32, second: bool) -> bool {
+    pub(crate) fn split(
+        &mut self,
+        operation: Operation,
+        sector: u64,
+        nr_sectors: u32,
+        second: bool,
+    ) -> bool {
         self.pieces.clear();
         let end = sector + u64::from(nr_sectors);
         if self.level == RaidLevel::Mirrors {
@@ -257,116 +262,12 @@ impl Raid {
         self.piece(parity, operation, stripe * self.chunk + low, (high - low) as u32);
     }
 
-    fn remember(&mut self, whole: Whole) -> u32 {
+    pub(crate) fn remember(&mut self, whole: Whole) -> u32 {
         if let Some(index) = self.free.pop() {
             self.wholes[index as usize] = whole;
             return index;
         }
         self.wholes.push(whole);
         (self.wholes.len() - 1) as u32
-    }
-}
-
-impl Machine {
-    /// Puts an array over the disks.
-    pub fn set_array(&mut self, raid: Raid) {
-        self.capacity_sectors = raid.capacity_sectors;
-        self.raid = Some(raid);
-    }
-
-    /// Submits a bio of the array as bios of its members.
-    pub(crate) fn submit_to_array(&mut self, task: TaskId, bio: RequestId) {
-        let request = &self.requests[bio];
-        let (operation, sector, nr_sectors) =
-            (request.operation, request.sector, request.nr_sectors);
-        let Some(raid) = &mut self.raid else { return };
-        let writes_follow = raid.split(operation, sector, nr_sectors, false);
-        let whole = raid.remember(Whole { bio, parts: 0, writes_follow });
-        self.submit_pieces(task, whole);
-    }
-
-    fn submit_pieces(&mut self, task: TaskId, whole: u32) {
-        let Some(raid) = &mut self.raid else { return };
-        let pieces = std::mem::take(&mut raid.pieces);
-        let bio = raid.wholes[whole as usize].bio;
-        raid.wholes[whole as usize].parts = pieces.len() as u32;
-        for piece in &pieces {
-            let member = piece.member as usize;
-            if let Some(raid) = &mut self.raid {
-                raid.pending[member] += 1;
-                raid.last_end[member] = piece.sector + u64::from(piece.nr_sectors);
-            }
-            let original = &self.requests[bio];
-            let mut part =
-                Request::new(piece.operation, piece.sector, piece.nr_sectors, original.purpose);
-            part.flags = original.flags;
-            if piece.operation == Operation::Read {
-                part.flags.idle = false;
-                part.flags.sync = true;
-            }
-            part.priority = original.priority;
-            part.context = original.context;
-            part.group = original.group;
-            part.disk = piece.member;
-            part.array_part = whole;
-            let id = self.requests.allocate(part);
-            self.submit_to_disk(task, usize::from(piece.member), id);
-        }
-        if let Some(raid) = &mut self.raid {
-            if raid.pieces.capacity() == 0 {
-                raid.pieces = pieces;
-            }
-        }
-    }
-
-    /// A member is done with its part of a bio.
-    pub(crate) fn array_part_done(&mut self, part: RequestId) {
-        let (whole, member) = (self.requests[part].array_part, self.requests[part].disk as usize);
-        self.requests.release(part);
-        let Some(raid) = &mut self.raid else { return };
-        raid.pending[member] -= 1;
-        let entry = &mut raid.wholes[whole as usize];
-        entry.parts -= 1;
-        if entry.parts > 0 {
-            return;
-        }
-        let bio = entry.bio;
-        if std::mem::take(&mut entry.writes_follow) {
-            let request = &self.requests[bio];
-            raid.split(request.operation, request.sector, request.nr_sectors, true);
-            self.submit_pieces(self.worker, whole);
-            return;
-        }
-        raid.free.push(whole);
-        self.part_done(bio);
-    }
-
-    /// Asks every member for a flush.
-    pub(crate) fn flush_array(&mut self, waiter: FlushWaiter) {
-        let members = self.disks.count();
-        let Some(raid) = &mut self.raid else { return };
-        let entry = (waiter, members as u32);
-        let index = if let Some(index) = raid.free_flushes.pop() {
-            raid.flushes[index as usize] = entry;
-            index
-        } else {
-            raid.flushes.push(entry);
-            (raid.flushes.len() - 1) as u32
-        };
-        for disk in 0..members {
-            self.want_disk_flush(disk, FlushWaiter::Array(index));
-        }
-    }
-
-    /// A member has been flushed; who waits, once all are?
-    pub(crate) fn array_member_flushed(&mut self, index: u32) -> Option<FlushWaiter> {
-        let raid = self.raid.as_mut()?;
-        let (waiter, left) = &mut raid.flushes[index as usize];
-        *left -= 1;
-        if *left > 0 {
-            return None;
-        }
-        raid.free_flushes.push(index);
-        Some(*waiter)
     }
 }

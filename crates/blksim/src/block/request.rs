@@ -6,6 +6,9 @@
 /// Index of a request in the slab.
 pub type RequestId = u32;
 
+/// Index of a task: of a job's process or of a kernel thread that submits I/O.
+pub type TaskId = u32;
+
 /// No request.
 pub const NONE: RequestId = u32::MAX;
 
@@ -55,6 +58,15 @@ impl Priority {
             (_, None) => Self { class: PriorityClass::BestEffort, level: from_nice },
         }
     }
+}
+
+/// On which side a piece of I/O joins a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Merge {
+    /// It follows the request.
+    Back,
+    /// It precedes the request, whose start moves.
+    Front,
 }
 
 /// What a request is for, which decides where its completion goes.

@@ -4,10 +4,12 @@
 //!
 //! Simplified: no zoned devices.
 
+use crate::block::queue_facts::QueueFacts;
+use crate::block::request::Merge;
 use crate::block::request::{Operation, RequestId, Requests};
 use crate::core::params::{Param, Unit, Values};
 use crate::elevator::fifo::FifoQueue;
-use crate::elevator::scheduler::{Context, Family, Info, Merge, QueueFacts, Scheduler};
+use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
 use crate::elevator::sort_list::SortList;
 
 pub(super) const READ: usize = 0;

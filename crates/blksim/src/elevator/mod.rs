@@ -19,9 +19,11 @@ mod noop;
 pub mod scheduler;
 pub mod sort_list;
 
+use crate::block::queue_facts::QueueFacts;
+use crate::block::request::Merge;
 use crate::block::request::{Request, RequestId, Requests};
 use crate::core::params::Values;
-use crate::elevator::scheduler::{Context, Info, Merge, QueueFacts, Scheduler};
+use crate::elevator::scheduler::{Context, Info, Scheduler};
 
 /// Generates the enum through which all schedulers are called without
 /// indirection, and the list of their descriptions.

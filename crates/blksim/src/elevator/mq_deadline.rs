@@ -10,10 +10,12 @@ use super::deadline::{
     FIFO_BATCH, FRONT_MERGES, READ_EXPIRE, Settings, Side, WRITE, WRITE_EXPIRE, WRITES_STARVED,
     direction,
 };
+use crate::block::queue_facts::QueueFacts;
+use crate::block::request::Merge;
 use crate::block::request::{Operation, Request, RequestId, Requests};
 use crate::core::branch::{cold_path, unlikely};
 use crate::core::params::{Param, Unit, Values};
-use crate::elevator::scheduler::{Context, Family, Info, Merge, QueueFacts, Scheduler};
+use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
 
 const NR_CLASSES: usize = 3;
 

@@ -6,9 +6,10 @@
 //!
 //! Simplified: one software queue for all processors.
 
+use crate::block::queue_facts::QueueFacts;
 use crate::block::request::{Fifo, RequestId};
 use crate::core::params::Values;
-use crate::elevator::scheduler::{Context, Family, Info, QueueFacts, Scheduler};
+use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
 
 #[derive(Debug, Default)]
 pub struct NoScheduler {

@@ -7,9 +7,10 @@
 //! keeps ascending order, is always empty here, because a request is taken
 //! only when the device can have it.
 
+use crate::block::queue_facts::QueueFacts;
 use crate::block::request::{Fifo, RequestId};
 use crate::core::params::Values;
-use crate::elevator::scheduler::{Context, Family, Info, QueueFacts, Scheduler};
+use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
 
 #[derive(Debug, Default)]
 pub struct Noop {

@@ -6,7 +6,8 @@
 //! defaults; `none` is the template.
 
 use crate::block::cgroup::GroupWeights;
-use crate::block::request::{Request, RequestId, Requests};
+use crate::block::queue_facts::QueueFacts;
+use crate::block::request::{Merge, Request, RequestId, Requests};
 use crate::core::event::{Class, EventQueue};
 use crate::core::params::{Param, Values};
 
@@ -30,40 +31,6 @@ pub struct Info {
     /// The queue searches all held requests for back merges.
     pub indexed: bool,
     pub tunables: &'static [Param],
-}
-
-/// What a scheduler may know of its queue.
-#[derive(Debug, Clone, Copy)]
-pub struct QueueFacts {
-    pub rotational: bool,
-    /// Commands that the device takes at once.
-    pub device_depth: u32,
-    /// What the kernel takes for that where it plans ahead: the driver may not tell.
-    pub reported_depth: u32,
-    pub nr_requests: u32,
-    /// The same before anybody changed it.
-    pub initial_requests: u32,
-    /// Tags of a word of the map of tags.
-    pub bits_per_word: u32,
-    /// Length of the kernel's tick.
-    pub jiffy_ns: u64,
-    /// Computing takes no time at all, instead of hardly any.
-    pub instant: bool,
-}
-
-#[cfg(test)]
-impl QueueFacts {
-    /// A queue that most tests would have.
-    pub const TYPICAL: Self = Self {
-        rotational: false,
-        device_depth: 32,
-        reported_depth: 32,
-        nr_requests: 64,
-        initial_requests: 64,
-        bits_per_word: 16,
-        jiffy_ns: 10_000_000,
-        instant: false,
-    };
 }
 
 /// A queue as its scheduler sees it.
@@ -108,15 +75,6 @@ impl Context<'_> {
     pub fn kick(&mut self) {
         self.queue.kicked = true;
     }
-}
-
-/// On which side a piece of I/O joins a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Merge {
-    /// It follows the request.
-    Back,
-    /// It precedes the request, whose start moves.
-    Front,
 }
 
 /// A scheduler.

@@ -228,6 +228,18 @@ impl PageCache {
         None
     }
 
+    /// The next page that is dirty and not being written.
+    pub(crate) fn next_writable(&mut self, from: u64, end: u64) -> Option<u64> {
+        let mut page = from;
+        loop {
+            page = self.next_with(DIRTY, page, end)?;
+            if self.get(page) & WRITEBACK == 0 {
+                return Some(page);
+            }
+            page += 1;
+        }
+    }
+
     /// The first page at or after `from` that is neither present nor on its way, within `limit`.
     pub fn next_missing(&mut self, from: u64, limit: u64) -> u64 {
         let mut page = from;

@@ -11,8 +11,9 @@ mod throttle;
 mod wbt;
 
 use crate::block::cgroup::{Cgroups, MAX, UNLIMITED};
+use crate::block::queue_facts::QueueFacts;
 use crate::core::params::Values;
-use crate::elevator::scheduler::QueueFacts;
+
 use crate::rqos::policy::Policy;
 use crate::workload::Job;
 

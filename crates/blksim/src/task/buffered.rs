@@ -1,72 +1,41 @@
 //! Buffered reads and writes, and fsync: calls that go step by step and sleep
 //! in between.
 
-use crate::block::submit::Flush;
+use crate::block::flush_queue::FlushWaiter;
+use crate::block::plug::PlugFlush;
+use crate::block::request::TaskId;
 use crate::core::event::Class;
 use crate::core::record::Direction;
-use crate::machine::{FlushWaiter, Machine};
+use crate::machine::Machine;
 use crate::mm::page_cache::PAGE_BYTES;
 use crate::mm::page_cache::state::{DIRTY, LOCKED, MARKER, PRESENT, TO_WRITE, WRITEBACK};
 use crate::mm::writeback::PAGEVEC_PAGES;
+use crate::task::buffered_call::BufferedCall;
+use crate::task::buffered_call::CallStage;
 use crate::task::ready::Ready;
-use crate::task::task_struct::TaskId;
+use crate::task::tasks::Tasks;
 use crate::workload::generator::Transfer;
-
-/// What a call is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
-    Reading,
-    Writing,
-    /// fsync: notes what is dirty in the range.
-    Tagging,
-    /// fsync: writes that.
-    Flushing,
-    /// fsync: waits for pages under writeback.
-    Waiting,
-    /// fsync: waits for the device's cache.
-    Device,
-    /// Nothing is left to wait for.
-    Done,
-}
-
-/// A call that a task is in.
-#[derive(Debug, Clone, Copy)]
-pub struct BufferedCall {
-    stage: Stage,
-    /// What it is recorded as.
-    direction: Direction,
-    /// The next page, and the one after the last.
-    page: u64,
-    end: u64,
-    /// Bytes of the device that it covers.
-    start_byte: u64,
-    bytes: u64,
-    started_ns: u64,
-    /// Processor time that was used and has not passed yet.
-    cost_ns: u64,
-    /// In fsync: no more pages are to be looked up.
-    looked_through: bool,
-}
 
 impl Machine {
     /// Starts a buffered read or write.
     pub(crate) fn start_buffered(&mut self, index: u32, transfer: Transfer) {
         let Transfer { direction, offset, bytes } = transfer;
-        let stage = if direction == Direction::Read { Stage::Reading } else { Stage::Writing };
-        let cost_ns = self.costs.first_ns(bytes);
+        let stage =
+            if direction == Direction::Read { CallStage::Reading } else { CallStage::Writing };
+        let cost_ns = self.mm.costs.first_ns(bytes);
         self.start_call(index, stage, direction, offset, u64::from(bytes), cost_ns);
     }
 
     /// Starts fsync or fdatasync on a clone's file.
     pub(crate) fn start_sync(&mut self, index: u32) {
-        let file = self.files[self.clones[index as usize].region.file as usize];
-        self.start_call(index, Stage::Tagging, Direction::Sync, file.start, file.bytes, 0);
+        let file = self.mm.files[self.tasks.processes[index as usize].region.file as usize];
+        self.start_call(index, CallStage::Tagging, Direction::Sync, file.start, file.bytes, 0);
     }
 
     fn start_call(
         &mut self,
         task: TaskId,
-        stage: Stage,
+        stage: CallStage,
         direction: Direction,
         start_byte: u64,
         bytes: u64,
@@ -79,12 +48,12 @@ impl Machine {
             end: (start_byte + bytes).div_ceil(PAGE_BYTES),
             start_byte,
             bytes,
-            started_ns: self.events.now_ns(),
+            started_ns: self.block.events.now_ns(),
             cost_ns,
             looked_through: false,
         };
-        self.tasks[task as usize].call = Some(call);
-        if self.costs.ahead.is_some() && self.pay(task, call) {
+        self.tasks[task].call = Some(call);
+        if self.mm.costs.ahead.is_some() && self.pay(task, call) {
             return;
         }
         self.advance_call(task);
@@ -92,44 +61,45 @@ impl Machine {
 
     /// Lets a call go on until it sleeps or is complete.
     pub(crate) fn advance_call(&mut self, task: TaskId) {
-        if self.tasks[task as usize].blocked {
+        if self.tasks[task].blocked {
             return;
         }
-        let Some(call) = self.tasks[task as usize].call else { return };
+        let Some(call) = self.tasks[task].call else { return };
         match call.stage {
-            Stage::Reading => self.advance_read(task, call),
-            Stage::Writing => self.advance_write(task, call),
-            Stage::Tagging => self.begin_flush(task, call),
-            Stage::Flushing => self.advance_flush(task, call),
-            Stage::Waiting => self.advance_wait(task, call),
-            Stage::Device => {}
-            Stage::Done => self.end_call(task, call),
+            CallStage::Reading => self.advance_read(task, call),
+            CallStage::Writing => self.advance_write(task, call),
+            CallStage::Tagging => self.begin_flush(task, call),
+            CallStage::WritingOut => self.advance_flush(task, call),
+            CallStage::Waiting => self.advance_wait(task, call),
+            CallStage::Device => {}
+            CallStage::Done => self.end_call(task, call),
         }
     }
 
     /// Stores the call and, if processor time is owed, lets it pass first.
     fn pay(&mut self, task: TaskId, mut call: BufferedCall) -> bool {
         let cost_ns = std::mem::take(&mut call.cost_ns);
-        self.tasks[task as usize].call = Some(call);
+        self.tasks[task].call = Some(call);
         if cost_ns > 0 {
-            self.events.at(self.events.now_ns() + cost_ns, Class::Task, task);
+            self.block.events.at(self.block.events.now_ns() + cost_ns, Class::Task, task);
             return true;
         }
         false
     }
 
     fn sleep_for_page(&mut self, task: TaskId, page: u64, call: BufferedCall) {
-        self.page_waiters.push((page, task));
-        self.tasks[task as usize].call = Some(call);
+        self.mm.page_waiters.push((page, task));
+        self.tasks[task].call = Some(call);
     }
 
     fn advance_read(&mut self, task: TaskId, mut call: BufferedCall) {
-        let file_start = self.files[self.clones[task as usize].region.file as usize].start;
+        let file_start =
+            self.mm.files[self.tasks.processes[task as usize].region.file as usize].start;
         while call.page < call.end {
-            let page_state = self.cache.get(call.page);
+            let page_state = self.mm.cache.get(call.page);
             let cached = page_state & (PRESENT | LOCKED) != 0;
             if cached && page_state & MARKER == 0 && page_state & LOCKED == 0 {
-                call.cost_ns += self.costs.page_ns;
+                call.cost_ns += self.mm.costs.page_ns;
                 call.page += 1;
                 continue;
             }
@@ -138,7 +108,7 @@ impl Machine {
                 return;
             }
             if page_state & MARKER != 0 {
-                self.cache.change(call.page, 0, MARKER);
+                self.mm.cache.change(call.page, 0, MARKER);
                 self.read_ahead(task, call.page, call.end - call.page, true);
             } else if cached {
                 self.sleep_for_page(task, call.page, call);
@@ -146,36 +116,37 @@ impl Machine {
             } else {
                 self.read_ahead(task, call.page, call.end - call.page, false);
             }
-            if self.tasks[task as usize].blocked {
+            if self.tasks[task].blocked {
                 return;
             }
         }
         if self.pay(task, call) {
             return;
         }
-        self.clones[task as usize].window.previous = call.end - 1 - file_start / PAGE_BYTES;
+        self.tasks.processes[task as usize].window.previous =
+            call.end - 1 - file_start / PAGE_BYTES;
         self.end_call(task, call);
     }
 
     fn advance_write(&mut self, task: TaskId, mut call: BufferedCall) {
         let last_byte = call.start_byte + call.bytes;
         loop {
-            if self.tasks[task as usize].dirtier.must_balance {
+            if self.tasks[task].dirtier.must_balance {
                 if self.pay(task, call) {
                     return;
                 }
                 if let Some(until_ns) = self.balance_dirty_pages(task) {
-                    self.events.at(until_ns, Class::Task, task);
+                    self.block.events.at(until_ns, Class::Task, task);
                     return;
                 }
             }
             if call.page >= call.end {
                 break;
             }
-            let page_state = self.cache.get(call.page);
+            let page_state = self.mm.cache.get(call.page);
             let begin = call.page * PAGE_BYTES;
             let partial = begin < call.start_byte || begin + PAGE_BYTES > last_byte;
-            let held = self.writeback.is_held(call.page);
+            let held = self.mm.writeback.is_held(call.page);
             if held || page_state & LOCKED != 0 || (partial && page_state & PRESENT == 0) {
                 // Part of a page that is not in memory is read first.
                 if self.pay(task, call) {
@@ -184,22 +155,25 @@ impl Machine {
                 if !held && page_state & LOCKED == 0 {
                     self.read_pages(task, call.page, 1, 0);
                 }
-                if !self.tasks[task as usize].blocked {
+                if !self.tasks[task].blocked {
                     self.sleep_for_page(task, call.page, call);
                 }
                 return;
             }
-            self.cache.change(call.page, PRESENT | DIRTY, 0);
-            let clone = &self.clones[task as usize];
+            self.mm.cache.change(call.page, PRESENT | DIRTY, 0);
+            let clone = &self.tasks.processes[task as usize];
             let (file, group) = (clone.region.file, clone.group);
-            self.note_dirtied(task, file, group, page_state & DIRTY == 0);
-            call.cost_ns += self.costs.page_ns;
+            let dirtier = &mut self.tasks[task].dirtier;
+            let now_ns = self.block.events.now_ns();
+            let was_clean = page_state & DIRTY == 0;
+            self.mm.writeback.note_dirtied(dirtier, file, group, was_clean, now_ns);
+            call.cost_ns += self.mm.costs.page_ns;
             call.page += 1;
         }
         if self.pay(task, call) {
             return;
         }
-        if self.clones[task as usize].sync {
+        if self.tasks.processes[task as usize].sync {
             call.page = call.start_byte / PAGE_BYTES;
             self.begin_flush(task, call);
             return;
@@ -210,8 +184,8 @@ impl Machine {
     /// fsync begins: what others make dirty from now on is not its business
     /// (`tag_pages_for_writeback` of `mm/page-writeback.c`, Linux 6.1).
     fn begin_flush(&mut self, task: TaskId, mut call: BufferedCall) {
-        self.cache.tag_dirty(call.page, call.end);
-        call.stage = Stage::Flushing;
+        self.mm.cache.tag_dirty(call.page, call.end);
+        call.stage = CallStage::WritingOut;
         self.advance_flush(task, call);
     }
 
@@ -219,27 +193,27 @@ impl Machine {
     /// (`generic_writepages` of `mm/page-writeback.c`, Linux 6.1).
     fn advance_flush(&mut self, task: TaskId, mut call: BufferedCall) {
         self.plug(task);
-        let at_once = self.writeback.pages_looked_up();
+        let at_once = self.mm.writeback.pages_looked_up();
         while let Some(page) = self.next_looked_up(task, &mut call, TO_WRITE, at_once) {
-            if self.writeback.is_held(page) || self.cache.get(page) & WRITEBACK != 0 {
+            if self.mm.writeback.is_held(page) || self.mm.cache.get(page) & WRITEBACK != 0 {
                 // Another is about to write it, or it was changed while it is being written.
-                self.end_plug(task, Flush::ForSleep);
+                self.end_plug(task, PlugFlush::ForSleep);
                 self.sleep_for_page(task, page, call);
                 return;
             }
-            self.tasks[task as usize].looked_up.pop_front();
-            if self.cache.get(page) & DIRTY == 0 {
+            self.tasks[task].looked_up.pop_front();
+            if self.mm.cache.get(page) & DIRTY == 0 {
                 continue;
             }
             let written = self.write_dirty_run(task, page, call.end, true);
             call.page = call.page.max(page + written);
-            if self.tasks[task as usize].blocked {
-                self.tasks[task as usize].call = Some(call);
+            if self.tasks[task].blocked {
+                self.tasks[task].call = Some(call);
                 return;
             }
         }
-        self.end_plug(task, Flush::AtEnd);
-        call.stage = Stage::Waiting;
+        self.end_plug(task, PlugFlush::AtEnd);
+        call.stage = CallStage::Waiting;
         call.page = call.start_byte / PAGE_BYTES;
         call.looked_through = false;
         self.advance_wait(task, call);
@@ -255,10 +229,10 @@ impl Machine {
         bit: u8,
         at_once: usize,
     ) -> Option<u64> {
-        let looked_up = &mut self.tasks[task as usize].looked_up;
+        let looked_up = &mut self.tasks[task].looked_up;
         if looked_up.is_empty() && !call.looked_through {
             while looked_up.len() < at_once {
-                let Some(page) = self.cache.next_with(bit, call.page, call.end) else { break };
+                let Some(page) = self.mm.cache.next_with(bit, call.page, call.end) else { break };
                 looked_up.push_back(page);
                 call.page = page + 1;
             }
@@ -270,27 +244,27 @@ impl Machine {
     /// fsync, second step: one pass over the pages that are being written.
     fn advance_wait(&mut self, task: TaskId, mut call: BufferedCall) {
         while let Some(page) = self.next_looked_up(task, &mut call, WRITEBACK, PAGEVEC_PAGES) {
-            if self.cache.get(page) & WRITEBACK != 0 {
+            if self.mm.cache.get(page) & WRITEBACK != 0 {
                 self.sleep_for_page(task, page, call);
                 return;
             }
-            self.tasks[task as usize].looked_up.pop_front();
+            self.tasks[task].looked_up.pop_front();
         }
-        if self.disks[0].volatile_cache {
-            call.stage = Stage::Device;
-            self.tasks[task as usize].call = Some(call);
+        if self.block.disks[0].volatile_cache {
+            call.stage = CallStage::Device;
+            self.tasks[task].call = Some(call);
             self.want_flush(0, FlushWaiter::Call(task));
             return;
         }
         // Nothing to wait for: a system call still takes its time, but where computing takes none.
-        call.stage = Stage::Device;
-        let done_ns = self.events.now_ns() + self.costs.system_call_ns;
-        if call.started_ns == self.events.now_ns() && self.costs.ahead.is_none() {
-            call.stage = Stage::Waiting;
+        call.stage = CallStage::Device;
+        let done_ns = self.block.events.now_ns() + self.mm.costs.system_call_ns;
+        if call.started_ns == self.block.events.now_ns() && self.mm.costs.ahead.is_none() {
+            call.stage = CallStage::Waiting;
             call.page = call.end;
             call.looked_through = true;
-            self.tasks[task as usize].call = Some(call);
-            self.events.at(done_ns, Class::Task, task);
+            self.tasks[task].call = Some(call);
+            self.block.events.at(done_ns, Class::Task, task);
             return;
         }
         self.end_call(task, call);
@@ -298,17 +272,18 @@ impl Machine {
 
     /// fsync, last step: the device's cache is empty.
     pub(crate) fn call_is_durable(&mut self, task: TaskId) {
-        if let Some(call) = &mut self.tasks[task as usize].call {
-            call.stage = Stage::Done;
-            self.make_ready(Ready::Call(task));
+        if let Some(call) = &mut self.tasks[task].call {
+            call.stage = CallStage::Done;
+            self.block.ready.make_ready(Ready::Call(task));
         }
     }
 
     fn end_call(&mut self, task: TaskId, call: BufferedCall) {
-        self.tasks[task as usize].call = None;
+        self.tasks[task].call = None;
         let bytes = if call.direction == Direction::Sync { 0 } else { call.bytes };
-        let clone = Self::clone_of(task);
-        self.finish_io(clone, call.direction, bytes, call.started_ns);
+        let clone = Tasks::process_of(task);
+        let span = (call.started_ns, self.block.events.now_ns());
+        self.tasks.finish_io(clone, call.direction, bytes, span, &mut self.block.recorder);
         self.drive(clone);
     }
 }

@@ -1,42 +1,13 @@
 //! Direct I/O: from a transfer to bios and back.
 
+use crate::block::flush_queue::FlushWaiter;
+use crate::block::plug::PlugFlush;
 use crate::block::request::{Flags, NONE, Operation, Purpose, Request, RequestId, SECTOR_BYTES};
-use crate::block::submit::Flush;
 use crate::core::branch::unlikely;
 use crate::core::record::Direction;
-use crate::machine::{FlushWaiter, Machine};
+use crate::machine::Machine;
+use crate::task::direct_ios::Io;
 use crate::workload::generator::Transfer;
-
-/// A direct transfer under way.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Io {
-    clone: u32,
-    direction: Direction,
-    bytes: u32,
-    /// Bios that are not done.
-    parts: u32,
-    start_ns: u64,
-}
-
-/// Direct transfers under way that a request alone cannot tell: those of
-/// several bios, and those that wait for a flush.
-#[derive(Debug, Default)]
-pub(crate) struct Ios {
-    slots: Vec<Io>,
-    free: Vec<u32>,
-}
-
-impl Ios {
-    #[inline]
-    fn allocate(&mut self, io: Io) -> u32 {
-        if let Some(index) = self.free.pop() {
-            self.slots[index as usize] = io;
-            return index;
-        }
-        self.slots.push(io);
-        (self.slots.len() - 1) as u32
-    }
-}
 
 impl Machine {
     /// Issues a direct transfer of a clone, which counts from `start_ns` on. False if the clone
@@ -51,13 +22,13 @@ impl Machine {
     ) -> bool {
         let nr_sectors = transfer.bytes / SECTOR_BYTES as u32;
         if unlikely(
-            transfer.direction == Direction::Write || nr_sectors > self.disks[0].max_sectors,
+            transfer.direction == Direction::Write || nr_sectors > self.block.disks[0].max_sectors,
         ) {
             self.issue_within_plug(index, transfer, plugged, start_ns);
-            return !self.sleeps(index);
+            return !self.tasks.sleeps(index);
         }
         let bio = self.direct_bio(index, Operation::Read, transfer, start_ns);
-        let id = self.requests.allocate(bio);
+        let id = self.block.requests.allocate(bio);
         self.submit(index, id)
     }
 
@@ -70,7 +41,7 @@ impl Machine {
         transfer: Transfer,
         start_ns: u64,
     ) -> Request {
-        let clone = &self.clones[index as usize];
+        let clone = &self.tasks.processes[index as usize];
         let sector = transfer.offset / SECTOR_BYTES;
         let nr_sectors = transfer.bytes / SECTOR_BYTES as u32;
         let mut bio = Request::new(operation, sector, nr_sectors, Purpose::Direct);
@@ -89,8 +60,8 @@ impl Machine {
         let Transfer { direction, offset, bytes } = transfer;
         let is_write = direction == Direction::Write;
         let operation = if is_write { Operation::Write } else { Operation::Read };
-        if is_write && !self.cache.is_empty() {
-            self.cache.invalidate(offset, u64::from(bytes));
+        if is_write && !self.mm.cache.is_empty() {
+            self.mm.cache.invalidate(offset, u64::from(bytes));
         }
         // A write to a block device is a plug of its own (`blkdev_write_iter` in
         // block/fops.c). One that is waited for is unplugged by that.
@@ -99,41 +70,42 @@ impl Machine {
         }
         let mut bio = self.direct_bio(index, operation, transfer, start_ns);
         let mut left = bio.nr_sectors;
-        let max_sectors = self.disks[0].max_sectors;
+        let max_sectors = self.block.disks[0].max_sectors;
         if left > max_sectors {
             let parts = left.div_ceil(max_sectors);
-            bio.owner = self.ios.allocate(Io { clone: index, direction, bytes, parts, start_ns });
+            bio.owner =
+                self.tasks.ios.allocate(Io { clone: index, direction, bytes, parts, start_ns });
         }
         while left > 0 {
             bio.nr_sectors = left.min(max_sectors);
-            let id = self.requests.allocate(bio.clone());
+            let id = self.block.requests.allocate(bio.clone());
             self.submit(index, id);
             bio.sector += u64::from(bio.nr_sectors);
             left -= bio.nr_sectors;
         }
         if !plugged {
-            let waited_for = is_write && !self.clones[index as usize].asynchronous;
-            self.end_plug(index, if waited_for { Flush::ForSleep } else { Flush::AtEnd });
+            let waited_for = is_write && !self.tasks.processes[index as usize].asynchronous;
+            self.end_plug(index, if waited_for { PlugFlush::ForSleep } else { PlugFlush::AtEnd });
         }
     }
 
     /// A bio of a direct transfer is done, which mostly is a read in one piece.
     #[inline(always)]
     pub(crate) fn direct_part_done(&mut self, id: RequestId) {
-        let request = &self.requests[id];
+        let request = &self.block.requests[id];
         if unlikely(request.owner != NONE || request.is_write()) {
             self.direct_part_of_several_or_write_done(id);
             return;
         }
         let (clone, start_ns) = (request.context, request.issued_ns);
         let bytes = request.own_sectors * SECTOR_BYTES as u32;
-        self.requests.release(id);
+        self.block.requests.release(id);
         self.direct_complete(clone, (Direction::Read, bytes, start_ns));
     }
 
     #[inline(never)]
     fn direct_part_of_several_or_write_done(&mut self, id: RequestId) {
-        let request = &self.requests[id];
+        let request = &self.block.requests[id];
         let is_write = request.is_write();
         let owner = request.owner;
         let io = if owner == NONE {
@@ -145,21 +117,24 @@ impl Machine {
                 start_ns: request.issued_ns,
             }
         } else {
-            let io = &mut self.ios.slots[owner as usize];
+            let io = &mut self.tasks.ios.slots[owner as usize];
             io.parts -= 1;
             *io
         };
-        self.requests.release(id);
+        self.block.requests.release(id);
         if io.parts > 0 {
             return;
         }
-        if is_write && self.clones[io.clone as usize].sync && self.disks[0].volatile_cache {
-            let index = if owner == NONE { self.ios.allocate(io) } else { owner };
+        if is_write
+            && self.tasks.processes[io.clone as usize].sync
+            && self.block.disks[0].volatile_cache
+        {
+            let index = if owner == NONE { self.tasks.ios.allocate(io) } else { owner };
             self.want_flush(0, FlushWaiter::Io(index));
             return;
         }
         if owner != NONE {
-            self.ios.free.push(owner);
+            self.tasks.ios.free.push(owner);
         }
         self.direct_complete(io.clone, (io.direction, io.bytes, io.start_ns));
     }
@@ -167,15 +142,15 @@ impl Machine {
     /// A direct transfer is complete and, if that was asked, durable.
     #[inline]
     pub(crate) fn direct_done(&mut self, io_index: u32) {
-        self.ios.free.push(io_index);
-        let io = self.ios.slots[io_index as usize];
+        self.tasks.ios.free.push(io_index);
+        let io = self.tasks.ios.slots[io_index as usize];
         self.direct_complete(io.clone, (io.direction, io.bytes, io.start_ns));
     }
 
     /// A clone will learn of a direct transfer when it looks.
     #[inline]
     fn direct_complete(&mut self, clone: u32, transfer: (Direction, u32, u64)) {
-        self.clones[clone as usize].done.push(transfer);
+        self.tasks.processes[clone as usize].done.push(transfer);
         self.wake_clone(clone);
     }
 }

@@ -1,8 +1,13 @@
 //! Tasks: the processes of jobs, and the kernel threads that submit I/O.
 
-pub(crate) mod buffered;
-pub(crate) mod direct;
-pub mod job_process;
+mod buffered;
+pub(crate) mod buffered_call;
+mod direct;
+pub(crate) mod direct_ios;
+mod issue;
+pub(crate) mod job_process;
 pub(crate) mod ready;
+mod run;
 mod sync;
 pub(crate) mod task_struct;
+pub mod tasks;

@@ -1,13 +1,11 @@
 //! A task: a simulated process or kernel thread that submits I/O and may sleep.
 
+use crate::block::plug::PlugFlush;
 use std::collections::VecDeque;
 
 use crate::block::request::Fifo;
 use crate::mm::dirty_throttle::Dirtier;
-use crate::task::buffered::BufferedCall;
-
-/// Index of a task.
-pub type TaskId = u32;
+use crate::task::buffered_call::BufferedCall;
 
 /// What runs as this task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +31,7 @@ pub struct Task {
     pub plug: Fifo,
     pub plugging: bool,
     /// It stops plugging once it has submitted all of `pending`.
-    pub unplug_after: Option<crate::block::submit::Flush>,
+    pub unplug_after: Option<PlugFlush>,
     /// The buffered read, write or fsync that it is in.
     pub call: Option<BufferedCall>,
     /// What it dirtied.

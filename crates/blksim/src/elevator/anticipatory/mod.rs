@@ -31,9 +31,11 @@ mod waiting;
 use super::choose_req::BackSeek;
 use super::deadline::Side;
 use super::idle_timer::IdleTimer;
+use crate::block::queue_facts::QueueFacts;
+use crate::block::request::Merge;
 use crate::block::request::{Request, RequestId, Requests};
 use crate::core::params::{Param, Unit, Values};
-use crate::elevator::scheduler::{Context, Family, Info, Merge, QueueFacts, Scheduler};
+use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
 use history::{Newcomers, Task};
 use waiting::Wait;
 

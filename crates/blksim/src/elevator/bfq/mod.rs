@@ -51,9 +51,11 @@ use self::rate::PeakRate;
 use self::weight_raising::Burst;
 use super::choose_req::BackSeek;
 use super::idle_timer::IdleTimer;
+use crate::block::queue_facts::QueueFacts;
+use crate::block::request::Merge;
 use crate::block::request::{Request, RequestId, Requests};
 use crate::core::params::{Param, Unit, Values};
-use crate::elevator::scheduler::{Context, Family, Info, Merge, QueueFacts, Scheduler};
+use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
 
 /// The largest time that the kernel's tunables take: `INT_MAX` ms.
 const MAX_MS: u64 = i32::MAX as u64;

@@ -39,9 +39,11 @@ use std::collections::BTreeSet;
 
 use super::idle_timer::IdleTimer;
 use crate::block::cgroup::GroupWeights;
+use crate::block::queue_facts::QueueFacts;
+use crate::block::request::Merge;
 use crate::block::request::{NONE, PriorityClass, Request, RequestId, Requests};
 use crate::core::params::Values;
-use crate::elevator::scheduler::{Context, Family, Info, Merge, QueueFacts, Scheduler};
+use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
 use contexts::Contexts;
 pub use group::GroupShare;
 use group::{Groups, Workload};

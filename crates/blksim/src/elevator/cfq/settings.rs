@@ -2,9 +2,9 @@
 
 use super::super::choose_req::BackSeek;
 use super::TICK_NS;
+use crate::block::queue_facts::QueueFacts;
 use crate::block::request::PriorityClass;
 use crate::core::params::{Param, Unit, Values};
-use crate::elevator::scheduler::QueueFacts;
 
 /// The largest value of an unsigned number in the kernel.
 const MAX: u64 = u32::MAX as u64;

@@ -2,10 +2,11 @@
 //! the same place.
 
 use super::{Cfq, GroupShare};
+use crate::block::queue_facts::QueueFacts;
 use crate::block::request::{Operation, Purpose, Request, RequestId, Requests};
 use crate::core::event::EventQueue;
 use crate::core::params::Values;
-use crate::elevator::scheduler::{Context, QueueFacts, QueueView, Scheduler};
+use crate::elevator::scheduler::{Context, QueueView, Scheduler};
 
 const DISK: QueueFacts =
     QueueFacts { rotational: true, device_depth: 1, nr_requests: 128, ..QueueFacts::TYPICAL };

@@ -3,10 +3,10 @@
 //!
 //! Kernel: `block/kyber-iosched.c`, 6.1 (the same since 4.18).
 
+use crate::block::request::Merge;
 use crate::block::request::{Fifo, Request, RequestId, Requests};
 use crate::block::sbitmap::{SbitmapQueue, bits_per_word};
 use crate::core::branch::{cold_path, likely, unlikely};
-use crate::elevator::scheduler::Merge;
 
 /// Arrived requests that are looked at for a merge, newest first.
 const MERGE_SEARCH: u32 = 8;

@@ -20,9 +20,11 @@
 
 use super::domains::Domains;
 use super::{ASYNC_PERCENT, READ_LAT, WRITE_LAT};
+use crate::block::queue_facts::QueueFacts;
+use crate::block::request::Merge;
 use crate::block::request::{Operation, Request, RequestId, Requests};
 use crate::core::params::Values;
-use crate::elevator::scheduler::{Context, Family, Info, Merge, QueueFacts, Scheduler};
+use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
 
 const READ: usize = 0;
 const SYNC_WRITE: usize = 1;

@@ -20,11 +20,13 @@
 
 use super::domains::Domains;
 use super::{ASYNC_PERCENT, READ_LAT, WRITE_LAT};
+use crate::block::queue_facts::QueueFacts;
+use crate::block::request::Merge;
 use crate::block::request::{Operation, Request, RequestId, Requests};
 use crate::core::branch::{likely, unlikely};
 use crate::core::jiffies::timer_ns;
 use crate::core::params::Values;
-use crate::elevator::scheduler::{Context, Family, Info, Merge, QueueFacts, Scheduler};
+use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
 
 const READ: usize = 0;
 const WRITE: usize = 1;
