@@ -114,12 +114,12 @@ golden: build ## Refresh golden files and generated documents; look at the diff 
 	$(PYTHON) -m blklab.report.studies docs/studies.md
 	$(PYTHON) -m blklab.study_runs.pages docs/studies
 	BLKLAB_REFRESH_GOLDEN=1 $(PYTHON) -m pytest -q -m "not slow" tests/report tests/cli/test_analyse.py
-	$(WITH_RUST) BLKSIM_GOLDEN=refresh cargo test --quiet -p blksim --test determinism
+	$(WITH_RUST) BLKSIM_GOLDEN=refresh cargo test --quiet -p blksim --test suite determinism::
 
 .PHONY: fuzz
 fuzz: build ## Mutated job files and profiles for SECONDS (600) each, from SEED (1)
 	$(WITH_RUST) BLKSIM_FUZZ_SECONDS="$(or $(SECONDS),600)" BLKSIM_FUZZ_SEED="$(or $(SEED),1)" \
-	cargo test --quiet -p blksim --test fuzz -- --nocapture
+	cargo test --quiet -p blksim --test suite fuzz:: -- --nocapture
 
 .PHONY: bench
 bench: build ## Benchmarks: the engine, guests, and what blklab costs over plain fio (root)

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering::SeqCst;
 
-use blksim::block::attributes::MACHINE;
 use blksim::core::params::Values;
 use blksim::core::record::JobRecord;
+use blksim::machine_parameters::MACHINE;
 use blksim::simulate::DiskFigures;
 use blksim_json::{device_in_force, job_samples, settings, tell_members, warnings};
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! The array that a request asks for, and who makes it: btrfs of its own disks, or md.
 
-use blksim::block::raid::{RAID, RaidLevel};
 use blksim::core::error::{ErrorKind, SimulationError};
 use blksim::devices::Profile;
+use blksim::devices::raid::{RAID, RaidLevel};
 
 use crate::failure::Failure;
 use crate::md;

@@ -100,7 +100,7 @@ impl Request {
         let device = setup.profile.build(setup.seed)?;
         let facts = blksim::devices::device::Device::facts(&device).clone();
         let array = Array::of(&mut setup.profile, options.filesystem)?;
-        let raid = blksim::devices::array(&setup.profile, &facts)?;
+        let raid = blksim::block::raid::array(&setup.profile, &facts)?;
         let capacity_bytes =
             raid.map_or(facts.capacity_bytes, |raid| raid.capacity_sectors * SECTOR_BYTES);
         let jobs = setup.timed_jobs()?;

@@ -3,9 +3,9 @@
 use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
 
-use blksim::block::attributes::MACHINE;
 use blksim::core::params::Values;
 use blksim::core::record::JobRecord;
+use blksim::machine_parameters::MACHINE;
 use serde_json::Value;
 
 use crate::answer::{self, Counters, Findings};

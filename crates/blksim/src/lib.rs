@@ -11,6 +11,7 @@ pub mod devices;
 pub mod elevator;
 pub mod engine;
 pub mod machine;
+pub mod machine_parameters;
 pub mod mm;
 pub mod rqos;
 pub mod simulate;

@@ -46,14 +46,14 @@ impl Machine {
     ) -> Self {
         for disk in disks.iter_mut() {
             disk.tags.begin_at(machine.get("first_tag") as u32);
-            if machine.flag("bare") {
+            if machine.flag("raw_device") {
                 let largest = MAX_SEGMENTS * PAGE_SECTORS as u32;
                 disk.max_written_sectors = disk.max_written_sectors.min(largest);
             }
         }
         let mut tasks = Tasks::new(jobs, layout, seed);
         let mut files = layout.files.clone();
-        if machine.flag("bare") {
+        if machine.flag("raw_device") {
             files = vec![File { start: 0, bytes: disks[0].device.facts().capacity_bytes }];
             for process in &mut tasks.processes {
                 process.region.file = 0;

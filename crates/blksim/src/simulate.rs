@@ -1,29 +1,29 @@
 //! From a request to a result: checks everything a user gave, builds the
 //! machine, runs it.
 
-use crate::block::attributes::{MACHINE, default_nr_requests, queue_values};
+use crate::block::attributes::{default_nr_requests, nr_scheduler_tags, queue_values};
 use crate::block::cgroup::{Cgroups, GivenGroups};
 use crate::block::disk::Disk;
 use crate::block::disks::Disks;
 use crate::block::queue_facts::QueueFacts;
-use crate::block::raid::Raid;
+use crate::block::raid::{Raid, array};
 use crate::block::request::SECTOR_BYTES;
 use crate::block::sbitmap::bits_per_word;
 use crate::core::error::{Error, ErrorKind, SimulationError};
 use crate::core::jiffies::jiffy_ns;
 use crate::core::params::{Problem, Values, unknown};
 use crate::core::record::JobRecord;
+use crate::devices::Profile;
 use crate::devices::device::{Device, Facts};
-use crate::devices::{Profile, array};
-use crate::elevator;
-use crate::elevator::scheduler::{Family, Info};
+use crate::elevator::scheduler::Info;
 use crate::engine::{Engine, Limits};
 use crate::machine::Machine;
-use crate::rqos;
+use crate::machine_parameters::MACHINE;
 use crate::rqos::policy::Policy;
 use crate::timeline::Timeline;
 use crate::workload::layout::{Layout, lay_out};
 use crate::workload::{Job, JobFile};
+use crate::{elevator, rqos};
 
 /// Options as the user gave them.
 pub type Given = Vec<(String, String)>;
@@ -146,17 +146,17 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
     if let Some(raid) = &raid {
         facts.capacity_bytes = raid.capacity_sectors * SECTOR_BYTES;
     }
-    let queue = queue_values(&setup.queue, &facts, info.family, info.name)?;
+    let queue = queue_values(&setup.queue, &facts, info)?;
     let machine = machine_values(&setup.machine)?;
     let jobs = setup.timed_jobs()?;
     let layout = lay_out(&jobs, facts.capacity_bytes)?;
-    let initial_requests = default_nr_requests(&facts, info.family, info.name) as u32;
+    let initial_requests = default_nr_requests(&facts, info) as u32;
     let nr_requests = queue.get("nr_requests") as u32;
     let queue_facts = QueueFacts {
         rotational: facts.rotational,
         device_depth: facts.queue_depth,
-        reported_depth: if machine.flag("untold_depth") {
-            default_nr_requests(&facts, Family::MultiQueue, "mq-deadline") as u32
+        reported_depth: if machine.flag("hide_queue_depth") {
+            nr_scheduler_tags(&facts) as u32
         } else {
             facts.queue_depth
         },
@@ -165,7 +165,7 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
         bits_per_word: bits_per_word(nr_requests.max(initial_requests)),
         initial_requests,
         jiffy_ns: jiffy_ns(machine.get("hz")),
-        instant: machine.flag("instant"),
+        zero_cpu_time: machine.flag("zero_cpu_time"),
     };
     let mut tunables = tunable_values(info, queue_facts, &setup.tunables)?;
     let cgroups = Cgroups::new(&setup.cgroups, &jobs)?;

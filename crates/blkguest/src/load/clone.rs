@@ -1,10 +1,10 @@
 //! One clone of a job: its life from preparation to its record.
 
+use blksim::mm::memory::paid_ahead_ns;
 use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
 
 use blksim::core::record::{Direction, JobRecord};
-use blksim::machine::paid_ahead_ns;
 use blksim::workload::Job;
 use blksim::workload::generator::Generator;
 use blksim::workload::layout::Region;

@@ -3,11 +3,11 @@
 use crate::core::error::{ErrorKind, SimulationError};
 use crate::core::params::{Param, ParamError, Problem, Unit, Values, unknown};
 use crate::devices::device::Facts;
-use crate::elevator::scheduler::Family;
+use crate::elevator::scheduler::{Family, Info};
 
 /// The most requests of a queue: more than any kernel takes, so that long
 /// queues can be studied.
-const MAX_REQUESTS: u64 = 1 << 20;
+pub const MAX_REQUESTS: u64 = 1 << 20;
 
 /// Attributes of `/sys/block/*/queue` that the simulator honours. Where the
 /// default depends on the device or scheduler, the table's 0 stands for that.
@@ -40,100 +40,26 @@ pub const QUEUE: &[Param] = &[
 /// Attributes that exist on a host but cannot change a simulated result.
 const NEUTRAL: &[&str] = &["rq_affinity", "add_random", "iostats"];
 
-/// The simulated machine around the queue.
-pub const MACHINE: &[Param] = &[
-    Param::new(
-        "hz",
-        Unit::Count,
-        100,
-        (24, 1200),
-        "ticks of the kernel's clock a second (CONFIG_HZ), on which its coarse timers run",
-    ),
-    Param::flag(
-        "instant",
-        0,
-        "computing takes no time at all, as in a guest in virtual time, instead of hardly any; copying is \
-         paid for before a buffered call",
-    ),
-    Param::flag(
-        "bare",
-        0,
-        "all files are one to the kernel, the device itself, as where there is no file system: reading \
-         begins in its midst, and fsync is for all of it",
-    ),
-    Param::flag(
-        "untold_depth",
-        0,
-        "the driver does not tell the kernel how many commands the device takes, as only SCSI's do; writeback \
-         throttling and io.cost go by the queue's first nr_requests",
-    ),
-    Param::new(
-        "first_tag",
-        Unit::Count,
-        0,
-        (0, MAX_REQUESTS - 1),
-        "tag of a queue at which the first search for a free one begins; a kernel draws it by lot",
-    ),
-    Param::new(
-        "memory",
-        Unit::Bytes,
-        4 << 30,
-        (64 << 20, 1 << 44),
-        "memory that free pages and the page cache share",
-    ),
-    Param::new(
-        "copy_bandwidth",
-        Unit::BytesPerSecond,
-        10 << 30,
-        (1 << 20, 1 << 44),
-        "speed of copying between the page cache and a program",
-    ),
-    Param::new(
-        "system_call",
-        Unit::Nanoseconds,
-        400,
-        (1, 1_000_000),
-        "processor time of a buffered read or write beside the copying",
-    ),
-    Param::new(
-        "dirty_background_ratio",
-        Unit::Percent,
-        10,
-        (0, 100),
-        "dirty share at which the flusher starts",
-    ),
-    Param::new("dirty_ratio", Unit::Percent, 20, (1, 100), "dirty share that is never exceeded"),
-    Param::new(
-        "dirty_expire_centisecs",
-        Unit::Centiseconds,
-        3000,
-        (1, 360_000),
-        "age at which dirty data is written",
-    ),
-    Param::new(
-        "dirty_writeback_centisecs",
-        Unit::Centiseconds,
-        500,
-        (1, 360_000),
-        "period of the flusher",
-    ),
-];
-
-/// Requests that a queue holds by default.
-pub fn default_nr_requests(facts: &Facts, family: Family, scheduler: &str) -> u64 {
-    match family {
+/// Requests that a queue holds by default (`blk_mq_init_sched`, and `BLKDEV_MAX_RQ` before).
+pub fn default_nr_requests(facts: &Facts, info: &Info) -> u64 {
+    match info.family {
         Family::Legacy => 128,
-        Family::MultiQueue if scheduler == "none" => u64::from(facts.queue_depth),
-        Family::MultiQueue => 2 * u64::from(facts.queue_depth.min(128)),
+        Family::MultiQueue if info.bypass => u64::from(facts.queue_depth),
+        Family::MultiQueue => nr_scheduler_tags(facts),
     }
 }
 
-/// Writeback throttling is on by default for blk-mq, but bfq turns it off; the
+/// Tags of a blk-mq scheduler by default: `BLKDEV_DEFAULT_RQ`, or twice a smaller depth.
+pub fn nr_scheduler_tags(facts: &Facts) -> u64 {
+    2 * u64::from(facts.queue_depth.min(128))
+}
+
+/// Writeback throttling is on by default for blk-mq unless the scheduler turns it off; the
 /// legacy path has it off, as kernels were configured.
-fn default_wbt_lat_usec(facts: &Facts, family: Family, scheduler: &str) -> u64 {
-    match family {
+fn default_wbt_lat_usec(facts: &Facts, info: &Info) -> u64 {
+    match info.family {
         Family::Legacy => 0,
-        Family::MultiQueue if scheduler == "bfq" => 0,
+        Family::MultiQueue if info.disables_wbt => 0,
         Family::MultiQueue if facts.rotational => 75_000,
         Family::MultiQueue => 2_000,
     }
@@ -143,12 +69,11 @@ fn default_wbt_lat_usec(facts: &Facts, family: Family, scheduler: &str) -> u64 {
 pub fn queue_values(
     given: &[(String, String)],
     facts: &Facts,
-    family: Family,
-    scheduler: &str,
+    info: &Info,
 ) -> Result<Values, SimulationError> {
     let mut values = Values::defaults(QUEUE);
-    values.put("nr_requests", default_nr_requests(facts, family, scheduler));
-    values.put("wbt_lat_usec", default_wbt_lat_usec(facts, family, scheduler));
+    values.put("nr_requests", default_nr_requests(facts, info));
+    values.put("wbt_lat_usec", default_wbt_lat_usec(facts, info));
     values.put("max_sectors_kb", u64::from(facts.max_hw_sectors_kb.min(1280)));
     for (name, text) in given {
         if NEUTRAL.contains(&name.as_str()) {
@@ -167,14 +92,15 @@ pub fn queue_values(
         );
     }
     let nr_requests = values.get("nr_requests");
-    let (low, high) = match family {
+    let (low, high) = match info.family {
         Family::Legacy => (4, MAX_REQUESTS),
-        Family::MultiQueue if scheduler == "none" => (1, u64::from(facts.queue_depth)),
+        Family::MultiQueue if info.bypass => (1, u64::from(facts.queue_depth)),
         Family::MultiQueue => (1, MAX_REQUESTS),
     };
     if nr_requests < low || nr_requests > high {
         let message = format!(
-            "nr_requests = {nr_requests}: must lie between {low} and {high} under {scheduler}"
+            "nr_requests = {nr_requests}: must lie between {low} and {high} under {}",
+            info.name
         );
         return out_of_range("nr_requests", message);
     }

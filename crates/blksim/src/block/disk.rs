@@ -126,7 +126,7 @@ impl Disk {
             limits_sync_reads,
             pools: [0; 2],
             sleepers: Default::default(),
-            direct: info.family == Family::MultiQueue && info.name == "none",
+            direct: info.bypass,
             restart: false,
             run_pending: false,
             run_at_ns: None,

@@ -17,7 +17,7 @@ pub struct QueueFacts {
     /// Length of the kernel's tick.
     pub jiffy_ns: u64,
     /// Computing takes no time at all, instead of hardly any.
-    pub instant: bool,
+    pub zero_cpu_time: bool,
 }
 
 #[cfg(test)]
@@ -31,6 +31,6 @@ impl QueueFacts {
         initial_requests: 64,
         bits_per_word: 16,
         jiffy_ns: 10_000_000,
-        instant: false,
+        zero_cpu_time: false,
     };
 }

@@ -20,37 +20,12 @@
 //! Parameters, beside those of the device profile: `raid`, `members`, `chunk`.
 
 use crate::block::flush_queue::FlushWaiter;
-use crate::block::request::{Operation, RequestId};
-use crate::core::params::{Param, Unit, Values};
-
-/// What makes an array of a device profile.
-pub const RAID: &[Param] = &[
-    Param::choice("raid", &["none", "0", "1", "10", "5"], 0, "level of an array of such disks"),
-    Param::new("members", Unit::Count, 4, (2, 32), "disks of the array"),
-    Param::new("chunk", Unit::Bytes, 512 << 10, (4096, 1 << 30), "chunk of the array"),
-];
-
-/// What the members of an array hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RaidLevel {
-    Stripes,
-    Mirrors,
-    StripedMirrors,
-    Parity,
-}
-
-impl RaidLevel {
-    /// The level that values of [`RAID`] ask for; `None` for a single disk.
-    pub fn of(values: &Values) -> Option<Self> {
-        match values.word("raid") {
-            "0" => Some(Self::Stripes),
-            "1" => Some(Self::Mirrors),
-            "10" => Some(Self::StripedMirrors),
-            "5" => Some(Self::Parity),
-            _ => None,
-        }
-    }
-}
+use crate::block::request::{Operation, RequestId, SECTOR_BYTES};
+use crate::core::error::ProfileError;
+use crate::core::params::Values;
+use crate::devices::device::{Device, Facts};
+use crate::devices::profile::Profile;
+use crate::devices::raid::RaidLevel;
 
 /// A bio of the array under way.
 #[derive(Debug, Clone, Copy)]
@@ -270,4 +245,23 @@ impl Raid {
         self.wholes.push(whole);
         (self.wholes.len() - 1) as u32
     }
+}
+
+/// The array that a profile asks for over members like `facts`, if any.
+pub fn array(profile: &Profile, facts: &Facts) -> Result<Option<Raid>, ProfileError> {
+    let sectors = facts.capacity_bytes / SECTOR_BYTES;
+    Raid::new(&profile.raid, sectors, facts.rotational).map_err(|(field, message)| ProfileError {
+        message,
+        source_name: profile.source.clone(),
+        field: Some(field.to_owned()),
+    })
+}
+
+/// Facts of a profile, if it can be built.
+pub fn check(profile: &Profile) -> Result<Facts, ProfileError> {
+    let mut facts = profile.build(0)?.facts().clone();
+    if let Some(raid) = array(profile, &facts)? {
+        facts.capacity_bytes = raid.capacity_sectors * SECTOR_BYTES;
+    }
+    Ok(facts)
 }

@@ -7,10 +7,11 @@ pub mod device;
 mod fixed;
 mod flash;
 mod hdd;
-mod profile;
+pub mod profile;
+pub mod raid;
 
 pub use hdd::Hdd;
-pub use profile::{Profile, array, check, default_scheduler};
+pub use profile::Profile;
 
 use crate::core::error::ProfileError;
 use crate::core::params::{Param, Values, unknown};

@@ -144,6 +144,8 @@ impl Scheduler for Deadline {
         kernel_versions: "2.6.0 to 4.20; follows 4.16",
         summary: "sorted batches with deadlines; reads before writes",
         family: Family::Legacy,
+        bypass: false,
+        disables_wbt: false,
         indexed: true,
         tunables: &[READ_EXPIRE, WRITE_EXPIRE, WRITES_STARVED, FIFO_BATCH, FRONT_MERGES],
     };

@@ -1,21 +1,16 @@
-//! The schedulers, and the one list of them.
+//! The elevators (I/O schedulers), and the one list of them.
 //!
-//! To add one: a file beside this one that implements [`Scheduler`], its
-//! `mod` line, and its line in `schedulers!` below. The conformance suite runs
-//! over [`ALL`], so it is covered at once.
+//! To add one, write a file beside this one that implements [`Scheduler`], and add its line to
+//! `schedulers!` below. Everything else follows from the list and from the scheduler's
+//! [`Info`]; the conformance suite runs over [`ALL`], so it covers the new one at once.
+//!
+//! `rustfmt` does not follow modules that a macro declares, so that `cargo fmt` passes by the
+//! schedulers' files; a test checks their format and names the command.
 
-mod anticipatory;
-mod bfq;
-mod cfq;
 pub(crate) mod choose_req;
-mod deadline;
 pub(crate) mod decaying_mean;
 pub mod fifo;
-mod idle_timer;
-mod kyber;
-mod mq_deadline;
-mod none;
-mod noop;
+pub(crate) mod idle_timer;
 pub mod scheduler;
 pub mod sort_list;
 
@@ -28,55 +23,61 @@ use crate::elevator::scheduler::{Context, Info, Scheduler};
 /// Generates the enum through which all schedulers are called without
 /// indirection, and the list of their descriptions.
 macro_rules! schedulers {
-    ($($variant:ident($type:ty),)*) => {
+    ($(mod $module:ident: $($variant:ident($type:ty)),+;)*) => {
+        $(mod $module;)*
+
         /// Any scheduler. One exists for each disk, so its size does not matter.
         // A tag of its own is faster to tell than one hidden in a field of one of them.
         #[derive(Debug)]
         #[repr(u8)]
         #[allow(clippy::large_enum_variant)]
         pub enum AnyScheduler {
-            $($variant($type),)*
+            $($($variant($type),)+)*
         }
 
         /// Descriptions of all schedulers.
-        pub const ALL: &[&Info] = &[$(&<$type as Scheduler>::INFO,)*];
+        pub const ALL: &[&Info] = &[$($(&<$type as Scheduler>::INFO,)+)*];
 
         /// The scheduler called `name`.
         pub fn build(name: &str, tunables: &Values, queue: QueueFacts) -> Option<AnyScheduler> {
-            $(if name == <$type as Scheduler>::INFO.name {
+            $($(if name == <$type as Scheduler>::INFO.name {
                 return Some(AnyScheduler::$variant(<$type as Scheduler>::new(tunables, queue)));
-            })*
+            })+)*
             None
         }
 
         /// The default tunables of a scheduler, on this queue.
         pub fn defaults(info: &Info, queue: QueueFacts) -> Values {
             let mut tunables = Values::defaults(info.tunables);
-            $(if info.name == <$type as Scheduler>::INFO.name {
+            $($(if info.name == <$type as Scheduler>::INFO.name {
                 <$type as Scheduler>::defaults(&mut tunables, queue);
-            })*
+            })+)*
             tunables
         }
 
         macro_rules! each {
             ($self:ident, $s:ident => $call:expr) => {
-                match $self { $(AnyScheduler::$variant($s) => $call,)* }
+                match $self { $($(AnyScheduler::$variant($s) => $call,)+)* }
             };
         }
     };
 }
 
 schedulers! {
-    NoScheduler(none::NoScheduler),
-    Noop(noop::Noop),
-    Deadline(deadline::Deadline),
-    MqDeadline(mq_deadline::MqDeadline),
-    Anticipatory(anticipatory::Anticipatory),
-    Cfq(cfq::Cfq<true>),
-    OldCfq(cfq::Cfq<false>),
-    Bfq(bfq::Bfq),
-    Kyber(kyber::Kyber),
-    Kyber412(kyber::Kyber412),
+    mod none: NoScheduler(none::NoScheduler);
+    mod noop: Noop(noop::Noop);
+    mod deadline: Deadline(deadline::Deadline);
+    mod mq_deadline: MqDeadline(mq_deadline::MqDeadline);
+    mod anticipatory: Anticipatory(anticipatory::Anticipatory);
+    mod cfq: Cfq(cfq::Cfq<true>), OldCfq(cfq::Cfq<false>);
+    mod bfq: Bfq(bfq::Bfq);
+    mod kyber: Kyber(kyber::Kyber), Kyber412(kyber::Kyber412);
+}
+
+/// The scheduler that the kernel chooses for a device (`elevator_get_default` of
+/// `block/elevator.c`, Linux 6.1).
+pub fn default_for(nr_hw_queues: u32) -> &'static str {
+    if nr_hw_queues > 1 { "none" } else { "mq-deadline" }
 }
 
 /// The description of the scheduler called `name`.

@@ -55,6 +55,8 @@ impl Scheduler for MqDeadline {
         kernel_versions: "since 4.11; follows 6.1",
         summary: "deadline for blk-mq, with strict priority classes and ageing",
         family: Family::MultiQueue,
+        bypass: false,
+        disables_wbt: false,
         indexed: true,
         tunables: &[
             READ_EXPIRE,

@@ -22,6 +22,8 @@ impl Scheduler for NoScheduler {
         kernel_versions: "since 3.13; follows 6.1",
         summary: "no scheduler: the device gets requests in order of arrival",
         family: Family::MultiQueue,
+        bypass: true,
+        disables_wbt: false,
         indexed: false,
         tunables: &[],
     };

@@ -23,6 +23,8 @@ impl Scheduler for Noop {
         kernel_versions: "2.6.0 to 4.20; follows 4.16",
         summary: "first in, first out, with merging of adjacent requests",
         family: Family::Legacy,
+        bypass: false,
+        disables_wbt: false,
         indexed: true,
         tunables: &[],
     };

@@ -28,6 +28,11 @@ pub struct Info {
     pub kernel_versions: &'static str,
     pub summary: &'static str,
     pub family: Family,
+    /// There is no elevator (`q->elevator` is NULL): requests go to the driver at once, and have
+    /// the driver's tags.
+    pub bypass: bool,
+    /// Writeback throttling is off under it (`wbt_disable_default`), unless it is set.
+    pub disables_wbt: bool,
     /// The queue searches all held requests for back merges.
     pub indexed: bool,
     pub tunables: &'static [Param],

@@ -21,11 +21,15 @@ impl Costs {
     /// Of the page cache's machine, by its parameters.
     fn new(machine: &Values) -> Self {
         let bandwidth = machine.get("copy_bandwidth");
-        let instant = machine.flag("instant");
+        let zero_cpu_time = machine.flag("zero_cpu_time");
         Self {
             system_call_ns: machine.get_ns("system_call"),
-            page_ns: if instant { 0 } else { (PAGE_BYTES * 1_000_000_000).div_ceil(bandwidth) },
-            ahead: instant.then_some(bandwidth),
+            page_ns: if zero_cpu_time {
+                0
+            } else {
+                (PAGE_BYTES * 1_000_000_000).div_ceil(bandwidth)
+            },
+            ahead: zero_cpu_time.then_some(bandwidth),
         }
     }
 

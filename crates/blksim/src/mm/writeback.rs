@@ -67,7 +67,7 @@ impl Writeback {
             background_pages,
             limit_pages,
             files: vec![FileState::default(); nr_files],
-            bio_pages: if machine.flag("bare") { 1 } else { BIO_PAGES },
+            bio_pages: if machine.flag("raw_device") { 1 } else { BIO_PAGES },
             held: Vec::new(),
             group: 0,
             next_file: 0,

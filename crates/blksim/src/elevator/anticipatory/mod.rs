@@ -94,6 +94,8 @@ impl Scheduler for Anticipatory {
         kernel_versions: "2.6.0 to 2.6.32; follows 2.6.32",
         summary: "sorted batches; waits a few milliseconds for a reader's next request",
         family: Family::Legacy,
+        bypass: false,
+        disables_wbt: false,
         indexed: true,
         tunables: &[
             Param::new(

@@ -141,7 +141,7 @@ impl Bfq {
         // The kernel sets the end of a last request that never was to a nanosecond ahead.
         // Where computing takes no time, the first request comes before that: it was thought
         // about for ever, and the queue is not I/O-bound any more. Real processors take longer.
-        queue.last_end_ns += i64::from(self.settings.instant);
+        queue.last_end_ns += i64::from(self.settings.zero_cpu_time);
         if recycled.is_some() {
             self.queues[id as usize] = queue;
         } else {

@@ -78,7 +78,7 @@ struct Settings {
     /// Length of the kernel's tick.
     jiffy_ns: i64,
     /// Computing takes no time at all.
-    instant: bool,
+    zero_cpu_time: bool,
 }
 
 impl Settings {
@@ -149,6 +149,8 @@ impl Scheduler for Bfq {
         kernel_versions: "since 4.12; follows 6.1",
         summary: "shares bandwidth by weight among processes and groups; favours interactive ones",
         family: Family::MultiQueue,
+        bypass: false,
+        disables_wbt: true,
         indexed: true,
         tunables: &[
             Param::new(
@@ -238,7 +240,7 @@ impl Scheduler for Bfq {
             },
             rotational: queue.rotational,
             jiffy_ns,
-            instant: queue.instant,
+            zero_cpu_time: queue.zero_cpu_time,
         };
         Self {
             settings,

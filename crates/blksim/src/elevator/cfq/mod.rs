@@ -98,6 +98,8 @@ impl<const TREES: bool> Scheduler for Cfq<TREES> {
             kernel_versions: "until 4.20; follows 4.16",
             summary: "time slices for each process by I/O priority, groups by weight; waits for readers",
             family: Family::Legacy,
+            bypass: false,
+            disables_wbt: false,
             indexed: true,
             tunables: settings::TUNABLES_4_16,
         }
@@ -107,6 +109,8 @@ impl<const TREES: bool> Scheduler for Cfq<TREES> {
             kernel_versions: "follows 2.6.32",
             summary: "cfq before groups: one tree of queues with time slices by I/O priority",
             family: Family::Legacy,
+            bypass: false,
+            disables_wbt: false,
             indexed: true,
             tunables: settings::TUNABLES_2_6_32,
         }

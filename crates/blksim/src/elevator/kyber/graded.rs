@@ -100,6 +100,8 @@ impl Scheduler for Kyber412 {
         kernel_versions: "4.12 to 4.19 (there called kyber); follows 4.16",
         summary: "the first kyber: compares mean latencies of reads and sync writes",
         family: Family::MultiQueue,
+        bypass: false,
+        disables_wbt: false,
         indexed: false,
         tunables: &[READ_LAT, WRITE_LAT],
     };

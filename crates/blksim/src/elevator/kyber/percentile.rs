@@ -113,6 +113,8 @@ impl Scheduler for Kyber {
         kernel_versions: "since 4.20 with percentiles; follows 6.1",
         summary: "limits requests in the device so that reads and writes meet latency targets",
         family: Family::MultiQueue,
+        bypass: false,
+        disables_wbt: false,
         indexed: false,
         tunables: &[READ_LAT, WRITE_LAT],
     };

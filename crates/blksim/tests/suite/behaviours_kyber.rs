@@ -1,10 +1,8 @@
 //! Known behaviours of kyber, each with its reason.
 
-mod support;
-
+use crate::support::{fixed, given, job, run, setup};
 use blksim::core::record::Direction;
 use blksim::simulate::Setup;
-use support::{fixed, given, job, run, setup};
 
 const KYBERS: [&str; 2] = ["kyber", "kyber-4.12"];
 

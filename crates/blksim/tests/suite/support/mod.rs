@@ -1,6 +1,5 @@
 //! What the integration tests share: setups, and an auditor that watches
 //! every request of a run.
-#![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

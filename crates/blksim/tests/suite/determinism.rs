@@ -1,9 +1,7 @@
 //! The same request gives the same bits, and seeds matter where they should.
 
-mod support;
-
+use crate::support::{SCHEDULERS, fingerprint, fixed, run, setup};
 use blksim::elevator::ALL;
-use support::{SCHEDULERS, fingerprint, fixed, run, setup};
 
 const JOBS: &str = "[a]\nrw=randrw\ndirect=1\nioengine=libaio\niodepth=16\nnumber_ios=2000\n\
     bssplit=4k/60:64k/40\nrandom_distribution=zipf:1.2\nsize=1g\n\
@@ -72,7 +70,7 @@ fn stalls_follow_the_seed() {
 }
 
 /// Results that must not change by accident. After a change that is meant,
-/// `BLKSIM_GOLDEN=refresh cargo test -p blksim --test determinism` writes them anew.
+/// `BLKSIM_GOLDEN=refresh cargo test -p blksim --test suite determinism::` writes them anew.
 #[test]
 fn results_are_the_golden_ones() {
     let mut lines = Vec::new();

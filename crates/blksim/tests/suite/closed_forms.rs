@@ -1,11 +1,9 @@
 //! Results that can be worked out on paper.
 
-mod support;
-
+use crate::support::{SCHEDULERS, fixed, job, profile, run, setup};
 use blksim::core::record::Direction;
 use blksim::core::rng::Stream;
 use blksim::devices;
-use support::{SCHEDULERS, fixed, job, profile, run, setup};
 
 fn within(what: &str, found: f64, expected: f64, tolerance: f64) {
     assert!((found / expected - 1.0).abs() <= tolerance, "{what}: {found}, expected {expected}");

@@ -1,15 +1,17 @@
 //! Known behaviours of pages on their way to the disk, as a guest's kernel shows them. The numbers of I/Os
 //! are those of Linux 6.1 in virtual time.
 
-mod support;
-
+use crate::support::{fixed, given, job, run, setup};
 use blksim::simulate::Setup;
-use support::{fixed, given, job, run, setup};
 
 /// A device without a file system in a guest.
 fn in_a_guest(mut setup: Setup) -> Setup {
-    setup.machine =
-        given(&[("instant", "1"), ("bare", "1"), ("untold_depth", "1"), ("memory", "507207680")]);
+    setup.machine = given(&[
+        ("zero_cpu_time", "1"),
+        ("raw_device", "1"),
+        ("hide_queue_depth", "1"),
+        ("memory", "507207680"),
+    ]);
     setup
 }
 

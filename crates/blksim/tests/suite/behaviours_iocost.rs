@@ -1,9 +1,7 @@
 //! Known behaviours of blk-iocost, each with its reason.
 
-mod support;
-
+use crate::support::{fixed, given, job, run};
 use blksim::core::record::Direction;
-use support::{fixed, given, job, run};
 
 const ENABLE: (&str, &str, &str) = ("/", "io.cost.qos", "enable=1");
 
@@ -12,11 +10,11 @@ const TWO: &str = "[global]\nrw=randread\ndirect=1\nioengine=libaio\niodepth=32\
 
 /// I/Os a second of two busy groups.
 fn two(device: &str, scheduler: &str, groups: &[(&str, &str, &str)], jobs: &str) -> (f64, f64) {
-    let mut setup = support::setup(device, scheduler, jobs);
+    let mut setup = crate::support::setup(device, scheduler, jobs);
     // The model is more optimistic than the disk: without waiting for tags
     // nothing would tell io.cost so, and weights would have no effect.
     setup.queue = given(&[("nr_requests", "16")]);
-    setup.cgroups = support::groups(groups);
+    setup.cgroups = crate::support::groups(groups);
     let outcome = run(&setup);
     (job(&outcome, "a").iops(), job(&outcome, "b").iops())
 }
@@ -46,7 +44,7 @@ fn a_share_that_is_not_used_goes_to_others() {
     let jobs = TWO.replace("cgroup=a", "cgroup=a\nrate_iops=100");
     let mut setup = fixed(&[("latency", "1ms"), ("depth", "4")], "mq-deadline", &jobs);
     setup.queue = given(&[("nr_requests", "16")]);
-    setup.cgroups = support::groups(&[
+    setup.cgroups = crate::support::groups(&[
         ENABLE,
         ("/", "io.cost.model", "ctrl=user rbps=1g rseqiops=4000 rrandiops=4000"),
         ("a", "io.weight", "900"),
@@ -68,7 +66,7 @@ fn the_model_prices_sequential_and_random_apart() {
         .replace("[b]", "[b]\nrw=read\noffset=10g");
     let mut setup = fixed(&[("latency", "1ms"), ("depth", "4")], "mq-deadline", &jobs);
     setup.queue = given(&[("nr_requests", "128")]);
-    setup.cgroups = support::groups(&[
+    setup.cgroups = crate::support::groups(&[
         ("/", "io.cost.qos", "enable=1 min=100 max=100"),
         ("/", "io.cost.model", "ctrl=user rbps=1073741824 rseqiops=40000 rrandiops=400"),
         ("a", "io.weight", "100"),
@@ -87,8 +85,8 @@ fn what_a_group_leaves_and_a_disk_has_to_spare_goes_to_others() {
     // virtual time: 61 and 100 reads a second; by weight alone it would be 33 and 100.
     let jobs = "[global]\nrw=randread\ndirect=1\nsize=1g\nruntime=10\ntime_based\n\
         [a]\ncgroup=a\n[b]\ncgroup=b\noffset=4g\n";
-    let mut setup = support::setup("hdd-7200", "none", jobs);
-    setup.cgroups = support::groups(&[
+    let mut setup = crate::support::setup("hdd-7200", "none", jobs);
+    setup.cgroups = crate::support::groups(&[
         (
             "/",
             "io.cost.qos",
@@ -112,8 +110,8 @@ fn the_clock_comes_within_its_bounds_by_small_steps() {
     // (benches/against-linux/io_cost.py).
     let jobs = "[global]\nrw=randread\ndirect=1\nioengine=libaio\niodepth=8\nsize=1g\n\
         runtime=10\ntime_based\n[a]\ncgroup=a\n[b]\ncgroup=b\noffset=4g\n";
-    let mut setup = support::setup("hdd-7200", "mq-deadline", jobs);
-    setup.cgroups = support::groups(&[
+    let mut setup = crate::support::setup("hdd-7200", "mq-deadline", jobs);
+    setup.cgroups = crate::support::groups(&[
         ("/", "io.cost.qos", "enable=1 min=50 max=50"),
         ("a", "io.weight", "100"),
         ("b", "io.weight", "200"),
@@ -135,8 +133,8 @@ fn a_target_of_nothing_is_a_target() {
         let qos = format!(
             "enable=1 ctrl=user rpct=95 rlat={latency_us} wpct=95 wlat={latency_us} min=100 max=100"
         );
-        let mut setup = support::setup("hdd-7200", "none", jobs);
-        setup.cgroups = support::groups(&[
+        let mut setup = crate::support::setup("hdd-7200", "none", jobs);
+        setup.cgroups = crate::support::groups(&[
             ("/", "io.cost.qos", &qos),
             ("/", "io.cost.model", "ctrl=user rbps=174019176 rseqiops=41708 rrandiops=250"),
             ("a", "io.weight", "100"),

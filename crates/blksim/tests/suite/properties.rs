@@ -1,15 +1,13 @@
 //! Random jobs, tunables and queues: whatever is accepted runs to its end and
 //! keeps the contract; whatever is not is a typed error.
 
-mod support;
-
+use crate::support::{Auditor, fingerprint, given, run, setup};
 use blksim::core::params::Shown;
 use blksim::elevator::ALL;
 use blksim::engine::Limits;
 use blksim::simulate::simulate_with;
 use blksim::workload::parse;
 use proptest::prelude::*;
-use support::{Auditor, fingerprint, given, run, setup};
 
 fn names() -> Vec<&'static str> {
     ALL.iter().map(|info| info.name).collect()

@@ -1,11 +1,9 @@
 //! Known behaviours of the schedulers and of the host, each with its reason.
 
-mod support;
-
+use crate::support::{Auditor, SCHEDULERS, fixed, given, job, run, setup};
 use blksim::block::request::PriorityClass;
 use blksim::core::record::Direction;
 use blksim::simulate::simulate_with;
-use support::{Auditor, SCHEDULERS, fixed, given, job, run, setup};
 
 const RT: u8 = PriorityClass::RealTime as u8;
 const BE: u8 = PriorityClass::BestEffort as u8;
@@ -283,7 +281,7 @@ fn a_guest_pays_for_copying_before_a_call() {
         job(&run(setup), "a").direction(Direction::Read).latency.max_ns()
     };
     assert_eq!(latency_ns(&setup), 200_000 + 400 + 16 * 382);
-    setup.machine = given(&[("instant", "1")]);
+    setup.machine = given(&[("zero_cpu_time", "1")]);
     assert_eq!(latency_ns(&setup), 200_000 + 400 + 6103);
 }
 

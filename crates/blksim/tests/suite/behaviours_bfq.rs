@@ -1,10 +1,8 @@
 //! Known behaviours of bfq, each with its reason.
 
-mod support;
-
+use crate::support::{fixed, given, job, run, setup};
 use blksim::core::record::Direction;
 use blksim::simulate::{Outcome, Setup};
-use support::{fixed, given, job, run, setup};
 
 /// bfq without weight raising: every new process would be taken for an
 /// interactive one, which hides what is looked for.

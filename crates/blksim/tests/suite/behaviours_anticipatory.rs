@@ -1,10 +1,8 @@
 //! Known behaviours of the anticipatory scheduler, each with its reason.
 
-mod support;
-
+use crate::support::{fingerprint, fixed, given, job, run, setup};
 use blksim::core::record::Direction;
 use blksim::simulate::{Outcome, Setup};
-use support::{fingerprint, fixed, given, job, run, setup};
 
 /// A disk whose cache does not help, so that only the order of requests counts.
 fn bare_disk(scheduler: &str, jobs: &str) -> Setup {

@@ -1,10 +1,8 @@
 //! Known behaviours of writeback throttling, each with its reason.
 
-mod support;
-
+use crate::support::{fixed, given, job, run};
 use blksim::core::record::Direction;
 use blksim::simulate::Setup;
-use support::{fixed, given, job, run};
 
 /// A reader beside writers, with `wbt_lat_usec`: reads a second.
 fn reads(setup: &Setup, target: &str) -> f64 {
@@ -22,7 +20,7 @@ fn buffered_writers_are_restrained_beside_a_reader() {
     // The flusher fills every tag that it can get, and a read waits behind;
     // with a few writes in flight it waits less.
     let jobs = format!("{READER}[w]\nrw=randwrite\nsize=256m\nnumjobs=4\n");
-    let mut hdd = support::setup("hdd-7200", "mq-deadline", &jobs);
+    let mut hdd = crate::support::setup("hdd-7200", "mq-deadline", &jobs);
     hdd.machine = given(&[("memory", "64m")]);
     let (with, without) = (reads(&hdd, "75000"), reads(&hdd, "0"));
     assert!(with > 1.2 * without, "{with} reads with, {without} without");
@@ -48,7 +46,7 @@ fn it_is_on_for_multi_queue_schedulers_alone() {
         ("nvme-tlc", "none", 2_000),
         ("hdd-7200", "deadline", 0),
     ] {
-        let outcome = run(&support::setup(device, scheduler, jobs));
+        let outcome = run(&crate::support::setup(device, scheduler, jobs));
         assert_eq!(outcome.queue.get("wbt_lat_usec"), expected, "{scheduler}");
     }
 }

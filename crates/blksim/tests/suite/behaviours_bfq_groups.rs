@@ -1,9 +1,7 @@
 //! bfq and control groups: bandwidth follows their weights.
 
-mod support;
-
+use crate::support::{given, groups, job, run, setup};
 use blksim::simulate::{Outcome, Setup};
-use support::{given, groups, job, run, setup};
 
 fn weighted(device: &str, jobs: &str) -> Setup {
     let mut setup = setup(device, "bfq", jobs);

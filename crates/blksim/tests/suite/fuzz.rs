@@ -5,25 +5,24 @@
 //! accepted on the way, changed at random: bytes, lines, words of the tables
 //! of options and parameters, numbers at the edges. What is accepted is laid
 //! out and simulated for a few events. Without further wish a fixed number of
-//! inputs is tried; `BLKSIM_FUZZ_SECONDS=600 cargo test -p blksim --test fuzz
+//! inputs is tried; `BLKSIM_FUZZ_SECONDS=600 cargo test -p blksim --test suite fuzz::
 //! -- --nocapture` (`make fuzz`) goes on for as long, each time from the seed
 //! in `BLKSIM_FUZZ_SEED`. An input that panics is written to
 //! `target/fuzz/` and can be tried again with `BLKSIM_FUZZ_INPUT=FILE`.
-
-mod support;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
+use crate::support::setup;
+use blksim::block::raid::check;
 use blksim::core::error::Error;
 use blksim::core::rng::Stream;
-use blksim::devices::{KINDS, Profile, check};
+use blksim::devices::{KINDS, Profile};
 use blksim::engine::Limits;
 use blksim::simulate::{Setup, simulate};
 use blksim::workload::options::OPTIONS;
 use blksim::workload::parse;
-use support::setup;
 
 /// Inputs of each kind in a run without a time.
 const INPUTS: u64 = 4_000;

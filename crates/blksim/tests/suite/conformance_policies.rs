@@ -1,10 +1,8 @@
 //! The contract of policies: whatever stands at a queue, alone or together,
 //! every bio goes through exactly once and every job ends.
 
-mod support;
-
+use crate::support::{Auditor, fingerprint, groups, setup};
 use blksim::simulate::simulate_with;
-use support::{Auditor, fingerprint, groups, setup};
 
 const LOADS: [&str; 3] = [
     "[global]\nioengine=libaio\nsize=64m\nnumber_ios=800\n[a]\nrw=randrw\ndirect=1\niodepth=32\ncgroup=a\n\
@@ -43,7 +41,7 @@ fn every_bio_goes_through_exactly_once() {
                     let what = format!("policies {number}, {scheduler} on {device}, load {load}");
                     let mut setup = setup(device, scheduler, jobs);
                     setup.cgroups = groups(policies);
-                    setup.machine = support::given(&[("memory", "64m")]);
+                    setup.machine = crate::support::given(&[("memory", "64m")]);
                     setup.limits.simulated_ns = 600_000_000_000;
                     let auditor = Auditor::default();
                     let outcome = simulate_with(&setup, vec![Box::new(auditor.clone())])

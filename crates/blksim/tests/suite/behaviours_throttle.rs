@@ -1,13 +1,11 @@
 //! Known behaviours of blk-throttle (`io.max`), each with its reason.
 
-mod support;
-
+use crate::support::{fixed, job, run};
 use blksim::core::record::{Direction, JobRecord};
-use support::{fixed, job, run};
 
 fn limited(device: &[(&str, &str)], jobs: &str, groups: &[(&str, &str, &str)]) -> Vec<JobRecord> {
     let mut setup = fixed(device, "mq-deadline", jobs);
-    setup.cgroups = support::groups(groups);
+    setup.cgroups = crate::support::groups(groups);
     run(&setup).jobs
 }
 
@@ -57,7 +55,7 @@ fn buffered_writes_count_against_the_group_that_dirtied() {
     // cgroup v2 attributes writeback to the owner of the file.
     let jobs = "[w]\nrw=write\nbs=64k\nsize=8m\nend_fsync=1\ncgroup=a\n";
     let mut setup = fixed(&[], "mq-deadline", jobs);
-    setup.cgroups = support::groups(&[("a", "io.max", "wbps=2m")]);
+    setup.cgroups = crate::support::groups(&[("a", "io.max", "wbps=2m")]);
     let outcome = run(&setup);
     let writer = job(&outcome, "w");
     assert_eq!(writer.direction(Direction::Write).bytes, 8 << 20);

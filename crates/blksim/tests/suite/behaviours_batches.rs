@@ -1,8 +1,6 @@
 //! Known behaviours of I/Os that are submitted together.
 
-mod support;
-
-use support::{fixed, run};
+use crate::support::{fixed, run};
 
 #[test]
 fn pairs_between_calls_of_fsync_are_all_done() {
@@ -15,7 +13,7 @@ fn pairs_between_calls_of_fsync_are_all_done() {
     for scheduler in ["none", "mq-deadline", "kyber", "bfq"] {
         for first_tag in ["0", "3", "7"] {
             let mut setup = fixed(&[("depth", "4"), ("jitter", "20us")], scheduler, jobs);
-            setup.machine = [("instant", "1"), ("first_tag", first_tag)]
+            setup.machine = [("zero_cpu_time", "1"), ("first_tag", first_tag)]
                 .map(|(n, v)| (n.to_owned(), v.to_owned()))
                 .into();
             setup.limits.simulated_ns = 1_000_000_000;

@@ -1,11 +1,9 @@
 //! Known behaviours of cfq, each with its reason. Requests of the device
 //! `fixed` all take a millisecond, so a share of requests is a share of time.
 
-mod support;
-
+use crate::support::{fixed, given, job, run, setup};
 use blksim::core::record::{Direction, JobRecord};
 use blksim::simulate::{Outcome, Setup};
-use support::{fixed, given, job, run, setup};
 
 const BOTH: [&str; 2] = ["cfq", "cfq-2.6.32"];
 const DISK: [(&str, &str); 3] = [("latency", "1ms"), ("depth", "1"), ("rotational", "1")];

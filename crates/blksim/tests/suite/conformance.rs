@@ -1,13 +1,11 @@
 //! The contract of schedulers and devices, checked for every pair of them.
 
-mod support;
-
+use crate::support::{Auditor, PROFILES, SCHEDULERS, fingerprint, fixed, given, run, setup};
 use blksim::core::record::Direction;
 use blksim::devices::KINDS;
 use blksim::elevator::scheduler::Family;
 use blksim::elevator::{ALL, info};
 use blksim::simulate::{Simulation, simulate_with};
-use support::{Auditor, PROFILES, SCHEDULERS, fingerprint, fixed, given, run, setup};
 
 const DEVICES: [&str; 4] = ["fixed", "hdd-7200", "nvme-tlc", "ssd-sata"];
 
@@ -201,7 +199,9 @@ fn everything_listed_is_covered() {
         assert!(names().skip(index + 1).all(|other| other != name), "{name} is listed twice");
     }
     for kind in KINDS {
-        assert!(DEVICES.iter().any(|device| support::profile(device).kind.name == kind.name));
+        assert!(
+            DEVICES.iter().any(|device| crate::support::profile(device).kind.name == kind.name)
+        );
     }
     let directory = format!("{}/../../devices", env!("CARGO_MANIFEST_DIR"));
     for entry in std::fs::read_dir(directory).unwrap() {

@@ -1,12 +1,10 @@
 //! Arrays: closed forms of each level on devices of constant latency, and a
 //! reader beside writers on a disk with a write cache.
 
-mod support;
-
+use crate::support::{fixed, given, job, profile, run, setup};
+use blksim::block::raid::check;
 use blksim::core::record::Direction;
-use blksim::devices::check;
 use blksim::simulate::Outcome;
-use support::{fixed, given, job, profile, run, setup};
 
 /// Small random I/Os a second from many at a time; members do 1000 a second each.
 fn array(level: &str, members: &str, mode: &str, bytes: &str, depth: u32) -> Outcome {

@@ -1,9 +1,7 @@
 //! Known behaviours of blk-iolatency, each with its reason.
 
-mod support;
-
+use crate::support::{fixed, given, job, run};
 use blksim::core::record::Direction;
-use support::{fixed, given, job, run};
 
 /// A group that reads one at a time beside one that keeps 32 in flight.
 const JOBS: &str = "[global]\nrw=randread\ndirect=1\nruntime=20\nramp_time=5\ntime_based\n\
@@ -12,7 +10,7 @@ const JOBS: &str = "[global]\nrw=randread\ndirect=1\nruntime=20\nramp_time=5\nti
 fn mean_us(groups: &[(&str, &str, &str)]) -> (f64, f64) {
     let mut setup = fixed(&[("latency", "1ms"), ("depth", "4")], "mq-deadline", JOBS);
     setup.queue = given(&[("nr_requests", "64")]);
-    setup.cgroups = support::groups(groups);
+    setup.cgroups = crate::support::groups(groups);
     let outcome = run(&setup);
     let quick = &job(&outcome, "quick").direction(Direction::Read).latency;
     (quick.mean_ns() / 1000.0, job(&outcome, "deep").iops())

@@ -1,12 +1,10 @@
 //! The inside view: complete, in order, and without influence on what it shows.
 
-mod support;
-
+use crate::support::{PROFILES, SCHEDULERS, fingerprint, run, setup};
 use blksim::core::error::{Error, ErrorKind};
 use blksim::core::record::Direction;
 use blksim::simulate::{Outcome, Setup, Simulation};
 use blksim::timeline::{IoRow, NO_HEAD, NO_JOB, RequestRow, Timeline, flag};
-use support::{PROFILES, SCHEDULERS, fingerprint, run, setup};
 
 /// Direct and buffered work, merging, fsync and ramp time.
 const JOBS: &str = "[a]\nrw=randrw\ndirect=1\nioengine=libaio\niodepth=16\nnumber_ios=400\nsize=64m\n\

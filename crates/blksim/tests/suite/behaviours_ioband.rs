@@ -1,9 +1,7 @@
 //! Known behaviours of dm-ioband, each with its reason.
 
-mod support;
-
+use crate::support::{fixed, given, job, run};
 use blksim::simulate::Setup;
-use support::{fixed, given, job, run};
 
 const WEIGHTS: [(&str, &str, &str); 3] =
     [("a", "ioband.weight", "10"), ("b", "ioband.weight", "30"), ("c", "ioband.weight", "60")];
@@ -28,8 +26,8 @@ fn three(options: &str, policy: &str) -> Setup {
     let mut setup = fixed(&[("latency", "1ms"), ("depth", "4")], "mq-deadline", &jobs);
     setup.queue = given(&[("nr_requests", "128")]);
     setup.tunables = given(&[("async_depth", "128")]);
-    setup.cgroups = support::groups(&WEIGHTS);
-    setup.cgroups.extend(support::groups(&[("/", "ioband.policy", policy)]));
+    setup.cgroups = crate::support::groups(&WEIGHTS);
+    setup.cgroups.extend(crate::support::groups(&[("/", "ioband.policy", policy)]));
     setup
 }
 
@@ -54,7 +52,7 @@ fn by_size_sectors_are_shared_not_bios() {
         job.iodepth = 128;
     }
     setup.queue = given(&[("nr_requests", "1024")]);
-    setup.cgroups.extend(support::groups(&[("/", "ioband.io_limit", "8")]));
+    setup.cgroups.extend(crate::support::groups(&[("/", "ioband.io_limit", "8")]));
     expect(shares(&setup), [10.0, 30.0, 60.0], "64 KiB against 4 KiB");
 }
 
@@ -72,7 +70,7 @@ fn buffered_writes_are_all_the_flushers() {
 fn an_idle_group_blocks_nobody() {
     let jobs = "[a]\nrw=randread\ndirect=1\nioengine=libaio\niodepth=32\nruntime=10\ntime_based\ncgroup=a\n";
     let mut setup = fixed(&[("latency", "1ms"), ("depth", "4")], "mq-deadline", jobs);
-    setup.cgroups = support::groups(&WEIGHTS);
+    setup.cgroups = crate::support::groups(&WEIGHTS);
     let alone = run(&setup).jobs[0].iops();
     assert!(alone > 3900.0, "{alone} of 4000");
 }
@@ -82,7 +80,7 @@ fn a_range_has_a_floor_and_a_ceiling() {
     // 4000 reads of 4 KiB a second are 16000 KB/s. Priorities matter only
     // where bios are held, so there must be little room below.
     let mut setup = three("rw=randread\ndirect=1\nioengine=libaio\niodepth=32\n", "range-bw");
-    setup.cgroups.extend(support::groups(&[
+    setup.cgroups.extend(crate::support::groups(&[
         ("/", "ioband.io_limit", "8"),
         ("a", "ioband.min", "8000"),
         ("a", "ioband.max", "10000"),

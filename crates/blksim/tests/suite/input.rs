@@ -1,12 +1,11 @@
 //! What a user can get wrong, and how it is said.
 
-mod support;
-
+use crate::support::{fixed, given, run, setup};
+use blksim::block::raid::check;
 use blksim::core::error::{Error, ErrorKind, SimulationError};
-use blksim::devices::{Profile, check};
+use blksim::devices::Profile;
 use blksim::simulate::{Setup, simulate};
 use blksim::workload::parse;
-use support::{fixed, given, run, setup};
 
 /// Line and option of the error in a job file.
 fn job_error(text: &str) -> (Option<u32>, Option<String>, String) {
