@@ -1,6 +1,7 @@
 //! What follows when the device is done with a command.
 
 use crate::block::request::{NONE, Purpose, RequestId};
+use crate::block::request_stage::RequestStage;
 use crate::core::branch::{cold_path, likely, unlikely};
 use crate::devices::device::{Device, Outbox};
 use crate::elevator::scheduler::Family;
@@ -22,6 +23,10 @@ impl Machine {
             recorder.completed(&self.block.requests, id, now_ns, queue.device.head_sector());
         }
         queue.device.completed(id, &mut Outbox::new(&mut self.block.events, queue.view.disk));
+        debug_assert!(queue.in_flight > 0, "a device completes more commands than it got");
+        let request = &mut self.block.requests[id];
+        request.step(&[RequestStage::InFlight], RequestStage::Completed);
+        debug_assert!(request.dispatched_ns < self.block.events.now_ns(), "a command took no time");
         queue.in_flight -= 1;
         if unlikely(purpose == Purpose::Flush) {
             self.block.requests.release(id);

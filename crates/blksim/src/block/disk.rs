@@ -1,6 +1,7 @@
 //! A disk of the machine: the device, its scheduler, and the request queue
 //! between them with tags and limits.
 
+use crate::block::request_stage::RequestStage;
 use std::collections::VecDeque;
 
 use crate::block::extent_index::ExtentIndex;
@@ -247,7 +248,12 @@ impl Disk {
     #[inline(always)]
     pub fn insert(&mut self, requests: &mut Requests, events: &mut EventQueue, id: RequestId) {
         let request = &mut requests[id];
+        request.step(&[RequestStage::Submitted], RequestStage::Inserted);
         request.inserted_ns = events.now_ns();
+        debug_assert!(
+            request.submitted_ns <= request.inserted_ns,
+            "inserted before it was submitted"
+        );
         if self.indexed {
             // Whoever it is stays until it grows no more or leaves.
             if self.last_merge.is_none() && !request.progress.no_merge() {
@@ -267,6 +273,8 @@ impl Disk {
         events: &mut EventQueue,
     ) -> Option<RequestId> {
         let id = self.schedule(requests, events, AnyScheduler::dispatch).0?;
+        debug_assert!(self.nr_held > 0, "a scheduler hands out a request that it does not hold");
+        requests[id].step(&[RequestStage::Inserted], RequestStage::Dispatched);
         self.nr_held -= 1;
         if self.indexed {
             self.extents.remove(requests, id);
@@ -323,8 +331,20 @@ impl Disk {
         id: RequestId,
         events: &mut EventQueue,
     ) {
+        request.step(&[RequestStage::Submitted, RequestStage::Dispatched], RequestStage::InFlight);
         request.dispatched_ns = events.now_ns();
         self.in_flight += 1;
+        debug_assert!(
+            self.in_flight <= self.view.facts.device_depth,
+            "{} commands in a device of depth {}",
+            self.in_flight,
+            self.view.facts.device_depth
+        );
+        debug_assert!(
+            request.operation == Operation::Flush
+                || [request.submitted_ns, request.inserted_ns, request.dispatched_ns].is_sorted(),
+            "a request went to the device before it was inserted"
+        );
         self.counters.requests += 1;
         self.counters.peak_in_flight = self.counters.peak_in_flight.max(self.in_flight);
         let command = Command {

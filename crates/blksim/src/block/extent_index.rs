@@ -142,6 +142,10 @@ impl ExtentIndex {
 
     #[inline]
     fn unlink(&mut self, requests: &mut Requests, half: usize, sector: u64, id: RequestId) {
+        debug_assert!(
+            self.holds(requests, half, sector, id),
+            "request {id} is not at sector {sector} in the index"
+        );
         let (newer, older) = requests[id].hashed[half];
         if older != NONE {
             requests[older].hashed[half].0 = newer;
@@ -156,6 +160,15 @@ impl ExtentIndex {
             self.used[half] -= 1;
             self.fill(half, at);
         }
+    }
+
+    /// The chain of a sector's hash leads to the request.
+    fn holds(&self, requests: &Requests, half: usize, sector: u64, id: RequestId) -> bool {
+        let mut at = self.places[self.probe(half, hash_of(sector))][half].newest;
+        while at != NONE && at != id {
+            at = requests[at].hashed[half].1;
+        }
+        at == id
     }
 
     /// A slot has become free: what was pushed on by it moves up, so that no

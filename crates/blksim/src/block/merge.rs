@@ -3,6 +3,7 @@
 use super::disk::Merging;
 use super::layer::BlockLayer;
 use super::request::{Fifo, Merge, NONE, Purpose, RequestId, Requests};
+use crate::block::request_stage::RequestStage;
 use crate::elevator::scheduler::Family;
 
 impl BlockLayer {
@@ -200,6 +201,14 @@ impl BlockLayer {
         let (sectors, sector, priority) = (added.nr_sectors, added.sector, added.priority);
         let tail = if added.chain_tail == NONE { id } else { added.chain_tail };
         let kept = &mut self.requests[request];
+        debug_assert!(
+            if side == Merge::Back {
+                kept.end() == sector
+            } else {
+                sector + u64::from(sectors) == kept.sector
+            },
+            "a bio joins a request that it does not touch"
+        );
         kept.nr_sectors += sectors;
         if side == Merge::Front {
             kept.sector = sector;
@@ -211,6 +220,8 @@ impl BlockLayer {
         let last = if kept.chain_tail == NONE { request } else { kept.chain_tail };
         kept.chain_tail = tail;
         self.requests[last].chain = id;
+        self.requests[id]
+            .step(&[RequestStage::Submitted, RequestStage::Inserted], RequestStage::Merged);
         self.disks[disk].counters.merges += 1;
         self.tell_policies(disk, |policy, cx| policy.merged(cx, id, request));
     }

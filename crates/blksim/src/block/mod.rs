@@ -16,5 +16,6 @@ pub(crate) mod plug;
 pub mod queue_facts;
 pub mod raid;
 pub mod request;
+mod request_stage;
 pub(crate) mod sbitmap;
 mod submit;

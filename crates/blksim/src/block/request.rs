@@ -3,6 +3,9 @@
 //! A submitted piece of I/O (a "bio") and a request are the same slot here: a
 //! bio that merges into a request stays chained to it until completion.
 
+#[cfg(debug_assertions)]
+use super::request_stage::RequestStage;
+
 /// Index of a request in the slab.
 pub type RequestId = u32;
 
@@ -235,6 +238,8 @@ pub struct Request {
     pub chain_tail: RequestId,
     /// Neighbours in the hash of extent ends and of extent starts.
     pub(crate) hashed: [(RequestId, RequestId); 2],
+    #[cfg(debug_assertions)]
+    pub(crate) stage: RequestStage,
 }
 
 impl Request {
@@ -249,6 +254,8 @@ impl Request {
             flags: Flags { sync: operation != Operation::Write, ..Flags::default() },
             priority: Priority::DEFAULT,
             disk: 0,
+            #[cfg(debug_assertions)]
+            stage: RequestStage::default(),
             progress: Progress::default(),
             tag: Tag::default(),
             context: 0,

@@ -28,9 +28,9 @@ pub fn bits_per_word(tags: u32) -> u32 {
 #[derive(Debug, Clone, Copy, Default)]
 struct Word {
     /// Tags that there are.
-    all: u64,
-    used: u64,
-    given_back: u64,
+    depth_mask: u64,
+    word: u64,
+    cleared: u64,
 }
 
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub struct SbitmapQueue {
     min_shallow_depth: u32,
     nr_used: u32,
     /// Where the next search begins.
-    hint: u32,
+    alloc_hint: u32,
     sleepers: [VecDeque<u32>; NR_LISTS],
     nr_sleepers: u32,
     /// Lists for the next sleeper and for the next batch to be woken.
@@ -51,7 +51,7 @@ pub struct SbitmapQueue {
     /// List of whoever was woken last, should it sleep again.
     own_list: Option<usize>,
     next_woken: usize,
-    batch: u32,
+    wake_batch: u32,
     /// Tags given back, and those for which a batch was woken.
     given_back: u32,
     accounted: u32,
@@ -80,13 +80,13 @@ impl SbitmapQueue {
             shift: bits_per_word.trailing_zeros(),
             nr_tags: 0,
             nr_used: 0,
-            hint: 0,
+            alloc_hint: 0,
             sleepers: Default::default(),
             nr_sleepers: 0,
             next_list: 0,
             own_list: None,
             next_woken: 0,
-            batch: 1,
+            wake_batch: 1,
             min_shallow_depth,
             given_back: 0,
             accounted: 0,
@@ -97,7 +97,7 @@ impl SbitmapQueue {
 
     /// Where the first search begins (`init_alloc_hint` in `lib/sbitmap.c`, which draws it).
     pub fn begin_at(&mut self, tag: u32) {
-        self.hint = tag;
+        self.alloc_hint = tag;
     }
 
     /// Changes how many there are; those beyond that are in use remain so.
@@ -105,10 +105,10 @@ impl SbitmapQueue {
         let words = nr_tags.div_ceil(self.bits_per_word).max(self.words.len() as u32);
         self.words.resize(words as usize, Word::default());
         for (first, word) in (0..).step_by(self.bits_per_word as usize).zip(&mut self.words) {
-            word.all = low_bits(nr_tags.saturating_sub(first).min(self.bits_per_word));
+            word.depth_mask = low_bits(nr_tags.saturating_sub(first).min(self.bits_per_word));
         }
         self.nr_tags = nr_tags;
-        self.batch = batch_of(nr_tags, self.bits_per_word, self.min_shallow_depth);
+        self.wake_batch = batch_of(nr_tags, self.bits_per_word, self.min_shallow_depth);
     }
 
     pub fn nr_tags(&self) -> u32 {
@@ -127,8 +127,8 @@ impl SbitmapQueue {
     #[inline(always)]
     pub fn take(&mut self, shallow_depth: Option<u32>) -> Option<u32> {
         // Nearly always the word of the tag that was given back last has a free one.
-        if likely(shallow_depth.is_none() && self.hint < self.nr_tags) {
-            let index = self.hint >> self.shift;
+        if likely(shallow_depth.is_none() && self.alloc_hint < self.nr_tags) {
+            let index = self.alloc_hint >> self.shift;
             if let Some(bit) = self.words[index as usize].take(u64::MAX, 0) {
                 return Some(self.taken((index << self.shift) + bit));
             }
@@ -139,22 +139,24 @@ impl SbitmapQueue {
     /// Notes that a tag was taken.
     #[inline]
     fn taken(&mut self, tag: u32) -> u32 {
-        if tag == self.hint {
-            self.hint = if tag + 1 >= self.nr_tags.saturating_sub(1) { 0 } else { tag + 1 };
+        if tag == self.alloc_hint {
+            self.alloc_hint = if tag + 1 >= self.nr_tags.saturating_sub(1) { 0 } else { tag + 1 };
         }
         self.nr_used += 1;
+        debug_assert!(tag < self.nr_tags, "tag {tag} of {}", self.nr_tags);
         tag
     }
 
     #[inline(never)]
     fn search(&mut self, shallow_depth: Option<u32>) -> Option<u32> {
-        let hint = self.hint;
-        let mut index = (hint >> self.shift) as usize;
+        let alloc_hint = self.alloc_hint;
+        let mut index = (alloc_hint >> self.shift) as usize;
         // Without a limit the hint says only in which word to begin.
-        let mut first = if shallow_depth.is_some() { hint & (self.bits_per_word - 1) } else { 0 };
+        let mut first =
+            if shallow_depth.is_some() { alloc_hint & (self.bits_per_word - 1) } else { 0 };
         let usable = shallow_depth.map_or(u64::MAX, low_bits);
         let nr_words = ((self.nr_tags + self.bits_per_word - 1) >> self.shift) as usize;
-        if hint >= self.nr_tags {
+        if alloc_hint >= self.nr_tags {
             // The kernel draws a place by lot; it matters little where.
             index = 0;
             first = 0;
@@ -169,17 +171,19 @@ impl SbitmapQueue {
                 index = 0;
             }
         }
-        self.hint = 0;
+        self.alloc_hint = 0;
         None
     }
 
     /// Gives a tag back; `woken` collects tasks that may try again.
     #[inline]
     pub fn give_back(&mut self, tag: u32, woken: &mut Vec<u32>) {
-        self.words[(tag >> self.shift) as usize].given_back |=
-            1 << (tag & (self.bits_per_word - 1));
+        let word = &mut self.words[(tag >> self.shift) as usize];
+        let bit = 1 << (tag & (self.bits_per_word - 1));
+        debug_assert!(word.word & !word.cleared & bit != 0, "tag {tag} is given back twice");
+        word.cleared |= bit;
         self.nr_used -= 1;
-        self.hint = tag;
+        self.alloc_hint = tag;
         if unlikely(self.nr_sleepers > 0) {
             self.account(woken);
         }
@@ -189,8 +193,8 @@ impl SbitmapQueue {
     #[inline(never)]
     fn account(&mut self, woken: &mut Vec<u32>) {
         self.given_back = self.given_back.wrapping_add(1);
-        if self.given_back.wrapping_sub(self.accounted) >= self.batch {
-            self.accounted = self.accounted.wrapping_add(self.batch);
+        if self.given_back.wrapping_sub(self.accounted) >= self.wake_batch {
+            self.accounted = self.accounted.wrapping_add(self.wake_batch);
             self.wake(woken);
         }
     }
@@ -200,7 +204,7 @@ impl SbitmapQueue {
             let list = &mut self.sleepers[self.next_woken];
             self.next_woken = (self.next_woken + 1) % NR_LISTS;
             if !list.is_empty() {
-                let nr = list.len().min(self.batch as usize);
+                let nr = list.len().min(self.wake_batch as usize);
                 woken.extend(list.drain(..nr));
                 return;
             }
@@ -209,9 +213,15 @@ impl SbitmapQueue {
 
     /// A task sleeps until tags were given back.
     pub fn sleep(&mut self, task: u32) {
+        debug_assert_eq!(self.nr_used, self.count_used(), "tags in use");
         let list = self.own_list.take().unwrap_or_else(|| self.draw_list());
         self.sleepers[list].push_back(task);
         self.nr_sleepers += 1;
+    }
+
+    /// Tags in use, counted anew.
+    fn count_used(&self) -> u32 {
+        self.words.iter().map(|word| (word.word & !word.cleared).count_ones()).sum()
     }
 
     fn draw_list(&mut self) -> usize {
@@ -251,18 +261,18 @@ impl Word {
     #[inline]
     fn take(&mut self, usable: u64, first: u32) -> Option<u32> {
         loop {
-            let free = !self.used & self.all & usable;
+            let free = !self.word & self.depth_mask & usable;
             let from_first = free & !low_bits(first);
             let candidates = if from_first == 0 { free } else { from_first };
             if candidates != 0 {
                 let bit = candidates.trailing_zeros();
-                self.used |= 1 << bit;
+                self.word |= 1 << bit;
                 return Some(bit);
             }
-            if self.given_back == 0 {
+            if self.cleared == 0 {
                 return None;
             }
-            self.used &= !std::mem::take(&mut self.given_back);
+            self.word &= !std::mem::take(&mut self.cleared);
         }
     }
 }

@@ -80,7 +80,7 @@ pub struct EventQueue {
     now_ns: u64,
     sequence: u64,
     /// Closed while the heap holds the events.
-    line: SortedArray,
+    array: SortedArray,
     heap: Heap,
 }
 
@@ -99,7 +99,7 @@ impl EventQueue {
     }
 
     pub fn len(&self) -> usize {
-        self.line.len() + self.heap.len()
+        self.array.len() + self.heap.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -119,9 +119,10 @@ impl EventQueue {
             | (class as u128) << (SEQUENCE_BITS + SUBJECT_BITS)
             | u128::from(self.sequence & ((1 << SEQUENCE_BITS) - 1)) << SUBJECT_BITS
             | u128::from(subject);
+        debug_assert!(self.sequence < 1 << SEQUENCE_BITS, "too many events for their order");
         self.sequence += 1;
-        if self.line.has_room() {
-            self.line.enter(key);
+        if self.array.has_room() {
+            self.array.enter(key);
         } else {
             self.enter_cold(key);
         }
@@ -131,21 +132,21 @@ impl EventQueue {
     /// for the layout of what calls it; the heap's own functions do not.
     #[cold]
     fn enter_cold(&mut self, key: u128) {
-        if self.heap.len() == 0 && self.line.make_room() {
-            self.line.enter(key);
+        if self.heap.len() == 0 && self.array.make_room() {
+            self.array.enter(key);
             return;
         }
-        for &key in self.line.keys() {
+        for &key in self.array.keys() {
             self.heap.enter(key);
         }
-        self.line.close();
+        self.array.close();
         self.heap.enter(key);
     }
 
     /// Upper half of the key of the next event, later than every event's if there is none.
     #[inline]
     fn first_upper(&self) -> u64 {
-        if self.line.is_empty() { self.first_upper_of_heap() } else { self.line.first_upper() }
+        if self.array.is_empty() { self.first_upper_of_heap() } else { self.array.first_upper() }
     }
 
     #[cold]
@@ -160,7 +161,7 @@ impl EventQueue {
 
     /// Subjects of the events of this class at one moment, in no particular order.
     pub(crate) fn subjects_at(&self, time_ns: u64, class: Class) -> impl Iterator<Item = u32> + '_ {
-        self.line
+        self.array
             .keys()
             .iter()
             .copied()
@@ -181,7 +182,7 @@ impl EventQueue {
     /// the stand-alone device runner call this: nowhere else does time move.
     #[inline]
     pub(crate) fn advance(&mut self) -> Option<Event> {
-        let key = if self.line.is_empty() { self.take_from_heap()? } else { self.line.take() };
+        let key = if self.array.is_empty() { self.take_from_heap()? } else { self.array.take() };
         let event = unpack(key);
         debug_assert!(event.time_ns >= self.now_ns, "time ran backwards");
         self.now_ns = event.time_ns;
@@ -193,9 +194,9 @@ impl EventQueue {
     fn take_from_heap(&mut self) -> Option<u128> {
         let first = self.heap.take();
         if self.heap.len() <= FEW {
-            self.line.open();
+            self.array.open();
             while self.heap.len() > 0 {
-                self.line.enter(self.heap.take());
+                self.array.enter(self.heap.take());
             }
         }
         (first != NONE).then_some(first)

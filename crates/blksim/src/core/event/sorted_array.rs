@@ -76,6 +76,7 @@ impl SortedArray {
             place += 1;
         }
         line[place] = key;
+        debug_assert!(is_sorted_around(line, place));
     }
 
     /// Moves what goes after a key towards the end.
@@ -96,6 +97,7 @@ impl SortedArray {
             place = before;
         }
         line[place] = key;
+        debug_assert!(is_sorted_around(line, place));
     }
 
     #[inline]
@@ -120,6 +122,11 @@ impl SortedArray {
     pub fn keys(&self) -> &[u128] {
         &self.keys[self.head..self.end]
     }
+}
+
+/// A key lies between its neighbours.
+fn is_sorted_around(keys: &[u128], place: usize) -> bool {
+    keys[place.saturating_sub(1)..(place + 2).min(keys.len())].is_sorted()
 }
 
 fn upper(key: u128) -> u64 {

@@ -133,7 +133,7 @@ impl Bfq {
         self.prolong_soft(q);
         let queue = &self.queues[q as usize];
         let entity = &self.hierarchy.entities[queue.entity as usize];
-        let longer = if queue.raise.is_soft_real_time() {
+        let longer = if queue.wr.is_soft_real_time() {
             1
         } else {
             entity.weight / entity.base_weight.max(1)
@@ -157,7 +157,7 @@ impl Bfq {
             queue.first_io_ns = self.hierarchy.tick_ns;
         }
         if queue.is_raised() {
-            queue.raise.service += sectors;
+            queue.wr.service += sectors;
         }
         queue.service_from_backlogged += sectors;
         self.hierarchy.serve(queue.entity, sectors);
@@ -175,7 +175,7 @@ impl Bfq {
         self.injection.sent(id, own);
         self.depart(cx, q, id, own, now_ns);
         if own {
-            self.update_raise(q);
+            self.update_wr_data(q);
             if self.nr_busy() > 1 && self.queue(q).is_idle_class() {
                 self.expire(cx, Reason::Exhausted, false, now_ns);
             }
@@ -239,13 +239,13 @@ impl Bfq {
         if self.settings.low_latency {
             let queue = self.queue_mut(q);
             if !raised {
-                queue.raise.started_ns = tick_ns;
+                queue.wr.started_ns = tick_ns;
             }
             if queue.is_empty() {
                 if queue.dispatched == 0 {
                     self.set_soft_next(q);
                 } else {
-                    queue.raise.soft_pending = true;
+                    queue.wr.soft_pending = true;
                 }
             }
         }

@@ -259,8 +259,7 @@ impl Bfq {
     /// one itself if it is the last to use it.
     fn split(&mut self, q: QueueId, context: u32, now_ns: i64) -> QueueId {
         let queue = self.queue(q);
-        let (group, priority, large_burst) =
-            (queue.group, queue.priority, queue.raise.in_large_burst);
+        let (group, priority, large_burst) = (queue.group, queue.priority, queue.wr.in_large_burst);
         let waker = self.waker_after_split(q);
         if large_burst {
             self.processes[context as usize].saved.in_large_burst = true;
@@ -277,7 +276,7 @@ impl Bfq {
         let saved = &self.processes[context as usize].saved;
         let (was_in_burst, in_large) = (saved.in_burst, saved.in_large_burst);
         let large = (was_in_burst && self.burst.large) || in_large;
-        self.queue_mut(own).raise.in_large_burst = large;
+        self.queue_mut(own).wr.in_large_burst = large;
         if !large && was_in_burst {
             self.join_burst_list(own);
         }
@@ -338,14 +337,14 @@ impl Bfq {
                 self.set_waker(into, waker);
             }
         }
-        let coefficient = self.coefficient(q);
-        if coefficient > 1 {
+        let wr_coeff = self.wr_coeff(q);
+        if wr_coeff > 1 {
             if !self.is_raised(into) {
-                let raise = self.queue(q).raise;
-                self.queue_mut(into).raise.take_period(&raise);
-                self.set_coefficient(into, coefficient);
+                let wr = self.queue(q).wr;
+                self.queue_mut(into).wr.take_period(&wr);
+                self.set_wr_coeff(into, wr_coeff);
             }
-            self.set_coefficient(q, 1);
+            self.set_wr_coeff(q, 1);
         }
         let process = &mut self.processes[context as usize];
         process.sync = Some(into);

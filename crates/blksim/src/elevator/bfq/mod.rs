@@ -7,7 +7,7 @@
 //! * [`rate`]: the device's peak rate, on which budgets depend.
 //! * [`idle`]: when the device waits for the queue in service.
 //! * [`inject`]: requests of other queues while it waits.
-//! * [`raise`]: `low_latency`: weight raising.
+//! * [`weight_raising`]: `low_latency`: weight raising.
 //! * [`merge`]: which queue a request goes to; queues of cooperating processes.
 //! * [`position`]: where queues are about to read or write.
 //! * [`saved`]: what a process's queue keeps while it shares another.

@@ -6,7 +6,7 @@
 
 use super::hierarchy::{EntityId, GroupId, QueueId};
 use super::saved::Saved;
-use super::weight_raising::Raise;
+use super::weight_raising::WeightRaising;
 use crate::block::request::{Priority, PriorityClass, Request, RequestId};
 use crate::elevator::decaying_mean::DecayingMean;
 use crate::elevator::fifo::FifoQueue;
@@ -64,9 +64,9 @@ pub(super) struct Queue {
     pub last_sector: u64,
     pub created_ns: i64,
     pub just_created: bool,
-    pub raise: Raise,
-    /// How often its weight counts; see [`super::Bfq::set_coefficient`].
-    pub coefficient: u64,
+    pub wr: WeightRaising,
+    /// How often its weight counts; see [`super::Bfq::set_wr_coeff`].
+    pub wr_coeff: u64,
     pub split_ns: i64,
     /// Service and start of the current backlog.
     pub service_from_backlogged: u64,
@@ -127,8 +127,8 @@ impl Queue {
             last_sector: 0,
             created_ns: tick_ns,
             just_created: true,
-            raise: Raise::new(tick_ns),
-            coefficient: 1,
+            wr: WeightRaising::new(tick_ns),
+            wr_coeff: 1,
             split_ns: LONG_AGO_NS,
             service_from_backlogged: 0,
             first_io_ns: tick_ns,
@@ -153,7 +153,7 @@ impl Queue {
 
     #[inline]
     pub fn is_raised(&self) -> bool {
-        self.coefficient > 1
+        self.wr_coeff > 1
     }
 
     /// A sync queue of which no process is left.

@@ -43,7 +43,7 @@ impl Bfq {
         request.deadline_ns = (now_ns as u64).saturating_add(expire_ns);
 
         let had_none = queue.sync && self.processes[context as usize].requests <= 1;
-        if queue.is_raised() && queue.raise.is_soft_real_time() && queue.is_totally_seeky() {
+        if queue.is_raised() && queue.wr.is_soft_real_time() && queue.is_totally_seeky() {
             self.end_soft(q);
         }
         if had_none {
@@ -82,7 +82,7 @@ impl Bfq {
 
         let queue = &mut self.queues[q as usize];
         if low_latency && (!raised || !queue.is_raised() || interactive) {
-            queue.raise.started_ns = tick_ns;
+            queue.wr.started_ns = tick_ns;
         }
         queue.last_sector = end;
         if self.waiting && self.in_service == Some(q) {
@@ -108,12 +108,12 @@ impl Bfq {
         self.raise_on_arrival(q, arrival);
         let tick_ns = self.hierarchy.tick_ns;
         let queue = self.queue_mut(q);
-        queue.raise.backlogged_ns = tick_ns;
-        queue.raise.soft_pending = false;
+        queue.wr.backlogged_ns = tick_ns;
+        queue.wr.soft_pending = false;
         queue.service_from_backlogged = 0;
         self.add_busy(q);
         let Some(current) = self.in_service else { return arrival.interactive };
-        let due = (resumes && self.coefficient(q) >= self.coefficient(current))
+        let due = (resumes && self.wr_coeff(q) >= self.wr_coeff(current))
             || self.outranks(q, current)
             || !self.better_to_wait(self.queue(current));
         if due && self.hierarchy.root_would_switch() {
@@ -266,10 +266,10 @@ impl Bfq {
             self.hierarchy.nothing_pending(queue.entity);
         }
         self.last_completed = (!queue.shared).then_some(q);
-        if queue.raise.soft_pending
+        if queue.wr.soft_pending
             && idle
             && queue.is_empty()
-            && queue.coefficient != super::weight_raising::INTERACTIVE
+            && queue.wr_coeff != super::weight_raising::INTERACTIVE
         {
             self.set_soft_next(q);
         }

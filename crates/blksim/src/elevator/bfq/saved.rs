@@ -5,7 +5,7 @@
 
 use super::Bfq;
 use super::hierarchy::QueueId;
-use super::weight_raising::Raise;
+use super::weight_raising::WeightRaising;
 use crate::elevator::decaying_mean::DecayingMean;
 
 /// State of a queue that its process takes with it.
@@ -21,8 +21,8 @@ pub(super) struct Saved {
     base_service_ns: i64,
     inject_reset_ns: i64,
     weight: u64,
-    raise: Raise,
-    coefficient: u64,
+    wr: WeightRaising,
+    wr_coeff: u64,
     pub in_large_burst: bool,
     /// It was on the list of a burst that was not large yet.
     pub in_burst: bool,
@@ -43,8 +43,8 @@ impl Default for Saved {
             base_service_ns: 0,
             inject_reset_ns: 0,
             weight: 0,
-            raise: Raise::new(0),
-            coefficient: 1,
+            wr: WeightRaising::new(0),
+            wr_coeff: 1,
             in_large_burst: false,
             in_burst: false,
             valid: false,
@@ -69,17 +69,17 @@ impl Bfq {
             base_service_ns: queue.base_service_ns,
             inject_reset_ns: queue.inject_reset_ns,
             weight: self.hierarchy.entities[queue.entity as usize].base_weight,
-            raise: queue.raise,
-            coefficient: self.coefficient(q),
-            in_large_burst: queue.raise.in_large_burst,
-            in_burst: queue.raise.in_burst,
+            wr: queue.wr,
+            wr_coeff: self.wr_coeff(q),
+            in_large_burst: queue.wr.in_large_burst,
+            in_burst: queue.wr.in_burst,
             valid: true,
         };
-        if queue.just_created && !queue.raise.in_large_burst && self.settings.low_latency {
+        if queue.just_created && !queue.wr.in_large_burst && self.settings.low_latency {
             // It had no chance yet to be raised, and would have been.
-            saved.coefficient = super::weight_raising::INTERACTIVE;
-            saved.raise.begin_interactive(self.hierarchy.tick_ns, self.rate.raise_ns());
-            saved.raise.service = before.raise.service;
+            saved.wr_coeff = super::weight_raising::INTERACTIVE;
+            saved.wr.begin_interactive(self.hierarchy.tick_ns, self.rate.raise_ns());
+            saved.wr.service = before.wr.service;
         }
         self.processes[context as usize].saved = saved;
     }
@@ -102,28 +102,28 @@ impl Bfq {
         queue.inject_limit = saved.inject_limit;
         queue.base_service_ns = saved.base_service_ns;
         queue.inject_reset_ns = saved.inject_reset_ns;
-        queue.raise.take_period(&saved.raise);
-        queue.raise.service = saved.raise.service;
-        let large_burst = queue.raise.in_large_burst;
-        let over = saved.raise.started_ns + saved.raise.duration_ns < tick_ns;
+        queue.wr.take_period(&saved.wr);
+        queue.wr.service = saved.wr.service;
+        let large_burst = queue.wr.in_large_burst;
+        let over = saved.wr.started_ns + saved.wr.duration_ns < tick_ns;
         let entity = queue.entity as usize;
         self.hierarchy.entities[entity].new_weight = saved.weight;
         self.hierarchy.entities[entity].changed = true;
-        let mut coefficient =
-            if self.settings.low_latency { saved.coefficient } else { self.coefficient(q) };
-        if coefficient > 1 && (large_burst || over) {
-            let goes_on = saved.raise.is_soft_real_time()
+        let mut wr_coeff =
+            if self.settings.low_latency { saved.wr_coeff } else { self.wr_coeff(q) };
+        if wr_coeff > 1 && (large_burst || over) {
+            let goes_on = saved.wr.is_soft_real_time()
                 && !large_burst
-                && saved.raise.interrupted_ns() + raise_ns >= tick_ns;
+                && saved.wr.interrupted_ns() + raise_ns >= tick_ns;
             if goes_on {
-                self.queue_mut(q).raise.back_to_interactive(raise_ns);
-                coefficient = super::weight_raising::INTERACTIVE;
+                self.queue_mut(q).wr.back_to_interactive(raise_ns);
+                wr_coeff = super::weight_raising::INTERACTIVE;
             } else {
-                coefficient = 1;
+                wr_coeff = 1;
             }
         }
         // One that did not exist is not busy: it counts once it becomes so.
         debug_assert!(existed || !self.queue(q).busy);
-        self.set_coefficient(q, coefficient);
+        self.set_wr_coeff(q, wr_coeff);
     }
 }

@@ -37,7 +37,7 @@ const DEFAULT_WEIGHT: u64 = 40;
 
 /// The state of a queue's weight raising.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Raise {
+pub(super) struct WeightRaising {
     /// When it began; for a queue that is not raised, when it last had or got something.
     pub started_ns: i64,
     pub duration_ns: i64,
@@ -54,7 +54,7 @@ pub(super) struct Raise {
     pub in_burst: bool,
 }
 
-impl Raise {
+impl WeightRaising {
     pub fn new(now_ns: i64) -> Self {
         Self {
             started_ns: now_ns,
@@ -123,8 +123,8 @@ pub(super) struct Arrival {
 }
 
 impl Bfq {
-    pub(super) fn coefficient(&self, q: QueueId) -> u64 {
-        self.queues[q as usize].coefficient
+    pub(super) fn wr_coeff(&self, q: QueueId) -> u64 {
+        self.queues[q as usize].wr_coeff
     }
 
     pub(super) fn is_raised(&self, q: QueueId) -> bool {
@@ -132,15 +132,15 @@ impl Bfq {
     }
 
     /// Sets how often a queue's weight counts; the weight follows when the
-    /// entity is next entered, or with [`Self::update_raise`].
-    pub(super) fn set_coefficient(&mut self, q: QueueId, coefficient: u64) {
+    /// entity is next entered, or with [`Self::update_wr_data`].
+    pub(super) fn set_wr_coeff(&mut self, q: QueueId, wr_coeff: u64) {
         let queue = &mut self.queues[q as usize];
-        let old = std::mem::replace(&mut queue.coefficient, coefficient);
+        let old = std::mem::replace(&mut queue.wr_coeff, wr_coeff);
         let entity = &mut self.hierarchy.entities[queue.entity as usize];
-        entity.coefficient = coefficient;
+        entity.wr_coeff = wr_coeff;
         entity.changed = true;
-        if queue.busy && (old > 1) != (coefficient > 1) {
-            if coefficient > 1 {
+        if queue.busy && (old > 1) != (wr_coeff > 1) {
+            if wr_coeff > 1 {
                 self.nr_raised += 1;
             } else {
                 self.nr_raised -= 1;
@@ -154,10 +154,10 @@ impl Bfq {
         let weight = self.hierarchy.entities[queue.entity as usize].new_weight;
         let default_weight = weight == DEFAULT_WEIGHT;
         let idle_for_long = queue.dispatched == 0 && queue.timeout_ns + SILENCE_NS < now_ns;
-        let in_burst = queue.raise.in_large_burst;
+        let in_burst = queue.wr.in_large_burst;
         let soft_real_time = !queue.is_totally_seeky()
             && !in_burst
-            && queue.raise.soft_next_ns < now_ns
+            && queue.wr.soft_next_ns < now_ns
             && queue.dispatched == 0
             && default_weight;
         let interactive = !in_burst && idle_for_long && default_weight;
@@ -173,13 +173,13 @@ impl Bfq {
         let now_ns = self.hierarchy.tick_ns;
         let raise_ns = self.rate.raise_ns();
         let least_budget = self.min_budget();
-        let old = self.coefficient(q);
+        let old = self.wr_coeff(q);
         let queue = &mut self.queues[q as usize];
         if !queue.just_created
             && arrival.idle_for_long
             && queue.timeout_ns + BURST_FORGOTTEN_NS < now_ns
         {
-            queue.raise.in_large_burst = false;
+            queue.wr.in_large_burst = false;
             self.leave_burst_list(q);
         }
         let queue = &mut self.queues[q as usize];
@@ -187,109 +187,109 @@ impl Bfq {
         if !self.settings.low_latency || queue.split_ns + SILENCE_NS >= now_ns {
             return;
         }
-        let raise = &mut queue.raise;
-        let mut coefficient = old;
+        let wr = &mut queue.wr;
+        let mut wr_coeff = old;
         if old == 1 {
             if arrival.deserves {
                 if arrival.interactive {
-                    raise.service = 0;
-                    raise.soft_real_time = false;
-                    raise.duration_ns = raise_ns;
-                    coefficient = INTERACTIVE;
+                    wr.service = 0;
+                    wr.soft_real_time = false;
+                    wr.duration_ns = raise_ns;
+                    wr_coeff = INTERACTIVE;
                 } else {
-                    raise.interrupted_ns = LONG_AGO_NS;
-                    raise.soft_real_time = true;
-                    raise.duration_ns = SOFT_REAL_TIME_NS;
-                    coefficient = SOFT_REAL_TIME;
+                    wr.interrupted_ns = LONG_AGO_NS;
+                    wr.soft_real_time = true;
+                    wr.duration_ns = SOFT_REAL_TIME_NS;
+                    wr_coeff = SOFT_REAL_TIME;
                 }
                 // A small budget: what counts for it is latency.
                 let entity = &mut self.hierarchy.entities[queue.entity as usize];
                 entity.budget = entity.budget.min(2 * least_budget);
             }
         } else if arrival.interactive {
-            raise.soft_real_time = false;
-            raise.duration_ns = raise_ns;
-            coefficient = INTERACTIVE;
+            wr.soft_real_time = false;
+            wr.duration_ns = raise_ns;
+            wr_coeff = INTERACTIVE;
         } else if arrival.in_burst {
-            coefficient = 1;
+            wr_coeff = 1;
         } else if arrival.soft_real_time {
-            if !raise.soft_real_time {
-                raise.interrupted_ns = raise.started_ns;
+            if !wr.soft_real_time {
+                wr.interrupted_ns = wr.started_ns;
             }
-            raise.soft_real_time = true;
-            raise.duration_ns = SOFT_REAL_TIME_NS;
-            raise.started_ns = now_ns;
-            coefficient = SOFT_REAL_TIME;
+            wr.soft_real_time = true;
+            wr.duration_ns = SOFT_REAL_TIME_NS;
+            wr.started_ns = now_ns;
+            wr_coeff = SOFT_REAL_TIME;
         }
-        if coefficient != old {
-            self.set_coefficient(q, coefficient);
+        if wr_coeff != old {
+            self.set_wr_coeff(q, wr_coeff);
         }
     }
 
     /// An async queue that was silent for long is raised as interactive.
     pub(super) fn raise_async(&mut self, q: QueueId) {
         let raise_ns = self.rate.raise_ns();
-        let raise = &mut self.queues[q as usize].raise;
-        if raise.started_ns + ASYNC_SILENCE_NS < self.hierarchy.tick_ns {
-            raise.duration_ns = raise_ns;
-            raise.soft_real_time = false;
-            self.set_coefficient(q, INTERACTIVE);
+        let wr = &mut self.queues[q as usize].wr;
+        if wr.started_ns + ASYNC_SILENCE_NS < self.hierarchy.tick_ns {
+            wr.duration_ns = raise_ns;
+            wr.soft_real_time = false;
+            self.set_wr_coeff(q, INTERACTIVE);
         }
     }
 
     /// Ends or changes the raising of the queue in service, if it is time.
     #[inline]
-    pub(super) fn update_raise(&mut self, q: QueueId) {
+    pub(super) fn update_wr_data(&mut self, q: QueueId) {
         if self.is_raised(q) {
             self.end_raise_in_time(q);
         }
         let id = self.queues[q as usize].entity;
         let entity = &self.hierarchy.entities[id as usize];
-        if (entity.weight > entity.base_weight) != (entity.coefficient > 1) {
+        if (entity.weight > entity.base_weight) != (entity.wr_coeff > 1) {
             self.hierarchy.renew(id, false);
         }
     }
 
     fn end_raise_in_time(&mut self, q: QueueId) {
         let now_ns = self.hierarchy.tick_ns;
-        let raise = &self.queues[q as usize].raise;
-        if raise.in_large_burst {
+        let wr = &self.queues[q as usize].wr;
+        if wr.in_large_burst {
             self.end_raise(q);
-        } else if raise.started_ns + raise.duration_ns < now_ns {
-            let interrupted_is_over = raise.interrupted_ns + self.rate.raise_ns() < now_ns;
-            if !raise.soft_real_time || interrupted_is_over {
+        } else if wr.started_ns + wr.duration_ns < now_ns {
+            let interrupted_is_over = wr.interrupted_ns + self.rate.raise_ns() < now_ns;
+            if !wr.soft_real_time || interrupted_is_over {
                 self.end_raise(q);
             } else {
                 self.back_to_interactive(q);
             }
         }
         let queue = &self.queues[q as usize];
-        if queue.is_raised() && !queue.raise.soft_real_time && queue.raise.service > MOST_SERVICE {
+        if queue.is_raised() && !queue.wr.soft_real_time && queue.wr.service > MOST_SERVICE {
             self.end_raise(q);
         }
     }
 
     fn end_raise(&mut self, q: QueueId) {
-        let raise = &mut self.queues[q as usize].raise;
-        if !raise.soft_real_time {
-            raise.soft_next_ns = self.hierarchy.tick_ns;
+        let wr = &mut self.queues[q as usize].wr;
+        if !wr.soft_real_time {
+            wr.soft_next_ns = self.hierarchy.tick_ns;
         }
-        raise.duration_ns = 0;
-        raise.soft_real_time = false;
-        raise.started_ns = self.hierarchy.tick_ns;
-        self.set_coefficient(q, 1);
+        wr.duration_ns = 0;
+        wr.soft_real_time = false;
+        wr.started_ns = self.hierarchy.tick_ns;
+        self.set_wr_coeff(q, 1);
     }
 
     fn back_to_interactive(&mut self, q: QueueId) {
         let raise_ns = self.rate.raise_ns();
-        self.queues[q as usize].raise.back_to_interactive(raise_ns);
-        self.set_coefficient(q, INTERACTIVE);
+        self.queues[q as usize].wr.back_to_interactive(raise_ns);
+        self.set_wr_coeff(q, INTERACTIVE);
     }
 
     /// A queue that seeks all over is not soft real-time.
     pub(super) fn end_soft(&mut self, q: QueueId) {
-        let raise = &self.queues[q as usize].raise;
-        if raise.interrupted_ns + self.rate.raise_ns() < self.hierarchy.tick_ns {
+        let wr = &self.queues[q as usize].wr;
+        if wr.interrupted_ns + self.rate.raise_ns() < self.hierarchy.tick_ns {
             self.end_raise(q);
         } else {
             self.back_to_interactive(q);
@@ -301,13 +301,12 @@ impl Bfq {
         let now_ns = self.hierarchy.tick_ns;
         let raised = self.is_raised(q);
         let queue = &mut self.queues[q as usize];
-        let raise = &mut queue.raise;
-        if raised && raise.soft_real_time && raise.started_ns < now_ns && queue.timeout_ns < now_ns
-        {
-            if queue.timeout_ns > raise.started_ns {
-                raise.started_ns += now_ns - queue.timeout_ns;
+        let wr = &mut queue.wr;
+        if raised && wr.soft_real_time && wr.started_ns < now_ns && queue.timeout_ns < now_ns {
+            if queue.timeout_ns > wr.started_ns {
+                wr.started_ns += now_ns - queue.timeout_ns;
             } else {
-                raise.started_ns = now_ns;
+                wr.started_ns = now_ns;
             }
         }
     }
@@ -318,10 +317,10 @@ impl Bfq {
         let waits_ns =
             self.settings.tick(self.settings.slice_idle_ns) + MORE_TICKS * self.settings.jiffy_ns;
         let queue = &mut self.queues[q as usize];
-        let paced_ns = queue.raise.backlogged_ns
+        let paced_ns = queue.wr.backlogged_ns
             + (queue.service_from_backlogged.saturating_mul(1_000_000_000) / SOFT_REAL_TIME_RATE)
                 as i64;
-        queue.raise.soft_next_ns = queue.raise.soft_next_ns.max(paced_ns).max(now_ns + waits_ns);
+        queue.wr.soft_next_ns = queue.wr.soft_next_ns.max(paced_ns).max(now_ns + waits_ns);
     }
 
     /// A queue has been created: is it part of a burst?
@@ -330,9 +329,7 @@ impl Bfq {
         let nothing_busy = self.nr_busy() == 0;
         let after_split_ns = self.settings.jiffies(10 * MS);
         let queue = &mut self.queues[q as usize];
-        if queue.raise.in_burst
-            || queue.raise.in_large_burst
-            || queue.split_ns + after_split_ns >= now_ns
+        if queue.wr.in_burst || queue.wr.in_large_burst || queue.split_ns + after_split_ns >= now_ns
         {
             return;
         }
@@ -347,14 +344,14 @@ impl Bfq {
             }
             self.burst.group = group;
         } else if self.burst.large {
-            queue.raise.in_large_burst = true;
+            queue.wr.in_large_burst = true;
         } else {
             self.burst.size += 1;
             if self.burst.size == LARGE_BURST {
                 self.burst.large = true;
                 self.join_burst_list(q);
                 for &other in &self.burst.queues {
-                    self.queues[other as usize].raise.in_large_burst = true;
+                    self.queues[other as usize].wr.in_large_burst = true;
                 }
                 self.empty_burst_list();
             } else {
@@ -365,18 +362,18 @@ impl Bfq {
     }
 
     pub(super) fn join_burst_list(&mut self, q: QueueId) {
-        self.queues[q as usize].raise.in_burst = true;
+        self.queues[q as usize].wr.in_burst = true;
         self.burst.queues.push(q);
     }
 
     fn empty_burst_list(&mut self) {
         for other in self.burst.queues.drain(..) {
-            self.queues[other as usize].raise.in_burst = false;
+            self.queues[other as usize].wr.in_burst = false;
         }
     }
 
     pub(super) fn leave_burst_list(&mut self, q: QueueId) {
-        if std::mem::take(&mut self.queues[q as usize].raise.in_burst) {
+        if std::mem::take(&mut self.queues[q as usize].wr.in_burst) {
             self.burst.queues.retain(|other| *other != q);
         }
     }

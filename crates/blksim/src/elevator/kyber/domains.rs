@@ -30,7 +30,7 @@ struct Domain {
 
 /// `N` domains.
 #[derive(Debug)]
-pub(super) struct Domains<const N: usize> {
+pub struct Domains<const N: usize> {
     all: [Domain; N],
     current: usize,
     batching: u32,

@@ -19,20 +19,13 @@
 //! I/O scheduler").
 
 use super::domains::Domains;
-use super::{ASYNC_PERCENT, READ_LAT, WRITE_LAT};
-use crate::block::queue_facts::QueueFacts;
-use crate::block::request::Merge;
-use crate::block::request::{Operation, Request, RequestId, Requests};
-use crate::core::params::Values;
-use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
+use super::{Depths, NR_DOMAINS, TUNABLES};
+use crate::block::request::{Operation, Request, RequestId};
+use crate::elevator::scheduler::{Context, Family, Info};
 
 const READ: usize = 0;
 const SYNC_WRITE: usize = 1;
 const OTHER: usize = 2;
-const NR_DOMAINS: usize = 3;
-
-/// Most tokens, and requests of a batch.
-const SIZES: [(u32, u32); NR_DOMAINS] = [(256, 16), (128, 8), (64, 8)];
 
 /// How long latencies are watched after one was too long, and while some
 /// domain is throttled or misses its target.
@@ -76,25 +69,14 @@ impl Mean {
 }
 
 #[derive(Debug)]
-pub struct Kyber412 {
-    domains: Domains<NR_DOMAINS>,
+pub struct Grades {
     targets_ns: [u64; 2],
     means: [Mean; NR_DOMAINS],
-    async_of_word: u32,
     /// Until when latencies are watched, if they are.
     watch_until_ns: Option<u64>,
 }
 
-#[inline]
-fn domain_of(request: &Request) -> usize {
-    match request.operation {
-        Operation::Read => READ,
-        Operation::Write if request.flags.sync => SYNC_WRITE,
-        _ => OTHER,
-    }
-}
-
-impl Scheduler for Kyber412 {
+impl Depths for Grades {
     const INFO: Info = Info {
         name: "kyber-4.12",
         kernel_versions: "4.12 to 4.19 (there called kyber); follows 4.16",
@@ -103,44 +85,26 @@ impl Scheduler for Kyber412 {
         bypass: false,
         disables_wbt: false,
         indexed: false,
-        tunables: &[READ_LAT, WRITE_LAT],
+        tunables: TUNABLES,
     };
+    const SIZES: [(u32, u32); NR_DOMAINS] = [(256, 16), (128, 8), (64, 8)];
 
-    fn new(tunables: &Values, queue: QueueFacts) -> Self {
-        Self {
-            domains: Domains::new(SIZES),
-            targets_ns: [tunables.get_ns("read_lat_nsec"), tunables.get_ns("write_lat_nsec")],
-            means: Default::default(),
-            async_of_word: (queue.bits_per_word * ASYNC_PERCENT / 100).max(1),
-            watch_until_ns: None,
+    fn new(targets_ns: [u64; 2]) -> Self {
+        Self { targets_ns, means: Default::default(), watch_until_ns: None }
+    }
+
+    #[inline]
+    fn domain_of(request: &Request) -> usize {
+        match request.operation {
+            Operation::Read => READ,
+            Operation::Write if request.flags.sync => SYNC_WRITE,
+            _ => OTHER,
         }
     }
 
     #[inline]
-    fn insert(&mut self, cx: &mut Context, id: RequestId) {
-        let domain = domain_of(&cx.requests[id]);
-        self.domains.insert(cx.requests, domain, id);
-    }
-
-    #[inline]
-    fn dispatch(&mut self, cx: &mut Context) -> Option<RequestId> {
-        self.domains.dispatch(cx.requests)
-    }
-
-    #[inline]
-    fn merge_candidate(&self, requests: &Requests, bio: RequestId) -> Option<(RequestId, Merge)> {
-        self.domains.touching(requests, domain_of(&requests[bio]), bio)
-    }
-
-    #[inline]
-    fn complete(&mut self, cx: &mut Context, id: RequestId) {
-        let now_ns = cx.now_ns();
-        let request = &cx.requests[id];
-        let domain = domain_of(request);
-        let latency_ns = now_ns - request.dispatched_ns;
-        if self.domains.release(request, domain) {
-            cx.kick();
-        }
+    fn completed(&mut self, cx: &mut Context, id: RequestId, domain: usize) {
+        let latency_ns = cx.now_ns() - cx.requests[id].dispatched_ns;
         if self.watch_until_ns.is_some() {
             self.means[domain].samples += 1;
             self.means[domain].sum_ns += latency_ns;
@@ -149,26 +113,17 @@ impl Scheduler for Kyber412 {
         }
     }
 
-    fn timer(&mut self, cx: &mut Context) {
+    fn timer(&mut self, cx: &mut Context, domains: &mut Domains<NR_DOMAINS>) {
         if self.watch_until_ns.is_some_and(|until_ns| until_ns <= cx.now_ns()) {
             self.watch_until_ns = None;
-            if self.adjust() {
+            if self.adjust(domains) {
                 self.watch(cx, WATCH_NS);
             }
         }
     }
-
-    #[inline]
-    fn limit_depth(&self, bio: &Request) -> Option<u32> {
-        (!bio.flags.sync).then_some(self.async_of_word)
-    }
-
-    fn min_shallow_depth(&self) -> u32 {
-        self.async_of_word
-    }
 }
 
-impl Kyber412 {
+impl Grades {
     fn watch(&mut self, cx: &mut Context, for_ns: u64) {
         let until_ns = cx.now_ns() + for_ns;
         self.watch_until_ns = Some(until_ns);
@@ -176,18 +131,18 @@ impl Kyber412 {
     }
 
     /// Grades what was watched; true if watching should go on.
-    fn adjust(&mut self) -> bool {
+    fn adjust(&mut self, domains: &mut Domains<NR_DOMAINS>) -> bool {
         let means = std::mem::take(&mut self.means);
         let reads = means[READ].grade(self.targets_ns[READ]);
         let writes = means[SYNC_WRITE].grade(self.targets_ns[SYNC_WRITE]);
         for (domain, own, other) in [(READ, reads, writes), (SYNC_WRITE, writes, reads)] {
             if let Some(own) = own {
-                self.domains.resize(domain, weighed(self.domains.depth(domain), own, other));
+                domains.resize(domain, weighed(domains.depth(domain), own, other));
             }
         }
-        let depth = self.domains.depth(OTHER);
+        let depth = domains.depth(OTHER);
         let worse = reads.max(writes);
-        self.domains.resize(
+        domains.resize(
             OTHER,
             match worse {
                 None => depth + 2,
@@ -196,7 +151,7 @@ impl Kyber412 {
                 Some(_) => rest(depth, better(reads, writes)),
             },
         );
-        worse.is_some_and(|worse| !worse.is_good()) || self.domains.is_throttled(OTHER)
+        worse.is_some_and(|worse| !worse.is_good()) || domains.is_throttled(OTHER)
     }
 }
 

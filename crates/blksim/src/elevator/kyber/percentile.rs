@@ -19,24 +19,17 @@
 //! 6e25cb01ea20 ("kyber: implement improved heuristics").
 
 use super::domains::Domains;
-use super::{ASYNC_PERCENT, READ_LAT, WRITE_LAT};
-use crate::block::queue_facts::QueueFacts;
-use crate::block::request::Merge;
-use crate::block::request::{Operation, Request, RequestId, Requests};
+use super::{Depths, NR_DOMAINS, TUNABLES};
+use crate::block::request::{Operation, Request, RequestId};
 use crate::core::branch::{likely, unlikely};
 use crate::core::jiffies::timer_ns;
-use crate::core::params::Values;
-use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
+use crate::elevator::scheduler::{Context, Family, Info};
 
 const READ: usize = 0;
 const WRITE: usize = 1;
 const OTHER: usize = 2;
-const NR_DOMAINS: usize = 3;
 /// Domains with a target, whose depth is adjusted.
 const NR_ADJUSTED: usize = OTHER;
-
-/// Most tokens, and requests of a batch.
-const SIZES: [(u32, u32); NR_DOMAINS] = [(256, 16), (128, 8), (16, 1)];
 
 /// Buckets to a target, and buckets in all: up to a target, and above.
 const BUCKETS_TO_TARGET: u64 = 4;
@@ -89,25 +82,14 @@ struct Latencies {
 }
 
 #[derive(Debug)]
-pub struct Kyber {
-    domains: Domains<NR_DOMAINS>,
+pub struct Percentiles {
     targets_ns: [u64; NR_ADJUSTED],
     latencies: [Latencies; NR_ADJUSTED],
-    async_of_word: u32,
     /// When the timer that is running ends.
     timer_ns: Option<u64>,
 }
 
-#[inline]
-fn domain_of(request: &Request) -> usize {
-    match request.operation {
-        Operation::Read => READ,
-        Operation::Write => WRITE,
-        Operation::Flush => OTHER,
-    }
-}
-
-impl Scheduler for Kyber {
+impl Depths for Percentiles {
     const INFO: Info = Info {
         name: "kyber",
         kernel_versions: "since 4.20 with percentiles; follows 6.1",
@@ -116,72 +98,48 @@ impl Scheduler for Kyber {
         bypass: false,
         disables_wbt: false,
         indexed: false,
-        tunables: &[READ_LAT, WRITE_LAT],
+        tunables: TUNABLES,
     };
+    const SIZES: [(u32, u32); NR_DOMAINS] = [(256, 16), (128, 8), (16, 1)];
 
-    fn new(tunables: &Values, queue: QueueFacts) -> Self {
-        Self {
-            domains: Domains::new(SIZES),
-            targets_ns: [tunables.get_ns("read_lat_nsec"), tunables.get_ns("write_lat_nsec")],
-            latencies: Default::default(),
-            async_of_word: (queue.bits_per_word * ASYNC_PERCENT / 100).max(1),
-            timer_ns: None,
+    fn new(targets_ns: [u64; NR_ADJUSTED]) -> Self {
+        Self { targets_ns, latencies: Default::default(), timer_ns: None }
+    }
+
+    #[inline]
+    fn domain_of(request: &Request) -> usize {
+        match request.operation {
+            Operation::Read => READ,
+            Operation::Write => WRITE,
+            Operation::Flush => OTHER,
         }
     }
 
     #[inline]
-    fn insert(&mut self, cx: &mut Context, id: RequestId) {
-        let domain = domain_of(&cx.requests[id]);
-        self.domains.insert(cx.requests, domain, id);
-    }
-
-    #[inline]
-    fn dispatch(&mut self, cx: &mut Context) -> Option<RequestId> {
-        self.domains.dispatch(cx.requests)
-    }
-
-    #[inline]
-    fn merge_candidate(&self, requests: &Requests, bio: RequestId) -> Option<(RequestId, Merge)> {
-        self.domains.touching(requests, domain_of(&requests[bio]), bio)
-    }
-
-    #[inline]
-    fn complete(&mut self, cx: &mut Context, id: RequestId) {
+    fn completed(&mut self, cx: &mut Context, id: RequestId, domain: usize) {
+        if domain >= NR_ADJUSTED {
+            return;
+        }
         let now_ns = cx.now_ns();
         let request = &cx.requests[id];
-        let domain = domain_of(request);
-        if domain < NR_ADJUSTED {
-            let target_ns = self.targets_ns[domain];
-            let latencies = &mut self.latencies[domain];
-            latencies.total.add(now_ns - request.inserted_ns, target_ns);
-            latencies.device.add(now_ns - request.dispatched_ns, target_ns);
-        }
-        if self.domains.release(request, domain) {
-            cx.kick();
-        }
-        if unlikely(self.timer_ns.is_none()) && domain < NR_ADJUSTED {
+        let target_ns = self.targets_ns[domain];
+        let latencies = &mut self.latencies[domain];
+        latencies.total.add(now_ns - request.inserted_ns, target_ns);
+        latencies.device.add(now_ns - request.dispatched_ns, target_ns);
+        if unlikely(self.timer_ns.is_none()) {
             self.set_timer(cx);
         }
     }
 
-    fn timer(&mut self, cx: &mut Context) {
+    fn timer(&mut self, cx: &mut Context, domains: &mut Domains<NR_DOMAINS>) {
         if self.timer_ns.is_some_and(|timer_ns| timer_ns <= cx.now_ns()) {
             self.timer_ns = None;
-            self.adjust(cx.now_ns());
+            self.adjust(domains, cx.now_ns());
         }
-    }
-
-    #[inline]
-    fn limit_depth(&self, bio: &Request) -> Option<u32> {
-        (!bio.flags.sync).then_some(self.async_of_word)
-    }
-
-    fn min_shallow_depth(&self) -> u32 {
-        self.async_of_word
     }
 }
 
-impl Kyber {
+impl Percentiles {
     #[cold]
     fn set_timer(&mut self, cx: &mut Context) {
         let jiffy_ns = cx.queue.facts.jiffy_ns;
@@ -190,7 +148,7 @@ impl Kyber {
         cx.timer_at(timer_ns);
     }
 
-    fn adjust(&mut self, now_ns: u64) {
+    fn adjust(&mut self, domains: &mut Domains<NR_DOMAINS>, now_ns: u64) {
         let mut congested = false;
         for latencies in &mut self.latencies {
             let p90 = percentile(&mut latencies.device, &mut latencies.timeout_ns, 90, now_ns);
@@ -206,9 +164,9 @@ impl Kyber {
             }
             let Some(bucket) = p99 else { continue };
             if congested || bucket as u64 >= BUCKETS_TO_TARGET {
-                let depth = u64::from(self.domains.depth(domain));
+                let depth = u64::from(domains.depth(domain));
                 let scaled = depth * (bucket as u64 + 1) / BUCKETS_TO_TARGET;
-                self.domains.resize(domain, scaled as u32);
+                domains.resize(domain, scaled as u32);
             }
         }
     }
@@ -265,47 +223,39 @@ mod tests {
         assert_eq!((mixed.percentile(90), mixed.percentile(91)), (0, 5));
     }
 
-    fn kyber(reads: &[(u64, u32)], writes: &[(u64, u32)]) -> Kyber {
-        let values = Values::defaults(Kyber::INFO.tunables);
-        let facts = QueueFacts {
-            rotational: false,
-            device_depth: 32,
-            nr_requests: 64,
-            ..QueueFacts::TYPICAL
-        };
-        let mut kyber = Kyber::new(&values, facts);
-        kyber.targets_ns = [TARGET_NS; 2];
-        for (latencies, samples) in kyber.latencies.iter_mut().zip([reads, writes]) {
+    fn kyber(reads: &[(u64, u32)], writes: &[(u64, u32)]) -> (Percentiles, Domains<NR_DOMAINS>) {
+        let mut depths = Percentiles::new([TARGET_NS; 2]);
+        for (latencies, samples) in depths.latencies.iter_mut().zip([reads, writes]) {
             latencies.total = filled(samples);
             latencies.device = filled(samples);
         }
-        kyber
+        (depths, Domains::new(Percentiles::SIZES))
     }
 
     #[test]
     fn a_domain_well_below_its_target_is_cut_when_another_misses_its_own() {
-        let mut slow_reads = kyber(&[(1600, 600)], &[(100, 600)]);
-        slow_reads.domains.resize(READ, 100);
-        slow_reads.adjust(0);
+        let (mut depths, mut domains) = kyber(&[(1600, 600)], &[(100, 600)]);
+        domains.resize(READ, 100);
+        depths.adjust(&mut domains, 0);
         // Bucket 6: seven quarters; bucket 0: one quarter.
-        assert_eq!(slow_reads.domains.depth(READ), 175);
-        assert_eq!(slow_reads.domains.depth(WRITE), 32);
-        let mut healthy = kyber(&[(900, 600)], &[(100, 600)]);
-        healthy.adjust(0);
-        assert_eq!(healthy.domains.depth(WRITE), 128, "without congestion nothing is cut");
+        assert_eq!(domains.depth(READ), 175);
+        assert_eq!(domains.depth(WRITE), 32);
+        let (mut depths, mut domains) = kyber(&[(900, 600)], &[(100, 600)]);
+        depths.adjust(&mut domains, 0);
+        assert_eq!(domains.depth(WRITE), 128, "without congestion nothing is cut");
     }
 
     #[test]
     fn few_samples_wait_a_second_and_an_unused_percentile_is_remembered_once() {
-        let mut few = kyber(&[(1600, 600)], &[(100, 600)]);
+        let (mut few, mut domains) = kyber(&[(1600, 600)], &[(100, 600)]);
         few.latencies[READ] = Latencies::default();
-        few.adjust(0);
+        few.adjust(&mut domains, 0);
         assert_eq!(few.latencies[WRITE].remembered, Some(0));
         few.latencies[READ].device = filled(&[(1600, 499)]);
-        few.adjust(100);
-        assert_eq!(few.domains.depth(WRITE), 128);
-        few.adjust(100 + SAMPLES_NS);
-        assert_eq!(few.domains.depth(WRITE), 32, "the remembered percentile was used");
+        few.adjust(&mut domains, 100);
+        assert_eq!(domains.depth(WRITE), 128);
+        few.adjust(&mut domains, 100 + SAMPLES_NS);
+        assert_eq!(domains.depth(WRITE), 32, "the remembered percentile was used");
         assert_eq!(few.latencies[WRITE].remembered, None);
     }
 }

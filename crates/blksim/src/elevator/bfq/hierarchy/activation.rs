@@ -16,6 +16,7 @@ impl Hierarchy {
         }
         let trees = &mut self.groups[usize::from(entity.parent)].trees;
         let old_class = entity.class;
+        debug_assert!(trees[old_class as usize].weights >= entity.weight, "the sum of weights");
         trees[old_class as usize].weights -= entity.weight;
         entity.base_weight = entity.new_weight;
         if class_too {
@@ -23,13 +24,14 @@ impl Hierarchy {
         }
         entity.changed = entity.class != entity.new_class;
         let old_weight = entity.weight;
-        entity.weight = entity.base_weight * entity.coefficient;
+        debug_assert!(entity.new_weight > 0 && entity.wr_coeff > 0, "an entity without weight");
+        entity.weight = entity.base_weight * entity.wr_coeff;
         trees[entity.class as usize].weights += entity.weight;
         if entity.class != old_class {
             entity.start = trees[entity.class as usize].now;
         }
         if entity.is_queue() && entity.weight != old_weight {
-            let raised = entity.coefficient > 1;
+            let raised = entity.wr_coeff > 1;
             self.uncount_weight(id);
             if !raised {
                 self.count_weight(id);
@@ -45,7 +47,7 @@ impl Hierarchy {
         let now = self.groups[usize::from(entity.parent)].trees[entity.class as usize].now;
         if shifted_back && now > entity.finish {
             // Too far back would let it monopolise the device.
-            let shift = (now - entity.finish) / entity.coefficient;
+            let shift = (now - entity.finish) / entity.wr_coeff;
             entity.start += shift;
             entity.finish += shift;
         }

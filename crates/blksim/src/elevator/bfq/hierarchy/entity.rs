@@ -41,7 +41,7 @@ pub struct Entity {
     pub new_weight: u64,
     pub changed: bool,
     /// Weight raising.
-    pub coefficient: u64,
+    pub wr_coeff: u64,
     pub start: u64,
     pub finish: u64,
     /// Of the active entities below it in the tree, and its own.
@@ -75,7 +75,7 @@ impl Entity {
             base_weight: weight,
             new_weight: weight,
             changed: false,
-            coefficient: 1,
+            wr_coeff: 1,
             start: 0,
             finish: 0,
             least_start: 0,
