@@ -65,14 +65,14 @@ impl Machine {
 
     /// Puts every job into its control group, by index.
     pub fn set_groups(&mut self, of_jobs: &[u16]) {
-        for clone in &mut self.tasks.processes {
-            clone.group = of_jobs.get(clone.job).copied().unwrap_or(0);
+        for process in &mut self.tasks.processes {
+            process.group = of_jobs.get(process.job).copied().unwrap_or(0);
         }
     }
 
     /// Writes a timeline of up to about `limit_bytes` from now on.
     pub fn record(&mut self, limit_bytes: u64) {
-        let job_of = |clone: &JobProcess| u16::try_from(clone.job).unwrap_or(NO_JOB);
+        let job_of = |process: &JobProcess| u16::try_from(process.job).unwrap_or(NO_JOB);
         let jobs = self.tasks.processes.iter().map(job_of).collect();
         self.block.recorder = Some(Box::new(Recorder::new(jobs, limit_bytes)));
     }
@@ -123,7 +123,7 @@ impl Machine {
     #[inline(never)]
     fn handle_event_cold(&mut self, class: Class, subject: u32) {
         self.handle_event_of(class, subject);
-        // So are the clones whose time has come.
+        // So are the processes whose time has come.
         let more = class == Class::Issue && self.block.events.more_now(class);
         if self.block.has_ready() && !more {
             self.run_ready_cold();
@@ -147,7 +147,7 @@ impl Machine {
     pub(crate) fn unblocked(&mut self, task: TaskId) {
         match self.tasks[task].role {
             Role::Process(_) if self.tasks[task].call.is_some() => self.advance_call(task),
-            Role::Process(clone) => self.drive_cold(clone),
+            Role::Process(process) => self.drive_cold(process),
             Role::Flusher => self.run_flusher(),
             Role::Worker => {}
         }

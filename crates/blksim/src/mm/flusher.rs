@@ -127,8 +127,8 @@ impl Machine {
         let mut bio = Request::new(Operation::Write, sector, sectors as u32, Purpose::Writeback);
         // The flusher is a kernel thread of ordinary priority, whoever dirtied the pages.
         (bio.priority, bio.group) = if sync {
-            let clone = &self.tasks.processes[Tasks::process_of(task) as usize];
-            (clone.priority, clone.group)
+            let process = &self.tasks.processes[Tasks::process_of(task) as usize];
+            (process.priority, process.group)
         } else {
             (Priority::DEFAULT, self.mm.writeback.group)
         };

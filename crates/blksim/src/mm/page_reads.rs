@@ -81,9 +81,9 @@ impl Machine {
             // The device's last page may be cut.
             let sectors = (pages * PAGE_SECTORS).min(device_sectors - sector);
             let mut bio = Request::new(Operation::Read, sector, sectors as u32, Purpose::PageRead);
-            let clone = &self.tasks.processes[Tasks::process_of(task) as usize];
-            bio.priority = clone.priority;
-            bio.group = clone.group;
+            let process = &self.tasks.processes[Tasks::process_of(task) as usize];
+            bio.priority = process.priority;
+            bio.group = process.group;
             bio.flags = Flags { sync: true, readahead: true, ..Flags::default() };
             bio.context = task;
             let id = self.block.requests.allocate(bio);

@@ -26,7 +26,7 @@ impl Machine {
         self.start_call(index, stage, direction, offset, u64::from(bytes), cost_ns);
     }
 
-    /// Starts fsync or fdatasync on a clone's file.
+    /// Starts fsync or fdatasync on a process's file.
     pub(crate) fn start_sync(&mut self, index: u32) {
         let file = self.mm.files[self.tasks.processes[index as usize].region.file as usize];
         self.start_call(index, CallStage::Tagging, Direction::Sync, file.start, file.bytes, 0);
@@ -161,8 +161,8 @@ impl Machine {
                 return;
             }
             self.mm.cache.change(call.page, PRESENT | DIRTY, 0);
-            let clone = &self.tasks.processes[task as usize];
-            let (file, group) = (clone.region.file, clone.group);
+            let process = &self.tasks.processes[task as usize];
+            let (file, group) = (process.region.file, process.group);
             let dirtier = &mut self.tasks[task].dirtier;
             let now_ns = self.block.events.now_ns();
             let was_clean = page_state & DIRTY == 0;
@@ -281,9 +281,9 @@ impl Machine {
     fn end_call(&mut self, task: TaskId, call: BufferedCall) {
         self.tasks[task].call = None;
         let bytes = if call.direction == Direction::Sync { 0 } else { call.bytes };
-        let clone = Tasks::process_of(task);
+        let process = Tasks::process_of(task);
         let span = (call.started_ns, self.block.events.now_ns());
-        self.tasks.finish_io(clone, call.direction, bytes, span, &mut self.block.recorder);
-        self.drive(clone);
+        self.tasks.finish_io(process, call.direction, bytes, span, &mut self.block.recorder);
+        self.drive(process);
     }
 }

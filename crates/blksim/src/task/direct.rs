@@ -10,7 +10,7 @@ use crate::task::direct_ios::Io;
 use crate::workload::generator::Transfer;
 
 impl Machine {
-    /// Issues a direct transfer of a clone, which counts from `start_ns` on. False if the clone
+    /// Issues a direct transfer of a process, which counts from `start_ns` on. False if the process
     /// sleeps in that.
     #[inline(always)]
     pub(crate) fn issue_direct(
@@ -32,7 +32,7 @@ impl Machine {
         self.submit(index, id)
     }
 
-    /// A bio of a clone's direct transfer.
+    /// A bio of a process's direct transfer.
     #[inline(always)]
     fn direct_bio(
         &self,
@@ -41,15 +41,15 @@ impl Machine {
         transfer: Transfer,
         start_ns: u64,
     ) -> Request {
-        let clone = &self.tasks.processes[index as usize];
+        let process = &self.tasks.processes[index as usize];
         let sector = transfer.offset / SECTOR_BYTES;
         let nr_sectors = transfer.bytes / SECTOR_BYTES as u32;
         let mut bio = Request::new(operation, sector, nr_sectors, Purpose::Direct);
-        bio.priority = clone.priority;
+        bio.priority = process.priority;
         let idle = operation == Operation::Write;
         bio.flags = Flags { sync: true, idle, ..Flags::default() };
         bio.context = index;
-        bio.group = clone.group;
+        bio.group = process.group;
         bio.issued_ns = start_ns;
         bio
     }
@@ -74,7 +74,7 @@ impl Machine {
         if left > max_sectors {
             let parts = left.div_ceil(max_sectors);
             bio.owner =
-                self.tasks.ios.allocate(Io { clone: index, direction, bytes, parts, start_ns });
+                self.tasks.ios.allocate(Io { process: index, direction, bytes, parts, start_ns });
         }
         while left > 0 {
             bio.nr_sectors = left.min(max_sectors);
@@ -97,10 +97,10 @@ impl Machine {
             self.direct_part_of_several_or_write_done(id);
             return;
         }
-        let (clone, start_ns) = (request.context, request.issued_ns);
+        let (process, start_ns) = (request.context, request.issued_ns);
         let bytes = request.own_sectors * SECTOR_BYTES as u32;
         self.block.requests.release(id);
-        self.direct_complete(clone, (Direction::Read, bytes, start_ns));
+        self.direct_complete(process, (Direction::Read, bytes, start_ns));
     }
 
     #[inline(never)]
@@ -110,7 +110,7 @@ impl Machine {
         let owner = request.owner;
         let io = if owner == NONE {
             Io {
-                clone: request.context,
+                process: request.context,
                 direction: Direction::Write,
                 bytes: request.own_sectors * SECTOR_BYTES as u32,
                 parts: 0,
@@ -126,7 +126,7 @@ impl Machine {
             return;
         }
         if is_write
-            && self.tasks.processes[io.clone as usize].sync
+            && self.tasks.processes[io.process as usize].sync
             && self.block.disks[0].volatile_cache
         {
             let index = if owner == NONE { self.tasks.ios.allocate(io) } else { owner };
@@ -136,7 +136,7 @@ impl Machine {
         if owner != NONE {
             self.tasks.ios.free.push(owner);
         }
-        self.direct_complete(io.clone, (io.direction, io.bytes, io.start_ns));
+        self.direct_complete(io.process, (io.direction, io.bytes, io.start_ns));
     }
 
     /// A direct transfer is complete and, if that was asked, durable.
@@ -144,13 +144,13 @@ impl Machine {
     pub(crate) fn direct_done(&mut self, io_index: u32) {
         self.tasks.ios.free.push(io_index);
         let io = self.tasks.ios.slots[io_index as usize];
-        self.direct_complete(io.clone, (io.direction, io.bytes, io.start_ns));
+        self.direct_complete(io.process, (io.direction, io.bytes, io.start_ns));
     }
 
-    /// A clone will learn of a direct transfer when it looks.
+    /// A process will learn of a direct transfer when it looks.
     #[inline]
-    fn direct_complete(&mut self, clone: u32, transfer: (Direction, u32, u64)) {
-        self.tasks.processes[clone as usize].done.push(transfer);
-        self.wake_clone(clone);
+    fn direct_complete(&mut self, process: u32, transfer: (Direction, u32, u64)) {
+        self.tasks.processes[process as usize].done.push(transfer);
+        self.wake_process(process);
     }
 }

@@ -5,7 +5,7 @@ use crate::core::record::Direction;
 /// A direct transfer under way.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Io {
-    pub(crate) clone: u32,
+    pub(crate) process: u32,
     pub(crate) direction: Direction,
     pub(crate) bytes: u32,
     /// Bios that are not done.

@@ -1,4 +1,4 @@
-//! Clones of jobs: their life from start to end, and the loop that issues.
+//! Processes of jobs: their life from start to end, and the loop that issues.
 
 use crate::block::request::Priority;
 use crate::core::branch::{cold_path, likely};
@@ -10,7 +10,7 @@ use crate::workload::generator::{Generator, Step, Transfer};
 use crate::workload::job::Advice;
 use crate::workload::layout::Region;
 
-/// How far a clone has come.
+/// How far a process has come.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum IssueStage {
     /// It has not started.

@@ -22,9 +22,9 @@ const LATE_FORKS: u32 = 3;
 /// Ranks from this one on are so far behind that whoever wakes up ahead of them runs at once.
 pub(crate) const GIVES_WAY: u32 = 2;
 
-/// How far a clone stands behind, of so many, which are forked in order.
-pub(crate) fn rank_of_fork(index: u32, nr_clones: u32) -> u32 {
-    (index + 1 + LATE_FORKS).saturating_sub(nr_clones)
+/// How far a process stands behind, of so many, which are forked in order.
+pub(crate) fn rank_of_fork(index: u32, nr_processes: u32) -> u32 {
+    (index + 1 + LATE_FORKS).saturating_sub(nr_processes)
 }
 
 /// Something that is ready to run.
@@ -32,7 +32,7 @@ pub(crate) fn rank_of_fork(index: u32, nr_clones: u32) -> u32 {
 pub(crate) enum Ready {
     /// A task whose submission slept.
     Submission(TaskId),
-    /// A clone that learns of completions.
+    /// A process that learns of completions.
     Process(u32),
     /// A task whose buffered call slept.
     Call(TaskId),

@@ -5,17 +5,17 @@ use crate::machine::Machine;
 use crate::task::ready::{GIVES_WAY, Ready};
 
 impl Machine {
-    /// A clone has submitted what it was about to. Whether it goes on: something that is ready may
+    /// A process has submitted what it was about to. Whether it goes on: something that is ready may
     /// take the processor from it, and then its turn comes later. A queue's worker alone, which it
     /// mostly is, runs in between.
     #[inline(always)]
-    pub(crate) fn goes_on(&mut self, clone: u32) -> bool {
-        self.block.ready.is_empty() || self.keeps_processor(clone)
+    pub(crate) fn goes_on(&mut self, process: u32) -> bool {
+        self.block.ready.is_empty() || self.keeps_processor(process)
     }
 
     #[inline(always)]
-    fn keeps_processor(&mut self, clone: u32) -> bool {
-        let rank = self.tasks.processes[clone as usize].rank;
+    fn keeps_processor(&mut self, process: u32) -> bool {
+        let rank = self.tasks.processes[process as usize].rank;
         if rank < GIVES_WAY {
             return true;
         }
@@ -35,7 +35,7 @@ impl Machine {
                 _ => return true,
             }
         }
-        self.wake_clone(clone);
+        self.wake_process(process);
         false
     }
 
@@ -76,12 +76,12 @@ impl Machine {
         }
     }
 
-    /// Lets a clone go on once what is ready before it has run.
+    /// Lets a process go on once what is ready before it has run.
     #[inline]
-    pub(crate) fn wake_clone(&mut self, index: u32) {
-        let clone = &mut self.tasks.processes[index as usize];
-        if likely(!std::mem::replace(&mut clone.woken, true)) {
-            self.block.ready.insert(clone.rank, Ready::Process(index));
+    pub(crate) fn wake_process(&mut self, index: u32) {
+        let process = &mut self.tasks.processes[index as usize];
+        if likely(!std::mem::replace(&mut process.woken, true)) {
+            self.block.ready.insert(process.rank, Ready::Process(index));
         }
     }
 }

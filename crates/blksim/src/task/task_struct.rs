@@ -10,7 +10,7 @@ use crate::task::buffered_call::BufferedCall;
 /// What runs as this task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// A clone of a job, by index.
+    /// A process of a job, by index.
     Process(u32),
     /// Writes dirty pages back.
     Flusher,

@@ -47,7 +47,7 @@ impl IndexMut<TaskId> for Tasks {
 }
 
 impl Tasks {
-    /// One process for each clone of each job, then the kernel threads.
+    /// One process for each process of each job, then the kernel threads.
     pub fn new(jobs: &[Job], layout: &Layout, seed: u64) -> Self {
         let mut all = Vec::new();
         let mut processes = Vec::new();
