@@ -1,12 +1,11 @@
-//! The engine: takes events off the events, one by one, until the jobs have
-//! ended. The only place, beside the stand-alone device runner, where time
-//! moves.
+//! The engine: takes events off the event queue, one by one, until the jobs have ended. Time moves
+//! only here and in the stand-alone device runner.
 
 use crate::core::error::{ErrorKind, SimulationError};
 use crate::core::quantity::format_duration;
 use crate::machine::Machine;
 
-/// How far a simulation may go.
+/// Limits of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub events: u64,
@@ -52,8 +51,8 @@ impl Engine {
         self.advance(u64::MAX).map(|_| ())
     }
 
-    /// Handles up to `events` events; tells whether all jobs have ended. In
-    /// how many steps a run is made does not change it.
+    /// Handles up to `events` events. Returns whether all jobs have ended. The number of calls that
+    /// a run is divided into does not change it.
     pub fn advance(&mut self, events: u64) -> Result<bool, SimulationError> {
         if !self.started {
             self.started = true;

@@ -1,7 +1,6 @@
-//! The host above the queue: tasks that submit I/O, the page cache, writeback,
-//! and the disks below.
+//! The machine: the block layer, memory management and the tasks above them.
 //!
-//! A [`Machine`] reacts to events; only the engine takes them off the events.
+//! A [`Machine`] reacts to events; only the engine takes them off the event queue.
 
 use crate::block::disks::Disks;
 use crate::block::layer::BlockLayer;
@@ -20,13 +19,15 @@ use crate::timeline::{NO_JOB, Recorder, Timeline};
 use crate::workload::Job;
 use crate::workload::layout::{File, Layout};
 
-/// Pieces of memory that a request may consist of (`BLK_MAX_SEGMENTS` in `include/linux/blkdev.h`,
-/// Linux 6.1). Each bio that joins is one at least, so that of bios of one page it holds no more.
+/// Most segments of a request (`BLK_MAX_SEGMENTS` in `include/linux/blkdev.h`, Linux 6.1). Each
+/// merged bio is at least one segment, so this limits requests made of bios of one page.
 const MAX_SEGMENTS: u32 = 128;
 
 /// A simulated machine, in parts that can be borrowed apart.
 ///
-/// A method stands on the part whose state it needs; those on `Machine` cross parts.
+/// A method belongs to the part whose state it needs; methods of `Machine` cross parts. They are in
+/// the rooms of their subjects: `block/{submit,complete,array}.rs`, `mm/{flusher,page_reads}.rs`,
+/// `task/{issue,run,direct,buffered,sync}.rs`.
 #[derive(Debug)]
 pub struct Machine {
     pub block: BlockLayer,
@@ -35,7 +36,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Puts jobs, disks and the host together. Nothing happens before [`Machine::start`].
+    /// Puts jobs, disks and machine together. The machine is idle until [`Machine::start`].
     pub fn new(
         jobs: &[Job],
         layout: &Layout,
@@ -77,7 +78,7 @@ impl Machine {
         self.block.recorder = Some(Box::new(Recorder::new(jobs, limit_bytes)));
     }
 
-    /// Whether the timeline has outgrown its limit.
+    /// True if the timeline exceeds its limit.
     pub fn timeline_is_full(&self) -> bool {
         self.block.recorder.as_ref().is_some_and(|recorder| recorder.is_full())
     }
@@ -99,7 +100,7 @@ impl Machine {
         self.tasks.finished()
     }
 
-    /// What the jobs did.
+    /// The records of the jobs.
     pub fn records(&self) -> &[JobRecord] {
         &self.tasks.records
     }
@@ -118,8 +119,8 @@ impl Machine {
         }
     }
 
-    /// The same if it is not the end of a command. With all in one `match`, which is a jump by a
-    /// table, the legacy schedulers do some 7 % fewer requests a second.
+    /// Handles an event that is not the end of a command. With all in one `match`, which becomes a
+    /// jump table, the legacy schedulers do some 7 % fewer requests a second.
     #[inline(never)]
     fn handle_event_cold(&mut self, class: Class, subject: u32) {
         self.handle_event_of(class, subject);
@@ -143,7 +144,7 @@ impl Machine {
         }
     }
 
-    /// A task's submission is through: it goes on with what it was doing.
+    /// A task's submission is through: the task goes on.
     pub(crate) fn unblocked(&mut self, task: TaskId) {
         match self.tasks[task].role {
             Role::Process(_) if self.tasks[task].call.is_some() => self.advance_call(task),
@@ -153,7 +154,7 @@ impl Machine {
         }
     }
 
-    /// A task computed or slept for the time that it wanted.
+    /// A task has computed or slept for its time.
     pub(crate) fn task_goes_on(&mut self, task: TaskId) {
         if self.tasks[task].call.is_some() {
             self.advance_call(task);

@@ -1,5 +1,4 @@
-//! From a request to a result: checks everything a user gave, builds the
-//! machine, runs it.
+//! From a request to a result: checks the request, builds the machine, runs it.
 
 use crate::block::attributes::{default_nr_requests, nr_scheduler_tags, queue_values};
 use crate::block::cgroup::{Cgroups, GivenGroups};
@@ -28,7 +27,7 @@ use crate::{elevator, rqos};
 /// Options as the user gave them.
 pub type Given = Vec<(String, String)>;
 
-/// All that a simulation depends on.
+/// The complete input of a simulation.
 #[derive(Debug, Clone)]
 pub struct Setup {
     pub profile: Profile,
@@ -36,9 +35,9 @@ pub struct Setup {
     pub tunables: Given,
     /// Queue attributes, with sysfs names and units.
     pub queue: Given,
-    /// The machine around the queue.
+    /// Parameters of the machine, [`MACHINE`].
     pub machine: Given,
-    /// Control groups and what they are set to; the root is `/`.
+    /// Control groups with their settings; the root is `/`.
     pub cgroups: GivenGroups,
     pub jobs: JobFile,
     /// Overrides the runtime of time-based jobs.
@@ -48,7 +47,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The jobs, those that are time-based with the setup's runtime if it has one.
+    /// The jobs; time-based ones have the setup's runtime, if it has one.
     pub fn timed_jobs(&self) -> Result<Vec<Job>, SimulationError> {
         let mut jobs = self.jobs.jobs.clone();
         if let Some(runtime_ns) = self.runtime_ns {
@@ -64,18 +63,18 @@ impl Setup {
     }
 }
 
-/// What one disk did.
+/// The counters of one disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskFigures {
     pub requests: u64,
     pub merges: u64,
     pub flushes: u64,
-    /// No longer than the simulation.
+    /// At most the length of the simulation.
     pub busy_ns: u64,
     pub peak_in_flight: u32,
 }
 
-/// What a simulation found.
+/// The result of a simulation.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub scheduler: &'static Info,
@@ -103,7 +102,7 @@ pub fn simulate(setup: &Setup) -> Result<Outcome, Error> {
     simulate_with(setup, Vec::new())
 }
 
-/// What is known of a request before anything is simulated.
+/// The settled values of a checked request.
 #[derive(Debug, Clone)]
 pub struct Checked {
     pub tunables: Values,
@@ -117,7 +116,7 @@ pub fn check(setup: &Setup) -> Result<Checked, Error> {
     Ok(Checked { tunables: prepared.tunables, queue: prepared.queue, facts: prepared.facts })
 }
 
-/// A request with everything in it checked and settled.
+/// A checked and settled request.
 struct Prepared {
     info: &'static Info,
     tunables: Values,
@@ -198,7 +197,7 @@ pub fn simulate_with(setup: &Setup, policies: Vec<Box<dyn Policy>>) -> Result<Ou
     Ok(simulation.outcome())
 }
 
-/// A simulation under way, for a caller that wants to look up now and then.
+/// A running simulation, for a caller that wants to do something now and then.
 #[derive(Debug)]
 pub struct Simulation {
     engine: Engine,
@@ -210,8 +209,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Checks a request and puts its machine together; the policies stand
-    /// before the first disk.
+    /// Checks a request and builds its machine. The policies stand before the first disk.
     pub fn new(setup: &Setup, policies: Vec<Box<dyn Policy>>) -> Result<Self, Error> {
         let mut policies = Some(policies);
         Self::with_policies(setup, |_| policies.take().unwrap_or_default())
@@ -254,7 +252,7 @@ impl Simulation {
         self.engine.machine_mut().record(limit_bytes);
     }
 
-    /// Goes on for up to `events` events; tells whether all jobs have ended.
+    /// Goes on for up to `events` events. Returns whether all jobs have ended.
     pub fn advance(&mut self, events: u64) -> Result<bool, Error> {
         let finished = self.engine.advance(events)?;
         if self.engine.machine().timeline_is_full() {
@@ -266,12 +264,12 @@ impl Simulation {
         Ok(finished)
     }
 
-    /// What was recorded, if that was asked for.
+    /// The timeline, if one was recorded.
     pub fn take_timeline(&mut self) -> Option<Timeline> {
         self.engine.machine_mut().take_timeline()
     }
 
-    /// What the jobs did so far.
+    /// The results so far.
     pub fn outcome(&self) -> Outcome {
         let host = self.engine.machine();
         let now_ns = host.block.events.now_ns();

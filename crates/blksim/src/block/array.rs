@@ -1,4 +1,4 @@
-//! The way of a bio through an array: to its members and back (`drivers/md`, Linux 6.1).
+//! Bios of an array: submission to its members and completion (`drivers/md`, Linux 6.1).
 
 use super::flush_queue::FlushWaiter;
 use super::raid::{Raid, Whole};
@@ -97,7 +97,7 @@ impl Machine {
         }
     }
 
-    /// A member has been flushed; who waits, once all are?
+    /// Notes that a member was flushed. Returns the waiter once all members are.
     pub(crate) fn array_member_flushed(&mut self, index: u32) -> Option<FlushWaiter> {
         let raid = self.block.raid.as_mut()?;
         let (waiter, left) = &mut raid.flushes[index as usize];

@@ -1,4 +1,4 @@
-//! Queue attributes, as sysfs names them, and the host that the queue is in.
+//! Queue attributes under their sysfs names (`block/blk-sysfs.c`).
 
 use crate::core::error::{ErrorKind, SimulationError};
 use crate::core::params::{Param, ParamError, Problem, Unit, Values, unknown};

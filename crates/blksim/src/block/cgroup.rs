@@ -17,7 +17,7 @@ use crate::workload::Job;
 /// Settings of groups as the user gave them: name, then attributes and values.
 pub type GivenGroups = Vec<(String, Vec<(String, String)>)>;
 
-/// What schedulers may know of a group.
+/// A control group as schedulers see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupWeights {
     /// `io.bfq.weight`, 1 to 1000.
@@ -192,7 +192,7 @@ impl Cgroups {
         job.cgroup.as_deref().and_then(|name| self.find(name)).unwrap_or(0)
     }
 
-    /// What schedulers may know, by index.
+    /// The groups as schedulers see them, by index.
     pub fn weights(&self) -> Vec<GroupWeights> {
         self.groups.iter().map(|group| group.weights).collect()
     }

@@ -1,4 +1,4 @@
-//! What follows when the device is done with a command.
+//! Completion: from the end of a command to the task that waits for it (`blk_mq_end_request`).
 
 use crate::block::request::{NONE, Purpose, RequestId};
 use crate::block::request_stage::RequestStage;
@@ -84,7 +84,7 @@ impl Machine {
         }
     }
 
-    /// What was merged into a request is done with it.
+    /// Completes the bios that were merged into a request.
     #[inline(never)]
     fn merged_done(&mut self, mut part: RequestId) {
         while part != NONE {
@@ -94,7 +94,7 @@ impl Machine {
         }
     }
 
-    /// One of the bios of a completed request.
+    /// Completes one bio of a request.
     #[inline(always)]
     pub(crate) fn part_done(&mut self, id: RequestId) {
         let request = &self.block.requests[id];
@@ -107,7 +107,7 @@ impl Machine {
         }
     }
 
-    /// A bio of the page cache is done, or a flush.
+    /// A bio of the page cache or a flush is done.
     #[inline(never)]
     fn pages_done(&mut self, id: RequestId) {
         let request = &self.block.requests[id];

@@ -1,5 +1,5 @@
-//! A disk of the machine: the device, its scheduler, and the request queue
-//! between them with tags and limits.
+//! A disk of the machine: the device, its scheduler, and the request queue between them (`struct
+//! request_queue`; on blk-mq also its only `struct blk_mq_hw_ctx`, the hctx) with tags and limits.
 
 use crate::block::request_stage::RequestStage;
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ use crate::elevator::AnyScheduler;
 use crate::elevator::scheduler::{Context, Family, QueueView};
 use crate::rqos::policy::{Placement, Policy, PolicyContext};
 
-/// Which merges a queue looks for.
+/// Merges that a queue looks for (`nomerges`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merging {
     /// All.
@@ -51,38 +51,40 @@ pub struct Disk {
     pub indexed: bool,
     pub extents: ExtentIndex,
     pub policies: Vec<Box<dyn Policy>>,
-    /// What the scheduler sees of all this.
+    /// The queue as the scheduler sees it.
     pub view: QueueView,
-    /// When a task that dirties pages was last held back.
+    /// Time at which a task that dirties pages was last held back.
     pub dirtier_paused_ns: Option<u64>,
     pub max_sectors: u32,
-    /// The same of what is written from the page cache.
+    /// The same limit for writes from the page cache.
     pub max_written_sectors: u32,
     pub merging: Merging,
     pub volatile_cache: bool,
     /// Requests that the scheduler holds.
     pub nr_held: u32,
-    /// Requests that go before the scheduler's.
+    /// Requests that go before the scheduler's (`hctx->dispatch`).
     pub ahead: VecDeque<RequestId>,
     pub in_flight: u32,
-    /// The request that was last inserted or merged into: the one-entry cache.
+    /// The request that was last inserted or merged into: the one-entry cache (`q->last_merge`).
     pub last_merge: Option<RequestId>,
-    /// blk-mq: the tags.
+    /// blk-mq: the tags (`hctx->sched_tags`, or `hctx->tags` without a scheduler).
     pub tags: SbitmapQueue,
-    /// The scheduler keeps some requests from using all of them.
+    /// The scheduler limits some requests to a part of the tags (`limit_depth`).
     shares_tags: bool,
-    /// Even synchronous reads.
+    /// It limits even synchronous reads.
     limits_sync_reads: bool,
-    /// Legacy: sync and async requests in use, and who sleeps for one of either.
+    /// Legacy: sync and async requests in use, and the tasks that sleep for one of each (`struct
+    /// request_list`).
     pub pools: [u32; 2],
     pub sleepers: [VecDeque<TaskId>; 2],
-    /// blk-mq without a scheduler: requests go to the device at once.
+    /// blk-mq without a scheduler: requests go to the device at once (`blk_mq_try_issue_directly`).
     pub direct: bool,
-    /// A request waits for the device to have room: run the queue at the next completion.
+    /// A request waits for the device to have room: the next completion runs the queue
+    /// (`BLK_MQ_S_SCHED_RESTART`).
     pub restart: bool,
     /// The queue's worker is about to run it.
     pub run_pending: bool,
-    /// When the worker is to run it, if nothing else does so before.
+    /// Time at which the worker runs it, if nothing runs it before.
     pub run_at_ns: Option<u64>,
     pub flushes: FlushQueue,
     pub counters: DiskCounters,
@@ -142,18 +144,18 @@ impl Disk {
         self.policies.insert(place, policy);
     }
 
-    /// How many policies stand above merging.
+    /// Number of policies above merging.
     pub fn nr_above(&self) -> usize {
         self.policies.iter().filter(|p| p.placement() == Placement::Above).count()
     }
 
-    /// Which pool a request of the legacy path comes from.
+    /// The pool that a request of the legacy path comes from.
     #[inline]
     fn pool(request: &Request) -> usize {
         usize::from(!request.flags.sync)
     }
 
-    /// Takes a tag for a request, if there is one that it may have.
+    /// Takes a tag for a request, if one that it may have is free.
     #[inline(always)]
     pub fn take_tag(&mut self, request: &mut Request) -> bool {
         let (tag, used) = match self.family {
@@ -211,7 +213,7 @@ impl Disk {
         }
     }
 
-    /// Lets a task sleep until its request, which got no tag, may have one.
+    /// Lets a task sleep until its request may have a tag.
     pub fn sleep_for_tag(&mut self, task: TaskId, request: &Request) {
         match self.family {
             Family::Legacy => self.sleepers[Self::pool(request)].push_back(task),
@@ -224,7 +226,7 @@ impl Disk {
         legacy as u32 + self.tags.nr_sleepers()
     }
 
-    /// Calls the scheduler with a context; tells whether it asked for dispatch.
+    /// Calls the scheduler with a context. Returns also whether it asked for dispatch.
     #[inline(always)]
     pub fn schedule<R>(
         &mut self,
@@ -238,7 +240,7 @@ impl Disk {
         (result, self.view.kicked)
     }
 
-    /// Requests wait to be given to the device.
+    /// True if requests wait to go to the device.
     #[inline]
     pub fn has_waiting(&self) -> bool {
         self.nr_held > 0 || !self.ahead.is_empty()

@@ -4,8 +4,8 @@ use std::ops::{Index, IndexMut};
 
 use crate::block::disk::Disk;
 
-/// One disk, which is what most machines have, or the members of an array. The first stands apart
-/// so that the way to it is short; the others count as cold for the layout of the code.
+/// The only disk of most machines, or the members of an array. The first has a field of its own,
+/// because most machines have one disk; access to the others is marked cold for code layout.
 #[derive(Debug)]
 pub struct Disks {
     first: Disk,

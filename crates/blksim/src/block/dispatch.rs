@@ -1,12 +1,10 @@
-//! From the scheduler to the device: when a queue is run, and what goes.
+//! Dispatch: when a queue runs, and which requests it hands to the device.
 //!
-//! Kernel: `block/blk-mq-sched.c` and `block/blk-mq.c`, Linux 6.1. With a
-//! scheduler, a single request that is inserted and a completion leave it to
-//! the queue's worker to run the queue, the completion only if something was
-//! left waiting; what was plugged is followed by a run at once. With the device
-//! full, one request more is taken from the scheduler, which then goes before
-//! all others. A scheduler that holds requests back is asked again after a
-//! while.
+//! Kernel: `block/blk-mq-sched.c` (`blk_mq_sched_dispatch_requests`) and `block/blk-mq.c`, Linux
+//! 6.1. With a scheduler, inserting a single request leaves running the queue to the queue's worker
+//! (kblockd); so does a completion if requests were left waiting. Flushing a plug runs the queue at
+//! once. With the device full, one more request is taken from the scheduler and goes before all
+//! others. A scheduler that holds its requests back is asked again after 3 ms.
 
 use super::layer::BlockLayer;
 use crate::block::request::RequestId;
@@ -17,11 +15,11 @@ use crate::devices::device::Device;
 use crate::elevator::scheduler::Family;
 use crate::task::ready::Ready;
 
-/// After what time a scheduler that held its requests back is asked again.
+/// Delay before a scheduler that held its requests back is asked again (`BLK_MQ_BUDGET_DELAY`).
 const ASK_AGAIN_NS: u64 = 3_000_000;
 
 impl BlockLayer {
-    /// Gives the device what it can take.
+    /// Gives the device as many requests as it can take.
     #[inline]
     pub(crate) fn run_queue(&mut self, disk: usize) {
         if self.disks[disk].has_waiting() {
@@ -42,7 +40,7 @@ impl BlockLayer {
         }
     }
 
-    /// The moment has come at which a queue was to be run again.
+    /// A delayed run of the queue is due.
     pub(crate) fn run_delayed(&mut self, disk: usize) {
         let queue = &mut self.disks[disk];
         if queue.run_at_ns.is_some_and(|due_ns| due_ns <= self.events.now_ns()) {
@@ -52,8 +50,8 @@ impl BlockLayer {
         }
     }
 
-    /// Requests that go ahead, then those of the scheduler, while the device has room. On blk-mq
-    /// one more is taken from the scheduler.
+    /// Issues the requests that go ahead, then the scheduler's, while the device has room. On
+    /// blk-mq one more is taken from the scheduler.
     #[inline(never)]
     pub(crate) fn issue_waiting(&mut self, disk: usize) {
         let queue = &mut self.disks[disk];
@@ -90,7 +88,7 @@ impl BlockLayer {
         }
     }
 
-    /// Hands a request to the device, past those that wait for the queue's worker.
+    /// Hands a request to the device, ahead of those that wait for the queue's worker.
     #[inline(always)]
     pub(crate) fn issue_directly(&mut self, disk: usize, id: RequestId) {
         let queue = &self.disks[disk];
@@ -102,7 +100,7 @@ impl BlockLayer {
         }
     }
 
-    /// Puts a request into the scheduler, and gives the device what it can take.
+    /// Puts a request into the scheduler, then runs the queue.
     #[inline(never)]
     pub(crate) fn insert_and_run(&mut self, disk: usize, id: RequestId) {
         self.disks[disk].insert(&mut self.requests, &mut self.events, id);
@@ -125,8 +123,8 @@ impl BlockLayer {
         }
     }
 
-    /// The scheduler has requests and gave none: the queue is run again later,
-    /// unless that is intended already.
+    /// The scheduler has requests but gave none: runs the queue again later, unless a run is
+    /// pending.
     pub(crate) fn ask_again(&mut self, disk: usize) {
         let queue = &mut self.disks[disk];
         if queue.run_pending || queue.run_at_ns.is_some() {
@@ -139,7 +137,7 @@ impl BlockLayer {
         self.events.at(due_ns, Class::QueueRun, disk as u32);
     }
 
-    /// The worker of a disk's queue runs.
+    /// Runs a disk's queue as its worker.
     #[inline]
     pub(crate) fn run_worker(&mut self, disk: usize) {
         self.disks[disk].run_pending = false;

@@ -1,13 +1,10 @@
-//! Finds held requests by where they end or begin, for merging.
+//! An index of held requests by first and last sector, for merging (`elv_rqhash`).
 //!
-//! A hash table, in each place of which are two slots: one for requests that
-//! end at a sector, one for those that begin there. A slot holds a hash and
-//! the newest request that has it; older ones with the same hash are chained
-//! through the requests themselves. Neighbouring sectors have neighbouring
-//! places, so that the search for both merges and the insertion of a small
-//! request read a line or two of the table and, if nothing is found, no
-//! request at all: with ten thousand held, all these would have to come from
-//! main memory.
+//! It is a hash table with two slots in each place: one for requests that end at a sector, one for
+//! those that begin there. A slot holds a hash and the newest request with that hash; older ones
+//! are chained through the requests. Neighbouring sectors have neighbouring places. Searching for
+//! both merges and inserting a small request therefore read one or two cache lines of the table
+//! and, if nothing matches, no request: with ten thousand held, each would come from main memory.
 
 use crate::block::request::Merge;
 use crate::block::request::{NONE, RequestId, Requests};
@@ -74,8 +71,7 @@ impl ExtentIndex {
         self.unlink(requests, BY_START, start, id);
     }
 
-    /// A held request that `bio` could join by its position, and that
-    /// `suits`: the newest if there are several.
+    /// The newest held request that `bio` touches and that `suits`.
     #[inline]
     pub fn find(
         &self,
@@ -111,7 +107,7 @@ impl ExtentIndex {
         self.places.len() - 1
     }
 
-    /// The place of the slot that has this hash, or of the free one where it would go.
+    /// The place of the slot with this hash, or the free place where it would go.
     #[inline]
     fn probe(&self, half: usize, hash: u32) -> usize {
         let mut at = hash as usize & self.mask();
@@ -162,7 +158,7 @@ impl ExtentIndex {
         }
     }
 
-    /// The chain of a sector's hash leads to the request.
+    /// True if the chain of a sector's hash leads to the request.
     fn holds(&self, requests: &Requests, half: usize, sector: u64, id: RequestId) -> bool {
         let mut at = self.places[self.probe(half, hash_of(sector))][half].newest;
         while at != NONE && at != id {
@@ -171,8 +167,8 @@ impl ExtentIndex {
         at == id
     }
 
-    /// A slot has become free: what was pushed on by it moves up, so that no
-    /// search ends too early.
+    /// A slot has become free: moves up the entries that it displaced, so that no search ends too
+    /// early.
     #[inline]
     fn fill(&mut self, half: usize, mut hole: usize) {
         let mask = self.mask();

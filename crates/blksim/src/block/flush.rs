@@ -1,5 +1,5 @@
-//! Flushes of the device's cache (`block/blk-flush.c`, Linux 6.1): one runs at a time, and all
-//! that are wanted meanwhile share the next.
+//! Cache flushes (`block/blk-flush.c`, Linux 6.1): one runs at a time, and all callers that come
+//! meanwhile share the next.
 
 use super::flush_queue::FlushWaiter;
 use super::layer::BlockLayer;
@@ -23,8 +23,8 @@ impl BlockLayer {
         self.start_flush(disk);
     }
 
-    /// Begins a flush for all that wait, unless one runs. On blk-mq a worker queues it, behind whatever
-    /// is to run before (`blk_kick_flush` of `block/blk-flush.c`, Linux 6.1).
+    /// Begins a flush for all waiters, unless one runs. On blk-mq a worker queues it, behind
+    /// everything that is ready to run (`blk_kick_flush` of `block/blk-flush.c`, Linux 6.1).
     pub(crate) fn start_flush(&mut self, disk: usize) {
         let queue = &mut self.disks[disk];
         if queue.flushes.running || queue.flushes.waiting.is_empty() {

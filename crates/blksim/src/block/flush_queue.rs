@@ -1,22 +1,22 @@
-//! Who waits for a flush of a disk's cache (`struct blk_flush_queue`).
+//! The waiters for flushes of a disk's cache (`struct blk_flush_queue`).
 
 use super::request::{RequestId, TaskId};
 
-/// Who waits for a cache flush of the device.
+/// A waiter for a cache flush.
 #[derive(Debug, Clone, Copy)]
 pub enum FlushWaiter {
-    /// A synchronous direct write, by its I/O.
+    /// A synchronous direct write, by the index of its I/O.
     Io(u32),
     /// A task in fsync or a synchronous buffered write.
     Call(TaskId),
-    /// The same by its request, which has a tag (blk-mq).
+    /// The same on blk-mq, by its request, which holds a tag.
     Tagged(RequestId),
-    /// An array, by its flush.
+    /// An array, by the index of its flush.
     Array(u32),
 }
 
-/// Cache flushes that are wanted or under way: one at a time, and a caller
-/// that comes while one runs waits for the next.
+/// Cache flushes, waiting or running. One runs at a time; callers that come meanwhile wait for the
+/// next.
 #[derive(Debug, Default)]
 pub struct FlushQueue {
     pub running: bool,

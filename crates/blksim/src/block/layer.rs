@@ -1,5 +1,4 @@
-//! The state of the block layer: the disks with their queues, the requests, and what
-//! is about to happen to them.
+//! The state of the block layer: disks with their queues, requests, and the lists between them.
 
 use super::disks::Disks;
 use super::raid::Raid;
@@ -13,7 +12,7 @@ use crate::rqos::policy::{Admission, Placement, Policy, PolicyContext};
 use crate::task::ready::{Ready, ReadyList};
 use crate::timeline::Recorder;
 
-/// Everything below the submitter. It knows tasks by number only.
+/// The block layer: everything below the submitters, which it knows by number only.
 #[derive(Debug)]
 pub struct BlockLayer {
     /// The clock and the events still to come.
@@ -21,15 +20,15 @@ pub struct BlockLayer {
     pub requests: Requests,
     pub disks: Disks,
     pub(crate) raid: Option<Raid>,
-    /// Of the disk or the array.
+    /// Capacity of the disk or the array.
     pub(crate) capacity_sectors: u64,
-    /// What runs next, in order of waking.
+    /// The tasks and workers that run next, in order of waking.
     pub(crate) ready: ReadyList,
-    /// What policies let go, to be passed on at the end of the event.
+    /// Bios that policies let go, to be submitted at the end of the event.
     pub(crate) released: Vec<RequestId>,
     pub(crate) woken: Vec<TaskId>,
     pub(crate) scratch: Vec<RequestId>,
-    /// Writes down what happens, if that was asked for.
+    /// Records the timeline, if the user asked for one.
     pub(crate) recorder: Option<Box<Recorder>>,
 }
 
@@ -49,7 +48,7 @@ impl BlockLayer {
         }
     }
 
-    /// Puts a single request into the scheduler, and has the queue run.
+    /// Puts a single request into the scheduler and has the queue run.
     #[inline(always)]
     pub(crate) fn enqueue(&mut self, disk: usize, id: RequestId) {
         match self.disks[disk].family {
@@ -62,8 +61,8 @@ impl BlockLayer {
         }
     }
 
-    /// Policies above, merging, policies beside. `None` if the bio goes on to
-    /// its tag; otherwise whether the submitter may go on.
+    /// Asks the policies above, tries to merge, asks the policies beside. Returns `None` if the bio
+    /// goes on to its tag, otherwise whether the submitter may go on.
     #[inline(never)]
     pub(crate) fn ask_policies(&mut self, plug: Fifo, disk: usize, id: RequestId) -> Option<bool> {
         let nr_above = self.disks[disk].nr_above();
@@ -104,7 +103,8 @@ impl BlockLayer {
         self.wake_submissions();
     }
 
-    /// Calls every policy of a disk; what they let go is passed on at the end of the event.
+    /// Calls every policy of a disk. The bios that they release are submitted at the end of the
+    /// event.
     #[inline(never)]
     pub(crate) fn tell_policies(
         &mut self,
@@ -129,14 +129,14 @@ impl BlockLayer {
         self.tell_policies(disk, |policy, cx| policy.timer(cx));
     }
 
-    /// The device asked to be called now.
+    /// A device's own timer is due.
     pub(crate) fn wake_device(&mut self, subject: u32) {
         let (disk, number) = Outbox::split_wake(subject);
         let queue = &mut self.disks[disk as usize];
         queue.device.wake(number, &mut Outbox::new(&mut self.events, disk));
     }
 
-    /// Something is to run.
+    /// True if something is ready to run.
     #[inline]
     pub(crate) fn has_ready(&self) -> bool {
         !(self.released.is_empty() && self.ready.is_empty())
@@ -159,7 +159,7 @@ impl BlockLayer {
         self.woken = woken;
     }
 
-    /// A scheduler that waits for this task's next request need not any more.
+    /// Tells the schedulers that a task has ended: none waits for its next request any longer.
     pub(crate) fn tell_schedulers_of_end(&mut self, task: TaskId) {
         for disk in 0..self.disks.count() {
             let (requests, events) = (&mut self.requests, &mut self.events);

@@ -1,4 +1,4 @@
-//! Merging: a bio joins a request that is already there (`block/blk-merge.c`, Linux 6.1).
+//! Merging: a bio joins a request in the plug or in the scheduler (`block/blk-merge.c`, Linux 6.1).
 
 use super::disk::Merging;
 use super::layer::BlockLayer;
@@ -7,7 +7,7 @@ use crate::block::request_stage::RequestStage;
 use crate::elevator::scheduler::Family;
 
 impl BlockLayer {
-    /// Joins a bio to a request that is already there, if there is one.
+    /// Joins a bio to a request that it touches, if there is one.
     #[inline]
     pub(crate) fn try_merge(&mut self, plug: Fifo, disk: usize, id: RequestId) -> bool {
         let plugged = !plug.is_empty();
@@ -47,9 +47,9 @@ impl BlockLayer {
         false
     }
 
-    /// Finds the held request that a bio would join: the one-entry cache, then by
-    /// extent, then the scheduler's own candidates. Whether it has room is asked
-    /// afterwards: if not, the others are not tried (`elv_merge`).
+    /// The held request that a bio would join: the one-entry cache first, then by extent, then the
+    /// scheduler's own candidates. The limits on size are checked afterwards: if they forbid the
+    /// merge, the other candidates are not tried (`elv_merge`).
     #[inline]
     pub(crate) fn find_merge(&mut self, disk: usize, id: RequestId) -> Option<(RequestId, Merge)> {
         if let Some(last) = self.disks[disk].last_merge {
@@ -84,8 +84,7 @@ impl BlockLayer {
         found.filter(|(request, _)| self.may_join(disk, *request, id))
     }
 
-    /// The newest held request that ends at a sector; older ones are hidden by it
-    /// (`elv_rqhash_find`).
+    /// The newest held request that ends at a sector. It hides older ones (`elv_rqhash_find`).
     #[inline]
     pub(crate) fn ending_at(&self, disk: usize, sector: u64) -> Option<RequestId> {
         let extents = &self.disks[disk].extents;
@@ -94,7 +93,7 @@ impl BlockLayer {
         })
     }
 
-    /// Their kind allows the bio, or a request, to join the request.
+    /// True if the bio, or a request, is of the kind that may join the request.
     #[inline]
     pub(crate) fn alike(&self, disk: usize, request: RequestId, id: RequestId) -> bool {
         let (a, b) = (&self.requests[request], &self.requests[id]);
@@ -112,7 +111,7 @@ impl BlockLayer {
             && self.disks[disk].scheduler.allow_merge(&self.requests, request, id)
     }
 
-    /// The two together are not too large.
+    /// True if the two together do not exceed the limit.
     #[inline]
     pub(crate) fn fit(&self, disk: usize, a: RequestId, b: RequestId) -> bool {
         let (queue, (a, b)) = (&self.disks[disk], (&self.requests[a], &self.requests[b]));
@@ -121,8 +120,8 @@ impl BlockLayer {
         a.nr_sectors + b.nr_sectors <= limit
     }
 
-    /// Whether a request can take in a bio that touches it. One that cannot is
-    /// out of merging from then on (`req_set_nomerge`).
+    /// True if a request can take in a bio that it touches. One that cannot is never merged again
+    /// (`req_set_nomerge`).
     #[inline]
     pub(crate) fn has_room(&mut self, disk: usize, request: RequestId, id: RequestId) -> bool {
         let fit = self.fit(disk, request, id);
@@ -136,8 +135,8 @@ impl BlockLayer {
         fit
     }
 
-    /// Joins a bio to a request held by the scheduler, and the grown request
-    /// to its neighbour if they meet now.
+    /// Joins a bio to a request that the scheduler holds, then the grown request to its neighbour
+    /// if they touch now.
     pub(crate) fn join_held(
         &mut self,
         disk: usize,
@@ -163,7 +162,7 @@ impl BlockLayer {
         }
     }
 
-    /// Two requests that have become neighbours become one.
+    /// Joins two requests that have become neighbours (`attempt_merge`).
     pub(crate) fn coalesce(&mut self, disk: usize, request: RequestId, side: Merge) {
         let grown = &self.requests[request];
         let (search, key) = match side {
@@ -195,7 +194,7 @@ impl BlockLayer {
         self.disks[disk].last_merge = Some(kept);
     }
 
-    /// Chains `id` (and what it already has) to `request`, whose extent grows.
+    /// Chains `id`, with its own chain, to `request`, whose extent grows.
     pub(crate) fn join(&mut self, disk: usize, request: RequestId, id: RequestId, side: Merge) {
         let added = &self.requests[id];
         let (sectors, sector, priority) = (added.nr_sectors, added.sector, added.priority);
@@ -227,7 +226,7 @@ impl BlockLayer {
     }
 }
 
-/// On which side of `request` the bio lies, if they touch.
+/// The side of `request` that the bio touches, if they touch.
 #[inline]
 fn joining_side(requests: &Requests, request: RequestId, id: RequestId) -> Option<Merge> {
     let (a, b) = (&requests[request], &requests[id]);

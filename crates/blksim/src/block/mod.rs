@@ -1,4 +1,4 @@
-//! The block layer between whoever submits a bio and the device.
+//! The block layer between the submitters of bios and the device (the kernel's `block/`).
 
 mod array;
 pub mod attributes;

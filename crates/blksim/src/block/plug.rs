@@ -6,18 +6,18 @@ use super::layer::BlockLayer;
 use super::request::{Fifo, Merge, RequestId};
 use crate::elevator::scheduler::Family;
 
-/// Requests that a plug collects before it is flushed (6.1; 16 in 4.16).
+/// Requests after which a plug is flushed (6.1; 16 in 4.16).
 const PLUG_REQUESTS: u32 = 32;
 const PLUG_REQUESTS_LEGACY: u32 = 16;
 /// A plug is flushed once its newest request is this large: 128 KiB.
 const PLUG_FLUSH_SECTORS: u32 = 256;
 
-/// Why a plug is emptied.
+/// The reason for flushing a plug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlugFlush {
-    /// Its task is done submitting, or it is full.
+    /// The task has submitted all it wants, or the plug is full.
     AtEnd,
-    /// Its task goes to sleep: on blk-mq the queue's worker runs the queue.
+    /// The task goes to sleep: on blk-mq the queue's worker runs the queue.
     ForSleep,
 }
 
@@ -35,7 +35,7 @@ impl BlockLayer {
         plug.push_back(&mut self.requests, id);
     }
 
-    /// Hands a task's collected requests to the scheduler.
+    /// Hands the requests of a plug to the scheduler.
     pub(crate) fn flush_plug(&mut self, mut plug: Fifo, why: PlugFlush) {
         if plug.is_empty() {
             return;
@@ -78,7 +78,8 @@ impl BlockLayer {
         }
     }
 
-    /// The legacy flush: by disk and sector, each first tried as a back merge.
+    /// Flushes a plug as legacy kernels do: by disk and sector, trying a back merge for each
+    /// request.
     pub(crate) fn flush_sorted(&mut self, mut plug: Fifo, touched: &mut u64) {
         let mut order = std::mem::take(&mut self.scratch);
         order.clear();
@@ -94,8 +95,7 @@ impl BlockLayer {
         self.scratch = order;
     }
 
-    /// Joins a request to one that the scheduler holds and that it follows, or
-    /// puts it into the scheduler.
+    /// Joins a request to the held one that it follows, or puts it into the scheduler.
     #[inline(never)]
     pub(crate) fn insert_or_merge(&mut self, disk: usize, id: RequestId) {
         let queue = &self.disks[disk];

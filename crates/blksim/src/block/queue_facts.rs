@@ -1,22 +1,23 @@
 //! The constants of a request queue that schedulers and I/O controllers may read
 //! (of the kernel's `struct request_queue` and `struct queue_limits`).
 
-/// What a scheduler may know of its queue.
+/// The constants of a queue.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueFacts {
     pub rotational: bool,
     /// Commands that the device takes at once.
     pub device_depth: u32,
-    /// What the kernel takes for that where it plans ahead: the driver may not tell.
+    /// Depth that the driver reports to the kernel (`blk_queue_depth`); a driver may hide the
+    /// device's.
     pub reported_depth: u32,
     pub nr_requests: u32,
-    /// The same before anybody changed it.
+    /// `nr_requests` before anybody changed it.
     pub initial_requests: u32,
-    /// Tags of a word of the map of tags.
+    /// Tags in a word of the sbitmap.
     pub bits_per_word: u32,
     /// Length of the kernel's tick.
     pub jiffy_ns: u64,
-    /// Computing takes no time at all, instead of hardly any.
+    /// Computing takes no time at all, as in a guest in virtual time.
     pub zero_cpu_time: bool,
 }
 

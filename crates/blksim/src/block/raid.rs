@@ -196,7 +196,8 @@ impl Raid {
         (member, stripe * self.chunk)
     }
 
-    /// First the reads, if a stripe is not covered; `second`: the writes.
+    /// The pieces of a parity write: first the reads, if it does not cover a stripe; with `second`
+    /// the writes.
     fn split_parity_write(&mut self, sector: u64, end: u64, second: bool) -> bool {
         let width = self.chunk * (self.members - 1);
         let stripes = |raid: &mut Self, operation: Operation, partial_only: bool| {

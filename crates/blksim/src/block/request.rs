@@ -1,7 +1,7 @@
-//! Requests: one slot of a slab each, addressed by a `u32`.
+//! Requests (`struct request`), each in a slot of a slab and addressed by a `u32`.
 //!
-//! A submitted piece of I/O (a "bio") and a request are the same slot here: a
-//! bio that merges into a request stays chained to it until completion.
+//! A submitted piece of I/O (`struct bio`) and a request are the same slot: a bio that merges into
+//! a request stays chained to it until completion.
 
 #[cfg(debug_assertions)]
 use super::request_stage::RequestStage;
@@ -18,13 +18,13 @@ pub const NONE: RequestId = u32::MAX;
 /// Bytes of a sector, the unit of all positions.
 pub const SECTOR_BYTES: u64 = 512;
 
-/// What the device is asked to do.
+/// The operation that the device carries out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Operation {
     Read,
     Write,
-    /// Empty the device's volatile write cache.
+    /// Empties the device's volatile write cache (`REQ_OP_FLUSH`).
     Flush,
 }
 
@@ -63,7 +63,7 @@ impl Priority {
     }
 }
 
-/// On which side a piece of I/O joins a request.
+/// The side on which a bio joins a request (`ELEVATOR_BACK_MERGE`, `ELEVATOR_FRONT_MERGE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
     /// It follows the request.
@@ -72,7 +72,7 @@ pub enum Merge {
     Front,
 }
 
-/// What a request is for, which decides where its completion goes.
+/// The purpose of a request, which decides where its completion goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Purpose {
@@ -86,7 +86,7 @@ pub enum Purpose {
     Flush,
 }
 
-/// How a request behaves: what the kernel puts into the bio's operation flags.
+/// Flags of a request (`REQ_SYNC`, `REQ_IDLE`, `REQ_BACKGROUND`, `REQ_RAHEAD`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flags {
     /// Somebody waits for it: reads, direct writes, data-integrity writes.
@@ -95,11 +95,11 @@ pub struct Flags {
     pub idle: bool,
     /// Background or throttled writeback.
     pub background: bool,
-    /// Readahead: nobody may ever want it.
+    /// Readahead, which may never be used.
     pub readahead: bool,
 }
 
-/// How far a request has come on its way to its tag, and whether it may still grow.
+/// The progress of a bio through policies and merging, and whether it may still grow.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Progress(u8);
 
@@ -113,8 +113,7 @@ impl Progress {
         usize::from(self.0 & !(Self::MERGE_TRIED | Self::NO_MERGE))
     }
 
-    /// It was too large for something that touched it: nothing joins it any more
-    /// (`REQ_NOMERGE`).
+    /// It was too large for a bio that touched it and is not merged any more (`REQ_NOMERGE`).
     #[inline]
     pub fn no_merge(self) -> bool {
         self.0 & Self::NO_MERGE != 0
@@ -130,7 +129,7 @@ impl Progress {
         self.0 += 1;
     }
 
-    /// A merge was tried: what slept for its tag does not look for one again.
+    /// A merge was tried: a bio that slept for its tag does not try again.
     #[inline]
     pub fn merge_tried(self) -> bool {
         self.0 & Self::MERGE_TRIED != 0
@@ -142,7 +141,7 @@ impl Progress {
     }
 }
 
-/// A request's tag of its queue, or what is known on the way to one.
+/// A request's tag, or its limit while it waits for one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tag(u32);
 
@@ -153,7 +152,8 @@ impl Default for Tag {
 }
 
 impl Tag {
-    /// From here on it is none, but how many of each word it may be.
+    /// Values from here on are no tag but a limit: the `shallow_depth`, how many tags of each word
+    /// it may have.
     const LIMIT: u32 = 1 << 31;
     const UNLIMITED: u32 = NONE - 1;
 
@@ -177,12 +177,12 @@ impl Tag {
         Some(number)
     }
 
-    /// None yet, but known how many of each word it may be.
+    /// No tag yet, but a known limit.
     pub fn one_of(limit: Option<u32>) -> Self {
         Self(limit.map_or(Self::UNLIMITED, |most| Self::LIMIT + most))
     }
 
-    /// How many tags of each word it may be, which `ask` tells if it is not known.
+    /// Its limit in each word of the sbitmap; `ask` is called if it is not known.
     #[inline]
     pub fn limit(self, ask: impl FnOnce() -> Option<u32>) -> Option<u32> {
         match self.0 {
@@ -193,7 +193,7 @@ impl Tag {
     }
 }
 
-/// One request, and the links of the lists that it may be on.
+/// One request, with the links of the lists that it may be on.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Extent, which grows by merges.
@@ -206,7 +206,7 @@ pub struct Request {
     pub purpose: Purpose,
     pub flags: Flags,
     pub priority: Priority,
-    /// Which disk of the machine.
+    /// The disk's number in the machine.
     pub disk: u8,
     pub(crate) progress: Progress,
     pub(crate) tag: Tag,
@@ -218,18 +218,19 @@ pub struct Request {
     pub(crate) array_part: u32,
     /// Control group; 0 is the root.
     pub group: u16,
-    /// Of use to schedulers: which of their queues it is on; `NONE` before insertion.
+    /// For schedulers: the number of the queue that it is on; `NONE` before insertion.
     pub queue: u32,
-    /// When the I/O that it is all or part of was issued.
+    /// Time at which the I/O that it is part of was issued.
     pub issued_ns: u64,
-    /// When it was submitted, inserted into the scheduler, given to the device.
+    /// Times at which it was submitted, inserted into the scheduler, and given to the device.
     pub submitted_ns: u64,
     pub inserted_ns: u64,
     pub dispatched_ns: u64,
-    /// When a scheduler wants it looked at.
+    /// Time by which a scheduler wants to dispatch it (`fifo_time`).
     pub deadline_ns: u64,
-    /// Neighbours in a scheduler's FIFO, or in `previous` the place in an age
-    /// queue; before that, in a list of the host (pending, plug).
+    /// Neighbours in a scheduler's list, or in `previous` the place in a
+    /// [`FifoQueue`](crate::elevator::fifo::FifoQueue); before insertion, neighbours in a task's
+    /// list (pending, plug).
     pub previous: RequestId,
     pub next: RequestId,
     /// Next in the chain of bios merged into a request.
@@ -322,12 +323,12 @@ impl Requests {
         self.free.push(id);
     }
 
-    /// Requests that exist now.
+    /// Requests in existence.
     pub fn nr_live(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Requests that were ever made.
+    /// Requests that were ever allocated.
     pub fn nr_created(&self) -> u64 {
         self.created
     }

@@ -1,8 +1,9 @@
-//! Where a request is on its way, which debug builds keep to find one that goes a step twice.
+//! The stage of a request, kept by debug builds to catch one that is inserted, dispatched or
+//! completed twice.
 
 use super::request::Request;
 
-/// A step of a request's way (`enum mq_rq_state`, and what comes before).
+/// A stage (`enum mq_rq_state`, with the stages before it).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum RequestStage {
     /// Submitted: it may be on a plug, or wait for a tag.
@@ -21,7 +22,8 @@ pub(crate) enum RequestStage {
 }
 
 impl Request {
-    /// Notes the next step; a debug build panics if the request does not come from one of `from`.
+    /// Moves the request to its next stage. A debug build panics if it does not come from one of
+    /// `from`.
     #[inline(always)]
     pub(crate) fn step(&mut self, from: &[RequestStage], to: RequestStage) {
         #[cfg(debug_assertions)]

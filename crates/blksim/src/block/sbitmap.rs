@@ -1,20 +1,21 @@
-//! Maps of tags (or tokens), and the lists of who sleeps for one.
+//! The sbitmap: tags (or tokens) in a bitmap of several words, with queues of sleepers (`struct
+//! sbitmap_queue`).
 //!
-//! Kernel: `lib/sbitmap.c` and `include/linux/sbitmap.h`, Linux 6.1. A tag that
-//! was given back is for whoever comes first: sleepers are woken, a batch at a
-//! time, and try again when they run, by when another may have it.
+//! Kernel: `lib/sbitmap.c` and `include/linux/sbitmap.h`, Linux 6.1. A freed tag goes to the first
+//! that asks: sleepers are woken in batches and try again when they run; by then another may have
+//! it.
 
 use std::collections::VecDeque;
 
 use crate::core::branch::{likely, unlikely};
 
-/// Lists over which sleepers are spread.
+/// Wait queues over which sleepers are spread (`SBQ_WAIT_QUEUES`).
 const NR_LISTS: usize = 8;
-/// Most sleepers that are woken at once.
+/// Most sleepers that are woken at once (`SBQ_WAKE_BATCH`).
 const LARGEST_BATCH: u32 = 8;
 
-/// Tags in a word of a map of so many: words are halved until there are at
-/// least four, if there are four tags.
+/// Bits in a word of an sbitmap of this depth: words are halved until there are at least four, if
+/// there are four tags (`sbitmap_calculate_shift`).
 pub fn bits_per_word(tags: u32) -> u32 {
     let mut word = 64;
     while tags >= 4 && word * 4 > tags {
@@ -23,11 +24,11 @@ pub fn bits_per_word(tags: u32) -> u32 {
     word
 }
 
-/// A word of the map. What is given back is marked, and becomes free once the
+/// A word (`struct sbitmap_word`). A freed tag is marked in `cleared` and becomes free once the
 /// rest of the word is used up.
 #[derive(Debug, Clone, Copy, Default)]
 struct Word {
-    /// Tags that there are.
+    /// The tags that exist.
     depth_mask: u64,
     word: u64,
     cleared: u64,
@@ -36,19 +37,19 @@ struct Word {
 #[derive(Debug)]
 pub struct SbitmapQueue {
     words: Vec<Word>,
-    /// Tags of a word, a power of two, and its logarithm.
+    /// Bits in a word, a power of two, and its logarithm.
     bits_per_word: u32,
     shift: u32,
     nr_tags: u32,
     min_shallow_depth: u32,
     nr_used: u32,
-    /// Where the next search begins.
+    /// Tag at which the next search begins.
     alloc_hint: u32,
     sleepers: [VecDeque<u32>; NR_LISTS],
     nr_sleepers: u32,
-    /// Lists for the next sleeper and for the next batch to be woken.
+    /// Wait queues of the next sleeper and of the next batch to wake.
     next_list: usize,
-    /// List of whoever was woken last, should it sleep again.
+    /// Wait queue of the task that was woken last, in case it sleeps again.
     own_list: Option<usize>,
     next_woken: usize,
     wake_batch: u32,
@@ -63,7 +64,8 @@ fn low_bits(nr: u32) -> u64 {
     if nr >= 64 { u64::MAX } else { (1 << nr) - 1 }
 }
 
-/// How many sleepers are woken at once: so few that a full map wakes all lists.
+/// Sleepers woken at once: few enough that freeing a full map wakes all queues
+/// (`sbq_calc_wake_batch`).
 fn batch_of(nr_tags: u32, bits_per_word: u32, min_shallow_depth: u32) -> u32 {
     let share = min_shallow_depth.min(bits_per_word);
     let sure = nr_tags / bits_per_word * share + (nr_tags % bits_per_word).min(share);
@@ -71,8 +73,8 @@ fn batch_of(nr_tags: u32, bits_per_word: u32, min_shallow_depth: u32) -> u32 {
 }
 
 impl SbitmapQueue {
-    /// `nr_tags` tags in words of `bits_per_word`, of each of which at least
-    /// `min_shallow_depth` can always be used.
+    /// `nr_tags` tags in words of `bits_per_word`. At least `min_shallow_depth` of each word can
+    /// always be used.
     pub fn new(nr_tags: u32, bits_per_word: u32, min_shallow_depth: u32) -> Self {
         let mut map = Self {
             words: Vec::new(),
@@ -95,12 +97,13 @@ impl SbitmapQueue {
         map
     }
 
-    /// Where the first search begins (`init_alloc_hint` in `lib/sbitmap.c`, which draws it).
+    /// Sets the tag at which the first search begins (`init_alloc_hint` in `lib/sbitmap.c`, which
+    /// draws it).
     pub fn begin_at(&mut self, tag: u32) {
         self.alloc_hint = tag;
     }
 
-    /// Changes how many there are; those beyond that are in use remain so.
+    /// Changes the number of tags. Tags beyond it that are in use remain so.
     pub fn resize(&mut self, nr_tags: u32) {
         let words = nr_tags.div_ceil(self.bits_per_word).max(self.words.len() as u32);
         self.words.resize(words as usize, Word::default());
@@ -123,7 +126,7 @@ impl SbitmapQueue {
         self.nr_sleepers
     }
 
-    /// Takes a tag; with `shallow_depth`, only among the first so many of each word.
+    /// Takes a tag; with `shallow_depth`, only among so many first ones of each word.
     #[inline(always)]
     pub fn take(&mut self, shallow_depth: Option<u32>) -> Option<u32> {
         // Nearly always the word of the tag that was given back last has a free one.
@@ -189,7 +192,7 @@ impl SbitmapQueue {
         }
     }
 
-    /// A tag came back while somebody sleeps: enough of them wake a batch.
+    /// A tag was freed while tasks sleep: enough of them wake a batch.
     #[inline(never)]
     fn account(&mut self, woken: &mut Vec<u32>) {
         self.given_back = self.given_back.wrapping_add(1);
@@ -211,7 +214,7 @@ impl SbitmapQueue {
         }
     }
 
-    /// A task sleeps until tags were given back.
+    /// Puts a task to sleep until tags are freed.
     pub fn sleep(&mut self, task: u32) {
         debug_assert_eq!(self.nr_used, self.count_used(), "tags in use");
         let list = self.own_list.take().unwrap_or_else(|| self.draw_list());
@@ -219,7 +222,7 @@ impl SbitmapQueue {
         self.nr_sleepers += 1;
     }
 
-    /// Tags in use, counted anew.
+    /// Counts the tags in use.
     fn count_used(&self) -> u32 {
         self.words.iter().map(|word| (word.word & !word.cleared).count_ones()).sum()
     }
@@ -230,7 +233,7 @@ impl SbitmapQueue {
         list
     }
 
-    /// One that sleeps does so no longer.
+    /// Takes a sleeping task off its queue.
     pub fn leave(&mut self, task: u32) {
         for list in &mut self.sleepers {
             list.retain(|&other| other != task);
@@ -250,14 +253,14 @@ impl SbitmapQueue {
         self.own_list = Some(self.draw_list());
     }
 
-    /// Whoever tried again has its tag.
+    /// The task that tried again has its tag.
     pub fn tried(&mut self) {
         self.own_list = None;
     }
 }
 
 impl Word {
-    /// The first free of the `usable` tags from `first` on, or else from 0.
+    /// Takes the first free of the `usable` tags from `first` on, or else from 0.
     #[inline]
     fn take(&mut self, usable: u64, first: u32) -> Option<u32> {
         loop {

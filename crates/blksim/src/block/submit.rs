@@ -1,5 +1,5 @@
-//! The way of a piece of I/O from its submitter to the device
-//! (`block/blk-mq.c` and `block/blk-merge.c` of Linux 6.1): policies, merging, tag, plug, scheduler.
+//! Submission: a bio's way from its task to the scheduler or device (`submit_bio` to
+//! `blk_mq_submit_bio` of `block/blk-mq.c`, Linux 6.1): policies, merging, tag, plug, scheduler.
 
 use crate::block::plug::PlugFlush;
 use crate::block::request::{Operation, RequestId};
@@ -10,8 +10,8 @@ use crate::machine::Machine;
 use crate::block::request::TaskId;
 
 impl Machine {
-    /// Submits a bio for a task. It may have to sleep, of which false tells; then what it submits
-    /// afterwards queues up behind.
+    /// Submits a bio for a task. Returns false if the task must sleep; bios that it submits
+    /// afterwards queue up behind.
     #[inline(always)]
     pub(crate) fn submit(&mut self, task: TaskId, id: RequestId) -> bool {
         if unlikely(self.block.raid.is_some()) {
@@ -23,7 +23,7 @@ impl Machine {
         }
     }
 
-    /// Submits a bio for one disk, which is the request's. False if its task sleeps.
+    /// Submits a bio for the request's disk. Returns false if the task must sleep.
     #[inline(always)]
     pub(crate) fn submit_to_disk(&mut self, task: TaskId, disk: usize, id: RequestId) -> bool {
         self.block.requests[id].submitted_ns = self.block.events.now_ns();
@@ -86,8 +86,8 @@ impl Machine {
         self.unblocked(task);
     }
 
-    /// Takes a bio as far as it goes. False if its submitter must sleep. Where there are no
-    /// policies, a fresh bio is known to come for the first time.
+    /// Takes a bio as far as possible. Returns false if its submitter must sleep. Without policies,
+    /// a fresh bio is known to come for the first time.
     #[inline(always)]
     fn enter(&mut self, task: TaskId, disk: usize, id: RequestId, fresh: bool) -> bool {
         if unlikely(!self.block.disks[disk].policies.is_empty()) {
@@ -112,7 +112,7 @@ impl Machine {
         true
     }
 
-    /// Lets a task sleep until there may be a tag for its request.
+    /// Puts a task to sleep until its request may have a tag.
     #[cold]
     pub(crate) fn want_tag(&mut self, task: TaskId, disk: usize, id: RequestId) {
         if self.block.disks[disk].family == Family::MultiQueue {
@@ -123,7 +123,7 @@ impl Machine {
         self.tasks[task].waits_for_tag = Some(disk as u8);
     }
 
-    /// Passes on what policies released.
+    /// Submits the bios that policies released.
     pub(crate) fn pass_on_released(&mut self) {
         let plugs = self
             .block
@@ -157,17 +157,17 @@ impl Machine {
         }
     }
 
-    /// Starts to collect a task's requests.
+    /// Starts a task's plug.
     pub(crate) fn plug(&mut self, task: TaskId) {
         self.tasks[task].plugging = true;
     }
 
-    /// Ends collecting and hands everything on.
+    /// Ends a task's plug and flushes it.
     pub(crate) fn unplug(&mut self, task: TaskId) {
         self.end_plug(task, PlugFlush::AtEnd);
     }
 
-    /// Ends collecting because the task is done, or is about to sleep.
+    /// Ends a task's plug for a reason.
     pub(crate) fn end_plug(&mut self, task: TaskId, why: PlugFlush) {
         let task_state = &mut self.tasks[task];
         if task_state.blocked {

@@ -1,10 +1,9 @@
-//! Which way a branch mostly goes, for the layout of machine code: the usual
-//! way of a request then falls through, and what is seldom lies apart.
+//! Branch hints for code layout: the usual path of a request falls through, rare code lies apart.
 //!
-//! Where the compiler has to guess, a request takes 70 to 100 jumps; where it
-//! is told, half as many (`docs/measurements.md`).
+//! With the compiler's own guesses a request takes 70 to 100 jumps; with hints, half as many
+//! (`docs/measurements.md`).
 
-/// The condition, which is seldom true.
+/// The condition, which is rarely true.
 #[inline(always)]
 pub fn unlikely(condition: bool) -> bool {
     if condition {
@@ -13,14 +12,14 @@ pub fn unlikely(condition: bool) -> bool {
     condition
 }
 
-/// The condition, which is mostly true.
+/// The condition, which is usually true.
 #[inline(always)]
 pub fn likely(condition: bool) -> bool {
     !unlikely(!condition)
 }
 
-/// Tells the compiler that what calls it is seldom reached. Without something that it must keep
-/// it would leave the call out before it lays out the code.
+/// Marks its caller's branch as rare. The compiler would remove an empty call before it lays out
+/// the code, so the function contains something that it must keep.
 #[cold]
 #[inline(never)]
 pub fn cold_path() {

@@ -1,6 +1,6 @@
-//! What can go wrong, and where: one tree of typed errors.
+//! The errors of the crate: one tree, each with its place and remedy.
 //!
-//! Everything that a user's input can cause ends here; nothing of it panics.
+//! Everything that a user's input can cause is an error from here; no input panics.
 
 /// A job file that cannot be read or understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,7 +22,7 @@ pub struct ProfileError {
     pub field: Option<String>,
 }
 
-/// Which part of a simulation's request was wrong.
+/// The part of a simulation's request that was wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     UnknownScheduler,

@@ -1,7 +1,7 @@
 //! The kernel's clock of ticks, and the timers that it drives.
 //!
-//! Kernel: `kernel/time/timer.c`, Linux 6.1. A tick is a jiffy; timers far
-//! ahead are kept in coarser steps, and none rings early.
+//! Kernel: `kernel/time/timer.c`, Linux 6.1. A tick is a jiffy. Timers far ahead have coarser
+//! steps, and none fires early.
 
 /// Length of a jiffy for a tick frequency.
 pub fn jiffy_ns(hz: u64) -> u64 {
@@ -24,7 +24,7 @@ const LEVEL_BITS: u32 = 3;
 const BUCKETS: u64 = 64;
 const LAST_LEVEL: u32 = 8;
 
-/// When a timer rings that is set now, `delay` jiffies ahead.
+/// The time at which a timer fires that is set now, `delay` jiffies ahead.
 pub fn timer_ns(now_ns: u64, delay: u64, jiffy_ns: u64) -> u64 {
     let mut level = 0;
     while level < LAST_LEVEL && delay >= (BUCKETS - 1) << (level * LEVEL_BITS) {

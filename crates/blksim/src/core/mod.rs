@@ -1,6 +1,6 @@
-//! The base of the simulator: time, random numbers, parameters, errors and records.
+//! The base of the simulator: events, random numbers, parameters, errors and records.
 //!
-//! Nothing here knows a disk.
+//! No module here knows about disks.
 
 pub(crate) mod branch;
 pub(crate) mod divisor;

@@ -1,4 +1,4 @@
-//! What a run leaves behind: counts and latency histograms for each job.
+//! The result of a run: counts and latency histograms for each job.
 
 use crate::core::branch::unlikely;
 
@@ -7,7 +7,7 @@ const PRECISION_BITS: u32 = 6;
 /// Buckets of one power of two.
 const VALUES_PER_GROUP: usize = 1 << PRECISION_BITS;
 const NR_GROUPS: usize = 29;
-/// What [`bucket_of`] reads from the exponent and fraction of a number whose bucket is 0.
+/// The exponent and fraction of a number whose bucket is 0, as [`bucket_of`] reads them.
 const FIRST_BUCKET_OF_NUMBER: usize =
     (f64::MAX_EXP as usize - 1 + PRECISION_BITS as usize - 1) << PRECISION_BITS;
 const NR_BUCKETS: usize = NR_GROUPS * VALUES_PER_GROUP;
@@ -82,7 +82,7 @@ impl Histogram {
             .chain(occupied.flat_map(|(index, count)| [index as u64, *count]))
     }
 
-    /// What [`Self::words`] gave; nothing if it is not that.
+    /// A histogram from [`Self::words`]; `None` if the words are malformed.
     fn from_words(words: &mut impl Iterator<Item = u64>) -> Option<Self> {
         let mut histogram = Self {
             sum_ns: words.next()?,
@@ -152,7 +152,7 @@ impl Direction {
     }
 }
 
-/// What a job did in one direction.
+/// The record of a job in one direction.
 #[derive(Debug, Clone, Default)]
 pub struct DirectionRecord {
     pub bytes: u64,
@@ -166,7 +166,7 @@ impl DirectionRecord {
     }
 }
 
-/// What a section of the job file did, all its clones together.
+/// The record of a section of the job file, all its clones together.
 #[derive(Debug, Clone, Default)]
 pub struct JobRecord {
     pub name: String,
@@ -188,7 +188,7 @@ impl JobRecord {
         record.latency.add(latency_ns);
     }
 
-    /// The record as numbers, so that one process can give it to another; without name and clones.
+    /// The record as numbers, without name and clones, so that one process can hand it to another.
     pub fn words(&self) -> Vec<u64> {
         let mut words = vec![self.runtime_ns];
         for record in &self.directions {
@@ -198,7 +198,7 @@ impl JobRecord {
         words
     }
 
-    /// Adds what [`Self::words`] of another clone's record gave; nothing if it is not that.
+    /// Adds the [`Self::words`] of another clone's record; `None` if they are malformed.
     pub fn add_words(&mut self, words: impl IntoIterator<Item = u64>) -> Option<()> {
         let mut words = words.into_iter();
         self.runtime_ns = self.runtime_ns.max(words.next()?);

@@ -110,7 +110,7 @@ impl Permutation {
         Self { len, low_bits, low_mask: (1 << low_bits) - 1, high_mask: (1 << high_bits) - 1, keys }
     }
 
-    /// How many it permutes.
+    /// The number of values that it permutes.
     pub fn nr_items(&self) -> u64 {
         self.len
     }
@@ -121,8 +121,8 @@ impl Permutation {
         (x ^ (x >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 20
     }
 
-    /// Several values side by side: each step of one waits for the step before it, which leaves the
-    /// processor time for the others.
+    /// Encrypts several values side by side: each step of one waits for its previous step, which
+    /// leaves the processor time for the others.
     #[inline]
     fn encrypt<const N: usize>(&self, values: [u64; N]) -> [u64; N] {
         let Self { low_bits, low_mask, high_mask, keys, .. } = *self;
@@ -150,15 +150,15 @@ impl Permutation {
         high << self.low_bits | low
     }
 
-    /// Where `index` goes.
+    /// The image of `index`.
     #[inline]
     pub fn apply(&self, index: u64) -> u64 {
         let [value] = self.encrypt([index]);
         if likely(value < self.len) { value } else { self.walk(value) }
     }
 
-    /// Where the indices from `first` on go. Those that have to be walked are walked afterwards, so
-    /// that no wrong guess of which they are holds up the others.
+    /// The images of the indices from `first` on. Values outside the range are walked afterwards,
+    /// so that a wrong branch guess does not hold up the others.
     pub fn apply_to_run(&self, first: u64, values: &mut [u64]) {
         let mut index = first;
         let mut lanes = values.chunks_exact_mut(LANES);
@@ -178,7 +178,7 @@ impl Permutation {
         }
     }
 
-    /// Goes on from a value beyond the range until inside it.
+    /// Walks a value beyond the range until it is inside.
     #[inline(never)]
     fn walk(&self, mut value: u64) -> u64 {
         while value >= self.len {
@@ -187,7 +187,7 @@ impl Permutation {
         value
     }
 
-    /// Which index goes to `value`.
+    /// The index whose image is `value`.
     pub fn invert(&self, value: u64) -> u64 {
         let mut index = self.decrypt(value);
         while index >= self.len {

@@ -1,5 +1,5 @@
-//! Which of two requests is the better next one for a head at a given sector:
-//! the rule that anticipatory, cfq and bfq share.
+//! Choosing between two requests for a head at a given sector: the rule that anticipatory, cfq and
+//! bfq share.
 //!
 //! Kernel: `as_choose_req` in `block/as-iosched.c` (2.6.32) and
 //! `cfq_choose_req` in `block/cfq-iosched.c` (4.16).
@@ -9,7 +9,7 @@
 use crate::block::request::{RequestId, Requests};
 use crate::elevator::sort_list::SortList;
 
-/// How seeks backwards compare with seeks forwards.
+/// The cost of backward seeks compared with forward ones.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BackSeek {
     /// Farther back than this counts as the next sweep.
@@ -63,9 +63,8 @@ impl BackSeek {
         }
     }
 
-    /// What follows `id`, which is still in `tree`, for a head at `head`: its
-    /// successor in sector order (the lowest request if it was the last), or
-    /// its predecessor.
+    /// The request that follows `id`, which is still in `tree`, for a head at `head`: its successor
+    /// in sector order (the lowest request after the last), or its predecessor.
     #[inline]
     pub fn following(
         self,

@@ -1,15 +1,15 @@
-//! One deadline that moves often, on top of timers that cannot be cancelled.
+//! A deadline that moves often, built on timers that cannot be cancelled.
 //!
-//! At most one event is on the events: if it comes before the deadline that
-//! holds by then, it is entered again.
+//! At most one event is in the event queue. If it comes before the current deadline, it is entered
+//! again.
 
 use crate::elevator::scheduler::Context;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct IdleTimer {
-    /// When it is to ring, if it is set.
+    /// The deadline, if one is set.
     deadline_ns: Option<u64>,
-    /// When the event on the events comes, if there is one.
+    /// The time of the event in the queue, if there is one.
     entered_ns: Option<u64>,
 }
 
@@ -33,7 +33,7 @@ impl IdleTimer {
         self.deadline_ns.is_some()
     }
 
-    /// An event has come. True, once, if the deadline is reached.
+    /// The event is due. Returns true, once, if the deadline is reached.
     #[inline]
     pub fn rings(&mut self, cx: &mut Context) -> bool {
         let now_ns = cx.now_ns();

@@ -1,9 +1,9 @@
-//! What a scheduler is: it holds requests and says which one goes next.
+//! The elevator trait: a scheduler holds requests and chooses the next one (the kernel's `struct
+//! elevator_type` and `struct elevator_mq_ops`).
 //!
-//! The queue (host/disk.rs) owns everything that schedulers share: tags, the
-//! search for merges by extent, the dispatch loop. A scheduler is told of
-//! every change and keeps only its own order. Hooks that few need have
-//! defaults; `none` is the template.
+//! The queue (`block/disk.rs`) owns everything that schedulers share: tags, the search for merges
+//! by extent, the dispatch loop. It tells a scheduler of every change; the scheduler keeps only its
+//! own order. Rare hooks have defaults; `none` is the template.
 
 use crate::block::cgroup::GroupWeights;
 use crate::block::queue_facts::QueueFacts;
@@ -11,12 +11,12 @@ use crate::block::request::{Merge, Request, RequestId, Requests};
 use crate::core::event::{Class, EventQueue};
 use crate::core::params::{Param, Values};
 
-/// Which request path a scheduler belongs to; decides pools and defaults.
+/// The request path of a scheduler, which decides about tags and defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
-    /// Before blk-mq: two pools of requests, for sync and for async ones.
+    /// Before blk-mq: two pools of requests, sync and async (`struct request_list`).
     Legacy,
-    /// blk-mq: one space of tags.
+    /// blk-mq: one sbitmap of tags.
     MultiQueue,
 }
 
@@ -24,14 +24,14 @@ pub enum Family {
 #[derive(Debug, Clone, Copy)]
 pub struct Info {
     pub name: &'static str,
-    /// Kernels that had it, and the one that the model follows.
+    /// Kernels that had it, and the version that the model follows.
     pub kernel_versions: &'static str,
     pub summary: &'static str,
     pub family: Family,
-    /// There is no elevator (`q->elevator` is NULL): requests go to the driver at once, and have
-    /// the driver's tags.
+    /// There is no elevator (`q->elevator` is NULL): requests go to the driver at once and have the
+    /// driver's tags.
     pub bypass: bool,
-    /// Writeback throttling is off under it (`wbt_disable_default`), unless it is set.
+    /// It turns writeback throttling off (`wbt_disable_default`), unless the user sets that.
     pub disables_wbt: bool,
     /// The queue searches all held requests for back merges.
     pub indexed: bool,
@@ -46,11 +46,11 @@ pub struct QueueView {
     pub groups: Vec<GroupWeights>,
     /// Index of the disk.
     pub(crate) disk: u8,
-    /// The hook that was called last asked for dispatch.
+    /// True if the last hook asked for dispatch.
     pub(crate) kicked: bool,
 }
 
-/// What a hook of a scheduler works on.
+/// The context in which a queue calls a scheduler's hook.
 #[derive(Debug)]
 pub struct Context<'a> {
     pub requests: &'a mut Requests,
@@ -70,13 +70,13 @@ impl Context<'_> {
         self.queue.groups.get(index as usize).copied().unwrap_or_default()
     }
 
-    /// Asks for [`Scheduler::timer`] at `time_ns`. Timers are not cancelled:
-    /// a scheduler that changed its mind ignores the call.
+    /// Asks for [`Scheduler::timer`] at `time_ns`. Timers are not cancelled: a scheduler that no
+    /// longer needs one ignores the call.
     pub fn timer_at(&mut self, time_ns: u64) {
         self.events.at(time_ns, Class::SchedulerTimer, u32::from(self.queue.disk));
     }
 
-    /// Asks for dispatch to be tried again once the hook returns.
+    /// Asks the queue to dispatch again after the hook returns (`blk_mq_run_hw_queues`).
     pub fn kick(&mut self) {
         self.queue.kicked = true;
     }
@@ -91,28 +91,28 @@ pub trait Scheduler: Sized {
     /// Sets defaults that depend on the queue, before the user's values.
     fn defaults(_tunables: &mut Values, _queue: QueueFacts) {}
 
-    /// Takes a request, which it must hand out exactly once.
+    /// Takes a request, which it must dispatch exactly once (`insert_requests`).
     fn insert(&mut self, cx: &mut Context, id: RequestId);
 
-    /// The next request for the device, if one may go now.
+    /// The next request for the device, if one may go now (`dispatch_request`).
     fn dispatch(&mut self, cx: &mut Context) -> Option<RequestId>;
 
-    /// May `bio` join `request`, as far as this scheduler is concerned?
+    /// True if this scheduler lets `bio` join `request` (`allow_merge`).
     fn allow_merge(&self, _requests: &Requests, _request: RequestId, _bio: RequestId) -> bool {
         true
     }
 
-    /// Are front merges looked for?
+    /// True if the queue is to look for front merges.
     fn front_merges(&self) -> bool {
         false
     }
 
-    /// A candidate for a merge beyond those that the queue finds by extent.
+    /// A candidate for a merge beyond those that the queue finds by extent (`bio_merge`).
     fn merge_candidate(&self, _requests: &Requests, _bio: RequestId) -> Option<(RequestId, Merge)> {
         None
     }
 
-    /// A held request grew. For a front merge, `old_sector` is where it began.
+    /// A held request grew (`request_merged`). For a front merge, `old_sector` is where it began.
     fn request_merged(
         &mut self,
         _cx: &mut Context,
@@ -122,30 +122,31 @@ pub trait Scheduler: Sized {
     ) {
     }
 
-    /// A held request joined another held one and is no longer on its own.
+    /// A held request joined another held one and is gone (`requests_merged`).
     fn requests_merged(&mut self, _cx: &mut Context, _kept: RequestId, _gone: RequestId) {}
 
-    /// A request that was dispatched is done.
+    /// A dispatched request is done (`completed_request`).
     fn complete(&mut self, _cx: &mut Context, _id: RequestId) {}
 
-    /// A timer that it asked for.
+    /// A timer of this scheduler is due.
     fn timer(&mut self, _cx: &mut Context) {}
 
-    /// A task has ended: it will submit nothing more.
+    /// A task has ended and will submit no more (`exit_task`, `exit_icq`).
     fn exit_task(&mut self, _cx: &mut Context, _task: u32) {}
 
-    /// How many tags of each word of the map requests like this one may use,
-    /// if fewer than all.
+    /// The shallow depth of requests like this one: how many tags of each word of the sbitmap they
+    /// may use, if fewer than all (`limit_depth`).
     fn limit_depth(&self, _bio: &Request) -> Option<u32> {
         None
     }
 
-    /// Whether that may be fewer than all even for a synchronous read; otherwise it is not asked.
+    /// True if [`Self::limit_depth`] may limit synchronous reads; otherwise it is not asked for
+    /// them.
     fn limits_sync_reads(&self) -> bool {
         false
     }
 
-    /// The least that [`Self::limit_depth`] ever says.
+    /// The least depth that [`Self::limit_depth`] ever returns (`sbitmap_queue_min_shallow_depth`).
     fn min_shallow_depth(&self) -> u32 {
         u32::MAX
     }

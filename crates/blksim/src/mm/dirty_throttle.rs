@@ -1,34 +1,34 @@
-//! How long a task that dirties pages is held back, and how that follows the device's speed.
+//! Dirty throttling: the pauses of tasks that dirty pages, which follow the device's speed.
 //!
-//! Kernel: `balance_dirty_pages` and what it calls in `mm/page-writeback.c`, Linux 6.1. Rates are in pages a
-//! second, times in ticks.
+//! Kernel: `balance_dirty_pages` and what it calls in `mm/page-writeback.c`, Linux 6.1. Rates are
+//! in pages a second, times in ticks.
 //!
-//! Simplified: one device, whose share of all writeback is none before its first page is written and all of
-//! it afterwards; counters are exact, where the kernel's are kept for each processor; the limit does not
-//! follow when memory shrinks.
+//! Simplified: one device, whose share of all writeback is 0 before its first page is written and 1
+//! afterwards; counters are exact (the kernel's are per processor); the limit does not follow
+//! shrinking memory.
 
 use crate::core::jiffies::{jiffies, jiffy_ns, timer_ns};
 use crate::mm::page_cache::PAGE_BYTES;
 
-/// The kernel begins with an estimate of 100 MiB/s.
+/// The kernel's first estimate: 100 MiB/s (`INIT_BW`).
 const INITIAL_BANDWIDTH: u64 = (100 << 20) / PAGE_BYTES;
-/// Pages after which a task that must slow down is asked again, at the least.
+/// Least number of pages between two checks of a task that must slow down.
 const POLL_PAGES: u64 = 32;
-/// Pages between two questions once the limit is exceeded.
+/// Pages between two checks once the limit is exceeded.
 const POLL_PAGES_BEYOND: u64 = 8;
-/// One, as a factor.
+/// The factor 1.
 const ONE: i64 = 1 << 10;
 
-/// What a task knows of the pages that it dirtied.
+/// The dirtying of a task (`struct task_struct`).
 #[derive(Debug, Clone, Copy)]
 pub struct Dirtier {
-    /// Pages since it was asked last.
+    /// Pages since the last check.
     nr_dirtied: u64,
-    /// After how many it is asked.
+    /// Pages until the next check (`nr_dirtied_pause`).
     poll_pages: u64,
-    /// Tick until which its pauses have paid for what it did.
+    /// Tick up to which its pauses have paid for its pages.
     paused_when: u64,
-    /// It is to be asked before it goes on.
+    /// It must be checked before it goes on.
     pub must_balance: bool,
 }
 
@@ -38,7 +38,7 @@ impl Default for Dirtier {
     }
 }
 
-/// Dirty pages at a moment, those under writeback included, and the bounds that they have.
+/// Dirty pages, including those under writeback, and their thresholds.
 #[derive(Debug, Clone, Copy)]
 pub struct Level {
     pub dirty: u64,
@@ -47,7 +47,7 @@ pub struct Level {
 }
 
 impl Level {
-    /// Below it nobody is held back.
+    /// Below this number no task is held back (`dirty_freerun_ceiling`).
     fn free_run(self) -> u64 {
         u64::midpoint(self.background, self.limit)
     }
@@ -56,7 +56,7 @@ impl Level {
         u64::midpoint(self.free_run(), self.limit)
     }
 
-    /// Pages after which to look again while nobody is held back (`dirty_poll_interval`).
+    /// Pages between two checks while no task is held back (`dirty_poll_interval`).
     fn poll_interval(self) -> u64 {
         match self.limit.saturating_sub(self.dirty) {
             0 => 1,
@@ -65,24 +65,24 @@ impl Level {
     }
 }
 
-/// The device's writeback, as far as it is known.
+/// The estimated writeback of the device (`struct bdi_writeback`).
 #[derive(Debug)]
 pub struct DirtyThrottle {
     /// Ticks a second.
     hz: u64,
     bandwidth: u64,
     average_bandwidth: u64,
-    /// What one dirtier may do, and what it should for all to balance.
+    /// The rate of one dirtier, and the rate at which all would balance.
     rate: u64,
     balanced_rate: u64,
-    /// When rates were worked out last, and what had been done by then.
+    /// Time of the last estimate, and the counters at that time.
     stamp: u64,
     dirtied_stamp: u64,
     written_stamp: u64,
     dirtied: u64,
     written: u64,
     exceeded: bool,
-    /// Pages that all tasks dirtied since one was asked.
+    /// Pages that all tasks dirtied since the last check.
     since_any_asked: u64,
 }
 
@@ -104,7 +104,7 @@ impl DirtyThrottle {
         }
     }
 
-    /// Pages a second that the device writes, smoothed.
+    /// Pages that the device writes in a second, smoothed.
     pub fn average_bandwidth(&self) -> u64 {
         self.average_bandwidth
     }
@@ -113,7 +113,7 @@ impl DirtyThrottle {
         self.written += pages;
     }
 
-    /// A task dirtied a page that was clean, or one again that was dirty (`balance_dirty_pages_ratelimited`).
+    /// A task dirtied a page, which was clean or dirty before (`balance_dirty_pages_ratelimited`).
     pub fn note_touched(&mut self, task: &mut Dirtier, was_clean: bool, limit_pages: u64) {
         if was_clean {
             self.dirtied += 1;
@@ -133,7 +133,7 @@ impl DirtyThrottle {
         task.must_balance = task.nr_dirtied >= poll_pages;
     }
 
-    /// Until when a task must pause, if it must. It must be asked again afterwards if
+    /// The time until which a task must pause, if it must. It must be checked again afterwards if
     /// [`Dirtier::must_balance`] is still set.
     pub fn balance(&mut self, task: &mut Dirtier, level: Level, now_ns: u64) -> Option<u64> {
         let now = self.ticks(now_ns);
@@ -190,12 +190,12 @@ impl DirtyThrottle {
         jiffies(now_ns, jiffy_ns(self.hz))
     }
 
-    /// A fifth of a second, in ticks: how often rates are worked out, and the longest pause.
+    /// A fifth of a second in ticks: the period of the estimates, and the longest pause.
     fn interval(&self) -> u64 {
         (self.hz / 5).max(1)
     }
 
-    /// Factor for the rate, in 1024ths, by how far dirty pages are from where they should be
+    /// The factor for the rate, in 1024ths, by the distance of the dirty pages from their set point
     /// (`wb_position_ratio`).
     fn position_ratio(&self, level: Level) -> i64 {
         let (dirty, limit) = (level.dirty as i64, level.limit as i64);
@@ -272,8 +272,8 @@ impl DirtyThrottle {
         self.written_stamp = self.written;
     }
 
-    /// Writeback begins: what happened while there was none tells nothing of the device
-    /// (`wb_bandwidth_estimate_start`), unless some is under way; then the speed is estimated.
+    /// Writeback begins. If none is under way, the time since the last estimate says nothing about
+    /// the device and is dropped; otherwise the speed is estimated (`wb_bandwidth_estimate_start`).
     pub fn writeback_begins(&mut self, now_ns: u64, under_way: bool) {
         let now = self.ticks(now_ns);
         if self.stamp + self.interval() >= now {
@@ -294,7 +294,7 @@ impl DirtyThrottle {
         (dirty / (1 + per_pause) + 1).min(self.interval())
     }
 
-    /// The least pause that is worth it, and the pages until the next (`wb_min_pause`).
+    /// The shortest useful pause, and the pages until the next (`wb_min_pause`).
     fn min_pause(&self, max_pause: u64, task_rate: u64) -> (u64, u64) {
         let (high, low) = (self.average_bandwidth.ilog2(), self.rate.ilog2());
         let second = self.hz.next_power_of_two();

@@ -1,5 +1,5 @@
-//! The flusher, and what else writes dirty pages (`mm/page-writeback.c` and
-//! `fs/fs-writeback.c`, Linux 6.1).
+//! Writing dirty pages, by the flusher and by fsync (`mm/page-writeback.c` and `fs/fs-writeback.c`,
+//! Linux 6.1).
 
 use crate::block::request::{Flags, Operation, Priority, Purpose, Request, TaskId};
 use crate::core::event::Class;
@@ -10,7 +10,7 @@ use crate::mm::page_cache::{PAGE_BYTES, PAGE_SECTORS};
 use crate::task::tasks::Tasks;
 
 impl Machine {
-    /// Until when a task that dirtied pages must pause, if it must.
+    /// The time until which a task that dirtied pages must pause, if it must.
     pub(crate) fn balance_dirty_pages(&mut self, task: TaskId) -> Option<u64> {
         let (now_ns, nr_dirty) = (self.block.events.now_ns(), self.mm.cache.nr_dirty());
         if nr_dirty > self.mm.writeback.background_pages {
@@ -32,7 +32,7 @@ impl Machine {
         until_ns
     }
 
-    /// The flusher's periodic look.
+    /// The flusher's periodic check (`wb_check_old_data_flush`).
     pub(crate) fn writeback_tick(&mut self) {
         let now_ns = self.block.events.now_ns();
         let deadline_ns = now_ns.checked_sub(self.mm.writeback.expire_ns);
@@ -47,7 +47,7 @@ impl Machine {
         self.block.events.at(now_ns + self.mm.writeback.period_ns, Class::Writeback, 0);
     }
 
-    /// Writes until nothing is due or the flusher has to sleep, within one plug (`wb_writeback`).
+    /// Writes within one plug until no data is due or the flusher must sleep (`wb_writeback`).
     pub(crate) fn run_flusher(&mut self) {
         let task = self.tasks.flusher;
         if self.tasks[task].blocked {
@@ -67,7 +67,7 @@ impl Machine {
         }
     }
 
-    /// Writes one chunk of a file's dirty pages, from where the flusher was.
+    /// Writes one chunk of a file's dirty pages, from the flusher's position.
     fn write_chunk(&mut self, task: TaskId, file: usize) {
         let first = self.mm.files[file].start / PAGE_BYTES;
         let end = (self.mm.files[file].start + self.mm.files[file].bytes).div_ceil(PAGE_BYTES);
@@ -101,8 +101,8 @@ impl Machine {
         self.mm.writeback.stalled = left == chunk && !self.tasks[task].blocked;
     }
 
-    /// Writes the contiguous dirty pages from `first` on, at most one bio's
-    /// worth; tells how many.
+    /// Writes the contiguous dirty pages from `first` on, at most one bio's worth. Returns their
+    /// number.
     pub(crate) fn write_dirty_run(
         &mut self,
         task: TaskId,
@@ -142,7 +142,7 @@ impl Machine {
         page - first
     }
 
-    /// A task's submission is through: it lets go of the page that it wrote.
+    /// A task's submission is through: releases the page that it was writing.
     pub(crate) fn release_page(&mut self, task: TaskId) {
         let held = &mut self.mm.writeback.held;
         if let Some(place) = held.iter().position(|(holder, _)| *holder == task) {

@@ -1,4 +1,5 @@
-//! The state of memory management: the page cache, its writeback, and who waits for pages.
+//! The state of memory management: the page cache, its writeback, and the tasks that wait for
+//! pages.
 
 use super::page_cache::{PAGE_BYTES, PageCache};
 use super::writeback::Writeback;
@@ -7,18 +8,18 @@ use crate::core::params::Values;
 use crate::task::ready::{Ready, ReadyList};
 use crate::workload::layout::File;
 
-/// Costs of the processor's work, in nanoseconds.
+/// Costs of processor time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Costs {
     pub(crate) system_call_ns: u64,
-    /// Copying one page, in the course of the call.
+    /// Copying one page during the call.
     pub(crate) page_ns: u64,
-    /// Copying so many bytes a second is paid before the call, as guests do, whose kernels copy in no time.
+    /// In a guest in virtual time, copying is paid for before the call, at so many bytes a second.
     pub(crate) ahead: Option<u64>,
 }
 
 impl Costs {
-    /// Of the page cache's machine, by its parameters.
+    /// The costs of a machine with these parameters.
     fn new(machine: &Values) -> Self {
         let bandwidth = machine.get("copy_bandwidth");
         let zero_cpu_time = machine.flag("zero_cpu_time");
@@ -33,7 +34,7 @@ impl Costs {
         }
     }
 
-    /// What a buffered call of so many bytes pays before it begins to copy.
+    /// The cost that a buffered call of so many bytes pays before it copies.
     pub(crate) fn first_ns(&self, bytes: u32) -> u64 {
         match self.ahead {
             Some(bandwidth) => paid_ahead_ns(self.system_call_ns, bandwidth, bytes),
@@ -42,7 +43,8 @@ impl Costs {
     }
 }
 
-/// What a program in a guest pays before a buffered call: for the call, and for copying so many bytes.
+/// The cost that a program in a guest pays before a buffered call: the call itself and copying its
+/// bytes.
 pub fn paid_ahead_ns(system_call_ns: u64, bytes_per_second: u64, bytes: u32) -> u64 {
     let copying_ns = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_second);
     system_call_ns + copying_ns as u64

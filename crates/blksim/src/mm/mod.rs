@@ -1,4 +1,4 @@
-//! The page cache, what it reads ahead, and how it writes back.
+//! Memory management (the kernel's `mm/`): the page cache, readahead and writeback.
 
 pub(crate) mod dirty_throttle;
 mod flusher;

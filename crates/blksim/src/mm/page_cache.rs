@@ -1,7 +1,7 @@
-//! The page cache: which pages of the device are in memory, and their state.
+//! The page cache: the pages of the device that are in memory, and their state.
 //!
-//! Pages are kept in chunks of 4 MiB, made on first use. Reclaim passes over
-//! chunks in a second-chance order and frees their clean pages.
+//! Pages are kept in chunks of 4 MiB, made on first use. Reclaim passes over the chunks in a
+//! second-chance order and frees their clean pages.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,9 +21,9 @@ pub(crate) mod state {
     pub const WRITEBACK: u8 = 4;
     /// Being read from the device.
     pub const LOCKED: u8 = 8;
-    /// Touching it starts the next readahead window.
+    /// Touching it starts the next readahead window (`PG_readahead`).
     pub const MARKER: u8 = 16;
-    /// Was dirty when somebody began to write all that is.
+    /// It was dirty when a writer of the whole range began (`PAGECACHE_TAG_TOWRITE`).
     pub const TO_WRITE: u8 = 32;
 }
 use state::{DIRTY, LOCKED, MARKER, PRESENT, TO_WRITE, WRITEBACK};
@@ -31,7 +31,7 @@ use state::{DIRTY, LOCKED, MARKER, PRESENT, TO_WRITE, WRITEBACK};
 #[derive(Debug)]
 struct Chunk {
     pages: Box<[u8; CHUNK_PAGES as usize]>,
-    /// Pages with any state.
+    /// Pages with any state bit.
     used: u32,
     dirty: u32,
     writeback: u32,
@@ -43,7 +43,7 @@ struct Chunk {
 pub struct PageCache {
     chunks: Vec<Chunk>,
     index: BTreeMap<u64, u32>,
-    /// Chunk that was used last: (number, slot).
+    /// The chunk that was used last: (number, slot).
     recent: (u64, u32),
     order: VecDeque<u64>,
     capacity_pages: u64,
@@ -141,7 +141,7 @@ impl PageCache {
         slot
     }
 
-    /// Frees clean pages of the chunk that was not used for longest, sparing `current`.
+    /// Frees clean pages of the least recently used chunk, sparing `current`.
     fn reclaim(&mut self, current: u64) {
         for _ in 0..2 * self.order.len() {
             let Some(number) = self.order.pop_front() else { return };
@@ -187,7 +187,7 @@ impl PageCache {
         }
     }
 
-    /// Makes a range of bytes present without any I/O, as far as memory goes.
+    /// Makes a range of bytes present without I/O, as far as memory allows.
     pub fn load(&mut self, start: u64, bytes: u64) {
         let first = start / PAGE_BYTES;
         let end = (start + bytes).div_ceil(PAGE_BYTES).min(first + self.capacity_pages);
@@ -196,7 +196,7 @@ impl PageCache {
         }
     }
 
-    /// Marks the pages of a range that are dirty now as to be written.
+    /// Marks the dirty pages of a range as to be written.
     pub fn tag_dirty(&mut self, from: u64, end: u64) {
         let mut page = from;
         while let Some(dirty) = self.next_with(DIRTY, page, end) {
@@ -205,8 +205,8 @@ impl PageCache {
         }
     }
 
-    /// The first page in `from..end` that has one of the bits `DIRTY`, `TO_WRITE`, which only dirty pages
-    /// have, or `WRITEBACK`.
+    /// The first page in `from..end` with one of the bits `DIRTY`, `TO_WRITE` (which only dirty
+    /// pages have) or `WRITEBACK`.
     pub fn next_with(&self, bit: u8, from: u64, end: u64) -> Option<u64> {
         if from >= end {
             return None;
@@ -240,7 +240,7 @@ impl PageCache {
         }
     }
 
-    /// The first page at or after `from` that is neither present nor on its way, within `limit`.
+    /// The first page at or after `from`, within `limit`, that is neither present nor being read.
     pub fn next_missing(&mut self, from: u64, limit: u64) -> u64 {
         let mut page = from;
         while page < from + limit && self.get(page) & (PRESENT | LOCKED) != 0 {
@@ -249,7 +249,8 @@ impl PageCache {
         page
     }
 
-    /// How many pages before `page` are cached without a gap, up to `limit`.
+    /// The number of pages before `page` that are cached without a gap, up to `limit`
+    /// (`count_history_pages`).
     pub fn history(&mut self, page: u64, limit: u64) -> u64 {
         let mut count = 0;
         while count < limit && count < page && self.get(page - 1 - count) & (PRESENT | LOCKED) != 0

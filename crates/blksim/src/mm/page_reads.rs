@@ -1,4 +1,4 @@
-//! Reads into the page cache, asked for and ahead.
+//! Reading pages into the cache, on demand and ahead.
 
 use crate::block::request::{Flags, Operation, Purpose, Request, TaskId};
 use crate::machine::Machine;
@@ -10,8 +10,8 @@ use crate::task::tasks::Tasks;
 use crate::workload::job::Advice;
 
 impl Machine {
-    /// A reader touched a page that is missing (`marker` false) or the marker
-    /// of its window; `wanted` pages are still to be read by this call.
+    /// A reader touched a page that is missing (`marker` is false) or the marker of its window. The
+    /// call still wants `wanted` pages.
     pub(crate) fn read_ahead(&mut self, task: TaskId, page: u64, wanted: u64, marker: bool) {
         let process = &mut self.tasks.processes[Tasks::process_of(task) as usize];
         let file = self.mm.files[process.region.file as usize];

@@ -1,14 +1,15 @@
-//! Readahead: which pages to read before they are asked for
-//! (`mm/readahead.c` of Linux 6.1).
+//! Readahead: the window of pages to read before they are asked for (`mm/readahead.c` of Linux
+//! 6.1).
 
 use crate::mm::page_cache::PageCache;
 
-/// Readahead state of a file descriptor; pages count from the file's start.
+/// The readahead state of a file descriptor (`struct file_ra_state`); pages count from the file's
+/// start.
 #[derive(Debug, Clone, Copy)]
 pub struct Window {
     start: u64,
     size: u64,
-    /// How long before its end the next window is begun.
+    /// Distance from its end at which the next window begins.
     async_size: u64,
     /// Page that was read last.
     pub(crate) previous: u64,
@@ -41,7 +42,7 @@ fn next_size(current: u64, max: u64) -> u64 {
     }
 }
 
-/// Where a reader found a page missing, or a marker.
+/// The page that a reader found missing, or its marker.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Touched {
     pub(crate) page: u64,
@@ -53,13 +54,13 @@ pub(crate) struct Touched {
     pub(crate) marker: bool,
 }
 
-/// What to read next.
+/// The pages to read next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     Nothing,
-    /// Just what the call wants.
+    /// Only the pages that the call wants.
     Wanted,
-    /// A window, from a page of the file on.
+    /// A window that begins at this page of the file.
     Window {
         start: u64,
         size: u64,
@@ -74,7 +75,7 @@ impl Window {
         self.async_size = if self.size > wanted { self.size - wanted } else { self.size };
     }
 
-    /// If the reader is already where the next window would be begun, that one is taken along.
+    /// If the reader is already where the next window would begin, reads that one too.
     fn settle(&mut self, page: u64, max: u64) {
         if page == self.start && self.size == self.async_size {
             let more = next_size(self.size, max);

@@ -1,9 +1,8 @@
-//! Writeback: the flusher (`mm/page-writeback.c` and `fs/fs-writeback.c` of Linux 6.1).
+//! The state of writeback (`mm/page-writeback.c` and `fs/fs-writeback.c` of Linux 6.1).
 //!
-//! Simplified: one flusher for all files. Writeback is charged to the
-//! control group that dirtied a file first (the kernel: to the one that dirties
-//! most of it), but one flusher serves all groups, so one that a policy puts to
-//! sleep holds up the writeback of others.
+//! Simplified: one flusher for all files. Writeback is charged to the control group that dirtied a
+//! file first (the kernel charges the one that dirties most of it). One flusher serves all groups,
+//! so a policy that puts it to sleep for one group holds up the writeback of others.
 
 use crate::core::params::Values;
 use crate::mm::dirty_throttle::{Dirtier, DirtyThrottle};
@@ -21,12 +20,12 @@ pub(crate) const PAGEVEC_PAGES: usize = 15;
 /// Dirty state of a file.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FileState {
-    /// Since when it has had dirty pages.
+    /// The time since which it has had dirty pages.
     pub(crate) dirty_since_ns: Option<u64>,
-    /// Control group that its writeback is charged to: that of the task which
-    /// dirtied it when it was clean.
+    /// The control group that pays for its writeback: the group of the task that dirtied it when it
+    /// was clean.
     pub(crate) owner: u16,
-    /// Where the flusher goes on.
+    /// The flusher's position.
     pub(crate) cursor: u64,
 }
 
@@ -37,10 +36,10 @@ pub struct Writeback {
     pub(crate) background_pages: u64,
     pub(crate) limit_pages: u64,
     pub(crate) files: Vec<FileState>,
-    /// Pages of a bio: on a bare device each is written by itself (`blkdev_writepages` of
-    /// `block/fops.c`, Linux 6.1), and the plug brings them together again.
+    /// Pages of a bio. On a raw device each page is a bio of its own (`blkdev_writepages` of
+    /// `block/fops.c`, Linux 6.1), and the plug merges them.
     pub(crate) bio_pages: u64,
-    /// Pages whose writer sleeps in their submission: it holds their locks meanwhile
+    /// Pages whose writer sleeps in their submission and holds their locks
     /// (`__block_write_full_page` in `fs/buffer.c`, Linux 6.1).
     pub(crate) held: Vec<(TaskId, u64)>,
     /// Owner of the file that the flusher is writing.
@@ -48,7 +47,7 @@ pub struct Writeback {
     /// The file that the flusher looks at next.
     pub(crate) next_file: usize,
     pub(crate) throttle: DirtyThrottle,
-    /// The flusher works because data has expired, not only for the threshold.
+    /// Data has expired; otherwise the flusher works for the threshold only.
     pub(crate) expired: bool,
     /// It has to wait for a completion before it can write more.
     pub(crate) stalled: bool,
@@ -81,19 +80,19 @@ impl Writeback {
         self.period_ns
     }
 
-    /// How many pages are looked up at once: on a bare device those of a `pagevec`; a file
-    /// system's are looked for again after each bio.
+    /// Pages that fsync looks up at once: a `pagevec` on a raw device; one on a file system, which
+    /// looks again after each bio.
     pub(crate) fn pages_looked_up(&self) -> usize {
         if self.bio_pages == 1 { PAGEVEC_PAGES } else { 1 }
     }
 
-    /// Nobody can change this page for now.
+    /// True if the page is locked by its writer.
     pub(crate) fn is_held(&self, page: u64) -> bool {
         self.held.iter().any(|(_, held)| *held == page)
     }
 
-    /// Pages that the flusher writes of one file at a time: half a second's worth, and no more than about an
-    /// eighth of what may be dirty (`writeback_chunk_size`).
+    /// Pages of one file that the flusher writes at a time: half a second's worth, but no more than
+    /// about an eighth of the dirty limit (`writeback_chunk_size`).
     pub(crate) fn chunk_pages(&self) -> u64 {
         let pages = (self.throttle.average_bandwidth() / 2).min(self.limit_pages / 8);
         (pages + CHUNK_PAGES) / CHUNK_PAGES * CHUNK_PAGES
@@ -116,7 +115,7 @@ impl Writeback {
         }
     }
 
-    /// The next file, in turn, of which something is to be written.
+    /// The next file with pages to write, in turn.
     pub(crate) fn next_dirty_file(&mut self, over_threshold: bool, now_ns: u64) -> Option<usize> {
         if !over_threshold && !self.expired {
             return None;

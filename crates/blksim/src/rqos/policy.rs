@@ -1,15 +1,14 @@
-//! What an I/O control policy is: it stands above or beside the scheduler and
-//! decides when a piece of I/O may go on.
+//! The policy trait: an I/O controller above or beside the scheduler that decides when a bio may go
+//! on (the kernel's `struct rq_qos_ops`, blk-throttle and dm-ioband).
 //!
-//! A queue has a list of policies, empty by default. Those *above* see every
-//! bio before merging (dm-ioband, blk-throttle); those *beside* see a bio that
-//! did not merge, before it gets a tag (iocost, iolatency, writeback
-//! throttling).
+//! A queue has a list of policies, empty by default. Those *above* see every bio before merging
+//! (dm-ioband, blk-throttle); those *beside* see a bio that did not merge, before it gets a tag
+//! (iocost, iolatency, writeback throttling: the kernel's rqos).
 
 use crate::block::request::{RequestId, Requests};
 use crate::core::event::{Class, EventQueue};
 
-/// Where a policy stands.
+/// The place of a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Placement {
     /// Before merging.
@@ -18,7 +17,7 @@ pub enum Placement {
     Beside,
 }
 
-/// What becomes of a bio.
+/// A policy's decision about a bio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
     /// It goes on.
@@ -29,7 +28,7 @@ pub enum Admission {
     Sleep,
 }
 
-/// What a hook of a policy works on.
+/// The context in which a queue calls a policy's hook.
 #[derive(Debug)]
 pub struct PolicyContext<'a> {
     pub requests: &'a mut Requests,
@@ -39,7 +38,7 @@ pub struct PolicyContext<'a> {
     pub device_depth: u32,
     pub nr_requests: u32,
     pub volatile_cache: bool,
-    /// When a task that dirties pages was last held back.
+    /// Time at which a task that dirties pages was last held back.
     pub dirtier_paused_ns: Option<u64>,
     pub rotational: bool,
     pub(crate) events: &'a mut EventQueue,
@@ -57,7 +56,7 @@ impl PolicyContext<'_> {
         self.events.at(time_ns, Class::PolicyTimer, u32::from(self.disk));
     }
 
-    /// Lets a bio go that was held or whose submitter sleeps.
+    /// Releases a bio that was held or whose submitter sleeps.
     pub fn release(&mut self, bio: RequestId) {
         self.released.push(bio);
     }
@@ -69,22 +68,22 @@ pub trait Policy: std::fmt::Debug + Send {
 
     fn placement(&self) -> Placement;
 
-    /// Decides about a bio. One that is not passed must be released later.
+    /// Decides about a bio (`rq_qos_throttle`). A bio that is not passed must be released later.
     fn admit(&mut self, cx: &mut PolicyContext, bio: RequestId) -> Admission;
 
-    /// A bio joined a request and will not ask again.
+    /// A bio joined a request and will not ask again (`rq_qos_merge`).
     fn merged(&mut self, _cx: &mut PolicyContext, _bio: RequestId, _request: RequestId) {}
 
-    /// A request went to the device.
+    /// A request went to the device (`rq_qos_issue`).
     fn issued(&mut self, _cx: &mut PolicyContext, _request: RequestId) {}
 
-    /// A request is done; bios merged into it are on its chain.
+    /// A request is done; the bios merged into it are on its chain (`rq_qos_done`).
     fn completed(&mut self, _cx: &mut PolicyContext, _request: RequestId) {}
 
-    /// A timer that it asked for, or another policy's: check the time.
+    /// A timer is due, this policy's or another's: check the time.
     fn timer(&mut self, _cx: &mut PolicyContext) {}
 
-    /// What it releases of held bios is submitted within one plug.
+    /// True if the bios that it releases are submitted within one plug.
     fn plugs_what_it_releases(&self) -> bool {
         false
     }

@@ -1,5 +1,4 @@
-//! Buffered reads and writes, and fsync: calls that go step by step and sleep
-//! in between.
+//! Buffered reads, writes and fsync: calls that proceed in steps and sleep in between.
 
 use crate::block::flush_queue::FlushWaiter;
 use crate::block::plug::PlugFlush;
@@ -76,7 +75,7 @@ impl Machine {
         }
     }
 
-    /// Stores the call and, if processor time is owed, lets it pass first.
+    /// Stores the call. If it owes processor time, that passes first and the result is true.
     fn pay(&mut self, task: TaskId, mut call: BufferedCall) -> bool {
         let cost_ns = std::mem::take(&mut call.cost_ns);
         self.tasks[task].call = Some(call);
@@ -181,16 +180,16 @@ impl Machine {
         self.end_call(task, call);
     }
 
-    /// fsync begins: what others make dirty from now on is not its business
-    /// (`tag_pages_for_writeback` of `mm/page-writeback.c`, Linux 6.1).
+    /// Begins fsync, which ignores pages that become dirty from now on (`tag_pages_for_writeback`
+    /// of `mm/page-writeback.c`, Linux 6.1).
     fn begin_flush(&mut self, task: TaskId, mut call: BufferedCall) {
         self.mm.cache.tag_dirty(call.page, call.end);
         call.stage = CallStage::WritingOut;
         self.advance_flush(task, call);
     }
 
-    /// fsync, first step: everything dirty is written, in order of pages, within one plug
-    /// (`generic_writepages` of `mm/page-writeback.c`, Linux 6.1).
+    /// fsync, first step: writes all dirty pages in order, within one plug (`generic_writepages` of
+    /// `mm/page-writeback.c`, Linux 6.1).
     fn advance_flush(&mut self, task: TaskId, mut call: BufferedCall) {
         self.plug(task);
         let at_once = self.mm.writeback.pages_looked_up();
@@ -219,9 +218,9 @@ impl Machine {
         self.advance_wait(task, call);
     }
 
-    /// The page that fsync comes to next. It looks up several at once and comes to each, whatever
-    /// others do with it meanwhile; having found fewer, it does not look again
-    /// (`pagevec_lookup_range_tag` of `mm/swap.c`, Linux 6.1).
+    /// The next page of fsync. It looks up several at once and visits each, whatever other tasks do
+    /// with it meanwhile; having found fewer, it does not look again (`pagevec_lookup_range_tag` of
+    /// `mm/swap.c`, Linux 6.1).
     fn next_looked_up(
         &mut self,
         task: TaskId,

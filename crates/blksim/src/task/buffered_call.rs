@@ -2,20 +2,20 @@
 
 use crate::core::record::Direction;
 
-/// What a call is doing.
+/// The stage of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallStage {
     Reading,
     Writing,
-    /// fsync: notes what is dirty in the range.
+    /// fsync: tags the dirty pages of the range.
     Tagging,
-    /// fsync: writes that.
+    /// fsync: writes the tagged pages.
     WritingOut,
     /// fsync: waits for pages under writeback.
     Waiting,
     /// fsync: waits for the device's cache.
     Device,
-    /// Nothing is left to wait for.
+    /// The call is complete.
     Done,
 }
 
@@ -23,7 +23,7 @@ pub enum CallStage {
 #[derive(Debug, Clone, Copy)]
 pub struct BufferedCall {
     pub(crate) stage: CallStage,
-    /// What it is recorded as.
+    /// The direction that it is recorded as.
     pub(crate) direction: Direction,
     /// The next page, and the one after the last.
     pub(crate) page: u64,
@@ -32,8 +32,8 @@ pub struct BufferedCall {
     pub(crate) start_byte: u64,
     pub(crate) bytes: u64,
     pub(crate) started_ns: u64,
-    /// Processor time that was used and has not passed yet.
+    /// Processor time that it owes.
     pub(crate) cost_ns: u64,
-    /// In fsync: no more pages are to be looked up.
+    /// fsync: it has looked up all pages.
     pub(crate) looked_through: bool,
 }

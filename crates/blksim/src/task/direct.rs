@@ -1,4 +1,4 @@
-//! Direct I/O: from a transfer to bios and back.
+//! Direct I/O: transfers become bios, and their completions complete the transfer.
 
 use crate::block::flush_queue::FlushWaiter;
 use crate::block::plug::PlugFlush;
@@ -10,8 +10,8 @@ use crate::task::direct_ios::Io;
 use crate::workload::generator::Transfer;
 
 impl Machine {
-    /// Issues a direct transfer of a process, which counts from `start_ns` on. False if the process
-    /// sleeps in that.
+    /// Issues a direct transfer of a process, whose latency counts from `start_ns`. Returns false
+    /// if the process sleeps.
     #[inline(always)]
     pub(crate) fn issue_direct(
         &mut self,
@@ -54,7 +54,7 @@ impl Machine {
         bio
     }
 
-    /// Issues a direct transfer that is a plug of its own: a write, or one of several bios.
+    /// Issues a direct transfer that needs a plug of its own: a write, or one of several bios.
     #[inline(never)]
     fn issue_within_plug(&mut self, index: u32, transfer: Transfer, plugged: bool, start_ns: u64) {
         let Transfer { direction, offset, bytes } = transfer;
@@ -89,7 +89,7 @@ impl Machine {
         }
     }
 
-    /// A bio of a direct transfer is done, which mostly is a read in one piece.
+    /// A bio of a direct transfer is done; usually it is a read in one piece.
     #[inline(always)]
     pub(crate) fn direct_part_done(&mut self, id: RequestId) {
         let request = &self.block.requests[id];
@@ -139,7 +139,7 @@ impl Machine {
         self.direct_complete(io.process, (io.direction, io.bytes, io.start_ns));
     }
 
-    /// A direct transfer is complete and, if that was asked, durable.
+    /// A direct transfer is complete and, if requested, durable.
     #[inline]
     pub(crate) fn direct_done(&mut self, io_index: u32) {
         self.tasks.ios.free.push(io_index);
@@ -147,7 +147,7 @@ impl Machine {
         self.direct_complete(io.process, (io.direction, io.bytes, io.start_ns));
     }
 
-    /// A process will learn of a direct transfer when it looks.
+    /// Tells a process that a direct transfer is complete.
     #[inline]
     fn direct_complete(&mut self, process: u32, transfer: (Direction, u32, u64)) {
         self.tasks.processes[process as usize].done.push(transfer);

@@ -1,4 +1,4 @@
-//! Direct transfers under way (`struct iomap_dio` and `struct blkdev_dio`).
+//! Direct transfers under way (`struct blkdev_dio`).
 
 use crate::core::record::Direction;
 
@@ -13,8 +13,8 @@ pub(crate) struct Io {
     pub(crate) start_ns: u64,
 }
 
-/// Direct transfers under way that a request alone cannot tell: those of
-/// several bios, and those that wait for a flush.
+/// Direct transfers that need a state beside their request: those of several bios, and those that
+/// wait for a flush.
 #[derive(Debug, Default)]
 pub(crate) struct DirectIos {
     pub(crate) slots: Vec<Io>,

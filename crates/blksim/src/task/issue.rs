@@ -1,4 +1,4 @@
-//! The loop in which a job's process issues its I/O, from its start to its end.
+//! The issue loop of a job's process, from its start to its end.
 
 use crate::core::branch::{cold_path, likely, unlikely};
 use crate::core::event::Class;
@@ -8,7 +8,7 @@ use crate::workload::generator::Step;
 use crate::task::job_process::{IssueStage, SecondOfBatch};
 
 impl Machine {
-    /// Starts the processes of the current phase; empty phases cannot occur.
+    /// Starts the processes of the current phase. No phase is empty.
     pub(crate) fn start_phase(&mut self) {
         let now_ns = self.block.events.now_ns();
         for index in 0..self.tasks.processes.len() {
@@ -21,7 +21,7 @@ impl Machine {
         }
     }
 
-    /// The moment has come at which a process wanted to start or to issue.
+    /// The time has come at which a process starts or issues.
     pub(crate) fn issue_timer(&mut self, index: u32) {
         let now_ns = self.block.events.now_ns();
         let process = &mut self.tasks.processes[index as usize];
@@ -31,7 +31,8 @@ impl Machine {
         if matches!(process.stage, IssueStage::Waiting) {
             process.stage = IssueStage::Issuing;
             process.generator.start(now_ns);
-            let (invalidate, pre_read, region) = (process.invalidate, process.pre_read, process.region);
+            let (invalidate, pre_read, region) =
+                (process.invalidate, process.pre_read, process.region);
             if invalidate {
                 self.mm.cache.invalidate(region.start, region.bytes);
             }
@@ -42,9 +43,8 @@ impl Machine {
         self.wake_process(index);
     }
 
-    /// Lets a process go on: it fills its queue, batch by batch, then learns of
-    /// what is done, and begins again. One that sleeps in a submission learns
-    /// of nothing meanwhile, as with libaio.
+    /// Runs a process: it fills its queue, batch by batch, collects completions, and begins again.
+    /// While it sleeps in a submission it collects none, as with libaio.
     #[inline(always)]
     pub(crate) fn drive(&mut self, index: u32) {
         if self.tasks.sleeps(index) || !self.issue_second_of_batch(index) {
@@ -56,7 +56,8 @@ impl Machine {
             }
             let process = &self.tasks.processes[index as usize];
             if process.done.is_empty() {
-                if unlikely(matches!(process.stage, IssueStage::Draining)) && process.in_flight == 0 {
+                if unlikely(matches!(process.stage, IssueStage::Draining)) && process.in_flight == 0
+                {
                     self.end_process(index);
                 }
                 return;
@@ -66,14 +67,14 @@ impl Machine {
         }
     }
 
-    /// The same where it is not the usual way of a request.
+    /// The same, apart from the usual path of a request.
     #[inline(never)]
     pub(crate) fn drive_cold(&mut self, index: u32) {
         self.drive(index);
     }
 
-    /// Issues as much as the depth and the generator allow, which must be
-    /// something. False if the process sleeps in that, or lets others go first.
+    /// Issues at least one I/O, as many as depth and generator allow. Returns false if the process
+    /// sleeps or lets others go first.
     #[inline(always)]
     fn fill(&mut self, index: u32) -> bool {
         loop {
@@ -102,8 +103,8 @@ impl Machine {
         }
     }
 
-    /// Issues up to `wanted` transfers of which some may need a look at the job's limits; gives what
-    /// came instead of a direct one.
+    /// Issues up to `wanted` transfers, checking the job's limits. Returns a step that is not a
+    /// direct transfer, if one came.
     #[inline(never)]
     fn fill_cold(&mut self, index: u32, wanted: u32) -> Option<Step> {
         if wanted > 1 {
@@ -121,8 +122,8 @@ impl Machine {
         }
     }
 
-    /// Issues up to `wanted` direct transfers together; gives what came before as many were found.
-    /// More than two are plugged (`AIO_PLUG_THRESHOLD` in `fs/aio.c`).
+    /// Issues up to `wanted` direct transfers together. Returns the step that ended the batch
+    /// early, if one did. More than two are plugged (`AIO_PLUG_THRESHOLD` in `fs/aio.c`).
     #[inline(never)]
     fn fill_batch(&mut self, index: u32, wanted: u32) -> Option<Step> {
         let process = &mut self.tasks.processes[index as usize];
@@ -160,7 +161,7 @@ impl Machine {
         last
     }
 
-    /// Issues what is left of a batch. False if the process sleeps in that, or lets others go first.
+    /// Issues the rest of a batch. Returns false if the process sleeps or lets others go first.
     #[inline]
     fn issue_second_of_batch(&mut self, index: u32) -> bool {
         let process = &mut self.tasks.processes[index as usize];
@@ -182,7 +183,8 @@ impl Machine {
         !self.tasks.sleeps(index)
     }
 
-    /// Does what is not a direct transfer. False if there is nothing to issue for now.
+    /// Takes a step that is not a direct transfer. Returns false if there is no more to issue for
+    /// now.
     #[inline(never)]
     fn take_step(&mut self, index: u32, step: Step) -> bool {
         let process = &mut self.tasks.processes[index as usize];

@@ -1,4 +1,4 @@
-//! Processes of jobs: their life from start to end, and the loop that issues.
+//! The process of a job: one of fio's clones.
 
 use crate::block::request::Priority;
 use crate::core::branch::{cold_path, likely};
@@ -10,7 +10,7 @@ use crate::workload::generator::{Generator, Step, Transfer};
 use crate::workload::job::Advice;
 use crate::workload::layout::Region;
 
-/// How far a process has come.
+/// The stage of a process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum IssueStage {
     /// It has not started.
@@ -19,20 +19,19 @@ pub(crate) enum IssueStage {
     Issuing,
     /// It is between the two transfers of a batch.
     BetweenTwo(SecondOfBatch),
-    /// It waits for what is in flight.
+    /// It waits for its I/Os in flight.
     Draining,
     Ended,
 }
 
-/// What is left of a batch that is submitted without a plug: its second transfer. The kernel lets
-/// others run between the two, where it looks up the second one's pages (`cond_resched` in
-/// `__get_user_pages`, Linux 6.1).
+/// The second transfer of a batch without a plug. The kernel lets other tasks run between the two,
+/// where it looks up the second one's pages (`cond_resched` in `__get_user_pages`, Linux 6.1).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SecondOfBatch {
     pub(crate) transfer: Transfer,
-    /// When the batch was put together.
+    /// The time at which the batch was put together.
     pub(crate) start_ns: u64,
-    /// What comes after it.
+    /// The step after it.
     pub(crate) then: Option<Step>,
 }
 
@@ -58,14 +57,14 @@ pub struct JobProcess {
     pub(crate) batch: u32,
     /// I/Os in flight.
     pub(crate) in_flight: u32,
-    /// Direct I/Os that are done, of which it has not learnt: bytes and when they were issued.
+    /// Direct I/Os that are complete but not collected: direction, bytes and time of issue.
     pub(crate) done: Vec<(Direction, u32, u64)>,
-    /// It is about to learn of completions.
+    /// It is ready to collect completions.
     pub(crate) woken: bool,
-    /// How far it stands behind others that are ready to run.
+    /// Its rank behind others that are ready to run.
     pub(crate) rank: u32,
     pub(crate) stage: IssueStage,
-    /// The moment of the Issue event that is under way, if any.
+    /// The time of its pending Issue event, if there is one.
     pub(crate) wake_ns: Option<u64>,
     /// Readahead state of its file descriptor.
     pub(crate) window: Window,
@@ -107,7 +106,7 @@ impl JobProcess {
         }
     }
 
-    /// An I/O or call that lasted from one moment to another is done: it is recorded.
+    /// Records an I/O or call that is done, with its first and last moment.
     #[inline]
     pub(crate) fn finish_io(
         generator: &mut Generator,
@@ -131,19 +130,20 @@ impl JobProcess {
         }
     }
 
-    /// Has something to issue, fewer I/Os in flight than it may have, and no batch half submitted.
+    /// True if it has something to issue, fewer I/Os in flight than its depth, and no
+    /// half-submitted batch.
     #[inline]
     pub(crate) fn may_issue(&self) -> bool {
         self.in_flight < self.depth && matches!(self.stage, IssueStage::Issuing)
     }
 
-    /// The next I/O, if that is a direct transfer that needs no look at the job's limits.
+    /// The next I/O, if it is a direct transfer that needs no check of the job's limits.
     #[inline(always)]
     pub(crate) fn next_granted(&mut self, now_ns: u64) -> Option<Transfer> {
         if likely(self.direct) { self.generator.next_granted(now_ns) } else { None }
     }
 
-    /// The next I/O, if that is a direct transfer, or what comes instead.
+    /// The next I/O if it is a direct transfer, otherwise the step that comes instead.
     #[inline]
     pub(crate) fn next_direct(&mut self, now_ns: u64) -> Result<Transfer, Step> {
         match self.generator.next(now_ns) {

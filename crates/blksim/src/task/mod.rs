@@ -1,4 +1,5 @@
-//! Tasks: the processes of jobs, and the kernel threads that submit I/O.
+//! Tasks: the processes of jobs, and the kernel threads that submit I/O. `job_process` is a process
+//! of fio, `task_struct` what the kernel knows of it.
 
 mod buffered;
 pub(crate) mod buffered_call;

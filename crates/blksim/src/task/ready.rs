@@ -1,28 +1,25 @@
-//! What is about to run on the processor: tasks that were woken, and the
-//! workers that run queues.
+//! The processor's run queue: tasks that were woken, and the workers that run request queues.
 //!
-//! A completion only wakes; what it woke runs after it. As in CFS
-//! (`kernel/sched/fair.c`, Linux 6.1) the task with the least virtual runtime
-//! goes first, and among equals the one that was woken first. No task computes
-//! here, so that its virtual runtime stays what it began with: a task that is
-//! forked begins some way behind the one before it, and one that slept is
-//! credited with at most half a scheduling period, which is as far as the last
-//! three stand behind. The last two do so by more than a task that wakes up must
-//! be ahead by to take the processor from another (`wakeup_preempt_entity`):
-//! they give way to the queue's worker after each submission. The others go on
-//! before it.
+//! A completion only wakes; the woken task runs after it. As in CFS (`kernel/sched/fair.c`, Linux
+//! 6.1) the task with the least virtual runtime goes first; among equals, the one that was woken
+//! first. Computing takes no virtual runtime here, so it stays as it was at the start: a forked
+//! task begins some way behind the one before it, and a task that slept is credited with at most
+//! half a scheduling period, which is as far as the last three lag. The last two lag by more than
+//! the wake-up preemption granularity (`wakeup_preempt_entity`): they give way to the queue's
+//! worker after each submission. The others go on before it.
 
 use std::collections::VecDeque;
 
 use crate::block::request::TaskId;
 use crate::core::branch::likely;
 
-/// The last to be forked stand behind all others, each farther than the one before.
+/// Number of tasks, the last to be forked, that lag behind all others, each farther than the one
+/// before.
 const LATE_FORKS: u32 = 3;
-/// Ranks from this one on are so far behind that whoever wakes up ahead of them runs at once.
+/// From this rank on, a task lags so far that a task woken ahead of it runs at once.
 pub(crate) const GIVES_WAY: u32 = 2;
 
-/// How far a process stands behind, of so many, which are forked in order.
+/// The rank of a process among so many, which are forked in order.
 pub(crate) fn rank_of_fork(index: u32, nr_processes: u32) -> u32 {
     (index + 1 + LATE_FORKS).saturating_sub(nr_processes)
 }
@@ -42,12 +39,12 @@ pub(crate) enum Ready {
     Flush(u32),
 }
 
-/// What is ready, in the order in which it will run: by rank, then by time of waking.
+/// The run queue, ordered by rank, then by time of waking.
 #[derive(Debug)]
 pub(crate) struct ReadyList {
     /// The first tasks are the processes of jobs.
     nr_processes: u32,
-    /// The first, apart from the rest: mostly there is but one.
+    /// The first entry has a field of its own: usually there is only one.
     first: Option<(u32, Ready)>,
     /// Empty if there is no first.
     rest: VecDeque<(u32, Ready)>,
@@ -58,7 +55,7 @@ impl ReadyList {
         Self { nr_processes, first: None, rest: VecDeque::new() }
     }
 
-    /// The first, with its rank.
+    /// The first entry, with its rank.
     #[inline]
     pub fn first(&self) -> Option<(u32, Ready)> {
         self.first
@@ -99,7 +96,7 @@ impl ReadyList {
         Some(ready)
     }
 
-    /// Lets something run once all that goes before it has run.
+    /// Enters something into the run queue.
     #[inline]
     pub(crate) fn make_ready(&mut self, ready: Ready) {
         let rank = match ready {
@@ -111,7 +108,7 @@ impl ReadyList {
         self.insert(rank, ready);
     }
 
-    /// Kernel threads do not stand behind.
+    /// The rank of a task; kernel threads have the first.
     #[inline]
     fn rank_of(&self, task: TaskId) -> u32 {
         if task < self.nr_processes { rank_of_fork(task, self.nr_processes) } else { 0 }

@@ -1,13 +1,13 @@
-//! Running what is ready: tasks that were woken, and the workers that run queues.
+//! Running what is in the run queue: woken tasks, and workers of request queues.
 
 use crate::core::branch::{likely, unlikely};
 use crate::machine::Machine;
 use crate::task::ready::{GIVES_WAY, Ready};
 
 impl Machine {
-    /// A process has submitted what it was about to. Whether it goes on: something that is ready may
-    /// take the processor from it, and then its turn comes later. A queue's worker alone, which it
-    /// mostly is, runs in between.
+    /// Called after a process has submitted. Returns whether it goes on: a ready task may take the
+    /// processor, and then the process is entered again. If only a queue's worker is ready, which
+    /// is usual, it runs in between.
     #[inline(always)]
     pub(crate) fn goes_on(&mut self, process: u32) -> bool {
         self.block.ready.is_empty() || self.keeps_processor(process)
@@ -39,13 +39,13 @@ impl Machine {
         false
     }
 
-    /// Runs what is ready where it is not the usual way of a request.
+    /// The same, apart from the usual path of a request.
     #[inline(never)]
     pub(crate) fn run_ready_cold(&mut self) {
         self.run_ready();
     }
 
-    /// Runs what is ready, until nothing is left.
+    /// Runs everything in the run queue.
     #[inline(always)]
     pub(crate) fn run_ready(&mut self) {
         loop {
@@ -64,7 +64,7 @@ impl Machine {
         }
     }
 
-    /// Runs what is seldom ready.
+    /// Runs what is rarely ready.
     #[inline(never)]
     fn run_other(&mut self, ready: Ready) {
         match ready {
@@ -76,7 +76,7 @@ impl Machine {
         }
     }
 
-    /// Lets a process go on once what is ready before it has run.
+    /// Enters a process into the run queue.
     #[inline]
     pub(crate) fn wake_process(&mut self, index: u32) {
         let process = &mut self.tasks.processes[index as usize];

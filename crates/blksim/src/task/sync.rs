@@ -6,8 +6,8 @@ use crate::elevator::scheduler::Family;
 use crate::machine::Machine;
 
 impl Machine {
-    /// Asks for a flush that begins no earlier than now. Flushes go before the
-    /// scheduler's requests; those wanted while one runs share the next.
+    /// Asks for a flush that begins no earlier than now. Flushes go before the scheduler's
+    /// requests; those wanted while one runs share the next.
     pub(crate) fn want_flush(&mut self, disk: usize, waiter: FlushWaiter) {
         if self.block.raid.is_some() {
             self.flush_array(waiter);
@@ -24,8 +24,9 @@ impl Machine {
         }
     }
 
-    /// Takes a tag for a flush, as for any request, which it keeps until it is durable
-    /// (`blk_insert_flush` of `block/blk-flush.c`, Linux 6.1). False if its task must sleep for one.
+    /// Takes a tag for a flush, as for any request; the flush keeps it until it is durable
+    /// (`blk_insert_flush` of `block/blk-flush.c`, Linux 6.1). Returns false if its task must sleep
+    /// for one.
     pub(crate) fn enter_flush(&mut self, task: TaskId, id: RequestId) -> bool {
         let disk = usize::from(self.block.requests[id].disk);
         if !self.block.disks[disk].take_tag(&mut self.block.requests[id]) {

@@ -1,4 +1,5 @@
-//! A task: a simulated process or kernel thread that submits I/O and may sleep.
+//! A task (`struct task_struct`): a simulated process or kernel thread that submits I/O and may
+//! sleep.
 
 use crate::block::plug::PlugFlush;
 use std::collections::VecDeque;
@@ -7,14 +8,14 @@ use crate::block::request::Fifo;
 use crate::mm::dirty_throttle::Dirtier;
 use crate::task::buffered_call::BufferedCall;
 
-/// What runs as this task.
+/// The role of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// A process of a job, by index.
     Process(u32),
-    /// Writes dirty pages back.
+    /// The flusher, which writes dirty pages back.
     Flusher,
-    /// Passes on what a policy released.
+    /// The worker that submits the bios that a policy released.
     Worker,
 }
 
@@ -23,20 +24,20 @@ pub struct Task {
     pub role: Role,
     /// Sleeps in the submission of `pending`'s head.
     pub blocked: bool,
-    /// It sleeps for a tag of this disk.
+    /// The disk for whose tag it sleeps.
     pub waits_for_tag: Option<u8>,
     /// Bios still to submit.
     pub pending: Fifo,
-    /// Requests collected while it plugs.
+    /// Requests collected while it plugs (`current->plug`).
     pub plug: Fifo,
     pub plugging: bool,
     /// It stops plugging once it has submitted all of `pending`.
     pub unplug_after: Option<PlugFlush>,
     /// The buffered read, write or fsync that it is in.
     pub call: Option<BufferedCall>,
-    /// What it dirtied.
+    /// Its dirtied pages.
     pub dirtier: Dirtier,
-    /// Pages that it looked up and will come to one after the other, in fsync.
+    /// Pages that fsync looked up and has yet to visit.
     pub looked_up: VecDeque<u64>,
 }
 

@@ -47,7 +47,7 @@ impl IndexMut<TaskId> for Tasks {
 }
 
 impl Tasks {
-    /// One process for each process of each job, then the kernel threads.
+    /// One process for each clone of each job, then the kernel threads.
     pub fn new(jobs: &[Job], layout: &Layout, seed: u64) -> Self {
         let mut all = Vec::new();
         let mut processes = Vec::new();
@@ -83,7 +83,7 @@ impl Tasks {
         }
     }
 
-    /// A task, if there is one of that number: requests of arrays may have none.
+    /// A task, if there is one of that number.
     pub(crate) fn get(&self, task: TaskId) -> Option<&Task> {
         self.all.get(task as usize)
     }
@@ -106,7 +106,7 @@ impl Tasks {
         task
     }
 
-    /// A process learns of the direct I/Os that are done.
+    /// A process collects its completed direct I/Os.
     #[inline(always)]
     pub(crate) fn collect_done(
         &mut self,
@@ -126,7 +126,7 @@ impl Tasks {
         done.clear();
     }
 
-    /// An I/O or call of a process that lasted from one moment to another is done: it is recorded.
+    /// Records an I/O or call of a process that is done, with its first and last moment.
     pub(crate) fn finish_io(
         &mut self,
         index: u32,

@@ -1,8 +1,8 @@
-//! What is to happen: events ordered by (time, class, sequence).
+//! The event queue: events ordered by (time, class, sequence).
 //!
-//! An event is one 128-bit key: 56 bits of nanoseconds (2.3 years), 4 bits of
-//! class, 36 bits of sequence and 32 bits of subject. Ordering the key orders
-//! the events, and ties are settled by class, then by order of creation.
+//! An event is one 128-bit key: 56 bits of nanoseconds (2.3 years), 4 bits of class, 36 bits of
+//! sequence and 32 bits of subject. Ordering the keys orders the events; events of one moment go by
+//! class, then by order of creation.
 
 mod heap;
 mod sorted_array;
@@ -10,7 +10,7 @@ mod sorted_array;
 use heap::Heap;
 use sorted_array::SortedArray;
 
-/// The last moment that an event can have.
+/// The last time that an event can have.
 pub const END_OF_TIME_NS: u64 = (1 << 56) - 1;
 
 const SUBJECT_BITS: u32 = 32;
@@ -23,8 +23,8 @@ const UPPER_SEQUENCE_BITS: u32 = SEQUENCE_BITS + SUBJECT_BITS - 64;
 /// No key.
 const NONE: u128 = u128::MAX;
 
-/// What kind of event. At one moment, lower classes go first: a completion
-/// frees resources before a new arrival asks for them.
+/// The class of an event. At one moment, lower classes go first: a completion frees resources
+/// before a new arrival asks for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Class {
@@ -38,11 +38,11 @@ pub enum Class {
     PolicyTimer = 3,
     /// The flusher's periodic work.
     Writeback = 4,
-    /// A task goes on after it computed or slept; the subject is the task.
+    /// A task goes on after computing or sleeping; the subject is the task.
     Task = 5,
-    /// A job may issue its next I/O; the subject is the clone.
+    /// A job may issue its next I/O; the subject is the process.
     Issue = 6,
-    /// A queue is run again after a while; the subject is the disk.
+    /// A delayed run of a queue; the subject is the disk.
     QueueRun = 7,
 }
 
@@ -73,7 +73,7 @@ pub struct Event {
     pub subject: u32,
 }
 
-/// The clock and the events still to come: in a line while they are few, in a heap while they are
+/// The clock and the future events, in a sorted array while they are few, in a heap while they are
 /// many.
 #[derive(Debug, Default)]
 pub struct EventQueue {
@@ -84,8 +84,8 @@ pub struct EventQueue {
     heap: Heap,
 }
 
-/// With so few events, they go back from the heap into the line: half of what leads from there
-/// into the heap, so that neither comes often.
+/// Below this number the events move back from the heap to the array. It is half the number that
+/// moves them to the heap, so that moves are rare in both directions.
 const FEW: usize = sorted_array::MOST / 2;
 
 impl EventQueue {
@@ -106,7 +106,7 @@ impl EventQueue {
         self.len() == 0
     }
 
-    /// How many events were ever entered.
+    /// Number of events ever entered.
     pub fn nr_entered(&self) -> u64 {
         self.sequence
     }
@@ -128,8 +128,8 @@ impl EventQueue {
         }
     }
 
-    /// The same if there is no room in the line. It counts as cold, as what concerns the heap does,
-    /// for the layout of what calls it; the heap's own functions do not.
+    /// The same if the array has no room. The function is cold, as everything about the heap is,
+    /// for the code layout of its callers; the heap's own functions are not.
     #[cold]
     fn enter_cold(&mut self, key: u128) {
         if self.heap.len() == 0 && self.array.make_room() {
@@ -154,7 +154,7 @@ impl EventQueue {
         self.heap.first_upper()
     }
 
-    /// When the next event is due.
+    /// The time of the next event.
     pub fn next_ns(&self) -> Option<u64> {
         (!self.is_empty()).then(|| self.first_upper() >> (UPPER_SEQUENCE_BITS + CLASS_BITS))
     }
@@ -171,7 +171,7 @@ impl EventQueue {
             .map(|event| event.subject)
     }
 
-    /// Whether another event of this class is due at this very moment.
+    /// True if another event of this class is due now.
     #[inline]
     pub(crate) fn more_now(&self, class: Class) -> bool {
         let moment = self.now_ns << CLASS_BITS | class as u64;
