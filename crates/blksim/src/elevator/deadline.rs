@@ -53,8 +53,7 @@ impl Settings {
         }
     }
 
-    /// The direction of a new batch; `starved` counts how often reads went
-    /// before writes that waited.
+    /// The direction of a new batch. `starved` counts how often reads went before waiting writes.
     pub fn choose_side(self, sides: &[Side; 2], starved: &mut u64) -> Option<usize> {
         let [reads, writes] = [READ, WRITE].map(|side| !sides[side].fifo.is_empty());
         if reads {
@@ -103,19 +102,19 @@ impl Side {
         self.tree.remove(requests[id].sector, id);
     }
 
-    /// Takes a request out; the one that follows it by sector.
+    /// Takes a request out. Returns the one that follows it by sector.
     #[inline]
     pub fn take(&mut self, requests: &Requests, id: RequestId) -> Option<RequestId> {
         self.fifo.remove(requests, id);
         self.tree.take(requests[id].sector, id)
     }
 
-    /// The oldest request has reached its deadline.
+    /// True if the oldest request has reached its deadline.
     pub fn expired(&self, requests: &Requests, now_ns: u64) -> bool {
         self.fifo.head().is_some_and(|id| requests[id].deadline_ns <= now_ns)
     }
 
-    /// `kept` swallowed `gone`: it inherits the earlier deadline with its place.
+    /// `kept` absorbs `gone`: it inherits the earlier deadline with its place.
     pub fn absorb(&mut self, requests: &mut Requests, kept: RequestId, gone: RequestId) {
         self.tree.remove(requests[gone].sector, gone);
         if requests[gone].deadline_ns < requests[kept].deadline_ns {
@@ -132,7 +131,7 @@ impl Side {
 pub struct Deadline {
     settings: Settings,
     sides: [Side; 2],
-    /// The request after the last dispatched one; only one side has it.
+    /// The request after the last dispatched one (`next_rq`); only one direction has it.
     next: [Option<RequestId>; 2],
     batch: u64,
     starved: u64,

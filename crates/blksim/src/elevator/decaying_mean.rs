@@ -1,5 +1,5 @@
-//! The decaying mean with which anticipatory, cfq and bfq follow think times
-//! and seek distances: each sample weighs an eighth.
+//! The decaying mean by which anticipatory, cfq and bfq follow think times and seek distances: each
+//! sample weighs an eighth.
 //!
 //! Kernel: `as_update_thinktime` in `block/as-iosched.c` (2.6.32),
 //! `__cfq_update_io_thinktime` in `block/cfq-iosched.c` (4.16). Fixed point:
@@ -31,14 +31,13 @@ impl DecayingMean {
         self.samples == 0
     }
 
-    /// More than three samples' worth has gone in, so the mean means something.
+    /// Enough samples (more than three samples' weight) for a meaningful mean.
     #[inline]
     pub fn is_settled(&self) -> bool {
         self.samples > 80
     }
 
-    /// Seek distances: a far one is capped, so that an odd fragment does not
-    /// spoil the mean.
+    /// For seek distances: a far seek is capped, so that a stray fragment does not spoil the mean.
     #[inline]
     pub fn add_seek(&mut self, distance: u64) {
         let allowance = if self.samples <= 60 { 2 * 1024 * 1024 } else { 2 * 1024 * 64 };

@@ -1,23 +1,23 @@
-//! Requests in order of age, of which any may leave at any time.
+//! The FIFO queue: requests in order of age, each of which may leave at any time (`fifo_list`).
 //!
-//! A list through the requests would do, but taking one out of its middle
-//! touches both neighbours, and which those are is chance: with ten thousand
-//! requests held, two lines from main memory for each that goes. Here the
-//! order is a ring of its own; whoever leaves frees its place, and free places
-//! are skipped at the front and closed up when the ring is full.
+//! A list through the requests would do, but taking one out of its middle touches both neighbours,
+//! which are random ones: with ten thousand requests held, each removal costs two cache misses.
+//! Here the order is a ring of its own. A request that leaves frees its place; free places are
+//! skipped at the front, and closed up when the ring is full.
 
 use crate::block::request::{NONE, RequestId, Requests};
 
 /// Places at first; a power of two, as all sizes are.
 const FIRST_PLACES: usize = 64;
 
-/// Requests from the oldest to the newest. A request on it keeps the number of its place in
+/// Requests from the oldest to the newest. Each keeps the number of its place in
 /// [`Request::previous`](crate::block::request::Request::previous).
 #[derive(Debug)]
 pub struct FifoQueue {
-    /// A ring, by the lower bits of a place's number; `NONE` in places whose request has left.
+    /// A ring, indexed by the lower bits of a place's number; `NONE` in places whose request has
+    /// left.
     places: Vec<RequestId>,
-    /// Numbers of the place of the oldest request and of the one behind the newest; they wrap.
+    /// Numbers of the oldest request's place and of the one behind the newest; they wrap.
     first: u32,
     end: u32,
     len: u32,
@@ -96,7 +96,7 @@ impl FifoQueue {
         self.places[place] = id;
     }
 
-    /// Closes the ring up, which is larger from then on unless most of its places are free.
+    /// Closes the ring up, and doubles it unless most of its places are free.
     #[cold]
     fn make_room(&mut self, requests: &mut Requests) {
         let nr_places = self.places.len();

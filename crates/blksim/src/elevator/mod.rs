@@ -4,8 +4,8 @@
 //! `schedulers!` below. Everything else follows from the list and from the scheduler's
 //! [`Info`]; the conformance suite runs over [`ALL`], so it covers the new one at once.
 //!
-//! `rustfmt` does not follow modules that a macro declares, so that `cargo fmt` passes by the
-//! schedulers' files; a test checks their format and names the command.
+//! `rustfmt` does not follow modules that a macro declares, so `cargo fmt` skips the schedulers'
+//! files. A test checks their format and names the command.
 
 pub(crate) mod choose_req;
 pub(crate) mod decaying_mean;

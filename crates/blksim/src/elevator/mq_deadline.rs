@@ -1,10 +1,10 @@
 //! `mq-deadline`: deadline for blk-mq, with priority classes.
 //!
-//! Kernel: `block/mq-deadline.c`, since 4.11; follows 6.1 (classes, ageing,
-//! `async_depth`). Levels within a class make no difference.
+//! Kernel: `block/mq-deadline.c`, since 4.11; follows 6.1 (classes, ageing, `async_depth`). Levels
+//! within a class are ignored.
 //!
-//! Simplified: no zoned devices; requests are never inserted at the head,
-//! because the device model never asks for a requeue.
+//! Simplified: no zoned devices; requests are never inserted at the head, because the device model
+//! never requeues.
 
 use super::deadline::{
     FIFO_BATCH, FRONT_MERGES, READ_EXPIRE, Settings, Side, WRITE, WRITE_EXPIRE, WRITES_STARVED,
@@ -24,7 +24,7 @@ const NR_CLASSES: usize = 3;
 struct Class {
     sides: [Side; 2],
     next: [Option<RequestId>; 2],
-    /// Inserted and not yet complete, in the device included.
+    /// Requests that were inserted and are not complete, including those in the device.
     unfinished: u32,
 }
 
@@ -33,10 +33,10 @@ pub struct MqDeadline {
     settings: Settings,
     prio_aging_expire_ns: u64,
     async_depth: u32,
-    /// The same as a part of each word of tags.
+    /// The same as a part of each word of the sbitmap.
     writes_of_word: u32,
     jiffy_ns: u64,
-    /// The last tick that was asked for.
+    /// The tick of the last call.
     tick_ns: u64,
     classes: [Class; NR_CLASSES],
     batch: u64,
@@ -184,7 +184,7 @@ impl Scheduler for MqDeadline {
 }
 
 impl MqDeadline {
-    /// The moment of the last tick: time is in jiffies here.
+    /// The time of the last tick: mq-deadline counts in jiffies.
     #[inline]
     fn tick_ns(&mut self, cx: &Context) -> u64 {
         let now_ns = cx.now_ns();
@@ -194,16 +194,16 @@ impl MqDeadline {
         self.tick_ns
     }
 
-    /// Lower classes are looked at even while nothing can be old enough, which ends the batch of
-    /// the higher one (`dd_dispatch_prio_aged_requests`).
+    /// Checks lower classes even while nothing can be old enough, which ends the batch of the
+    /// higher one (`dd_dispatch_prio_aged_requests`).
     #[inline(never)]
     fn pick_aged(&mut self, cx: &mut Context, tick_ns: u64) -> Option<RequestId> {
         let latest_ns = tick_ns as i64 - self.prio_aging_expire_ns as i64;
         (1..NR_CLASSES).find_map(|class| self.pick(cx, class, tick_ns, Some(latest_ns)))
     }
 
-    /// The deadline algorithm within one class; with `latest_ns`, only for
-    /// requests inserted no later than that.
+    /// The deadline algorithm within one class; with `latest_ns`, only for requests inserted up to
+    /// then.
     #[inline(always)]
     fn pick(
         &mut self,

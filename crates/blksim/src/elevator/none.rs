@@ -1,8 +1,8 @@
-//! `none`: requests go to the device in order of arrival.
+//! `none`: no elevator; requests go to the device in order of arrival.
 //!
-//! Kernel: blk-mq without a scheduler, as in 6.1. A request has a tag of the
-//! device before it comes here, so the list is empty unless the device's depth
-//! was reached by flushes.
+//! Kernel: blk-mq without a scheduler, as in 6.1 (`blk_mq_ctx` and `hctx->dispatch`). A request has
+//! a tag of the device before it comes here, so the list is empty unless flushes have filled the
+//! device.
 //!
 //! Simplified: one software queue for all processors.
 

@@ -3,9 +3,8 @@
 //! Kernel: `block/noop-iosched.c`, 2.6 to 4.20; follows 4.16. Back merges are
 //! found by extent; there is no lookup for front merges.
 //!
-//! Simplified: the dispatch list behind the scheduler, on which the kernel
-//! keeps ascending order, is always empty here, because a request is taken
-//! only when the device can have it.
+//! Simplified: the kernel keeps a dispatch list behind the scheduler in ascending order. It is
+//! always empty here, because a request is taken only when the device has room for it.
 
 use crate::block::queue_facts::QueueFacts;
 use crate::block::request::{Fifo, RequestId};

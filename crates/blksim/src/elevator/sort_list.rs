@@ -1,24 +1,24 @@
-//! Requests in sector order.
+//! The sort list: requests in sector order (`sort_list`).
 
 use std::collections::BTreeSet;
 
 use crate::block::request::RequestId;
 
-/// Bits of a stamp that hold the request: the rest counts insertions.
+/// Bits of a stamp that hold the request's number; the rest counts insertions.
 const ID_BITS: u32 = 28;
 
-/// Where a request stands: its sector, then its stamp.
+/// The place of a request: its sector, then its stamp.
 type Place = (u64, u64);
 
-/// A set of requests ordered by sector, those of one sector in the order of
-/// their insertion, as `elv_rb_add` of `block/elevator.c` (Linux 6.1) has them.
+/// Requests ordered by sector, those of one sector in order of insertion, as `elv_rb_add` of
+/// `block/elevator.c` (Linux 6.1) keeps them.
 #[derive(Debug, Default)]
 pub struct SortList {
     set: BTreeSet<Place>,
-    /// What was inserted last. It enters the set when another comes: under a
-    /// light load it is dispatched before that.
+    /// The request that was inserted last. It enters the set when another comes: under a light load
+    /// it is dispatched before that.
     newest: Option<Place>,
-    /// Stamps by request: the number of its insertion, then itself.
+    /// Stamps by request: the number of its insertion, then its own number.
     stamps: Vec<u64>,
     insertions: u64,
 }
@@ -43,7 +43,7 @@ impl SortList {
         }
     }
 
-    /// The place of a request that is here, or was until just now.
+    /// The place of a request that is here, or was until now.
     #[inline]
     fn place(&self, sector: u64, id: RequestId) -> Place {
         (sector, self.stamps.get(id as usize).copied().unwrap_or(0))
@@ -60,7 +60,7 @@ impl SortList {
         debug_assert!(present, "request {id} is not at sector {sector}");
     }
 
-    /// Removes a request; the one that followed it, if any: no wrapping.
+    /// Removes a request. Returns the one that followed it, without wrapping.
     #[inline]
     pub fn take(&mut self, sector: u64, id: RequestId) -> Option<RequestId> {
         if self.set.is_empty() {
@@ -77,7 +77,7 @@ impl SortList {
         next
     }
 
-    /// The request that follows this one, if any: no wrapping.
+    /// The request that follows this one, without wrapping.
     #[inline]
     pub fn after(&self, sector: u64, id: RequestId) -> Option<RequestId> {
         let place = self.place(sector, id);
@@ -89,7 +89,7 @@ impl SortList {
         next.into_iter().chain(newest).min().map(id_of)
     }
 
-    /// The request before this one, if any: no wrapping.
+    /// The request before this one, without wrapping.
     #[inline]
     pub fn before(&self, sector: u64, id: RequestId) -> Option<RequestId> {
         let place = self.place(sector, id);

@@ -1,10 +1,10 @@
-//! What the anticipatory scheduler knows of tasks: how long they think between
-//! reads, how far they seek, and how likely a new one ends after its first.
+//! The history of tasks (`struct as_io_context`): how long they think between reads, how far they
+//! seek, and how likely a new one ends after its first.
 
 use super::super::decaying_mean::DecayingMean;
 use super::TICK_NS;
 
-/// Think times are followed up to 20 ms.
+/// Think times are capped at 20 ms.
 const MAX_THINK_NS: u64 = 20_000_000 - TICK_NS;
 /// Probabilities are fixed-point numbers: 256 stands for one.
 const ONE: u64 = 256;
@@ -15,19 +15,19 @@ fn raised(probability: u64) -> u64 {
     (7 * probability + ONE) / 8
 }
 
-/// One step towards "it did not".
+/// One step towards "it did not happen".
 #[inline]
 fn lowered(probability: u64) -> u64 {
     7 * probability / 8
 }
 
-/// One task, on this disk.
+/// The history of a task on this disk.
 #[derive(Debug, Clone)]
 pub(super) struct Task {
     pub alive: bool,
     /// Requests that the scheduler holds.
     pub queued: u32,
-    /// Whether it has inserted, and completed, a sync request.
+    /// True once it has inserted, and completed, a sync request.
     started: bool,
     pub completed: bool,
     pub last_end_ns: u64,
@@ -51,16 +51,16 @@ impl Default for Task {
     }
 }
 
-/// What is known of first requests, for tasks that have no history yet.
+/// The statistics of first requests, for tasks without a history.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Newcomers {
     think_total: u64,
     think_mean_ns: u64,
     seek_total: u64,
     seek_mean: u64,
-    /// How likely a task ends, or thinks for too long, after its first read.
+    /// The probability that a task ends, or thinks too long, after its first read.
     exit: u64,
-    /// How likely, once it ended, no other task reads nearby.
+    /// The probability that no other task reads nearby after it ended.
     exit_without_successor: u64,
 }
 
@@ -77,12 +77,12 @@ impl Newcomers {
         self.exit_without_successor = lowered(self.exit_without_successor);
     }
 
-    /// A task that has ended will hardly be followed by a neighbour.
+    /// True if an ended task is hardly ever followed by a neighbour.
     pub fn successor_unlikely(&self) -> bool {
         self.exit_without_successor > ONE / 2
     }
 
-    /// Waiting for a newcomer's second read is not worth it.
+    /// True if waiting for a new task's second read does not pay.
     pub fn not_worth_waiting(&self, antic_expire_ns: u64) -> bool {
         self.think_mean_ns > antic_expire_ns
             || self.exit * self.exit_without_successor > ONE * ONE / 2
@@ -90,7 +90,7 @@ impl Newcomers {
 }
 
 impl Task {
-    /// Learns from a sync request at `sector` .. `end` that it inserts.
+    /// Learns from a sync request at `sector` .. `end` that the task inserts.
     #[inline]
     pub fn learn(&mut self, newcomers: &mut Newcomers, now_ns: u64, sector: u64, end: u64) {
         if self.started {
@@ -114,7 +114,7 @@ impl Task {
         self.last_sector = end;
     }
 
-    /// The seek that is expected of its next request.
+    /// The expected seek of its next request.
     #[inline]
     pub fn expected_seek(&self, newcomers: &Newcomers) -> u64 {
         if self.seek.is_empty() { newcomers.seek_mean } else { self.seek.mean() }

@@ -1,22 +1,18 @@
-//! `anticipatory`: sorted batches of reads and of writes, and a short wait
-//! after each read for the next one of the same task.
+//! `anticipatory`: sorted batches of reads and of writes, and a short wait after each read for the
+//! next one of the same task.
 //!
-//! A disk that serves whatever is queued leaves the region of a process each
-//! time that process needs a moment to ask for more. This scheduler keeps the
-//! disk idle for that moment if the history of the task says that it is worth
-//! it: it thinks for less than `antic_expire` and seeks less far than the next
-//! candidate. Reads and writes (more exactly sync and async requests: a direct
-//! write counts as a read) have batches that end by time; a write batch has a
-//! quota too, which adapts so that it lasts `write_batch_expire`. The device
-//! is drained whenever the batches change.
+//! A disk that serves whatever is queued leaves a process's region whenever that process needs a
+//! moment to ask for more. This scheduler keeps the disk idle for that moment if the task's history
+//! says that it pays: the task thinks for less than `antic_expire` and seeks less far than the next
+//! candidate. Reads and writes (strictly, sync and async requests: a direct write counts as a read)
+//! have batches that end by time; a write batch also has a quota, which adapts so that it lasts
+//! `write_batch_expire`. The device is drained whenever the batch changes direction.
 //!
 //! Kernel: `block/as-iosched.c`, 2.6.0 to 2.6.32; follows 2.6.32.
 //!
-//! Simplified: time is in nanoseconds, not in ticks; where a rule counts
-//! ticks, there are 1000 a second. The read-only attribute `est_time`, which
-//! shows the estimates, is no tunable and is absent. No request is moved on
-//! the dispatch list behind the scheduler, because it hands out a request
-//! only when the device can have it.
+//! Simplified: time is in nanoseconds, not in ticks; rules that count ticks use 1000 a second. The
+//! read-only attribute `est_time`, which shows the estimates, is absent. The scheduler hands out a
+//! request only when the device has room, so no request is moved on the dispatch list behind it.
 //!
 //! Parameters: `read_expire`, `write_expire`, `read_batch_expire`,
 //! `write_batch_expire`, `antic_expire`.
@@ -51,7 +47,7 @@ const MAX_MS: u64 = i32::MAX as u64;
 
 #[derive(Debug)]
 pub struct Anticipatory {
-    /// Deadlines and times of batches, of async and of sync requests.
+    /// Deadlines and lengths of batches, of async and of sync requests.
     expire_ns: [u64; 2],
     batch_expire_ns: [u64; 2],
     antic_expire_ns: u64,
@@ -60,22 +56,22 @@ pub struct Anticipatory {
     /// The end of the request that was dispatched last.
     head: [u64; 2],
     last_fifo_check_ns: [u64; 2],
-    /// The kind of the batch that runs.
+    /// The direction of the current batch.
     batch: usize,
     batch_end_ns: u64,
-    /// The batch has changed, and requests of the other kind are in the device.
+    /// The batch has changed while requests of the other direction are in the device.
     draining: bool,
-    /// A read batch has begun; its clock starts with its first completion.
+    /// A read batch has begun; its time starts with its first completion.
     clock_waits: bool,
-    /// Requests that a write batch may have, and those left of this one.
+    /// The quota of a write batch, and what is left of the current one.
     write_quota: u64,
     writes_left: u64,
-    /// The write batch had no competition, so its time tells nothing.
+    /// The write batch had no competition, so its length tells nothing.
     writes_idled: bool,
     wait: Wait,
     /// The task whose read was dispatched last.
     awaited: Option<u32>,
-    /// When a request of that task completed since.
+    /// The time at which a request of that task completed since.
     awaited_done_ns: Option<u64>,
     timer: IdleTimer,
     tasks: Vec<Task>,
@@ -225,7 +221,7 @@ impl Scheduler for Anticipatory {
         self.hand_out(cx, id)
     }
 
-    /// Reads and direct writes are on one side, but a write never joins a read.
+    /// Reads and direct writes share a side, but a write never joins a read.
     #[inline]
     fn allow_merge(&self, requests: &Requests, request: RequestId, bio: RequestId) -> bool {
         requests[request].flags.sync == requests[bio].flags.sync
@@ -300,9 +296,9 @@ impl Anticipatory {
             && (now_ns > self.batch_end_ns || self.batch == ASYNC && self.writes_left == 0)
     }
 
-    /// Has the oldest request of a side reached its deadline? Looked at only
-    /// once in each period of that deadline, so that a backlog of expired
-    /// requests does not turn into a storm of seeks.
+    /// True if the oldest request of a side has reached its deadline. Each side is checked only
+    /// once in a period of its deadline, so that a backlog of expired requests does not cause a
+    /// storm of seeks.
     #[inline]
     fn fifo_expired(&mut self, requests: &Requests, side: usize, now_ns: u64) -> bool {
         if now_ns - self.last_fifo_check_ns[side] < self.expire_ns[side] {
@@ -312,7 +308,7 @@ impl Anticipatory {
         self.sides[side].fifo.head().is_some_and(|id| requests[id].deadline_ns < now_ns)
     }
 
-    /// Chooses the kind of the next batch and its first request, the oldest.
+    /// Chooses the direction of the next batch and its first request, the oldest.
     fn start_batch(&mut self, reads: bool, writes: bool, now_ns: u64) -> Option<RequestId> {
         let side = if reads && !(writes && self.batch == SYNC) { SYNC } else { ASYNC };
         if side != self.batch {
@@ -369,7 +365,7 @@ impl Anticipatory {
         }
     }
 
-    /// A write batch is over: its quota moves towards what fills its time.
+    /// Ends a write batch: moves its quota towards what fills its time.
     fn adapt_write_quota(&mut self, now_ns: u64) {
         let allowed_ns = self.batch_expire_ns[ASYNC];
         let taken_ns = (now_ns + allowed_ns).saturating_sub(self.batch_end_ns);

@@ -1,23 +1,23 @@
-//! The wait for a task's next read: when it begins, and what ends it.
+//! Anticipation: the wait for a task's next read, its begin and its end.
 
 use super::{Anticipatory, TICK_NS};
 use crate::block::request::{Request, RequestId, Requests};
 use crate::elevator::scheduler::Context;
 
-/// A request this near is as good as the awaited one; doubles with each tick.
+/// Another request this near is as good as the awaited one; the distance doubles each tick.
 const NEAR_SECTORS: u64 = 8192;
 /// After this, everything is near.
 const NEAR_TICKS: u64 = 20;
 
-/// What the wait for a task's next read has come to.
+/// The state of the wait for a task's next read (`enum anticipation_status`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wait {
     Off,
     /// Its last read is still in the device.
     ForCompletion,
-    /// Its last read is done, the clock runs.
+    /// Its last read is done, and the time runs.
     ForNext,
-    /// The wait is over: the next request goes, whosever it is.
+    /// The wait is over: the next request goes, whichever task it belongs to.
     Finished,
 }
 
@@ -56,8 +56,7 @@ impl Anticipatory {
         self.wait = Wait::Finished;
     }
 
-    /// Should `candidate` (or, without one, whatever comes) end the wait for
-    /// the awaited task?
+    /// True if `candidate` (or any request, if there is none) ends the wait for the awaited task.
     pub(super) fn acceptable(
         &mut self,
         requests: &Requests,
@@ -106,7 +105,7 @@ impl Anticipatory {
         }
     }
 
-    /// Is a request of another task as near as the awaited one is likely to be?
+    /// True if another task's request is as near as the awaited one will probably be.
     fn is_near(&self, request: &Request, awaited: u32, now_ns: u64) -> bool {
         let waited_ns = match self.awaited_done_ns {
             Some(done_ns) if self.wait != Wait::Off => now_ns - done_ns,

@@ -1,10 +1,9 @@
-//! Slots: who is served, for how many sectors, how a slot ends and what is
-//! charged for it.
+//! Slots: the choice of the queue in service, its budget, the end of its slot and the charge for
+//! it.
 //!
-//! A queue is charged the sectors that it was served; async ones three times
-//! that, unless fairness needs exact shares. A queue that was slow is charged
-//! the time that it took, as if it had got sectors at the full rate, so that
-//! random I/O shares time and sequential I/O shares sectors.
+//! A queue is charged the sectors of its requests; async ones three times, unless fairness needs
+//! exact shares. A slow queue is charged for its time, as if it had been served at the full rate,
+//! so that random I/O shares time and sequential I/O shares sectors.
 //!
 //! Kernel: `bfq_select_queue`, `bfq_bfqq_expire`, `__bfq_bfqq_recalc_budget`,
 //! `bfq_bfqq_is_slow` in `block/bfq-iosched.c`, Linux 6.1.
@@ -15,22 +14,22 @@ use super::queue::{MS, Queue};
 use crate::block::request::{RequestId, Requests};
 use crate::elevator::scheduler::Context;
 
-/// Until enough budgets have been assigned, sectors.
+/// Budget in sectors until enough budgets have been assigned.
 pub(super) const DEFAULT_MAX_BUDGET: u64 = 16 * 1024;
-/// What the decaying count of assigned budgets reaches with the eleventh.
+/// Value of the decaying count of assigned budgets after the eleventh.
 const ENOUGH_BUDGETS: u64 = 194;
-/// Sectors of async requests count so many times.
+/// Factor for sectors of async requests (`bfq_async_charge_factor`).
 const ASYNC_CHARGE: u64 = 3;
-/// Slots shorter than this say nothing about speed.
+/// Slots shorter than this tell nothing about speed.
 const SHORTEST_NS: i64 = MS;
 const SHORT_NS: i64 = 20 * MS;
-/// What such a slot is taken for on a disk, whatever `slice_idle` is.
+/// Assumed length of such a slot on a disk, whatever `slice_idle` is.
 const ASSUMED_SEEK_NS: i64 = 8 * MS;
 
-/// Why a slot ends.
+/// The reason for ending a slot (`enum bfqq_expiration`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// It waited long enough for the next request.
+    /// Idling for its next request took too long.
     TooIdle,
     Timeout,
     Exhausted,
@@ -54,7 +53,7 @@ impl Bfq {
         }
     }
 
-    /// What serving a request costs its queue.
+    /// The charge for serving a request (`bfq_serv_to_charge`).
     #[inline]
     pub(super) fn charge_of(&self, requests: &Requests, queue: &Queue, id: RequestId) -> u64 {
         let sectors = u64::from(requests[id].nr_sectors);
@@ -65,7 +64,7 @@ impl Bfq {
         }
     }
 
-    /// It has a request, for which its budget suffices.
+    /// True if it has a request that its budget covers.
     #[inline]
     pub(super) fn can_send(&self, requests: &Requests, queue: &Queue) -> bool {
         queue.next.is_some_and(|next| {
@@ -74,8 +73,7 @@ impl Bfq {
         })
     }
 
-    /// Its time is up, and it is not so that it was waited for and has used
-    /// most of its budget.
+    /// True if its time is up, unless it was idled for and has used most of its budget.
     #[inline]
     pub(super) fn may_end_by_timeout(&self, queue: &Queue, now_ns: i64) -> bool {
         queue.timeout_ns <= now_ns
@@ -85,7 +83,7 @@ impl Bfq {
             })
     }
 
-    /// The queue whose next request goes to the device now, if one may.
+    /// The queue whose next request goes to the device now, if one may (`bfq_select_queue`).
     #[inline]
     pub(super) fn choose(&mut self, cx: &mut Context, now_ns: i64) -> Option<QueueId> {
         if let Some(q) = self.in_service {
@@ -98,7 +96,7 @@ impl Bfq {
         self.choose_again(cx, now_ns)
     }
 
-    /// The queue in service may not go on just so.
+    /// The queue in service cannot simply go on.
     fn choose_again(&mut self, cx: &mut Context, now_ns: i64) -> Option<QueueId> {
         if let Some(q) = self.in_service {
             let queue = self.queue(q);
@@ -183,7 +181,7 @@ impl Bfq {
         id
     }
 
-    /// Was the slot slow, and how long was it?
+    /// Whether the slot was slow, and its length (`bfq_bfqq_is_slow`).
     fn is_slow(&self, q: QueueId, compensate: bool, now_ns: i64) -> (bool, i64) {
         let queue = self.queue(q);
         if !queue.sync {
@@ -217,8 +215,8 @@ impl Bfq {
         self.charge(q, more);
     }
 
-    /// Ends the slot of the queue in service. With `compensate` the time
-    /// that was spent waiting for it does not count.
+    /// Ends the slot of the queue in service. With `compensate` the time of idling for it does not
+    /// count (`bfq_bfqq_expire`).
     pub(super) fn expire(
         &mut self,
         cx: &mut Context,
@@ -262,8 +260,8 @@ impl Bfq {
         self.hierarchy.reset_service_above(id);
     }
 
-    /// The queue in service is no longer: it goes back among the others if it
-    /// has requests, or is owed a wait for them.
+    /// Takes the queue out of service. It goes back among the others if it has requests or is owed
+    /// idling.
     pub(super) fn leave_service(&mut self, requests: &Requests, q: QueueId, reason: Reason) {
         let queue = self.queue_mut(q);
         if queue.shared && queue.is_seeky() {
@@ -287,7 +285,7 @@ impl Bfq {
         self.hierarchy.end_service(id);
     }
 
-    /// The budget of the next slot, from how this one ended.
+    /// Computes the next budget from the end of this slot (`__bfq_bfqq_recalc_budget`).
     fn set_budget(&mut self, requests: &Requests, q: QueueId, reason: Reason) {
         let least = self.min_budget();
         let most = self.max_budget;
@@ -320,8 +318,8 @@ impl Bfq {
         }
     }
 
-    /// A queue that was without requests has one: what budget does it start
-    /// with? True if it goes on with what it had.
+    /// Sets the budget of a queue that gets its first request. Returns true if it goes on with the
+    /// rest of its last budget.
     pub(super) fn budget_for_activation(
         &mut self,
         requests: &Requests,
@@ -345,7 +343,7 @@ impl Bfq {
         false
     }
 
-    /// The next request of a queue is another one or has grown.
+    /// The next request of a queue has changed or grown.
     #[inline]
     pub(super) fn next_changed(&mut self, requests: &Requests, q: QueueId) {
         if self.in_service != Some(q) {
@@ -353,8 +351,8 @@ impl Bfq {
         }
     }
 
-    /// Lets the budget of a queue that is not in service suffice for its next
-    /// request (`bfq_updated_next_req`).
+    /// Raises the budget of a queue that is not in service to cover its next request
+    /// (`bfq_updated_next_req`).
     fn fit_budget(&mut self, requests: &Requests, q: QueueId) {
         let queue = self.queue(q);
         let Some(next) = queue.next else { return };

@@ -1,5 +1,5 @@
-//! How many tags requests may use, so that those that nobody waits for do not
-//! fill the device's queue.
+//! Shallow depths (`limit_depth`): limits on tags, so that requests without waiters do not fill the
+//! device's queue.
 //!
 //! Kernel: `bfq_update_depths` and `bfq_limit_depth` in `block/bfq-iosched.c`,
 //! Linux 6.1.
@@ -7,24 +7,24 @@
 use super::Bfq;
 use crate::block::request::{Operation, Request};
 
-/// Shares of the tags: of each word of the map, and of all.
+/// The limits, for each word of the sbitmap and for all tags.
 #[derive(Debug, Clone, Copy)]
 struct Depth {
     word: u32,
     all: u32,
 }
 
-/// Shares of async requests and sync writes, unless and while a queue is raised.
+/// Fractions for async requests and sync writes, without and with raised queues.
 #[derive(Debug)]
 pub(super) struct Depths {
     nr_requests: u32,
-    /// By whether a queue is raised, and whether the request is sync.
+    /// Indexed by whether a queue is raised, and whether the request is sync.
     shares: [[Depth; 2]; 2],
 }
 
 impl Depths {
-    /// Async requests get half of each word, sync writes three quarters, and
-    /// much less both while a queue is raised.
+    /// Async requests get half of each word, sync writes three quarters, and both much less while a
+    /// queue is raised.
     pub fn new(nr_requests: u32, bits_per_word: u32) -> Self {
         let depth = |sixteenths: u32| {
             let word = (bits_per_word * sixteenths / 16).max(1);
@@ -35,8 +35,8 @@ impl Depths {
 }
 
 impl Bfq {
-    /// Tags of each word that a request may use, if fewer than all: sync reads
-    /// may use all. A queue that holds more than its share by weight gets one.
+    /// Tags of each word that a request may use, if not all: sync reads may use all; a queue above
+    /// its share by weight gets one.
     #[inline]
     pub(super) fn limit_depth(&self, bio: &Request) -> Option<u32> {
         let sync = bio.flags.sync;

@@ -1,9 +1,7 @@
-//! Waiting: when the queue in service has nothing for the moment, is it better
-//! to leave the device without work, or with less, than to serve another?
+//! Idling: keeping the device free for the queue in service when it has no request.
 //!
-//! Either because a sequential reader's next request pays for the wait, or
-//! because a queue that is cut off as soon as it pauses would not get its
-//! share.
+//! Either a sequential reader's next request pays for it, or a queue that lost its slot at every
+//! pause would not get its share.
 //!
 //! Kernel: `bfq_better_to_idle`, `bfq_asymmetric_scenario`,
 //! `bfq_arm_slice_timer`, `bfq_update_hw_tag` in `block/bfq-iosched.c`,
@@ -15,21 +13,21 @@ use super::hierarchy::QueueId;
 use super::queue::{MS, Queue};
 use crate::elevator::scheduler::Context;
 
-/// A seeky queue is waited for so long, and a raised one at least so long.
+/// Idling for a seeky queue, and the least for a raised one.
 const SEEKY_WAIT_NS: i64 = 2 * MS;
 const RAISED_WAIT_NS: i64 = 20 * MS;
 
-/// More commands than this in the device, and it queues; found in so many samples.
+/// The device queues commands if it holds more than this in a sample; number of samples.
 const QUEUEING_DEPTH: u32 = 3;
 const QUEUEING_SAMPLES: u32 = 32;
 
 impl Bfq {
-    /// The device may reorder; assumed until it is known.
+    /// Assumed until it is known: the device may reorder.
     fn queues_commands(&self) -> bool {
         self.queueing.unwrap_or(true)
     }
 
-    /// Waiting costs no throughput, or gains some.
+    /// True if idling costs no throughput, or gains some (`idling_boosts_thr_without_issues`).
     #[inline(always)]
     pub(super) fn waiting_pays(&self, queue: &Queue) -> bool {
         if queue.is_abandoned() {
@@ -41,14 +39,16 @@ impl Bfq {
         (seeks_alone || ((rotational || !self.queues_commands()) && steady)) && self.nr_raised == 0
     }
 
-    /// Equal treatment of requests would not give everyone his share.
+    /// True if equal treatment of requests would not give queues their shares
+    /// (`bfq_asymmetric_scenario`).
     #[inline]
     pub(super) fn is_asymmetric(&self, queue: &Queue) -> bool {
         let classes = self.busy.iter().filter(|count| **count > 0).count();
         classes > 1 || self.hierarchy.is_varied(queue.entity)
     }
 
-    /// Without waiting the queue would not get what it is due.
+    /// True if the queue would lose its share without idling
+    /// (`idling_needed_for_service_guarantees`).
     #[inline(always)]
     pub(super) fn waiting_is_owed(&self, queue: &Queue) -> bool {
         if queue.is_abandoned() {
@@ -78,7 +78,7 @@ impl Bfq {
         queue.is_empty() && self.better_to_wait(queue)
     }
 
-    /// The queue in service has nothing left, in the device either: wait.
+    /// The queue in service has no requests, in the device either: idles (`bfq_arm_slice_timer`).
     pub(super) fn start_waiting(&mut self, cx: &mut Context, q: QueueId, now_ns: i64) {
         let mut wait_ns = self.settings.slice_idle_ns;
         let queue = self.queue(q);
@@ -112,7 +112,7 @@ impl Bfq {
         }
     }
 
-    /// Finds out whether the device queues commands.
+    /// Samples whether the device queues commands (`bfq_update_hw_tag`).
     #[inline]
     pub(super) fn watch_queueing(&mut self) {
         self.max_in_device = self.max_in_device.max(self.in_device);

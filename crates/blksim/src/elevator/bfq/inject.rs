@@ -1,11 +1,10 @@
-//! Injection: while the device waits for the queue in service, requests of
-//! other queues that will not delay it noticeably.
+//! Injection: requests of other queues that go to the device while it idles for the queue in
+//! service, if they will not delay it noticeably.
 //!
-//! First the process's own async requests, then the queue that it waits for
-//! (its *waker*: it completes shortly before this one gets a request), then
-//! one that it has woken, then any, as long as no more than a limit are in the
-//! device. The limit follows from how much longer the queue's first request
-//! takes with injection than without.
+//! First come the process's own async requests, then its *waker* (the queue that completes shortly
+//! before this one gets a request), then a queue that it has woken, then any, up to a limit of
+//! requests in the device. The limit follows from the extra service time of the queue's first
+//! request with injection.
 //!
 //! Kernel: `bfq_choose_bfqq_for_injection`, `bfq_update_inject_limit`,
 //! `bfq_check_waker` in `block/bfq-iosched.c`, Linux 6.1.
@@ -19,23 +18,23 @@ use crate::elevator::scheduler::Context;
 
 const SAMPLE_EVERY_NS: i64 = 10 * MS;
 const RESET_AFTER_NS: i64 = 1000 * MS;
-/// A waker completes at most this long before, so many times.
+/// A waker completes at most this long before, this many times.
 const WOKEN_WITHIN_NS: i64 = 4 * MS;
 const WAKER_DETECTIONS: u32 = 3;
 
-/// What is being measured of the effect of injection.
+/// The measurement of injection's effect on a queue.
 #[derive(Debug, Default)]
 pub(super) struct Injection {
     /// The request whose total service time is measured.
     waited_for: Option<RequestId>,
-    /// The next request sent is to be that one.
+    /// The next request sent is the one to measure.
     arm: bool,
     injected: bool,
     since_ns: i64,
 }
 
 impl Injection {
-    /// A request goes to the device, of the queue in service or not.
+    /// A request goes to the device, of the queue in service or another.
     #[inline]
     pub fn sent(&mut self, id: RequestId, own: bool) {
         if own && std::mem::take(&mut self.arm) {
@@ -43,7 +42,7 @@ impl Injection {
         }
     }
 
-    /// Nothing is known any more of what injection does to a queue.
+    /// Forgets the effect of injection on a queue (`bfq_reset_inject_limit`).
     pub fn reset(&mut self, queue: &mut Queue, tick_ns: i64) {
         self.waited_for = None;
         queue.base_service_ns = 0;
@@ -58,7 +57,7 @@ impl Bfq {
         queue.busy && self.can_send(cx.requests, queue)
     }
 
-    /// Whose request may go while queue `q` is waited for.
+    /// The queue whose request may go while the device idles for `q`.
     pub(super) fn choose_to_inject(&mut self, cx: &Context, q: QueueId) -> Option<QueueId> {
         let queue = self.queue(q);
         if let Some(own) = self.async_queue_of(q) {
@@ -112,8 +111,8 @@ impl Bfq {
         None
     }
 
-    /// The kernel means to allow one request once the wait has lasted for
-    /// `slice_idle`, but takes its nanoseconds for jiffies: it hardly comes to that.
+    /// The kernel means to allow one request after idling for `slice_idle`, but takes its
+    /// nanoseconds for jiffies, so that it hardly ever happens.
     fn waited_many_jiffies(&self) -> bool {
         let jiffies = self.settings.slice_idle_ns;
         let since_ns = self.settings.tick(self.waiting_since_ns);
@@ -121,7 +120,7 @@ impl Bfq {
             <= self.hierarchy.tick_ns
     }
 
-    /// A request arrived on a sync queue, of a process that had none.
+    /// A request arrived on a sync queue of a process that had none.
     pub(super) fn sample_injection(&mut self, q: QueueId, now_ns: i64) {
         let queue = &mut self.queues[q as usize];
         if queue.inject_reset_ns + RESET_AFTER_NS <= now_ns {
@@ -177,7 +176,8 @@ impl Bfq {
         self.injection.injected = false;
     }
 
-    /// A process that had no requests has one: was it another's completion that
+    /// A process without requests gets one: checks whether another's completion woke it
+    /// (`bfq_check_waker`).
     /// made its process go on?
     pub(super) fn look_for_waker(&mut self, q: QueueId, now_ns: i64) {
         let Some(last) = self.last_completed else { return };
@@ -215,7 +215,7 @@ impl Bfq {
         }
     }
 
-    /// A queue that got requests again goes before the others that its waker woke.
+    /// A queue with new requests goes before the others that its waker woke.
     pub(super) fn woken_again(&mut self, q: QueueId, waker: QueueId) {
         let woken = &mut self.queue_mut(waker).woken;
         if let Some(place) = woken.iter().position(|other| *other == q) {

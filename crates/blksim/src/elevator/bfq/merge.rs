@@ -1,13 +1,12 @@
-//! Which queue a request goes to, and queues that several processes share.
+//! The queue of each request, and queues that several processes share.
 //!
-//! Processes that read interleaved parts of one sequential stream are served
-//! best from one queue: within 100 ms of its first I/O a queue is merged into
-//! one that is about to read close by, and taken apart again once their common
-//! queue seeks. Queues created together, with the same priority, by processes
-//! of one group are merged for good: at once on fast devices, where nothing is
-//! gained by keeping them apart, otherwise after 600 ms if waiting does not pay.
-//! The latter is so while anything is raised: two sequential readers that are
-//! started at once on a disk, with `low_latency`, end in one seeking queue.
+//! Processes that read interleaved parts of one sequential stream are served best from one queue:
+//! within 100 ms of its first I/O a queue is merged into one that will soon read close by, and
+//! split again once their common queue seeks. Queues created together, with the same priority, by
+//! processes of one group are merged for good (stable merge): at once on fast devices, where
+//! separate queues gain nothing, otherwise after 600 ms if idling does not pay. Idling does not pay
+//! while any queue is raised: with `low_latency`, two sequential readers that start together on a
+//! disk end in one seeking queue.
 //!
 //! Kernel: `bfq_init_rq`, `bfq_setup_cooperator`, `bfq_merge_bfqqs`,
 //! `bfq_split_bfqq`, `bfq_do_or_sched_stable_merge` in `block/bfq-iosched.c`,
@@ -23,7 +22,7 @@ use crate::elevator::scheduler::Context;
 /// Sectors between requests that are close.
 pub(super) const CLOSE_SECTORS: u64 = 8192;
 const MERGE_WITHIN_NS: i64 = 100 * MS;
-/// Queues created within this time of one another are not the last one yet.
+/// Queues created within this time of one another wait before a stable merge.
 const TOGETHER_NS: i64 = 600 * MS;
 const STABLE_MERGE_AFTER_NS: i64 = 600 * MS;
 
@@ -51,7 +50,7 @@ impl Bfq {
         self.async_queues.get(usize::from(queue.group))?[async_slot(queue.priority)]
     }
 
-    /// The queue of a request, made if need be.
+    /// The queue of a request, created if necessary (`bfq_init_rq`).
     #[inline]
     pub(super) fn queue_of_request(&mut self, cx: &Context, id: RequestId, now_ns: i64) -> QueueId {
         let request = &cx.requests[id];
@@ -80,7 +79,7 @@ impl Bfq {
         q
     }
 
-    /// The queue of a process, made, or made its own again, if need be.
+    /// The queue of a process, created or split off if necessary.
     #[inline]
     fn sync_queue(
         &mut self,
@@ -150,7 +149,7 @@ impl Bfq {
         id
     }
 
-    /// A sync queue for a process that has none.
+    /// Creates a sync queue for a process.
     fn create_for(
         &mut self,
         context: u32,
@@ -168,7 +167,7 @@ impl Bfq {
         self.processes[context as usize].sync = Some(q);
     }
 
-    /// A process leaves a queue, and gives up where that was to lead.
+    /// A process leaves a queue, and drops the queue that it was to merge into.
     fn detach(&mut self, q: QueueId, context: u32) {
         self.processes[context as usize].sync = None;
         if self.queue(q).context == Some(context) {
@@ -182,7 +181,7 @@ impl Bfq {
         self.leave_company(q, None);
     }
 
-    /// One process fewer uses a queue; another one may become the last created.
+    /// One process fewer uses a queue; the queue last created may change.
     fn leave_company(&mut self, q: QueueId, instead: Option<QueueId>) {
         let group = usize::from(self.queue(q).group);
         if self.last_created[group] == Some(q) {
@@ -200,7 +199,7 @@ impl Bfq {
         self.release_if_unused(q);
     }
 
-    /// Frees the queues that are no longer remembered and that nobody uses.
+    /// Frees unused queues that no tree remembers.
     #[inline]
     pub(super) fn release_forgotten(&mut self) {
         while let Some(q) = self.hierarchy.forgotten.pop() {
@@ -208,7 +207,7 @@ impl Bfq {
         }
     }
 
-    /// Frees a queue that nobody uses.
+    /// Frees an unused queue.
     #[inline]
     pub(super) fn release_if_unused(&mut self, q: QueueId) {
         let queue = self.queue(q);
@@ -255,8 +254,8 @@ impl Bfq {
         entity.changed = true;
     }
 
-    /// A queue of its own for a process whose shared one is to be split: that
-    /// one itself if it is the last to use it.
+    /// A queue of its own for a process whose shared one is split: that queue itself for its last
+    /// user.
     fn split(&mut self, q: QueueId, context: u32, now_ns: i64) -> QueueId {
         let queue = self.queue(q);
         let (group, priority, large_burst) = (queue.group, queue.priority, queue.wr.in_large_burst);
@@ -287,7 +286,7 @@ impl Bfq {
         own
     }
 
-    /// The waker that a queue split off from `q` keeps.
+    /// The waker of a queue that is split off from `q`.
     fn waker_after_split(&self, q: QueueId) -> Option<QueueId> {
         let waker = self.queue(q).waker?;
         let mut ahead = self.queue(q).merged_into;
@@ -300,8 +299,8 @@ impl Bfq {
         (self.queue(waker).processes > 0).then_some(waker)
     }
 
-    /// Has all processes of `q` go to `into`, or where those of that one are to
-    /// go, with their next requests.
+    /// Sends all processes of `q` to `into`, or to the queue that `into` merges into, with their
+    /// next requests (`bfq_setup_merge`).
     fn plan_merge(&mut self, q: QueueId, into: QueueId) -> Option<QueueId> {
         if self.queue(into).processes == 0 {
             return None;
@@ -325,7 +324,7 @@ impl Bfq {
         Some(into)
     }
 
-    /// A process goes from queue `q` to where its processes are to go.
+    /// Moves a process from queue `q` to the one that its processes go to.
     fn merge(&mut self, q: QueueId, into: QueueId, context: u32) {
         self.save(q);
         self.save(into);
@@ -359,8 +358,8 @@ impl Bfq {
         self.leave_company(q, Some(into));
     }
 
-    /// A queue was created: one created shortly before, with the same priority,
-    /// is the one to merge it with.
+    /// A queue was created: one created shortly before, with the same priority, is the one to merge
+    /// it with.
     fn stable_merge(&mut self, q: QueueId, context: u32) -> QueueId {
         let group = usize::from(self.queue(q).group);
         let close = self.last_created[group].filter(|last| {
@@ -393,8 +392,8 @@ impl Bfq {
         self.processes[context as usize].stably_merged = true;
     }
 
-    /// Merges a queue, to which a request comes, with one that it cooperates
-    /// with, if there is one.
+    /// Merges a queue that gets a request with one that it cooperates with, if there is one
+    /// (`bfq_setup_cooperator`).
     #[inline]
     fn cooperate(&mut self, requests: &Requests, q: QueueId, id: RequestId) -> QueueId {
         if self.fast && self.queue(q).merged_into.is_none() {
@@ -469,7 +468,7 @@ impl Bfq {
         None
     }
 
-    /// It has done I/O for so long that it has no new cooperators.
+    /// True if it has done I/O for too long to have new cooperators.
     pub(super) fn is_old(&self, q: QueueId) -> bool {
         let queue = self.queue(q);
         queue.service_from_backlogged > 0
@@ -487,7 +486,7 @@ impl Bfq {
             && !b.is_seeky()
     }
 
-    /// A process is gone.
+    /// A process has ended.
     pub(super) fn process_ended(&mut self, cx: &mut Context, context: u32) {
         let Some(process) = self.processes.get_mut(context as usize) else { return };
         if let Some(other) = process.stable_merge.take() {

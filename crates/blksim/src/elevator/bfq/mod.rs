@@ -1,24 +1,23 @@
-//! `bfq`: budget fair queueing. Each process has a queue; queues are served
-//! one at a time, each for a budget of sectors, in an order that gives every
-//! queue (and every control group) service in proportion to its weight.
+//! `bfq`: budget fair queueing. Each process has a queue. Queues are served one at a time, each for
+//! a budget of sectors, in an order that serves every queue (and every control group) in proportion
+//! to its weight.
 //!
 //! * [`hierarchy`], [`red_black`]: B-WF2Q+ over queues and groups.
-//! * [`budget`]: slots: budgets, charging, how a slot ends.
+//! * [`budget`]: slots, their budgets, charging and end.
 //! * [`rate`]: the device's peak rate, on which budgets depend.
-//! * [`idle`]: when the device waits for the queue in service.
-//! * [`inject`]: requests of other queues while it waits.
-//! * [`weight_raising`]: `low_latency`: weight raising.
-//! * [`merge`]: which queue a request goes to; queues of cooperating processes.
-//! * [`position`]: where queues are about to read or write.
-//! * [`saved`]: what a process's queue keeps while it shares another.
-//! * [`depths`]: how many tags requests may use.
+//! * [`idle`]: idling for the queue in service.
+//! * [`inject`]: requests of other queues while it idles.
+//! * [`weight_raising`]: `low_latency`, `wr_coeff`.
+//! * [`merge`]: the queue of each request; queues of cooperating processes.
+//! * [`position`]: the next sectors of queues.
+//! * [`saved`]: the state that a process's queue keeps while it shares another.
+//! * [`depths`]: the tags that requests may use (`limit_depth`).
 //! * [`requests`]: arrival and departure of requests within a queue.
 //!
 //! Kernel: `block/bfq-iosched.c`, `block/bfq-wf2q.c`, since 4.12; follows 6.1.
 //!
-//! Simplified: one actuator; no metadata marks; no requeues. A bio looks for
-//! cooperating queues when it becomes a request, not already when merging is
-//! tried.
+//! Simplified: one actuator; no metadata marks; no requeues. A bio looks for cooperating queues
+//! when it becomes a request, not when merging is tried.
 //!
 //! Parameters: `slice_idle`, `slice_idle_us`, `low_latency`, `timeout_sync`,
 //! `max_budget`, `strict_guarantees`, `fifo_expire_sync`, `fifo_expire_async`,
@@ -57,10 +56,10 @@ use crate::block::request::{Request, RequestId, Requests};
 use crate::core::params::{Param, Unit, Values};
 use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
 
-/// The largest time that the kernel's tunables take: `INT_MAX` ms.
+/// Largest time that the kernel's tunables take: `INT_MAX` ms.
 const MAX_MS: u64 = i32::MAX as u64;
 
-/// Queues of async requests of a group: eight levels of two classes, and IDLE.
+/// Async queues of a group: eight levels of two classes, and IDLE.
 const NR_ASYNC: usize = 17;
 
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +67,7 @@ struct Settings {
     slice_idle_ns: i64,
     low_latency: bool,
     timeout_ns: i64,
-    /// 0: follows the peak rate.
+    /// Maximum budget; 0 follows the peak rate.
     max_budget: u64,
     strict: bool,
     /// Of async and of sync requests.
@@ -77,7 +76,7 @@ struct Settings {
     rotational: bool,
     /// Length of the kernel's tick.
     jiffy_ns: i64,
-    /// Computing takes no time at all.
+    /// Computing takes no time.
     zero_cpu_time: bool,
 }
 
@@ -97,8 +96,7 @@ impl Settings {
 
 const DEFAULT_TIMEOUT_NS: i64 = 125 * queue::MS;
 
-/// The time slice in jiffies: an eighth of a second, rounded down, or what was
-/// set, rounded up.
+/// The time slice in jiffies: an eighth of a second, rounded down, or the tunable, rounded up.
 fn timeout_ns(timeout_sync_ns: i64, jiffy_ns: i64) -> i64 {
     let rounding = if timeout_sync_ns == DEFAULT_TIMEOUT_NS { 0 } else { jiffy_ns - 1 };
     (timeout_sync_ns.saturating_add(rounding) / jiffy_ns).max(1) * jiffy_ns
@@ -115,17 +113,17 @@ pub struct Bfq {
     processes: Vec<Process>,
     async_queues: Vec<[Option<QueueId>; NR_ASYNC]>,
     in_service: Option<QueueId>,
-    /// The device waits for the queue in service.
+    /// The device idles for the queue in service.
     waiting: bool,
     waiting_since_ns: i64,
     idle_timer: IdleTimer,
     slot_began_ns: i64,
-    /// Busy queues by class, and raised ones.
+    /// Busy queues by class, and raised ones (`wr_busy_queues`).
     busy: [u32; 3],
     nr_raised: u32,
     nr_queued: u32,
     in_device: u32,
-    /// Does the device queue commands? Unknown at first.
+    /// Whether the device queues commands; unknown at first (`hw_tag`).
     queueing: Option<bool>,
     queueing_samples: u32,
     max_in_device: u32,
@@ -133,13 +131,13 @@ pub struct Bfq {
     rate: PeakRate,
     max_budget: u64,
     budgets_assigned: u64,
-    /// Where the queue in service last read or wrote.
+    /// End of the last request of the queue in service.
     slot_last_sector: u64,
     last_completed: Option<QueueId>,
     injection: inject::Injection,
     burst: Burst,
     positions: Positions,
-    /// The queue last created in each group, for merging such as start together.
+    /// The queue last created in each group, for merging queues that start together.
     last_created: Vec<Option<QueueId>>,
 }
 
@@ -299,7 +297,7 @@ impl Scheduler for Bfq {
         sent
     }
 
-    /// Only within a process's queue, and like with like.
+    /// Merges only within a process's queue, and only requests of a kind.
     #[inline]
     fn allow_merge(&self, requests: &Requests, request: RequestId, bio: RequestId) -> bool {
         let (held, new) = (&requests[request], &requests[bio]);
@@ -356,7 +354,7 @@ impl Scheduler for Bfq {
         self.limit_depth(bio)
     }
 
-    /// Those of a queue that holds more than its share.
+    /// Requests of a queue above its share of tags.
     fn limits_sync_reads(&self) -> bool {
         true
     }
@@ -372,7 +370,7 @@ impl Scheduler for Bfq {
 }
 
 impl Bfq {
-    /// The time, of which many rules see ticks only.
+    /// The time; many rules see ticks only.
     #[inline]
     fn look_at_clock(&mut self, cx: &Context) -> i64 {
         let now_ns = cx.now_ns() as i64;
@@ -397,7 +395,7 @@ impl Bfq {
         &self.queues[q as usize]
     }
 
-    /// Makes sure that a group and those above it are known.
+    /// Creates a group, and those above it, if they do not exist.
     fn know_group(&mut self, cx: &Context, group: GroupId) {
         let mut at = group;
         while at != hierarchy::ROOT {

@@ -1,8 +1,7 @@
-//! Where queues are about to read or write, to find those close to a sector.
+//! Positions: the next sectors of queues, to find queues close to a sector.
 //!
-//! Kernel: `bfq_pos_tree_add_move` and `bfqq_find_close` in
-//! `block/bfq-iosched.c`, Linux 6.1. The search stops at the first queue on its
-//! way that is close, or at that one's neighbour.
+//! Kernel: `bfq_pos_tree_add_move` and `bfqq_find_close` in `block/bfq-iosched.c`, Linux 6.1. The
+//! search stops at the first close queue on its way, or at its neighbour.
 
 use super::Bfq;
 use super::hierarchy::{GroupId, QueueId};
@@ -11,7 +10,7 @@ use super::queue::Queue;
 use super::red_black::{AFTER, BEFORE, Links, NIL, RedBlack};
 use crate::block::request::Requests;
 
-/// Queues with requests, by where the next one begins, for each group.
+/// Queues with requests by the sector of the next one, for each group (`rq_pos_tree`).
 #[derive(Debug, Default)]
 pub(super) struct Positions {
     trees: Vec<RedBlack>,
@@ -23,8 +22,8 @@ fn sector_of(requests: &Requests, queues: &[Queue], q: QueueId) -> u64 {
     queues[q as usize].next.map_or(0, |next| requests[next].sector)
 }
 
-/// Where the search for a sector ends: the queue that is exactly there, or the
-/// one below which it would be, and on which side.
+/// The end of the search for a sector: the queue exactly there, or the one below which it would be,
+/// and the side.
 enum Found {
     Exactly(QueueId),
     Below(u32, usize),
@@ -46,7 +45,7 @@ impl Positions {
         Found::Below(parent, side)
     }
 
-    /// A queue that is about to read or write close to a sector.
+    /// A queue whose next request is close to a sector.
     pub fn close_to(
         &self,
         requests: &Requests,
@@ -93,7 +92,7 @@ impl Positions {
 }
 
 impl Bfq {
-    /// The next request of a queue is another one, or is to be looked at again.
+    /// The next request of a queue has changed or must be looked at again.
     #[inline]
     pub(super) fn note_position(&mut self, requests: &Requests, q: QueueId) {
         if !self.fast {

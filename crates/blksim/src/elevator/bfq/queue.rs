@@ -1,5 +1,5 @@
-//! A queue of bfq: the requests of a process (or, of async requests, of all
-//! processes of a group with one priority), and what is known of its habits.
+//! A queue of bfq: the requests of a process (or the async requests of all processes of a group
+//! with one priority), and their statistics.
 //!
 //! Kernel: `struct bfq_queue` and `struct bfq_io_cq` in `block/bfq-iosched.h`,
 //! Linux 6.1.
@@ -12,16 +12,16 @@ use crate::elevator::decaying_mean::DecayingMean;
 use crate::elevator::fifo::FifoQueue;
 use crate::elevator::sort_list::SortList;
 
-/// Longer than any span that is looked back.
+/// Longer than any time that is looked back.
 pub(super) const LONG_AGO_NS: i64 = i64::MIN / 4;
 
 pub(super) const MS: i64 = 1_000_000;
 
 /// A jump of more sectors than this is a seek.
 const SEEK_SECTORS: u64 = 800;
-/// On a device without heads a large request is no seek.
+/// On a device without heads, large requests are not seeks.
 pub(super) const LARGE_SECTORS: u32 = 64;
-/// Of the last 32 requests, so many seeks and the queue is seeky.
+/// A queue is seeky with this many seeks among its last 32 requests.
 const SEEKY: u32 = 19;
 
 #[derive(Debug)]
@@ -30,13 +30,12 @@ pub(super) struct Queue {
     pub group: GroupId,
     pub sync: bool,
     pub priority: Priority,
-    /// I/O contexts that use it, those that are to be merged into it included,
-    /// and the one whose own it is.
+    /// I/O contexts that use it, including those that will be merged into it, and its own.
     pub processes: u32,
     pub context: Option<u32>,
-    /// Processes whose queue may be merged into it for good.
+    /// Processes whose queue may be merged into it for good (`stable_ref`).
     pub nr_stable: u32,
-    /// Nobody refers to it.
+    /// No process refers to it.
     pub freed: bool,
     pub tree: SortList,
     pub fifo: FifoQueue,
@@ -47,12 +46,12 @@ pub(super) struct Queue {
     pub fifo_checked: bool,
     pub dispatched: u32,
     pub busy: bool,
-    /// Counted by class while busy.
+    /// It is counted by class while busy.
     pub busy_class: PriorityClass,
     pub max_budget: u64,
-    /// End of the slot; outside of slots, since when it has been without requests.
+    /// The end of the slot; outside of slots, the time since which it has no requests.
     pub timeout_ns: i64,
-    /// It left with budget and may come back as if it had not.
+    /// It left with budget and may come back as if it had stayed.
     pub may_resume: bool,
     pub short_think: bool,
     pub io_bound: bool,
@@ -65,7 +64,7 @@ pub(super) struct Queue {
     pub created_ns: i64,
     pub just_created: bool,
     pub wr: WeightRaising,
-    /// How often its weight counts; see [`super::Bfq::set_wr_coeff`].
+    /// The factor of its weight (`wr_coeff`); see [`super::Bfq::set_wr_coeff`].
     pub wr_coeff: u64,
     pub split_ns: i64,
     /// Service and start of the current backlog.
@@ -79,9 +78,10 @@ pub(super) struct Queue {
     pub tentative_waker: Option<QueueId>,
     pub nr_waker_detections: u32,
     pub waker_since_ns: i64,
-    /// Queues that this one woke, the last to be found, or to get requests, first.
+    /// Queues that this one woke; the last one found, or the last with new requests, comes first.
     pub woken: Vec<QueueId>,
-    /// Merging: shared by several processes, to be split, and where to go.
+    /// Merging: whether several processes share it, whether to split it, and where its processes go
+    /// (`new_bfqq`).
     pub shared: bool,
     pub split_wanted: bool,
     pub merged_into: Option<QueueId>,
@@ -156,7 +156,7 @@ impl Queue {
         self.wr_coeff > 1
     }
 
-    /// A sync queue of which no process is left.
+    /// True for a sync queue that no process uses.
     #[inline]
     pub fn is_abandoned(&self) -> bool {
         self.sync && self.processes == 0
@@ -176,13 +176,13 @@ impl Queue {
         self.seeks == u32::MAX
     }
 
-    /// Notes where a new request lies.
+    /// Updates its seeks with a new request.
     #[inline]
     pub fn note_seek(&mut self, request: &Request, rotational: bool) {
         self.seeks = self.seeks << 1 | u32::from(is_seek(self.last_sector, request, rotational));
     }
 
-    /// Notes how long the queue had nothing before this request.
+    /// Updates its think time with a new request.
     #[inline]
     pub fn note_think_time(&mut self, now_ns: i64, slice_idle_ns: i64) {
         if self.dispatched == 0 && !self.busy {
@@ -191,9 +191,8 @@ impl Queue {
         }
     }
 
-    /// Works out whether the process takes long between requests, unless the
-    /// queue was split off not long ago. True if that is new
-    /// (`bfq_update_has_short_ttime`).
+    /// Updates whether the process thinks for long between requests, unless the queue was split off
+    /// recently. Returns true if that changed (`bfq_update_has_short_ttime`).
     #[inline]
     pub fn think_time_turned(&mut self, slice_idle_ns: i64, tick_ns: i64) -> bool {
         if !self.sync
@@ -226,7 +225,7 @@ impl Queue {
     }
 }
 
-/// Weight of a priority: 80 for level 0 to 10 for level 7; IDLE counts as 7.
+/// The weight of a priority: 80 for level 0 to 10 for level 7; IDLE counts as 7.
 pub(super) fn weight_of(priority: Priority) -> u64 {
     (8 - level_of(priority) as u64) * 10
 }
@@ -243,15 +242,15 @@ pub(super) fn is_seek(from_sector: u64, request: &Request, rotational: bool) -> 
         && (rotational || request.nr_sectors < LARGE_SECTORS)
 }
 
-/// What is known of an I/O context.
+/// An I/O context (`struct bfq_io_cq`).
 #[derive(Debug, Default)]
 pub(super) struct Process {
     pub sync: Option<QueueId>,
-    /// State of its own queue while it shares another.
+    /// The state of its own queue while it shares another.
     pub saved: Saved,
-    /// Requests that it has, in the device included.
+    /// Its requests, including those in the device.
     pub requests: u32,
-    /// The queue that it may be merged with, as both were created together.
+    /// The queue that it may be merged with, because both were created together.
     pub stable_merge: Option<QueueId>,
     pub stably_merged: bool,
 }

@@ -1,5 +1,5 @@
-//! The device's peak rate, from which budgets and times of weight raising
-//! follow: how fast it is at what is mostly sequential.
+//! The device's peak rate at mostly sequential requests, from which budgets and the times of weight
+//! raising follow.
 //!
 //! Kernel: `bfq_update_peak_rate` and `bfq_update_rate_reset` in
 //! `block/bfq-iosched.c`, Linux 6.1.
@@ -9,8 +9,8 @@ use crate::block::request::Request;
 
 /// Rates are in sectors a microsecond with this many bits of fraction.
 const SHIFT: u32 = 16;
-/// Rates of the devices that the constants were tuned on, and how long a large
-/// application took to start there.
+/// Rates of the devices that the constants were tuned on, and the start-up times of a large
+/// application there.
 const REFERENCE_RATE: [u64; 2] = [33_000, 14_000];
 const REFERENCE_RAISE_MS: [i64; 2] = [2_500, 7_000];
 
@@ -18,9 +18,9 @@ const WINDOW_NS: i64 = 1000 * MS;
 const LEAST_WINDOW_NS: i64 = 300 * MS;
 const LEAST_SAMPLES: u64 = 32;
 const INACTIVE_NS: i64 = 100 * MS;
-/// A gap shorter than this is no idleness.
+/// A shorter gap is not idleness.
 pub(super) const SHORT_NS: i64 = 2 * MS;
-/// Faster than 20 sectors a microsecond is a cache.
+/// More than 20 sectors a microsecond come from a cache.
 const HIGHEST_RATE: u64 = 20 << SHIFT;
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) struct PeakRate {
     rotational: bool,
     jiffy_ns: i64,
     rate: u64,
-    /// What follows from it.
+    /// Values that follow from the rate.
     raise_ns: i64,
     samples: u64,
     sequential: u64,
@@ -62,18 +62,18 @@ impl PeakRate {
         }
     }
 
-    /// Sectors in so much time at the peak rate.
+    /// Sectors in a time at the peak rate.
     pub fn sectors_in(&self, time_ns: i64) -> u64 {
         ((u128::from(self.rate) * (time_ns / 1000) as u128) >> SHIFT) as u64
     }
 
-    /// How long interactive queues are raised.
+    /// Duration of an interactive queue's weight raising.
     #[inline]
     pub fn raise_ns(&self) -> i64 {
         self.raise_ns
     }
 
-    /// A request goes to the device. True if the rate may have changed.
+    /// A request goes to the device. Returns true if the rate may have changed.
     #[inline(always)]
     pub fn dispatched(&mut self, request: &Request, now_ns: i64, in_device: u32) -> bool {
         let sectors = u64::from(request.nr_sectors);
@@ -100,8 +100,8 @@ impl PeakRate {
         changed
     }
 
-    /// A request is done. True if the rate may have changed: one that took
-    /// so long that the device was busy with something else ends the window.
+    /// A request is done. Returns true if the rate may have changed: one that took so long that the
+    /// device was busy with something else ends the window.
     #[inline]
     pub fn completed(&mut self, now_ns: i64) -> bool {
         let gap_us = (now_ns - self.last_completion_ns) / 1000;
@@ -123,7 +123,7 @@ impl PeakRate {
         }
     }
 
-    /// Takes the window into account and begins another.
+    /// Evaluates the window and begins another.
     fn close(&mut self, sectors: Option<u64>, now_ns: i64) -> bool {
         let (samples, sequential) = (self.samples, self.sequential);
         let (span_ns, total) = (self.span_ns, self.sectors);
@@ -146,8 +146,8 @@ impl PeakRate {
     }
 }
 
-/// How long a large application takes to start on a device of this rate, 3 to
-/// 25 s, in whole jiffies (`bfq_wr_duration`).
+/// The start-up time of a large application on a device of this rate: 3 to 25 s, in whole jiffies
+/// (`bfq_wr_duration`).
 fn raise_ns(rate: u64, rotational: bool, jiffy_ns: i64) -> i64 {
     let kind = usize::from(rotational);
     let jiffies = |ms: i64| (ms * MS + jiffy_ns - 1) / jiffy_ns;

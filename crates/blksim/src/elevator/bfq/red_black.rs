@@ -1,19 +1,18 @@
-//! A balanced tree of which the shape counts.
+//! A red-black tree whose shape matters.
 //!
-//! Two searches of bfq stop at the first node that will do on the way down, so
-//! that what they find depends on how the kernel's red-black trees
-//! (`lib/rbtree.c`) happen to be balanced. This one is balanced by the same
-//! rules. Nodes are numbers; their links are kept by the caller, side by side
-//! for all trees that a number is never in at the same time.
+//! Two searches of bfq stop at the first suitable node on the way down, so their results depend on
+//! how the kernel's red-black trees (`lib/rbtree.c`) are balanced. This one follows the same rules.
+//! Nodes are numbers; the caller keeps their links, one set for all trees that never hold a number
+//! at the same time.
 
 /// No node.
 pub(super) const NIL: u32 = u32::MAX;
 
-/// A node's place in its tree.
+/// The place of a node in its tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Links {
     pub parent: u32,
-    /// Children: before and after.
+    /// Children: the one before and the one after.
     pub child: [u32; 2],
     red: bool,
 }
@@ -45,7 +44,7 @@ impl RedBlack {
         self.root == NIL
     }
 
-    /// Adds a node below all nodes that `goes_before` leads past.
+    /// Adds a node at the leaf to which `goes_before` leads.
     pub fn insert(&mut self, links: &mut [Links], id: u32, goes_before: impl Fn(u32) -> bool) {
         let (mut parent, mut at, mut side) = (NIL, self.root, BEFORE);
         while at != NIL {
@@ -114,7 +113,7 @@ impl RedBlack {
         links[node as usize].parent = up;
     }
 
-    /// Puts another node, or none, where a node hangs below its parent.
+    /// Replaces a node below its parent by another node, or none.
     fn replace(&mut self, links: &mut [Links], old: u32, new: u32) {
         let parent = links[old as usize].parent;
         if parent == NIL {
@@ -164,7 +163,7 @@ impl RedBlack {
         links[id as usize] = Links::default();
     }
 
-    /// The paths through `node`, which hangs on `side` of `parent`, lack a black node.
+    /// Repairs the paths through `node`, on `side` of `parent`, which lack a black node.
     fn balance_removal(&mut self, links: &mut [Links], node: u32, parent: u32, side: usize) {
         let (mut node, mut parent, mut side) = (node, parent, side);
         while parent != NIL && !is_red(links, node) {

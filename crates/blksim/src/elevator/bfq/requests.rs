@@ -1,8 +1,7 @@
-//! Requests come to a queue, leave for the device, and are done.
+//! Requests within a queue: arrival, dispatch and completion.
 //!
-//! Kernel: `bfq_add_request`, `bfq_remove_request`,
-//! `bfq_bfqq_handle_idle_busy_switch`, `bfq_completed_request` in
-//! `block/bfq-iosched.c`, Linux 6.1.
+//! Kernel: `bfq_add_request`, `bfq_remove_request`, `bfq_bfqq_handle_idle_busy_switch`,
+//! `bfq_completed_request` in `block/bfq-iosched.c`, Linux 6.1.
 
 use super::budget::Reason;
 use super::hierarchy::QueueId;
@@ -11,9 +10,9 @@ use super::{Bfq, Settings};
 use crate::block::request::{RequestId, Requests};
 use crate::elevator::scheduler::Context;
 
-/// How soon a change of think time may reset the limit of injection again.
+/// Least time between two resets of the injection limit by a change of think time.
 const RESET_INJECTION_NS: i64 = 100 * MS;
-/// A request that is waited for may be expected to grow if it has fewer sectors.
+/// An awaited request with fewer sectors may be expected to grow.
 const SMALL_SECTORS: u32 = 32;
 
 impl Bfq {
@@ -100,7 +99,7 @@ impl Bfq {
         }
     }
 
-    /// A queue that had no requests has one. True if it looks interactive.
+    /// A queue without requests gets one. Returns true if it looks interactive.
     fn becomes_busy(&mut self, cx: &mut Context, q: QueueId, context: u32, now_ns: i64) -> bool {
         let arrival = self.classify(q, context);
         let in_time = now_ns <= self.queue(q).last_end_ns + self.settings.slice_idle_ns * 3;
@@ -122,8 +121,7 @@ impl Bfq {
         arrival.interactive
     }
 
-    /// A higher class, or a larger weight (of itself, or of its group if they
-    /// are in different ones).
+    /// True if its class is higher, or its weight larger (of its group, if the groups differ).
     fn outranks(&self, q: QueueId, current: QueueId) -> bool {
         let (a, b) = (self.queue(q), self.queue(current));
         if a.priority.class < b.priority.class {
@@ -157,7 +155,7 @@ impl Bfq {
         }
     }
 
-    /// A queue has no requests any more.
+    /// A queue has no more requests.
     pub(super) fn no_longer_busy(&mut self, q: QueueId, in_service: bool) {
         let queue = &mut self.queues[q as usize];
         queue.busy = false;
@@ -208,7 +206,7 @@ impl Bfq {
         }
     }
 
-    /// A request leaves for the device, of the queue in service or not.
+    /// A request goes to the device, of the queue in service or another.
     #[inline(always)]
     pub(super) fn depart(
         &mut self,
@@ -229,8 +227,8 @@ impl Bfq {
         self.in_device += 1;
     }
 
-    /// A request is done. True if the queue is to be run: nothing is in the
-    /// device, and the queue in service is not waited for.
+    /// A request is done. Returns true if the queue must run: the device is empty and does not idle
+    /// for the queue in service.
     #[inline]
     pub(super) fn finish(&mut self, cx: &mut Context, id: RequestId, now_ns: i64) -> bool {
         let request = &cx.requests[id];
@@ -249,7 +247,7 @@ impl Bfq {
         self.processes[context as usize].requests -= 1;
     }
 
-    /// True if nothing is to go to the device before the next request of this queue.
+    /// True if the device must idle for this queue's next request.
     #[inline]
     fn completed(&mut self, cx: &mut Context, q: QueueId, now_ns: i64) -> bool {
         self.watch_queueing();
@@ -291,8 +289,8 @@ impl Bfq {
         false
     }
 
-    /// A front merge moved a request's start. As it only grew into the gap
-    /// before it, its place among the others stays.
+    /// A front merge moved a request's start. It grew only into the gap before it, so its place
+    /// stays.
     pub(super) fn moved(&mut self, requests: &Requests, id: RequestId, old_sector: u64) {
         let queue = &mut self.queues[requests[id].queue as usize];
         queue.tree.remove(old_sector, id);
@@ -320,8 +318,8 @@ impl Bfq {
     }
 }
 
-/// What follows `id`, which is about to leave: the oldest request if it has
-/// expired and that was not looked at in this slot, else the closest.
+/// The request after `id`, which is about to leave: the oldest one if it has expired and was not
+/// checked in this slot, else the closest (`bfq_find_next_rq`).
 fn find_next(
     queue: &mut super::queue::Queue,
     requests: &Requests,

@@ -1,4 +1,4 @@
-//! What a process's queue is like, kept while it shares another.
+//! The state of a process's queue that is kept while it shares another.
 //!
 //! Kernel: `bfq_bfqq_save_state` and `bfq_bfqq_resume_state` in
 //! `block/bfq-iosched.c`, Linux 6.1.
@@ -8,7 +8,7 @@ use super::hierarchy::QueueId;
 use super::weight_raising::WeightRaising;
 use crate::elevator::decaying_mean::DecayingMean;
 
-/// State of a queue that its process takes with it.
+/// The state of a queue that its process keeps.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Saved {
     short_think: bool,
@@ -26,7 +26,7 @@ pub(super) struct Saved {
     pub in_large_burst: bool,
     /// It was on the list of a burst that was not large yet.
     pub in_burst: bool,
-    /// Anything has been saved.
+    /// True once a state has been saved.
     valid: bool,
 }
 
@@ -53,7 +53,7 @@ impl Default for Saved {
 }
 
 impl Bfq {
-    /// Saves the state of a queue that is one process's own.
+    /// Saves the state of a queue that belongs to one process.
     pub(super) fn save(&mut self, q: QueueId) {
         let Some(context) = self.queue(q).context else { return };
         let queue = self.queue(q);
@@ -84,7 +84,7 @@ impl Bfq {
         self.processes[context as usize].saved = saved;
     }
 
-    /// Gives a queue that is a process's own again the state that was saved.
+    /// Restores the saved state to a process's own queue.
     pub(super) fn resume(&mut self, q: QueueId, context: u32, existed: bool) {
         let saved = self.processes[context as usize].saved;
         if !saved.valid {

@@ -1,13 +1,11 @@
-//! Weight raising (`low_latency`): new, long silent and steadily slow queues
-//! count many times their weight for a while.
+//! Weight raising (`low_latency`): the weight of new, long idle and steadily slow queues is
+//! multiplied by `wr_coeff` for a while.
 //!
-//! *Interactive*: a queue that is new or had been silent for 2 s counts 30
-//! times, for as long as a large application takes to start on the device, or
-//! for 120,000 sectors. *Soft real-time*: one that comes back no sooner than
-//! its rate so far (at most 7000 sectors a second) allows counts 3000 times,
-//! for 300 ms at a time. Neither happens to the queues of a *large burst*:
-//! eight or more created one shortly after another, as when a service with
-//! many processes starts.
+//! *Interactive*: a queue that is new or was idle for 2 s has `wr_coeff` 30, for the time in which
+//! a large application starts on the device, or for 120,000 sectors. *Soft real-time*: a queue
+//! whose requests come no sooner than its rate so far allows (at most 7000 sectors a second) has
+//! `wr_coeff` 3000, for 300 ms at a time. Neither applies to the queues of a *large burst*: eight
+//! or more created in quick succession, as when a service with many processes starts.
 //!
 //! Kernel: `block/bfq-iosched.c`, Linux 6.1: `bfq_update_bfqq_wr_on_rq_arrival`,
 //! `bfq_update_wr_data`, `bfq_bfqq_softrt_next_start`, `bfq_handle_burst`.
@@ -19,35 +17,36 @@ use super::queue::{LONG_AGO_NS, MS};
 pub(super) const INTERACTIVE: u64 = 30;
 const SOFT_REAL_TIME: u64 = 3000;
 const SOFT_REAL_TIME_NS: i64 = 300 * MS;
-/// Silence after which a queue is taken for interactive, and an async one raised.
+/// Idleness after which a sync queue counts as interactive, and an async one is raised.
 pub(super) const SILENCE_NS: i64 = 2000 * MS;
 const ASYNC_SILENCE_NS: i64 = 500 * MS;
-/// Sectors after which an interactive queue was not one after all.
+/// Sectors after which a queue was not interactive after all.
 const MOST_SERVICE: u64 = 120_000;
-/// Sectors a second of the fastest soft real-time application.
+/// Sectors a second of the fastest soft real-time application (`bfq_wr_max_softrt_rate`).
 const SOFT_REAL_TIME_RATE: u64 = 7000;
-/// Ticks by which the next arrival is expected later.
+/// Ticks of tolerance for the next arrival.
 const MORE_TICKS: i64 = 4;
-/// Queues of a large burst, created at most this long after one another.
+/// Size of a large burst, and the time between its queues.
 const LARGE_BURST: usize = 8;
 pub(super) const BURST_NS: i64 = 180 * MS;
 const BURST_FORGOTTEN_NS: i64 = 10_000 * MS;
-/// The weight of the default priority; no other is raised.
+/// The weight of the default priority; the only one that is raised.
 const DEFAULT_WEIGHT: u64 = 40;
 
-/// The state of a queue's weight raising.
+/// The state of a queue's weight raising (`last_wr_start_finish`, `wr_cur_max_time`,
+/// `soft_rt_next_start`).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WeightRaising {
-    /// When it began; for a queue that is not raised, when it last had or got something.
+    /// Start of the raising; for a queue that is not raised, its last arrival or service.
     pub started_ns: i64,
     pub duration_ns: i64,
     soft_real_time: bool,
-    /// When the interactive period began that soft real-time interrupted.
+    /// Start of the interactive period that soft real-time interrupted.
     interrupted_ns: i64,
     pub service: u64,
-    /// Not before then can the next arrival be soft real-time.
+    /// The earliest next arrival that counts as soft real-time.
     pub soft_next_ns: i64,
-    /// That moment is to be computed once nothing is outstanding.
+    /// Compute that time when nothing is outstanding.
     pub soft_pending: bool,
     pub backlogged_ns: i64,
     pub in_large_burst: bool,
@@ -78,7 +77,7 @@ impl WeightRaising {
         self.interrupted_ns
     }
 
-    /// The period of raising of another queue.
+    /// Takes over the period of another queue.
     pub fn take_period(&mut self, other: &Self) {
         self.duration_ns = other.duration_ns;
         self.started_ns = other.started_ns;
@@ -93,7 +92,7 @@ impl WeightRaising {
         self.interrupted_ns = LONG_AGO_NS;
     }
 
-    /// The interactive period that soft real-time interrupted goes on.
+    /// Returns to the interactive period that soft real-time interrupted.
     pub fn back_to_interactive(&mut self, duration_ns: i64) {
         self.duration_ns = duration_ns;
         self.started_ns = self.interrupted_ns;
@@ -101,18 +100,18 @@ impl WeightRaising {
     }
 }
 
-/// A series of queues created one shortly after another.
+/// A burst: queues created in quick succession.
 #[derive(Debug, Default)]
 pub(super) struct Burst {
     queues: Vec<QueueId>,
-    /// How many it has had, also those that have left since.
+    /// Its size, including queues that have left.
     pub size: usize,
     pub large: bool,
     last_ns: i64,
     group: GroupId,
 }
 
-/// What an arrival on a queue without requests says of it.
+/// The classification of an arrival on an empty queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Arrival {
     pub interactive: bool,
@@ -131,8 +130,8 @@ impl Bfq {
         self.queues[q as usize].is_raised()
     }
 
-    /// Sets how often a queue's weight counts; the weight follows when the
-    /// entity is next entered, or with [`Self::update_wr_data`].
+    /// Sets a queue's `wr_coeff`. The weight follows when the entity is next entered, or with
+    /// [`Self::update_wr_data`].
     pub(super) fn set_wr_coeff(&mut self, q: QueueId, wr_coeff: u64) {
         let queue = &mut self.queues[q as usize];
         let old = std::mem::replace(&mut queue.wr_coeff, wr_coeff);
@@ -226,7 +225,7 @@ impl Bfq {
         }
     }
 
-    /// An async queue that was silent for long is raised as interactive.
+    /// Raises an async queue that was idle for long, as interactive.
     pub(super) fn raise_async(&mut self, q: QueueId) {
         let raise_ns = self.rate.raise_ns();
         let wr = &mut self.queues[q as usize].wr;
@@ -237,7 +236,7 @@ impl Bfq {
         }
     }
 
-    /// Ends or changes the raising of the queue in service, if it is time.
+    /// Ends or changes the raising of the queue in service when it is due (`bfq_update_wr_data`).
     #[inline]
     pub(super) fn update_wr_data(&mut self, q: QueueId) {
         if self.is_raised(q) {
@@ -286,7 +285,7 @@ impl Bfq {
         self.set_wr_coeff(q, INTERACTIVE);
     }
 
-    /// A queue that seeks all over is not soft real-time.
+    /// A totally seeky queue is not soft real-time.
     pub(super) fn end_soft(&mut self, q: QueueId) {
         let wr = &self.queues[q as usize].wr;
         if wr.interrupted_ns + self.rate.raise_ns() < self.hierarchy.tick_ns {
@@ -296,7 +295,7 @@ impl Bfq {
         }
     }
 
-    /// A soft real-time queue that did not get service for a while is raised longer.
+    /// Extends the raising of a soft real-time queue that got no service for a while.
     pub(super) fn prolong_soft(&mut self, q: QueueId) {
         let now_ns = self.hierarchy.tick_ns;
         let raised = self.is_raised(q);
@@ -311,7 +310,8 @@ impl Bfq {
         }
     }
 
-    /// When the next arrival on an empty queue may count as soft real-time.
+    /// The earliest next arrival on the empty queue that counts as soft real-time
+    /// (`bfq_bfqq_softrt_next_start`).
     pub(super) fn set_soft_next(&mut self, q: QueueId) {
         let now_ns = self.hierarchy.tick_ns;
         let waits_ns =
@@ -323,7 +323,7 @@ impl Bfq {
         queue.wr.soft_next_ns = queue.wr.soft_next_ns.max(paced_ns).max(now_ns + waits_ns);
     }
 
-    /// A queue has been created: is it part of a burst?
+    /// A queue has been created: adds it to the burst if it belongs there (`bfq_handle_burst`).
     pub(super) fn note_burst(&mut self, q: QueueId) {
         let now_ns = self.hierarchy.tick_ns;
         let nothing_busy = self.nr_busy() == 0;

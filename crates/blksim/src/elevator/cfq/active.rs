@@ -1,4 +1,4 @@
-//! Whose turn it is, whether that queue may dispatch, and what it dispatches.
+//! The active queue: its choice, its right to dispatch, and the request that it dispatches.
 
 use super::group::{Workload, tree_of};
 use super::queue::QueueId;
@@ -6,17 +6,17 @@ use super::settings::Settings;
 use super::{CLOSE_SECTORS, Cfq, TICK_NS};
 use crate::block::request::{PriorityClass, RequestId, Requests};
 
-/// What is to be done about the active queue.
+/// The next step of the active queue.
 enum Verdict {
     Serve,
-    /// Nothing for now: a completion, a request or the timer will go on.
+    /// None now: a completion, a request or the timer goes on.
     Wait,
-    /// Its turn ends; this queue goes next, or the first in order.
+    /// Its turn ends; this queue is next, or the first in order.
     End(Option<QueueId>),
 }
 
 impl<const TREES: bool> Cfq<TREES> {
-    /// The queue that is served now, if any.
+    /// The queue in service, if any.
     pub(super) fn select(&mut self, now_ns: u64) -> Option<QueueId> {
         let mut neighbour = None;
         if let Some(id) = self.active {
@@ -88,8 +88,8 @@ impl<const TREES: bool> Cfq<TREES> {
         self.wait_for_group(id)
     }
 
-    /// The last queue of a group does not give the disk to another group while
-    /// its group has requests in the device and thinks fast.
+    /// The last queue of a group keeps the disk from other groups while its group has requests in
+    /// the device and thinks fast.
     fn wait_for_group(&self, id: QueueId) -> Verdict {
         let group = &self.groups[self.queues[id].group];
         let idle_ns = self.settings.group_idle_ns;
@@ -101,8 +101,8 @@ impl<const TREES: bool> Cfq<TREES> {
         if waits { Verdict::Wait } else { Verdict::End(None) }
     }
 
-    /// Another queue of the same level whose next request is close to the
-    /// head: better than to idle.
+    /// Another queue of the same level whose next request is close to the head, which is better
+    /// than idling (`cfq_close_cooperator`).
     pub(super) fn close_neighbour(&self, id: QueueId) -> Option<QueueId> {
         let queue = &self.queues[id];
         let seeky = |id: QueueId| {
@@ -128,13 +128,13 @@ impl<const TREES: bool> Cfq<TREES> {
         suits.then_some(other)
     }
 
-    /// The first queue of what is served.
+    /// The first queue of the workload in service.
     fn first_queue(&self) -> Option<QueueId> {
         let tree = if TREES { tree_of(self.serving_class, self.serving_workload) } else { 0 };
         self.groups[self.serving_group].trees[tree].first().map(|(_, id)| id)
     }
 
-    /// The group with the least virtual time, and what it serves.
+    /// Chooses the group with the least virtual time, and its workload (`cfq_choose_cfqg`).
     fn choose_group(&mut self, now_ns: u64) {
         let Some(group) = self.groups.first() else { return };
         self.serving_group = group;
@@ -149,9 +149,8 @@ impl<const TREES: bool> Cfq<TREES> {
         self.choose_workload(now_ns);
     }
 
-    /// Real time before best effort before idle; within a class the kind that
-    /// has been served goes on until its turn is over, then the kind whose
-    /// first queue is due first.
+    /// Real time goes before best effort before idle. Within a class the current kind goes on until
+    /// its turn is over; then the kind whose first queue is due first (`choose_wl_class_and_type`).
     fn choose_workload(&mut self, now_ns: u64) {
         let group = &self.groups[self.serving_group];
         let before = self.serving_class;
@@ -179,7 +178,7 @@ impl<const TREES: bool> Cfq<TREES> {
         self.workload_end_ns = now_ns.saturating_add(self.workload_turn_ns(class, workload));
     }
 
-    /// How long a kind of queues is served: in proportion to its queues.
+    /// The turn of a kind of queues, in proportion to its queues.
     fn workload_turn_ns(&self, class: PriorityClass, workload: Workload) -> u64 {
         let settings = &self.settings;
         let group = &self.groups[self.serving_group];
@@ -202,7 +201,8 @@ impl<const TREES: bool> Cfq<TREES> {
         turn_ns.max(Settings::MIN_TURN_NS)
     }
 
-    /// The oldest request of a queue if its deadline is past. Looked at once in a slice.
+    /// The oldest request of a queue if its deadline is past. It is checked once in a slice
+    /// (`cfq_check_fifo`).
     pub(super) fn overdue(
         &mut self,
         requests: &Requests,
@@ -216,7 +216,7 @@ impl<const TREES: bool> Cfq<TREES> {
         queue.held.fifo.head().filter(|&oldest| requests[oldest].deadline_ns <= now_ns)
     }
 
-    /// May the active queue have one more request in the device?
+    /// True if the active queue may have one more request in the device (`cfq_may_dispatch`).
     #[inline]
     pub(super) fn may_dispatch(&self, id: QueueId, now_ns: u64) -> bool {
         let queue = &self.queues[id];
@@ -266,7 +266,7 @@ impl<const TREES: bool> Cfq<TREES> {
         dispatched < limit
     }
 
-    /// The requests in the device may well use up the slice.
+    /// True if the requests in the device will probably use up the slice.
     fn slice_ends_soon(&self, id: QueueId, now_ns: u64) -> bool {
         let queue = &self.queues[id];
         let expected_ns = self.settings.slice_idle_ns.saturating_mul(u64::from(queue.dispatched));

@@ -1,13 +1,12 @@
-//! Which queue a task's requests go to: the queues of tasks, shared async
-//! queues, and the merging and parting of the queues of tasks that read in the
-//! same place.
+//! The queue of each task's requests (`struct cfq_io_cq`): queues of tasks, shared async queues,
+//! and merging and splitting queues of tasks that read in the same place.
 
 use super::group::Group;
 use super::queue::{Queue, QueueId, ThinkTime};
 use super::{Cfq, NR_LEVELS};
 use crate::block::request::{Priority, Request};
 
-/// 2.6.32: a shared queue that has been seeky for this long is split.
+/// 2.6.32: a shared queue is split once it has been seeky this long.
 const SPLIT_AFTER_NS: u64 = 1_000_000_000;
 
 /// A priority whose level is one of the eight.
@@ -120,8 +119,8 @@ impl<const TREES: bool> Cfq<TREES> {
         queue
     }
 
-    /// Parts a task from a shared queue, or leads it to the queue that its own
-    /// was merged into. `None` if it needs a new queue.
+    /// Splits a task from a shared queue, or leads it to the queue that its own was merged into.
+    /// Returns `None` if it needs a new queue.
     #[inline]
     fn follow(&mut self, index: usize, id: QueueId, now_ns: u64) -> Option<QueueId> {
         let queue = &mut self.queues[id];
@@ -150,8 +149,8 @@ impl<const TREES: bool> Cfq<TREES> {
         Some(successor)
     }
 
-    /// Arranges that two queues become one: the tasks of the one with fewer
-    /// go to the other with their next requests.
+    /// Merges two queues: the tasks of the one with fewer go to the other with their next requests
+    /// (`cfq_setup_merge`).
     pub(super) fn plan_merge(&mut self, id: QueueId, other: QueueId) {
         let mut other = other;
         while let Some(further) = self.queues[other].successor {
@@ -169,13 +168,13 @@ impl<const TREES: bool> Cfq<TREES> {
         self.queues[to].pointed_at += 1;
     }
 
-    /// A task no longer uses a queue.
+    /// Notes that a task no longer uses a queue.
     fn release_task(&mut self, id: QueueId) {
         self.queues[id].tasks -= 1;
         self.forget(id);
     }
 
-    /// Gives up a queue to which nothing leads any more, and those that only it led to.
+    /// Frees a queue without references, and those that only it referred to.
     pub(super) fn forget(&mut self, id: QueueId) {
         let mut candidate = Some(id);
         while let Some(id) = candidate {
@@ -192,7 +191,7 @@ impl<const TREES: bool> Cfq<TREES> {
         }
     }
 
-    /// A task is gone: its queue does not wait for it.
+    /// A task has ended: its queue does not wait for it.
     pub(super) fn end_task(&mut self, task: u32, now_ns: u64) {
         let Some(context) = self.contexts.tasks.get_mut(task as usize) else { return };
         context.alive = false;

@@ -1,13 +1,13 @@
-//! Control groups of cfq: each has trees of queues by workload, and the groups
-//! themselves stand in a tree by virtual disk time.
+//! Control groups of cfq (`struct cfq_group`): each has trees of queues by workload; the groups
+//! stand in a tree by virtual disk time.
 
 use std::collections::BTreeSet;
 
 use super::queue::{QueueId, ThinkTime};
 use crate::block::request::{Priority, PriorityClass};
 
-/// Kinds of queues within a class: async ones, sync ones that are not worth
-/// idling for, sync ones that are.
+/// Kinds of queues within a class: async, sync and not worth idling for, sync and worth it (`enum
+/// wl_type_t`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Workload {
@@ -34,7 +34,7 @@ pub(super) fn tree_of(class: PriorityClass, workload: Workload) -> usize {
     }
 }
 
-/// Where a queue stands in a tree: rank of its class (2.6.32 only), key, order of coming.
+/// The place of a queue in a tree: rank of its class (2.6.32 only), key, order of arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub tree: usize,
@@ -43,11 +43,11 @@ pub(super) struct Place {
     pub sequence: u64,
 }
 
-/// Queues with requests, in the order in which they have their turns.
+/// Queues with requests, in the order of their turns.
 #[derive(Debug, Default)]
 pub(super) struct ServiceTree {
     set: BTreeSet<(u8, i64, u64, QueueId)>,
-    /// How long its queues, as one, take until the next request.
+    /// The think time of its queues as a whole.
     pub think: ThinkTime,
 }
 
@@ -78,18 +78,18 @@ impl ServiceTree {
     }
 }
 
-/// What a control group is entitled to.
+/// The weights of a control group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupShare {
     /// The group that it is in; the root is its own parent.
     pub parent: u16,
-    /// Against its siblings.
+    /// Its weight against its siblings.
     pub weight: u32,
-    /// Of its own tasks, against its child groups.
+    /// The weight of its own tasks against its child groups.
     pub leaf_weight: u32,
 }
 
-/// The weight of a group of cgroup v1 that was not given one.
+/// Default weight of a group of cgroup v1.
 const DEFAULT_WEIGHT: u32 = 500;
 
 impl Default for GroupShare {
@@ -99,7 +99,7 @@ impl Default for GroupShare {
 }
 
 impl GroupShare {
-    /// The root group, which starts with twice the weight of others.
+    /// The root group, which starts with twice the default weight.
     pub const ROOT: Self =
         Self { parent: 0, weight: 2 * DEFAULT_WEIGHT, leaf_weight: 2 * DEFAULT_WEIGHT };
 }
@@ -114,16 +114,16 @@ pub(super) struct Group {
     /// Requests in the device.
     pub dispatched: u32,
     pub think: ThinkTime,
-    /// Smoothed numbers of busy queues of the classes real time and best effort.
+    /// Smoothed numbers of busy real-time and best-effort queues.
     pub busy_average: [u64; 2],
-    /// The workload that it was serving when it lost the disk, and for how long still.
+    /// The workload in service when it lost the disk, and the time that it had left.
     pub saved: Option<(PriorityClass, Workload, u64)>,
-    /// Its part of the disk, in units of 1 / [`WHOLE`].
+    /// Its fraction of the disk, in units of 1 / [`WHOLE`].
     pub fraction: u64,
     virtual_time: u128,
-    /// Its mark among groups of equal virtual time, while it is in the tree.
+    /// Its stamp among groups of equal virtual time, while it is in the tree.
     in_tree: Option<u64>,
-    /// Itself with requests, and children that are active.
+    /// Active members: itself if it has requests, and its children.
     nr_active: u32,
     children_weight: u64,
 }
@@ -171,7 +171,7 @@ impl Group {
             .sum()
     }
 
-    /// The smoothed number of busy queues: it rises fast and falls slowly.
+    /// The smoothed number of busy queues, which rises fast and falls slowly.
     pub fn smooth_busy(&mut self, class: PriorityClass) -> u64 {
         let now = self.nr_busy(class);
         let average = &mut self.busy_average[usize::from(class == PriorityClass::RealTime)];
@@ -209,7 +209,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Makes sure that a group exists.
+    /// Creates a group if it does not exist.
     #[inline]
     pub fn ensure(&mut self, group: u16, now_ns: u64) {
         while self.slots.len() <= usize::from(group) {
@@ -219,14 +219,13 @@ impl Groups {
         }
     }
 
-    /// Has this group done I/O, or been given a share?
+    /// True if this group has done I/O or been given a weight.
     #[inline]
     pub fn knows(&self, group: u16) -> bool {
         usize::from(group) < self.slots.len()
     }
 
-    /// Sets what a group is entitled to. A parent that would be its own
-    /// descendant is not taken.
+    /// Sets the weights of a group. A parent that would be its own descendant is ignored.
     pub fn set_share(&mut self, group: u16, share: GroupShare, now_ns: u64) {
         self.ensure(group.max(share.parent), now_ns);
         let active: Vec<u16> = self.tree.iter().map(|&(_, _, group)| group).collect();
@@ -248,7 +247,7 @@ impl Groups {
         }
     }
 
-    /// Is `group` the group `ancestor` or below it?
+    /// True if `group` is `ancestor` or below it.
     pub fn is_within(&self, group: u16, ancestor: u16) -> bool {
         let mut at = group;
         while at != ancestor {
@@ -260,7 +259,7 @@ impl Groups {
         true
     }
 
-    /// The group whose turn it is.
+    /// The group that is served next.
     #[inline]
     pub fn first(&mut self) -> Option<u16> {
         let &(virtual_time, _, group) = self.tree.first()?;
@@ -268,8 +267,8 @@ impl Groups {
         Some(group)
     }
 
-    /// A queue of the group has requests now. `delay` is the distance, in
-    /// virtual time, at which a group that comes back stands behind the last.
+    /// A queue of the group has requests now. A group that comes back is put `delay` behind the
+    /// last, in virtual time.
     pub fn queue_added(&mut self, group: u16, delay: u64) {
         let slot = &mut self.slots[usize::from(group)];
         slot.nr_queues += 1;
@@ -283,7 +282,7 @@ impl Groups {
         self.enter(group);
     }
 
-    /// A queue of the group has no requests any more.
+    /// A queue of the group has no more requests.
     pub fn queue_removed(&mut self, group: u16) {
         let slot = &mut self.slots[usize::from(group)];
         slot.nr_queues -= 1;
@@ -293,7 +292,7 @@ impl Groups {
         }
     }
 
-    /// The group used the disk.
+    /// Charges disk time to the group.
     pub fn charge(&mut self, group: u16, amount: u64) {
         let slot = &self.slots[usize::from(group)];
         if slot.in_tree.is_none() {
@@ -305,8 +304,8 @@ impl Groups {
         self.enter(group);
     }
 
-    /// Puts a group into the tree and works out its part of the disk: its own
-    /// tasks against its active children, and so on up to the root.
+    /// Puts a group into the tree and computes its fraction of the disk: its own tasks against its
+    /// active children, and so on up to the root.
     fn enter(&mut self, group: u16) {
         self.sequence += 1;
         let slot = &mut self.slots[usize::from(group)];

@@ -1,4 +1,4 @@
-//! When the disk waits for a queue's next request, and what that is decided by.
+//! Idling: waiting for a queue's next request, and the estimates behind that decision.
 
 use super::group::tree_of;
 use super::queue::QueueId;
@@ -6,19 +6,19 @@ use super::{Cfq, TICK_NS};
 use crate::block::request::{Request, RequestId, Requests};
 use crate::elevator::scheduler::Context;
 
-/// Fewer requests than this tell nothing about the device's own queue.
+/// Fewer requests than this tell nothing about the device's queueing.
 const FEW_REQUESTS: u32 = 5;
-/// Completions that are looked at before a judgement.
+/// Completions that are observed before a decision.
 const SAMPLES: u32 = 50;
-/// A queue that has had this many requests at once is deep.
+/// A queue is deep once it has had this many requests at once.
 const DEEP: u32 = 4;
-/// 2.6.32: the longest wait for a queue that seeks.
+/// 2.6.32: the longest wait for a seeky queue.
 const SEEKY_IDLE_NS: u64 = 2_000_000;
 
-/// Does the device queue commands? Found out by watching.
+/// The estimate of whether the device queues commands (`hw_tag`).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CommandQueueing {
-    /// `None`: not known, which counts as yes.
+    /// `None`: unknown, which counts as yes.
     found: Option<bool>,
     samples: u32,
     peak: u32,
@@ -35,15 +35,14 @@ impl CommandQueueing {
     }
 }
 
-/// A write that somebody waits for and that is not direct: fsync and the
-/// like, after which no other is to be expected.
+/// A write with a waiter that is not direct (fsync and the like), after which no other is expected.
 #[inline]
 fn ends_a_series(request: &Request) -> bool {
     request.flags.sync && request.is_write() && !request.flags.idle
 }
 
 impl<const TREES: bool> Cfq<TREES> {
-    /// A request completes: looks at how many the device has.
+    /// A request completes: samples the number in the device.
     #[inline]
     fn watch_device(&mut self) {
         let state = &mut self.command_queueing;
@@ -109,7 +108,7 @@ impl<const TREES: bool> Cfq<TREES> {
         self.judge_idle_window(requests, request.context, id);
     }
 
-    /// Is the queue worth idling for?
+    /// True if the queue is worth idling for (`cfq_update_idle_window`).
     fn judge_idle_window(&mut self, requests: &Requests, task: u32, id: QueueId) {
         let alive = self.contexts.is_alive(task);
         let slice_idle_ns = self.settings.slice_idle_ns;
@@ -139,8 +138,8 @@ impl<const TREES: bool> Cfq<TREES> {
         }
     }
 
-    /// Does the queue deserve that the disk idles for it? Yes if it has the
-    /// idle window, or if it is the last of its tree and that tree thinks fast.
+    /// True if the disk may idle for the queue: it has the idle window, or it is the last of its
+    /// tree and that tree thinks fast (`cfq_should_idle`).
     #[inline]
     pub(super) fn deserves_idling(&self, id: QueueId) -> bool {
         let queue = &self.queues[id];
@@ -195,7 +194,7 @@ impl<const TREES: bool> Cfq<TREES> {
         }
     }
 
-    /// A request of the queue whose turn it is is done.
+    /// A request of the active queue is done.
     fn active_completed(&mut self, cx: &mut Context, id: QueueId, sync: bool, is_last: bool) {
         let now_ns = cx.now_ns();
         if self.queues[id].slice_is_new {
@@ -223,8 +222,8 @@ impl<const TREES: bool> Cfq<TREES> {
         }
     }
 
-    /// The only queue of a group that is about to run out of time gets a
-    /// little more, so that the group keeps its place.
+    /// Extends the slice of a group's only queue when it is about to run out, so that the group
+    /// keeps its place.
     fn should_extend(&mut self, id: QueueId, now_ns: u64) -> bool {
         let queue = &self.queues[id];
         let group = &self.groups[queue.group];
@@ -242,7 +241,7 @@ impl<const TREES: bool> Cfq<TREES> {
         left_ns <= TICK_NS || thinks_longer
     }
 
-    /// Starts to wait for the next request of the active queue, if that pays.
+    /// Begins to idle for the active queue's next request, if that pays (`cfq_arm_slice_timer`).
     fn idle_for(&mut self, cx: &mut Context, id: QueueId) {
         let now_ns = cx.now_ns();
         let settings = self.settings;

@@ -1,28 +1,24 @@
 //! `cfq` and `cfq-2.6.32`: time slices of the disk for each process, longer at
 //! better I/O priorities.
 //!
-//! The sync requests of a process have a queue of their own; async requests of
-//! all processes share queues by priority. The queue whose turn it is has the
-//! disk for a slice of time, counted from its first completion, and the disk
-//! waits for its next request for up to `slice_idle` if its history says that
-//! the wait pays. In 4.16 queues stand in trees by class (real time, best
-//! effort, idle) and kind (async; sync and not worth idling for; sync), each
-//! kind has a turn, and control groups share the disk by weight. 2.6.32 has
-//! one tree and neither groups nor turns of kinds.
+//! The sync requests of a process have a queue of their own; async requests of all processes share
+//! queues by priority. The active queue has the disk for a slice of time, counted from its first
+//! completion. The disk idles up to `slice_idle` for its next request if its history says that
+//! idling pays. In 4.16 queues stand in trees by class (real time, best effort, idle) and kind
+//! (async; sync and not worth idling for; sync), the kinds take turns, and control groups share the
+//! disk by weight. 2.6.32 has one tree, no groups and no turns of kinds.
 //!
 //! Kernel: `block/cfq-iosched.c`, until 4.20. `cfq` follows 4.16,
 //! `cfq-2.6.32` follows 2.6.32.
 //!
-//! Simplified: time is in nanoseconds in 2.6.32 too; where a rule counts
-//! ticks, there are 1000 a second. No request is marked as metadata, so no
-//! queue is boosted or preempted for that. A queue is chosen when a request
-//! is inserted, not when it is allocated. No request is moved on the dispatch
-//! list behind the scheduler, because it hands out a request only when the
-//! device can have it. A task that the disk waits for does not get past a full
-//! pool of requests. When a wait ends early, its timer is stopped.
+//! Simplified: time is in nanoseconds in 2.6.32 too; rules that count ticks use 1000 a second. No
+//! request is marked as metadata, so no queue is boosted or preempted for that. A queue is chosen
+//! when a request is inserted, not when it is allocated. The scheduler hands out a request only
+//! when the device has room, so no request is moved on the dispatch list behind it. A task that the
+//! disk idles for does not bypass a full pool of requests. When idling ends early, its timer is
+//! stopped.
 //!
-//! Parameters: settings.rs. References: `Documentation/block/cfq-iosched.txt`
-//! (4.16).
+//! Parameters: `settings.rs`. References: `Documentation/block/cfq-iosched.txt` (4.16).
 
 mod active;
 mod contexts;
@@ -57,7 +53,7 @@ const TICK_NS: u64 = 1_000_000;
 const CLOSE_SECTORS: u64 = 8192;
 const NR_LEVELS: usize = 8;
 
-/// The scheduler; `TREES` tells 4.16, with groups and kinds, from 2.6.32.
+/// The scheduler; `TREES` distinguishes 4.16, with groups and kinds, from 2.6.32.
 #[derive(Debug)]
 pub struct Cfq<const TREES: bool> {
     settings: Settings,
@@ -65,18 +61,18 @@ pub struct Cfq<const TREES: bool> {
     queues: Queues,
     groups: Groups,
     contexts: Contexts,
-    /// The queue whose turn it is, and the task whose request it dispatched.
+    /// The active queue, and the task whose request it dispatched.
     active: Option<QueueId>,
     active_task: Option<u32>,
     timer: IdleTimer,
-    /// The group, class and kind that are served, and until when.
+    /// The group, class and kind in service, and the end of their turn.
     serving_group: u16,
     serving_class: PriorityClass,
     serving_workload: Workload,
     workload_end_ns: u64,
     /// Next requests of sync queues, by level and sector.
     neighbours: [BTreeSet<(u64, QueueId)>; NR_LEVELS],
-    /// Order of coming, for equal keys.
+    /// Order of arrival, for equal keys.
     sequence: u64,
     nr_queued: u32,
     busy_queues: u32,
@@ -86,7 +82,7 @@ pub struct Cfq<const TREES: bool> {
     in_flight: [u32; 2],
     /// The end of the request that was dispatched last.
     head: u64,
-    /// Since when async requests have not delayed sync ones.
+    /// The time since which async requests have not delayed sync ones.
     last_delayed_sync_ns: u64,
     command_queueing: CommandQueueing,
 }
@@ -199,7 +195,7 @@ impl<const TREES: bool> Scheduler for Cfq<TREES> {
         Some(id)
     }
 
-    /// A bio joins only requests of the queue that it would go to.
+    /// A bio joins only requests of its own queue.
     #[inline]
     fn allow_merge(&self, requests: &Requests, request: RequestId, bio: RequestId) -> bool {
         let (request, bio) = (&requests[request], &requests[bio]);
@@ -290,7 +286,7 @@ impl<const TREES: bool> Cfq<TREES> {
         self.groups.set_share(group, share, now_ns);
     }
 
-    /// At the first request of a group that was not seen yet: takes the weights of all groups over.
+    /// First request of a new group: takes over the weights of all groups.
     #[inline]
     fn meet_group(&mut self, cx: &Context, group: u16) {
         if !self.groups.knows(group) {
@@ -308,7 +304,7 @@ impl<const TREES: bool> Cfq<TREES> {
         }
     }
 
-    /// The queue that a request is in, or a bio would go to.
+    /// The queue of a request, or the one that a bio would go to.
     #[inline]
     fn known_queue(&self, bio: &Request) -> Option<QueueId> {
         if bio.queue != NONE {
@@ -317,7 +313,7 @@ impl<const TREES: bool> Cfq<TREES> {
         if bio.flags.sync { self.contexts.sync_queue(bio) } else { self.async_queue(bio) }
     }
 
-    /// 4.16: groups are charged requests instead of time.
+    /// 4.16: groups are charged by requests instead of time (`iops_mode`).
     #[inline]
     fn counts_requests(&self) -> bool {
         self.settings.slice_idle_ns == 0 && self.command_queueing.is_there()

@@ -1,5 +1,4 @@
-//! The order of turns: keys of queues in their trees, lengths of slices, and
-//! what becomes of a queue whose turn ends.
+//! The order of turns: keys of queues in their trees, lengths of slices, and the end of a turn.
 
 use super::group::{FRACTION_BITS, Place, Workload, tree_of};
 use super::queue::{Queue, QueueId};
@@ -7,17 +6,17 @@ use super::settings::rank;
 use super::{Cfq, TICK_NS};
 use crate::block::request::{PriorityClass, RequestId, Requests};
 
-/// A queue of class IDLE goes this long after the last one of its tree.
+/// Distance of a queue of class IDLE behind the last one of its tree.
 const IDLE_DELAY_NS: i64 = 200_000_000;
-/// A queue put to the front goes this long before the first.
+/// Distance of a queue that is put in front of the first.
 const FRONT_NS: i64 = 1_000_000_000;
-/// A group that comes back stands this far behind the last, in virtual time:
-/// counted in nanoseconds, or, where requests are charged, in ticks.
+/// Distance in virtual time of a group that comes back behind the last: in nanoseconds or, where
+/// requests are charged, in ticks.
 const GROUP_DELAY_TIME: u64 = 200_000_000;
 const GROUP_DELAY_REQUESTS: u64 = 200;
 
 impl<const TREES: bool> Cfq<TREES> {
-    /// The kind of a queue, which decides about its tree.
+    /// The kind of a queue, which selects its tree.
     #[inline]
     pub(super) fn workload_of(queue: &Queue) -> Workload {
         match (queue.sync, queue.idle_window) {
@@ -55,7 +54,8 @@ impl<const TREES: bool> Cfq<TREES> {
         }
     }
 
-    /// Gives a queue its place: behind those that are due before it, or in front of all.
+    /// Places a queue in its tree: behind those that are due before it, or in front of all
+    /// (`cfq_service_tree_add`).
     pub(super) fn enter_tree(&mut self, id: QueueId, now_ns: u64, to_front: bool) {
         let queue = &mut self.queues[id];
         let group = &self.groups[queue.group];
@@ -95,7 +95,7 @@ impl<const TREES: bool> Cfq<TREES> {
         self.queues[id].is_idle_class()
     }
 
-    /// Sets the next request of a queue, and where others find it.
+    /// Sets the next request of a queue, and its place in the tree of positions.
     #[inline]
     pub(super) fn set_next(&mut self, requests: &Requests, id: QueueId, next: Option<RequestId>) {
         let queue = &mut self.queues[id];
@@ -116,7 +116,7 @@ impl<const TREES: bool> Cfq<TREES> {
         queue.found_at = found_at;
     }
 
-    /// What follows a request of a queue that is about to leave it.
+    /// The request that follows one that is about to leave the queue.
     #[inline]
     pub(super) fn following(
         &self,
@@ -128,15 +128,15 @@ impl<const TREES: bool> Cfq<TREES> {
         self.settings.back_seek.following(requests, tree, request, requests[request].sector)
     }
 
-    /// A group's part of the time in which all queues are to have a turn.
+    /// A group's part of the time in which all queues take a turn.
     #[inline]
     pub(super) fn group_slice_ns(&self, group: u16) -> u64 {
         let whole = u128::from(self.settings.target_latency_ns);
         ((whole * u128::from(self.groups[group].fraction)) >> FRACTION_BITS) as u64
     }
 
-    /// The slice of a queue. With many busy queues, `low_latency` shortens it
-    /// so that all have a turn within `target_latency`.
+    /// The slice of a queue. With many busy queues, `low_latency` shortens it so that all have a
+    /// turn within `target_latency` (`cfq_scaled_cfqq_slice`).
     pub(super) fn scaled_slice_ns(&mut self, id: QueueId) -> u64 {
         let queue = &self.queues[id];
         let slice_ns = self.settings.slice_ns(queue.sync, queue.priority.level);
@@ -158,7 +158,7 @@ impl<const TREES: bool> Cfq<TREES> {
         part(group_ns, expected_ns).max(least_ns)
     }
 
-    /// Starts the clock of the active queue's slice.
+    /// Starts the active queue's slice.
     pub(super) fn start_slice(&mut self, id: QueueId, now_ns: u64) {
         let slice_ns = self.scaled_slice_ns(id);
         let queue = &mut self.queues[id];
@@ -168,8 +168,8 @@ impl<const TREES: bool> Cfq<TREES> {
         queue.slice_is_new = false;
     }
 
-    /// Ends the turn of the active queue. `save` keeps what was left of the
-    /// slice, or what it overdrew, for its next key.
+    /// Ends the turn of the active queue. With `save`, what is left of the slice or overdrawn goes
+    /// into its next key (`cfq_slice_expired`).
     pub(super) fn expire(&mut self, id: QueueId, now_ns: u64, save: bool) {
         let queue = &mut self.queues[id];
         if queue.awaited {
@@ -204,7 +204,7 @@ impl<const TREES: bool> Cfq<TREES> {
         self.forget(id);
     }
 
-    /// Charges a turn to the group, and remembers what it was serving.
+    /// Charges a turn to the group, and keeps its workload.
     fn charge_group(&mut self, id: QueueId, now_ns: u64) {
         let queue = &self.queues[id];
         let group = &self.groups[queue.group];

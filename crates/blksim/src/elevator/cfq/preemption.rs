@@ -1,4 +1,4 @@
-//! What an arriving request does to the queue whose turn it is.
+//! Preemption: the effect of an arriving request on the active queue.
 
 use super::group::Workload;
 use super::queue::QueueId;
@@ -6,12 +6,12 @@ use super::{CLOSE_SECTORS, Cfq};
 use crate::block::request::{Request, RequestId};
 use crate::elevator::scheduler::Context;
 
-/// A request larger than this ends the wait for it at once: one page.
+/// A request larger than this ends idling at once: one page.
 const PAGE_SECTORS: u32 = 8;
 
 impl<const TREES: bool> Cfq<TREES> {
-    /// A request was put into a queue: it may be what the disk waits for, or
-    /// take the disk from another.
+    /// A request was inserted: it may be the one that the disk idles for, or preempt the active
+    /// queue (`cfq_rq_enqueued`).
     #[inline]
     pub(super) fn consider(&mut self, cx: &mut Context, id: QueueId, request: RequestId) {
         let request = &cx.requests[request];
@@ -78,8 +78,8 @@ impl<const TREES: bool> Cfq<TREES> {
         self.active_task.is_some() && old.awaited && request.sector.abs_diff(self.head) <= near
     }
 
-    /// Ends the turn of the active queue, which keeps what is left of its
-    /// slice; the other goes to the front.
+    /// Preempts the active queue, which keeps the rest of its slice; the other queue goes to the
+    /// front.
     fn preempt(&mut self, active: QueueId, id: QueueId, now_ns: u64) {
         let kind = Self::workload_of(&self.queues[active]);
         self.expire(active, now_ns, true);

@@ -1,5 +1,5 @@
-//! A queue of cfq: the requests of one process, or the async requests of all
-//! processes at one level, and what is known of them.
+//! A queue of cfq (`struct cfq_queue`): the requests of one process, or the async requests of all
+//! processes at one level, and their statistics.
 
 use super::super::deadline::Side;
 use super::super::decaying_mean::DecayingMean;
@@ -8,16 +8,16 @@ use crate::block::request::{Priority, PriorityClass, RequestId};
 
 pub(super) type QueueId = u32;
 
-/// 4.16: a request this far from the one before it is a seek; on a device
-/// without seeks, one smaller than this counts as random.
+/// 4.16: a request this far from the one before it is a seek; on a device without seeks, a smaller
+/// request than this counts as random.
 const SEEK_SECTORS: u64 = 800;
 const SMALL_SECTORS: u32 = 64;
-/// 4.16: more of the last 32 requests than this make a queue seeky.
+/// 4.16: a queue is seeky with more seeks than this among its last 32 requests.
 const SEEKY_REQUESTS: u32 = 4;
 /// 2.6.32: a queue is seeky whose mean seek is longer than this.
 const SEEKY_MEAN_SECTORS: u64 = 8192;
 
-/// How long somebody takes from a completion to the next request.
+/// The think time: from a completion to the next request.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ThinkTime {
     pub last_end_ns: u64,
@@ -25,7 +25,7 @@ pub(super) struct ThinkTime {
 }
 
 impl ThinkTime {
-    /// Nothing is known yet; a first request's time counts from now.
+    /// Unknown; a first request's time counts from now.
     pub fn since(now_ns: u64) -> Self {
         Self { last_end_ns: now_ns, mean: DecayingMean::default() }
     }
@@ -35,7 +35,7 @@ impl ThinkTime {
         self.mean.add(now_ns.saturating_sub(self.last_end_ns).min(2 * idle_ns));
     }
 
-    /// Known to be longer than this.
+    /// True if it is known to be longer than this.
     #[inline]
     pub fn exceeds(&self, ns: u64) -> bool {
         self.mean.is_settled() && self.mean.mean() > ns
@@ -57,47 +57,47 @@ pub(super) struct Queue {
     pub next: Option<RequestId>,
     /// Requests in the device.
     pub dispatched: u32,
-    /// Where it stands among the queues with requests, if it does.
+    /// Its place among the queues with requests, if it has any.
     pub place: Option<Place>,
-    /// Level and sector under which others may find its next request.
+    /// Level and sector under which others find its next request.
     pub found_at: Option<(u8, u64)>,
 
-    /// The slice has not seen a completion, so its clock does not run.
+    /// The slice has had no completion, so its time does not run.
     pub slice_is_new: bool,
     pub chosen_ns: u64,
     pub slice_start_ns: u64,
     pub slice_end_ns: u64,
     pub allocated_ns: u64,
     pub slice_dispatched: u64,
-    /// What was left of the last slice, or (negative) overdrawn.
+    /// The rest of the last slice, or (negative) its overdraft.
     pub residual_ns: i64,
 
-    /// Goes on although its slice is over or the device full.
+    /// It may dispatch although its slice is over or the device full (`must_dispatch`).
     pub must_dispatch: bool,
-    /// Its deadlines were looked at in this slice.
+    /// Its deadlines were checked in this slice.
     pub fifo_checked: bool,
     /// The disk idles for its next request.
     pub awaited: bool,
-    /// Its slice was extended so that its group keeps the disk.
+    /// Its slice was extended so that its group keeps its place.
     pub extended: bool,
 
-    /// Worth idling for.
+    /// It is worth idling for (`idle_window`).
     pub idle_window: bool,
-    /// Has had four requests at once.
+    /// It has had four requests at once.
     pub deep: bool,
-    /// One bit for each of the last 32 requests: was it a seek?
+    /// One bit for each of the last 32 requests: 1 for a seek.
     seeks: u32,
     seek_distance: DecayingMean,
     last_sector: Option<u64>,
-    /// 2.6.32: since when a shared queue has been seeky.
+    /// 2.6.32: the time since which a shared queue has been seeky.
     pub seeky_since_ns: Option<u64>,
 
     /// Tasks whose sync requests come here, and queues that point here.
     pub tasks: u32,
     pub pointed_at: u32,
-    /// Where its tasks go with their next request.
+    /// The queue that its tasks go to with their next requests (`new_cfqq`).
     pub successor: Option<QueueId>,
-    /// Several tasks share it; they are to part again.
+    /// It is shared, and its tasks are to be split again.
     pub shared: bool,
     pub to_split: bool,
 }
@@ -164,7 +164,7 @@ impl Queue {
         self.slice_end_ns.saturating_sub(now_ns)
     }
 
-    /// Starts a turn; the clock of the slice starts with its first completion.
+    /// Starts a turn; its slice starts with the first completion.
     pub fn begin_turn(&mut self, now_ns: u64) {
         self.chosen_ns = now_ns;
         self.slice_start_ns = 0;
@@ -177,7 +177,7 @@ impl Queue {
         self.fifo_checked = false;
     }
 
-    /// Disk time of this turn, for its group's account.
+    /// Disk time of this turn, charged to its group.
     pub fn used_ns(&self, now_ns: u64, tick_ns: u64) -> u64 {
         if self.slice_is_new || self.slice_start_ns == now_ns {
             now_ns.saturating_sub(self.chosen_ns).max(tick_ns)
@@ -186,7 +186,7 @@ impl Queue {
         }
     }
 
-    /// Learns from a new request whether the queue seeks.
+    /// Updates the queue's seeks with a new request.
     #[inline]
     pub fn learn_seek(&mut self, sector: u64, nr_sectors: u32, rotational: bool) {
         let distance = self.last_sector.map_or(0, |last| last.abs_diff(sector));
@@ -210,7 +210,7 @@ impl Queue {
         }
     }
 
-    /// 4.16: it seeks often.
+    /// 4.16: it seeks often (`CFQQ_SEEKY`).
     #[inline]
     pub fn has_many_seeks(&self) -> bool {
         self.seeks.count_ones() > SEEKY_REQUESTS
@@ -227,14 +227,14 @@ impl Queue {
         self.seek_distance.is_settled()
     }
 
-    /// How near another request must be to count as its neighbour: 2.6.32
-    /// takes the mean seek once it is known.
+    /// Largest distance to another request that counts as close: in 2.6.32 the mean seek once it is
+    /// known.
     #[inline]
     pub fn expected_seek(&self) -> u64 {
         if self.seek_distance.is_settled() { self.seek_distance.mean() } else { SEEKY_MEAN_SECTORS }
     }
 
-    /// Nothing leads to it any more.
+    /// True if nothing refers to it.
     pub fn is_forgotten(&self) -> bool {
         self.tasks == 0
             && self.pointed_at == 0

@@ -94,7 +94,7 @@ const IN_TWO_UNITS: [(&str, &str); 5] = [
     ("target_latency", "target_latency_us"),
 ];
 
-/// On a device without seeks, 4.16 does not idle unless it is told to.
+/// On a device without seeks, 4.16 idles only if the user sets it.
 pub(super) fn defaults_4_16(tunables: &mut Values, queue: QueueFacts) {
     if !queue.rotational {
         tunables.put("slice_idle", 0);
@@ -102,7 +102,7 @@ pub(super) fn defaults_4_16(tunables: &mut Values, queue: QueueFacts) {
     }
 }
 
-/// Parts of a slice that one level is worth.
+/// The part of a slice that one level is worth.
 const SLICE_SCALE: u64 = 5;
 
 #[derive(Debug, Clone, Copy)]
@@ -163,7 +163,7 @@ impl Settings {
         }
     }
 
-    /// Both units show what holds.
+    /// Reports the effective value in both units.
     pub fn effective_4_16(&self, tunables: &mut Values) {
         let durations_ns = [
             self.slice_sync_ns,
@@ -178,8 +178,8 @@ impl Settings {
         }
     }
 
-    /// The slice of a queue before it is scaled: a fifth more or less for
-    /// each level above or below the fourth.
+    /// The unscaled slice of a queue: a fifth more or less for each level above or below the
+    /// fourth.
     #[inline]
     pub fn slice_ns(&self, sync: bool, level: u8) -> u64 {
         let base_ns = if sync { self.slice_sync_ns } else { self.slice_async_ns };
@@ -193,7 +193,7 @@ impl Settings {
         2 * self.slice_async_rq * (8 - u64::from(level))
     }
 
-    /// How much later than the others a queue goes, for each other queue.
+    /// Distance by which a queue goes later than the others, for each other queue.
     #[inline]
     pub fn slice_offset_ns(&self, sync: bool, level: u8) -> i64 {
         self.slice_ns(true, 0) as i64 - self.slice_ns(sync, level) as i64
@@ -204,7 +204,7 @@ impl Settings {
         if sync { self.fifo_expire_sync_ns } else { self.fifo_expire_async_ns }
     }
 
-    /// The shortest turn of a kind of queues: two ticks.
+    /// The shortest turn of a kind: two ticks.
     pub const MIN_TURN_NS: u64 = 2 * TICK_NS;
 }
 

@@ -1,5 +1,4 @@
-//! What jobs cannot bring about by themselves: groups, and tasks that read in
-//! the same place.
+//! Tests of what jobs cannot cause by themselves: groups, and tasks that read in the same place.
 
 use super::{Cfq, GroupShare};
 use crate::block::queue_facts::QueueFacts;
@@ -12,7 +11,7 @@ const DISK: QueueFacts =
     QueueFacts { rotational: true, device_depth: 1, nr_requests: 128, ..QueueFacts::TYPICAL };
 const MILLISECOND_NS: u64 = 1_000_000;
 
-/// A device that takes one request at a time, a millisecond each.
+/// A device of depth 1 that serves a request in a millisecond.
 struct Bench<const TREES: bool> {
     cfq: Cfq<TREES>,
     requests: Requests,
@@ -53,7 +52,7 @@ impl<const TREES: bool> Bench<TREES> {
         id
     }
 
-    /// Serves one request, waiting for the scheduler if it idles; its task and group.
+    /// Serves one request, after idling if the scheduler idles. Returns its task and group.
     fn serve(&mut self) -> (u32, u16) {
         loop {
             let Some(id) = self.call(Cfq::dispatch) else {
@@ -82,7 +81,7 @@ impl<const TREES: bool> Bench<TREES> {
     }
 }
 
-/// Served requests of each task, all of which have requests waiting all the time.
+/// Served requests of each task; all tasks always have requests.
 fn turns(bench: &mut Bench<true>, groups: &[u16], served: usize) -> Vec<usize> {
     let mut sector = 0;
     let mut counts = vec![0; groups.len()];

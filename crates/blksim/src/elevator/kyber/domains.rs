@@ -1,5 +1,5 @@
-//! The queues of kyber: for each domain (kind of request) what arrived, what
-//! is ready, and the tokens. Domains take turns in batches.
+//! The queues of kyber: arrived requests, ready requests and tokens of each domain
+//! (`kyber_ctx_queue`, `khd->rqs`, `domain_tokens`). Domains take turns in batches.
 //!
 //! Kernel: `block/kyber-iosched.c`, 6.1 (the same since 4.18).
 
@@ -8,23 +8,22 @@ use crate::block::request::{Fifo, Request, RequestId, Requests};
 use crate::block::sbitmap::{SbitmapQueue, bits_per_word};
 use crate::core::branch::{cold_path, likely, unlikely};
 
-/// Arrived requests that are looked at for a merge, newest first.
+/// Most arrived requests that are tried for a merge, newest first.
 const MERGE_SEARCH: u32 = 8;
 
-/// Who sleeps for tokens: the hardware queue, of which there is one.
+/// The only sleeper for tokens: the hctx, of which there is one.
 const THE_QUEUE: u32 = 0;
 
 #[derive(Debug)]
 struct Domain {
     tokens: SbitmapQueue,
     max_depth: u32,
-    /// The queue is to be run once tokens have come back.
+    /// The queue sleeps for tokens and must run when they come back.
     waits: bool,
     batch: u32,
     held: Fifo,
-    /// So many of them, the oldest, are ready. The others have arrived since
-    /// and are open for merges; they become ready all at once when a token is
-    /// at hand and nothing is ready.
+    /// The oldest of them are ready. The others have arrived since and are open for merges; they
+    /// become ready all at once when a token is free and none is ready.
     nr_ready: u32,
 }
 
@@ -34,12 +33,12 @@ pub struct Domains<const N: usize> {
     all: [Domain; N],
     current: usize,
     batching: u32,
-    /// Whom a token has just woken: the queue, if anybody.
+    /// The sleepers that a token has woken: the queue, if any.
     woken: Vec<u32>,
 }
 
 impl<const N: usize> Domains<N> {
-    /// From (most tokens, batch) of each domain.
+    /// The domains, from the token count and batch of each.
     pub fn new(sizes: [(u32, u32); N]) -> Self {
         Self {
             all: sizes.map(|(max_depth, batch)| Domain {
@@ -75,7 +74,7 @@ impl<const N: usize> Domains<N> {
         self.all[domain].held.push_back(requests, id);
     }
 
-    /// A request of the domain that `bio` touches and may join, among the newest.
+    /// A request of the domain, among the newest, that `bio` touches and may join.
     pub fn touching(
         &self,
         requests: &Requests,
@@ -101,8 +100,8 @@ impl<const N: usize> Domains<N> {
         None
     }
 
-    /// The current domain goes on until its batch ends or it has nothing or no
-    /// token; then the others follow in turn.
+    /// Dispatches from the current domain until its batch ends or it lacks requests or tokens; then
+    /// from the others in turn.
     #[inline]
     pub fn dispatch(&mut self, requests: &mut Requests) -> Option<RequestId> {
         if self.batching < self.all[self.current].batch {
@@ -152,8 +151,8 @@ impl<const N: usize> Domains<N> {
         Some(id)
     }
 
-    /// A request is done and returns its token. True if the queue waited for
-    /// that and is to be run: not every token that comes back wakes it.
+    /// Returns a request's token. The result is true if the queue slept for it and must run; not
+    /// every returned token wakes it.
     #[inline(always)]
     pub fn release(&mut self, request: &Request, domain: usize) -> bool {
         let domain = &mut self.all[domain];

@@ -1,17 +1,16 @@
 //! `kyber-4.12`: kyber with its first heuristic, which grades mean latencies.
 //!
-//! Policy: domains are reads, sync writes (direct writes among them) and all
-//! the rest (writeback). Once a read or sync write takes longer than its
-//! target, mean latencies are watched for 10 ms, later for 100 ms at a time,
-//! and graded: at most half the target, within it, above it, or at least
-//! twice. If reads are good and sync writes bad, or the other way round, the
-//! good side loses an eighth to a half of its tokens and the bad side gains
-//! one or two. The rest is cut when both suffer and grows again when not.
+//! Policy: domains are reads, sync writes (including direct writes) and the rest (writeback). When
+//! a read or sync write takes longer than its target, mean latencies are watched for 10 ms, later
+//! for 100 ms at a time, and graded: at most half the target, within it, above it, or at least
+//! twice. If reads are good and sync writes bad, or the other way round, the good side loses an
+//! eighth to a half of its tokens and the bad side gains one or two. The rest is cut when both
+//! suffer and grows again when they do not.
 //!
 //! Kernel: `block/kyber-iosched.c`, Linux 4.12 to 4.19; the heuristic is the
 //! same in all, the queues follow 4.18 and 4.19.
 //!
-//! Simplified: see the folder's head.
+//! Simplified: see the parent module.
 //!
 //! Parameters: `read_lat_nsec`, `write_lat_nsec`.
 //!
@@ -27,12 +26,12 @@ const READ: usize = 0;
 const SYNC_WRITE: usize = 1;
 const OTHER: usize = 2;
 
-/// How long latencies are watched after one was too long, and while some
-/// domain is throttled or misses its target.
+/// Length of the first watch, after one latency was too long, and of the next, while a domain is
+/// throttled or misses its target.
 const FIRST_WATCH_NS: u64 = 10_000_000;
 const WATCH_NS: u64 = 100_000_000;
 
-/// A mean latency against its target, best first.
+/// The grade of a mean latency against its target, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Grade {
     Great,
@@ -72,7 +71,7 @@ impl Mean {
 pub struct Grades {
     targets_ns: [u64; 2],
     means: [Mean; NR_DOMAINS],
-    /// Until when latencies are watched, if they are.
+    /// End of the watch, if there is one.
     watch_until_ns: Option<u64>,
 }
 
@@ -130,7 +129,7 @@ impl Grades {
         cx.timer_at(until_ns);
     }
 
-    /// Grades what was watched; true if watching should go on.
+    /// Adjusts depths by the grades. Returns true if the watch goes on.
     fn adjust(&mut self, domains: &mut Domains<NR_DOMAINS>) -> bool {
         let means = std::mem::take(&mut self.means);
         let reads = means[READ].grade(self.targets_ns[READ]);
@@ -178,7 +177,7 @@ fn better(a: Option<Grade>, b: Option<Grade>) -> Grade {
     }
 }
 
-/// New depth of the rest.
+/// New depth of the rest, from its grade.
 fn rest(depth: u32, grade: Grade) -> u32 {
     match grade {
         Grade::Great => depth + 2,

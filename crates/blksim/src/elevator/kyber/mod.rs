@@ -1,15 +1,14 @@
-//! `kyber` and `kyber-4.12`: each kind of request has a number of tokens, and
-//! a request needs one to go to the device. Kinds that meet their latency
-//! target while another misses its own get fewer tokens.
+//! `kyber` and `kyber-4.12`: each domain (kind of request) has a number of tokens, and a request
+//! needs one to go to the device. A domain that meets its latency target while another misses its
+//! own gets fewer tokens.
 //!
-//! Kernel: `block/kyber-iosched.c`, since 4.12. Its first heuristic compared
-//! mean latencies ([`graded`], until 4.19); 4.20 replaced it by percentiles
-//! ([`percentile`]). Both are kept, under two names, because no tunable of the
-//! kernel switches between them. The queues below both are in [`domains`].
+//! Kernel: `block/kyber-iosched.c`, since 4.12. Its first heuristic compared mean latencies
+//! ([`graded`], until 4.19); 4.20 replaced it by percentiles ([`percentile`]). Both exist here
+//! under names of their own, because no tunable of the kernel switches between them. They share the
+//! queues in [`domains`].
 //!
-//! Simplified: one hardware queue and one processor; no discards, which no
-//! workload issues (so that domain is left out), and flushes pass by the
-//! scheduler as they do in the kernel.
+//! Simplified: one hctx and one processor; no discards, which no workload issues; flushes bypass
+//! the scheduler, as in the kernel.
 
 mod domains;
 mod graded;
@@ -50,7 +49,8 @@ const TUNABLES: &[Param] = &[READ_LAT, WRITE_LAT];
 /// (`KYBER_ASYNC_PERCENT`).
 const ASYNC_PERCENT: u32 = 75;
 
-/// Decides how many tokens each domain has. Everything else is the same in both kybers.
+/// The heuristic that adjusts the depths (numbers of tokens) of the domains. Everything else is
+/// shared.
 pub trait Depths: std::fmt::Debug + Sized {
     const INFO: Info;
     /// Most tokens of each domain, and requests of a batch.
@@ -64,7 +64,7 @@ pub trait Depths: std::fmt::Debug + Sized {
     /// A request of a domain is done.
     fn completed(&mut self, cx: &mut Context, id: RequestId, domain: usize);
 
-    /// A timer that it asked for.
+    /// A timer of the heuristic is due.
     fn timer(&mut self, cx: &mut Context, domains: &mut Domains<NR_DOMAINS>);
 }
 

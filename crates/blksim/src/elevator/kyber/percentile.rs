@@ -1,17 +1,15 @@
 //! `kyber` with the percentile heuristic.
 //!
-//! Policy: latencies of each domain go into eight buckets of a quarter of its
-//! target. Every 100 ms, if some domain's 90th percentile of the time in the
-//! device is above its target, the device is congested: each domain's tokens
-//! are then scaled by its own 99th percentile of the total time, which cuts
-//! the domains that are well below their target and widens those above it.
-//! Without congestion only the latter happens. On a disk reads miss 2 ms all
-//! the time, so writes are squeezed to a few tokens.
+//! Policy: latencies of each domain go into eight buckets of a quarter of its target. Every 100 ms,
+//! the device counts as congested if some domain's 90th percentile of the time in the device is
+//! above its target. Then each domain's tokens are scaled by its own 99th percentile of the total
+//! time, which cuts domains well below their target and widens those above it. Without congestion
+//! only the latter happens. On a disk, reads miss 2 ms all the time, so writes are squeezed to a
+//! few tokens.
 //!
 //! Kernel: `block/kyber-iosched.c`, Linux 6.1 (since 4.20).
 //!
-//! Simplified: see the folder's head. A tick of the kernel's clock counts as
-//! exact time.
+//! Simplified: see the parent module. The heuristic's times are exact, not in ticks.
 //!
 //! Parameters: `read_lat_nsec`, `write_lat_nsec`.
 //!
@@ -28,16 +26,16 @@ use crate::elevator::scheduler::{Context, Family, Info};
 const READ: usize = 0;
 const WRITE: usize = 1;
 const OTHER: usize = 2;
-/// Domains with a target, whose depth is adjusted.
+/// Domains with a target, whose depths are adjusted.
 const NR_ADJUSTED: usize = OTHER;
 
-/// Buckets to a target, and buckets in all: up to a target, and above.
+/// Buckets up to the target, and buckets in all.
 const BUCKETS_TO_TARGET: u64 = 4;
 const NR_BUCKETS: usize = 8;
-/// Samples that make a percentile before [`SAMPLES_NS`] have passed.
+/// Samples that suffice for a percentile before [`SAMPLES_NS`] have passed.
 const ENOUGH_SAMPLES: u32 = 500;
 const SAMPLES_NS: u64 = 1_000_000_000;
-/// How long after a completion latencies are looked at.
+/// Time from a completion to the next adjustment.
 const PERIOD_NS: u64 = 100_000_000;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -56,7 +54,7 @@ impl Buckets {
         self.0.iter().sum()
     }
 
-    /// The bucket in which the percentile lies.
+    /// The bucket of a percentile.
     fn percentile(&self, percentage: u32) -> usize {
         let mut left = (self.samples() * percentage).div_ceil(100);
         for (bucket, &count) in self.0.iter().enumerate() {
@@ -69,15 +67,15 @@ impl Buckets {
     }
 }
 
-/// Latencies of one domain.
+/// The latencies of one domain.
 #[derive(Debug, Clone, Copy, Default)]
 struct Latencies {
-    /// From allocation to completion, and the part spent in the device.
+    /// From allocation to completion, and the time in the device.
     total: Buckets,
     device: Buckets,
-    /// When few samples have to do.
+    /// Time at which few samples suffice.
     timeout_ns: Option<u64>,
-    /// The last 99th percentile that was not used.
+    /// The last unused 99th percentile.
     remembered: Option<usize>,
 }
 
@@ -85,7 +83,7 @@ struct Latencies {
 pub struct Percentiles {
     targets_ns: [u64; NR_ADJUSTED],
     latencies: [Latencies; NR_ADJUSTED],
-    /// When the timer that is running ends.
+    /// The time at which the running timer ends.
     timer_ns: Option<u64>,
 }
 
@@ -172,9 +170,9 @@ impl Percentiles {
     }
 }
 
-/// A percentile's bucket, once there are enough samples, which are then gone.
-/// The clock that makes few samples enough is one for both kinds of latency of
-/// a domain, as in the kernel: after one has used it up, the other waits anew.
+/// The bucket of a percentile once there are enough samples, which are then dropped. Both latencies
+/// of a domain share the timeout after which few samples suffice, as in the kernel: after one has
+/// used it, the other waits again.
 fn percentile(
     buckets: &mut Buckets,
     timeout_ns: &mut Option<u64>,

@@ -1,5 +1,5 @@
-//! Entities come and go: which timestamps they get, and where a queue's coming
-//! and going changes the groups above it.
+//! Activation and deactivation of entities: their timestamps, and the changes in the groups above a
+//! queue.
 //!
 //! Kernel: `bfq_activate_requeue_entity`, `bfq_deactivate_entity`,
 //! `bfq_update_fin_time_enqueue`, `__bfq_entity_update_weight_prio` in
@@ -8,7 +8,7 @@
 use super::{EntityId, Hierarchy, Place};
 
 impl Hierarchy {
-    /// Class and weight become what they are to be.
+    /// Brings class and weight up to date.
     pub fn renew(&mut self, id: EntityId, class_too: bool) {
         let entity = &mut self.entities[id as usize];
         if !entity.changed {
@@ -39,7 +39,7 @@ impl Hierarchy {
         }
     }
 
-    /// Enters an entity, whose start is set, for its budget.
+    /// Enters an entity whose start is set, with its budget.
     fn enter(&mut self, id: EntityId, shifted_back: bool) {
         self.renew(id, true);
         let entity = &mut self.entities[id as usize];
@@ -54,8 +54,8 @@ impl Hierarchy {
         self.insert_active(id);
     }
 
-    /// An entity that was not active is. With `in_time` it came back so soon
-    /// that its start may lie before virtual time.
+    /// Activates an inactive entity. With `in_time` it came back soon enough that its start may lie
+    /// before virtual time.
     fn begin(&mut self, id: EntityId, in_time: bool) {
         let now = self.tree_of(id).now;
         let entity = &self.entities[id as usize];
@@ -79,7 +79,7 @@ impl Hierarchy {
         self.enter(id, shifted_back);
     }
 
-    /// An active entity, or the one in service, is entered again.
+    /// Enters an active entity, or the one in service, again.
     fn enter_again(&mut self, id: EntityId) {
         let in_service = self.parent_of(id).in_service == Some(id);
         let entity = &mut self.entities[id as usize];
@@ -102,12 +102,12 @@ impl Hierarchy {
         }
     }
 
-    /// A queue has something to do again.
+    /// Activates a queue.
     pub fn activate(&mut self, id: EntityId, in_time: bool) {
         self.activate_upwards(id, in_time, false, false);
     }
 
-    /// A queue goes back to its tree: after its slot, or with another budget.
+    /// Puts a queue back into its tree: after its slot, or with another budget.
     pub fn requeue(&mut self, id: EntityId, in_service: bool, at_end: bool) {
         self.activate_upwards(id, false, in_service, at_end);
     }
@@ -124,8 +124,8 @@ impl Hierarchy {
         }
     }
 
-    /// Takes an entity out that has nothing more to do; it is remembered
-    /// until virtual time has passed its finish. False if it was not there.
+    /// Deactivates an entity without requests. It is remembered until virtual time has passed its
+    /// finish. Returns false if it was not in a tree.
     fn leave(&mut self, id: EntityId) -> bool {
         let node = self.parent_of(id);
         let in_service = node.in_service == Some(id);
@@ -154,7 +154,7 @@ impl Hierarchy {
         true
     }
 
-    /// A queue has nothing more to do; neither have groups without others.
+    /// Deactivates a queue, and groups that have no other.
     pub fn deactivate(&mut self, id: EntityId, at_end: bool) {
         let mut at = Some(id);
         while let Some(id) = at {

@@ -1,4 +1,4 @@
-//! An entity: a queue or a control group as the order of service sees it.
+//! An entity: a queue or a control group in the order of service.
 //!
 //! Kernel: `struct bfq_entity` in `block/bfq-iosched.h`, Linux 6.1.
 
@@ -16,8 +16,8 @@ pub enum Owner {
     Group(GroupId),
 }
 
-/// On which tree of its parent an entity is. A queue in service is on none, a
-/// group in service may be on the active one.
+/// The tree of its parent that an entity is in. A queue in service is in none; a group in service
+/// may be in the active one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     Out,
@@ -31,32 +31,32 @@ pub struct Entity {
     pub parent: GroupId,
     /// The entity of the parent; [`NIL`] below the root.
     pub(super) above: EntityId,
-    /// Class and weight as they count now, and as they are to be: a change
-    /// takes effect when the entity is next entered.
+    /// Its class and weight, current and new: a change takes effect when the entity is next
+    /// entered.
     pub class: PriorityClass,
     pub weight: u64,
     pub new_class: PriorityClass,
-    /// Without weight raising.
+    /// Weight without weight raising.
     pub base_weight: u64,
     pub new_weight: u64,
     pub changed: bool,
-    /// Weight raising.
+    /// The factor of weight raising (`wr_coeff`).
     pub wr_coeff: u64,
     pub start: u64,
     pub finish: u64,
-    /// Of the active entities below it in the tree, and its own.
+    /// The least start of the active entities below it in the tree, and its own.
     pub least_start: u64,
-    /// Sectors that it may be served for, and was served of that.
+    /// Its budget in sectors, and the service that it has had.
     pub budget: u64,
     pub service: u64,
     pub place: Place,
-    /// Its weight is in the sum.
+    /// Its weight is included in the tree's sum.
     pub counted: bool,
     /// Requests that have tags.
     pub allocated: u32,
-    /// Of a group: something below it has requests.
+    /// For a group: an entity below it has requests.
     pub(super) pending: bool,
-    /// Of a queue: as which weight it counts among those with requests.
+    /// For a queue: the weight under which it is counted among those with requests.
     pub(super) counted_weight: Option<u64>,
     /// Neighbours among the active queues.
     pub(super) list_previous: u32,
@@ -102,7 +102,7 @@ impl Entity {
         (self.above != NIL).then_some(self.above)
     }
 
-    /// Nothing refers to it any more.
+    /// Nothing refers to it.
     pub fn is_unused(&self) -> bool {
         !self.counted && self.allocated == 0 && self.counted_weight.is_none()
     }
@@ -111,7 +111,7 @@ impl Entity {
         matches!(self.owner, Owner::Queue(_))
     }
 
-    /// Its finish once it has been served so many sectors since its start
+    /// Sets its finish: the virtual time after this many sectors from its start
     /// (`bfq_calc_finish`).
     pub(super) fn set_finish(&mut self, sectors: u64) {
         self.finish = self.start + virtual_time(sectors, self.weight);

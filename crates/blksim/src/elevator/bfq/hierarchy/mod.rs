@@ -1,5 +1,5 @@
-//! The tree of entities (queues and control groups) and B-WF2Q+, by which the
-//! next queue is chosen: worst-case fair weighted fair queueing with budgets.
+//! The tree of entities (queues and control groups), and B-WF2Q+, which chooses the next queue:
+//! worst-case fair weighted fair queueing with budgets.
 //!
 //! Each parent shares service, counted in sectors, among its children in
 //! proportion to weight, separately for each class; RT goes before BE, BE
@@ -9,9 +9,9 @@
 //! * [`entity`]: a queue or group, its weight and timestamps.
 //! * [`service_tree`], [`trees`]: the children of a parent in order.
 //! * [`activation`]: entities come and go.
-//! * [`next`]: who is served next, and in service.
-//! * [`symmetry`]: whether the order of service matters at all.
-//! * [`tags`]: the share of tags.
+//! * [`next`]: the next entity, and the one in service.
+//! * [`symmetry`]: the conditions under which the order of service does not matter.
+//! * [`tags`]: shares of tags.
 //!
 //! Kernel: `block/bfq-wf2q.c`, Linux 6.1.
 
@@ -32,7 +32,7 @@ use super::red_black::{Links, NIL};
 use crate::block::request::PriorityClass;
 
 pub const ROOT: GroupId = 0;
-/// Classes in the order in which they go first.
+/// Classes in order of service.
 const CLASSES: [PriorityClass; 3] =
     [PriorityClass::RealTime, PriorityClass::BestEffort, PriorityClass::Idle];
 
@@ -65,14 +65,14 @@ pub struct Hierarchy {
     pub entities: Vec<Entity>,
     links: Vec<Links>,
     groups: Vec<Group>,
-    /// The moment of the last tick.
+    /// The time of the last tick.
     pub tick_ns: i64,
-    /// The queue that was made active last.
+    /// The queue that was activated last.
     pub list: u32,
-    /// Queues that have requests, not raised.
+    /// Queues with requests that are not raised.
     weights: WeightCounts,
     nr_pending_groups: u32,
-    /// Queues that are no longer remembered.
+    /// Queues that no tree remembers.
     pub forgotten: Vec<QueueId>,
 }
 
@@ -90,7 +90,7 @@ impl Hierarchy {
         }
     }
 
-    /// Makes sure that a group exists and has this weight.
+    /// Creates a group if it does not exist, and sets its weight.
     pub fn group(&mut self, group: GroupId, parent: GroupId, weight: u64) {
         while self.groups.len() <= usize::from(group) {
             let id = self.groups.len() as GroupId;
@@ -117,7 +117,7 @@ impl Hierarchy {
         id
     }
 
-    /// Another entity takes the place of one that nobody uses.
+    /// Reuses the slot of an unused entity.
     pub fn replace(&mut self, id: EntityId, mut entity: Entity) {
         entity.above = self.entity_of(entity.parent);
         self.entities[id as usize] = entity;
@@ -142,7 +142,7 @@ impl Hierarchy {
         &mut self.groups[usize::from(entity.parent)].trees[entity.class as usize]
     }
 
-    /// The groups above a queue begin a new slot.
+    /// Begins a new slot of the groups above a queue.
     pub fn reset_service_above(&mut self, id: EntityId) {
         let mut id = id;
         while let Some(above) = self.above(id) {

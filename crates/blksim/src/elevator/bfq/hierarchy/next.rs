@@ -1,8 +1,7 @@
-//! Who is served next below a parent, and in service.
+//! The next entity of each parent, and the one in service.
 //!
-//! Who is next is worked out when entities come and go, not when the next is
-//! wanted: one that starts in virtual time meanwhile, or whose 200 ms are over,
-//! waits for the next occasion.
+//! The next entity is computed when entities come and go, not when it is needed: one that starts in
+//! virtual time meanwhile, or whose 200 ms are over, waits for the next change.
 //!
 //! Kernel: `bfq_update_next_in_service`, `bfq_lookup_next_entity`,
 //! `bfq_get_next_queue`, `__bfq_bfqd_reset_in_service` in `block/bfq-wf2q.c`,
@@ -12,13 +11,13 @@ use super::{CLASSES, EntityId, GroupId, Hierarchy, Owner, Place, QueueId, ROOT};
 use crate::block::request::PriorityClass;
 
 const IDLE: usize = PriorityClass::Idle as usize;
-/// How long the IDLE class may be passed over.
+/// Longest time for which the IDLE class is passed over.
 const IDLE_TIMEOUT_NS: i64 = 200_000_000;
 
 impl Hierarchy {
-    /// Works out anew who is next below a parent, after `changed` was entered,
-    /// or anything. At the end of a slot virtual time may jump to the first
-    /// start. True if the parent's own place may change.
+    /// Computes the next entity of a parent, after `changed` was entered, or any. At the end of a
+    /// slot virtual time may jump to the first start. Returns true if the parent's own place may
+    /// change (`bfq_update_next_in_service`).
     pub(super) fn update_next(
         &mut self,
         group: GroupId,
@@ -114,7 +113,7 @@ impl Hierarchy {
         Some(queue)
     }
 
-    /// Nobody is in service any longer.
+    /// Takes the entity in service out of service.
     pub fn end_service(&mut self, id: EntityId) {
         let mut at = Some(id);
         while let Some(id) = at {
@@ -127,7 +126,7 @@ impl Hierarchy {
         }
     }
 
-    /// Is another child of the root than the one in service to be next?
+    /// True if the root's next child is another than the one in service.
     pub fn root_would_switch(&self) -> bool {
         let root = &self.groups[usize::from(ROOT)];
         root.next != root.in_service

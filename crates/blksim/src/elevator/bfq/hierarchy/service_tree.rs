@@ -1,5 +1,5 @@
-//! One class of entities below one parent: who is active, who was active a
-//! short while ago, and how far service has got in virtual time.
+//! A service tree: one class of entities below one parent, active and recently active ones, and
+//! their virtual time.
 //!
 //! Kernel: `struct bfq_service_tree` in `block/bfq-wf2q.c`, Linux 6.1.
 
@@ -12,18 +12,18 @@ pub struct ServiceTree {
     pub now: u64,
     /// Weights of active and remembered entities.
     pub weights: u64,
-    /// By finish; each node knows the least start below it.
+    /// Active entities by finish; each node knows the least start below it.
     active: RedBlack,
-    /// Those remembered, by finish, and the ends of that tree.
+    /// Remembered entities by finish, and the ends of that tree.
     idle: RedBlack,
     first_idle: u32,
     last_idle: u32,
-    /// What was last served.
+    /// The last service and its virtual time.
     served: Served,
 }
 
-/// Requests of a size come in a row, with the same sum of weights: what their
-/// service comes to in virtual time is kept.
+/// Requests of one size come in a row, with the same sum of weights, so the virtual time of their
+/// service is kept.
 #[derive(Debug, Default)]
 struct Served {
     sectors: u64,
@@ -45,7 +45,7 @@ impl Default for ServiceTree {
     }
 }
 
-/// Sectors in the fixed point of virtual time, divided by a weight.
+/// Sectors divided by a weight, in the fixed point of virtual time.
 #[inline]
 pub fn virtual_time(sectors: u64, weight: u64) -> u64 {
     const SHIFT: u32 = 22;
@@ -53,7 +53,7 @@ pub fn virtual_time(sectors: u64, weight: u64) -> u64 {
 }
 
 impl ServiceTree {
-    /// Virtual time goes on by what it takes to serve so many sectors.
+    /// Moves virtual time on by the service of so many sectors.
     #[inline]
     pub fn serve(&mut self, sectors: u64) {
         let Served { sectors: before, weights, .. } = self.served;
@@ -74,7 +74,7 @@ impl ServiceTree {
         self.first_idle != NIL
     }
 
-    /// Makes an entity, whose timestamps are set, active.
+    /// Adds an entity, whose timestamps are set, to the active ones.
     pub fn insert(&mut self, entities: &mut [Entity], links: &mut [Links], id: EntityId) {
         let finish = entities[id as usize].finish;
         self.active.insert(links, id, |other| entities[other as usize].finish > finish);
@@ -117,9 +117,8 @@ impl ServiceTree {
         entities[id as usize].place = Place::Out;
     }
 
-    /// An entity that need not be remembered any longer, if there is one:
-    /// its finish has passed. With nobody active and all finishes passed,
-    /// virtual time goes back to the last of them.
+    /// The next remembered entity to forget, if its finish has passed. With no active entity and
+    /// all finishes passed, virtual time goes back to the last of them.
     pub fn outdated(&mut self, entities: &[Entity]) -> Option<EntityId> {
         if self.first_idle == NIL {
             return None;
@@ -130,7 +129,7 @@ impl ServiceTree {
         (entities[self.first_idle as usize].finish <= self.now).then_some(self.first_idle)
     }
 
-    /// Virtual time, or the first start if none of the active has started.
+    /// Virtual time, or the first start if no active entity has started.
     pub fn now_or_first_start(&self, entities: &[Entity]) -> u64 {
         match self.active.root {
             NIL => self.now,
@@ -138,8 +137,8 @@ impl ServiceTree {
         }
     }
 
-    /// The entity with the least finish of those that have started, as far as
-    /// the search goes: it does not turn to later finishes once it has found one.
+    /// The entity with the least finish among those that have started, as far as the search goes:
+    /// it does not turn to later finishes once it has found one (`bfq_first_active_entity`).
     pub fn first_started(
         &self,
         entities: &[Entity],
@@ -186,8 +185,8 @@ fn lowest_touched(links: &[Links], id: EntityId) -> u32 {
     }
 }
 
-/// Brings the least starts up to date from a node to the root, and those of
-/// its path's siblings, which may have been turned.
+/// Updates the least starts from a node to the root, and those of the siblings on its path, which
+/// may have been rotated.
 fn update_least_starts(entities: &mut [Entity], links: &[Links], lowest: u32) {
     let mut node = lowest;
     loop {

@@ -1,13 +1,13 @@
-//! Do all busy queues weigh the same? If so, and nothing is busy in groups,
-//! serving requests as they come gives every queue its share.
+//! Symmetry: if all busy queues weigh the same, and no group has busy queues, serving requests in
+//! order of arrival gives every queue its share.
 //!
 //! Kernel: `bfq_weights_tree_add`, `bfq_weights_tree_remove`,
 //! `bfq_asymmetric_scenario` in `block/bfq-iosched.c`, Linux 6.1.
 
 use super::{EntityId, Hierarchy, Owner};
 
-/// How many queues have each weight, by weight (`queue_weights_tree`). There are
-/// as many weights as levels of priority, hardly ever more than one.
+/// The number of queues of each weight (`queue_weights_tree`). There are as many weights as levels
+/// of priority, and hardly ever more than one in use.
 #[derive(Debug, Default)]
 pub struct WeightCounts(Vec<(u64, u32)>);
 
@@ -28,7 +28,7 @@ impl WeightCounts {
         }
     }
 
-    /// Do weights differ, other than that a queue of weight `own` has the least?
+    /// True if weights differ, unless a queue of weight `own` has the least.
     #[inline]
     fn differ(&self, own: Option<u64>) -> bool {
         self.0.len() > 1 && own != Some(self.0[0].0)
@@ -36,7 +36,7 @@ impl WeightCounts {
 }
 
 impl Hierarchy {
-    /// Counts a queue's weight among those with requests.
+    /// Counts the weight of a queue with requests.
     pub fn count_weight(&mut self, id: EntityId) {
         let entity = &mut self.entities[id as usize];
         if entity.counted_weight.is_none() {
@@ -51,7 +51,7 @@ impl Hierarchy {
         }
     }
 
-    /// A queue has no requests, in the device either, and so may groups above it.
+    /// A queue has no requests, in the device either; groups above it may have none.
     pub fn nothing_pending(&mut self, id: EntityId) {
         let mut at = self.above(id);
         while let Some(above) = at {
@@ -69,8 +69,7 @@ impl Hierarchy {
         self.uncount_weight(id);
     }
 
-    /// Do weights differ, other than that this queue has the least, or are
-    /// there requests in groups?
+    /// True if weights differ, unless this queue has the least, or if a group has requests.
     #[inline]
     pub fn is_varied(&self, id: EntityId) -> bool {
         self.nr_pending_groups > 0 || self.weights.differ(self.entities[id as usize].counted_weight)

@@ -8,7 +8,7 @@ use super::{EntityId, Hierarchy};
 const LEVELS: u64 = 8;
 
 impl Hierarchy {
-    /// Of `limit` tags, has this queue or a group above it its share by weight?
+    /// True if this queue, or a group above it, has its share by weight of `limit` tags.
     #[inline]
     pub fn over_share(&self, id: EntityId, limit: u32) -> bool {
         let entity = &self.entities[id as usize];
@@ -37,7 +37,7 @@ impl Hierarchy {
         entity.counted && entity.above().is_none_or(|above| self.all_counted(above))
     }
 
-    /// What a group may have of `limit` tags; `None` if it, or one above it, has it all.
+    /// A group's share of `limit` tags; `None` if it, or one above it, has reached its share.
     fn share_of_group(&self, id: EntityId, limit: u32) -> Option<u64> {
         let entity = &self.entities[id as usize];
         let limit = match entity.above() {
@@ -52,7 +52,7 @@ impl Hierarchy {
         (u64::from(entity.allocated) < share).then_some(share)
     }
 
-    /// A request of a queue has got or given back its tag.
+    /// A request of a queue takes or frees its tag.
     #[inline]
     pub fn allocated(&mut self, id: EntityId, more: bool) {
         let mut at = Some(id);
@@ -80,7 +80,7 @@ mod tests {
         id
     }
 
-    /// Tags that a queue gets before it is over its share of `limit`.
+    /// A queue's share of `limit` tags.
     fn tags_until_over(hierarchy: &mut Hierarchy, id: EntityId, limit: u32) -> u32 {
         let mut tags = 0;
         while !hierarchy.over_share(id, limit) {

@@ -1,4 +1,4 @@
-//! Entities enter the trees of their parents and leave them.
+//! Insertion of entities into the trees of their parents, and removal.
 //!
 //! Kernel: `bfq_active_insert`, `bfq_active_extract`, `bfq_forget_entity`,
 //! `bfq_forget_idle` in `block/bfq-wf2q.c`, Linux 6.1.
@@ -8,7 +8,7 @@ use super::{Entity, EntityId, GroupId, Hierarchy, Owner};
 use crate::block::request::PriorityClass;
 
 impl Hierarchy {
-    /// Forgets one entity of which virtual time has passed the finish.
+    /// Forgets one entity whose finish has passed.
     pub(super) fn forget_outdated(&mut self, group: GroupId, class: PriorityClass) {
         let node = &mut self.groups[usize::from(group)];
         let Some(id) = node.trees[class as usize].outdated(&self.entities) else { return };
@@ -17,7 +17,7 @@ impl Hierarchy {
         self.forget(id, in_service);
     }
 
-    /// An entity no longer counts.
+    /// Forgets an entity.
     pub(super) fn forget(&mut self, id: EntityId, in_service: bool) {
         let weight = self.entities[id as usize].weight;
         self.entities[id as usize].counted = false;
