@@ -1,4 +1,4 @@
-//! Division by a number that stays the same: a multiplication instead.
+//! Division by a constant, as a multiplication.
 //!
 //! For 32-bit numbers, the quotient of n by d is the upper half of the product
 //! of n and 2^64 / d, rounded up (Lemire, Kaser and Kurz, "Faster remainder by
@@ -10,12 +10,12 @@ use crate::core::branch::unlikely;
 #[derive(Debug, Clone, Copy)]
 pub struct Divisor {
     divisor: u32,
-    /// 2^64 / divisor, rounded up; 0 for 1, whose reciprocal has no room.
+    /// 2^64 / divisor, rounded up; 0 stands for 2^64, the reciprocal of 1.
     reciprocal: u64,
 }
 
 impl Divisor {
-    /// `None` for 0 and what exceeds 32 bits.
+    /// `None` for 0 and for values of more than 32 bits.
     pub fn new(divisor: u64) -> Option<Self> {
         let divisor = u32::try_from(divisor).ok().filter(|&divisor| divisor > 0)?;
         let reciprocal = (u64::MAX / u64::from(divisor)).wrapping_add(1);

@@ -1,9 +1,9 @@
-//! Option tables: each plug-in states its options once, and validation,
-//! defaults, help texts and the tuner's search space all come from that table.
+//! Option tables: each plug-in states its options once, and validation, defaults, help texts and
+//! the tuner's search space follow from that table.
 
 use crate::core::quantity::{parse_bytes, parse_duration_ns};
 
-/// In what an option's number is counted.
+/// The unit of an option's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     Nanoseconds,
@@ -171,7 +171,7 @@ pub enum Problem {
     OutOfRange,
 }
 
-/// An option that is unknown, not understood, or out of its bounds.
+/// An option that is unknown, malformed, or out of bounds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ParamError {
@@ -185,7 +185,7 @@ pub struct ParamError {
 pub struct Values {
     table: &'static [Param],
     numbers: Vec<u64>,
-    /// Whether somebody gave the value, which may be the default.
+    /// True if the user gave the value, even if it is the default.
     given: Vec<bool>,
 }
 
@@ -202,7 +202,7 @@ impl Values {
         Ok(())
     }
 
-    /// Sets a value that the program itself derived.
+    /// Sets a value that the program derived.
     pub fn put(&mut self, name: &str, value: u64) {
         if let Ok(index) = self.index(name) {
             self.numbers[index] = value;
@@ -221,7 +221,7 @@ impl Values {
         }
     }
 
-    /// Whether the value was given.
+    /// True if the user gave the value.
     pub fn is_given(&self, name: &str) -> bool {
         self.index(name).is_ok_and(|index| self.given[index])
     }

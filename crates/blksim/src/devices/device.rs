@@ -1,9 +1,8 @@
-//! What a simulated device is to its user: commands go in, completions come out.
+//! The device trait: commands go in, completions come out.
 //!
-//! A device never moves time. It is told the moment, and it enters what is to
-//! happen into an [`Outbox`]: completions of commands, and calls to itself.
-//! The engine keeps one events for everything; [`Runner`] drives a device by
-//! itself, for a user that has its own clock.
+//! A device never moves time. It is told the time, and enters its future into an [`Outbox`]:
+//! completions of commands, and calls to itself. The engine keeps one event queue for everything;
+//! [`Runner`] drives a device alone, for a user with its own clock.
 
 use crate::block::request::Operation;
 use crate::core::event::{Class, Event, EventQueue};
@@ -11,29 +10,29 @@ use crate::core::event::{Class, Event, EventQueue};
 /// One command to a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Command {
-    /// The user's name for it, returned on completion.
+    /// The user's number for it, returned on completion.
     pub id: u32,
     pub operation: Operation,
     pub sector: u64,
     pub nr_sectors: u32,
 }
 
-/// What a device is, as far as the host may know.
+/// The properties of a device that the host may know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     pub capacity_bytes: u64,
     pub rotational: bool,
-    /// Commands that it takes at once. The host never has more outstanding.
+    /// Commands that it takes at once. The host never has more in flight.
     pub queue_depth: u32,
-    /// Hardware queues; a device with several runs without a scheduler by default.
+    /// Hardware queues; by default, a device with several runs without a scheduler.
     pub nr_hw_queues: u32,
-    /// Has a cache that a flush must empty.
+    /// It has a volatile write cache, which a flush empties.
     pub volatile_cache: bool,
     /// Largest command in KiB.
     pub max_hw_sectors_kb: u32,
 }
 
-/// Where a device puts what is to happen.
+/// The outbox for a device's completions and timers.
 #[derive(Debug)]
 pub struct Outbox<'a> {
     events: &'a mut EventQueue,
@@ -77,33 +76,33 @@ impl<'a> Outbox<'a> {
 
 /// A model of a device.
 pub trait Device {
-    /// What it is.
+    /// Its properties.
     fn facts(&self) -> &Facts;
 
-    /// Takes a command, which it will complete exactly once through the outbox.
+    /// Takes a command. The device must complete it exactly once, through the outbox.
     fn submit(&mut self, command: Command, outbox: &mut Outbox);
 
-    /// Learns that a completion which it entered has come due.
+    /// A completion that it entered is due.
     fn completed(&mut self, _id: u32, _outbox: &mut Outbox) {}
 
-    /// Is called at a moment that it asked for.
+    /// A timer that it asked for is due.
     fn wake(&mut self, _number: u32, _outbox: &mut Outbox) {}
 
-    /// Position of the head, for the record and for seek-aware plots.
+    /// Position of the head, for the timeline.
     fn head_sector(&self) -> Option<u64> {
         None
     }
 
-    /// Nanoseconds during which at least part of the medium was busy.
+    /// Nanoseconds for which at least part of the medium was busy.
     fn busy_ns(&self) -> u64;
 }
 
-/// A device on its own: submit, ask for the next event, advance.
+/// A device alone: submit, ask for the next event, advance.
 ///
 /// ```
-/// use blksim::device::{Command, Runner};
+/// use blksim::block::request::Operation;
 /// use blksim::devices;
-/// use blksim::request::Operation;
+/// use blksim::devices::device::{Command, Runner};
 ///
 /// let device = devices::build("fixed", &[("latency", "200us")], "example", 1)?;
 /// let mut runner = Runner::new(device);
@@ -112,7 +111,7 @@ pub trait Device {
 /// let mut done = Vec::new();
 /// runner.advance(201_000, &mut done);
 /// assert_eq!(done, [(201_000, 7)]);
-/// # Ok::<(), blksim::error::ProfileError>(())
+/// # Ok::<(), blksim::core::error::ProfileError>(())
 /// ```
 #[derive(Debug)]
 pub struct Runner<D> {
@@ -129,20 +128,20 @@ impl<D: Device> Runner<D> {
         &self.device
     }
 
-    /// Submits a command at `now_ns`, which must not lie before the last moment given,
-    /// nor after the next event.
+    /// Submits a command at `now_ns`, which must not be before the last time given, nor after the
+    /// next event.
     pub fn submit(&mut self, now_ns: u64, command: Command) {
         self.events.move_to(now_ns);
         self.device.submit(command, &mut Outbox::new(&mut self.events, 0));
     }
 
-    /// When something happens next.
+    /// The time of the next event.
     pub fn next_ns(&self) -> Option<u64> {
         self.events.next_ns()
     }
 
-    /// Commands that will be completed at exactly `time_ns`, as far as that is certain by now, in no
-    /// particular order. What is certain stays so; a later command may join them.
+    /// Commands that complete at exactly `time_ns`, as far as is certain now, in no particular
+    /// order. They stay certain; a later command may join them.
     pub fn completing_at(&self, time_ns: u64) -> impl Iterator<Item = u32> + '_ {
         self.events.subjects_at(time_ns, Class::Complete)
     }

@@ -1,7 +1,7 @@
 //! The device models, and the one list of them.
 //!
-//! To add one: a file (or folder) beside this one that implements [`Device`],
-//! its `mod` line, and its line in `devices!` below.
+//! To add one, write a file (or folder) beside this one that implements [`Device`], and add its
+//! `mod` line and its line in `devices!` below.
 
 pub mod device;
 mod fixed;

@@ -12,7 +12,7 @@ pub struct Profile {
     pub kind: &'static Kind,
     pub summary: String,
     pub values: Values,
-    /// The array of such devices that it stands for, if any.
+    /// The parameters of an array of such devices.
     pub raid: Values,
     pub(crate) source: String,
 }
@@ -85,7 +85,8 @@ impl Profile {
         build_kind(self.kind.name, &self.values, &self.source, seed)
     }
 
-    /// Builds a member of an array: each has random numbers of its own, and the first those of a single device.
+    /// Builds a member of an array. Each has its own random numbers; the first has those of a
+    /// single device.
     pub fn build_member(&self, seed: u64, index: usize) -> Result<AnyDevice, ProfileError> {
         self.build(seed.wrapping_add(index as u64))
     }

@@ -2,14 +2,14 @@
 
 use crate::core::params::{Param, Unit, Values};
 
-/// What makes an array of a device profile.
+/// Parameters that turn a device profile into an array.
 pub const RAID: &[Param] = &[
     Param::choice("raid", &["none", "0", "1", "10", "5"], 0, "level of an array of such disks"),
     Param::new("members", Unit::Count, 4, (2, 32), "disks of the array"),
     Param::new("chunk", Unit::Bytes, 512 << 10, (4096, 1 << 30), "chunk of the array"),
 ];
 
-/// What the members of an array hold.
+/// The data layout of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RaidLevel {
     Stripes,

@@ -1,18 +1,16 @@
 //! blk-iolatency: latency targets of groups, at the expense of their siblings.
 //!
-//! Policy: each group with a target is judged in windows of 16 targets (0.1 to
-//! 1 s): a miss is a tenth of its I/Os over the target, or on rotational
-//! devices a mean over it. A miss halves the I/Os in flight that siblings with
-//! a looser target, or none, may have, at most every 500 ms; good windows give
-//! back a sixteenth of the queue at a time, until nobody is limited. Who is at
-//! its limit sleeps.
+//! Policy: each group with a target is judged in windows of 16 targets (0.1 to 1 s). It misses its
+//! target if a tenth of its I/Os exceed it or, on rotational devices, if their mean does. A miss
+//! halves the I/Os in flight of siblings with a looser target, or none, at most every 500 ms. Good
+//! windows give back a sixteenth of the queue at a time until no group is limited. The tasks of a
+//! group at its limit sleep.
 //!
 //! Kernel counterpart: `block/blk-iolatency.c`, Linux 6.1 (`io.latency`).
 //!
-//! Simplified: a group is limited by its own depth alone, not also by its
-//! ancestors'; at depth 1 the kernel also delays tasks on their return to user
-//! space, which is left out; the kernel's one-second timer, which unthrottles
-//! siblings of groups that have become idle, acts here on the next I/O.
+//! Simplified: a group is limited by its own depth only, not also by its ancestors'; at depth 1 the
+//! kernel also delays tasks on their return to user space, which is left out; the kernel's
+//! one-second timer, which unthrottles siblings of idle groups, acts here on the next I/O.
 //!
 //! Parameters: `target` of each group's `io.latency`, in microseconds; 0: none.
 
@@ -25,13 +23,13 @@ use crate::rqos::policy::{Admission, Placement, Policy, PolicyContext};
 const MS: u64 = 1_000_000;
 const SHORTEST_WINDOW_NS: u64 = 100 * MS;
 const LONGEST_WINDOW_NS: u64 = 1000 * MS;
-/// Depths change no more often than this.
+/// Least time between two changes of depth.
 const ADJUST_NS: u64 = 500 * MS;
-/// A window with fewer I/Os than this does not count as good.
+/// A window with fewer I/Os than this is not good.
 const LEAST_SAMPLES: u64 = 5;
-/// The cookie of a parent whose children are not limited.
+/// The scale cookie of a parent whose children are not limited (`DEFAULT_SCALE_COOKIE`).
 const COOKIE: u64 = 1_000_000;
-/// A parent's memory of a miss ends if nobody missed or did well for this long.
+/// A parent forgets a miss after this time without one.
 const FORGET_NS: u64 = 5_000 * MS;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -57,7 +55,7 @@ struct LatencyGroup {
     // As a parent:
     children_cookie: u64,
     last_change_ns: Option<u64>,
-    /// The tightest target that was missed, and whose it is.
+    /// The tightest missed target, and its group.
     missed_target_ns: u64,
     missed_by: Option<usize>,
     recent_of_children: u64,
@@ -97,7 +95,7 @@ impl IoLatency {
         (self.nr_requests / if up { 16 } else { 4 }).max(1)
     }
 
-    /// A window of a group with a target is over.
+    /// Ends the window of a group with a target (`iolatency_check_latencies`).
     fn end_window(&mut self, now_ns: u64, group: usize) {
         let entry = &mut self.groups[group];
         let samples = std::mem::take(&mut entry.samples);
@@ -152,7 +150,7 @@ impl IoLatency {
         }
     }
 
-    /// A group follows what its parent's cookie did since it last looked.
+    /// Follows the changes of the parent's cookie since the last check (`check_scale_change`).
     fn follow(&mut self, cx: &mut PolicyContext, group: usize) {
         let parent = self.groups[group].parent;
         let (cookie, missed_target_ns, recent, last_change_ns) = {

@@ -1,7 +1,7 @@
-//! The I/O control policies, and the one place that decides which of them
-//! stand at a queue.
+//! I/O controllers (the kernel's rqos, with blk-throttle and dm-ioband), and the one place that
+//! decides which of them stand at a queue.
 //!
-//! A policy that can change nothing is left out, so that it costs nothing.
+//! A policy that cannot change anything is left out and costs nothing.
 
 mod ioband;
 mod iocost;

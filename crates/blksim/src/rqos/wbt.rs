@@ -1,19 +1,17 @@
-//! Writeback throttling: keeps buffered writes from filling the queue before
+//! Writeback throttling (`struct rq_wb`): keeps buffered writes from filling the queue before
 //! readers.
 //!
-//! Policy: only so many buffered writes may be in flight; who wants more
-//! sleeps. Windows of 100 ms are judged by the fastest read: slower than
-//! `wbt_lat_usec`, and the limit is halved; fine, or nobody read, and it
-//! doubles. Direct writes are never held.
+//! Policy: the number of buffered writes in flight is limited; writers beyond it sleep. Windows of
+//! 100 ms are judged by the fastest read: if it is slower than `wbt_lat_usec`, the limit is halved;
+//! if it is faster, or there is no read, the limit is doubled. Direct writes are never held.
 //!
 //! Kernel counterpart: `block/blk-wbt.c` and `block/blk-rq-qos.c`, Linux 6.1.
 //!
-//! * D = min(16, depth of the device as the kernel knows it), scaled by the step;
-//!   ordinary writeback gets (D + 1) / 2, background writeback, or any beside a
-//!   reader, (D + 3) / 4.
-//!   Synchronous writes get D, and so do all for a second after a task was
-//!   held back for dirtying too much.
-//! * With a volatile cache sleepers are woken only once nothing is in flight.
+//! * D = min(16, depth of the device as the kernel knows it), scaled by the step; ordinary
+//!   writeback gets (D + 1) / 2, background writeback, or any beside a reader, (D + 3) / 4.
+//!   Synchronous writes get D, and so do all for a second after a task was held back for dirtying
+//!   too much.
+//! * With a volatile cache, sleepers are woken only when no write is in flight.
 //!
 //! Simplified: no discards, no kswapd.
 //!
@@ -26,14 +24,14 @@ use crate::block::request::{Operation, RequestId, Requests};
 use crate::rqos::policy::{Admission, Placement, Policy, PolicyContext};
 
 const WINDOW_NS: u64 = 100_000_000;
-/// A reader was here lately.
+/// Time within which a reader counts as present.
 const CLOSE_IO_NS: u64 = 100_000_000;
-/// A dirtier was held back lately.
+/// Time within which a held-back dirtier counts.
 const RECENT_WAIT_NS: u64 = 1_000_000_000;
 const BASE_DEPTH: u32 = 16;
 const LEAST_WRITES: u32 = 3;
 
-/// What a window showed.
+/// The result of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Fine,
@@ -54,10 +52,10 @@ pub struct Wbt {
     background: u32,
     in_flight: u32,
     sleepers: VecDeque<RequestId>,
-    /// By request: it counts as in flight.
+    /// By request: whether it counts as in flight.
     tracked: Vec<bool>,
     last_read_ns: Option<u64>,
-    /// A read that is watched while it is out.
+    /// A read that is watched until it completes.
     watched: Option<(RequestId, u64)>,
     window_ns: u64,
     window_end_ns: Option<u64>,
@@ -93,7 +91,7 @@ impl Wbt {
         wbt
     }
 
-    /// Works out the limits for the current step.
+    /// Computes the limits of the current step (`calc_wb_limits`).
     fn scale(&mut self) {
         self.scaled_max = false;
         if self.queue_depth == 1 {
@@ -143,7 +141,7 @@ impl Wbt {
         cx.dirtier_paused_ns.is_some_and(|paused_ns| cx.now_ns() < paused_ns + RECENT_WAIT_NS)
     }
 
-    /// How many writes may be in flight for this one to join them.
+    /// The limit of writes in flight for this one (`get_limit`).
     fn limit(&self, cx: &PolicyContext, bio: RequestId) -> u32 {
         let flags = cx.requests[bio].flags;
         let beside_reader =
@@ -176,7 +174,7 @@ impl Wbt {
         }
     }
 
-    /// Lets sleepers go that fit now.
+    /// Wakes the sleepers within the limit.
     fn wake(&mut self, cx: &mut PolicyContext) {
         while let Some(&bio) = self.sleepers.front() {
             if self.in_flight >= self.limit(cx, bio) {
@@ -246,7 +244,7 @@ impl Wbt {
     }
 }
 
-/// A write that is restrained: any but direct ones.
+/// True for writes that are limited: all but direct ones.
 fn restrained(requests: &Requests, bio: RequestId) -> bool {
     let request = &requests[bio];
     request.is_write() && !(request.flags.sync && request.flags.idle)

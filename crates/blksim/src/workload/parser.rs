@@ -22,7 +22,7 @@ pub(super) struct Setting {
 /// The settings of a section, by canonical name.
 pub(super) type Settings = BTreeMap<&'static str, Setting>;
 
-/// Where an error happened.
+/// The place of an error.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place<'a> {
     pub source: &'a str,

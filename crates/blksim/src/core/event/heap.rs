@@ -1,13 +1,12 @@
-//! Many events: a heap.
+//! A heap, for many events.
 
 use super::NONE;
 
-/// From here on keys are later than every event: what free places hold.
+/// Keys from here on are later than every event; free places contain them.
 const NEVER: u128 = (u64::MAX as u128 - 3) << 64;
 
-/// Four keys with the same parent: one line of the processor's cache. They are
-/// told apart by their upper halves but for events of one class at one moment,
-/// so that most comparisons take half the instructions.
+/// Four keys with the same parent, in one cache line. Their upper halves differ except for events
+/// of one class at one moment, so most comparisons take half the instructions.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 struct Siblings {
@@ -61,15 +60,14 @@ impl Siblings {
     }
 }
 
-/// The place of the root. Place p is number p % 4 of the siblings p / 4, and
-/// its children are the siblings p - 2.
+/// The place of the root. Place p is number p % 4 of the siblings p / 4; its children are the
+/// siblings p - 2.
 const ROOT: usize = 3;
 
 /// A heap of packed keys with four children a node.
 ///
-/// Most events cause one other. So the place of a key that was taken stays at
-/// the root until the next one is entered, which sinks from there: one walk down
-/// instead of one down and one up.
+/// Most events cause one other. So the root stays empty after its key was taken, and the next key
+/// sinks from there: one walk down instead of one down and one up.
 #[derive(Debug)]
 pub(super) struct Heap {
     /// The heap from [`ROOT`] on; beyond its end all places are free.
@@ -132,7 +130,7 @@ impl Heap {
             .filter(|key| *key < NEVER)
     }
 
-    /// Puts a key behind the last one and lets it rise.
+    /// Appends a key and lets it rise.
     fn push(&mut self, key: u128) {
         let mut place = self.end;
         self.end += 1;

@@ -1,17 +1,17 @@
-//! Few events: a line in order.
+//! A sorted array, for few events.
 
 use crate::core::branch::unlikely;
 
-/// Most keys that move up to the front of a line. With more of them the way to a key's place is
+/// Most keys that are moved to the front of the array. With more, finding a key's place takes
 /// longer than in a heap.
 pub(super) const MOST: usize = 128;
 pub(super) const PLACES: usize = 2 * MOST;
 
-/// Packed keys in order. The place of one that is entered is looked for from the end of the half
-/// that it belongs to. A closed line is empty and has no room.
+/// Packed keys in order. The place of a new key is searched from the end of the half that it
+/// belongs to. A closed array is empty and has no room.
 #[derive(Debug)]
 pub(super) struct SortedArray {
-    /// Those from `head` on to before `end`, which both move on until there is no room behind.
+    /// The keys from `head` to before `end`. Both move on until there is no room at the end.
     keys: [u128; PLACES],
     head: usize,
     end: usize,
@@ -34,7 +34,7 @@ impl SortedArray {
         self.end < PLACES
     }
 
-    /// Makes room by moving all keys to the front. False if there are too many for that.
+    /// Makes room by moving all keys to the front. Returns false if there are too many.
     pub fn make_room(&mut self) -> bool {
         let few = self.len() < MOST;
         if few {
@@ -44,7 +44,7 @@ impl SortedArray {
         few
     }
 
-    /// Forgets all keys, and takes no more.
+    /// Drops all keys and takes no more.
     pub fn close(&mut self) {
         (self.head, self.end) = (PLACES, PLACES);
     }
@@ -54,7 +54,7 @@ impl SortedArray {
         (self.head, self.end) = (0, 0);
     }
 
-    /// Enters a key, for which there must be room.
+    /// Enters a key. There must be room.
     #[inline]
     pub fn enter(&mut self, key: u128) {
         let middle = self.keys[usize::midpoint(self.head, self.end)];
@@ -65,7 +65,7 @@ impl SortedArray {
         }
     }
 
-    /// Moves what goes before a key towards the front, where there is room.
+    /// Enters a key by moving those before it towards the front.
     #[inline(never)]
     fn enter_from_head(&mut self, key: u128) {
         self.head -= 1;
@@ -79,7 +79,7 @@ impl SortedArray {
         debug_assert!(is_sorted_around(line, place));
     }
 
-    /// Moves what goes after a key towards the end.
+    /// Enters a key by moving those after it towards the end.
     #[inline]
     fn enter_from_end(&mut self, key: u128) {
         let line = &mut self.keys[self.head..=self.end];
@@ -105,13 +105,13 @@ impl SortedArray {
         self.head >= self.end
     }
 
-    /// Upper half of the first key, which there must be.
+    /// Upper half of the first key. The array must not be empty.
     #[inline]
     pub fn first_upper(&self) -> u64 {
         upper(self.keys[self.head])
     }
 
-    /// Takes the first key, which there must be.
+    /// Takes the first key. The array must not be empty.
     #[inline]
     pub fn take(&mut self) -> u128 {
         self.head += 1;
@@ -124,7 +124,7 @@ impl SortedArray {
     }
 }
 
-/// A key lies between its neighbours.
+/// True if a key lies between its neighbours.
 fn is_sorted_around(keys: &[u128], place: usize) -> bool {
     keys[place.saturating_sub(1)..(place + 2).min(keys.len())].is_sorted()
 }
@@ -133,8 +133,8 @@ fn upper(key: u128) -> u64 {
     (key >> 64) as u64
 }
 
-/// Finds the place of a key among others with the same upper half, and makes it free; the last
-/// place is free already.
+/// Makes room for a key among others with the same upper half; the last place is free. Returns its
+/// place.
 #[inline(never)]
 fn settle(line: &mut [u128], key: u128) -> usize {
     let last = line.len() - 1;

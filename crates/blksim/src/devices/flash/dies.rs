@@ -1,4 +1,4 @@
-//! The dies' time: reads at once, programs and erases one after the other,
+//! The time of the dies: reads go at once; programs and erases go one after the other and are
 //! suspended by reads.
 
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use crate::devices::device::Outbox;
 #[derive(Debug, Clone, Copy)]
 pub struct Work {
     pub duration_ns: u64,
-    /// Buffer slots that it frees when done.
+    /// Buffer slots that it frees at its end.
     pub slots: u64,
 }
 
@@ -20,10 +20,10 @@ struct Die {
     reads_end_ns: u64,
     /// End of the work under way; reads push it back.
     work_end_ns: u64,
-    /// Slots of the work under way, if there is one.
+    /// Slots of the current work, if there is any.
     active: Option<u64>,
     queue: VecDeque<Work>,
-    /// End of all queued work, as far as known.
+    /// End of all queued work, as far as is known.
     all_end_ns: u64,
 }
 
@@ -43,7 +43,7 @@ impl Dies {
         self.dies.len()
     }
 
-    /// Reads for `read_ns` from `ready_ns` on; gives the moment when it is done.
+    /// Reads for `read_ns` from `ready_ns` on. Returns the end of the read.
     #[inline]
     pub fn read(&mut self, die: usize, ready_ns: u64, read_ns: u64) -> u64 {
         let die = &mut self.dies[die];
@@ -61,7 +61,7 @@ impl Dies {
         die.reads_end_ns
     }
 
-    /// Adds work; gives the moment when the die is expected to be through with all of it.
+    /// Adds work. Returns the expected end of all the die's work.
     pub fn add(&mut self, index: usize, work: Work, outbox: &mut Outbox) -> u64 {
         let die = &mut self.dies[index];
         if die.active.is_some() {
@@ -73,7 +73,7 @@ impl Dies {
         die.all_end_ns
     }
 
-    /// The end of a die's work may have come; gives the buffer slots that it frees.
+    /// The end of a die's work may have come. Returns the buffer slots that it frees.
     pub fn wake(&mut self, index: usize, outbox: &mut Outbox) -> u64 {
         let die = &mut self.dies[index];
         let Some(slots) = die.active else { return 0 };

@@ -1,17 +1,17 @@
 //! dm-ioband: shares of a device's I/Os or sectors, above the scheduler.
 //!
-//! Policy: bios of each group pay tokens. While a group has tokens and the
-//! device room, its bios pass; otherwise they are held, and passed on as others
-//! complete. weight.rs and range.rs say who gets tokens when.
+//! Policy: bios of each group pay tokens. While a group has tokens and the device has room, its
+//! bios pass; otherwise they are held, and passed on as others complete. `weight.rs` and `range.rs`
+//! hand out the tokens.
 //!
 //! Counterpart: `drivers/md/dm-ioband-*.c` of dm-ioband 1.14.0, which was never
 //! in mainline (patches for 2.6.2x to 2.6.3x).
 //!
-//! * A bio belongs to the group of the task that submits it. What the flusher
-//!   writes is therefore charged to the default group (the root's), whoever
-//!   dirtied it: buffered writers are not told apart.
-//! * A group that holds too many bios puts its submitter to sleep; the flusher
-//!   sleeps only at the limit of the whole device.
+//! * A bio belongs to the group of the task that submits it. The flusher's writes are therefore
+//!   charged to the default group (the root's), whichever task dirtied the pages: buffered writers
+//!   are not distinguished.
+//! * A group that holds too many bios puts its submitter to sleep; the flusher sleeps only at the
+//!   limit of the whole device.
 //!
 //! Simplified: groups by control group alone, all children of the device; one
 //! device for each set of groups; held bios keep the I/O context of their
@@ -37,7 +37,7 @@ use crate::rqos::policy::{Admission, Placement, Policy, PolicyContext};
 use range::RangeBandwidth;
 use weight::Weighted;
 
-/// Who may submit, and what it costs.
+/// The tokens: which group may submit, and the price of a bio.
 #[derive(Debug)]
 enum Sharing {
     Weighted(Weighted),
@@ -94,7 +94,7 @@ impl IoBand {
         }
     }
 
-    /// Priority with which a group may submit now; 0 if it may not.
+    /// The priority with which a group may submit now; 0 if it may not.
     fn may_submit(&mut self, now_ns: u64, group: usize) -> u64 {
         match &mut self.sharing {
             Sharing::Weighted(weighted) => weighted.may_submit(group),
@@ -102,7 +102,7 @@ impl IoBand {
         }
     }
 
-    /// Charges a bio that goes below; false if another group should be chosen.
+    /// Charges a bio that passes. Returns false if another group should be chosen.
     fn let_go(&mut self, cx: &PolicyContext, group: usize, bio: RequestId) -> bool {
         let class = class(cx, bio);
         if self.below.len() <= bio as usize {

@@ -1,11 +1,10 @@
 //! Policy `range-bw`: each group gets at least `min` KB/s and at most `max`.
 //!
-//! Periods of a second; two tokens for each KB. Groups below their minimum go
-//! first, those that lack most before others, in turns whose length follows
-//! their range; a group without a minimum comes after them, one that has
-//! reached its own last, and one that has reached its maximum waits for the
-//! next period. Once all minima are met, turns go by lot. Minima that the
-//! device cannot serve are not enforced.
+//! Periods of a second, with two tokens for each KB. Groups below their minimum go first, in order
+//! of their lack, in turns whose length follows their range. Groups without a minimum come next,
+//! then those that have reached theirs; one that has reached its maximum waits for the next period.
+//! Once all minima are met, turns are drawn by lot. Minima beyond the device's speed are not
+//! enforced.
 
 use crate::block::cgroup::Group;
 use crate::core::rng::Stream;
@@ -99,7 +98,7 @@ impl RangeBandwidth {
         }
     }
 
-    /// Takes a bio's tokens; false if the group's turn is over.
+    /// Takes a bio's tokens. Returns false if the group's turn is over.
     pub fn consume(&mut self, now_ns: u64, group: usize, sectors: u64) -> bool {
         if self.current != Some(group) || now_ns >= self.turn_end_ns {
             self.current = Some(group);

@@ -1,10 +1,9 @@
 //! Policies `weight` (a token for each bio) and `weight-iosize` (one for each
 //! sector).
 //!
-//! Each epoch gives every configured group its ration of tokens, by weight. A
-//! new epoch begins as soon as bios are held and no group that holds any has
-//! tokens left, unless a group that mattered in this epoch still has many: so
-//! idle groups block nobody, and save tokens for a few epochs at most. A group
+//! Each epoch gives every configured group its ration of tokens, by weight. A new epoch begins when
+//! no group that holds bios has tokens left, unless a group that mattered in this epoch still has
+//! many. Idle groups therefore block no others, and save tokens for a few epochs at most. A group
 //! may overdraw; the debt stays.
 
 use crate::block::cgroup::Group;
@@ -93,7 +92,7 @@ impl Weighted {
         if self.accounts[group].tokens > 0 { self.priority(group) } else { 0 }
     }
 
-    /// Takes a bio's tokens; false if the group's turn is over.
+    /// Takes a bio's tokens. Returns false if the group's turn is over.
     pub fn consume(&mut self, group: usize, sectors: u64) -> bool {
         let tokens = if self.by_size { sectors as i64 } else { 1 };
         let heavy = {
@@ -124,8 +123,8 @@ impl Weighted {
         !turn_over
     }
 
-    /// Begins an epoch, unless a group that matters has tokens left and the
-    /// device is busy enough to wait for it.
+    /// Begins an epoch, unless the device is busy enough to wait for a group that matters and has
+    /// tokens left.
     pub fn new_epoch(&mut self, device_is_busy: bool) -> bool {
         if device_is_busy && self.dominant.is_some_and(|group| self.priority(group) > 12) {
             return false;

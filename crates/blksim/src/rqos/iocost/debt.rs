@@ -1,4 +1,4 @@
-//! Debts: what joined a request of a group that could not pay for it.
+//! Debts: the costs of bios that joined a request of a group without the budget for them.
 //!
 //! Kernel: `iocg_incur_debt`, `iocg_pay_debt` and `ioc_forgive_debts` in
 //! `block/blk-iocost.c`, Linux 6.1.
@@ -7,17 +7,17 @@ use super::IoCost;
 use super::shares::{WHOLE, by_share, part_up};
 use crate::rqos::policy::PolicyContext;
 
-/// How long the device must have been idle enough for debts to be halved.
+/// Time for which the device must be mostly idle before debts are halved.
 const CYCLE_NS: u64 = 100_000_000;
-/// Up to which part of the time in use it counts as idle enough.
+/// Utilisation up to which the device counts as mostly idle.
 const IDLE_PERCENT: u64 = 50;
 
-/// How much of the device was used since debts were last looked at.
+/// Utilisation since the last check of debts.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_field_names, reason = "the postfix is the unit")]
 pub(super) struct Forgiving {
     since_ns: u64,
-    /// Of the last cycle that was counted.
+    /// Utilisation in the last cycle that counts.
     rest_ns: u64,
     used_ns: u64,
 }
@@ -29,7 +29,7 @@ impl Forgiving {
 }
 
 impl IoCost {
-    /// Lets a group owe a cost: until it is paid the group lends all that it has.
+    /// Adds a cost to a group's debt. Until it is paid, the group lends all of its weight.
     pub(super) fn incur(&mut self, group: usize, cost_vtime: u64) {
         let entry = &mut self.groups[group];
         entry.used_vtime += cost_vtime;
@@ -42,7 +42,7 @@ impl IoCost {
         }
     }
 
-    /// Pays from the budget that a group has by its whole weight.
+    /// Pays the debt from the budget of the group's whole weight.
     pub(super) fn pay_debt(&mut self, group: usize, clock_vtime: u64) {
         let behind_vtime = u64::try_from(self.behind_vtime(group, clock_vtime)).unwrap_or(0);
         let entry = &mut self.groups[group];
@@ -60,7 +60,7 @@ impl IoCost {
         }
     }
 
-    /// From when on, by the device's clock, a group's budget is its own again.
+    /// The device time from which a group's budget is its own again.
     pub(super) fn out_of_debt_vtime(&self, group: usize, clock_vtime: u64) -> u64 {
         let entry = &self.groups[group];
         if entry.debt_vtime == 0 {
@@ -69,7 +69,7 @@ impl IoCost {
         entry.vtime.saturating_add(by_share(entry.debt_vtime, entry.share)).max(clock_vtime)
     }
 
-    /// Halves debts if the device has little to do but to wait for debtors.
+    /// Halves debts if the device does little but wait for debtors.
     pub(super) fn forgive(&mut self, cx: &mut PolicyContext, used_ns: u64) {
         let now_ns = cx.now_ns();
         if self.groups.iter().all(|group| group.debt_vtime == 0) {

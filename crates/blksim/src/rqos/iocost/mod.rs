@@ -1,22 +1,20 @@
 //! blk-iocost: shares of a device's time by a model of what each I/O costs.
 //!
-//! Policy: each bio has a cost in device time, from a linear model (a base for
-//! a random or a sequential access, and so much for each page). A group pays
-//! cost / share; it may issue while what it paid is not ahead of the device's
-//! clock, otherwise its tasks sleep, in order. The clock runs faster or slower
-//! than time ("vrate") by how the device keeps up: tags that were waited for,
-//! and latencies over their target, slow it; groups short of budget while the
-//! device is fine speed it up. Groups that leave part of their share unused
-//! lend it to the others for a period; credit beyond half a period is thrown
-//! away, and the clock runs faster for a period to make up for it. A bio that
-//! joins a request is never kept waiting: what its group cannot pay is a debt.
+//! Policy: each bio has a cost in device time, from a linear model (a base for a random or
+//! sequential access, and an amount for each page). A group pays cost / share. It may issue while
+//! its payments are not ahead of the device's clock; otherwise its tasks sleep, in order. The
+//! clock's rate ("vrate") follows the device: waiting for tags and latencies over their target slow
+//! it; groups short of budget while the device is fine speed it up. Groups lend the unused part of
+//! their share to the others for a period; credit beyond half a period is discarded, and the clock
+//! runs faster for a period to make up for it. A bio that joins a request never waits: if its group
+//! cannot pay, it owes.
 //!
 //! Kernel counterpart: `block/blk-iocost.c`, Linux 6.1 (`io.weight`,
 //! `io.cost.qos`, `io.cost.model`).
 //!
-//! Simplified: shares are lent only among children of one parent; a debt of more
-//! than five periods does not delay the return of the group's tasks to user
-//! space. As in the kernel, the root is not controlled.
+//! Simplified: shares are lent only among children of one parent; a debt of more than five periods
+//! does not delay the return of the group's tasks to user space. The root is not controlled, as in
+//! the kernel.
 //!
 //! Parameters: `io.cost.qos`, `io.cost.model` of the root, `io.weight` of groups.
 
@@ -41,12 +39,12 @@ const MICROSECOND: u64 = 1000;
 const PAGE_SECTORS: u64 = 8;
 /// A start further than this from the last end is random: 16 MiB.
 const RANDOM_PAGES: u64 = 4096;
-/// The device's time in a microsecond, unless its clock runs faster or slower.
+/// Device time in a microsecond at the normal rate.
 const NORMAL_RATE: u64 = VTIME_PER_US;
-/// Where the device's clock begins: groups are behind it from the first moment.
+/// Start of the device's clock: groups are behind it from the first moment.
 const CLOCK_START_VTIME: u64 = 1 << 50;
-/// Hundredths of a period: the slack of timers; how far behind the clock a group
-/// must be to lend; what is low; what it is to have.
+/// Percentages of a period: the slack of timers; the lag behind the clock from which a group lends;
+/// a low budget; the target budget.
 const SLACK_PERCENT: u64 = 1;
 const LEAST_PERCENT: u64 = 10;
 const LOW_PERCENT: u64 = 20;
@@ -57,35 +55,35 @@ struct CostGroup {
     parent: usize,
     weight: u64,
     active: bool,
-    /// Active itself or an ancestor of an active group.
+    /// Itself active, or an ancestor of an active group.
     counted: bool,
-    /// What of the weight is in use; less while part of it is lent.
+    /// The weight in use (`inuse`), which is less while part of it is lent.
     in_use: u64,
-    /// Absolute cost of what joined requests and was not paid; while there is
-    /// some, all of the weight is lent, and given back afterwards.
+    /// Unpaid absolute cost of joined bios (`abs_vdebt`). While there is any, the whole weight is
+    /// lent, and given back afterwards.
     debt_vtime: u64,
     in_use_before_debt: u64,
-    /// Share of the device, and share that is charged.
+    /// Share of the device, and the share that is charged (`hweight_active`, `hweight_inuse`).
     share: u64,
     share_in_use: u64,
     vtime: u64,
-    /// As `vtime`, but of what is done.
+    /// Like `vtime`, but for completed I/O (`done_vtime`).
     done_vtime: u64,
     /// Absolute cost in this period.
     used_vtime: u64,
-    /// Where its last bio ended; 0 before the first, which counts as sequential.
+    /// End of its last bio; 0 before the first, which counts as sequential.
     last_end: u64,
     /// A bio came in this period.
     seen: bool,
     activated_at_ns: u64,
-    /// How far it was behind the clock when its part of the weight in use last changed.
+    /// Its lag behind the clock when its weight in use last changed.
     saved_margin_vtime: i64,
     waiting: VecDeque<(RequestId, u64)>,
-    /// From when on its waiters may be looked at; a slack later they must be.
+    /// Time from which its waiters may be checked; a slack later they must be.
     look_at_ns: Option<u64>,
 }
 
-/// What is known of a bio that was let through.
+/// A bio that was let through.
 #[derive(Debug, Clone, Copy)]
 struct Paid {
     asked_ns: u64,
@@ -103,20 +101,20 @@ pub struct IoCost {
     automatic: Automatic,
     rotational: bool,
     device_depth: u32,
-    /// Since when the device has been too fast or too slow for its profile.
+    /// Time since which the device has been too fast or too slow for its profile.
     unfit_since_ns: Option<u64>,
-    /// The user set something of the quality of service.
+    /// True if the user set any of the quality of service.
     user_qos: bool,
-    /// Percentiles and latencies, reads and writes each, as far as given.
+    /// Percentiles and latencies, each for reads and writes, where given.
     user_percentiles: [Option<u64>; 2],
     user_latencies_ns: [Option<u64>; 2],
     rate_limits: (u64, u64),
     rate: u64,
-    /// `rate`, and what makes up for credit that was thrown away.
+    /// `rate`, plus the compensation for discarded credit (`vtime_rate`).
     clock_rate: u64,
-    /// The device's time that was gained; negative if it was lost.
+    /// Device time gained; negative if lost.
     clock_error_vtime: i64,
-    /// When the period began, by the device's clock and by ours.
+    /// Start of the period, in device time and in time.
     clock_vtime: u64,
     clock_at_us: u64,
     period_ns: u64,
@@ -191,7 +189,7 @@ impl IoCost {
         cost
     }
 
-    /// Takes over a profile where the user set nothing.
+    /// Takes over a profile's values where the user set none.
     fn adopt(&mut self, automatic: Automatic) {
         self.automatic = automatic;
         self.costs = self.user_model.unwrap_or(automatic.rates).map(Costs::new);
@@ -205,15 +203,15 @@ impl IoCost {
         self.period_ns = (targets[larger] * multiple).clamp(1_000_000, SECOND);
     }
 
-    /// Percentiles and latencies, reads and writes each. A target of 0 is one too:
-    /// its periods are as short as can be.
+    /// Percentiles and latencies, each for reads and writes. A target of 0 counts: its periods are
+    /// the shortest.
     fn latency_targets(&self) -> ([u64; 2], [u64; 2]) {
         let automatic_ns = self.automatic.latency_ns;
         let latencies_ns = self.user_latencies_ns.map(|given| given.unwrap_or(automatic_ns));
         (self.user_percentiles.map(Option::unwrap_or_default), latencies_ns)
     }
 
-    /// The device's clock, which is read in microseconds.
+    /// The device's clock, with a resolution of a microsecond.
     fn now(&self, now_ns: u64) -> u64 {
         self.clock_vtime + (now_ns / MICROSECOND - self.clock_at_us) * self.clock_rate
     }
@@ -245,18 +243,18 @@ impl IoCost {
         self.paid[bio as usize] = paid;
     }
 
-    /// What is known of a bio that was let through.
+    /// The record of a bio that was let through.
     fn paid(&self, bio: RequestId) -> Option<Paid> {
         self.paid.get(bio as usize).copied().filter(|paid| paid.asked_ns != u64::MAX)
     }
 
-    /// Whether a group's budget suffices for a cost.
+    /// True if a group's budget covers a cost.
     fn affords(&self, group: usize, cost_vtime: u64, clock_vtime: u64) -> bool {
         let charged_vtime = self.charged(group, cost_vtime);
         self.groups[group].vtime.saturating_add(charged_vtime) <= clock_vtime
     }
 
-    /// How far a group is behind the device's clock.
+    /// A group's lag behind the device's clock.
     fn behind_vtime(&self, group: usize, clock_vtime: u64) -> i64 {
         clock_vtime as i64 - self.groups[group].vtime as i64
     }
@@ -283,7 +281,7 @@ impl IoCost {
         }
     }
 
-    /// A percentage of a period, in the device's time.
+    /// A percentage of a period, in device time.
     fn margin_vtime(&self, percent: u64) -> u64 {
         self.period_ns / MICROSECOND * percent / 100 * self.rate
     }
@@ -315,7 +313,7 @@ impl IoCost {
     }
 }
 
-/// Weights are spread so that small parts of them can be lent.
+/// Weights are scaled so that small parts of them can be lent.
 fn cost_group(group: &Group) -> CostGroup {
     let weight = group.io_weight * WHOLE;
     CostGroup { parent: group.parent as usize, weight, in_use: weight, ..CostGroup::default() }

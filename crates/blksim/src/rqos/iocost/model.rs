@@ -1,6 +1,6 @@
-//! The linear model: what an I/O costs, and the figures that the kernel starts with.
+//! The linear model: costs of I/O, and the kernel's default parameters.
 
-/// The kernel's unit of a device's time: a 2³⁷th of a second at the normal rate.
+/// The kernel's unit of device time: a 2³⁷th of a second at the normal rate.
 pub const VTIME_PER_SECOND: u64 = 1 << 37;
 pub const VTIME_PER_US: u64 = VTIME_PER_SECOND / 1_000_000;
 pub const VTIME_PER_NS: u64 = VTIME_PER_SECOND / 1_000_000_000;

@@ -1,5 +1,5 @@
-//! What happens at the end of each period: idle groups retire, unused shares are
-//! lent, and the clock's rate follows the device.
+//! The end of a period: idle groups retire, unused shares are lent, and the clock's rate follows
+//! the device.
 //!
 //! Kernel: `ioc_timer_fn` and what it calls, `block/blk-iocost.c`, Linux 6.1.
 
@@ -8,20 +8,20 @@ use super::shares::{WHOLE, part, part_up};
 use super::{IoCost, LEAST_PERCENT, LOW_PERCENT, MICROSECOND, NORMAL_RATE, SECOND, TARGET_PERCENT};
 use crate::rqos::policy::PolicyContext;
 
-/// The rate does not rise while I/O of an earlier period is under way, up to so many periods.
+/// Periods for which unfinished I/O of an earlier period keeps the rate from rising.
 const LAGGING_PERIODS: u64 = 10;
-/// By how much the rate approaches bounds that it is not within.
+/// Step by which the rate approaches the bounds from outside.
 const CLAMP_PERCENT: u64 = 4;
-/// How long a device must not fit its profile.
+/// Time for which a device must not fit its profile before it gets another.
 const PROFILE_CYCLE_NS: u64 = 10 * SECOND;
 
-/// What a look at all groups finds.
+/// The result of a check of all groups.
 #[derive(Debug, Default)]
 struct Found {
-    /// A group has no budget to spare.
+    /// A group is short of budget.
     short: bool,
     lagging: bool,
-    /// Groups that have, and the share with which they would get by.
+    /// Groups with a surplus, and the shares that would suffice for them.
     surplus: Vec<(usize, u64)>,
 }
 
@@ -58,12 +58,12 @@ impl IoCost {
         self.make_up();
     }
 
-    /// Length of the period so far by the device's clock.
+    /// Length of the period so far in device time.
     fn passed_vtime(&self, clock_vtime: u64) -> u64 {
         (clock_vtime - self.clock_vtime).max(1)
     }
 
-    /// Retires groups that do nothing; looks after those that wait.
+    /// Retires idle groups and checks groups with waiters.
     fn retire(&mut self, cx: &mut PolicyContext, clock_vtime: u64) {
         for group in 1..self.groups.len() {
             if !self.groups[group].active {
@@ -80,7 +80,7 @@ impl IoCost {
         self.share_out();
     }
 
-    /// Throws a group's credit away as far as it is more than it is to have.
+    /// Discards a group's credit beyond its target.
     fn throw_away(&mut self, group: usize, clock_vtime: u64) {
         let excess_vtime =
             self.behind_vtime(group, clock_vtime) - self.margin_vtime(TARGET_PERCENT) as i64;
@@ -127,7 +127,7 @@ impl IoCost {
         found
     }
 
-    /// Which part of the device a group used, with what is still under way.
+    /// A group's usage of the device, including I/O in flight.
     fn usage(&self, group: usize, now_ns: u64) -> u64 {
         let entry = &self.groups[group];
         let under_way_vtime = part_up(entry.vtime - entry.done_vtime, entry.share_in_use, WHOLE);
@@ -137,8 +137,8 @@ impl IoCost {
         part_up(used_us, WHOLE, passed_us).clamp(1, WHOLE)
     }
 
-    /// The share with which a group comes out half a period behind the clock at
-    /// the end of the next period; credit beyond that is thrown away.
+    /// The share with which a group ends the next period half a period behind the clock; credit
+    /// beyond that is discarded (`hweight_after_donation`).
     fn enough(&mut self, group: usize, most: u64, usage: u64, clock_vtime: u64) -> u64 {
         if self.groups[group].debt_vtime > 0 {
             return 1;
@@ -158,7 +158,7 @@ impl IoCost {
         part(product, 1, WHOLE - target + leftover).clamp(1, most)
     }
 
-    /// Groups that would get by with less give up the rest for a period.
+    /// Groups that need less lend the rest for a period (`transfer_surpluses`).
     fn lend(&mut self, surplus: &[(usize, u64)], clock_vtime: u64) {
         for parent in 0..self.groups.len() {
             let lenders = surplus.iter().filter(|(group, _)| self.groups[*group].parent == parent);
@@ -224,7 +224,7 @@ impl IoCost {
         self.rate = (self.rate * factor).div_ceil(100).clamp(low, high);
     }
 
-    /// Lets the clock run faster for the coming period, by what was thrown away.
+    /// Speeds the clock up in the coming period to make up for discarded credit.
     fn make_up(&mut self) {
         let period_us = (self.period_ns / MICROSECOND) as i64;
         let rate = self.rate as i64;
@@ -237,9 +237,8 @@ impl IoCost {
         self.clock_error_vtime = self.clock_error_vtime.clamp(-bound, bound);
     }
 
-    /// An SSD that outruns its profile for ten seconds gets the fast one, and
-    /// back. The rate stays what it was: Linux 6.1 resets that of the current
-    /// period only, which is over.
+    /// Moves an SSD to the fast profile after outrunning its own for ten seconds, and back. The
+    /// rate stays: Linux 6.1 resets only the rate of the current period, which is over.
     fn choose_profile(&mut self, cx: &PolicyContext) {
         let user = self.user_model.is_some() || self.user_qos;
         if self.rotational || self.device_depth == 1 || user {
@@ -267,8 +266,8 @@ impl IoCost {
 mod tests {
     use super::*;
 
-    /// As `block/blk-iocost.c` of Linux 6.1 works it out for a group with a quarter of the device,
-    /// whose credit is half a period: nothing goes beyond its 32 bits but the last.
+    /// The computation of `block/blk-iocost.c` of Linux 6.1 for a group with a quarter of the
+    /// device and a credit of half a period; only the last value exceeds its 32 bits.
     #[test]
     fn who_used_the_whole_device_is_taken_for_one_that_needs_nothing() {
         let mut cost = IoCost::of_two_groups();

@@ -1,11 +1,11 @@
-//! Which part of the device each group has, by its weight and by what of it is in use.
+//! Shares of the device (hweights), by weight and by weight in use.
 //!
 //! Kernel: `__propagate_weights`, `current_hweight` and `current_hweight_max` in
 //! `block/blk-iocost.c`, Linux 6.1.
 
 use super::IoCost;
 
-/// One, for shares: as coarse as in the kernel, since a debtor's is the least there is.
+/// The share 1, as coarse as in the kernel, because a debtor gets the smallest share.
 pub(super) const WHOLE: u64 = 1 << 16;
 
 /// `whole * of / total`, rounded down.
@@ -20,18 +20,18 @@ pub(super) fn part_up(whole: u64, of: u64, total: u64) -> u64 {
     u64::try_from(result).unwrap_or(u64::MAX)
 }
 
-/// What a cost is to a group with this share.
+/// A cost as a group with this share pays it.
 pub(super) fn by_share(cost_vtime: u64, share: u64) -> u64 {
     part_up(cost_vtime, WHOLE, share)
 }
 
 impl IoCost {
-    /// What a cost is to a group with its share in use.
+    /// A cost as a group pays it with its share in use.
     pub(super) fn charged(&self, group: usize, cost_vtime: u64) -> u64 {
         by_share(cost_vtime, self.groups[group].share_in_use)
     }
 
-    /// Changes what of a group's weight is in use.
+    /// Changes a group's weight in use.
     pub(super) fn use_weight(&mut self, group: usize, in_use: u64, clock_vtime: u64) {
         let margin_vtime = self.behind_vtime(group, clock_vtime);
         let entry = &mut self.groups[group];
@@ -39,7 +39,7 @@ impl IoCost {
         entry.saved_margin_vtime = margin_vtime;
     }
 
-    /// Works out all shares from the weights of active groups.
+    /// Computes all shares from the weights of active groups.
     pub(super) fn share_out(&mut self) {
         for group in &mut self.groups {
             group.counted = group.active;
@@ -67,14 +67,14 @@ impl IoCost {
         }
     }
 
-    /// Sums of weights and of weights in use of a parent's counted children;
-    /// an active parent competes with its children.
+    /// Sums of the weights, and of the weights in use, of a parent's active children; an active
+    /// parent competes with them.
     pub(super) fn siblings(&self, parent: usize) -> (u64, u64) {
         let counted = self.groups.iter().skip(1).filter(|g| g.parent == parent && g.counted);
         counted.fold((0, 0), |(total, used), g| (total + g.weight, used + g.in_use))
     }
 
-    /// The share that a group would have with all of its weight in use.
+    /// The share of a group with all of its weight in use.
     pub(super) fn largest_share(&self, group: usize) -> u64 {
         let entry = &self.groups[group];
         let (_, in_use) = self.siblings(entry.parent);

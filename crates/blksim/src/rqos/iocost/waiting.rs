@@ -1,16 +1,17 @@
-//! Who waits for budget, and when it is let go.
+//! Waiting for budget.
 //!
-//! Kernel: `iocg_kick_waitq` and `adjust_inuse_and_calc_cost` in
-//! `block/blk-iocost.c`, Linux 6.1. A waiter's timer has a slack of a hundredth
-//! of a period, and rings a slack late: with the first interrupt of a timer from
+//! Kernel: `iocg_kick_waitq` and `adjust_inuse_and_calc_cost` in `block/blk-iocost.c`, Linux 6.1. A
+//! waiter's timer has a slack of a hundredth of a period and fires a slack late: with the first
+//! timer interrupt from then on, or after another slack with its own. The device's interrupts do
+//! not count.
 //! then on, or another slack later of its own. The device's interrupts are none.
 
 use super::{IoCost, LOW_PERCENT, MICROSECOND, SLACK_PERCENT};
 use crate::rqos::policy::PolicyContext;
 
 impl IoCost {
-    /// A group that lends takes a quarter of its weight back at a time, until
-    /// its budget suffices, if it runs low and lower than when it last did.
+    /// A group that lends and runs low, lower than when it last did so, takes back a quarter of its
+    /// weight at a time until its budget suffices.
     pub(super) fn take_back(&mut self, group: usize, cost_vtime: u64, clock_vtime: u64) {
         let entry = &self.groups[group];
         if entry.debt_vtime > 0 || entry.in_use >= entry.weight {
@@ -35,13 +36,13 @@ impl IoCost {
         }
     }
 
-    /// How far a group is behind the clock once it has paid.
+    /// A group's lag behind the clock after paying.
     fn left_vtime(&self, group: usize, cost_vtime: u64, clock_vtime: u64) -> i64 {
         let charged_vtime = i64::try_from(self.charged(group, cost_vtime)).unwrap_or(i64::MAX);
         self.behind_vtime(group, clock_vtime).saturating_sub(charged_vtime)
     }
 
-    /// Looks after the groups whose moment has come.
+    /// Checks the groups whose time has come.
     pub(super) fn look_after_all(&mut self, cx: &mut PolicyContext) {
         for group in 1..self.groups.len() {
             if self.groups[group].look_at_ns.is_some_and(|from_ns| from_ns <= cx.now_ns()) {
@@ -51,8 +52,8 @@ impl IoCost {
         }
     }
 
-    /// Pays what a group owes, lets those of its waiters go for whom it has the
-    /// budget, and sees to it that the rest is looked after in time.
+    /// Pays a group's debt, lets waiters go that the budget covers, and sets the timer for the
+    /// others (`iocg_kick_waitq`).
     pub(super) fn look_after(&mut self, cx: &mut PolicyContext, group: usize) {
         let clock_vtime = self.now(cx.now_ns());
         self.pay_debt(group, clock_vtime);

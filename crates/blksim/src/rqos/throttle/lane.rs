@@ -1,16 +1,16 @@
-//! One direction of one group: its limits, its slice, and the bios it holds.
+//! One direction of one group: its limits, its slice, and its held bios.
 //!
-//! All times are in jiffies, as in the kernel, and with its names.
+//! All times are in jiffies and have the kernel's names.
 
 use std::collections::VecDeque;
 
 use crate::block::cgroup::UNLIMITED;
 use crate::block::request::RequestId;
 
-/// What a limit of I/Os is to the kernel where there is none (`UINT_MAX`).
+/// The kernel's value for no limit of I/Os (`UINT_MAX`).
 const NO_LIMIT_OF_IOS: u64 = u32::MAX as u64;
 
-/// The kernel's clock of ticks, as far as limits go.
+/// The kernel's jiffies, as far as limits need them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ticks {
     pub now: u64,
@@ -23,12 +23,12 @@ impl Ticks {
         (self.hz / 10).max(1)
     }
 
-    /// The end of the slice within which a moment lies.
+    /// The end of the slice that contains a time.
     fn slice_end(self, moment: u64) -> u64 {
         moment.next_multiple_of(self.slice())
     }
 
-    /// What a rate allows within a time.
+    /// The amount that a rate allows within a time.
     fn allowed(self, per_second: u64, jiffies: u64) -> u64 {
         if per_second == UNLIMITED {
             return UNLIMITED;
@@ -38,7 +38,8 @@ impl Ticks {
     }
 }
 
-/// Bios that wait, in the order in which they go on: by turns from those who sent them.
+/// Held bios in the order in which they go on: the groups that sent them take turns
+/// (`throtl_qnode`).
 #[derive(Debug, Clone, Default)]
 pub(super) struct Held {
     senders: VecDeque<(Option<u16>, VecDeque<RequestId>)>,
@@ -53,7 +54,7 @@ impl Held {
         self.senders.front()?.1.front().copied()
     }
 
-    /// Adds a bio of the group itself, or one that a child sent.
+    /// Adds a bio of the group, or of a child.
     pub fn push(&mut self, sender: Option<u16>, bio: RequestId) {
         match self.senders.iter_mut().find(|(other, _)| *other == sender) {
             Some((_, bios)) => bios.push_back(bio),
@@ -61,7 +62,7 @@ impl Held {
         }
     }
 
-    /// Takes the first bio; whoever sent it goes behind the others.
+    /// Takes the first bio. Its sender goes behind the others.
     pub fn pop(&mut self) -> Option<RequestId> {
         let (sender, mut bios) = self.senders.pop_front()?;
         let bio = bios.pop_front();
@@ -105,7 +106,7 @@ impl Lane {
         !(self.slice_start..=self.slice_end).contains(&ticks.now)
     }
 
-    /// How many jiffies a bio must wait; 0 if it may go now (`tg_may_dispatch`).
+    /// Jiffies that a bio must wait; 0 if it may go now (`tg_may_dispatch`).
     pub fn wait(&mut self, ticks: Ticks, bytes: u64) -> u64 {
         if self.unlimited() {
             return 0;
@@ -128,7 +129,7 @@ impl Lane {
         wait
     }
 
-    /// `tg_within_bps_limit`; a piece of a bio whose bytes have been charged has none.
+    /// `tg_within_bps_limit`; a piece of a bio whose bytes were charged has no bytes.
     fn wait_for_bytes(&self, ticks: Ticks, bytes: u64) -> u64 {
         if self.bytes_per_second == UNLIMITED || bytes == 0 {
             return 0;
@@ -160,7 +161,7 @@ impl Lane {
         self.ios += 1;
     }
 
-    /// Closes slices that are over with what they allowed, unless that was nothing (`throtl_trim_slice`).
+    /// Trims slices that are over, with what they allowed, unless that was 0 (`throtl_trim_slice`).
     pub fn trim(&mut self, ticks: Ticks) {
         if self.slice_used(ticks) {
             return;
@@ -183,7 +184,7 @@ impl Lane {
         self.slice_start += over;
     }
 
-    /// A child passes a bio on: an idle group begins its slice where the child did
+    /// A child passes a bio on: an idle group begins its slice at the child's
     /// (`start_parent_slice_with_credit`).
     pub fn begin_with(&mut self, ticks: Ticks, slice_start_of_child: u64) {
         if !self.slice_used(ticks) {

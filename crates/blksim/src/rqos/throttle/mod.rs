@@ -1,22 +1,19 @@
 //! blk-throttle: absolute limits of a group's bytes and I/Os a second.
 //!
-//! Policy: time goes in slices of 100 ms, counted in ticks. A bio passes if
-//! what its group was charged since the slice began, the bio included, does not
-//! exceed rate × elapsed time rounded up to whole slices; otherwise it is held,
-//! in order, until a tick at which it may go. Then it climbs to the parent
-//! group, which may hold it in turn. A group that was idle for its slice begins
-//! a new one, so no credit beyond one slice is saved up. Held bios of a group
-//! go six reads to two writes, those of several groups by turns. What a tick
-//! lets go is submitted together, by a kernel thread that plugs. Nothing is
-//! lent: an unused limit helps nobody else.
+//! Policy: time is divided into slices of 100 ms, counted in ticks. A bio passes if the charges of
+//! its group since the slice began, including its own, do not exceed rate × elapsed time rounded up
+//! to whole slices; otherwise it is held, in order, until the tick at which it may go. Then it
+//! climbs to the parent group, which may hold it too. A group that was idle for its slice begins a
+//! new one, so credit is limited to one slice. Held bios of a group go six reads to two writes;
+//! groups take turns. The bios of a tick are submitted together by a kernel thread that plugs.
+//! Unused limits are not lent.
 //!
 //! Kernel counterpart: `block/blk-throttle.c`, Linux 6.1 (`io.max`), with its
 //! arithmetic in jiffies.
 //!
-//! Simplified: no `.low` limits; bios of more than one mebibyte are charged as
-//! one; what was held keeps the I/O context of the task that submitted it, where
-//! the kernel takes that of its thread, which matters to bfq. The root's limits
-//! are ignored, as the kernel has none.
+//! Simplified: no `.low` limits; bios of more than one mebibyte are charged as one; held bios keep
+//! the I/O context of their submitter, where the kernel uses that of its thread, which matters to
+//! bfq. The root's limits are ignored, as the kernel has none.
 //!
 //! Parameters: `rbps`, `wbps`, `riops`, `wiops` of each group's `io.max`.
 
@@ -28,33 +25,34 @@ use crate::core::jiffies::{jiffies, timer_ns};
 use crate::rqos::policy::{Admission, Placement, Policy, PolicyContext};
 use lane::{Held, Lane, Ticks};
 
-/// Bios that a group passes on in one turn: reads, then writes (`THROTL_GRP_QUANTUM`).
+/// Bios that a group passes on in a turn: reads, writes (`THROTL_GRP_QUANTUM`).
 const QUANTUM_OF_GROUP: [u32; 2] = [6, 2];
-/// Bios that go on before the groups are looked at again (`THROTL_QUANTUM`).
+/// Bios that are passed on before the groups are checked again (`THROTL_QUANTUM`).
 const QUANTUM: u32 = 32;
-/// A timer is set no more slices ahead than this.
+/// Most slices that a timer is set ahead.
 const FARTHEST_TIMER_SLICES: u64 = 8;
-/// Seconds before its counter of jiffies would wrap round at which the kernel begins to count
-/// (`INITIAL_JIFFIES`): slices end at multiples of their length.
+/// Seconds from the start of the kernel's jiffies to their wrap-around (`INITIAL_JIFFIES`): slices
+/// end at multiples of their length.
 const FIRST_JIFFIES_S: u64 = 300;
 
 #[derive(Debug)]
 struct ThrottledGroup {
-    /// Of the group's parent, the root's is the device.
+    /// The group's parent; for the root, the device.
     parent: usize,
     lanes: [Lane; 2],
-    /// It or a group above has a limit in this direction.
+    /// It, or a group above, has a limit in this direction.
     has_rules: [bool; 2],
-    /// When its first bio may go.
+    /// Time at which its first bio may go (`disptime`).
     due: u64,
-    /// A lane was empty before what came last.
+    /// A lane was empty before its last bio.
     was_empty: bool,
 }
 
-/// Where groups wait until their bios may go on to a group, or to the device.
+/// A queue of groups whose bios wait for a parent group or the device (`struct
+/// throtl_service_queue`).
 #[derive(Debug, Default)]
 struct Service {
-    /// Groups that hold bios, by when those may go.
+    /// Groups with held bios, by the time at which these may go.
     pending: Vec<usize>,
     timer_ns: Option<u64>,
 }
@@ -63,9 +61,9 @@ struct Service {
 #[derive(Debug)]
 pub struct Throttle {
     groups: Vec<ThrottledGroup>,
-    /// Of each group, and the device's last.
+    /// One for each group; the last is the device's.
     services: Vec<Service>,
-    /// What goes on to the device.
+    /// Bios that go on to the device.
     due: [Held; 2],
     jiffy_ns: u64,
 }
@@ -139,8 +137,8 @@ impl Throttle {
         self.enqueue(group);
     }
 
-    /// Sets the timer for the first group that is due; false if that is now, unless a timer is
-    /// wanted in any case (`throtl_schedule_next_dispatch`).
+    /// Sets the timer for the first group that is due. Returns false if that is now, unless a timer
+    /// is wanted in any case (`throtl_schedule_next_dispatch`).
     fn schedule_next(&mut self, cx: &mut PolicyContext, service: usize, in_any_case: bool) -> bool {
         let Some(&first) = self.services[service].pending.first() else { return true };
         let ticks = self.ticks(cx.now_ns());
@@ -156,7 +154,7 @@ impl Throttle {
         true
     }
 
-    /// Lets groups that are due pass on bios; how many (`throtl_select_dispatch`).
+    /// Passes on bios of groups that are due. Returns their number (`throtl_select_dispatch`).
     fn select_dispatch(&mut self, cx: &PolicyContext, service: usize) -> u32 {
         let ticks = self.ticks(cx.now_ns());
         let mut nr_passed = 0;
@@ -210,7 +208,7 @@ impl Throttle {
         self.groups[parent].lanes[direction].begin_with(ticks, slice_start);
     }
 
-    /// A timer rang: bios go up from the groups that wait here (`throtl_pending_timer_fn`).
+    /// A timer is due: passes on bios of the groups that wait here (`throtl_pending_timer_fn`).
     fn serve(&mut self, cx: &mut PolicyContext, mut service: usize) {
         loop {
             let mut passed = false;
@@ -249,8 +247,8 @@ impl Throttle {
     }
 }
 
-/// Bytes that a piece of a bio is charged with: the first, those of all of them. The kernel
-/// charges bytes before it cuts a bio, I/Os afterwards.
+/// Bytes charged for a piece of a bio: for the first piece, all bytes of the bio. The kernel
+/// charges bytes before it splits a bio, I/Os afterwards.
 fn charged_bytes(cx: &PolicyContext, bio: RequestId) -> u64 {
     let piece = &cx.requests[bio];
     if piece.sector == piece.first_sector { u64::from(piece.own_sectors) * 512 } else { 0 }
