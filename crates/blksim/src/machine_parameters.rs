@@ -10,32 +10,32 @@ pub const MACHINE: &[Param] = &[
         Unit::Count,
         100,
         (24, 1200),
-        "ticks of the kernel's clock a second (CONFIG_HZ), on which its coarse timers run",
+        "ticks a second of the kernel's clock (CONFIG_HZ), which drives its coarse timers",
     ),
     Param::flag(
         "zero_cpu_time",
         0,
-        "computing takes no time at all, as in a guest in virtual time, instead of hardly any; copying is \
-         paid for before a buffered call",
+        "computing takes no time at all, as in a guest in virtual time; copying is paid for before a \
+         buffered call",
     ),
     Param::flag(
         "raw_device",
         0,
-        "all files are one to the kernel, the device itself, as where there is no file system: reading \
-         begins in its midst, and fsync is for all of it",
+        "there is no file system, so all files are one to the kernel, the device: a file's first read is \
+         in its middle, and fsync writes all of it",
     ),
     Param::flag(
         "hide_queue_depth",
         0,
-        "the driver does not tell the kernel how many commands the device takes, as only SCSI's do; writeback \
-         throttling and io.cost go by the queue's first nr_requests",
+        "the driver hides the device's queue depth from the kernel (only SCSI drivers report it); writeback \
+         throttling and io.cost use the queue's first nr_requests instead",
     ),
     Param::new(
         "first_tag",
         Unit::Count,
         0,
         (0, MAX_REQUESTS - 1),
-        "tag of a queue at which the first search for a free one begins; a kernel draws it by lot",
+        "tag at which a queue's first search for a free tag begins; a kernel draws it at random",
     ),
     Param::new(
         "memory",
@@ -56,7 +56,7 @@ pub const MACHINE: &[Param] = &[
         Unit::Nanoseconds,
         400,
         (1, 1_000_000),
-        "processor time of a buffered read or write beside the copying",
+        "processor time of a buffered read or write without the copying",
     ),
     Param::new(
         "dirty_background_ratio",

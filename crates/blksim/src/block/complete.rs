@@ -25,7 +25,7 @@ impl Machine {
         queue.device.completed(id, &mut Outbox::new(&mut self.block.events, queue.view.disk));
         debug_assert!(queue.in_flight > 0, "a device completes more commands than it got");
         let request = &mut self.block.requests[id];
-        request.step(&[RequestStage::InFlight], RequestStage::Completed);
+        request.stage.step(&[RequestStage::InFlight], RequestStage::Completed);
         debug_assert!(request.dispatched_ns < self.block.events.now_ns(), "a command took no time");
         queue.in_flight -= 1;
         if unlikely(purpose == Purpose::Flush) {

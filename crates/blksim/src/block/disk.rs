@@ -250,7 +250,7 @@ impl Disk {
     #[inline(always)]
     pub fn insert(&mut self, requests: &mut Requests, events: &mut EventQueue, id: RequestId) {
         let request = &mut requests[id];
-        request.step(&[RequestStage::Submitted], RequestStage::Inserted);
+        request.stage.step(&[RequestStage::Submitted], RequestStage::Inserted);
         request.inserted_ns = events.now_ns();
         debug_assert!(
             request.submitted_ns <= request.inserted_ns,
@@ -276,7 +276,7 @@ impl Disk {
     ) -> Option<RequestId> {
         let id = self.schedule(requests, events, AnyScheduler::dispatch).0?;
         debug_assert!(self.nr_held > 0, "a scheduler hands out a request that it does not hold");
-        requests[id].step(&[RequestStage::Inserted], RequestStage::Dispatched);
+        requests[id].stage.step(&[RequestStage::Inserted], RequestStage::Dispatched);
         self.nr_held -= 1;
         if self.indexed {
             self.extents.remove(requests, id);
@@ -333,7 +333,9 @@ impl Disk {
         id: RequestId,
         events: &mut EventQueue,
     ) {
-        request.step(&[RequestStage::Submitted, RequestStage::Dispatched], RequestStage::InFlight);
+        request
+            .stage
+            .step(&[RequestStage::Submitted, RequestStage::Dispatched], RequestStage::InFlight);
         request.dispatched_ns = events.now_ns();
         self.in_flight += 1;
         debug_assert!(

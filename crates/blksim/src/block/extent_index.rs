@@ -6,8 +6,7 @@
 //! both merges and inserting a small request therefore read one or two cache lines of the table
 //! and, if nothing matches, no request: with ten thousand held, each would come from main memory.
 
-use crate::block::request::Merge;
-use crate::block::request::{NONE, RequestId, Requests};
+use crate::block::request::{Merge, NONE, RequestId, Requests};
 use crate::core::rng::mix;
 
 const BY_END: usize = 0;

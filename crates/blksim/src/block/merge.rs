@@ -220,6 +220,7 @@ impl BlockLayer {
         kept.chain_tail = tail;
         self.requests[last].chain = id;
         self.requests[id]
+            .stage
             .step(&[RequestStage::Submitted, RequestStage::Inserted], RequestStage::Merged);
         self.disks[disk].counters.merges += 1;
         self.tell_policies(disk, |policy, cx| policy.merged(cx, id, request));

@@ -1,8 +1,6 @@
 //! The stage of a request, kept by debug builds to catch one that is inserted, dispatched or
 //! completed twice.
 
-use super::request::Request;
-
 /// A stage (`enum mq_rq_state`, with the stages before it).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum RequestStage {
@@ -21,19 +19,22 @@ pub(crate) enum RequestStage {
     Merged,
 }
 
-impl Request {
+/// The stage of a request in debug builds; empty in others.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct StageRecord {
+    #[cfg(debug_assertions)]
+    stage: RequestStage,
+}
+
+impl StageRecord {
     /// Moves the request to its next stage. A debug build panics if it does not come from one of
     /// `from`.
     #[inline(always)]
     pub(crate) fn step(&mut self, from: &[RequestStage], to: RequestStage) {
         #[cfg(debug_assertions)]
         {
-            assert!(
-                from.contains(&self.stage),
-                "a request at sector {} becomes {to:?} from {:?}",
-                self.sector,
-                self.stage
-            );
+            let stage = self.stage;
+            assert!(from.contains(&stage), "a request becomes {to:?}, but it is {stage:?}");
             self.stage = to;
         }
         #[cfg(not(debug_assertions))]

@@ -5,8 +5,7 @@
 //! Simplified: no zoned devices.
 
 use crate::block::queue_facts::QueueFacts;
-use crate::block::request::Merge;
-use crate::block::request::{Operation, RequestId, Requests};
+use crate::block::request::{Merge, Operation, RequestId, Requests};
 use crate::core::params::{Param, Unit, Values};
 use crate::elevator::fifo::FifoQueue;
 use crate::elevator::scheduler::{Context, Family, Info, Scheduler};

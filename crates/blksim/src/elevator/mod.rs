@@ -15,8 +15,7 @@ pub mod scheduler;
 pub mod sort_list;
 
 use crate::block::queue_facts::QueueFacts;
-use crate::block::request::Merge;
-use crate::block::request::{Request, RequestId, Requests};
+use crate::block::request::{Merge, Request, RequestId, Requests};
 use crate::core::params::Values;
 use crate::elevator::scheduler::{Context, Info, Scheduler};
 

@@ -11,8 +11,7 @@ use super::deadline::{
     direction,
 };
 use crate::block::queue_facts::QueueFacts;
-use crate::block::request::Merge;
-use crate::block::request::{Operation, Request, RequestId, Requests};
+use crate::block::request::{Merge, Operation, Request, RequestId, Requests};
 use crate::core::branch::{cold_path, unlikely};
 use crate::core::params::{Param, Unit, Values};
 use crate::elevator::scheduler::{Context, Family, Info, Scheduler};

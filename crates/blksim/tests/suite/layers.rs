@@ -13,7 +13,13 @@ const LAYERS: &[&[&str]] = &[
     // Time, random numbers, parameters.
     &["core"],
     // The request, which everything passes on.
-    &["block/request", "block/sbitmap", "block/extent_index", "block/queue_facts"],
+    &[
+        "block/request",
+        "block/request_stage",
+        "block/sbitmap",
+        "block/extent_index",
+        "block/queue_facts",
+    ],
     &["task/ready", "timeline"],
     // What a device does, and what a job wants.
     &["devices"],
@@ -120,7 +126,8 @@ fn flatten(prefix: &str, tree: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// Every `crate::…` and `super::…` of a file, as the module of the crate that it leads to.
+/// Every `crate::…` and `super::…` of a file, and every `use` of a folder's own modules, as the
+/// module of the crate that it leads to.
 fn imports(source: &Source, modules: &BTreeSet<&str>) -> Vec<Import> {
     let is_folder = source.path.ends_with("mod.rs") || source.module == "lib";
     let mut found = Vec::new();
@@ -150,6 +157,13 @@ fn imports(source: &Source, modules: &BTreeSet<&str>) -> Vec<Import> {
                         .unwrap_or(rest.len())
                 };
                 flatten("", &rest[..end], &mut paths);
+            }
+        }
+        if let Some((_, path)) = text.split_once("use ").filter(|_| is_folder) {
+            let child = path.split([':', ';']).next().unwrap_or_default().trim();
+            let module = format!("{}/{child}", source.module);
+            if modules.contains(module.as_str()) {
+                found.push(Import { line: first + 1, module });
             }
         }
         for path in paths {

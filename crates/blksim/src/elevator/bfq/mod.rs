@@ -51,8 +51,7 @@ use self::weight_raising::Burst;
 use super::choose_req::BackSeek;
 use super::idle_timer::IdleTimer;
 use crate::block::queue_facts::QueueFacts;
-use crate::block::request::Merge;
-use crate::block::request::{Request, RequestId, Requests};
+use crate::block::request::{Merge, Request, RequestId, Requests};
 use crate::core::params::{Param, Unit, Values};
 use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
 

@@ -1,9 +1,9 @@
 //! The active queue: its choice, its right to dispatch, and the request that it dispatches.
 
+use super::Cfq;
 use super::group::{Workload, tree_of};
 use super::queue::QueueId;
-use super::settings::Settings;
-use super::{CLOSE_SECTORS, Cfq, TICK_NS};
+use super::settings::{CLOSE_SECTORS, Settings, TICK_NS};
 use crate::block::request::{PriorityClass, RequestId, Requests};
 
 /// The next step of the active queue.

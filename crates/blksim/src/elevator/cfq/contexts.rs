@@ -1,9 +1,10 @@
 //! The queue of each task's requests (`struct cfq_io_cq`): queues of tasks, shared async queues,
 //! and merging and splitting queues of tasks that read in the same place.
 
+use super::Cfq;
 use super::group::Group;
 use super::queue::{Queue, QueueId, ThinkTime};
-use super::{Cfq, NR_LEVELS};
+use super::settings::NR_LEVELS;
 use crate::block::request::{Priority, Request};
 
 /// 2.6.32: a shared queue is split once it has been seeky this long.

@@ -1,8 +1,9 @@
 //! Idling: waiting for a queue's next request, and the estimates behind that decision.
 
+use super::Cfq;
 use super::group::tree_of;
 use super::queue::QueueId;
-use super::{Cfq, TICK_NS};
+use super::settings::TICK_NS;
 use crate::block::request::{Request, RequestId, Requests};
 use crate::elevator::scheduler::Context;
 

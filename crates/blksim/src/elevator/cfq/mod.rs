@@ -36,8 +36,7 @@ use std::collections::BTreeSet;
 use super::idle_timer::IdleTimer;
 use crate::block::cgroup::GroupWeights;
 use crate::block::queue_facts::QueueFacts;
-use crate::block::request::Merge;
-use crate::block::request::{NONE, PriorityClass, Request, RequestId, Requests};
+use crate::block::request::{Merge, NONE, PriorityClass, Request, RequestId, Requests};
 use crate::core::params::Values;
 use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
 use contexts::Contexts;
@@ -45,13 +44,7 @@ pub use group::GroupShare;
 use group::{Groups, Workload};
 use idling::CommandQueueing;
 use queue::{QueueId, Queues};
-use settings::Settings;
-
-/// One tick of a kernel with HZ = 1000.
-const TICK_NS: u64 = 1_000_000;
-/// Requests within this distance are close.
-const CLOSE_SECTORS: u64 = 8192;
-const NR_LEVELS: usize = 8;
+use settings::{NR_LEVELS, Settings};
 
 /// The scheduler; `TREES` distinguishes 4.16, with groups and kinds, from 2.6.32.
 #[derive(Debug)]

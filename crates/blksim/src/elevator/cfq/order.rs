@@ -1,9 +1,9 @@
 //! The order of turns: keys of queues in their trees, lengths of slices, and the end of a turn.
 
+use super::Cfq;
 use super::group::{FRACTION_BITS, Place, Workload, tree_of};
 use super::queue::{Queue, QueueId};
-use super::settings::rank;
-use super::{Cfq, TICK_NS};
+use super::settings::{TICK_NS, rank};
 use crate::block::request::{PriorityClass, RequestId, Requests};
 
 /// Distance of a queue of class IDLE behind the last one of its tree.

@@ -1,8 +1,9 @@
 //! Preemption: the effect of an arriving request on the active queue.
 
+use super::Cfq;
 use super::group::Workload;
 use super::queue::QueueId;
-use super::{CLOSE_SECTORS, Cfq};
+use super::settings::CLOSE_SECTORS;
 use crate::block::request::{Request, RequestId};
 use crate::elevator::scheduler::Context;
 

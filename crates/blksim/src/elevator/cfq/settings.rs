@@ -1,11 +1,15 @@
 //! The tunables of cfq, with the names and units of `/sys/block/*/queue/iosched`.
 
 use super::super::choose_req::BackSeek;
-use super::TICK_NS;
 use crate::block::queue_facts::QueueFacts;
 use crate::block::request::PriorityClass;
 use crate::core::params::{Param, Unit, Values};
 
+/// One tick of a kernel with HZ = 1000.
+pub(super) const TICK_NS: u64 = 1_000_000;
+/// Requests within this distance are close.
+pub(super) const CLOSE_SECTORS: u64 = 8192;
+pub(super) const NR_LEVELS: usize = 8;
 /// The largest value of an unsigned number in the kernel.
 const MAX: u64 = u32::MAX as u64;
 

@@ -3,8 +3,7 @@
 //!
 //! Kernel: `block/kyber-iosched.c`, 6.1 (the same since 4.18).
 
-use crate::block::request::Merge;
-use crate::block::request::{Fifo, Request, RequestId, Requests};
+use crate::block::request::{Fifo, Merge, Request, RequestId, Requests};
 use crate::block::sbitmap::{SbitmapQueue, bits_per_word};
 use crate::core::branch::{cold_path, likely, unlikely};
 
