@@ -118,7 +118,7 @@ golden: build ## Refresh golden files and generated documents; look at the diff 
 	$(PYTHON) -m blklab.studies.published.page docs/appendix/studies.md
 	$(PYTHON) -m blklab.studies.replication.pages docs/appendix/studies
 	BLKLAB_REFRESH_GOLDEN=1 $(PYTHON) -m pytest -q -m "not slow" tests/report tests/docs/test_tables.py tests/cli/test_analyse.py
-	$(WITH_RUST) BLKSIM_GOLDEN=refresh cargo test --quiet -p blksim --test determinism
+	$(WITH_RUST) BLKSIM_GOLDEN=refresh cargo test --quiet -p blksim --test suite determinism::
 
 .PHONY: reference
 reference: build ## Man pages and shell completion, in packaging/data/share
@@ -131,7 +131,7 @@ wheel: reference ## A package with everything in it, in dist
 .PHONY: fuzz
 fuzz: build ## Mutated job files and profiles for SECONDS (600) each, from SEED (1)
 	$(WITH_RUST) BLKSIM_FUZZ_SECONDS="$(or $(SECONDS),600)" BLKSIM_FUZZ_SEED="$(or $(SEED),1)" \
-	cargo test --quiet -p blksim --test fuzz -- --nocapture
+	cargo test --quiet -p blksim --test suite fuzz:: -- --nocapture
 
 .PHONY: bench
 bench: build ## Benchmarks: the engine, guests, and what blklab costs over plain fio (root)
