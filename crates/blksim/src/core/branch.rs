@@ -1,7 +1,7 @@
 //! Branch hints for code layout: the usual path of a request falls through, rare code lies apart.
 //!
 //! With the compiler's own guesses a request takes 70 to 100 jumps; with hints, half as many
-//! (`docs/measurements.md`).
+//! (`docs/appendix/measurements.md`).
 
 /// The condition, which is rarely true.
 #[inline(always)]
