@@ -54,12 +54,12 @@ class GoalScores:
 
     @property
     def question(self) -> Question:
-        """Which scheduler serves the goal best."""
+        """The question of the scheduler that serves the goal best."""
         return question_over_all(GOAL_METRIC, self.series)
 
     @property
     def dimension_questions(self) -> list[Question]:
-        """Which scheduler is best by each of the goal's metrics; they are one family."""
+        """The same question for each of the goal's metrics; they are one family."""
         return [
             replace(
                 question_over_all(replace(metric_named(name), unit=GOAL_METRIC.unit), series),

@@ -16,7 +16,7 @@ JUDGED_WORKLOADS = "judged workloads"
 
 @dataclass(frozen=True)
 class Question:
-    """Which scheduler is best under one workload, by one metric; with the values that answer it."""
+    """The question of the best scheduler under one workload, by one metric, and the values to answer it."""
 
     workload: str
     """The workload's name, or what takes its place if the question is about several."""

@@ -1,4 +1,4 @@
-"""A simulated device of the same class as the disk beneath a path: what is answered for without root."""
+"""The simulated device nearest to the disk beneath a path: tested instead of the disk without root."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _DEFAULT = "sim:ssd-sata"
 
 
 def simulated_twin(path: Path) -> str:
-    """A target of the simulator: rotating disk, NVMe or SATA flash, as far as the machine tells.
+    """A target of the simulator: a rotating disk, NVMe flash or SATA flash.
 
-    A virtual disk tells little, and elsewhere than on Linux nothing is known: then SATA flash.
+    SATA flash is the default, for virtual disks, which reveal little, and for systems other than Linux.
     """
     try:
         leaves = resolve(str(path)).leaves
@@ -22,6 +22,6 @@ def simulated_twin(path: Path) -> str:
     disk = leaves[0]
     if disk.name.startswith("nvme"):
         return "sim:nvme-tlc"
-    # Virtual disks report themselves as rotational by default, whatever lies behind them.
+    # Virtual disks report themselves as rotational by default, whatever their backing store is.
     is_virtual = disk.name.startswith(("vd", "xvd"))
     return "sim:hdd-7200" if disk.rotational and not is_virtual else _DEFAULT
