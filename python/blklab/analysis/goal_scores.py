@@ -82,7 +82,7 @@ def goal_scores(values: ExperimentValues, goal: Goal) -> GoalScores:
         (workload.name, name): found
         for workload in values.judged
         for name, metric in (metrics | shown).items()
-        if (found := _normalised(values.series(workload, metric), values.reference))
+        if (found := _normalised(values.series[workload.name, metric.name], values.reference))
     }
     weights: dict[tuple[str, str], float] = {}
     absent = []
@@ -112,7 +112,7 @@ def combined_series(values: ExperimentValues, metric: Metric) -> Series:
     logs = {
         (workload.name, metric.name): found
         for workload in values.judged
-        if (found := _normalised(values.series(workload, metric), values.reference))
+        if (found := _normalised(values.series[workload.name, metric.name], values.reference))
     }
     return _weighted(logs, {key: 1 / len(logs) for key in logs})
 

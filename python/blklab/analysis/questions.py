@@ -45,7 +45,7 @@ def workload_questions(values: ExperimentValues) -> list[Question]:
         _question(values, workload, metric, series, decides=metric == deciding[workload.name])
         for workload in values.workloads
         for metric in METRICS.values()
-        if (series := values.series(workload, metric))
+        if (series := values.series[workload.name, metric.name])
     ]
 
 
@@ -56,7 +56,7 @@ def deciding_questions(values: ExperimentValues) -> list[Question]:
         UnknownNameError: as for `workload_questions`.
     """
     return [
-        _question(values, workload, metric, values.series(workload, metric), decides=True)
+        _question(values, workload, metric, values.series[workload.name, metric.name], decides=True)
         for workload in values.judged
         for metric in (metric_named(workload.decide_by),)
     ]
