@@ -125,7 +125,7 @@ def test_a_control_that_differs_withholds_the_recommendation() -> None:
     verdict = analysis.verdict
     assert (verdict.status, verdict.best, verdict.choice) == ("withheld", [], None)
     assert sorted(verdict.candidates) == ["bfq", "none"]
-    assert verdict.text.startswith("withheld, since the control cached differs; but for that: reads")
+    assert verdict.text.startswith("withheld because the control cached differs; otherwise: reads")
     assert len(analysis.verdict.warnings) == 1
     assert "control cached differs" in analysis.verdict.warnings[0]
 

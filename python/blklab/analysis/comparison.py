@@ -116,7 +116,7 @@ def _compare_family(
 
 
 def _numbers_possibly_true(pairs: Sequence[_Pair]) -> list[int]:
-    """How many of the pairs can be equal at once; empty, which is any number, if a question lacks pairs."""
+    """The possible numbers of equal pairs; empty, meaning any number, if a question lacks pairs."""
     by_question: dict[int, list[_Pair]] = {}
     for pair in pairs:
         by_question.setdefault(pair.question, []).append(pair)

@@ -1,21 +1,21 @@
-"""Which blocks something on the machine may have spoiled. They are marked, never dropped.
+"""Blocks that something else on the machine may have spoiled. They are marked, never dropped.
 
-A comparison within a block suffers if something hit one of its runs and not the others. So a run counts as
-disturbed if an event exceeds what is typical of the same workload in this experiment (the median of its
-runs) by more than a floor. What is the same in all runs (a hypervisor that always takes its part, the load's
-own pressure on the CPU, a file system's journal) marks nothing, but the typical figure is said if it is
-beyond the floor itself.
+A comparison within a block suffers if an event hit one of its runs and not the others. So a run counts as
+disturbed if an event exceeds the typical value of the same workload in this experiment (the median of its
+runs) by more than a floor. An event that is the same in all runs (a hypervisor that always takes its part,
+the load's own pressure on the CPU, a file system's journal) marks no block, but its typical value is reported
+if it exceeds the floor.
 
-The floors, each chosen so that what lies below it moves a figure by less than what usually matters (2 %, the
-default margin) or is not the load's business:
+Each floor is chosen so that anything below it changes a result by less than usually matters (2 %, the default
+margin) or has another cause than the load:
 
 * 2 % of CPU time stolen; 2 % of the time under memory pressure: the load itself hardly ever waits for memory;
 * 10 % of the time under CPU pressure: two tasks that share a CPU for a tenth of the run;
 * reads and writes of others on the disk: 5 % of what the load moved (journal and metadata add to writes, in
   all runs alike);
-* 5 % lower CPU frequency, 10 °C more: what throttling and a change of governor look like.
+* 5 % lower CPU frequency, 10 °C more: the signs of throttling and of a change of governor.
 
-Pressure on I/O is recorded but marks nothing: most of it is the load's own.
+Pressure on I/O is recorded but marks no block: most of it is the load's own.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from blklab.records.samples import RunSample
 
 @dataclass(frozen=True)
 class Symptom:
-    """One kind of event as a number of a run, and how much more than typical it takes to count."""
+    """One kind of event as a number per run, and the floor beyond which it counts."""
 
     name: str
-    figure: Callable[[MachineEvents], float | None]
+    measure: Callable[[MachineEvents], float | None]
     floor: float
     wording: Callable[[float], str]
     higher_is_worse: bool = True
     relative: bool = False
-    """Whether the floor is a fraction of the typical figure."""
+    """Whether the floor is a fraction of the typical value."""
     typical_matters: bool = True
-    """Whether a typical figure beyond the floor is worth a word."""
+    """Whether a typical value beyond the floor is reported."""
 
     def excess(self, value: float, typical: float) -> float:
-        """How far beyond the floor; above 0 it counts."""
+        """Distance beyond the floor; a disturbance if above 0."""
         departure = value - typical if self.higher_is_worse else typical - value
         return departure - self.floor * (typical if self.relative else 1.0)
 
@@ -64,7 +64,7 @@ def _foreign_writes(events: MachineEvents) -> float | None:
 
 
 def _foreign(total_bytes: int, own_bytes: int, events: MachineEvents) -> float | None:
-    """Bytes of others over all bytes of the load, in both directions."""
+    """Bytes of other programs over all bytes of the load, in both directions."""
     traffic = events.traffic
     own = 0 if traffic is None else traffic.own_read_bytes + traffic.own_written_bytes
     return max(0, total_bytes - own_bytes) / own if own else None
@@ -120,18 +120,18 @@ class Disturbance:
     workload: str
     scheduler: str
     text: str
-    """What was seen, against what is typical."""
+    """The symptoms, each with its typical value."""
 
 
 @dataclass(frozen=True)
 class MachineFindings:
-    """What the machine's events say of the runs."""
+    """The disturbances that the machine's events show."""
 
     watched: int
     """Runs that have events."""
     disturbances: list[Disturbance]
     typical: list[str]
-    """Sentences on what was the same, and beyond a floor, in all runs of a workload."""
+    """Sentences on events that exceed a floor in all runs of a workload alike."""
 
     @property
     def marked(self) -> set[tuple[int, str]]:
@@ -145,20 +145,20 @@ class MachineFindings:
 
 
 def machine_findings(record: ExperimentRecord) -> MachineFindings:
-    """Looks at the events of all successful runs, workload by workload."""
+    """Examines the events of all successful runs, workload by workload."""
     watched = [sample for sample in record.samples if sample.status == "ok" and sample.events is not None]
     disturbances: dict[int, list[str]] = {}
     typical_ones = []
     for workload in record.spec.workloads:
         runs = [sample for sample in watched if sample.cell.workload == workload.name]
         for symptom in SYMPTOMS:
-            figures = _figures(runs, symptom)
-            if not figures:
+            measured = _measured(runs, symptom)
+            if not measured:
                 continue
-            typical = statistics.median(figures.values())
+            typical = statistics.median(measured.values())
             if symptom.typical_matters and symptom.higher_is_worse and typical > symptom.floor:
                 typical_ones.append(f"in a typical run of {workload.name}: {symptom.wording(typical)}")
-            for sequence, value in figures.items():
+            for sequence, value in measured.items():
                 if symptom.excess(value, typical) > 0:
                     usual = symptom.wording(typical)
                     disturbances.setdefault(sequence, []).append(
@@ -184,11 +184,11 @@ def without_marked(record: ExperimentRecord, findings: MachineFindings) -> Exper
     return record.model_copy(update={"samples": kept})
 
 
-def _figures(runs: Sequence[RunSample], symptom: Symptom) -> dict[int, float]:
+def _measured(runs: Sequence[RunSample], symptom: Symptom) -> dict[int, float]:
     """By sequence number."""
-    figures = {}
+    values = {}
     for sample in runs:
-        value = None if sample.events is None else symptom.figure(sample.events)
+        value = None if sample.events is None else symptom.measure(sample.events)
         if value is not None:
-            figures[sample.cell.sequence] = value
-    return figures
+            values[sample.cell.sequence] = value
+    return values

@@ -54,12 +54,12 @@ class GoalScores:
 
     @property
     def question(self) -> Question:
-        """Which scheduler serves the goal best."""
+        """The question of the scheduler that serves the goal best."""
         return question_over_all(GOAL_METRIC, self.series)
 
     @property
     def dimension_questions(self) -> list[Question]:
-        """Which scheduler is best by each of the goal's metrics; they are one family."""
+        """The same question for each of the goal's metrics; they are one family."""
         return [
             replace(
                 question_over_all(replace(metric_named(name), unit=GOAL_METRIC.unit), series),
@@ -82,7 +82,7 @@ def goal_scores(values: ExperimentValues, goal: Goal) -> GoalScores:
         (workload.name, name): found
         for workload in values.judged
         for name, metric in (metrics | shown).items()
-        if (found := _normalised(values.series(workload, metric), values.reference))
+        if (found := _normalised(values.series[workload.name, metric.name], values.reference))
     }
     weights: dict[tuple[str, str], float] = {}
     absent = []
@@ -112,7 +112,7 @@ def combined_series(values: ExperimentValues, metric: Metric) -> Series:
     logs = {
         (workload.name, metric.name): found
         for workload in values.judged
-        if (found := _normalised(values.series(workload, metric), values.reference))
+        if (found := _normalised(values.series[workload.name, metric.name], values.reference))
     }
     return _weighted(logs, {key: 1 / len(logs) for key in logs})
 

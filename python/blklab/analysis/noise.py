@@ -28,11 +28,11 @@ def noise_of(record: ExperimentRecord, values: ExperimentValues) -> list[Workloa
     """
     found = []
     for workload in values.workloads:
-        metric = metric_named(workload.decide_by)
-        series = values.series(workload, metric)
+        order = _order_of_runs(record, workload)
+        metric = metric_named(workload.decide_by).name
+        series = values.series[workload.name, metric]
         if series:
-            noise = describe_noise(series, _order_of_runs(record, workload))
-            found.append(WorkloadNoise(workload.name, metric.name, noise))
+            found.append(WorkloadNoise(workload.name, metric, describe_noise(series, order)))
     return found
 
 

@@ -27,7 +27,7 @@ class Verdict:
     status: OverallStatus
     best: list[str]
     candidates: list[str]
-    """Those not ruled out; while withheld, those that would be best or candidates but for the control."""
+    """Those not ruled out; while withheld, those that would be best or candidates without the control."""
     text: str
     more_blocks: int | None
     warnings: list[str] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Verdict:
     """The one to take: the best, or of equals the one that `blklab.analysis.tie_breaking` names; else
     None."""
     choice_reason: str = ""
-    """Why this one of several equals."""
+    """The reason to take this one of several equals."""
 
 
 def overall_verdict(
@@ -106,7 +106,7 @@ def recommendation(
         return verdict
     # Something other than the scheduler was at work.
     verb = "differs" if len(controls) == 1 else "differ"
-    text = f"withheld, since the control {join_names(controls)} {verb}; but for that: {verdict.text}"
+    text = f"withheld because the control {join_names(controls)} {verb}; otherwise: {verdict.text}"
     return Verdict("withheld", [], verdict.best, text, None, verdict.warnings)
 
 

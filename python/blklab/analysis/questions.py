@@ -16,7 +16,7 @@ JUDGED_WORKLOADS = "judged workloads"
 
 @dataclass(frozen=True)
 class Question:
-    """Which scheduler is best under one workload, by one metric; with the values that answer it."""
+    """The question of the best scheduler under one workload, by one metric, and the values to answer it."""
 
     workload: str
     """The workload's name, or what takes its place if the question is about several."""
@@ -45,7 +45,7 @@ def workload_questions(values: ExperimentValues) -> list[Question]:
         _question(values, workload, metric, series, decides=metric == deciding[workload.name])
         for workload in values.workloads
         for metric in METRICS.values()
-        if (series := values.series(workload, metric))
+        if (series := values.series[workload.name, metric.name])
     ]
 
 
@@ -56,7 +56,7 @@ def deciding_questions(values: ExperimentValues) -> list[Question]:
         UnknownNameError: as for `workload_questions`.
     """
     return [
-        _question(values, workload, metric, values.series(workload, metric), decides=True)
+        _question(values, workload, metric, values.series[workload.name, metric.name], decides=True)
         for workload in values.judged
         for metric in (metric_named(workload.decide_by),)
     ]

@@ -127,7 +127,7 @@ def _open_question(candidates: Sequence[str], unsettled: Sequence[Comparison]) -
 
 
 def _outlook(unsettled: Sequence[Comparison], more: int | None) -> str:
-    """How many blocks a decision would take."""
+    """The number of blocks that a decision would take."""
     if unsettled[0].n < FEWEST_BLOCKS:
         return f"at least {FEWEST_BLOCKS} blocks are needed"
     if within_reach(more):

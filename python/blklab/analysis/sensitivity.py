@@ -1,4 +1,4 @@
-"""Whether the answer depends on the marked blocks: the same analysis with and without them."""
+"""Sensitivity of the answer to the marked blocks: the same analysis with and without them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Sensitivity:
     status: str
     best: list[str]
     same: bool
-    """Whether it is the same answer as with them."""
+    """Whether the answer with them is the same."""
     text: str
 
 
@@ -40,5 +40,5 @@ def compare_answers(verdict: Verdict, without: Verdict, machine: MachineFindings
         status=without.status,
         best=without.best,
         same=same,
-        text=f"without the {marked} the answer is {'the same' if same else 'another'}: {answer}",
+        text=f"without the {marked} the answer is {'the same' if same else 'different'}: {answer}",
     )

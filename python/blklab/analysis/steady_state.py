@@ -1,18 +1,18 @@
-"""Whether runs were in a steady state: does the speed change from the beginning of a run to its end?
+"""Steady state: the change of speed from the beginning of a run to its end.
 
 The speed of a run over time is cut into five rounds of equal length, after SNIA's *Solid State Storage
 Performance Test Specification* (version 2.0.2, definition of steady state), which allows the line fitted to
 five rounds to change by 10 % of their mean. A single short run is too noisy for that rule, so the runs of a
-scheduler under a workload are taken together: each gives one figure, the change along its fitted line, and
-the mean of these has Student's t interval.
+scheduler under a workload are taken together: each gives one value, the change along its fitted line, and
+Student's t gives an interval for the mean of these values.
 
 * **steady** if the interval lies within ±10 %;
 * **changing** if it lies beyond;
 * **unclear** otherwise.
 
-For the length of a warm-up the point is sought that leaves the mean of the rest most certain: MSER-5 (White,
+The length of a warm-up is the cut that leaves the mean of the rest most certain: MSER-5 (White,
 *An Effective Truncation Heuristic for Bias Reduction in Simulation Output*, Simulation 69(6), 1997). If it
-lies within the first half of the median run it is proposed as a ramp time; nothing is cut off silently.
+lies within the first half of the median run, it is proposed as a ramp time; no data are cut off silently.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class Steadiness:
     ci_high: float | None
     state: SteadyState
     warm_up_ns: int
-    """Median over the runs of where MSER-5 would begin to measure; 0 where it would cut nothing."""
+    """Median over the runs of the point where MSER-5 would begin to measure; 0 for no cut."""
 
 
 def steadiness(record: ExperimentRecord) -> list[Steadiness]:
-    """One entry for each workload and scheduler that has runs with their speed over time."""
+    """One entry for each workload and scheduler whose runs recorded their speed over time."""
     found = []
     for workload in record.spec.workloads:
         for choice in record.spec.schedulers:
@@ -74,7 +74,7 @@ def steadiness(record: ExperimentRecord) -> list[Steadiness]:
 
 
 def speed_over_time(jobs: Sequence[JobSample], workload: Workload) -> tuple[int, list[float]] | None:
-    """Window (ns) and bytes per second of the measured sections together; nothing if too little is known."""
+    """Window (ns) and bytes per second of the measured sections together; None if too little is known."""
     focused = [job for job in jobs if job.name in workload.focus]
     recorded = [job.rates for job in focused if job.rates is not None]
     if not recorded or len(recorded) < len(focused) or len({rates.window_ns for rates in recorded}) > 1:
@@ -94,7 +94,7 @@ def change_over_run(rates: Sequence[float]) -> float:
 
 
 def warm_up_windows(rates: Sequence[float]) -> int:
-    """Windows that MSER-5 would leave out, never more than half; 0 if it asks for more than that."""
+    """Windows that MSER-5 would leave out; 0 if they were more than half."""
     batches = np.array(
         [
             float(np.mean(rates[start : start + BATCH]))
@@ -103,7 +103,7 @@ def warm_up_windows(rates: Sequence[float]) -> int:
     )  # fmt: skip
     if len(batches) < 4:
         return 0
-    # The standard error of what is left; the last few batches agree by chance, so they are no candidates.
+    # The standard error of the rest. The last few batches agree by chance, so they are not candidates.
     errors = [float(batches[cut:].var()) / (len(batches) - cut) for cut in range(len(batches) - 2)]
     best = int(np.argmin(errors))
     return best * BATCH if best * 2 <= len(batches) else 0

@@ -81,7 +81,7 @@ def sweep_findings(sweep: Sweep, values: ExperimentValues, design: Design) -> Sw
     notes = []
     for workload in values.judged:
         metric = metric_named(workload.decide_by)
-        blocks = _complete_blocks(values.series(workload, metric), cells)
+        blocks = _complete_blocks(values.series[workload.name, metric.name], cells)
         if not blocks:
             notes.append(f"{workload.name}: no block has a figure for every combination")
             continue

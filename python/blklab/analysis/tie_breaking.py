@@ -38,12 +38,13 @@ def break_tie(values: ExperimentValues, equals: Sequence[str], design: Design) -
     series = {label: each for label, each in combined_series(values, metric).items() if label in equals}
     if len(series) < len(equals) or len(equals) < 2:
         return None
+    question = question_over_all(metric, series)
     means = {
         label: geometric_mean_interval(list(each.values()), design.confidence).mean
         for label, each in series.items()
     }
     cheapest, *others = sorted(equals, key=lambda name: means[name])
-    (pairs,) = compare_all([question_over_all(metric, series)], design, list(equals))
+    (pairs,) = compare_all([question], design, list(equals))
     seen = [pair.seen_from(cheapest) for pair in pairs if cheapest in (pair.first, pair.second)]
     against = {pair.second: pair for pair in seen}
     # An estimate alone would name one of two identical schedulers at random.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from blklab.analysis.metrics import Metric
+from blklab.analysis.metrics import METRICS, Metric
 from blklab.analysis.statistics.series import Series
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
@@ -22,10 +22,7 @@ def metric_values(samples: Iterable[RunSample], workload: Workload, metric: Metr
 
 
 class ExperimentValues:
-    """The values of an experiment, finished or under way.
-
-    A metric's values are computed when they are first asked for, and only for runs that were added since.
-    """
+    """The values of an experiment, finished or under way."""
 
     def __init__(self, workloads: Sequence[Workload], labels: Sequence[str], in_force: Sequence[str]) -> None:
         """Begins without any values.
@@ -38,9 +35,11 @@ class ExperimentValues:
         self.workloads = list(workloads)
         self.labels = list(labels)
         self.in_force = list(in_force)
-        self._samples: dict[str, list[RunSample]] = {workload.name: [] for workload in workloads}
-        self._series: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
-        self._nr_seen: dict[tuple[str, str], int] = {}
+        self.series: dict[tuple[str, str], dict[str, dict[int, float]]] = {
+            (workload.name, metric): {} for workload in workloads for metric in METRICS
+        }
+        """By workload and metric, both by name; empty if no run has a value."""
+        self._workloads = {workload.name: workload for workload in workloads}
 
     @property
     def judged(self) -> list[Workload]:
@@ -53,24 +52,16 @@ class ExperimentValues:
         return self.in_force[0] if self.in_force else self.labels[0]
 
     def add(self, sample: RunSample) -> None:
-        """Adds a run; a failed one has no values."""
-        if sample.status == "ok":
-            self._samples[sample.cell.workload].append(sample)
+        """Adds the values of a run; a failed one has none, nor has one of a workload that is not listed."""
+        workload = self._workloads.get(sample.cell.workload)
+        if sample.status != "ok" or workload is None:
+            return
+        for metric in METRICS.values():
+            _enter(self.series[workload.name, metric.name], sample, workload, metric)
 
-    def add_value(self, workload: Workload, metric: Metric, scheduler: str, block: int, value: float) -> None:
+    def add_value(self, workload: str, metric: str, scheduler: str, block: int, value: float) -> None:
         """Adds a value that was computed elsewhere, in place of a run."""
-        series = self._series.setdefault((workload.name, metric.name), {})
-        series.setdefault(scheduler, {})[block] = value
-
-    def series(self, workload: Workload, metric: Metric) -> Series:
-        """A metric's values under a workload; empty if no run has one."""
-        key = workload.name, metric.name
-        series = self._series.setdefault(key, {})
-        samples = self._samples[workload.name]
-        for sample in samples[self._nr_seen.get(key, 0) :]:
-            _enter(series, sample, workload, metric)
-        self._nr_seen[key] = len(samples)
-        return series
+        self.series[workload, metric].setdefault(scheduler, {})[block] = value
 
 
 def values_begun(spec: ExperimentSpec, default_scheduler: str | None) -> ExperimentValues:

@@ -5,7 +5,7 @@ The steps, each in its own module and each with the results of those before it::
     record ─▶ values ─▶ questions ─▶ comparison ─▶ ranking ─▶ overall
               goal_scores ─▶ questions             goal_verdict
 
-`Design` says which intervals and tests are valid for the way in which the samples were taken.
+`Design` supplies the intervals and tests that are valid for the way in which the samples were taken.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _failure_warnings(record: ExperimentRecord) -> list[str]:
     failed = sum(1 for sample in record.samples if sample.status == "failed")
     if not failed:
         return []
-    return [f"{failed} of {len(record.samples)} runs failed; their blocks count only for the others"]
+    return [f"{failed} of {len(record.samples)} runs failed; in their blocks only the other runs count"]
 
 
 def _sensitivity(

@@ -1,4 +1,4 @@
-"""Carrying out the blocks of an experiment: which runs are left, when it is over, how long it may take."""
+"""Runs the blocks of an experiment, skips the runs that are stored, and predicts the time left."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from blklab.spec.plan import Cell, Plan
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an experiment is."""
+    """The progress of an experiment."""
 
     runs_done: int
     runs_planned: int | None
-    """Nothing while samples or a budget decide."""
+    """None while samples or a budget decide."""
     block: int
     remaining_ns: int | None
     current: str
     """The run under way, for people."""
     open: list[OpenQuestion] = field(default_factory=list)
-    """What is not settled, where that decides how long the experiment goes on."""
+    """Questions not settled yet, if the length of the experiment depends on them."""
 
 
 class Observer(Protocol):
-    """Hears what an experiment does."""
+    """Receives the events of an experiment."""
 
     def announce(self, line: str) -> None:
         """A step that is not a run."""
@@ -62,7 +62,7 @@ class Clock:
     cells: int = 0
 
     def add(self, elapsed_ns: int) -> None:
-        """Counts a run that took so long."""
+        """Counts a run and the time it took."""
         self.cell_time_ns += elapsed_ns
         self.cells += 1
 
@@ -71,7 +71,7 @@ class Clock:
         return self.cell_time_ns // self.cells if self.cells else None
 
     def block_fits(self, cells: int) -> bool:
-        """Whether another block of so many runs ends within the budget; the first one always may."""
+        """Whether another block of that many runs ends within the budget; the first block always runs."""
         expected = self.expected_cell_ns()
         if self.spec.budget_ns is None or expected is None:
             return True
@@ -82,7 +82,7 @@ class Clock:
         return max(0, (self.spec.budget_ns or 0) - (time.monotonic_ns() - self.start_ns))
 
     def blocks_left(self, number: int, cells: int) -> int | None:
-        """How many more blocks of so many runs the limits allow, the one of that number included."""
+        """Blocks of that many runs that the limits still allow, from block `number` on; None if unknown."""
         limit = self.spec.budget_blocks if self.spec.stops_when_settled else self.spec.blocks
         if limit is not None:
             return max(0, limit - number)
@@ -92,7 +92,7 @@ class Clock:
         return self.budget_left_ns() // (expected * max(1, cells))
 
     def remaining_ns(self, runs_left: int | None) -> int | None:
-        """Time that the experiment may still take at the most."""
+        """Longest time that the experiment may still take; None if unknown."""
         if self.spec.budget_ns is not None:
             return self.budget_left_ns()
         expected = self.expected_cell_ns()
@@ -102,18 +102,18 @@ class Clock:
 def run_blocks(
     record: ExperimentRecord, session: Session, store: Store, observer: Observer, clock: Clock
 ) -> None:
-    """Runs block after block until the plan ends, all is settled or the budget is used up.
+    """Runs block after block until the plan ends, every question is settled or the budget is used up.
 
     Args:
-        record: The experiment, with the runs that were made before.
+        record: The experiment, with the runs of earlier attempts.
         session: Where runs are made.
         store: Gets every run as it ends.
-        observer: Hears of progress.
+        observer: Receives progress.
         clock: Started with the experiment.
 
     Raises:
         RunFailedError: if all runs of a block failed.
-        BlklabError: if the session cannot go on.
+        BlklabError: if the session cannot continue.
     """
     spec = record.spec
     plan = Plan(spec)
@@ -151,7 +151,7 @@ def run_blocks(
                 sample = with_promises(outcome(), cell, spec.cgroups)
                 store.add_sample(record.run_id, sample)
                 observer.measured(sample)
-                # Runs that go on side by side take less of our time than each took of its own.
+                # With parallel runs the wait for one is shorter than the run itself.
                 clock.add(time.monotonic_ns() - waited_ns)
                 kept[cell.key.sequence] = sample
                 done += 1
@@ -172,7 +172,7 @@ def _runs(
 ) -> Iterator[Iterator[tuple[Cell, Callable[[], RunSample]]]]:
     """The runs of a block in the plan's order, each with a call that waits for its sample.
 
-    They go on side by side where the session allows; what comes out does not depend on how many do.
+    They run in parallel if the session allows it; the samples do not depend on the degree of parallelism.
     """
     if session.parallel == 1 or len(cells) < 2:
         yield ((cell, partial(session.run, cell)) for cell in cells)
@@ -193,10 +193,10 @@ def _size(standings: Standings) -> int:
 
 
 def _kept(block: Sequence[Cell], stored: Mapping[int, RunSample]) -> dict[int, RunSample]:
-    """Stored runs of a block that need not be made again, by their place in the sequence.
+    """Stored runs of a block that are valid as they are, by their place in the sequence.
 
-    A group (block and workload) that was broken off, or has a failed run, is made again from its start:
-    its runs are compared with one another because they stood next to one another.
+    A group (block and workload) that was interrupted or has a failed run starts again from its first run,
+    because its runs are only comparable if they ran next to one another.
     """
     groups: dict[str, list[Cell]] = {}
     for cell in block:

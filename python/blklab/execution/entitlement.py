@@ -1,18 +1,18 @@
-"""Which share of the disk each job was promised: from I/O priorities and weights of control groups.
+"""The share of the disk that each job was promised by its I/O priority and the weights of control groups.
 
-A promise belongs to a scheduler's rules:
+The promise follows from the scheduler's rules:
 
 * cfq gives a process of level *l* time slices in proportion to 9 - *l* (180 ms for level 0, 100 for 4, 40
   for 7): ``cfq_prio_slice``, block/cfq-iosched.c, Linux 4.16.
 * bfq gives it the weight 10 · (8 - *l*): ``bfq_ioprio_to_weight``, block/bfq-wf2q.c, Linux 6.1.
-* The other schedulers promise nothing for a level. They are measured against bfq's weights, the meaning that
-  levels have in current kernels: the job file asked for different shares, whoever ignores that.
-* Groups divide the disk by their weights, whoever enforces them (bfq, cfq, io.cost), and a group's processes
-  divide its share by their levels: Documentation/admin-guide/cgroup-v2.rst, Linux 6.1.
+* The other schedulers give levels no meaning. Schedulers that ignore priorities are still scored against the
+  requested shares, by bfq's weights, which is the meaning of levels in current kernels.
+* Groups divide the disk by their weights, no matter which of bfq, cfq and io.cost enforces them, and the
+  processes of a group divide its share by their levels: Documentation/admin-guide/cgroup-v2.rst, Linux 6.1.
 
-Without levels and groups all processes were promised the same. No promise is defined where real-time, idle
-and ordinary jobs mix (that order is strict), where some jobs are in groups and others not, or where a job is
-held back by its own options (rates, think time) or runs after others.
+Without levels and groups all processes were promised the same. No promise is defined if real-time, idle and
+ordinary jobs mix (their order is strict), if only some jobs are in groups, or if a job is throttled by its
+own options (rates, think time) or runs after others.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _WEIGHT_KEYS = {
     True: ("io.bfq.weight", "blkio.bfq.weight", "io.weight", "blkio.weight"),
     False: ("io.weight", "blkio.weight", "io.bfq.weight", "blkio.bfq.weight"),
 }
-"""Which attribute counts first, by whether the scheduler is bfq."""
+"""Attributes in order of precedence, by whether the scheduler is bfq."""
 
 
 def promised_weights(
     workload: Workload, scheduler: str, cgroups: Mapping[str, Mapping[str, str]]
 ) -> dict[str, float]:
-    """The weight of each section's clones together, by section; empty if no promise is defined.
+    """The total weight of each section's clones, by section; empty if no promise is defined.
 
     Args:
-        workload: Whose sections compete.
+        workload: Its sections compete.
         scheduler: The kernel's name of the scheduler.
         cgroups: Settings of control groups, as a specification has them.
     """
@@ -87,7 +87,7 @@ def _is_held_back(job: Job) -> bool:
 def _priority(job: Job) -> tuple[int, int]:
     """Class and level as the kernel sees them.
 
-    fio takes class best-effort and level 0 where only the other one is given. Without either the level comes
+    fio takes class best-effort or level 0 if only the other one is given. Without either, the level follows
     from the nice value: task_nice_ioprio, include/linux/ioprio.h.
     """
     if job.prioclass is None and job.prio is None:
@@ -105,7 +105,7 @@ def _level_weight(job: Job, scheduler: str) -> float:
 
 
 def _group_weight(settings: Mapping[str, str], in_job: int | None, scheduler: str) -> float | None:
-    """A group's weight; nothing if what was set cannot be read."""
+    """A group's weight; None if its setting cannot be parsed."""
     for key in _WEIGHT_KEYS[scheduler == "bfq"]:
         if key in settings:
             last = settings[key].split()[-1:]

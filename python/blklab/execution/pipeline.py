@@ -1,4 +1,4 @@
-"""Carrying out experiments: opens the target, runs the blocks, stores every sample."""
+"""Runs experiments: opens the target, runs the blocks, stores every sample."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from blklab.spec.sweeps import Sweep, settle_sweep, with_sweep_cells
 def compare(
     spec: ExperimentSpec, store: Store, observer: Observer, *, resumed: ExperimentRecord | None = None
 ) -> ExperimentRecord:
-    """Carries out a comparison and stores every run as it ends.
+    """Runs a comparison and stores every run as it ends.
 
     Args:
-        spec: What to do; schedulers may be left to the target.
-        store: Where runs go.
-        observer: Hears of progress.
+        spec: The experiment; without schedulers, the target's are taken.
+        store: Receives every run.
+        observer: Receives progress.
         resumed: An earlier experiment with the same cells, to be continued under its name.
 
     Raises:
-        InterruptedRunError: a signal came; what was measured is stored and the state says so.
-        BlklabError: the experiment cannot be made or cannot go on; likewise.
+        InterruptedRunError: on a signal; the runs so far are stored, and so is the state.
+        BlklabError: if the experiment cannot begin or cannot continue; likewise.
     """
     start_ns = time.monotonic_ns()
     now = datetime.datetime.now(datetime.timezone.utc)
@@ -83,8 +83,8 @@ def _of_order(spec: ExperimentSpec) -> list[str]:
         return []
     return [
         (
-            "all runs of a scheduler were made in one stretch: what the machine did meanwhile passes for a "
-            "difference between schedulers, and the intervals know nothing of it"
+            "all runs of a scheduler were made in one stretch: drift of the machine looks like a difference "
+            "between schedulers, and the intervals do not account for it"
         )
     ]
 
@@ -94,10 +94,10 @@ def settle_schedulers(
     offered: Sequence[str],
     tunable_defaults: Callable[[SchedulerChoice], Mapping[str, str] | None],
 ) -> ExperimentSpec:
-    """Names the schedulers where the person left them open: the cells of sweeps, or all that is offered.
+    """Names the schedulers: those given, the cells of sweeps, or else all that the target offers.
 
     Args:
-        spec: What was asked for.
+        spec: As given.
         offered: Schedulers that the target has.
         tunable_defaults: A scheduler's tunables on the target as they are by default.
 
@@ -118,7 +118,7 @@ def settle_schedulers(
             f"a comparison needs two schedulers, here is {choices[0].label if choices else 'none'} only",
             hint="name them with --schedulers; `blklab targets` lists what a disk offers",
         )
-    # From here on each choice names its kernel itself.
+    # From now on each choice names its own kernel.
     return spec.with_schedulers(choices).model_copy(update={"kernels": []})
 
 
@@ -137,20 +137,20 @@ def _sweeps_on_kernels(sweeps: Sequence[Sweep], kernels: Sequence[str]) -> list[
 def run_once(
     spec: ExperimentSpec, observer: Observer, *, timeline_file: str | None = None
 ) -> tuple[RunSample, SchedulerChoice, list[str]]:
-    """Makes a single run of the first workload under the first scheduler (the target's own by default).
+    """Makes a single run of the first workload under the first scheduler (by default the one in force).
 
-    The seed is used as it is, so that a run of a comparison can be repeated.
+    The seed is used unchanged, so that a run of a comparison can be repeated.
 
     Args:
         spec: The experiment.
-        observer: Hears what goes on.
-        timeline_file: Where the inside view goes; only simulated targets have one.
+        observer: Receives progress.
+        timeline_file: Receives the timeline of the run; only simulated targets have one.
 
     Returns:
         The sample, the scheduler used, and warnings.
 
     Raises:
-        UsageError: if a timeline is asked of a target that has none.
+        UsageError: if the target has no timeline.
         RunFailedError: if the load failed.
         BlklabError: if the run cannot be made.
     """
@@ -176,11 +176,11 @@ def run_once(
 def planned_commands(
     spec: ExperimentSpec, *, blocks: int | None
 ) -> tuple[ExperimentSpec, list[tuple[Cell, list[str]]]]:
-    """What an experiment would do, run by run, without doing it.
+    """The commands of an experiment, run by run, without running them.
 
     Args:
         spec: The experiment.
-        blocks: How many blocks to spell out; nothing means a single run as `run_once` makes it.
+        blocks: Number of blocks; None for a single run like that of `run_once`.
     """
     options = _session_options(spec, _fresh_run_id(), dry_run=True)
     with _backend_of(spec).open(spec.parsed_target, options) as session:
@@ -194,7 +194,7 @@ def planned_commands(
 
 
 def _kernels_of(spec: ExperimentSpec) -> list[str | None]:
-    """Guest kernels that runs will name; nothing stands for the backend's own."""
+    """Guest kernels that runs will name; None is the backend's own."""
     own = [choice.kernel for choice in spec.schedulers if choice.kernel is not None or not spec.kernels]
     return [*spec.kernels, *own]
 
@@ -203,7 +203,7 @@ def _backend_of(spec: ExperimentSpec) -> Backend:
     """The backend of an experiment's target.
 
     Raises:
-        UsageError: if guest kernels or their options are asked of one that has no guests.
+        UsageError: if guest kernels or their options are given but the backend has no guests.
     """
     backend = backend_for(spec.parsed_target)
     if backend.GUESTS:

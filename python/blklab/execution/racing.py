@@ -100,8 +100,8 @@ class Race:
         """Adds the value that decides a workload, in place of a run; None for a run that has none."""
         self._blocks = max(self._blocks, block + 1)
         if value is not None:
-            named = self._workloads[workload]
-            self._values.add_value(named, metric_named(named.decide_by), scheduler, block, value)
+            metric = metric_named(self._workloads[workload].decide_by)
+            self._values.add_value(workload, metric.name, scheduler, block, value)
 
     def standings(self, blocks_left: int | None) -> Standings:
         """The schedulers that run in the next block.

@@ -1,4 +1,4 @@
-"""One experiment with all that it left behind: what was asked, what was tested, every sample."""
+"""The record of an experiment: its specification, its target, its machine and every sample."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RunState = Literal["running", "complete", "interrupted", "failed"]
 
 
 class ExperimentRecord(BaseModel):
-    """What the store keeps of a run; the analysis starts from it."""
+    """An experiment as the store keeps it; the analysis starts from it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -30,13 +30,13 @@ class ExperimentRecord(BaseModel):
     samples: list[RunSample]
     """In the order in which the runs were made."""
     warnings: list[str] = []
-    """What the backend said beforehand."""
+    """The backend's warnings before the first run."""
 
     @property
     def complete_blocks(self) -> int:
         """Number of blocks in which every planned run was made (failed ones included).
 
-        Where schedulers may leave early: the number of runs of the cell that has most.
+        If schedulers may leave early: the largest number of runs of any scheduler under any workload.
         """
         if self.spec.stops_when_settled:
             runs = Counter((sample.cell.workload, sample.cell.scheduler) for sample in self.samples)

@@ -1,7 +1,7 @@
-"""What a run leaves behind: counts, times and latency histograms, with where they came from.
+"""Samples of runs: counts, times and latency histograms, with their provenance.
 
-Everything after this stage (metrics, statistics, verdict, report) works from these records alone, so a
-stored run can be analysed again at any time.
+All later stages (metrics, statistics, verdict, report) work from these records alone, so a stored run can be
+analysed again at any time.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class LatencyHistogram(_Record):
 
     @property
     def mean_ns(self) -> float | None:
-        """Mean latency, exact (not from bins); nothing if there was no I/O."""
+        """Mean latency, exact (not from bins); None if there was no I/O."""
         return self.sum_ns / self.count if self.count else None
 
     def percentile_ns(self, fraction: float) -> float | None:
         """The smallest latency that at least `fraction` (0 to 1) of the I/Os did not exceed.
 
-        Exact to the width of a bin, and never outside the observed minimum and maximum; nothing if there
-        was no I/O.
+        Exact to the width of a bin, and never outside the observed minimum and maximum; None if there was
+        no I/O.
         """
         total = sum(self.bins.values())
         if not total:
@@ -77,7 +77,7 @@ class LatencyHistogram(_Record):
 
 
 class DirectionSample(_Record):
-    """What one job did in one direction. `sync` counts fsync and fdatasync calls."""
+    """The I/O of one job in one direction. `sync` counts fsync and fdatasync calls."""
 
     direction: Direction
     ios: int
@@ -88,7 +88,7 @@ class DirectionSample(_Record):
 
 
 class RateWindows(_Record):
-    """How fast a job was over its run: bytes per second in windows of one length, one behind the other.
+    """The speed of a job over its run: bytes per second in consecutive windows of equal length.
 
     Clones and directions are summed. The first window begins with the job's measured part; a last, shorter
     window is left out.
@@ -108,15 +108,14 @@ class JobSample(_Record):
     directions: list[DirectionSample]
     cpu_user_ns: int | None = None
     cpu_system_ns: int | None = None
-    """CPU time of the load's own tasks, summed over the clones; nothing where the backend has none."""
+    """CPU time of the load's own tasks, summed over the clones; None if the backend does not account it."""
     context_switches: int | None = None
     clone_bytes: list[int] | None = None
-    """Bytes that each clone moved; nothing where the backend does not tell clones apart."""
+    """Bytes that each clone moved; None if the backend does not distinguish clones."""
     promised_weight: float | None = None
-    """The weight with which all clones together competed (`blklab.execution.entitlement`); nothing if none
-    is defined."""
+    """The total weight with which the clones competed (`blklab.execution.entitlement`); None if undefined."""
     rates: RateWindows | None = None
-    """Nothing where the backend does not record it."""
+    """None if the backend does not record it."""
 
     def data_directions(self) -> list[DirectionSample]:
         """Directions that move data: all but `sync`."""
@@ -137,14 +136,14 @@ class RunSample(_Record):
     settings: dict[str, str] = {}
     """Settings in force, as read back: ``vda/scheduler``, ``vda/iosched/fifo_batch`` …"""
     engine: dict[str, Any] = {}
-    """What the load generator or simulator says of itself: name, version, counters."""
+    """Name, version and counters of the load generator or simulator."""
     warnings: list[str] = []
     events: MachineEvents | None = None
-    """What happened on the machine meanwhile; nothing where there is no machine to watch."""
+    """Events on the machine during the run; None without a machine to watch."""
 
 
 class DiskDescription(_Record):
-    """A disk as found, before anything was changed."""
+    """A disk as found, before any change."""
 
     name: str
     model: str = ""
@@ -157,10 +156,10 @@ class DiskDescription(_Record):
 
 
 class TargetDescription(_Record):
-    """What was tested."""
+    """The target of an experiment."""
 
     target: str
-    """The target as the person named it, in the grammar of `blklab.spec.targets`."""
+    """The target as it was named, in the grammar of `blklab.spec.targets`."""
     backend: str
     summary: str
     """One line for people."""
@@ -174,7 +173,7 @@ class TargetDescription(_Record):
 
 
 class MachineDescription(_Record):
-    """The machine the experiment ran on."""
+    """The machine that the experiment ran on."""
 
     kernel: str
     cpu: str

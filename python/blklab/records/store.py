@@ -1,7 +1,7 @@
-"""Where runs are kept: any database that SQLAlchemy speaks to; SQLite under the XDG data folder by default.
+"""The store of runs: any database that SQLAlchemy supports; by default SQLite under the XDG data folder.
 
-Two tables: an experiment with its specification, target and machine as JSON, and its samples, one row a
-run, written as soon as the run ends, so that an interruption loses nothing that was measured.
+It has two tables: experiments with their specification, target and machine as JSON, and samples, one row per
+run, written as soon as the run ends, so that an interruption loses no finished run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from blklab.records.samples import MachineDescription, RunSample, TargetDescript
 from blklab.spec.experiment import ExperimentSpec
 
 FORMAT = 1
-"""Number of the tables' layout; another one is refused, never guessed at."""
+"""Number of the tables' layout; a store with another number is refused."""
 
 _RUN_ID_LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
 
@@ -63,7 +63,7 @@ class _Sample(_Base):
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A stored experiment in a line."""
+    """A stored experiment in one line."""
 
     run_id: str
     created_at: str
@@ -75,7 +75,7 @@ class RunSummary:
 
 
 def new_run_id(now: datetime.datetime) -> str:
-    """A name for a run that sorts by time and is short enough to type: ``20261121-0231-k3f9``."""
+    """A name for a run, sortable by time and short enough to type: ``20261121-0231-k3f9``."""
     return f"{now:%Y%m%d-%H%M}-" + "".join(secrets.choice(_RUN_ID_LETTERS) for _ in range(4))
 
 
@@ -83,7 +83,7 @@ class Store:
     """An open store."""
 
     def __init__(self, url: str | None = None) -> None:
-        """Opens a store and makes its tables where they are missing.
+        """Opens a store and creates missing tables.
 
         Args:
             url: A database URL (``postgresql+psycopg://…``) or the path of an SQLite file.
@@ -123,7 +123,7 @@ class Store:
             reason = str(getattr(error, "orig", None) or error).splitlines()[0]
             raise StoreError(
                 f"the store {self._shown} cannot be used: {reason}",
-                hint="nothing in it was changed; name another with --store, or move it away to start afresh",
+                hint="its content is unchanged; name another store with --store, or move this one away",
             ) from error
 
     @classmethod
@@ -158,7 +158,7 @@ class Store:
             session.commit()
 
     def add_sample(self, run_id: str, sample: RunSample) -> None:
-        """Stores one run at once; a run made again (after a resume) replaces its former self."""
+        """Stores one run at once; a run that is repeated after a resume replaces the former one."""
         with self._reporting(), Session(self._engine) as session:
             session.merge(
                 _Sample(run_id=run_id, sequence=sample.cell.sequence, payload=sample.model_dump_json())
@@ -166,14 +166,14 @@ class Store:
             session.commit()
 
     def set_state(self, run_id: str, state: RunState) -> None:
-        """Notes how an experiment stands."""
+        """Stores the state of an experiment."""
         with self._reporting(), Session(self._engine) as session:
             experiment = session.get_one(_Experiment, run_id)
             experiment.state = state
             session.commit()
 
     def set_spec(self, run_id: str, spec: ExperimentSpec) -> None:
-        """Replaces a specification: a resumed run may get more blocks or another budget."""
+        """Replaces a specification: a resumed experiment may have more blocks or another budget."""
         with self._reporting(), Session(self._engine) as session:
             experiment = session.get_one(_Experiment, run_id)
             experiment.spec = spec.model_dump_json()
@@ -267,7 +267,7 @@ class Store:
             return summaries
 
     def remove(self, run_id: str) -> str:
-        """Removes an experiment and its samples; gives its full name."""
+        """Removes an experiment and its samples, and returns its full name."""
         with self._reporting(), Session(self._engine) as session:
             experiment = self._find(session, run_id)
             name = experiment.run_id

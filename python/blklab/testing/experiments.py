@@ -1,8 +1,8 @@
-"""Makes experiments that never ran: records as a backend would leave them behind, from a seed.
+"""Makes records of experiments that never ran, from a seed.
 
-What happened in them is known beforehand, so analysis and reports can be held against the truth. A
-scheduler has a speed relative to the workload's, noise from run to run, and a tail; the machine drifts over
-the experiment and differs from block to block; runs can fail. Seeds and order come from the real plan.
+Their truth is known in advance, so analysis and reports can be checked against it. A scheduler has a speed
+relative to the workload's, noise from run to run, and a tail; the machine drifts over the experiment and
+differs from block to block; runs can fail. Seeds and order come from the real plan.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ QUIET = MachineEvents(
         read_bytes=100_200_000, written_bytes=400_000, own_read_bytes=100_000_000, own_written_bytes=0
     ),
 )
-"""What a machine that nothing else uses does during a run."""
+"""The events of an otherwise idle machine during a run."""
 
 _START = datetime.datetime(2024, 5, 17, 9, 30, tzinfo=datetime.timezone.utc)
 
 
 @dataclass(frozen=True)
 class SchedulerBehaviour:
-    """How a made-up scheduler does."""
+    """The behaviour of a made-up scheduler."""
 
     speed: float = 1.0
     """I/Os per second relative to the workload's."""
@@ -66,20 +66,20 @@ class SchedulerBehaviour:
     cpu: float = 1.0
     """Factor on the kernel's CPU time per I/O."""
     change: float = 0.0
-    """By how much the speed changes from the beginning of a run to its end, as a fraction; only seen with
+    """Change of the speed from the beginning of a run to its end, as a fraction; only visible with
     ``over_time``."""
 
 
 @dataclass(frozen=True)
 class WorkloadBehaviour:
-    """How a made-up disk does under a workload."""
+    """The behaviour of a made-up disk under a workload."""
 
     ios_per_second: float = 12_000.0
     depth: int = 32
     spread: float = 0.45
     """Standard deviation of the log of latencies."""
     schedulers: Mapping[str, SchedulerBehaviour] = field(default_factory=dict)
-    """By label, in place of what the experiment says of them: a control that differs, say."""
+    """By label, instead of the experiment's: for a control that differs, say."""
 
 
 def make_choice(text: str) -> SchedulerChoice:
@@ -101,19 +101,19 @@ def make_workload(
     source: str | None = None,
     remark: str | None = None,
 ) -> Workload:
-    """A workload from a job file made to measure, read by the parser.
+    """A workload from a generated job file, read by the parser.
 
     Args:
         name: Its name.
-        purpose: Line for people.
-        control: Whether no scheduler can influence it.
+        purpose: One line for people.
+        control: Whether it is a control, which no scheduler can influence.
         decide_by: Metric that the verdict rests on.
-        reads: Reads if true, else writes.
-        syncs: Calls fdatasync after each write.
-        background: Adds a section of writers that is not measured.
+        reads: Whether it reads; else it writes.
+        syncs: Whether to call fdatasync after each write.
+        background: Whether to add a section of writers that is not measured.
         block_size_bytes: Size of an I/O.
         iodepth: I/Os in flight.
-        source: Where the job file is; a shipped workload's is its own name.
+        source: The job file; of a shipped workload its name.
         remark: A comment line for the job file.
     """
     focus = "reader" if reads else "writer"
@@ -157,13 +157,13 @@ def make_spec(
     Args:
         schedulers: In their grammar; cells of sweeps are added.
         workloads: One by default.
-        target: What is tested.
-        blocks: How many.
-        budget_ns: In place of blocks.
+        target: The target, in its grammar.
+        blocks: Their number.
+        budget_ns: Instead of blocks.
         seed: Of everything random.
         goal: In its grammar.
         sweeps: In their grammar.
-        sweep_defaults: What swept tunables are by default.
+        sweep_defaults: Default values of swept tunables.
     """
     settled = [settle_sweep(sweep, lambda _: sweep_defaults) for sweep in parse_sweeps(sweeps)]
     return ExperimentSpec(
@@ -197,21 +197,21 @@ def make_experiment(
     """An experiment as it would be stored. The same arguments give the same record.
 
     Args:
-        spec: What was asked for; four schedulers under one workload by default.
-        behaviours: How schedulers do, by label; those not named are average.
-        workloads: How the disk does under a workload, by name.
-        blocks_made: Blocks carried out, where a budget decided or the experiment broke off.
+        spec: The experiment; by default four schedulers under one workload.
+        behaviours: Of schedulers, by label; the others are average.
+        workloads: Behaviour of the disk, by workload.
+        blocks_made: Blocks that ran, if a budget decided or the experiment was interrupted.
         block_noise: Standard deviation of the log of the speed from block to block, the same for all
             schedulers of a block.
         drift: Change of the log of the speed from the first run to the last.
         failures: Runs that failed: block, workload, scheduler's label.
-        state: How the experiment ended.
-        target: What was tested; a rotating disk by default.
-        machine: Where; a small machine by default.
-        warnings: What the backend said beforehand.
+        state: State in which the experiment ended.
+        target: By default a rotating disk.
+        machine: By default a small one.
+        warnings: Of the backend, before the first run.
         over_time: Whether runs have their speed over time.
-        events: What the machine did during some runs (block, workload, scheduler's label); during all others
-            it was quiet. Nothing: the machine was not watched.
+        events: Of the machine during some runs (block, workload, scheduler's label); during all others it
+            was quiet. None: the machine was not watched.
     """
     spec = spec or make_spec()
     plan = Plan(spec)
@@ -369,7 +369,7 @@ def _job_sample(
 
 
 def _rates(job: JobSample, behaviour: SchedulerBehaviour, seed: Sequence[int]) -> RateWindows:
-    """Forty windows of a straight line with a little noise, in the mean as fast as the job was."""
+    """Forty windows along a straight line with a little noise, whose mean is the job's speed."""
     noise = np.random.default_rng(list(seed)).normal(0, 0.02, 40)
     mean = sum(entry.bytes for entry in job.data_directions()) * NS_PER_SECOND / job.runtime_ns
     line = 1 + behaviour.change * (np.arange(40) / 39 - 0.5)

@@ -10,12 +10,12 @@ from blklab.analysis.statistics.series import Series, Values
 
 
 class Design(Protocol):
-    """What analysis needs to know about how samples were taken: everything else is the same for all designs.
+    """The part of an analysis that depends on how the samples were taken.
 
     A sample is one position in the experiment, numbered in order of time. In `FixedDesign` and
     `AnytimeDesign` it is a block, in which every scheduler runs once. A design whose schedulers take turns
-    may give each position to one scheduler only: `means` and `difference` receive whole series with their
-    positions, and the design decides what is compared with what, and what serial correlation costs.
+    may give each position to one scheduler only. Therefore `means` and `difference` receive whole series with
+    their positions, and the design decides which values to compare and how to allow for serial correlation.
 
     Designs are immutable and hold no data.
     """

@@ -1,8 +1,8 @@
 """Metrics: one file each. A new one is a file beside this one and a name in `_NAMES`.
 
 A metric's module has ``NAME``, ``UNIT``, ``BETTER`` (``higher`` or ``lower``), ``DESCRIPTION`` and
-``compute(jobs)``, which turns the measured sections of one run into one number, or nothing where the run
-has no such figure (no fsync, no CPU accounting in a simulation).
+``compute(jobs)``, which turns the measured sections of one run into one number, or None if the run
+has no such value (no fsync, no CPU accounting in a simulation).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NAMES = (
 
 @dataclass(frozen=True)
 class Metric:
-    """One figure of a run."""
+    """One number per run, and which way is better."""
 
     name: str
     unit: str

@@ -8,7 +8,7 @@ from blklab.records.samples import NS_PER_SECOND, DirectionSample, JobSample
 
 
 def summed_rate(jobs: Sequence[JobSample], amount: Callable[[DirectionSample], int]) -> float | None:
-    """Sums each section's amount over its own run time; nothing if no section ran."""
+    """Sums each section's amount over its own run time; None if no section ran."""
     rates = [
         sum(amount(entry) for entry in job.data_directions()) * NS_PER_SECOND / job.runtime_ns
         for job in jobs

@@ -1,4 +1,4 @@
-"""Who got how much: shares of competing processes, shared by the metrics of fairness."""
+"""Shares of competing processes, for the metrics of fairness."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class Competitor:
 
     bytes_per_second: float
     weight: float
-    """What it was promised, in proportion."""
+    """Its promised share, in proportion to the other weights."""
 
 
 def competitors(jobs: Sequence[JobSample]) -> list[Competitor]:
-    """All that competed; empty unless there are at least two, each with a promise and a run time.
+    """All competitors; empty unless there are at least two, each with a promise and a run time.
 
-    A process that moved nothing counts as if it had moved half of its section's mean I/O (half a page if the
-    section moved nothing at all): the ratio of shares stays finite, and is the worst that could be told.
+    A process that moved no bytes counts as if it had moved half of its section's mean I/O (half a page if
+    the section moved none at all). The ratio of shares stays finite, and no measurable share is worse.
     """
     found: list[Competitor] = []
     for job in jobs:
@@ -41,5 +41,5 @@ def competitors(jobs: Sequence[JobSample]) -> list[Competitor]:
 
 
 def count_of_processes(jobs: Sequence[JobSample]) -> int:
-    """How many processes the sections had."""
+    """Number of processes of all sections."""
     return sum(job.clones for job in jobs)

@@ -16,7 +16,7 @@ DESCRIPTION = (
 
 
 def compute(jobs: Sequence[JobSample]) -> float | None:
-    """CPU time over I/Os; nothing where a backend does not account CPU time."""
+    """CPU time over I/Os; None if the backend does not account CPU time."""
     ios = sum(entry.ios for job in jobs for entry in job.data_directions())
     times = [(job.cpu_user_ns, job.cpu_system_ns) for job in jobs]
     if not ios or any(user is None or system is None for user, system in times):

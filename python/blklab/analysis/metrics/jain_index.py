@@ -17,7 +17,7 @@ DESCRIPTION = (
 
 
 def compute(jobs: Sequence[JobSample]) -> float | None:
-    """(Σx)² / (n·Σx²) with x = throughput / weight; nothing unless several compete.
+    """(Σx)² / (n·Σx²) with x = throughput / weight; None unless several compete.
 
     Jain, Chiu, Hawe: *A Quantitative Measure of Fairness and Discrimination for Resource Allocation in
     Shared Computer Systems*, DEC-TR-301, 1984.

@@ -18,7 +18,7 @@ DESCRIPTION = (
 
 
 def compute(jobs: Sequence[JobSample]) -> float | None:
-    """Exact maximum over all jobs; nothing where only one process is measured."""
+    """Exact maximum over all jobs; None if only one process is measured."""
     if count_of_processes(jobs) < 2:
         return None
     waits_ns = []

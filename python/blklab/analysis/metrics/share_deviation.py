@@ -1,4 +1,4 @@
-"""How far the worst share was from what was promised."""
+"""The factor by which the worst share missed its promise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DESCRIPTION = (
 
 
 def compute(jobs: Sequence[JobSample]) -> float | None:
-    """Largest of share over target and target over share; nothing unless several compete."""
+    """Largest of share over target and target over share; None unless several compete."""
     present = competitors(jobs)
     if not present:
         return None

@@ -14,5 +14,5 @@ DESCRIPTION = "latency that 99 of 100 fsync or fdatasync calls were faster than"
 
 
 def compute(jobs: Sequence[JobSample]) -> float | None:
-    """Percentile of all sync calls; nothing for a load without them."""
+    """Percentile of all sync calls; None for a load without them."""
     return percentile_us(sync_latencies(jobs), 0.99)

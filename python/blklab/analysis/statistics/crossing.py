@@ -1,21 +1,21 @@
-"""How much evidence a level asks for, where one looks after every block.
+"""The evidence that a level requires if the data are checked after every block.
 
-The evidence E_n of `blklab.analysis.statistics.anytime` ever reaches m with probability 1/m at the most
-(Ville's inequality). For evidence that creeps up to m that is exact; after four blocks it leaps, and lands
-far beyond. Here the probability itself is computed, for looks from a first block on and for a bound that
-rises slowly,
+The evidence E_n of `blklab.analysis.statistics.anytime` ever reaches m with probability at most 1/m
+(Ville's inequality). That is exact for evidence that grows continuously; after four blocks it jumps, and
+overshoots m by far. Here the probability itself is computed, for looks from a first block on and for a bound
+that rises slowly,
 
     p(m) = P(E_n >= m * rise(n) for any n >= first),    rise(n) = sqrt(max(1, n / 18)),
 
-so most of the level is spent on the blocks that experiments usually have, and going on for ever stays
-allowed. E_n is the likelihood ratio of "an effect drawn from the mixture" to "no effect", hence with series
-that have such an effect, and T the block at which they cross,
+so most of the level is spent on the usual numbers of blocks, and an experiment may still continue
+indefinitely. E_n is the likelihood ratio of "an effect drawn from the mixture" to "no effect". Hence, with
+series that have such an effect, and T the block at which they cross,
 
     p(m) = mean of 1 / E_T,
 
-which needs few series even for small p (importance sampling; Siegmund, *Sequential Analysis*, 1985, chapter
+which takes few series even for small p (importance sampling; Siegmund, *Sequential Analysis*, 1985, chapter
 II; Siegmund, *Importance sampling in the Monte Carlo study of sequential tests*, 1976). Exact for normal
-values but for the simulation's error, for which a hundredth is added.
+values, up to the simulation's error, for which 1 % is added.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ PRIOR_PRECISION = 0.1
 """g: the effect has standard deviation 1/sqrt(g), some three standard deviations of a block's log ratio.
 
 Small values favour few blocks and large effects. With 0.1 the interval of four to six blocks is about as
-narrow as the method allows, at the price of about a tenth of its width at eighteen.
+narrow as the method allows; at eighteen blocks it is about a tenth wider.
 """
 USUAL_BLOCKS = 18
-"""Up to here the bound does not rise: the budget where a person sets none."""
+"""Up to here the bound does not rise. This is the default budget."""
 
 _SERIES = 8000
 _LAST_BLOCK = 400
-"""Series that have not crossed by then are counted at the most that they could still add."""
+"""A series that has not crossed by then counts with the most that it could still add."""
 _LOWEST, _HIGHEST, _STEP = -3.0, 16.0, 0.05
 """Logarithms of m for which p is tabulated."""
 _SIMULATION_ERROR = 1.01
@@ -50,7 +50,7 @@ def log_e_value(t_statistic: float, n: int) -> float:
     """Logarithm of the evidence E_n against a mean.
 
     Args:
-        t_statistic: (mean - hypothesis) / standard error; infinite where the error is zero.
+        t_statistic: (mean - hypothesis) / standard error; infinite if the error is zero.
         n: Number of values, at least two.
     """
     share = share_of_prior(n)
@@ -74,7 +74,7 @@ def chance_of_reaching(log_bound: float, first: int) -> float:
     """Probability under no difference that the evidence ever reaches a bound.
 
     Args:
-        log_bound: Logarithm of m: of the evidence over its block's rise.
+        log_bound: Logarithm of m, which is the evidence over its block's rise.
         first: The first block that is looked at.
     """
     if log_bound <= _LOWEST:
@@ -98,8 +98,8 @@ def log_bound_for(level: float, first: int) -> float:
 def _tabulated(first: int) -> tuple[Floats, Floats]:
     """Logarithms of m and of p(m).
 
-    The same series serve all m: each adds 1/E_n to those that it crosses for the first time at block n. The
-    generator's seed is fixed, because the analysis of stored samples must give the same figures every time.
+    The same series serve all m: each adds 1/E_n to every m that it crosses for the first time at block n. The
+    generator's seed is fixed, because the analysis of stored samples must give the same result every time.
     """
     bounds = np.arange(_LOWEST, _HIGHEST + _STEP / 2, _STEP)
     added = np.zeros(len(bounds) + 1)

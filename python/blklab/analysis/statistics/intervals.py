@@ -12,7 +12,7 @@ from scipy import special
 
 @dataclass(frozen=True)
 class MeanInterval:
-    """A geometric mean with a two-sided interval; bounds are missing where there is one value only."""
+    """A geometric mean with a two-sided interval; the bounds are None for a single value."""
 
     n: int
     mean: float
@@ -25,11 +25,11 @@ def geometric_mean_interval(
 ) -> MeanInterval:
     """Student's t interval for the mean of the logarithms, transformed back.
 
-    The scale is logarithmic because what schedulers and drift do to a figure is multiplicative; the ratio
-    of two such means is the mean ratio of `blklab.analysis.statistics.paired`.
+    The scale is logarithmic because the effects of schedulers and drift are multiplicative. The ratio of two
+    such means is the mean ratio of `blklab.analysis.statistics.paired`.
 
     Args:
-        values: Positive figures; at least one.
+        values: Positive; at least one.
         confidence: Coverage, such as 0.95.
         widened_by: Factor for serial correlation (`blklab.analysis.statistics.serial.widening`).
     """
@@ -42,14 +42,14 @@ def geometric_mean_interval(
 
 
 def standard_error(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    """Standard error of the mean; exactly zero for equal values, whatever rounding leaves of them."""
+    """Standard error of the mean; exactly zero for values that are equal up to rounding."""
     if float(np.ptp(values)) <= 1e-12 * max(1.0, float(np.abs(values).max())):
         return 0.0
     return float(values.std(ddof=1)) / math.sqrt(len(values))
 
 
 def t_quantile(probability: float, degrees_of_freedom: float) -> float:
-    """Quantile of Student's t distribution; Welch's degrees of freedom are no whole number."""
+    """Quantile of Student's t distribution; Welch's degrees of freedom are not a whole number."""
     # scipy.special rather than scipy.stats, which takes half a second to import.
     return float(special.stdtrit(degrees_of_freedom, probability))
 

@@ -27,7 +27,7 @@ def linear_trend(times: Floats, values: Floats) -> Change | None:
     """Change along the least-squares line from the first time to the last.
 
     Returns:
-        Nothing for fewer than four values or one time only.
+        None for fewer than four values or a single time.
     """
     n = len(values)
     spread = times - times.mean()

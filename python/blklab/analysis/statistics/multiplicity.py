@@ -1,4 +1,4 @@
-"""Several questions to the same data: step-down corrections."""
+"""Step-down corrections for several questions to the same data."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 
 def holm(p_values: Sequence[float], possibly_true: Sequence[int] = ()) -> list[float]:
-    """Adjusted p values, in the order given: compare them with the family's level directly.
+    """Adjusted p values, in the order given; to be compared with the family's level directly.
 
     Holm, *A Simple Sequentially Rejective Multiple Test Procedure*, 1979. The chance of any false claim in
     the family stays below the level whatever the dependence between the questions.
 
     Args:
         p_values: Of all hypotheses of the family.
-        possibly_true: How many of them can be true at once, if not every number can; the smallest p value
-            that is left is then corrected for the largest such number rather than for all that are left
+        possibly_true: The numbers of them that can be true at once; empty if any number can. The smallest
+            p value left is corrected for the largest such number rather than for all that are left
             (Shaffer, *Modified Sequentially Rejective Multiple Test Procedures*, 1986).
     """
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
@@ -30,9 +30,9 @@ def holm(p_values: Sequence[float], possibly_true: Sequence[int] = ()) -> list[f
 
 
 def numbers_of_equal_pairs(group_sizes: Sequence[int]) -> list[int]:
-    """How many pairs can be equal, for groups of things of which each is compared with all of its group.
+    """The possible numbers of equal pairs, for groups in which all members are compared with one another.
 
-    Equality is transitive: of four things six pairs can be equal, or three (three things), or two (two and
+    Equality is transitive: of four members six pairs can be equal, or three (three members), or two (two and
     two), or one, but never four or five.
     """
     possible = {0}

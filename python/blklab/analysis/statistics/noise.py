@@ -1,8 +1,7 @@
-"""What the noise of a series of blocks looks like: drift, correlation, order effects, outliers.
+"""The noise of a series of blocks: drift, correlation, order effects, outliers.
 
-Nothing here changes a verdict by itself. It is shown, so that a person sees on what ground a verdict stands;
-outliers are named and stay in. (Serial correlation does widen intervals:
-`blklab.analysis.statistics.serial`.)
+This module changes no verdict. Its findings are shown so that readers can judge the data behind a verdict;
+outliers are named and kept. (Serial correlation does widen intervals: `blklab.analysis.statistics.serial`.)
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ OUTLIER_DEVIATIONS = 5.0
 """Robust standard deviations from the median. The usual 3.5 (Iglewicz and Hoaglin, *How to Detect and Handle
 Outliers*, 1993) is meant for normal noise; runs of a disk have longer tails."""
 SMALLEST_OUTLIER = math.log(1.05)
-"""Runs nearer to the median than 5 % are not worth a name, however steady the others are."""
+"""Runs within 5 % of the median are never outliers, however steady the others are."""
 MAD_TO_DEVIATION = 1.4826
 """Median absolute deviation to standard deviation, for normal values."""
 
@@ -34,7 +33,7 @@ class Outlier:
     scheduler: str
     block: int
     ratio: float
-    """Its figure over the median of its scheduler."""
+    """Its value over the median of its scheduler."""
 
 
 @dataclass(frozen=True)
@@ -43,21 +42,21 @@ class Noise:
 
     blocks: int
     drift: Change | None
-    """Of the logarithm of the blocks' means: what comparisons within blocks are free of."""
+    """Of the logarithm of the blocks' means. Comparisons within blocks are free of it."""
     first_run: Change | None
     """Logarithm of a block's first run over its others, scheduler's effect removed: warm-up, caches."""
     correlation: float | None
-    """Of neighbouring log ratios, the largest over all pairs of schedulers; nothing for few blocks."""
+    """Of neighbouring log ratios, the largest over all pairs of schedulers; None for few blocks."""
     widened_by: float
     """Largest factor by which serial correlation widened the interval of a pair."""
     outliers: list[Outlier]
 
 
 def describe_noise(values: Mapping[str, Mapping[int, float]], order: Mapping[int, Sequence[str]]) -> Noise:
-    """Looks at the noise of one workload and metric.
+    """Describes the noise of one workload and metric.
 
     Args:
-        values: Scheduler → block → positive figure.
+        values: Scheduler → block → value; values of zero are left out.
         order: Block → schedulers in the order in which they ran.
     """
     logs = _logarithms(values)
@@ -78,7 +77,7 @@ def describe_noise(values: Mapping[str, Mapping[int, float]], order: Mapping[int
 
 
 def block_levels(values: Mapping[str, Mapping[int, float]]) -> list[tuple[int, float]]:
-    """How fast each block was as a whole: block and mean logarithm, schedulers' own means removed."""
+    """The speed of each block as a whole: block and mean logarithm, schedulers' own means removed."""
     residuals = _residuals(_logarithms(values))
     blocks: dict[int, list[float]] = {}
     for (_, block), residual in residuals.items():
@@ -88,17 +87,17 @@ def block_levels(values: Mapping[str, Mapping[int, float]]) -> list[tuple[int, f
 
 def _logarithms(values: Mapping[str, Mapping[int, float]]) -> dict[str, dict[int, float]]:
     return {
-        name: {block: math.log(value) for block, value in figures.items() if value > 0}
-        for name, figures in values.items()
+        name: {block: math.log(value) for block, value in present.items() if value > 0}
+        for name, present in values.items()
     }
 
 
 def _residuals(logs: Mapping[str, Mapping[int, float]]) -> dict[tuple[str, int], float]:
-    """By scheduler and block. Schedulers may have left early: each is measured from its own mean."""
+    """By scheduler and block. Schedulers may have left early, so each is measured from its own mean."""
     residuals = {}
-    for name, figures in logs.items():
-        for block, value in figures.items():
-            residuals[name, block] = value - sum(figures.values()) / len(figures)
+    for name, own in logs.items():
+        for block, value in own.items():
+            residuals[name, block] = value - sum(own.values()) / len(own)
     return residuals
 
 

@@ -1,11 +1,11 @@
-"""What the random order alone says of a mean: subset means as an interval, sign patterns as a test.
+"""Inference from the random order alone: an interval from subset means, a test from sign patterns.
 
 Under a constant effect the log ratios of a randomised plan are symmetric about it, whatever the noise, since
-the order within each block was a coin toss. Then each pattern of signs of the deviations is as likely as any
-other, and the test of a mean by all patterns is exact (Fisher, *The Design of Experiments*, 1935, section
+the order within each block was a coin toss. Each pattern of signs of the deviations is then as likely as any
+other, so the test of a mean by all patterns is exact (Fisher, *The Design of Experiments*, 1935, section
 21). The values that it does not reject lie between two of the means of all subsets of the ratios, counted
 from either end (Hartigan, *Using subsample values as typical values*, Journal of the American Statistical
-Association 64, 1969). Neither supposes that the noise is normal or has a variance.
+Association 64, 1969). Neither assumes that the noise is normal or has a variance.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 
 class SubsetSums:
-    """Sums over subsets of log ratios, and what follows from them."""
+    """Sums over subsets of log ratios, with the test and the interval that they give."""
 
     def __init__(self, values: Floats) -> None:
         self._total = float(values.sum())
@@ -43,8 +43,8 @@ class SubsetSums:
     def p_difference(self) -> float:
         """Two-sided p value of a mean of zero.
 
-        A pattern and its opposite give the same distance from zero. The pattern that was observed is one of
-        those that could have been: it counts too.
+        A pattern and its opposite give the same distance from zero. The observed pattern is one of the
+        possible ones, so it counts too.
         """
         observed = abs(self._total) * (1 - 1e-12)
         exceeding = int(np.count_nonzero(np.abs(self._total - 2 * self._sums) >= observed))
@@ -56,7 +56,7 @@ class SubsetSums:
         return (int(beyond) + 1) / self._patterns
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """The means that the test does not reject; `reaches` tells whether there are enough subsets."""
+        """The means that the test does not reject; check `reaches` first."""
         outside = int((1 - confidence) / 2 * self._patterns + 1e-9)
         places = [outside - 1, len(self._means) - outside]
         low, high = np.partition(self._means, places)[places]
@@ -64,13 +64,13 @@ class SubsetSums:
 
 
 def reaches(nr_values: int, level: float) -> bool:
-    """Whether so many values have enough patterns for a two-sided test at a level."""
+    """Whether this number of values has enough patterns for a two-sided test at a level."""
     return 2.0 ** (1 - nr_values) <= level * (1 + 1e-9)
 
 
 @functools.lru_cache(maxsize=16)
 def _all_sizes(n: int) -> Floats:
-    """Sizes of all subsets but the empty one, in the order in which doubling makes them."""
+    """Sizes of all subsets but the empty one, in the order of the doubling above."""
     sizes = np.zeros(1)
     for _ in range(n):
         sizes = np.concatenate([sizes, sizes + 1])
@@ -81,7 +81,7 @@ def _all_sizes(n: int) -> Floats:
 def _sampled_subsets(n: int) -> tuple[Floats, Floats]:
     """Random subsets, one a row, and their sizes.
 
-    Fixed, because the analysis of stored samples must give the same figures every time.
+    Fixed, because the analysis of stored samples must give the same result every time.
     """
     generator = np.random.default_rng(20_210_927)
     subsets = generator.integers(0, 2, size=(SAMPLED_SUBSETS, n), dtype=np.int8).astype(float)

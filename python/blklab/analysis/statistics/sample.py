@@ -1,4 +1,4 @@
-"""A sample and what comparisons ask of it, computed once however many others it is compared with."""
+"""A sample with the moments that comparisons need, each computed once."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Values that follow one another: their correlation, tested for and widened for.
+"""Serial correlation: a test for it, and the factor by which it widens intervals.
 
-Runs of a block share what the machine suffers, so their log ratios are mostly independent from block to
-block. Where they are not (one scheduler slowly fills a cache, say), the mean of n ratios is worth fewer than
-n independent ones, and an interval that ignores that is too narrow.
+The runs of a block share the disturbances of the machine, so their log ratios are mostly independent from
+block to block. Where they are not (one scheduler slowly fills a cache, say), n ratios are worth fewer than n
+independent ones, and an interval that ignores this is too narrow.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 FEWEST_FOR_CORRELATION = 8
-"""With fewer values the correlation of neighbours cannot be told from chance."""
+"""With fewer values the correlation of neighbours cannot be distinguished from chance."""
 LARGEST_CORRELATION = 0.9
 ROUNDING = 1e-12
-"""Differences of logarithms below this are rounding."""
+"""Differences of logarithms below this are rounding errors."""
 _LEVEL_DEVIATE = 1.6448536269514722
 """Upper 5 % point of the normal distribution: the test for correlation is one-sided."""
 
 
 def neighbour_correlation(values: Sequence[float]) -> float | None:
-    """Correlation of each value with the next, free of the bias of short series; nothing if too short.
+    """Correlation of each value with the next, corrected for the bias of short series; None if too short.
 
     The raw estimate of a series of n with correlation r is low by (1 + 4r)/n on average (Marriott and Pope,
     *Bias in the estimation of autocorrelations*, 1954).
@@ -30,7 +30,7 @@ def neighbour_correlation(values: Sequence[float]) -> float | None:
 
 
 def raw_neighbour_correlation(values: Sequence[float]) -> float | None:
-    """Correlation of each value with the next as it stands; nothing where there is no scatter."""
+    """Correlation of each value with the next uncorrected; None if there is no scatter."""
     sums = sums_of(values)
     around = sums.deviations
     return None if around == 0.0 else _raw_correlation(sums, around)
@@ -40,16 +40,17 @@ def widening(values: Sequence[float]) -> float:
     """Factor by which serial correlation widens the standard error of the mean; never below 1.
 
     With correlation r of neighbours, n values are worth n (1 - r)/(1 + r) independent ones (a process of
-    first order; Bayley and Hammersley, *The "effective" number of independent observations*, 1946). Values
-    whose correlation chance explains at a level of 5 % are left alone: the raw estimate for independent
-    values is about normal with mean -1/n and variance 1/n (Box and Jenkins, *Time Series Analysis*, 1970).
+    first order; Bayley and Hammersley, *The "effective" number of independent observations*, 1946).
+    Intervals are not widened if chance explains the correlation at a level of 5 %: the raw estimate for
+    independent values is about normal with mean -1/n and variance 1/n (Box and Jenkins, *Time Series
+    Analysis*, 1970).
     """
     return widening_of(sums_of(values))
 
 
 @dataclass
 class Sums:
-    """What mean, variance and correlation of neighbours are computed from, value by value."""
+    """Running sums for the mean, the variance and the correlation of neighbours."""
 
     n: int = 0
     first: float = 0.0
@@ -61,10 +62,10 @@ class Sums:
     largest: float = 0.0
 
     def add(self, value: float) -> None:
-        """Takes in the next value."""
+        """Adds the next value."""
         if self.n == 0:
             self.first = value
-        # Relative to the first value, so that a large common part costs no digits.
+        # Relative to the first value, so that a large common part costs no precision.
         shifted = value - self.first
         self.total += shifted
         self.squares += shifted * shifted
@@ -80,7 +81,7 @@ class Sums:
 
     @property
     def deviations(self) -> float:
-        """Sum of squared deviations from the mean; exactly zero for equal values, whatever rounding did."""
+        """Sum of squared deviations from the mean; exactly zero for values that are equal up to rounding."""
         left = self.squares - self.total * self.total / self.n
         tolerance = ROUNDING * max(1.0, self.largest)
         return left if left > self.n * tolerance * tolerance else 0.0

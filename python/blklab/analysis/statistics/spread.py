@@ -10,7 +10,7 @@ from scipy import special
 from blklab.analysis.statistics.sample import Sample
 
 FEWEST_VALUES = 4
-"""Below, the kurtosis that the method rests on means nothing."""
+"""With fewer values the kurtosis that the method rests on is meaningless."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class SpreadRatio:
 
 
 def spread_ratio(first: Sample, second: Sample) -> SpreadRatio | None:
-    """Bonett's comparison of standard deviations, which allows for tails that are not normal.
+    """Bonett's comparison of standard deviations, which allows for non-normal tails.
 
     Bonett, *Robust Confidence Interval for a Ratio of Standard Deviations*, Applied Psychological Measurement
     30, 2006: the kurtosis is pooled over both samples, about trimmed means.
 
     Returns:
-        Nothing where a sample has fewer than `FEWEST_VALUES` values or no scatter.
+        None if a sample has fewer than `FEWEST_VALUES` values or no scatter.
     """
     samples = (first, second)
     if min(sample.n for sample in samples) < FEWEST_VALUES:

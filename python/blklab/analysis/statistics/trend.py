@@ -1,4 +1,4 @@
-"""Does a series of runs drift: its trend by ranks, and its serial correlation."""
+"""Drift of a series of runs: its trend by ranks and its serial correlation."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from blklab.analysis.statistics.serial import raw_neighbour_correlation
 
 MOST_RUNS_FOR_SLOPE = 1000
 FEWEST_RUNS = 5
-"""With four runs even a perfect order has p = 0.083: nothing can be seen."""
+"""With four runs even a perfect order has p = 0.083: no drift can be detected."""
 
 
 @dataclass(frozen=True)
 class Trend:
-    """How a series moves with its order."""
+    """The movement of a series along its order."""
 
     n: int
     tau: float
@@ -26,7 +26,7 @@ class Trend:
     slope: float
     """Per run, in the unit of the values: the median of all pairs' slopes (Theil and Sen)."""
     serial_correlation: float | None
-    """Of neighbours (lag 1); nothing where there is no scatter."""
+    """Of neighbours (lag 1); None if there is no scatter."""
 
 
 def trend_of(values: Sequence[float]) -> Trend | None:
@@ -36,7 +36,7 @@ def trend_of(values: Sequence[float]) -> Trend | None:
         values: In the order in which they were measured.
 
     Returns:
-        Nothing for fewer than `FEWEST_RUNS` values.
+        None for fewer than `FEWEST_RUNS` values.
     """
     n = len(values)
     if n < FEWEST_RUNS:
@@ -47,7 +47,7 @@ def trend_of(values: Sequence[float]) -> Trend | None:
     from scipy import stats  # noqa: PLC0415 - takes longer to import than all else; only long series need it
 
     tau, p = stats.kendalltau(np.arange(n), series)
-    # All pairs of runs take memory by the square: of long series every so-many-th value stands for the rest.
+    # Memory grows with the square of the number of runs, so long series are thinned out evenly.
     places = np.arange(n)[:: math.ceil(n / MOST_RUNS_FOR_SLOPE)]
     slope = float(stats.theilslopes(series[places], places)[0])
     correlation = raw_neighbour_correlation(values)

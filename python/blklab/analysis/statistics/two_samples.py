@@ -1,9 +1,9 @@
 """Differences of two means, from independent samples or from matched pairs, by Student's t.
 
-For figures whose plan is not ours: independent samples have Welch's test (Welch, *The Generalization of
-"Student's" Problem when Several Different Population Variances are Involved*, Biometrika 34, 1947), which
-does not suppose equal scatter; pairs have the one-sample test of their differences. Whether pairs are pairs
-is the design's business, not this module's.
+For values that others measured, by a plan of their own. Independent samples have Welch's test (Welch, *The
+Generalization of "Student's" Problem when Several Different Population Variances are Involved*, Biometrika
+34, 1947), which does not assume equal scatter; pairs have the one-sample test of their differences. The
+caller decides whether the values are paired.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class MeanDifference:
     n_second: int
     estimate: float
     standard_error: float | None
-    """Nothing where a sample of one leaves no scatter to see."""
+    """None if a sample has a single value and so no scatter."""
     freedom: float
 
     def interval(self, confidence: float) -> tuple[float, float] | None:
@@ -38,7 +38,7 @@ class MeanDifference:
 
     @property
     def p_difference(self) -> float:
-        """Two-sided p value of no difference; 1 where nothing can be tested."""
+        """Two-sided p value of no difference; 1 if it cannot be tested."""
         if self.standard_error is None:
             return 1.0
         if self.standard_error == 0:
@@ -57,8 +57,8 @@ class MeanDifference:
     def detectable(self, level: float, power: float) -> float | None:
         """The smallest true difference that a test at `level` would find with a chance of `power`.
 
-        With the scatter and numbers seen here; the usual sum of two quantiles, which is close for more than
-        a few degrees of freedom.
+        It assumes the observed scatter and sample sizes, and uses the usual sum of two quantiles, which is
+        close for more than a few degrees of freedom.
         """
         if self.standard_error is None:
             return None
