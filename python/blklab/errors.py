@@ -1,8 +1,8 @@
-"""Everything that can go wrong, in one tree, each kind with its exit code.
+"""All errors of blklab in one tree, each kind with its exit code.
 
-The command line prints a `BlklabError` as ``error: MESSAGE`` followed, where there is one, by
-``hint: HINT``, and ends with `exit_code`. The codes are part of the documented interface
-(docs/reference/exit-codes.md); a test holds that page and this module together.
+The command line prints a `BlklabError` as ``error: MESSAGE``, followed by ``hint: HINT`` if there is one, and
+exits with `exit_code`. The codes are part of the documented interface (docs/reference/exit-codes.md); a test
+checks that page against this module.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ class ExitCode(IntEnum):
     INTERNAL = 1
     """A defect in blklab itself."""
     USAGE = 2
-    """What was asked for makes no sense: unknown option, target, scheduler, tunable, workload, a job
-    file or specification with a mistake."""
+    """The request is wrong: unknown option, target, scheduler, tunable or workload; a job file or
+    specification with a mistake."""
     REQUIREMENT = 3
     """This machine lacks something: root, fio, a scheduler, space, a writable file system."""
     REFUSED = 4
     """Refused for safety: the disk is in use, writes were not allowed, another run holds the disk."""
     RUN_FAILED = 5
-    """The experiment could not be carried through: fio failed, the device vanished, a limit was hit."""
+    """The experiment could not be completed: fio failed, the device vanished, a limit was reached."""
     DATA = 6
-    """Data cannot be read: a store, journal or result of another version or damaged, a file of figures in no
-    known format."""
+    """Data cannot be read: a store, journal or result is damaged or of another version, a file of results is
+    in an unknown format."""
     PARTIAL = 7
-    """Done for a part only: what was given could not be used whole, and the result says which part."""
+    """Only part of the input could be used, and the result says which part."""
 
 
 def reason_of(error: OSError) -> str:
-    """What the system says went wrong, as part of a sentence: ``no space left on device``."""
+    """The system's error message in lower case, for use in a sentence: ``no space left on device``."""
     return (error.strerror or str(error)).lower()
 
 
 class BlklabError(Exception):
-    """Base of all errors that a person can cause or mend.
+    """Base of all errors that a user can cause or fix.
 
     Args:
-        message: What was wrong and where, one sentence, no trailing full stop needed.
-        hint: What to do about it, or nothing.
+        message: What was wrong and where, in one sentence without a full stop.
+        hint: What to do about it; None if there is no advice.
     """
 
     exit_code: ExitCode = ExitCode.INTERNAL
@@ -60,21 +60,22 @@ class UsageError(BlklabError):
 
 
 class UnknownNameError(UsageError):
-    """A target, scheduler, tunable, workload, device, run or kernel of that name does not exist."""
+    """There is no target, scheduler, tunable, workload, device, run or kernel of that name."""
 
 
 class SpecError(UsageError):
-    """An experiment description has a mistake; the message names file and key."""
+    """A mistake in an experiment's description; the message names file and key."""
 
 
 class JobFileError(UsageError):
-    """A fio job file has a mistake or an option that is not supported.
+    """A mistake or an unsupported option in a fio job file.
 
     Args:
         message: What is wrong.
-        source: File name as the person gave it.
-        line: 1-based line number, where one applies.
-        option: The option concerned, where there is one.
+        source: File name as the user gave it.
+        line: 1-based line number; None if no single line is at fault.
+        option: The option at fault; None if there is none.
+        hint: What to do about it; None if there is no advice.
     """
 
     def __init__(
@@ -94,19 +95,19 @@ class JobFileError(UsageError):
 
 
 class TunableError(UsageError):
-    """A tunable or queue attribute is unknown, out of range, or the kernel refused the value."""
+    """A tunable or queue attribute is unknown or out of range, or the kernel refused its value."""
 
 
 class ProfileError(UsageError):
-    """A device profile has a mistake; the message names the field."""
+    """A mistake in a device profile; the message names the field."""
 
 
 class PatchError(UsageError):
-    """A patch for a kernel cannot be read or does not apply; nothing was changed."""
+    """A kernel patch cannot be read or does not apply; nothing was changed."""
 
 
 class KernelConfigError(UsageError):
-    """A fragment of a kernel configuration has a mistake."""
+    """A mistake in a fragment of a kernel configuration."""
 
 
 class RequirementError(BlklabError):
@@ -136,47 +137,47 @@ class KernelLacksError(RequirementError):
 
 
 class SpaceError(RequirementError):
-    """Not enough free space, or nowhere to write."""
+    """There is too little free space, or no writable directory."""
 
 
 class RefusedError(BlklabError):
-    """Refused because going on could harm data or another measurement."""
+    """Refused because it could harm data or another measurement."""
 
     exit_code = ExitCode.REFUSED
 
 
 class DeviceInUseError(RefusedError):
-    """Something holds the device that writes were asked for."""
+    """The device to be written to is in use."""
 
 
 class LockedError(RefusedError):
-    """Another run is on one of these disks."""
+    """Another run uses one of these disks."""
 
 
 class KernelInUseError(RefusedError):
-    """A guest runs on the kernel that is to be removed."""
+    """A guest runs on the kernel to be removed."""
 
 
 class RunFailedError(BlklabError):
-    """The experiment could not be carried through."""
+    """The experiment could not be completed."""
 
     exit_code = ExitCode.RUN_FAILED
 
 
 class DeviceVanishedError(RunFailedError):
-    """A disk went away during the run."""
+    """A disk vanished during the run."""
 
 
 class RestoreError(RunFailedError):
-    """A setting could not be put back; the journal is kept."""
+    """A setting could not be restored; the journal is kept."""
 
 
 class KernelBuildError(RunFailedError):
-    """A guest kernel could not be built: the compiler's or the kernel's own build system failed."""
+    """A guest kernel could not be built: the compiler or the kernel's build system failed."""
 
 
 class SimulationError(RunFailedError):
-    """The simulator stopped: an event or time limit, or an inconsistency."""
+    """The simulator stopped at an event or time limit, or because of an inconsistency."""
 
 
 class DataError(BlklabError):
@@ -194,11 +195,11 @@ class JournalError(DataError):
 
 
 class FormatError(DataError):
-    """A file of figures cannot be read, or is in no known format."""
+    """A file of results cannot be read, or is in an unknown format."""
 
 
 class DesignError(UsageError):
-    """What was compared, or what a run is, does not follow from the figures; the hint tells the way out."""
+    """The data do not show what was compared, or what a run is; the hint says how to specify it."""
 
 
 class KernelCacheError(DataError):
@@ -206,7 +207,7 @@ class KernelCacheError(DataError):
 
 
 class InterruptedRunError(BlklabError):
-    """A signal ended the run; what was measured is kept.
+    """A signal ended the run; its measurements are kept.
 
     The exit code is 128 plus the signal's number, as shells expect.
     """

@@ -243,7 +243,9 @@ def test_a_driver_of_hardware_that_no_guest_has_is_told(kernel_cache: Path, kern
     build(BuildRequest("taken", str(kernel_tree)))
     makefile.write_text(original.replace("init/main.o", "init/main.o drivers/usb/core.o", 1))
     request = BuildRequest("left-out", str(kernel_tree))
-    fails(request, KernelBuildError, "'drivers/usb/core.o'", "not taken along", "leave out the option")
+    fails(
+        request, KernelBuildError, "'drivers/usb/core.o'", "does not copy its source", "leave out the option"
+    )
 
 
 def test_a_failed_variant_leaves_what_was_there(kernel_cache: Path, kernel_tree: Path) -> None:
@@ -304,7 +306,7 @@ def test_a_patch_that_does_not_apply_is_told_before_anything_is_unpacked(
             build(BuildRequest("slow", str(source), patches=[str(kernel_patch), str(patch)]), Watcher())
         for word in words:
             assert word in caught.value.message
-        assert announced == [f"trying {kernel_patch.name}, {patch.name}"]
+        assert announced == [f"checking {kernel_patch.name}, {patch.name}"]
         assert not list(scratch.iterdir())
 
     for source in (archive, kernel_tree):
@@ -365,7 +367,7 @@ def test_options_that_are_dropped_and_options_that_are_unknown(
     ("change", "words"),
     [
         (("Makefile", "VERSION = 4\nPATCHLEVEL = 19\nSUBLEVEL = 1\nEXTRAVERSION =\n"), ["4.19.1", "5.2"]),
-        (("Makefile", "all:\n\ttrue\n"), ["no kernel source"]),
+        (("Makefile", "all:\n\ttrue\n"), ["not a kernel source"]),
         (("arch/um/Kconfig", None), ["no User-mode Linux", "arch/um/Kconfig"]),
     ],
 )
@@ -398,7 +400,7 @@ def test_a_cache_where_the_kernels_makefiles_do_not_work(
     kernel_tree: Path, kernel_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "with blank"))
-    fails(BuildRequest("mine", str(kernel_tree)), UsageError, "blanks")
+    fails(BuildRequest("mine", str(kernel_tree)), UsageError, "spaces")
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
     fails(BuildRequest("mine", str(kernel_tree)), SpaceError, "/proc/nowhere")
 

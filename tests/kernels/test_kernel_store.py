@@ -18,7 +18,7 @@ from blklab.guests.kernels.names import kernel_names
 
 GUEST = """
 import sys
-from blklab.kernels import store
+from blklab.guests.kernels import store
 with store.find(sys.argv[1]).in_use():
     print("running", flush=True)
     sys.stdin.read()

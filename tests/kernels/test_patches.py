@@ -70,7 +70,7 @@ def test_nothing_is_half_applied(source: Path, tmp_path: Path) -> None:
 def test_files_are_made_and_removed(source: Path, tmp_path: Path) -> None:
     new = "--- /dev/null\n+++ b/block/new/c.c\n@@ -0,0 +1 @@\n+new\n"
     gone = "--- a/block/b.c\n+++ /dev/null\n@@ -1,12 +0,0 @@\n" + OLD.replace("line", "-line")
-    assert read_patch(write(tmp_path, "new.patch", new)).made == ("block/new/c.c",)
+    assert read_patch(write(tmp_path, "new.patch", new)).created == ("block/new/c.c",)
     apply(source, tmp_path, new, gone)
     assert (source / "block/new/c.c").read_text() == "new\n"
     assert not (source / "block/b.c").exists()
@@ -91,9 +91,9 @@ def test_a_file_is_renamed(source: Path, tmp_path: Path) -> None:
         (change(4, "x", "nowhere.c"), ["block/nowhere.c", "not in this source"]),
         (change(4, "x").replace("line 3", "line 33"), ["block/a.c", "hunk 1 at line 3"]),
         (change(4, "x")[:-9], ["block/a.c"]),
-        ("just text\n", ["no patch"]),
+        ("just text\n", ["not a patch"]),
         ("GIT binary patch\nliteral 3\n" + change(4, "x"), ["binary"]),
-        ("@@ -1 +1 @@\n-a\n+b\n", ["no patch", "names no file"]),
+        ("@@ -1 +1 @@\n-a\n+b\n", ["not a patch", "names no file"]),
         (change(4, "x").replace("a/block/a.c", "/etc/passwd"), ["/etc/passwd"]),
         (change(4, "x").replace("a/block/a.c", "a/../../etc/passwd"), ["etc/passwd"]),
         (change(4, "x").replace("a/block/a.c", "Makefile"), ["Makefile"]),

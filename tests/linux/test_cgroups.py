@@ -218,7 +218,7 @@ def test_a_line_of_defaults_that_the_kernel_keeps_is_no_failure(
 def test_only_lines_about_the_devices_of_a_run_are_its_own(undo: list[str] | None, lines: str) -> None:
     """Other programs may limit their devices in the same file meanwhile."""
     content = "8:0 rbps=7\n254:0 rbps=5\n8:16 rbps=9\n"
-    assert journal_undo._about_devices_of(undo, content) == lines
+    assert journal_undo._lines_of_devices(undo, content) == lines
 
 
 @pytest.mark.parametrize(

@@ -68,8 +68,12 @@ def test_kernels_with_one_clock_are_compared(make: Maker) -> None:
 @pytest.mark.parametrize(
     ("instruments", "hz", "words"),
     [
-        ((), 100, "the kernel a has an exact clock and 100 .* the kernel b has a clock that reading moves"),
-        ((DOES_NOT_APPLY,), 100, "the kernel b has a clock that reading moves"),
+        (
+            (),
+            100,
+            "the kernel a has an exact clock and 100 .* the kernel b has a clock that advances when read",
+        ),
+        ((DOES_NOT_APPLY,), 100, "the kernel b has a clock that advances when read"),
         ((LATER,), 100, "a and b have different versions of the exact clock"),
         ((EXACT,), 250, "an exact clock and 100 ticks a second, .* an exact clock and 250 ticks a second"),
     ],

@@ -52,7 +52,7 @@ def place(guests: Guests) -> Iterator[Path]:
     ("deed", "reason"),
     [
         ("panic", "panicked: Attempted to kill init! exitcode=0x00000100"),
-        ("fill the memory", "ran out of memory (--memory gives it more)"),
+        ("fill the memory", "ran out of memory (give it more with --memory)"),
         ("talk", "said more than 1.00 MiB"),
         ("leave without a word", "ended without an answer (exit code 0)"),
         ("write half an answer", "answer cannot be read"),

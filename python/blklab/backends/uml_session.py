@@ -156,7 +156,7 @@ class UmlSession:
         fio = self._guest_for(cell).generator == "fio"
         wanted = (OUTPUT_FILE, _FIO_LOG) if fio else ()
         end = self.guests.run(image, self._request(cell), self._files(cell), wanted)
-        jobs, error, warnings = self._judge(cell, end)
+        jobs, error, warnings = self._read_result(cell, end)
         answer = end.answer or {}
         engine = dict(answer.get("engine", {}))
         engine["kernel"] = {"name": kernel.name, "version": kernel.version, "build_id": kernel.build_id}
@@ -259,7 +259,7 @@ class UmlSession:
             return regions_on_device(workload, _DISK, size_bytes)
         return regions_in_numbered_files(workload, _DATA, size_bytes)
 
-    def _judge(self, cell: Cell, end: GuestResult) -> tuple[list[JobSample], str | None, list[str]]:
+    def _read_result(self, cell: Cell, end: GuestResult) -> tuple[list[JobSample], str | None, list[str]]:
         """Reads jobs, error and warnings from a guest's result.
 
         Raises:

@@ -1,5 +1,5 @@
-"""Guest kernels as processes of this machine: a scratch folder to live in, booting, watching, ending.
+"""Guest kernels as processes of this machine: scratch directory, boot, watchdog, shutdown.
 
-A guest is user-mode Linux: a kernel built as a program, run by an ordinary user. Nothing here knows
+A guest is User-mode Linux: a kernel built as a program and run by an ordinary user. This package knows no
 schedulers, workloads or samples.
 """

@@ -1,9 +1,9 @@
-"""How a guest kernel is started: the same words for every run, so that nothing of this machine gets in.
+"""The command line of a guest kernel: identical for every run, so that no property of this machine leaks in.
 
-The kernel finds its file system at its own working folder, its memory file goes there too (``TMPDIR=.``),
-and the environment holds nothing else. Address-space randomisation is off: it would reach the guest through
-the addresses of its stack. In virtual time the clock begins at a fixed moment and moves only while every
-task sleeps (``time-travel=inf-cpu``, arch/um/kernel/time.c).
+The kernel's root file system is its working directory, which also holds its memory file (``TMPDIR=.``). The
+environment has no other variables. Address-space randomisation is off, because the guest would see it in its
+stack addresses. In virtual time the clock starts at a fixed moment and advances only while every task sleeps
+(``time-travel=inf-cpu``, arch/um/kernel/time.c).
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ import shlex
 from dataclasses import dataclass
 
 INIT = "blkguest"
-"""The guest program, at the top of the guest's file system."""
+"""The guest program, in the root directory of the guest."""
 KERNEL = "linux"
-"""The kernel, at the same place."""
+"""The kernel, in the same directory."""
 
 CLOCK_START_NS = 1_000_000_000_000_000_000
-"""The wall clock of every guest in virtual time begins on 9 September 2001."""
+"""Wall clock of every guest at boot in virtual time: 9 September 2001."""
 
 _MIB = 1 << 20
 
 
 @dataclass(frozen=True)
 class Boot:
-    """One guest's hardware, as it were."""
+    """The boot parameters of a guest."""
 
     memory_bytes: int
     virtual_time: bool = True
 
     def environment(self) -> list[str]:
-        """All that the kernel's process finds in its environment, each as ``NAME=VALUE``."""
+        """The whole environment of the kernel's process, as ``NAME=VALUE`` strings."""
         return ["TMPDIR=."]
 
     def arguments(self) -> list[str]:
-        """The kernel's command line, without its name."""
+        """The kernel's command line without the program."""
         clock = ["time-travel=inf-cpu", f"time-travel-start={CLOCK_START_NS}"] if self.virtual_time else []
         return [
             *clock,
@@ -54,6 +54,6 @@ class Boot:
         ]
 
     def command(self) -> str:
-        """A command that boots such a guest in the current folder, for people."""
+        """A shell command that boots such a guest in the current directory, for people."""
         words = ["setarch", "-R", "env", "-i", *self.environment(), f"./{KERNEL}", *self.arguments()]
         return f"{shlex.join(words)} </dev/null"

@@ -1,4 +1,4 @@
-"""One guest from boot to answer, and all guests of a session."""
+"""The guests of a session, each from boot to answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from blklab.guests.boot import INIT, KERNEL, Boot
 from blklab.guests.log import failure_reason, with_log_tail
 from blklab.guests.process import GuestProcess
 from blklab.guests.scratch import GuestFolder, SessionFolder
-from blklab.guests.watchdog import ANSWER, WatchdogLimits, watch
+from blklab.guests.watchdog import ANSWER, WatchdogLimits, wait_for_guest
 
 REQUEST = "request.json"
 _STOPPED = "the session was stopped before the run had ended"
@@ -25,37 +25,43 @@ _STOPPED = "the session was stopped before the run had ended"
 
 @dataclass(frozen=True)
 class GuestImage:
-    """What a guest is made of, on this machine."""
+    """The files of this machine that make up a guest."""
 
     kernel: Path
     kernel_id: str
-    """Tells kernels apart within a session."""
+    """Identifies the kernel within a session."""
     init: Path
     programs: Mapping[str, Path]
-    """Further files by their path in the guest."""
+    """Further files, by their path in the guest."""
 
 
 @dataclass(frozen=True)
 class GuestResult:
-    """How a guest ended: with an answer or with an error."""
+    """The result of a guest: an answer or an error."""
 
     answer: dict[str, Any] | None
     error: str | None
     files: Mapping[str, str]
-    """Texts of the files that were asked for and are there."""
+    """Contents of the requested files that exist."""
     log: str
 
 
 class Guests:
-    """The guests of a session, side by side; a context manager that leaves nothing behind."""
+    """Runs the guests of a session, several at once; a context manager that removes every trace of them.
 
-    def __init__(self, place: Path, boot: Boot, patience: WatchdogLimits | None = None) -> None:
+    Args:
+        scratch: Directory for the session's scratch directory.
+        boot: Boot parameters of all guests.
+        limits: Limits of the watchdog.
+    """
+
+    def __init__(self, scratch: Path, boot: Boot, limits: WatchdogLimits | None = None) -> None:
         self._boot = boot
-        self._patience = patience or WatchdogLimits()
-        self._scratch = SessionFolder(place)
+        self._limits = limits or WatchdogLimits()
+        self._scratch = SessionFolder(scratch)
         self._mutex = threading.Lock()
         self._running: dict[GuestProcess, int] = {}
-        """With the processor of each."""
+        """The running guests, with their processors."""
         self._stopped = False
 
     def __enter__(self) -> Guests:
@@ -64,11 +70,11 @@ class Guests:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()  # those who called `run` see to their guests' ends themselves
+        self.stop()  # each call of `run` waits for its own guest to end
         self._scratch.remove()
 
     def stop(self) -> None:
-        """Ends all guests and starts no more; `run` raises in the threads that wait for one."""
+        """Kills all guests and starts no more; `run` then raises in the threads that wait for a guest."""
         with self._mutex:
             self._stopped = True
             for process in self._running:
@@ -81,16 +87,16 @@ class Guests:
         texts: Mapping[str, str],
         wanted: tuple[str, ...] = (),
     ) -> GuestResult:
-        """Boots a guest and waits for its end.
+        """Boots a guest and waits for it to end.
 
         Args:
             image: Kernel and programs.
-            request: What it shall do.
-            texts: Further files for it, by name.
-            wanted: Names of files to bring back beside the answer.
+            request: The request to the guest program.
+            texts: Further files for the guest, by name.
+            wanted: Names of files to return besides the answer.
 
         Raises:
-            SpaceError: if there is no room for its folder.
+            SpaceError: if there is too little space for its directory.
             RunFailedError: if it cannot be started or killed, or the session was stopped.
         """
         files = {
@@ -98,14 +104,14 @@ class Guests:
             INIT: self._scratch.share(image.init, INIT),
         }
         files |= {name: self._scratch.share(path, f"root/{name}") for name, path in image.programs.items()}
-        folder = self._scratch.new_run(files, {**texts, REQUEST: json.dumps(request)})
+        folder = self._scratch.new_guest(files, {**texts, REQUEST: json.dumps(request)})
         try:
-            code, lost, log = self._live(folder)
-            return self._judge(folder, code, lost, log, wanted)
+            code, given_up, log = self._boot_and_wait(folder)
+            return self._read_result(folder, code, given_up, log, wanted)
         finally:
-            self._scratch.remove_run(folder)
+            self._scratch.remove_guest(folder)
 
-    def _live(self, folder: GuestFolder) -> tuple[int | None, str | None, str]:
+    def _boot_and_wait(self, folder: GuestFolder) -> tuple[int | None, str | None, str]:
         process: GuestProcess | None = None
         try:
             with self._mutex:
@@ -114,7 +120,7 @@ class Guests:
                 processor = self._free_processor()
                 process = GuestProcess(self._boot, folder, processor)
                 self._running[process] = processor
-            code, lost = watch(process, folder, self._patience)
+            code, given_up = wait_for_guest(process, folder, self._limits)
             log = process.read_log()
         finally:
             if process is not None:
@@ -124,16 +130,16 @@ class Guests:
                     self._running.pop(process, None)
         if self._stopped:
             raise RunFailedError(_STOPPED)
-        return code, lost, log
+        return code, given_up, log
 
     def _free_processor(self) -> int:
-        """A processor that no other guest of the session has, if there is one."""
+        """A processor that no other guest of the session uses, if there is one."""
         ours = os.sched_getaffinity(0)
         free = ours - set(self._running.values()) or ours
-        return random.choice(sorted(free))  # noqa: S311 - several sessions must not all take the first
+        return random.choice(sorted(free))  # noqa: S311 - spreads several sessions over the processors
 
-    def _judge(
-        self, folder: GuestFolder, code: int | None, lost: str | None, log: str, wanted: tuple[str, ...]
+    def _read_result(
+        self, folder: GuestFolder, code: int | None, given_up: str | None, log: str, wanted: tuple[str, ...]
     ) -> GuestResult:
         files = {name: text for name in wanted if (text := _text(folder.path / name)) is not None}
         answer = _text(folder.path / ANSWER)
@@ -145,7 +151,7 @@ class Guests:
             if isinstance(read, dict):
                 return GuestResult(read, None, files, log)
             return GuestResult(None, with_log_tail("the guest's answer cannot be read", log), files, log)
-        why = lost or failure_reason(log) or f"the guest ended without an answer (exit code {code})"
+        why = given_up or failure_reason(log) or f"the guest ended without an answer (exit code {code})"
         return GuestResult(None, with_log_tail(why, log), files, log)
 
 

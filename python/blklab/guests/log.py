@@ -1,4 +1,4 @@
-"""What a guest that failed said last, in a few lines."""
+"""Summaries of a failed guest's log."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LINES = 8
 
 
 def failure_reason(log: str) -> str | None:
-    """Why the guest's kernel stopped, if it says so."""
+    """The reason why the guest's kernel stopped, if its log gives one; otherwise None."""
     if _OUT_OF_MEMORY.search(log):
-        return "the guest ran out of memory (--memory gives it more)"
+        return "the guest ran out of memory (give it more with --memory)"
     panics = _PANIC.findall(log)
     if panics:
         return f"the guest's kernel panicked: {panics[0].strip()}"
@@ -26,7 +26,7 @@ def failure_reason(log: str) -> str | None:
 
 
 def log_tail(log: str) -> str:
-    """The last lines that say something, joined by ``|``: no time stamps, stacks or repeated lines."""
+    """The last informative lines, joined by ``|``, without timestamps, stack traces and repeated lines."""
     lines = [_STAMP.sub("", line).strip() for line in log.splitlines()]
     telling: list[str] = []
     for line in lines:
@@ -36,6 +36,6 @@ def log_tail(log: str) -> str:
 
 
 def with_log_tail(message: str, log: str) -> str:
-    """A message with the end of the log behind it."""
+    """A message followed by the end of the log."""
     end = log_tail(log)
     return f"{message}; its log ends with: {end}" if end else f"{message}; its log is empty"

@@ -1,4 +1,4 @@
-"""A guest kernel that never outlives us: we see its supervisor, which holds its processes together."""
+"""A guest kernel's process tree, which never outlives us: a supervisor holds it together."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from blklab.guests.scratch import GuestFolder
 from blklab.linux.processes.signals import shielded
 
 _DYING_S = 30
-"""How long killed processes may take to go away."""
+"""Time limit for killed processes to disappear."""
 _ASK_AGAIN_S = 0.2
 _SUPERVISOR = Path(supervisor.__file__).resolve()
 
 
 class GuestProcess:
-    """A running guest. `end` must be called, whatever happens."""
+    """A running guest. `end` must be called in every case."""
 
     def __init__(self, boot: Boot, folder: GuestFolder, processor: int) -> None:
-        """Starts a guest in its folder, on that processor of this machine.
+        """Starts a guest in its directory, on the given processor of this machine.
 
         Raises:
             RunFailedError: if this machine cannot start another process.
         """
-        # Isolated and without site: no file of the person's gets in, and it starts in milliseconds.
+        # Isolated and without site: it loads none of the user's files, and starts in milliseconds.
         argv = [sys.executable, "-I", "-S", str(_SUPERVISOR), str(os.getpid()), str(processor)]
         argv += [f"./{KERNEL}", *boot.arguments()]
         self._log = folder.log.open("w+b")
         try:
-            # Ending signals become exceptions in the main thread only: there the start must not be torn.
+            # Signals become exceptions only in the main thread, where they must not interrupt the start.
             with shielded() if threading.current_thread() is threading.main_thread() else nullcontext():
                 self._process = subprocess.Popen(
                     argv,
@@ -46,7 +46,7 @@ class GuestProcess:
                     stdin=subprocess.DEVNULL,
                     stdout=self._log,
                     stderr=subprocess.STDOUT,
-                    # Ctrl-C in a terminal must reach us alone: we decide when a guest ends.
+                    # Ctrl-C in a terminal must reach only us: we decide when a guest ends.
                     start_new_session=True,
                 )
         except OSError as error:
@@ -58,20 +58,20 @@ class GuestProcess:
 
     @property
     def supervisor_pid(self) -> int:
-        """Process that holds the guest's processes together."""
+        """PID of the supervisor."""
         return self._process.pid
 
     def wait(self, timeout_s: float) -> int | None:
-        """Waits for the end of the guest.
+        """Waits for the guest to end.
 
         Returns:
-            The exit code of the kernel, 128 plus a signal's number, or nothing if it still runs.
+            The exit code of the kernel, or 128 plus a signal's number; None if it is still running.
 
         Raises:
             RequirementError: if this machine refuses something that a guest needs.
         """
         if self._descriptor is not None:
-            # Popen.wait with a timeout would look every now and then, which costs a guest up to 50 ms.
+            # Popen.wait with a timeout polls, which delays the end of a guest by up to 50 ms.
             poll = select.poll()
             poll.register(self._descriptor, select.POLLIN)
             if not poll.poll(timeout_s * 1000):
@@ -82,27 +82,27 @@ class GuestProcess:
             return None
         if code == supervisor.CANNOT_START:
             raise RequirementError(
-                f"this machine does not let guest kernels run: {self.read_log().strip()}",
+                f"this machine does not allow guest kernels to run: {self.read_log().strip()}",
                 hint="a container's seccomp profile may forbid it (ptrace, personality)",
             )
         return code
 
     def read_log(self) -> str:
-        """What the guest has said so far, even if its folder is gone."""
+        """The guest's log so far, even if its directory is gone."""
         return os.pread(self._log.fileno(), self.log_bytes, 0).decode(errors="replace")
 
     @property
     def log_bytes(self) -> int:
-        """How much it has said so far."""
+        """Size of the log so far."""
         return os.fstat(self._log.fileno()).st_size
 
     def kill(self) -> None:
-        """Begins to end the guest; any thread may call it, also for a guest that has ended."""
+        """Asks the supervisor to kill the guest; any thread may call it, even after the guest has ended."""
         with suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGUSR1)  # does nothing once the process was waited for
+            self._process.send_signal(signal.SIGUSR1)  # does nothing once the process has been reaped
 
     def end(self) -> None:
-        """Makes sure that nothing of the guest runs any more.
+        """Makes sure that no process of the guest is left.
 
         Raises:
             RunFailedError: if it cannot be killed.

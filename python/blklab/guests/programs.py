@@ -1,4 +1,4 @@
-"""Programs of this machine for a guest, with the libraries that they need."""
+"""Programs of this machine for a guest, with their libraries."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _MISSING = re.compile(r"^\s*(\S+) => not found$", re.MULTILINE)
 _TIMEOUT_S = 20
 
 PACKAGES = {"fio": "fio", "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "mkfs.btrfs": "btrfs-progs"}
-"""Debian's packages of the programs that guests may need."""
+"""The Debian packages of the programs that guests may need."""
 _SETTINGS = {"mkfs.ext4": ("/etc/mke2fs.conf",)}
-"""Files that a program reads where they are there."""
+"""Configuration files that a program reads if they exist."""
 
 
 def program_files(names: Iterable[str]) -> dict[str, Path]:
-    """Files of programs and their libraries, by their path in the guest.
+    """The files of programs and their libraries, by their path in the guest.
 
-    A program goes to ``bin/NAME``, a library to the path at which the loader looks for it.
+    A program goes to ``bin/NAME``, a library to the path where the loader looks for it.
 
     Raises:
-        MissingToolError: if a program or one of its libraries is not there.
+        MissingToolError: if a program or one of its libraries is missing.
     """
     files: dict[str, Path] = {}
     for name in names:
@@ -41,14 +41,14 @@ def program_files(names: Iterable[str]) -> dict[str, Path]:
 
 
 def _libraries(path: str) -> list[str]:
-    """Libraries of a program and the loader, as the loader itself resolves them (ldd)."""
+    """A program's libraries and the loader, as the loader resolves them (ldd)."""
     try:
         answer = subprocess.run(
             ["ldd", path], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False,
             env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise MissingToolError(f"the libraries of {path} cannot be found out (ldd): {error}") from error
+        raise MissingToolError(f"ldd cannot list the libraries of {path}: {error}") from error
     if missing := _MISSING.findall(answer.stdout):
         raise MissingToolError(f"{path} lacks the library {missing[0]}")
     return _LIBRARY.findall(answer.stdout)  # a static program has none

@@ -1,14 +1,14 @@
-"""Where guests live: a folder in memory that goes away with the session, whatever ends it.
+"""Scratch directories of guests: in memory, and removed with their session, whatever ends it.
 
 ::
 
-    /dev/shm/blklab-guests-*/            one a session, mode 700
+    /dev/shm/blklab-guests-*/            one per session, mode 700
         lock                             held (flock) while the session lives
         shared/                          kernels and programs, copied once
-        run-0/                           one a guest: its whole file system; see `GuestFolder`
+        run-0/                           one per guest: its whole file system; see `GuestFolder`
 
-A guest's memory is an unnamed file in its folder, gone with its process. Folders whose lock nobody holds
-belonged to sessions that were killed; the next one removes them.
+A guest's memory is an unlinked file in its directory, which disappears with its process. A session directory
+whose lock is free belonged to a killed session; the next session removes it.
 """
 
 from __future__ import annotations
@@ -28,38 +28,38 @@ from blklab.linux.processes.signals import shielded
 from blklab.quantities.units import format_bytes
 
 SCRATCH_VARIABLE = "BLKLAB_SCRATCH"
-"""Names a folder for scratch folders in place of the usual ones."""
+"""Environment variable that names another directory for scratch directories."""
 
-MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - folders in it are new, and ours alone (mode 700)
+MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - our directories in it are new, with mode 700
 _PREFIX = "blklab-guests-"
 _LOCK = "lock"
 _SHARED = "shared"
 _PROGRAMS_BYTES = 48 << 20
-"""Kernel, guest program, fio and mkfs with their libraries, and a log, with a reserve."""
+"""Size of the kernel, the guest program, fio and mkfs with their libraries, and a log, with a reserve."""
 MOUNT_POINTS = ("dev", "proc", "sys", "tmp", "run", "mnt")
-"""Folders in which the guest mounts file systems."""
+"""Directories on which the guest mounts file systems."""
 _SLACK = 16 << 20
 _READ_ONLY_PROGRAM = 0o555
 
 
 @dataclass(frozen=True)
 class GuestFolder:
-    """The file system of one guest: all that it sees of this machine."""
+    """The root file system of one guest: the only part of this machine that it sees."""
 
     path: Path
 
     @property
     def log(self) -> Path:
-        """What its kernel and programs say."""
+        """The output of its kernel and programs."""
         return self.path / "log"
 
 
 class SessionFolder:
-    """The folder of one session; to be removed by `remove`."""
+    """The scratch directory of one session; `remove` removes it."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, parent: Path) -> None:
         with shielded():
-            self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
+            self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
             self._lock = os.open(self.path / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._lock, fcntl.LOCK_EX)
         (self.path / _SHARED).mkdir()
@@ -67,10 +67,10 @@ class SessionFolder:
         self._mutex = threading.Lock()
 
     def share(self, source: Path, name: str) -> Path:
-        """Copies a program into the session, once: it stays whole even if the original goes away.
+        """Copies a program into the session, once, so that it stays intact if the original disappears.
 
         Raises:
-            SpaceError: if there is no room.
+            SpaceError: if there is too little space.
             RequirementError: if it cannot be read.
         """
         copy = self.path / _SHARED / name
@@ -80,15 +80,15 @@ class SessionFolder:
                 _copied(source, copy)
         return copy
 
-    def new_run(self, files: Mapping[str, Path], texts: Mapping[str, str]) -> GuestFolder:
-        """Makes the folder of a guest.
+    def new_guest(self, files: Mapping[str, Path], texts: Mapping[str, str]) -> GuestFolder:
+        """Creates the directory of a guest.
 
         Args:
-            files: Shared files by their path in the guest.
-            texts: Contents of further files.
+            files: Shared files, by their path in the guest.
+            texts: Contents of further files, by name.
 
         Raises:
-            SpaceError: if there is no room.
+            SpaceError: if there is too little space.
         """
         with self._mutex:
             path = self.path / f"run-{self._number}"
@@ -106,8 +106,8 @@ class SessionFolder:
             raise _no_room(error, path) from error
         return GuestFolder(path)
 
-    def remove_run(self, folder: GuestFolder) -> None:
-        """Removes the folder of a guest that has ended: its memory and files take room."""
+    def remove_guest(self, folder: GuestFolder) -> None:
+        """Removes the directory of a guest that has ended, which frees its space."""
         shutil.rmtree(folder.path, ignore_errors=True)
 
     def remove(self) -> None:
@@ -117,14 +117,14 @@ class SessionFolder:
 
 
 def choose_scratch(needed_bytes: int) -> tuple[Path, int]:
-    """Where scratch folders go, and how many guests find room there.
+    """Chooses the directory for scratch directories, and the number of guests that fit there.
 
     Args:
         needed_bytes: Memory of one guest.
 
     Raises:
-        SpaceError: if no guest finds room.
-        RequirementError: if no folder can be written.
+        SpaceError: if not even one guest fits.
+        RequirementError: if no directory is writable.
     """
     each = needed_bytes + _PROGRAMS_BYTES
     named = os.environ.get(SCRATCH_VARIABLE)
@@ -134,18 +134,18 @@ def choose_scratch(needed_bytes: int) -> tuple[Path, int]:
     ]
     if not usable:
         raise RequirementError(
-            f"scratch folders of guests cannot be made in {' or '.join(map(str, candidates))}",
-            hint=f"name a folder that can be written: {SCRATCH_VARIABLE}=DIR",
+            f"guests' scratch directories cannot be created in {' or '.join(map(str, candidates))}",
+            hint=f"name a writable directory: {SCRATCH_VARIABLE}=DIR",
         )
     room = {place: shutil.disk_usage(place).free for place in usable}
     for place, free in room.items():
         if free >= each:
-            # A folder in memory may be as large as all of it: what is in use already counts, too.
+            # A tmpfs may be as large as all memory, so the memory in use counts, too.
             return place, max(min(free, _available_memory_bytes() or free) // each, 1)
     places = ", ".join(f"{place} has {format_bytes(free)}" for place, free in room.items())
     raise SpaceError(
         f"a guest needs {format_bytes(each)} for its memory and programs; {places}",
-        hint=f"give guests less memory (--memory 256m), or name another folder: {SCRATCH_VARIABLE}=DIR",
+        hint=f"give guests less memory (--memory 256m), or name another directory: {SCRATCH_VARIABLE}=DIR",
     )
 
 
@@ -159,9 +159,9 @@ def _available_memory_bytes() -> int | None:
         return None
 
 
-def remove_stale_folders(place: Path) -> None:
-    """Removes what sessions of this user left behind that were killed."""
-    for folder in place.glob(f"{_PREFIX}*"):
+def remove_stale_folders(parent: Path) -> None:
+    """Removes the scratch directories of this user's killed sessions."""
+    for folder in parent.glob(f"{_PREFIX}*"):
         with suppress(OSError):
             if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
                 continue
@@ -180,7 +180,7 @@ def _copied(source: Path, copy: Path) -> None:
         raise RequirementError(f"{source} cannot be read: {error.strerror}") from error
     if shutil.disk_usage(copy.parent).free < size + _SLACK:
         raise SpaceError(
-            f"no room in {copy.parent} for {source.name} ({format_bytes(size)})", hint=_ROOM_HINT
+            f"no space in {copy.parent} for {source.name} ({format_bytes(size)})", hint=_SPACE_HINT
         )
     try:
         shutil.copyfile(source, copy)
@@ -190,8 +190,8 @@ def _copied(source: Path, copy: Path) -> None:
         raise _no_room(error, copy) from error
 
 
-_ROOM_HINT = f"make room, or name another folder: {SCRATCH_VARIABLE}=DIR"
+_SPACE_HINT = f"free some space, or name another directory: {SCRATCH_VARIABLE}=DIR"
 
 
 def _no_room(error: OSError, path: Path) -> SpaceError:
-    return SpaceError(f"{path} cannot be written: {error.strerror}", hint=_ROOM_HINT)
+    return SpaceError(f"{path} cannot be written: {error.strerror}", hint=_SPACE_HINT)

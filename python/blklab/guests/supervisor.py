@@ -1,20 +1,21 @@
-"""The process above a guest: starts it, keeps its processes together, and outlives blklab by a moment.
+"""The supervisor of a guest: starts it, holds its processes together, and cleans up if blklab dies.
 
-A program of its own, run with ``python -I -S``; it imports nothing of blklab, so that it starts in a few
-milliseconds::
+It is a separate program, run with ``python -I -S``. It imports no module of blklab, so that it starts in a
+few milliseconds::
 
     supervisor.py PARENT PROCESSOR KERNEL ARGUMENT…
 
-It starts the kernel in the current folder, on one processor (a kernel and its children call each other all
-the time), as a process group of its own: without capabilities, with fixed addresses, an environment of one
-line and no random numbers from this machine. It ends with the kernel's exit code, or 128 plus a signal's
-number. On USR1 it kills the guest. On TERM, which it gets when blklab (process PARENT) dies, it kills the
-guest and removes the scratch folder.
+It starts the kernel in the current directory, on one processor (a kernel and its children switch to each
+other all the time), in a process group of its own: without capabilities, with fixed addresses, with one
+environment variable and without random numbers from this machine. It exits with the kernel's exit code, or
+128 plus a signal's number. On SIGUSR1 it kills the guest. On SIGTERM, which it gets when blklab (process
+PARENT) dies, it kills the guest and removes the scratch directory.
 
-User-mode Linux runs every address space of the guest in a process of its own, stopped and resumed through
-ptrace by the kernel's process. If that one dies alone (killed for want of memory, say), its children are let
-go and run on *as processes of this machine*: seen with 6.1; Linux 6.12 and later have them killed. So this
-process kills the whole group as soon as the kernel's process is gone, and waits for all of them.
+User-mode Linux runs every address space of the guest in its own process, which the kernel's process stops and
+resumes through ptrace. If the kernel's process dies alone (killed by the OOM killer, say), its children are
+detached and keep running *as processes of this machine*. We saw that with 6.1; since Linux 6.12 they are
+killed. So the supervisor kills the whole group as soon as the kernel's process is gone, and waits for all of
+them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 CANNOT_START = 125
-"""Exit code if this machine refuses something that a guest needs; the reason is on standard error."""
+"""Exit code if this machine refuses something that a guest needs; standard error has the reason."""
 
 _PR_SET_PDEATHSIG = 1
 _PR_CAPBSET_READ = 23
@@ -44,16 +45,16 @@ _MOST_CAPABILITIES = 64
 
 _ENVIRONMENT = {"TMPDIR": "."}
 
-# User-mode Linux seeds its random numbers from this machine's (arch/um/kernel/um_arch.c,
-# asm/archrandom.h): with getrandom(2) taken away they depend on the boot alone. Calls of the guest's own
-# programs do not pass here, the guest's kernel carries them out.
+# User-mode Linux seeds its random numbers from this machine's (arch/um/kernel/um_arch.c, asm/archrandom.h).
+# Without getrandom(2) they depend only on the boot. The filter does not affect the guest's own programs,
+# whose system calls the guest's kernel handles.
 _X86_64 = 0xC000003E
 _NR_GETRANDOM = 318
 _ENOSYS = 38
 _FILTER = (
     (0x20, 0, 0, 4),  # load the architecture
-    (0x15, 0, 2, _X86_64),  # another one: allow
-    (0x20, 0, 0, 0),  # load the number of the call
+    (0x15, 0, 2, _X86_64),  # another architecture: allow
+    (0x20, 0, 0, 0),  # load the system call number
     (0x15, 1, 0, _NR_GETRANDOM),
     (0x06, 0, 0, 0x7FFF0000),  # allow
     (0x06, 0, 0, 0x00050000 | _ENOSYS),
@@ -76,12 +77,12 @@ def _prctl(what: str, option: int, *arguments: int) -> int:
 
 
 def _confine() -> None:
-    """What the guest's processes must not have or do."""
+    """Restricts the guest's processes."""
     _prctl("death signal", _PR_SET_PDEATHSIG, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if os.geteuid() == 0:
         for capability in range(_MOST_CAPABILITIES):
-            with suppress(OSError):  # beyond the last one that this kernel knows
+            with suppress(OSError):  # this kernel has fewer capabilities
                 if _prctl("capabilities", _PR_CAPBSET_READ, capability):
                     _prctl("capabilities", _PR_CAPBSET_DROP, capability)
     _prctl("no new privileges", _PR_SET_NO_NEW_PRIVS, 1)
@@ -97,7 +98,7 @@ def _become_kernel(command: list[str], signals: set[signal.Signals]) -> NoReturn
         os.setsid()
         _confine()
         for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-            with suppress(OSError, ValueError):  # what we or our ancestors ignored
+            with suppress(OSError, ValueError):  # undoes what we or our ancestors ignored
                 signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
         os.execve(command[0], command, _ENVIRONMENT)  # noqa: S606 - no shell is wanted
@@ -107,7 +108,7 @@ def _become_kernel(command: list[str], signals: set[signal.Signals]) -> NoReturn
 
 
 def _wait_for_all() -> None:
-    """Orphans of the guest are our children, too (subreaper)."""
+    """Waits for all children; as a subreaper we also get the guest's orphans."""
     with suppress(ChildProcessError):
         while True:
             os.wait()
@@ -119,7 +120,7 @@ def _kill_group(kernel: int) -> None:
 
 
 def _remove_scratch() -> None:
-    """The guest's folder, and the session's if no other guest lives there."""
+    """Removes the guest's directory, and the session's if no other guest uses it."""
     folder = os.getcwd()  # noqa: PTH109 - pathlib is slow to import
     session = os.path.dirname(folder)  # noqa: PTH120
     os.chdir("/")
@@ -132,15 +133,15 @@ def _remove_scratch() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Supervises one guest; see the module."""
+    """Supervises one guest; see the module's docstring."""
     parent, processor, *command = arguments
     signals = {signal.SIGTERM, signal.SIGUSR1, signal.SIGCHLD}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     _prctl("death signal", _PR_SET_PDEATHSIG, signal.SIGTERM)
     _prctl("subreaper", _PR_SET_CHILD_SUBREAPER, 1)
     if os.getppid() != int(parent):
-        return CANNOT_START  # blklab died before its death could be noticed
-    with suppress(OSError):  # taken away meanwhile: then wherever there is room
+        return CANNOT_START  # blklab died before the death signal was set
+    with suppress(OSError):  # the processor was taken away: run on any
         os.sched_setaffinity(0, {int(processor)})
     kernel = os.fork()
     if kernel == 0:
@@ -156,7 +157,7 @@ def main(arguments: list[str]) -> int:
             code = os.waitstatus_to_exitcode(status)
             return code if code >= 0 else 128 - code
         _kill_group(kernel)
-        # Before the child has its group, only it itself can be meant.
+        # Until the child has called setsid, the group does not exist yet, so kill the child itself.
         with suppress(ProcessLookupError):
             os.kill(kernel, signal.SIGKILL)
         _wait_for_all()

@@ -1,4 +1,4 @@
-"""Figures for people: one unit for a column or chart, and no more digits than the interval supports."""
+"""Formats numbers for people: one unit per column or chart, and no more digits than the interval supports."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 MOST_DIGITS = 4
-"""However narrow the interval: a table of six-digit figures is not read."""
+"""Limit even for a narrow interval: people do not read tables of six-digit numbers."""
 FEWEST_DIGITS = 2
 DIGITS_WITHOUT_INTERVAL = 3
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 MOST_BLOCKS_WITHIN_REACH = 1_000
-"""An estimate of more blocks than that is no prospect that a person could act on."""
+"""An estimate of more blocks than that is of no practical use."""
 
 _RATIO_AS_FACTOR = 2.0
-"""From here on (and below its inverse) a ratio reads better as a factor than in percent."""
+"""From this ratio upwards (and from its inverse downwards), a factor reads better than a percentage."""
 
 _WIDE_INTERVAL = 3.0
-"""From this ratio of its bounds on, an interval tells a magnitude: each bound has digits of its own."""
+"""From this ratio of its bounds upwards, an interval only gives a magnitude: each bound is rounded alone."""
 
 _TIME_STEPS = ((1e-3, "ns"), (1.0, "µs"), (1e3, "ms"), (1e6, "s"))
 _RATE_STEPS = ((1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"))
@@ -34,7 +34,7 @@ _ABBREVIATIONS = {"iops": "IOPS", "cpu": "CPU", "io": "I/O", "jain": "Jain's"}
 
 @dataclass(frozen=True)
 class Scale:
-    """A unit for people: what is shown is the value over `factor`."""
+    """A unit for people: the displayed number is the value divided by `factor`."""
 
     factor: float
     unit: str
@@ -44,11 +44,11 @@ class Scale:
         return value / self.factor
 
     def figure(self, value: float, low: float | None = None, high: float | None = None) -> str:
-        """The value without its unit, rounded as its interval suggests."""
+        """The value without its unit, rounded according to its interval."""
         return rounded(self.shown(value), self._half_width(low, high))
 
     def interval(self, value: float, low: float | None, high: float | None) -> str:
-        """``12.3 [12.1, 12.5]`` without the unit; just the value where there is no interval."""
+        """``12.3 [12.1, 12.5]`` without the unit; only the value if there is no interval."""
         figure = self.figure(value, low, high)
         if low is None or high is None:
             return figure
@@ -69,11 +69,11 @@ class Scale:
 
 
 def scale_for(unit: str, values: Iterable[float]) -> Scale:
-    """One scale for figures that stand in one column: SI prefixes for rates, ns to s for times.
+    """One scale for all values of a column: SI prefixes for rates, ns to s for times.
 
     Args:
-        unit: A metric's unit: ``us``, ``B/s``, ``IO/s``; any other one is left as it is.
-        values: The figures; the median one decides.
+        unit: A metric's unit: ``us``, ``B/s``, ``IO/s``; any other unit stays as it is.
+        values: The values; their median decides.
     """
     present = [abs(value) for value in values if value and math.isfinite(value)]
     typical = statistics.median_high(present) if present else 0.0
@@ -91,16 +91,16 @@ def scale_for(unit: str, values: Iterable[float]) -> Scale:
 
 
 def rounded(value: float, half_width: float | None = None, *, digits_of: float | None = None) -> str:
-    """A number down to the first doubtful digit: the leading one of the interval's half width.
+    """Rounds a number to its first uncertain digit: that of the leading digit of the interval's half width.
 
-    One digit more where that leading digit is 1 or 2; never fewer than `FEWEST_DIGITS` nor more than
-    `MOST_DIGITS` significant digits.
+    If that leading digit is 1 or 2, the number gets one more digit. It always has at least `FEWEST_DIGITS`
+    and at most `MOST_DIGITS` significant digits.
 
     Args:
-        value: What to write.
-        half_width: Half the width of its interval; nothing if there is none.
-        digits_of: The number whose magnitude counts for the limits, so that bounds are written like their
-            center; `value` itself by default.
+        value: The number.
+        half_width: Half the width of its interval; None if there is none.
+        digits_of: The number whose magnitude determines the limits, so that bounds are written like their
+            center; None for `value` itself.
     """
     reference = abs(value if digits_of is None else digits_of)
     if not math.isfinite(value) or not math.isfinite(reference):
@@ -116,7 +116,7 @@ def rounded(value: float, half_width: float | None = None, *, digits_of: float |
 
 
 def _doubtful_place(half_width: float) -> float:
-    """Power of ten of the last digit worth writing."""
+    """The power of ten of the last significant digit."""
     place = math.floor(math.log10(half_width))
     return place - 1 if half_width / 10**place < 3 else place
 
@@ -126,7 +126,7 @@ def _without_minus_zero(text: str) -> str:
 
 
 def ratio_text(ratio: float, low: float | None = None, high: float | None = None) -> str:
-    """A ratio as people say it: ``+12 % [+8, +17]``, or as a factor where it is large."""
+    """A ratio in words for people: ``+12 % [+8, +17]``, or a factor if it is large."""
     if low is not None and high is not None and high > _WIDE_INTERVAL * low:
         bounds = ", ".join(rounded(bound, abs(bound)) for bound in (low, high))
         return f"{rounded(ratio, ratio)} {TIMES} [{bounds}]"
@@ -151,7 +151,7 @@ def _ratio_as_factor(ratio: float, low: float | None, high: float | None, sign: 
 
 
 def _signed_percent(ratio: float, half_width: float | None) -> str:
-    """A percentage with its sign; at most hundredths, and no decimals that the interval does not support."""
+    """A percentage with its sign, with at most two decimals, and only those that the interval supports."""
     percent = 100 * (ratio - 1)
     decimals = 1
     if half_width is not None:
@@ -171,13 +171,13 @@ def confidence_text(confidence: float) -> str:
 
 
 def metric_title(name: str) -> str:
-    """A metric's name for people: ``latency_p99_9`` is ``latency p99.9``."""
+    """A metric's name for people: ``latency p99.9`` for ``latency_p99_9``."""
     words = _PERCENTILE.sub(r"\1.\2", name).split("_")
     return " ".join(_ABBREVIATIONS.get(word, word) for word in words)
 
 
 def within_reach(more_blocks: int | None) -> TypeGuard[int]:
-    """Whether an estimate of the blocks that would decide is worth telling."""
+    """Tells whether an estimate of the blocks still needed is small enough to report."""
     return more_blocks is not None and more_blocks <= MOST_BLOCKS_WITHIN_REACH
 
 

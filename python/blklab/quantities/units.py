@@ -1,4 +1,4 @@
-"""Reading and writing quantities: sizes in IEC units, rates in SI units, durations."""
+"""Parses and formats quantities: sizes in IEC units, rates in SI units, durations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)([a-z]+)", re.IGNORECASE)
 
 
 def parse_size_bytes(text: str) -> int:
-    """Reads a size such as ``64k``, ``1GiB``, ``512`` (bytes). Prefixes are powers of 1024, as in fio.
+    """Parses a size such as ``64k``, ``1GiB``, ``512`` (bytes). Prefixes are powers of 1024, as in fio.
 
     Raises:
         UsageError: if it is not a size, or is zero.
@@ -46,7 +46,7 @@ def parse_size_bytes(text: str) -> int:
 
 
 def parse_duration_ns(text: str) -> int:
-    """Reads a duration such as ``2m``, ``1.5s``, ``1m30s`` or ``90`` (seconds).
+    """Parses a duration such as ``2m``, ``1.5s``, ``1m30s`` or ``90`` (seconds).
 
     Raises:
         UsageError: if it is not a duration, or is zero.
@@ -68,7 +68,7 @@ def parse_duration_ns(text: str) -> int:
 
 
 def format_bytes(size_bytes: float) -> str:
-    """Writes a size in IEC units: ``1.5 GiB``."""
+    """Formats a size in IEC units: ``1.5 GiB``."""
     value = float(size_bytes)
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if abs(value) < 1024:
@@ -78,7 +78,7 @@ def format_bytes(size_bytes: float) -> str:
 
 
 def format_si(value: float, unit: str) -> str:
-    """Writes a quantity with an SI prefix: ``12.3 kIO/s``, ``1.05 GB/s``."""
+    """Formats a quantity with an SI prefix: ``12.3 kIO/s``, ``1.05 GB/s``."""
     scaled = float(value)
     for prefix in ("", "k", "M", "G", "T"):
         if abs(scaled) < 999.5:
@@ -88,7 +88,7 @@ def format_si(value: float, unit: str) -> str:
 
 
 def format_duration(duration_ns: float) -> str:
-    """Writes a duration with three significant digits or, from a minute on, as ``2 min 05 s``."""
+    """Formats a duration with three significant digits or, from one minute, as ``2 min 05 s``."""
     value = float(duration_ns)
     for unit, factor in (("ns", 1e3), ("µs", 1e3), ("ms", 1e3)):
         if abs(value) < 999.5:

@@ -1,4 +1,4 @@
-"""Where the files that ship with blklab are: workloads, profiles, studies, and what guest kernels need."""
+"""The files that ship with blklab: workloads, device profiles, studies, and files for guest kernels."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ _SHIPPED = Path(__file__).parent
 
 
 def shipped_files(kind: str, suffix: str) -> dict[str, Path]:
-    """Files of one kind (``workloads``, ``devices``, ``kernel``) by stem, in alphabetical order."""
+    """The files of one kind (``workloads``, ``devices``, ``kernel``) by stem, in alphabetical order."""
     return {path.stem: path for path in sorted((_SHIPPED / kind).glob(f"*{suffix}"))}
 
 
 def shipped_folder(kind: str) -> Path:
-    """The folder of one kind: ``studies``, ``kernel``."""
+    """The directory of one kind: ``studies``, ``kernel``."""
     return _SHIPPED / kind
 
 
 def guest_program() -> Path | None:
-    """The program that runs inside guest kernels; nothing if this installation has none."""
+    """The program that runs inside guest kernels; None if this installation has none."""
     path = _SHIPPED / "blkguest"
     return path if path.is_file() else None

@@ -1,4 +1,4 @@
-"""Which blklab this is."""
+"""The version of blklab."""
 
 from __future__ import annotations
 

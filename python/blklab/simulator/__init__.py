@@ -1,1 +1,1 @@
-"""Simulations for programs and for the `sim:` backend, and the timelines they record."""
+"""Simulations, for programs and for the `sim:` backend, and their timelines."""

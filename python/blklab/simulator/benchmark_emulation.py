@@ -1,11 +1,10 @@
-"""What hdparm, iozone and tiotest do, written as job files.
+"""Emulates hdparm, iozone and tiotest with job files.
 
-The three measure a file system or a disk with patterns of their own. As jobs they run on every backend, and
-on the simulator without a disk. Sources: hdparm 9.58 (``do_time``), iozone 3.508 (``iozone.c``), tiobench's
-tiotest 0.4.2.
+These benchmarks have access patterns of their own. As jobs they run on every backend, and on the simulator
+without a disk. Sources: hdparm 9.58 (``do_time``), iozone 3.508 (``iozone.c``), tiobench's tiotest 0.4.2.
 
-What is not the same: iozone's fwrite and fread go through the C library, whose buffer they set to one record,
-so that the kernel sees what it sees of write and read; and a simulated file has no metadata.
+Differences: iozone's fwrite and fread use the C library with a buffer of one record, so the kernel sees the
+same calls as from write and read; and a simulated file has no metadata.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ IOZONE_TESTS = (
     "fread",
     "freread",
 )
-"""iozone's tests in the order in which it runs and prints them."""
+"""iozone's tests, in the order in which it runs and prints them."""
 
 IOZONE_STRIDE = 17
 """Records from one stride read to the next (iozone's ``-j``)."""
@@ -58,13 +57,13 @@ def iozone_job_file(
     *,
     direct: bool = False,
 ) -> str:
-    """The tests of iozone, one section each, on one file whose pages stay in the cache from test to test.
+    """Writes a job file with iozone's tests, one section each, on one file that stays in the page cache.
 
-    The stride read starts one record further on each pass, as iozone's does; each pass is a section
-    (``stride-read-0`` …). Random tests take every record once.
+    Each pass of the stride read starts one record later, as in iozone, and is a section of its own
+    (``stride-read-0`` …). Random tests access every record once.
 
     Raises:
-        UsageError: for an unknown test, or a file that does not hold a whole number of records.
+        UsageError: for an unknown test, or a file size that is not a whole number of records.
     """
     unknown = [test for test in tests if test not in IOZONE_TESTS]
     if unknown:
@@ -85,8 +84,8 @@ def iozone_job_file(
 
 def _iozone_sections(test: str, record: int, size: int) -> Iterator[tuple[str, dict[str, object]]]:
     if test == "backward-read":
-        # fio (3.33) reads the first record, and goes on from two records before the end
-        # towards the start: with a record more at the end, every record is read once.
+        # fio (3.33) reads the first record, then continues from two records before the end towards the start.
+        # With one more record at the end, it reads every record once.
         yield test, {"readwrite": f"read:-{2 * record}", "size": size + record, "io_size": size}
     elif test == "record-rewrite":
         yield test, {"readwrite": "write", "size": record, "io_size": size}
@@ -117,24 +116,24 @@ def tiotest_job_file(
     direct: bool = False,
     sync: bool = False,
 ) -> str:
-    """The four phases of tiotest, one section each; every thread has a part of its own of one file.
+    """Writes a job file with tiotest's four phases, one section each; each thread has its part of one file.
 
-    Each phase of writes ends with an fsync inside the measured time. Random offsets repeat.
+    Each write phase ends with an fsync that counts in the measured time. Random offsets may repeat.
 
     Args:
-        threads: threads of each phase.
-        file_bytes: bytes of each thread.
-        block_bytes: bytes of one access.
-        random_operations: accesses of each thread in a random phase.
-        direct: as tiotest's ``-X``.
-        sync: as tiotest's ``-S``.
+        threads: Threads of each phase.
+        file_bytes: Bytes of each thread.
+        block_bytes: Bytes of one access.
+        random_operations: Accesses of each thread in a random phase.
+        direct: Like tiotest's ``-X``.
+        sync: Like tiotest's ``-S``.
 
     Raises:
-        UsageError: for a number that is not positive, or a block that exceeds a thread's bytes.
+        UsageError: for a number that is not positive, or a block larger than a thread's part.
     """
     if min(threads, block_bytes, random_operations) <= 0 or file_bytes < block_bytes:
         raise UsageError(
-            "threads, blocks and operations must be positive, and a file hold at least one block"
+            "threads, blocks and operations must be positive, and a file must hold at least one block"
         )
     options = {
         "filename": "tiotest",
@@ -150,9 +149,9 @@ def tiotest_job_file(
     }
     sections: dict[str, dict[str, object]] = {}
     for phase in TIOTEST_PHASES:
-        place, direction = phase.split("-")
+        pattern, direction = phase.split("-")
         section: dict[str, object] = {"readwrite": direction}
-        if place == "random":
+        if pattern == "random":
             section = {"readwrite": f"rand{direction}", "norandommap": 1}
             section["io_size"] = random_operations * block_bytes
         if direction == "write":

@@ -1,4 +1,4 @@
-"""Calls into the compiled core: requests and answers as JSON, and its errors as the package's own."""
+"""Calls the compiled core: builds and reads its JSON, and translates its errors."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _ERRORS_BY_KIND: dict[str, type[BlklabError]] = {
     "profile": ProfileError,
     "job_file": UsageError,
 }
-"""Kinds of errors of the core and of the guest program; every other kind is a run that failed."""
+"""Error kinds of the core and of the guest program; any other kind is a failed run."""
 
 
 def device_request(target: ModelTarget, profile: Profile) -> dict[str, Any]:
-    """The part of a request to the core that describes the device."""
+    """The part of a core request that describes the device."""
     return {
         "device": {
             "profile": profile.text,
@@ -50,15 +50,15 @@ def device_request(target: ModelTarget, profile: Profile) -> dict[str, Any]:
 
 
 def call_core(function: Any, argument: Any, *, source: str = "") -> Any:
-    """Calls the compiled core and turns its errors into the package's own.
+    """Calls the compiled core and translates its errors into the package's own.
 
     Args:
-        function: A function of `_core` that takes one argument.
+        function: A function of `_core` with one argument.
         argument: The request.
-        source: Name of the job file for messages, where the core cannot know it.
+        source: Name of the job file for messages, if the core does not know it.
 
     Raises:
-        BlklabError: for whatever the core refused.
+        BlklabError: if the core refuses the request or fails.
     """
     try:
         return function(argument)
@@ -71,19 +71,19 @@ def call_core(function: Any, argument: Any, *, source: str = "") -> Any:
 
 
 def core_error(error: Mapping[str, Any]) -> BlklabError:
-    """An error of the core or of the guest program (``kind``, ``message``) as one of the package's own."""
+    """Translates an error of the core or of the guest program (``kind``, ``message``)."""
     return _ERRORS_BY_KIND.get(str(error.get("kind")), SimulationError)(str(error.get("message")))
 
 
 def read_back_settings(answer: Mapping[str, Any], disk: str) -> dict[str, str]:
-    """Settings in force, from an answer of the core or of the guest program, as samples have them."""
+    """The settings in effect, from an answer of the core or of the guest program, in the form of samples."""
     settings = {f"{disk}/scheduler": str(answer["scheduler"])}
     settings |= {f"{disk}/iosched/{key}": str(value) for key, value in answer["tunables"].items()}
     return settings | {f"{disk}/{key}": str(value) for key, value in answer["queue"].items()}
 
 
 def run_facts(answer: Mapping[str, Any], *, target: str, workload: str) -> RunFacts:
-    """What a timeline says of the run that the core's answer is about."""
+    """The facts that a timeline stores about its run, from the core's answer."""
     return RunFacts(
         target=target,
         workload=workload,

@@ -1,4 +1,4 @@
-"""What to simulate: device, jobs, scheduler and settings, and all of them as one request to the core."""
+"""Requests for simulations: device, jobs, scheduler and settings, and their form for the core."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from blklab.spec.workloads import Workload, load_workload, parse_workload
 
 Setting = str | int | float | bool
 Jobs = str | Path | Workload | Mapping[str, Mapping[str, Setting]]
-"""A shipped workload's name, a job file's path or text, a loaded workload, or sections with their options."""
+"""Name of a shipped workload, path or text of a job file, a loaded workload, or sections of options."""
 
 
 @dataclass(frozen=True)
 class SimulationRequest:
-    """What `simulate` takes; `simulate_many` takes many."""
+    """The arguments of `simulate`; `simulate_many` takes many such requests."""
 
     device: str
-    """As behind ``sim:``: ``hdd-7200``, ``fixed,latency=200us``, ``./mine.toml``."""
+    """A device as after ``sim:``: ``hdd-7200``, ``fixed,latency=200us``, ``./mine.toml``."""
     jobs: Jobs
     scheduler: str | None = None
-    """A name, or with tunables as in ``bfq:slice_idle=0``; the device's default if none is given."""
+    """A name, optionally with tunables as in ``bfq:slice_idle=0``; None for the device's default."""
     tunables: Mapping[str, Setting] = field(default_factory=dict)
     queue: Mapping[str, Setting] = field(default_factory=dict)
     """Queue attributes such as ``nr_requests``, in sysfs units."""
     machine: Mapping[str, Setting] = field(default_factory=dict)
-    """Of the machine around the queue: ``memory``, ``dirty_ratio`` …"""
+    """Parameters of the machine: ``memory``, ``dirty_ratio`` …"""
     cgroups: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
     """Settings of control groups by path (``/`` is the root): ``io.weight``, ``io.max`` …"""
     seed: int = 1
     runtime: str | None = None
-    """Of time-based jobs, such as ``2s``, in place of what the job file says."""
+    """Runtime of time-based jobs, such as ``2s``; None for that of the job file."""
     timeline: bool = False
-    """Whether to record what happens inside."""
+    """Whether to record a timeline of all requests and I/Os."""
     max_events: int | None = None
     max_simulated_ns: int | None = None
     max_timeline_bytes: int | None = None
 
 
 def model_target(text: str) -> ModelTarget:
-    """Reads a device as `SimulationRequest.device` names it, with or without ``sim:``.
+    """Parses a device in the form of `SimulationRequest.device`, with or without ``sim:``.
 
     Raises:
         UsageError: if it is not a simulated device.
@@ -60,7 +60,7 @@ def model_target(text: str) -> ModelTarget:
 
 
 def workload_of(jobs: Jobs) -> Workload:
-    """The workload that is meant.
+    """Loads or parses the workload that the jobs describe.
 
     Raises:
         UnknownNameError: if there is no workload of that name.
@@ -99,7 +99,7 @@ class CoreRequest:
                 raise UsageError(f"the tunable {min(twice)} is given twice")
             name, tunables = choice.name, choice.tunables | tunables
         if request.seed < 0:
-            raise UsageError(f"the seed must not be negative, as {request.seed} is")
+            raise UsageError(f"the seed must not be negative, but is {request.seed}")
         self.seed = request.seed
         self.text = json.dumps(
             device

@@ -1,4 +1,4 @@
-"""Simulations for programs and notebooks: one at a time, or many on all processors.
+"""Simulations for programs and notebooks: one, or many on all processors.
 
     import blklab
 
@@ -6,8 +6,7 @@
     print(result.job("reader").directions[0].latency.percentile_ns(0.99))
     seeks = result.timeline.columns()["head_dispatch"]
 
-The interpreter's lock is free while a simulation runs, and Ctrl-C ends it. A result depends on its request
-alone, whatever else runs.
+A simulation releases the GIL while it runs, and Ctrl-C ends it. A result depends only on its request.
 """
 
 from __future__ import annotations
@@ -28,30 +27,30 @@ from blklab.simulator.timeline import Timeline
 
 @dataclass(frozen=True)
 class SimulationResult:
-    """What a simulation found."""
+    """The result of a simulation."""
 
     target: str
     workload: str
     scheduler: str
     tunables: dict[str, str | int]
-    """All of them, as in force."""
+    """All tunables in effect."""
     queue: dict[str, str | int]
     cgroups: dict[str, dict[str, str]]
-    """Settings of control groups, as they were given."""
+    """Settings of control groups, as requested."""
     seed: int
     device: dict[str, Any]
     jobs: list[JobSample]
     """One for each section of the job file."""
     engine: dict[str, Any]
-    """What the simulator says of itself: events, requests, merges, simulated time …"""
+    """The simulator's own counters: events, requests, merges, simulated time …"""
     warnings: list[str]
     timeline: Timeline | None = None
 
     def job(self, name: str) -> JobSample:
-        """The sample of the section of that name.
+        """The sample of a section of the job file.
 
         Raises:
-            UnknownNameError: if there is none.
+            UnknownNameError: if there is no section of that name.
         """
         for job in self.jobs:
             if job.name == name:
@@ -76,10 +75,10 @@ def simulate(
     max_simulated_ns: int | None = None,
     max_timeline_bytes: int | None = None,
 ) -> SimulationResult:
-    """Simulates jobs on a device; `SimulationRequest` says what the arguments mean.
+    """Simulates jobs on a device; `SimulationRequest` documents the arguments.
 
     Raises:
-        BlklabError: for a name, value, profile or job that cannot be, or a limit that was reached.
+        BlklabError: for an invalid name, value, profile or job, or a limit that was reached.
     """
     request = SimulationRequest(
         device,
@@ -103,7 +102,7 @@ def run_request(request: SimulationRequest) -> SimulationResult:
     """Simulates one request.
 
     Raises:
-        BlklabError: as `simulate`.
+        BlklabError: as for `simulate`.
     """
     prepared = CoreRequest(request)
     return _result_of(prepared, *call_core(_core.simulate_recorded, prepared.text))
@@ -112,14 +111,14 @@ def run_request(request: SimulationRequest) -> SimulationResult:
 def simulate_many(
     requests: Iterable[SimulationRequest], workers: int | None = None
 ) -> list[SimulationResult]:
-    """Simulates many requests on several threads; results come in the order of the requests.
+    """Simulates many requests on several threads; returns results in the order of the requests.
 
     Args:
-        requests: What to simulate.
-        workers: Threads; as many as this process may use processors if nothing is given.
+        requests: The requests.
+        workers: Number of threads; None for one per processor that this process may use.
 
     Raises:
-        BlklabError: for the first request (in their order) that fails; the others are broken off.
+        BlklabError: for the first request (in their order) that fails; the others are aborted.
     """
     if workers is None:
         workers = _processors()
@@ -159,5 +158,5 @@ def _result_of(request: CoreRequest, text: str, tables: tuple[bytes, bytes] | No
 def _processors() -> int:
     try:
         return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
+    except AttributeError:  # not every system has it
         return os.cpu_count() or 1

@@ -1,18 +1,18 @@
-"""The inside view of one simulated run: what happened to every request and every I/O, as NumPy columns.
+"""Timelines of simulated runs: every request and every I/O, as NumPy columns.
 
-A file (``.timeline``) is
+A file (``.timeline``) consists of
 
 ====================  ====================================================================================
 16 bytes              the magic ``blklab timeline`` and a line feed
 4 bytes               version of the format (1)
 4 bytes               length of the header in bytes (a multiple of 8, so that rows lie aligned)
 the header            JSON: ``tables`` (name, rows, row_bytes, crc32 and columns, each with name, bytes, unit
-                      and help) and ``run`` (what was simulated), padded with blanks
-the tables            rows of fixed size, one table behind the other, in the order of the header
+                      and help) and ``run`` (facts about the run), padded with spaces
+the tables            rows of fixed size, one table after the other, in the order of the header
 ====================  ====================================================================================
 
-All integers are unsigned and little endian. The header names every column, so a reader in any language
-needs nothing else; docs/reference/simulator.md lists the columns.
+All integers are unsigned and little endian. The header describes every column, so a reader in any language
+needs no other information; docs/reference/simulator.md lists the columns.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _PREFIX_BYTES: Final = len(MAGIC) + 8
 SECTOR_BYTES: Final = 512
 
 NO_JOB: Final = 0xFFFF
-"""Job of a row that no job stands behind: background writeback, cache flushes."""
+"""Value of ``job`` for a row without a job: background writeback, cache flushes."""
 NO_HEAD: Final = 0xFFFF_FFFF_FFFF_FFFF
-"""Head position of a device that has no head."""
+"""Head position of a device without a head."""
 
 MERGED, SYNC, READAHEAD, BACKGROUND, BUFFERED = 1, 2, 4, 8, 16
 """Bits of the column ``flags``."""
@@ -54,7 +54,7 @@ Table = NDArray[np.void]
 
 
 class RunFacts(BaseModel):
-    """What a timeline shows."""
+    """Facts about the run of a timeline."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -67,13 +67,13 @@ class RunFacts(BaseModel):
     simulated_ns: int
     device: dict[str, Any]
     jobs: list[JobSample]
-    """In the order that the column ``job`` counts."""
+    """In the order of the numbers in the column ``job``."""
     engine: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class TableFormat:
-    """Columns of a table and their place in a row."""
+    """The columns of a table and their positions in a row."""
 
     name: str
     columns: tuple[tuple[str, int, str, str], ...]
@@ -81,13 +81,13 @@ class TableFormat:
 
     @property
     def dtype(self) -> np.dtype[np.void]:
-        """As NumPy reads it."""
+        """The NumPy type of a row."""
         return np.dtype([(name, f"<u{width}") for name, width, _, _ in self.columns])
 
 
 @functools.cache
 def table_formats() -> tuple[int, dict[str, TableFormat]]:
-    """Version of the format, and its tables by name."""
+    """The version of the format, and its tables by name."""
     described = json.loads(_core.timeline_format())
     return described["version"], {
         table["name"]: TableFormat(
@@ -104,13 +104,13 @@ class Timeline:
 
     run: RunFacts
     requests: Table
-    """A row for each request given to the device, each followed by the pieces that were merged into it."""
+    """One row for each request dispatched to the device, followed by rows for the requests merged into it."""
     ios: Table
-    """A row for each I/O or call of a job."""
+    """One row for each I/O or call of a job."""
 
     @staticmethod
     def from_rows(run: RunFacts, requests: bytes, ios: bytes) -> Timeline:
-        """From rows as the compiled core writes them; nothing is copied."""
+        """Builds a timeline from rows of the compiled core, without copying them."""
         _, formats = table_formats()
         return Timeline(
             run,
@@ -159,7 +159,7 @@ class Timeline:
         """Reads a file.
 
         Raises:
-            DataError: if it cannot be read, is no timeline, of another version, cut off or damaged.
+            DataError: if it cannot be read, or is not a timeline, of another version, truncated or damaged.
         """
         try:
             content = Path(path).read_bytes()
@@ -182,12 +182,12 @@ class Timeline:
         except (ValueError, KeyError, TypeError, ValidationError) as error:
             raise DataError(f"{path}: the header of the timeline is damaged") from error
         if list(places) != list(formats):
-            raise DataError(f"{path}: the header of the timeline names other tables")
+            raise DataError(f"{path}: the header of the timeline lists unknown tables")
         rows, at = {}, _PREFIX_BYTES + header_bytes
         for name, (count, crc32) in places.items():
             end = at + count * formats[name].dtype.itemsize
             table = content[at:end]
             if count < 0 or end > len(content) or zlib.crc32(table) != crc32:
-                raise DataError(f"{path}: the table {name} is cut off or damaged")
+                raise DataError(f"{path}: the table {name} is truncated or damaged")
             rows[name], at = table, end
         return Timeline.from_rows(run, rows["requests"], rows["ios"])

@@ -1,4 +1,4 @@
-"""What samples keep of a simulated run's timeline: speed in windows of time, and whose requests."""
+"""Summaries of a timeline for samples: throughput per time window, and counts of background requests."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _SYNC = 2
 
 
 def with_rates(jobs: Sequence[JobSample], ios: Table, window_ns: int) -> list[JobSample]:
-    """The jobs with their speed over time.
+    """Adds throughput over time to the jobs.
 
     Args:
-        jobs: In the order that the table's column ``job`` counts.
-        ios: I/Os of the run; those of ramp time do not count.
+        jobs: The jobs, in the order of the numbers in the table's column ``job``.
+        ios: I/Os of the run; those during ramp time are ignored.
         window_ns: Length of the windows.
     """
     counted = ios[(ios["measured"] == 1) & (ios["direction"] != _SYNC)]
@@ -29,7 +29,7 @@ def with_rates(jobs: Sequence[JobSample], ios: Table, window_ns: int) -> list[Jo
 
 
 def background_requests(requests: Table) -> dict[str, Any]:
-    """How many requests no job stood behind (the flusher's), and their classes and levels, for `engine`."""
+    """The number of requests without a job (the flusher's) and their priorities, for `engine`."""
     data = requests[requests["operation"] != FLUSH]
     background = data[data["job"] == NO_JOB]
     return {
@@ -42,11 +42,11 @@ def background_requests(requests: Table) -> dict[str, Any]:
 
 
 _CLASS_NAMES = ("rt", "be", "idle")
-"""By the class bits of the column ``priority``."""
+"""Names of the classes in the column ``priority``."""
 
 
 def _rates(ios: Table, runtime_ns: int, window_ns: int) -> RateWindows | None:
-    """Bytes count in the window in which they came back, as tools see it that read counters."""
+    """Counts bytes in the window in which they completed, as tools that read counters do."""
     nr_windows = runtime_ns // window_ns
     if not len(ios) or not nr_windows:
         return None

@@ -1,5 +1,5 @@
-"""Guest kernels: obtain a source, patch, configure, build, and keep the result in a cache.
+"""Guest kernels: obtain a source, patch it, configure it, build it, and cache the result.
 
-`store` finds what was built; `building` builds. A guest kernel is User-mode Linux: the kernel as an ordinary
-program, so that real scheduler code runs as an ordinary user's process, in virtual time.
+`building` builds kernels; `store` finds built ones. A guest kernel is User-mode Linux: the kernel as an
+ordinary program, so that real scheduler code runs in an ordinary user's process, in virtual time.
 """

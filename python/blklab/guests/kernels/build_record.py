@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class PatchRecord(BaseModel):
-    """A patch that went into a build."""
+    """A patch of a build."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -18,14 +18,14 @@ class PatchRecord(BaseModel):
 
 
 class InstrumentRecord(PatchRecord):
-    """A patch of blklab's own that improves the measuring, or was to."""
+    """One of blklab's own patches that improve measurements, applied or skipped."""
 
     complaint: str | None = None
-    """What of it does not apply to this source, so that all of it was left out."""
+    """The part that does not apply to this source, so that all of it was skipped; None if it was applied."""
 
 
 class BuildRecord(BaseModel):
-    """Where a build comes from: ``build.json``."""
+    """The inputs and the outcome of a build."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -34,14 +34,14 @@ class BuildRecord(BaseModel):
     version: str
     """Release of the kernel as ``uname -r`` prints it, for example ``6.1.192``."""
     source: str
-    """The source as a person knows it: a path."""
+    """Path of the source."""
     source_kind: Literal["debian", "tarball", "directory"]
     source_sha256: str
     patches: list[PatchRecord]
     instruments: list[InstrumentRecord] = []
-    """Nothing if the build was asked to be without them."""
+    """Empty if they were not requested."""
     fragments: list[str]
-    """Configuration fragments of the person, after the shipped one, by name."""
+    """Names of the user's configuration fragments, which follow the shipped one."""
     missing_options: list[str]
     """Optional options that this source does not know."""
     compiler: str

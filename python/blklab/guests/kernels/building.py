@@ -1,8 +1,8 @@
-"""Building a guest kernel: from what a person asks for to an entry in the cache.
+"""Builds a guest kernel: from a user's request to an entry in the cache.
 
-A build is named by the digest of all that decides about it. The sources and objects of one build of each
-source are kept; any other build of that source (a patch, a fragment, an edited tree) starts from them, in a
-folder of its own in which only what changed is written, so that make compiles no more than that (`trees`).
+A build is named by the digest of all its inputs. For each source the cache holds the sources and objects of
+one build. Every other build of that source (with a patch, a fragment, an edited tree) starts from them in its
+own directory and writes only the changed files, so that make compiles only what depends on them (`trees`).
 """
 
 from __future__ import annotations
@@ -43,40 +43,40 @@ from blklab.guests.kernels.trees import CachedTree, find_tree, prepare_tree
 from blklab.quantities.units import format_bytes
 
 RECIPE = 4
-"""Number of the way in which kernels are built; a change of it makes all builds anew."""
+"""Version of the build procedure; changing it causes all kernels to be rebuilt."""
 
 FIRST_BUILD_BYTES = 1_000_000_000
-"""Room that a build from nothing takes: source, objects and products; see docs/appendix/measurements.md."""
+"""Space for a build from scratch: source, objects and products; see docs/appendix/measurements.md."""
 
 TYPICAL_STEPS = 1150
-"""Steps of a first build with the shipped configuration, of Linux 6.1; later ones know their own number."""
+"""Steps of a first build of Linux 6.1 with the shipped configuration; later builds know their own number."""
 
 
 @dataclass(frozen=True)
 class BuildRequest:
-    """What a person asks for."""
+    """A user's request for a kernel."""
 
     name: str = DEFAULT_NAME
     source: str = DEBIAN
     patches: Sequence[str] = ()
-    """Files, or names of shipped patches, in their order."""
+    """Files, or names of shipped patches, in order."""
     fragments: Sequence[str] = ()
-    """Configuration fragments that are added to the shipped one, in their order."""
+    """Configuration fragments to add to the shipped one, in order."""
     with_instruments: bool = True
-    """Whether to apply the patches of blklab's own that improve the measuring (``kernel/instruments``)."""
+    """Whether to apply blklab's own patches that improve measurements (``kernel/instruments``)."""
     jobs: int | None = None
-    """Compilers at a time; as many as there are processors by default."""
+    """Number of parallel compilers; None for one per processor."""
 
 
 @dataclass(frozen=True)
 class BuildPlan:
-    """A request whose parts were found and make sense."""
+    """A request with all its inputs found and checked."""
 
     name: str
     source: KernelSource
     patches: tuple[Patch, ...]
     instruments: tuple[Patch, ...]
-    """Patches that are applied if they apply, after the others."""
+    """Patches that are tried after the others, and skipped if they do not apply."""
     fragments: tuple[Fragment, ...]
     compiler: str
     jobs: int
@@ -86,17 +86,17 @@ class BuildPlan:
 
     @property
     def existing(self) -> KernelBuild | None:
-        """The build if it was made before, under whatever name."""
+        """The build, if it was made before under any name; otherwise None."""
         return store.build_of_id(self.build_id, self.name)
 
     @property
     def tree(self) -> CachedTree | None:
-        """Sources and objects to start from, if a build of this source was made before."""
+        """The sources and objects to start from, if this source was built before; otherwise None."""
         return find_tree(self.tree_id)
 
     @property
     def needed_bytes(self) -> int:
-        """Room that the build takes, its temporary files included."""
+        """Space that the build needs, temporary files included."""
         tree = self.tree
         return FIRST_BUILD_BYTES if tree is None else tree.size_bytes * 5 // 4
 
@@ -105,13 +105,13 @@ def plan_build(request: BuildRequest) -> BuildPlan:
     """Finds everything that a request names; changes nothing.
 
     Raises:
-        UsageError: for a name that cannot be one, a fragment or patch with a mistake.
+        UsageError: for an invalid name, fragment or patch.
         UnknownNameError: if a file that it names does not exist.
         RequirementError: if the source or a tool is missing.
     """
     name = check_name(request.name)
     if request.jobs is not None and request.jobs < 1:
-        raise UsageError(f"{request.jobs} compilers at a time are too few")
+        raise UsageError(f"a build needs at least one compiler, not {request.jobs}")
     fragments = (shipped_fragment(), *(read_fragment(Path(text).expanduser()) for text in request.fragments))
     patches = tuple(read_patch(text) for text in request.patches)
     instruments = shipped_instruments() if request.with_instruments else ()
@@ -135,9 +135,10 @@ def plan_build(request: BuildRequest) -> BuildPlan:
 
 
 def build(request: BuildRequest, observer: BuildObserver | None = None) -> tuple[KernelBuild, bool]:
-    """Builds a kernel, or finds the one that was built from the very same.
+    """Builds a kernel, or finds the one that was built from identical inputs.
 
-    One kernel is built at a time; a second request waits. Interrupted, it leaves nothing but what was there.
+    Only one kernel is built at a time; a second request waits. An interrupted build leaves the cache
+    unchanged.
 
     Returns:
         The kernel, and whether it was built just now.
@@ -145,10 +146,10 @@ def build(request: BuildRequest, observer: BuildObserver | None = None) -> tuple
     Raises:
         BlklabError: as for `plan_build`.
         PatchError: if a patch does not apply.
-        KernelSourceError: if the source is too old, damaged or without User-mode Linux.
-        KernelLacksError: if the source does not grant an option.
+        KernelSourceError: if the source is too old, is damaged, or lacks User-mode Linux.
+        KernelLacksError: if the source does not support an option.
         KernelBuildError: if the compiler fails.
-        SpaceError: if there is too little room.
+        SpaceError: if there is too little space.
     """
     watcher = observer or SilentBuildObserver()
     plan = plan_build(request)
@@ -158,7 +159,7 @@ def build(request: BuildRequest, observer: BuildObserver | None = None) -> tuple
     check_patches(plan.patches, plan.source, plan.tree_id, watcher)
 
     def waiting() -> None:
-        watcher.announce("waiting for another build to end")
+        watcher.announce("waiting for another build to finish")
 
     with locked(kernel_cache() / "building.lock", waiting):
         if (existing := _take_existing(plan)) is not None:
@@ -187,7 +188,7 @@ def _build(plan: BuildPlan, work: Path, observer: BuildObserver) -> None:
     except (KernelBuildError, KernelLacksError) as error:
         raise _with_log(error, plan.name, log_path) from error
     except OSError as error:
-        raise _disk_trouble(error) from error
+        raise _disk_error(error) from error
     shutil.copy(tree.folder / "linux", product / "linux")
     shutil.copyfile(tree.folder / ".config", product / "config")
     record = BuildRecord(
@@ -218,12 +219,12 @@ def _build(plan: BuildPlan, work: Path, observer: BuildObserver) -> None:
     with store.store_lock():
         remove_unless_pinned(kernel_cache() / "builds" / plan.build_id, work)  # a damaged one of that digest
         product.rename(make_folder(kernel_cache() / "builds") / plan.build_id)
-        tree.keep(steps, _digest(render(plan.options)), usual=not plan.fragments[1:])
+        tree.save_to_cache(steps, _digest(render(plan.options)), usual=not plan.fragments[1:])
         store.give_name(plan.name, plan.build_id)
 
 
 def _take_existing(plan: BuildPlan) -> KernelBuild | None:
-    """The build if it was made before, under the name that it is to have now."""
+    """The build, if it was made before; gives it the requested name."""
     if plan.existing is None:
         return None
     with store.store_lock():
@@ -241,7 +242,7 @@ def _check_folder() -> None:
     folder = make_folder(kernel_cache())
     if any(letter in str(folder.resolve()) for letter in " \t:"):
         raise UsageError(
-            f"a kernel cannot be built in {folder}: its build system takes no blanks or colons in a path",
+            f"a kernel cannot be built in {folder}: its build system supports no spaces or colons in paths",
             hint="set XDG_CACHE_HOME to a path without them",
         )
 
@@ -252,13 +253,13 @@ def _check_space(plan: BuildPlan) -> None:
         raise SpaceError(
             f"building a kernel needs {format_bytes(plan.needed_bytes)} in {kernel_cache()}, "
             f"and {format_bytes(free_bytes)} are free",
-            hint="make room (`blklab kernel remove --trees` frees what only saves time), "
-            "or set XDG_CACHE_HOME to a place that has it",
+            hint="free some space (`blklab kernel remove --trees` removes what only saves time), "
+            "or set XDG_CACHE_HOME to a directory that has enough",
         )
 
 
 def _sweep() -> None:
-    """Removes what killed builds left; the caller holds the builders' lock, so none is under way."""
+    """Removes the remains of killed builds; the caller holds the build lock, so no build is under way."""
     shutil.rmtree(kernel_cache() / "work", ignore_errors=True)
     with store.store_lock():
         store.remove_unnamed()
@@ -274,14 +275,14 @@ def _work_folder() -> Iterator[Path]:
 
 
 def _steps_of_former_builds() -> int:
-    """Steps of the largest build whose tree is kept: the best guess for one from nothing."""
+    """Steps of the largest build in the cache: the best estimate for a build from scratch."""
     folders = (kernel_cache() / "trees").glob("*")
     known = [tree.steps for folder in folders if (tree := find_tree(folder.name)) is not None]
     return max(known, default=0) or TYPICAL_STEPS
 
 
 def _with_log(error: BlklabError, name: str, log_path: Path) -> BlklabError:
-    """The error, with the log in a place that outlives the work folder."""
+    """Adds the path of the log to an error, after copying the log out of the work directory."""
     destination = make_folder(kernel_cache() / "logs") / f"{name}.log"
     shutil.copyfile(log_path, destination)
     return type(error)(
@@ -289,15 +290,15 @@ def _with_log(error: BlklabError, name: str, log_path: Path) -> BlklabError:
     )
 
 
-def _disk_trouble(error: OSError) -> SpaceError:
+def _disk_error(error: OSError) -> SpaceError:
     return SpaceError(
         f"the kernel cannot be built: {error.filename or kernel_cache()}: {reason_of(error)}",
-        hint="make room, or set XDG_CACHE_HOME to a place that has it",
+        hint="free some space, or set XDG_CACHE_HOME to a directory that has enough",
     )
 
 
 def _sync(folder: Path) -> None:
-    """Puts the files of a folder on disk, so that a renamed folder is whole even after a power cut."""
+    """Flushes the files of a directory, so that it is complete after its rename even if power fails."""
     for path in [*folder.iterdir(), folder]:
         descriptor = os.open(path, os.O_RDONLY)
         try:

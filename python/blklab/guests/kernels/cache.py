@@ -1,18 +1,18 @@
-"""The folder of guest kernels under the XDG cache, and locks on the folders in it.
+"""The cache of guest kernels, a directory in the XDG cache, and locks on the directories in it.
 
 ::
 
-    builds/ID/       one built kernel: linux, config, build.json, build.log; never changed once it is there
+    builds/ID/       one built kernel: linux, config, build.json, build.log; never changes
     names/NAME       link to a build
     trees/ID/        the sources and objects of a build, from which variants are built in seconds
-    digests/ID.json  digests of a person's tree, so that an unchanged file is not read again
-    work/            builds under way; whatever a killed one left is removed by the next
-    logs/NAME.log    what the compiler said when a build failed
+    digests/ID.json  digests of a user's tree, so that unchanged files are not read again
+    work/            builds under way; the next build removes the remains of a killed one
+    logs/NAME.log    the compiler's output when a build failed
     building.lock    held while a kernel is being built
-    store.lock       held for the moment in which builds, names or trees change
+    store.lock       held while builds, names or trees change
 
-A folder that appears in ``builds`` or ``trees`` is complete: it was made under ``work`` and renamed.
-Locks are advisory (``flock``), on the folders themselves, and end with the process that holds them.
+A directory in ``builds`` or ``trees`` is always complete: it was created under ``work`` and then renamed.
+Locks are advisory (``flock``), are on the directories themselves, and end with the process that holds them.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ def kernel_cache() -> Path:
 
 
 def make_folder(path: Path) -> Path:
-    """Makes a folder of the cache where it is missing.
+    """Creates a directory of the cache if it is missing.
 
     Raises:
-        SpaceError: if it cannot be made.
+        SpaceError: if it cannot be created.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SpaceError(
-            f"{path} cannot be made: {reason_of(error)}",
-            hint="guest kernels are kept in the XDG cache folder; set XDG_CACHE_HOME to a place with room",
+            f"{path} cannot be created: {reason_of(error)}",
+            hint="guest kernels are in the XDG cache; set XDG_CACHE_HOME to a directory with enough space",
         ) from error
     return path
 
 
 @contextmanager
 def locked(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
-    """Holds the lock file ``path`` for this process alone, waiting for it if need be.
+    """Holds an exclusive lock on a file, waiting for it if necessary.
 
     Args:
-        path: The lock file, made where it is missing.
+        path: The lock file; created if missing.
         on_wait: Called once if another process holds the lock.
     """
     make_folder(path.parent)
@@ -76,9 +76,9 @@ def locked(path: Path, on_wait: Callable[[], None] | None = None) -> Iterator[No
 
 @contextmanager
 def pinned(folder: Path) -> Iterator[bool]:
-    """Keeps others from removing a folder of the cache; gives whether it is there.
+    """Prevents the removal of a directory of the cache; yields whether it exists.
 
-    Any number of processes may keep a folder at a time; it needs no right to write.
+    Any number of processes may pin a directory at a time. Pinning needs no write permission.
     """
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -86,7 +86,7 @@ def pinned(folder: Path) -> Iterator[bool]:
         yield False
         return
     try:
-        # Someone who removes it holds it for the moment that this takes, so this wait is short.
+        # A process that removes the directory holds its lock only briefly, so this wait is short.
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield _is_still(folder, descriptor)
     finally:
@@ -94,11 +94,15 @@ def pinned(folder: Path) -> Iterator[bool]:
 
 
 def remove_unless_pinned(folder: Path, trash: Path) -> bool:
-    """Removes a folder of the cache; gives whether it did, which it does not while someone keeps it.
+    """Removes a directory of the cache unless it is pinned.
 
     Args:
-        folder: What is to go; nothing happens if it is not there.
-        trash: A folder on the same file system, where it is moved first so that it vanishes at once.
+        folder: The directory; it may be missing.
+        trash: A directory on the same file system; the directory is first moved there, so that it disappears
+            at once.
+
+    Returns:
+        Whether it is gone.
     """
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -125,7 +129,7 @@ def remove_unless_pinned(folder: Path, trash: Path) -> bool:
 
 
 def replace_link(link: Path, target: Path) -> None:
-    """Makes ``link`` point to ``target`` (relative to the link's folder), in one step."""
+    """Atomically makes ``link`` point to ``target``, with a relative path."""
     make_folder(link.parent)
     temporary = link.with_name(f".{link.name}.{os.getpid()}")
     with suppress(FileNotFoundError):
@@ -135,7 +139,7 @@ def replace_link(link: Path, target: Path) -> None:
 
 
 def folder_size_bytes(folder: Path) -> int:
-    """What a folder occupies on its disk; links count for themselves, hard links once."""
+    """The disk space of a directory; symbolic links are not followed, hard links count once."""
     seen: set[int] = set()
     total = 0
     for parent, _, files in os.walk(folder):
@@ -149,7 +153,7 @@ def folder_size_bytes(folder: Path) -> int:
 
 
 def _is_still(folder: Path, descriptor: int) -> bool:
-    """Whether the opened folder is still the one of that name."""
+    """Tells whether the opened directory still has that name."""
     try:
         return os.path.samestat(folder.stat(), os.fstat(descriptor))
     except OSError:

@@ -1,4 +1,4 @@
-"""Running the kernel's own build system in a folder of ours: configure, compile, count, end it cleanly."""
+"""Runs the kernel's build system in our own directory: configures, compiles, counts steps, stops cleanly."""
 
 from __future__ import annotations
 
@@ -37,41 +37,41 @@ _COMPILED_WELL = (
     "kernel/sched",
     "kernel/time",
 )
-"""Folders that every I/O of a guest runs through: compiled with the kernel's -O2. The rest is
+"""Directories with code that every I/O of a guest runs through: compiled with the kernel's -O2. The rest is
 compiled with -O1, which saves compile time and costs guests nothing (docs/appendix/measurements.md):
 in virtual time its computing takes no guest time."""
 _ENDS_WITH_US = 'trap "trap - TERM; kill -TERM 0" TERM; "$@" & wait $!'
-"""A shell that is told when blklab dies without a chance to clear away, and ends all compilers then."""
+"""A shell that gets SIGTERM when blklab is killed, and then ends all compilers."""
 
 
 class BuildObserver(Protocol):
-    """Someone who watches a build."""
+    """Receives the progress of a build."""
 
     def announce(self, line: str) -> None:
-        """A stage begins."""
+        """Called when a stage begins."""
 
     def progressed(self, steps_done: int, steps_expected: int | None, remaining_ns: int | None) -> None:
-        """A step of the compilation ended; nothing where no expectation can be had."""
+        """Called after each step of the compilation; unknown expectations are None."""
 
 
 class SilentBuildObserver:
-    """Watches and says nothing."""
+    """Ignores all progress."""
 
     def announce(self, line: str) -> None:
-        """Says nothing."""
+        """Does nothing."""
 
     def progressed(self, steps_done: int, steps_expected: int | None, remaining_ns: int | None) -> None:
-        """Says nothing."""
+        """Does nothing."""
 
 
 def configure(tree: Path, options: Mapping[str, Option], jobs: int, log: TextIO) -> list[str]:
-    """Configures a tree with what was asked for and nothing else, and reads the result back.
+    """Configures a tree with exactly the requested options, and reads the result back.
 
     Returns:
         Names of optional options that the source does not know.
 
     Raises:
-        KernelLacksError: if an option was not granted.
+        KernelLacksError: if an option did not take effect.
         KernelBuildError: if the configuration program cannot be built or fails.
     """
     fragment = tree / ".blklab.config"
@@ -81,7 +81,7 @@ def configure(tree: Path, options: Mapping[str, Option], jobs: int, log: TextIO)
         pass
     missing = check_configuration(options, read_configuration(tree / ".config"), tree)
     if former is not None and former == _bytes_of(tree / ".config"):
-        log.write("the configuration is that of the objects that are there\n")
+        log.write("the configuration is the same as that of the existing objects\n")
     return missing
 
 
@@ -91,18 +91,18 @@ def compile_tree(
     """Compiles a configured tree.
 
     Args:
-        tree: The source, with the objects of a former build or without.
-        jobs: Compilers at a time.
-        log: Takes all output.
-        observer: Told of every step.
-        steps_expected: How many steps it takes, as far as one knows.
+        tree: The source, with or without the objects of an earlier build.
+        jobs: Number of parallel compilers.
+        log: Receives all output.
+        observer: Receives every step.
+        steps_expected: The expected number of steps, if known.
 
     Returns:
-        Steps taken, and C files compiled among them.
+        The number of steps, and the number of C files compiled.
 
     Raises:
-        KernelBuildError: with the first complaint.
-        SpaceError: if the disk became full.
+        KernelBuildError: with the first error message.
+        SpaceError: if the disk is full.
     """
     begun_ns = time.monotonic_ns()
     steps = compiled = 0
@@ -117,14 +117,14 @@ def compile_tree(
             remaining_ns = elapsed_ns * max(steps_expected - steps, 0) // steps
         observer.progressed(steps, steps_expected, remaining_ns)
     if not (tree / "linux").is_file():
-        raise KernelBuildError("the build ended well but left no kernel", hint="is this source complete?")
+        raise KernelBuildError("the build succeeded but left no kernel", hint="is this source complete?")
     return steps, compiled
 
 
 def _quick_flags() -> str:
-    """A make variable that users may set for built-in code; make works it out in every folder (`obj`) anew.
+    """The make variable for built-in code's compiler flags; make expands it in every directory (`obj`).
 
-    Source: Documentation/kbuild/makefiles.rst and scripts/Makefile.lib, Linux 6.1.
+    Sources: Documentation/kbuild/makefiles.rst and scripts/Makefile.lib, Linux 6.1.
     """
     return f"CFLAGS_KERNEL=$(if $(filter {' '.join(_COMPILED_WELL)},$(obj)),,-O1)"
 
@@ -136,24 +136,24 @@ def _make(
     log: TextIO,
     extra_environment: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
-    """Runs make and yields its lines; whatever ends us ends the whole group of its processes."""
+    """Runs make and yields its lines; its whole process group ends when we end, whatever the cause."""
     command = ["make", f"-j{jobs}", "ARCH=um", "SUBARCH=x86_64", *targets]
     log.write(f"$ {' '.join(command)}\n")
     if shutil.which("setpriv") is not None:
         command = ["setpriv", "--pdeathsig", "TERM", "--", "sh", "-c", _ENDS_WITH_US, "sh", *command]
     environment = {**build_environment(), **(extra_environment or {})}
     complaints: list[str] = []
-    said = ""
+    previous = ""
     with _process_group(command, tree, environment) as process:
-        assert process.stdout is not None  # noqa: S101 - it was asked for
+        assert process.stdout is not None  # noqa: S101 - stdout=PIPE
         for line in process.stdout:
             log.write(line)
             if _COMPLAINT.search(line):
-                if said and "***" in line and not complaints and _MISSING.search(line) is None:
-                    # make's own message says less than what the program printed before it.
-                    complaints.append(said)
+                if previous and "***" in line and not complaints and _MISSING.search(line) is None:
+                    # make's own message says less than the program's output before it.
+                    complaints.append(previous)
                 complaints.append(line.strip())
-            said = line.strip()
+            previous = line.strip()
             yield line
         code = process.wait()
     log.flush()
@@ -195,7 +195,7 @@ def _end_group(process: subprocess.Popen[str]) -> None:
             process.wait(_GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             continue
-    # Compilers that outlived their make have nobody to write for.
+    # Compilers may have outlived make.
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -205,16 +205,16 @@ def _end_group(process: subprocess.Popen[str]) -> None:
 def _fail(complaints: list[str], code: int) -> None:
     if any("No space left on device" in line for line in complaints):
         raise SpaceError(
-            "the disk became full while the kernel was built",
-            hint="make room, or set XDG_CACHE_HOME to a place that has it",
+            "the disk became full while building the kernel",
+            hint="free some space, or set XDG_CACHE_HOME to a directory that has enough",
         )
-    first = complaints[0] if complaints else f"make ended with {code} and no message"
+    first = complaints[0] if complaints else f"make exited with {code} and no message"
     missing = _MISSING.search(first)
     hint = None
     if missing is not None and not is_copied(missing[1]):
         hint = (
-            "its sources are not taken along, since User-mode Linux has no such hardware; "
-            "leave out the option that wants it"
+            "blklab does not copy its source, because User-mode Linux has no such hardware; "
+            "leave out the option that needs it"
         )
     raise KernelBuildError(f"the kernel could not be built: {first}", hint=hint)
 

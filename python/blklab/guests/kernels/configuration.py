@@ -1,8 +1,8 @@
-"""Kernel configurations: fragments that ask, ``.config`` files that answer, and the comparison of the two.
+"""Kernel configurations: fragments with the requested options, and checks of the resulting ``.config``.
 
 A fragment is a list of ``CONFIG_NAME=value`` lines, as in the kernel's ``kernel/configs/``; an option is
-switched off with ``=n`` or ``# CONFIG_NAME is not set``. The kernel's own configuration program drops options
-with unmet dependencies without a word, so everything asked for is looked up in the result.
+switched off with ``=n`` or ``# CONFIG_NAME is not set``. The kernel's configuration program silently drops
+options with unmet dependencies, so every requested option is looked up in the result.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _ENTRY_END = re.compile(r"^\s*(?:menuconfig|config|choice|endchoice|menu|endmenu
 
 @dataclass(frozen=True)
 class Option:
-    """An option that a fragment asks for."""
+    """An option in a fragment."""
 
     name: str
     value: str
-    """``y``, ``n``, a number or a quoted text."""
+    """``y``, ``n``, a number or a quoted string."""
     place: str
     """``FILE:LINE``, for messages."""
     optional: bool = False
-    """Whether a source that does not know the option will do."""
+    """Whether a source may lack the option."""
 
 
 @dataclass(frozen=True)
 class Fragment:
-    """Options asked for together."""
+    """The options of one file."""
 
     name: str
     options: tuple[Option, ...]
@@ -50,7 +50,7 @@ def read_fragment(path: Path) -> Fragment:
 
     Raises:
         UnknownNameError: if there is no such file.
-        KernelConfigError: with the line, if one is not an option.
+        KernelConfigError: if a line is not an option; it gives the line.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -59,12 +59,12 @@ def read_fragment(path: Path) -> Fragment:
             f"the configuration fragment {path} cannot be read: {reason_of(error)}"
         ) from error
     except UnicodeDecodeError as error:
-        raise KernelConfigError(f"{path} is no configuration fragment: it is not text") from error
+        raise KernelConfigError(f"{path} is not a configuration fragment: it is not text") from error
     return Fragment(path.name, tuple(parse_options(text, str(path))))
 
 
 def shipped_fragment() -> Fragment:
-    """The fragment that every guest kernel is built from, ``kernel/uml.config``."""
+    """The fragment for every guest kernel, ``kernel/uml.config``."""
     return read_fragment(shipped_files("kernel", ".config")["uml"])
 
 
@@ -95,12 +95,12 @@ def parse_options(text: str, source: str) -> Iterable[Option]:
 
 
 def merge(fragments: Iterable[Fragment]) -> dict[str, Option]:
-    """One option a name: where several fragments ask, the last has its way."""
+    """Merges fragments; the last one to name an option wins."""
     return {option.name: option for fragment in fragments for option in fragment.options}
 
 
 def render(options: Mapping[str, Option]) -> str:
-    """Options as a fragment that the kernel's configuration program reads."""
+    """Writes options as a fragment for the kernel's configuration program."""
     lines = (
         f"# {option.name} is not set" if option.value == "n" else f"{option.name}={option.value}"
         for option in options.values()
@@ -109,24 +109,24 @@ def render(options: Mapping[str, Option]) -> str:
 
 
 def read_configuration(path: Path) -> dict[str, str]:
-    """The options that a ``.config`` sets, with their values; what is off is absent."""
+    """The options that a ``.config`` sets, with their values; options that are off are absent."""
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     return {match[1]: match[2] for line in lines if (match := _SET.fullmatch(line))}
 
 
 def check_configuration(asked: Mapping[str, Option], answer: Mapping[str, str], tree: Path) -> list[str]:
-    """Compares what was asked for with what a tree's configuration program made of it.
+    """Compares the requested options with the resulting configuration.
 
     Args:
         asked: The merged fragments.
         answer: The resulting ``.config``.
-        tree: The source, to tell an option that it does not know from one that it dropped.
+        tree: The source, to tell unknown options from dropped ones.
 
     Returns:
         Names of optional options that the source does not know.
 
     Raises:
-        KernelLacksError: with every option that was not granted, and why.
+        KernelLacksError: with every option that did not take effect, and the reason.
     """
     refused = [option for option in asked.values() if answer.get(option.name, "n") != option.value]
     if not refused:
@@ -145,21 +145,21 @@ def check_configuration(asked: Mapping[str, Option], answer: Mapping[str, str], 
             complaints.append(f"{option.name}={option.value} ({option.place}): it became {got}{needs}")
     if complaints:
         raise KernelLacksError(
-            "this source does not grant what the configuration asks for: " + " · ".join(complaints),
-            hint="change the fragment, or take a source that has it",
+            "this source does not support the configuration: " + " · ".join(complaints),
+            hint="change the fragment, or use a source that has the option",
         )
     return missing
 
 
 def find_definitions(tree: Path, names: set[str]) -> dict[str, list[str]]:
-    """Where a tree's Kconfig files, as User-mode Linux sees them, define options.
+    """Finds the definitions of options in a tree's Kconfig files, as far as they apply to User-mode Linux.
 
     Args:
         tree: A kernel source.
         names: Options without ``CONFIG_``.
 
     Returns:
-        For each option that is defined, the conditions of its ``depends on`` lines.
+        The conditions of the ``depends on`` lines, for each option that is defined.
     """
     found: dict[str, list[str]] = {}
     for path in sorted(tree.rglob("Kconfig*")):
@@ -175,7 +175,7 @@ def find_definitions(tree: Path, names: set[str]) -> dict[str, list[str]]:
 
 
 def _dependencies(text: str) -> Iterable[str]:
-    """The ``depends on`` conditions of the entry that begins before ``text``."""
+    """The ``depends on`` conditions of the Kconfig entry whose first line ends where ``text`` begins."""
     for line in text.splitlines()[1:]:
         if _ENTRY_END.match(line) or line.strip() in {"help", "---help---"}:
             return

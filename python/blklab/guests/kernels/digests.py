@@ -1,8 +1,8 @@
-"""Digests of the files of a person's tree, without reading again what has not changed.
+"""Digests of the files of a user's tree, without rereading unchanged files.
 
-A file counts as unchanged if size, modification time and inode are those of last time, unless it was modified
-so shortly before the digests were saved that a later change might bear the same time (git's index has the
-same rule).
+A file counts as unchanged if its size, modification time and inode are the same as last time. The exception
+is a file modified so shortly before the digests were saved that a later change might have the same timestamp
+(git's index has the same rule).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _FORMAT = 1
 
 
 def digest_tree(tree: Path) -> dict[str, str]:
-    """SHA-256 of every file of a tree that is taken along, by its path in the tree.
+    """SHA-256 of every file of a tree that a build copies, by path in the tree.
 
-    A symbolic link counts by what it points to, and the right to execute counts too.
+    The digest of a symbolic link is that of its target's path. The execute permission counts, too.
 
     Raises:
         KernelSourceError: if a file cannot be read.
@@ -54,7 +54,7 @@ def digest_tree(tree: Path) -> dict[str, str]:
 
 
 def tree_digest(digests: Mapping[str, str]) -> str:
-    """One digest for a whole tree."""
+    """Combines the files' digests into one for the whole tree."""
     total = hashlib.sha256()
     for path in sorted(digests):
         total.update(f"{path}\0{digests[path]}\n".encode("utf-8", "surrogateescape"))
@@ -84,7 +84,7 @@ def _digest(path: Path, status: os.stat_result) -> str:
 
 
 def _load(path: Path) -> tuple[int, dict[str, list[int | str]]]:
-    """What was remembered; nothing if that is missing or unreadable, since it can be found out again."""
+    """The saved digests; empty if they are missing or unreadable, because they can be computed again."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         content = json.loads(path.read_bytes())
         if content["format"] == _FORMAT:
@@ -93,7 +93,7 @@ def _load(path: Path) -> tuple[int, dict[str, list[int | str]]]:
 
 
 def _save(path: Path, saved_ns: int, entries: Mapping[str, list[int | str]]) -> None:
-    with suppress(OSError):  # it only saves time
+    with suppress(OSError):  # it is only a cache
         make_folder(path.parent)
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         temporary.write_text(json.dumps({"format": _FORMAT, "saved_ns": saved_ns, "files": entries}))

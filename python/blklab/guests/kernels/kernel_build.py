@@ -1,4 +1,4 @@
-"""A guest kernel that was built: what it offers, and how it keeps time."""
+"""A built guest kernel: its schedulers, options and clock."""
 
 from __future__ import annotations
 
@@ -19,32 +19,33 @@ SCHEDULER_OPTIONS = {
     "kyber": "CONFIG_MQ_IOSCHED_KYBER",
     "bfq": "CONFIG_IOSCHED_BFQ",
 }
-"""Schedulers of the multi-queue block layer by the option that builds them in; ``none`` needs no option."""
+"""The multi-queue block layer's schedulers and their configuration options; ``none`` needs no option."""
 
 EXACT_CLOCK = "exact-clock"
-"""Name of the instrument that lets a guest read its clock for nothing."""
+"""Name of the instrument that lets a guest read its clock in zero virtual time."""
 
 USUAL_TICKS_PER_SECOND = 100
-"""Of User-mode Linux, where its configuration does not say (arch/um/Kconfig)."""
+"""User-mode Linux's default for CONFIG_HZ (arch/um/Kconfig)."""
 
 
 @dataclass(frozen=True)
 class GuestClock:
-    """How a guest kernel tells the time. Where it differs, the same scheduler gets different figures."""
+    """A guest kernel's clock. If clocks differ, the same scheduler measures differently."""
 
     exact: str | None
-    """Digest of the instrument ``exact-clock`` as built in: reading the clock takes no guest time."""
+    """Digest of the built-in instrument ``exact-clock``, with which reading the clock takes no guest time;
+    None without it."""
     ticks_per_second: int
-    """What the kernel counts in ticks comes in steps of one (``CONFIG_HZ``)."""
+    """``CONFIG_HZ``: the resolution of times that the kernel counts in ticks."""
 
     def __str__(self) -> str:
-        how = "an exact clock" if self.exact is not None else "a clock that reading moves"
+        how = "an exact clock" if self.exact is not None else "a clock that advances when read"
         return f"{how} and {self.ticks_per_second} ticks a second"
 
 
 @dataclass(frozen=True)
 class KernelBuild:
-    """A guest kernel that can be started."""
+    """A built guest kernel."""
 
     name: str
     folder: Path
@@ -52,22 +53,22 @@ class KernelBuild:
 
     @property
     def linux(self) -> Path:
-        """The kernel: a program."""
+        """The kernel, which is a program."""
         return self.folder / "linux"
 
     @property
     def build_id(self) -> str:
-        """Digest of all that decides: source, patches, instruments, configuration, compiler, recipe."""
+        """Digest of all inputs: source, patches, instruments, configuration, compiler, recipe."""
         return self.record.build_id
 
     @property
     def instruments(self) -> tuple[str, ...]:
-        """Instruments that are built in, by name: what it measures is comparable where they are the same."""
+        """Names of the built-in instruments; kernels with the same ones have comparable measurements."""
         return tuple(item.name for item in self.record.instruments if item.complaint is None)
 
     @property
     def lacks(self) -> tuple[str, ...]:
-        """Instruments that were left out because they do not apply, in words for a person."""
+        """The instruments that were skipped because they do not apply, in words for people."""
         return tuple(
             f"without {item.name}: it does not apply to Linux {self.version} ({item.complaint})"
             for item in self.record.instruments
@@ -76,29 +77,29 @@ class KernelBuild:
 
     @property
     def version(self) -> str:
-        """Release, for example ``6.1.192``."""
+        """The release, for example ``6.1.192``."""
         return self.record.version
 
     @cached_property
     def config(self) -> dict[str, str]:
-        """The kernel's configuration: ``CONFIG_…`` to its value; what is off is absent."""
+        """The configuration: ``CONFIG_…`` and its value; options that are off are absent."""
         return read_configuration(self.folder / "config")
 
     @property
     def clock(self) -> GuestClock:
-        """How it tells the time."""
+        """Its clock."""
         built_in = [item for item in self.record.instruments if item.complaint is None]
         exact = next((item.sha256 for item in built_in if item.name == EXACT_CLOCK), None)
         return GuestClock(exact, int(self.config.get("CONFIG_HZ", USUAL_TICKS_PER_SECOND)))
 
     @property
     def schedulers(self) -> tuple[str, ...]:
-        """Schedulers that it offers, ``none`` first."""
+        """The schedulers that it offers, ``none`` first."""
         return ("none", *(name for name, option in SCHEDULER_OPTIONS.items() if option in self.config))
 
     @property
     def has_ublk(self) -> bool:
-        """Whether it can take a disk from user space (Linux 6.0 and later)."""
+        """Whether it supports disks served from user space (Linux 6.0 and later)."""
         return "CONFIG_BLK_DEV_UBLK" in self.config
 
     @property
@@ -116,7 +117,7 @@ class KernelBuild:
             raise KernelLacksError(
                 f"the kernel {self.name} ({self.version}) has no scheduler {scheduler}; "
                 f"it has {', '.join(self.schedulers)}",
-                hint=f"`blklab kernel show {self.name}` says what it was built from",
+                hint=f"`blklab kernel show {self.name}` shows what it was built from",
             )
 
     def require_option(self, option: str, purpose: str) -> None:
@@ -124,7 +125,7 @@ class KernelBuild:
 
         Args:
             option: Its name with ``CONFIG_``.
-            purpose: What it is needed for, as in "… is needed for PURPOSE".
+            purpose: Completes the sentence "… is needed for PURPOSE".
 
         Raises:
             KernelLacksError: if it is not.
@@ -138,7 +139,7 @@ class KernelBuild:
 
     @contextmanager
     def in_use(self) -> Iterator[KernelBuild]:
-        """Keeps the build from being removed for as long as a guest runs on it.
+        """Prevents the removal of the build while a guest runs on it.
 
         Raises:
             UnknownNameError: if it was removed since it was found.

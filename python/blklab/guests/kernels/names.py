@@ -8,26 +8,26 @@ from blklab.errors import UnknownNameError, UsageError
 from blklab.guests.kernels.cache import kernel_cache
 
 DEFAULT_NAME = "stock"
-"""Name of the kernel that is meant where none is named: the default source without patches."""
+"""Name of the default kernel: the default source without patches."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def check_name(name: str) -> str:
-    """Gives the name back if it may be one.
+    """Returns the name if it is valid.
 
     Raises:
-        UsageError: otherwise.
+        UsageError: if it is not.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} cannot be the name of a kernel",
-            hint="use up to 64 letters, digits, dots, dashes and underscores, a letter or digit first",
+            f"{name!r} is not a valid name for a kernel",
+            hint="use up to 64 letters, digits, dots, dashes and underscores; begin with a letter or digit",
         )
     return name
 
 
 def kernel_names() -> list[str]:
-    """Names of all kernels in alphabetical order."""
+    """The names of all kernels in the cache, in alphabetical order."""
     folder = kernel_cache() / "names"
     return sorted(link.name for link in folder.glob("*") if link.is_symlink() and _NAME.fullmatch(link.name))
 

@@ -1,7 +1,7 @@
-"""Trying patches out before anything is unpacked: on the files that they touch, and nothing else.
+"""Checks before a source is unpacked whether patches apply, using only the files that they touch.
 
-A source is an archive of 1.5 GB that takes longer to unpack than a person wants to wait for a mistake in a
-patch. Here only the files that the patches name are taken from it, or from the kept tree of that source.
+A source has 1.5 GB, and unpacking it takes too long to learn afterwards that a patch has a mistake. The check
+takes only the files that the patches name from the archive, or from the cached tree of that source.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from blklab.guests.kernels.trees import find_tree
 def check_patches(
     patches: Sequence[Patch], source: KernelSource, tree_id: str, observer: BuildObserver
 ) -> None:
-    """Makes sure that patches apply to a source. Nothing remains of it, and the cache is only read.
+    """Makes sure that patches apply to a source. Leaves no files behind, and only reads the cache.
 
     Args:
-        patches: In their order; nothing is looked at if there are none.
-        source: What they are to be applied to.
-        tree_id: The tree that is kept of this source, if there is one.
-        observer: Told what is being done.
+        patches: The patches, in order; without any, it does nothing.
+        source: The source.
+        tree_id: Name of this source's tree in the cache, where there may be none.
+        observer: Receives the progress.
 
     Raises:
-        PatchError: naming patch, file and hunk of the first that does not apply.
-        KernelSourceError: if the source cannot be read, or not be built.
-        SpaceError: if there is no room for the copies.
+        PatchError: with patch, file and hunk of the first that does not apply.
+        KernelSourceError: if the source cannot be read or built.
+        SpaceError: if there is too little space for the copies.
     """
     if not patches:
         return
-    observer.announce(f"trying {', '.join(patch.name for patch in patches)}")
+    observer.announce(f"checking {', '.join(patch.name for patch in patches)}")
     try:
         with TemporaryDirectory(prefix="blklab-patches-") as name:
             copies = Path(name)
@@ -45,8 +45,8 @@ def check_patches(
             apply_to_copies(patches, copies)
     except OSError as error:
         raise SpaceError(
-            f"patches cannot be tried out: {error.filename or gettempdir()}: {reason_of(error)}",
-            hint="make room, or set TMPDIR to a place that has it",
+            f"patches cannot be checked: {error.filename or gettempdir()}: {reason_of(error)}",
+            hint="free some space, or set TMPDIR to a directory that has enough",
         ) from error
 
 
@@ -66,11 +66,11 @@ def _collect(patches: Sequence[Patch], source: KernelSource, tree_id: str, copie
                 checked = True
     absent = [path for path in files_needed(patches) if not (copies / path).exists()]
     if checked:
-        # What would have been kept is not in the source, and the archive need not be read to its end for it.
-        # The rest, documentation above all, may be.
+        # Files that a build copies would be in the cached tree if the source had them, so the archive need
+        # not be read for them. Others, documentation above all, may be in the archive.
         absent = [path for path in absent if not is_copied(path)]
     else:
-        # A source that cannot be built at all is told before its patches are.
+        # If the source cannot be built at all, say that before complaining about patches.
         absent = list(dict.fromkeys((*NEEDED_FILES, *absent)))
     if absent:
         unpack(source, copies, only=absent)

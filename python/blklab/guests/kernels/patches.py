@@ -1,4 +1,4 @@
-"""Patches: read, tried out first, and applied as a whole or not at all."""
+"""Patches: reads them, checks them with a dry run, and applies all of them or none."""
 
 from __future__ import annotations
 
@@ -24,43 +24,43 @@ _PATCHING = re.compile(r"(?:checking|patching) file '?([^'\n]+?)'?(?: \(.*)?$")
 
 @dataclass(frozen=True)
 class Patch:
-    """A patch that was read and makes sense as one."""
+    """A valid patch."""
 
     name: str
     path: Path
     content: bytes
     files: tuple[str, ...]
-    """What it changes, by path in the source."""
-    made: tuple[str, ...] = ()
-    """Those among them that it makes, so that a source need not have them."""
+    """The files that it changes, by path in the source."""
+    created: tuple[str, ...] = ()
+    """Those of them that it creates, so that a source need not have them."""
 
     @property
     def sha256(self) -> str:
-        """Digest of its content."""
+        """SHA-256 of its content."""
         return hashlib.sha256(self.content).hexdigest()
 
 
 def shipped_patches() -> dict[str, Path]:
-    """Patches that ship with blklab, by name."""
+    """The patches that ship with blklab, by name."""
     folder = shipped_folder("kernel") / "patches"
     return {path.stem: path for path in sorted(folder.glob("*/*.patch"))}
 
 
 def shipped_instruments() -> tuple[Patch, ...]:
-    """Patches that make a guest kernel measure better and leave its block layer alone, in their order."""
+    """The shipped patches that improve measurements without touching the block layer, in order."""
     folder = shipped_folder("kernel") / "instruments"
     return tuple(read_patch(str(path)) for path in sorted(folder.glob("*/*.patch")))
 
 
 def read_patch(text: str) -> Patch:
-    """Reads a patch, unified as ``git diff`` and ``diff -u`` write it, paths with one leading part.
+    """Reads a unified diff as of ``git diff`` and ``diff -u``, whose paths have one leading component.
 
     Args:
         text: A file, or the name of a shipped patch.
 
     Raises:
-        UnknownNameError: if there is neither.
-        PatchError: if it is no patch, or reaches outside a source.
+        UnknownNameError: if there is no such file or patch.
+        PatchError: if it is not a patch, or names files outside a source.
     """
     path = Path(text).expanduser()
     shipped = shipped_patches()
@@ -74,10 +74,10 @@ def read_patch(text: str) -> Patch:
             hint=f"name a file, or one that ships with blklab: {', '.join(shipped)}",
         ) from error
     if _BINARY.search(content):
-        raise PatchError(f"{text} changes a binary file, which patch(1) cannot do")
+        raise PatchError(f"{text} changes a binary file, which patch(1) does not support")
     if not _HUNK.search(content):
         raise PatchError(
-            f"{text} is no patch: it has no hunk (@@ … @@)", hint="make one with `git diff` or `diff -up`"
+            f"{text} is not a patch: it has no hunk (@@ … @@)", hint="make one with `git diff` or `diff -up`"
         )
     old = [_inside(name, text) for name in _OLD.findall(content)]
     new = [_inside(name, text) for name in _NEW.findall(content)]
@@ -85,23 +85,23 @@ def read_patch(text: str) -> Patch:
     files = dict.fromkeys(name for pair in pairs for name in pair if name is not None)
     files |= {name.decode("utf-8", "surrogateescape"): None for name in _RENAMED.findall(content)}
     if not files:
-        raise PatchError(f"{text} is no patch: it names no file (--- a/… and +++ b/…)")
-    made = tuple(after for before, after in pairs if before is None and after is not None)
-    return Patch(path.name, path.absolute(), content, tuple(files), made)
+        raise PatchError(f"{text} is not a patch: it names no file (--- a/… and +++ b/…)")
+    created = tuple(after for before, after in pairs if before is None and after is not None)
+    return Patch(path.name, path.absolute(), content, tuple(files), created)
 
 
 def apply_patches(patches: Sequence[Patch], tree: Path, scratch: Path) -> None:
-    """Applies patches one after the other to a tree, or none of them.
+    """Applies patches in order to a tree: all of them or none.
 
-    They are tried out on copies of the files that they touch, so that a later one may build on an earlier.
+    They are applied first to copies of the files that they touch, so that a patch may build on earlier ones.
 
     Args:
-        patches: In their order.
-        tree: The source; the files that the patches touch must be there, unless a patch makes them.
-        scratch: An empty folder for the copies.
+        patches: The patches, in order.
+        tree: The source. It must have the files that the patches touch, unless a patch creates them.
+        scratch: An empty directory for the copies.
 
     Raises:
-        PatchError: naming patch, file and hunk of the first that does not apply; the tree is as before.
+        PatchError: with patch, file and hunk of the first that does not apply; the tree is then unchanged.
     """
     touched = files_touched(patches)
     copy_files(touched, tree, scratch)
@@ -113,27 +113,27 @@ def apply_patches(patches: Sequence[Patch], tree: Path, scratch: Path) -> None:
         elif not original.exists() or changed.read_bytes() != original.read_bytes():
             original.parent.mkdir(parents=True, exist_ok=True)
             original.unlink(missing_ok=True)
-            # Without its times: make goes by them, and the change happens now.
+            # Without its timestamps: make relies on them, and the change happens now.
             shutil.copy(changed, original)
 
 
 def files_touched(patches: Iterable[Patch]) -> tuple[str, ...]:
-    """Paths in the source of all files that patches change, make or remove, each once."""
+    """Paths in the source of all files that patches change, create or remove, each once."""
     return tuple(dict.fromkeys(path for patch in patches for path in patch.files))
 
 
 def files_needed(patches: Iterable[Patch]) -> tuple[str, ...]:
-    """Those of `files_touched` that a source must have: none of the patches makes them."""
+    """Those of `files_touched` that a source must have, because no patch creates them."""
     patches = tuple(patches)
-    made = {path for patch in patches for path in patch.made}
-    return tuple(path for path in files_touched(patches) if path not in made)
+    created = {path for patch in patches for path in patch.created}
+    return tuple(path for path in files_touched(patches) if path not in created)
 
 
 def apply_to_copies(patches: Sequence[Patch], copies: Path) -> None:
-    """Applies patches one after the other to copies of the files that they touch.
+    """Applies patches in order to copies of the files that they touch.
 
     Raises:
-        PatchError: naming patch, file and hunk of the first that does not apply; the copies are spoilt then.
+        PatchError: with patch, file and hunk of the first that does not apply; discard the copies then.
     """
     for patch in patches:
         _try(patch, copies)
@@ -141,15 +141,15 @@ def apply_to_copies(patches: Sequence[Patch], copies: Path) -> None:
 
 
 def apply_those_that_fit(patches: Sequence[Patch], tree: Path, scratch: Path) -> dict[str, str]:
-    """Applies each patch to a tree as a whole, or leaves it out where it does not apply.
+    """Applies each patch to a tree as a whole, or skips it if it does not apply.
 
     Args:
-        patches: In their order.
+        patches: The patches, in order.
         tree: The source.
-        scratch: A folder for the copies on which they are tried out; made where it is missing.
+        scratch: A directory for trial copies; created if missing.
 
     Returns:
-        Names of those that were left out, with what about them does not apply.
+        Names of the skipped patches, with the reason why each does not apply.
     """
     skipped = {}
     for patch in patches:
@@ -164,7 +164,7 @@ def apply_those_that_fit(patches: Sequence[Patch], tree: Path, scratch: Path) ->
 
 
 def copy_files(paths: Iterable[str], origin: Path, destination: Path) -> None:
-    """Copies those of the files that exist, with their folders."""
+    """Copies those of the files that exist, with their directories."""
     for path in paths:
         if (origin / path).is_file():
             (destination / path).parent.mkdir(parents=True, exist_ok=True)
@@ -175,12 +175,12 @@ def _try(patch: Patch, folder: Path) -> None:
     if (complaint := _complaint_about(patch, folder)) is not None:
         raise PatchError(
             f"the patch {patch.path} does not apply: {complaint}",
-            hint="nothing was changed; a patch belongs to the release that it was made from",
+            hint="nothing was changed; a patch applies to the release that it was made from",
         )
 
 
 def _complaint_about(patch: Patch, folder: Path) -> str | None:
-    """What of a patch does not apply to a folder; nothing if all of it does."""
+    """The parts of a patch that do not apply to a directory; None if all of it applies."""
     result = _run_patch(patch, folder, "--dry-run")
     if result.returncode == 0:
         return None
@@ -207,7 +207,7 @@ def _apply(patch: Patch, folder: Path) -> None:
 
 
 def _run_patch(patch: Patch, folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    """Applies to a folder; fuzz as ``patch`` has it by default would let a hunk land in the wrong place."""
+    """Applies a patch to a directory, without fuzz: patch's default could put a hunk in the wrong place."""
     command = ["patch", "--strip=1", "--forward", "--batch", "--fuzz=0", "--no-backup-if-mismatch"]
     result = subprocess.run(
         [*command, *more, f"--directory={folder}", "--reject-file=-", f"--input={patch.path}"],
@@ -229,14 +229,14 @@ def _path() -> str:
 
 
 def _inside(raw: bytes, patch: str) -> str | None:
-    """A file's path in the source; nothing for ``/dev/null``, which stands for no file."""
+    """A file's path in the source; None for ``/dev/null``, which means no file."""
     text = raw.decode("utf-8", "surrogateescape").strip().strip('"')
     if text == "/dev/null":
         return None
     parts = PurePosixPath(text).parts
     if len(parts) < 2 or parts[0] == "/" or ".." in parts:
         raise PatchError(
-            f"{patch} names {text}: paths must have one leading part, as in a/block/bfq-iosched.c",
-            hint="make it with `git diff`, or with `diff -up` from the folder above the source",
+            f"{patch} names {text}: paths must have one leading component, as in a/block/bfq-iosched.c",
+            hint="make it with `git diff`, or with `diff -up` from the directory above the source",
         )
     return "/".join(parts[1:])

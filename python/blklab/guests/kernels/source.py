@@ -1,4 +1,4 @@
-"""Where a kernel source comes from: Debian's package, an archive, or a person's tree (never written to)."""
+"""Kernel sources: Debian's package, an archive, or a user's tree (which is never written to)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from blklab.guests.kernels.source_tree import tar_exclusions
 from blklab.guests.kernels.toolchain import UNPACK_TOOLS
 
 DEBIAN = "debian"
-"""What stands for the newest source that Debian's packages have put on this machine."""
+"""The name for the newest source that Debian's packages have installed."""
 
 _DEBIAN_FOLDER = Path("/usr/src")
 _ARCHIVE = re.compile(r"linux-source-(\d+(?:\.\d+)*)\.tar(\.\w+)?")
@@ -25,23 +25,23 @@ _ENDINGS = (".tar", *(f".tar{ending}" for ending in UNPACK_TOOLS), ".tgz", ".txz
 
 @dataclass(frozen=True)
 class KernelSource:
-    """A source that was found and looked at."""
+    """A source and its digest."""
 
     kind: Literal["debian", "tarball", "directory"]
     path: Path
     sha256: str
-    """Digest of the archive, or of all files of the tree that are taken along."""
+    """Digest of the archive, or of all files that are copied from the tree."""
     digests: Mapping[str, str] = field(default_factory=dict, repr=False)
     """For a tree: the digest of each file."""
 
     @property
     def lineage(self) -> str:
-        """What stays the same while a person edits: the place of a tree, the content of an archive."""
+        """Stays the same while a user edits: the path of a tree, or the content of an archive."""
         return f"directory {self.path}" if self.kind == "directory" else f"archive {self.sha256}"
 
     @property
     def tools(self) -> dict[str, str]:
-        """Programs that taking it needs, with their Debian packages."""
+        """Programs for unpacking it, with their Debian packages."""
         aliases = {".tgz": ".gz", ".txz": ".xz", ".tbz2": ".bz2"}
         return UNPACK_TOOLS.get(aliases.get(self.path.suffix, self.path.suffix), {})
 
@@ -54,7 +54,7 @@ def locate(text: str) -> KernelSource:
 
     Raises:
         KernelSourceError: if Debian's package is not installed, or the source cannot be read.
-        UnknownNameError: if there is nothing of that name.
+        UnknownNameError: if there is no such source.
     """
     if text == DEBIAN:
         path = newest_debian_archive(_DEBIAN_FOLDER)
@@ -67,17 +67,18 @@ def locate(text: str) -> KernelSource:
     if not path.exists():
         raise UnknownNameError(
             f"there is no kernel source {text}",
-            hint=f"name {DEBIAN}, the folder of a Linux source, or an archive of one",
+            hint=f"name {DEBIAN}, the directory of a Linux source, or an archive of one",
         )
     if not path.name.endswith(_ENDINGS):
         raise KernelSourceError(
-            f"{text} is no archive that can be unpacked", hint=f"its name should end in {', '.join(_ENDINGS)}"
+            f"{text} is not an archive that blklab can unpack",
+            hint=f"its name should end in {', '.join(_ENDINGS)}",
         )
     return KernelSource("tarball", path.resolve(), _digest_archive(path))
 
 
 def newest_debian_archive(folder: Path) -> Path:
-    """The newest of the archives that Debian's ``linux-source`` packages hold.
+    """The newest archive of Debian's ``linux-source`` packages.
 
     Raises:
         KernelSourceError: if there is none.
@@ -96,14 +97,14 @@ def newest_debian_archive(folder: Path) -> Path:
 
 
 def unpack(source: KernelSource, destination: Path, only: Iterable[str] = ()) -> None:
-    """Puts a source, or some files of it, into an empty folder.
+    """Copies a source, or some of its files, into an empty directory.
 
-    Of an archive no more is read than it takes to find the files asked for.
+    Reads an archive only as far as needed to find the requested files.
 
     Args:
-        source: What to take.
-        destination: Where to; it must exist.
-        only: Paths in the source; all that is taken along if empty. One that the source lacks is passed over.
+        source: The source.
+        destination: The directory, which must exist.
+        only: Paths in the source; if empty, all files that a build may need. Missing ones are skipped.
 
     Raises:
         KernelSourceError: if the archive is damaged, or the tree changes meanwhile.
@@ -114,14 +115,15 @@ def unpack(source: KernelSource, destination: Path, only: Iterable[str] = ()) ->
         _copy(source, destination, wanted or list(source.digests))
         if not wanted and digest_tree(source.path) != source.digests:
             raise KernelSourceError(
-                f"the tree {source.path} changed while it was read", hint="try again when it is at rest"
+                f"the tree {source.path} changed while it was read",
+                hint="try again when it no longer changes",
             )
         return
     selection = [f"*/{path}" for path in wanted]
     options = ["--anchored", "--wildcards", "--no-wildcards-match-slash"] if wanted else tar_exclusions()
     if wanted and source.path.suffix != ".tar":
-        # tar stops at the last of them. A bare archive is read to its end: files may have been appended to
-        # it (tar --append, --update), and the last of a name counts.
+        # tar then stops after the last of them. An uncompressed archive is read to its end: files may have
+        # been appended to it (tar --append, --update), and the last one of a name counts.
         options.append("--occurrence=1")
     command = ["tar", "--extract", "--no-same-owner", "--strip-components=1", "--directory", str(destination)]
     _run([*command, "--file", str(source.path), *options, *selection], source, tolerant=bool(wanted))
@@ -145,7 +147,7 @@ def _copy(source: KernelSource, destination: Path, paths: list[str]) -> None:
         )
         try:
             assert packer.stdin is not None and packer.stdout is not None and packer.stderr is not None  # noqa: S101
-            packer.stdout.close()  # so that the packer notices if the unpacker ends
+            packer.stdout.close()  # so that the packer gets SIGPIPE if the unpacker ends
             packer.stdin.write(names)
             packer.stdin.close()
             unpacked = unpacker.communicate()[1]
@@ -171,8 +173,8 @@ def _run(command: list[str], source: KernelSource, *, tolerant: bool) -> None:
 def _fail(source: KernelSource, messages: str) -> None:
     if "No space left on device" in messages:
         raise SpaceError(
-            f"the disk became full while the kernel source {source.path} was unpacked",
-            hint="make room, or set XDG_CACHE_HOME to a place that has it",
+            f"the disk became full while unpacking the kernel source {source.path}",
+            hint="free some space, or set XDG_CACHE_HOME to a directory that has enough",
         )
     reason = next((line for line in messages.splitlines() if line.strip()), "no reason given")
     raise KernelSourceError(f"the kernel source {source.path} cannot be unpacked: {reason}")

@@ -1,7 +1,7 @@
-"""What of a kernel source is taken along: everything that a User-mode Linux kernel could be built from.
+"""Selects the files of a kernel source to copy: everything that a User-mode Linux build may need.
 
-A whole source is 1.5 GB, most of it for machines that User-mode Linux is not. What is left out here keeps its
-Kconfig files and makefiles, which the kernel's build system reads whether or not anything there is built.
+A whole source is 1.5 GB, most of it for other machines. Of the parts that are left out, Kconfig files and
+makefiles are still copied, because the kernel's build system always reads them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ OLDEST_VERSION = (5, 2)
 """The first release with time travel (``UML_TIME_TRAVEL_SUPPORT`` in arch/um/Kconfig)."""
 
 LEFT_OUT_WHOLE = ("LICENSES", "tools/testing", "tools/perf", "samples/bpf")
-"""Folders that nothing in a build refers to."""
+"""Directories that no build refers to."""
 
 _DRIVERS_LEFT_OUT = (
     "accel acpi ata clk comedi crypto dma edac firmware gpio gpu hid hwmon i2c iio infiniband irqchip isdn"
@@ -25,31 +25,31 @@ _DRIVERS_LEFT_OUT = (
     " pinctrl platform power regulator s390 scsi/aic7xxx scsi/bfa scsi/lpfc scsi/mpt3sas scsi/qla2xxx soc"
     " spi staging thermal usb video"
 )
-"""The largest that drive hardware of which User-mode Linux has none."""
+"""The largest drivers for hardware that User-mode Linux does not have."""
 
 LEFT_OUT_SOURCES = ("Documentation", "sound", *(f"drivers/{name}" for name in _DRIVERS_LEFT_OUT.split()))
-"""Folders of which only Kconfig files and makefiles are taken."""
+"""Directories of which only Kconfig files and makefiles are copied."""
 
 ARCHITECTURES = ("um", "x86")
-"""Folders of ``arch`` that are taken whole; of the others only Kconfig files and makefiles, as above."""
+"""Directories of ``arch`` that are copied whole; of the others, only Kconfig files and makefiles."""
 
 _OF_USER_MODE_LINUX = ("arch/um/Kconfig", "arch/x86/um/Kconfig")
 
 NEEDED_FILES = ("Makefile", *_OF_USER_MODE_LINUX)
-"""Files by which `check_tree` goes."""
+"""The files that `check_tree` looks at."""
 
 _SKELETON = re.compile(r"(Kconfig|Makefile|Kbuild).*")
 _PRODUCTS = re.compile(
     r"\..*\.(cmd|d|tmp)|.*\.(o|a|ko|mod|mod\.c|order|symvers|gcno|dtb|so|so\.dbg|orig|rej)|\.config(\.old)?"
     r"|\.version|\.tmp_.*|vmlinux.*|System\.map|linux|tags|TAGS|cscope\..*|GPATH|GRTAGS|GTAGS"
 )
-"""Names of what a build or an editor leaves in a person's tree, besides ``vmlinux.lds.S`` and its like."""
+"""Files that a build or an editor leaves in a user's tree (except ``vmlinux.lds.S`` and the like)."""
 
 _GENERATED_FOLDERS = {"include/generated", "include/config", ".git", ".hg", ".svn", "debian"}
 
 
 def is_copied(path: str) -> bool:
-    """Whether a file of a source, by its path in it, is taken along."""
+    """Tells whether a file of a source, by its path in the source, is copied."""
     parts = PurePosixPath(path).parts
     if any(_is_in(path, folder) for folder in LEFT_OUT_WHOLE):
         return False
@@ -59,10 +59,10 @@ def is_copied(path: str) -> bool:
 
 
 def files_of(tree: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """The files of a person's tree that are taken along: sources, not what a build left among them.
+    """The files of a user's tree that are copied: sources, without build products.
 
     Yields:
-        Path in the tree, and its status (of a symbolic link itself).
+        Path in the tree, and its status (for a symbolic link, of the link itself).
     """
     folders = [""]
     while folders:
@@ -78,10 +78,10 @@ def files_of(tree: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def read_version(tree: Path) -> str:
-    """Release of a source, from the head of its top makefile, for example ``6.1.192``.
+    """The release of a source, from the head of its top makefile, for example ``6.1.192``.
 
     Raises:
-        KernelSourceError: if it is no kernel source.
+        KernelSourceError: if it is not a kernel source.
     """
     try:
         with (tree / "Makefile").open(encoding="utf-8", errors="replace") as makefile:
@@ -93,8 +93,8 @@ def read_version(tree: Path) -> str:
     )
     if not (values.get("VERSION", "").isdecimal() and values.get("PATCHLEVEL", "").isdecimal()):
         raise KernelSourceError(
-            f"{tree} is no kernel source: it has no top makefile with VERSION and PATCHLEVEL",
-            hint="name the top folder of a Linux source, or an archive of one",
+            f"{tree} is not a kernel source: it has no top makefile with VERSION and PATCHLEVEL",
+            hint="name the top directory of a Linux source, or an archive of one",
         )
     version = f"{values['VERSION']}.{values['PATCHLEVEL']}"
     if values.get("SUBLEVEL"):
@@ -103,14 +103,14 @@ def read_version(tree: Path) -> str:
 
 
 def check_tree(tree: Path, shown: str) -> str:
-    """Makes sure that a source can become a guest kernel, and gives its release.
+    """Makes sure that a source can be built as a guest kernel, and returns its release.
 
     Args:
         tree: The source.
-        shown: What to call it in messages.
+        shown: Its name in messages.
 
     Raises:
-        KernelSourceError: if it is no kernel source, too old, or without User-mode Linux.
+        KernelSourceError: if it is not a kernel source, is too old, or lacks User-mode Linux.
     """
     try:
         version = read_version(tree)
@@ -119,26 +119,26 @@ def check_tree(tree: Path, shown: str) -> str:
     major, minor = (int(part) for part in version.split(".")[:2])
     if (major, minor) < OLDEST_VERSION:
         raise KernelSourceError(
-            f"{shown} is Linux {version}; virtual time came with {'.'.join(map(str, OLDEST_VERSION))}",
-            hint="take a later source",
+            f"{shown} is Linux {version}; virtual time needs {'.'.join(map(str, OLDEST_VERSION))} or later",
+            hint="use a later source",
         )
     if lacking := [path for path in _OF_USER_MODE_LINUX if not (tree / path).is_file()]:
         raise KernelSourceError(
             f"{shown} (Linux {version}) has no User-mode Linux: it lacks {' and '.join(lacking)}",
-            hint="vendors' trees sometimes leave it out; take one that has arch/um and arch/x86/um",
+            hint="vendors' trees sometimes leave it out; use one that has arch/um and arch/x86/um",
         )
     return version
 
 
 def tar_exclusions() -> list[str]:
-    """`is_copied` as options of GNU tar, for an archive whose members all lie in one folder."""
-    # Architectures that begin like those that are taken, in any release from `OLDEST_VERSION` on.
+    """`is_copied` as options of GNU tar, for an archive whose members are all in one directory."""
+    # Architectures with the same initial as a copied one, in any release since `OLDEST_VERSION`.
     others = [
         f"arch/[!{''.join(sorted({name[0] for name in ARCHITECTURES}))}]*",
         "arch/unicore32",
         "arch/xtensa",
     ]
-    # Each pattern is tried on each of 80,000 names: no more of them than leave something out.
+    # tar tries each pattern on each of 80,000 names, so only patterns that exclude files are listed.
     endings = {
         "Documentation": (".rst", ".txt", ".yaml", ".svg", ".json"),
         **dict.fromkeys(others, (".dts", ".dtsi", "defconfig")),

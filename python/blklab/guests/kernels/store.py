@@ -25,19 +25,19 @@ def find(name: str = DEFAULT_NAME) -> KernelBuild:
     """Finds a kernel that was built.
 
     Raises:
-        UsageError: if that cannot be a name.
-        UnknownNameError: if there is none of that name.
-        KernelCacheError: if its folder is damaged.
+        UsageError: if the name is invalid.
+        UnknownNameError: if there is no kernel of that name.
+        KernelCacheError: if its directory is damaged.
     """
     link = kernel_cache() / "names" / check_name(name)
     if not link.is_symlink():
         raise unknown_kernel(name)
-    # Resolved now, so that it stays the same kernel when the name is given to another build meanwhile.
+    # Resolved now, so that it stays the same kernel if the name is given to another build meanwhile.
     return _read(name, link.resolve())
 
 
 def find_all() -> tuple[list[KernelBuild], list[KernelCacheError]]:
-    """All kernels in alphabetical order, and what is wrong with those that are damaged."""
+    """All kernels in alphabetical order, and the errors of damaged ones."""
     results = [_find_or_say(name) for name in kernel_names()]
     found = [result for result in results if isinstance(result, KernelBuild)]
     damaged = [result for result in results if isinstance(result, KernelCacheError)]
@@ -45,20 +45,20 @@ def find_all() -> tuple[list[KernelBuild], list[KernelCacheError]]:
 
 
 def build_of_id(build_id: str, name: str) -> KernelBuild | None:
-    """The build of that digest under a name that it need not have yet; nothing if it was never made."""
+    """The build of that digest, under a name that it need not have yet; None if there is none."""
     folder = kernel_cache() / "builds" / build_id
     if not folder.is_dir():
         return None
     try:
         return _read(name, folder)
     except KernelCacheError:
-        return None  # it is built anew
+        return None  # it will be rebuilt
 
 
 def give_name(name: str, build_id: str) -> None:
-    """Makes a name mean a build, and removes builds that no name means any more.
+    """Gives a name to a build, and removes builds that no longer have a name.
 
-    The caller holds the store's lock (`store_lock`).
+    The caller must hold the store's lock (`store_lock`).
     """
     root = kernel_cache()
     replace_link(root / "names" / name, root / "builds" / build_id)
@@ -67,17 +67,17 @@ def give_name(name: str, build_id: str) -> None:
 
 @contextmanager
 def store_lock() -> Iterator[None]:
-    """Held for the moment in which builds, names or trees change."""
+    """Holds the store's lock while builds, names or trees change."""
     with locked(kernel_cache() / "store.lock"):
         yield
 
 
 def remove(name: str) -> None:
-    """Removes a kernel; the build goes with the last of its names, and its tree with the last build of it.
+    """Removes a name; a build is removed with its last name, and a tree with its last build.
 
     Raises:
-        UnknownNameError: if there is none of that name.
-        KernelInUseError: if a guest runs on it; nothing is removed then.
+        UnknownNameError: if there is no kernel of that name.
+        KernelInUseError: if a guest runs on it; then nothing is removed.
     """
     link = kernel_cache() / "names" / check_name(name)
     with store_lock():
@@ -90,16 +90,16 @@ def remove(name: str) -> None:
         if not remove_unless_pinned(build, kernel_cache() / "work"):
             raise KernelInUseError(
                 f"the kernel {name} is in use: a guest runs on it",
-                hint="wait until that run has ended, or end it; nothing was removed",
+                hint="wait until that run has ended, or stop it; nothing was removed",
             )
         link.unlink()
         remove_unnamed()
 
 
 def remove_unnamed() -> None:
-    """Removes builds that no name means, and trees that no build is of; what is in use stays.
+    """Removes builds without a name and trees without a build, unless they are in use.
 
-    The caller holds the store's lock.
+    The caller must hold the store's lock.
     """
     root = kernel_cache()
     named = {_target(name) for name in kernel_names()}
@@ -116,7 +116,7 @@ def remove_unnamed() -> None:
 
 
 def remove_trees() -> int:
-    """Removes all kept sources and objects, and gives the bytes that this freed; kernels stay usable."""
+    """Removes all cached sources and objects, and returns the bytes freed; kernels stay usable."""
     root = kernel_cache()
     freed_bytes = 0
     with store_lock():
@@ -133,7 +133,7 @@ def _find_or_say(name: str) -> KernelBuild | KernelCacheError | None:
     except KernelCacheError as error:
         return error
     except UnknownNameError:
-        return None  # removed by someone else just now
+        return None  # another process has just removed it
 
 
 def _target(name: str) -> Path:

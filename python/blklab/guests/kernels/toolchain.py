@@ -1,4 +1,4 @@
-"""The programs that a kernel is built with."""
+"""The toolchain: programs that a build needs, and its environment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BUILD_TOOLS = {
     "tar": "tar",
     "cp": "coreutils",
 }
-"""Programs that every build runs, and the Debian packages that hold them."""
+"""Programs that every build runs, and their Debian packages."""
 
 PATCH_TOOL = {"patch": "patch"}
 
@@ -28,17 +28,17 @@ UNPACK_TOOLS = {
     ".bz2": {"bzip2": "bzip2"},
     ".zst": {"zstd": "zstd"},
 }
-"""By the ending of an archive's name, what tar needs to read it."""
+"""Programs that tar needs to read an archive, by the suffix of its name."""
 
 
 def require_tools(*more: dict[str, str]) -> None:
-    """Makes sure that everything is there that a build runs, before it begins.
+    """Makes sure, before a build, that all its programs are installed.
 
     Args:
-        more: Programs besides those that every build needs, each with its Debian package.
+        more: Programs besides those that every build needs, with their Debian packages.
 
     Raises:
-        MissingToolError: naming every program that is missing and its package.
+        MissingToolError: with every missing program and its package.
     """
     wanted = dict(_BUILD_TOOLS)
     for tools in more:
@@ -51,21 +51,21 @@ def require_tools(*more: dict[str, str]) -> None:
         )
     if not _has_c_library():
         raise MissingToolError(
-            "a kernel cannot be built: gcc finds no headers of the C library",
+            "a kernel cannot be built: gcc does not find the headers of the C library",
             hint="install them (Debian: sudo apt-get install libc6-dev)",
         )
 
 
 def compiler_identity() -> str:
-    """What decides, besides the source, about the code that comes out: versions of compiler and linker."""
+    """Versions of compiler and linker, which besides the source determine the code."""
     return f"{_first_line('gcc', '--version')}; {_first_line('ld', '--version')}"
 
 
 def build_environment() -> dict[str, str]:
-    """The environment for a build: nothing of the person's that could change the result.
+    """The environment of a build, without the user's variables that could change the result.
 
-    A ``make`` that called us, an ``ARCH`` or ``KCFLAGS`` in a developer's shell, or a language for messages
-    would otherwise find its way in. Names and times are fixed, so that the same source gives the same bytes.
+    Otherwise a calling ``make``, an ``ARCH`` or ``KCFLAGS`` in a developer's shell, or the locale would
+    affect it. User, host and time are fixed, so that the same source gives the same bytes.
     """
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
     return {

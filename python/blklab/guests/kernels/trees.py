@@ -1,17 +1,17 @@
-"""Kept trees: the sources and objects of one build of each source, from which its variants start.
+"""Cached trees: the sources and objects of one build of each source, from which its variants start.
 
 ::
 
     trees/ID/tree/        the source, built in place: all paths in it are relative, so it can be copied
-    trees/ID/originals/   files that the patches in it touched, as the source has them
-    trees/ID/tree.json    what it is
+    trees/ID/originals/   the files that its patches touched, without the patches
+    trees/ID/tree.json    its description
 
-A file that ends up as the kept tree has it, patches and all, keeps its time there, so that make leaves alone
-what was made from it.
+A file that ends up identical to the one in the cached tree, patches included, keeps its timestamp there, so
+that make does not rebuild what depends on it.
 
-A variant shares the sources with the kept tree as hard links: there are 25,000 of them, a build only reads
-them (they may be read-only for it), and whatever changes one here removes the link first. What a build makes
-is copied, since linkers and scripts write some of it in place.
+A variant shares the sources with the cached tree as hard links. There are 25,000 of them; a build only reads
+them (they may even be read-only), and the code here removes a link before it changes the file. Build products
+are copied, because linkers and scripts write some of them in place.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ class CachedTree:
     folder: Path
     source_sha256: str
     digests: Mapping[str, str] = field(repr=False)
-    """Of a person's tree: the digest of each file when it was copied."""
+    """For a user's tree: the digest of each file when it was copied."""
     patched: tuple[str, ...]
     """Files that patches touched."""
     products: tuple[str, ...] = field(repr=False)
-    """Files that the build made."""
+    """Files that the build created."""
     size_bytes: int
     steps: int
     configuration: str | None
-    """Digest of the options that it was built with; an earlier version did not note them."""
+    """Digest of the options of its build; None if an earlier version, which did not record them, built it."""
 
     def copy_originals(self, paths: Iterable[str], destination: Path) -> None:
-        """Copies those of the files that it has, as they are in the source: without patches."""
+        """Copies the files that it has, as they are in the source, without patches."""
         wanted, patched = dict.fromkeys(paths), set(self.patched)
         copy_files((path for path in wanted if path in patched), self.folder / "originals", destination)
         copy_files((path for path in wanted if path not in patched), self.folder / "tree", destination)
@@ -73,7 +73,7 @@ class CachedTree:
 
 @dataclass
 class WorkTree:
-    """A tree being built in a work folder."""
+    """A tree being built in a work directory."""
 
     work: Path
     tree_id: str
@@ -81,34 +81,34 @@ class WorkTree:
     source: KernelSource
     patched: tuple[str, ...]
     skipped: Mapping[str, str]
-    """Instruments that do not apply, with what about them does not."""
+    """Instruments that do not apply, with the reason."""
     sources: frozenset[str] = field(repr=False)
-    """Files that were there before the build, by path."""
+    """Files that existed before the build, by path."""
     has_objects: bool
-    """Whether it is a copy of a kept tree."""
-    is_news: bool
-    """Whether no tree of its source is kept, or one of an earlier state of it."""
+    """Whether it is a copy of a cached tree."""
+    is_new: bool
+    """Whether the cache has no tree of its source, or one of an earlier state of it."""
 
     @property
     def folder(self) -> Path:
         """The source."""
         return self.work / "tree"
 
-    def keep(self, steps: int, configuration: str, *, usual: bool) -> None:
-        """Puts the tree into the cache if that serves the builds to come better than what is there.
+    def save_to_cache(self, steps: int, configuration: str, *, usual: bool) -> None:
+        """Puts the tree into the cache if it serves later builds better than the cached one.
 
-        It does if nothing of its source is there, if the source was edited since, or if what is there was
-        built with options that are no longer the usual ones: all that depends on those that changed would
-        be compiled again for every variant.
+        It does if the cache has no tree of its source, if the source was edited since, or if the cached tree
+        was built with options that are no longer the usual ones: every variant would recompile all that
+        depends on the changed options.
 
         Args:
-            steps: How many steps building it took.
-            configuration: The options that it was built with, as a digest.
-            usual: Whether these are the shipped ones, to which nothing was added for this build.
+            steps: The number of steps of its build.
+            configuration: Digest of the options of its build.
+            usual: Whether these are the shipped options, without additions for this build.
         """
         former = find_tree(self.tree_id)
         outdated = former is not None and usual and former.configuration != configuration
-        if not (self.is_news or outdated):
+        if not (self.is_new or outdated):
             return
         whole = make_folder(self.work / "kept")
         for name in ("tree", "originals"):
@@ -130,7 +130,7 @@ class WorkTree:
 
 
 def find_tree(tree_id: str) -> CachedTree | None:
-    """The kept tree of that name; nothing if there is none, or none that this version wrote."""
+    """The cached tree of that name; None if there is none, or if another version wrote it."""
     folder = kernel_cache() / "trees" / tree_id
     try:
         content = json.loads((folder / "tree.json").read_bytes())
@@ -158,12 +158,12 @@ def prepare_tree(
     work: Path,
     observer: BuildObserver,
 ) -> WorkTree:
-    """Makes a tree in a work folder: a source with patches, with the objects of a former build if any.
+    """Creates a tree in a work directory: a source with patches, and the objects of an earlier build if any.
 
-    The instruments come last, so that none of them stands in the way of a person's patch.
+    The instruments come last, so that none of them conflicts with a user's patch.
 
     Raises:
-        KernelSourceError: if the source cannot be read, or not be built.
+        KernelSourceError: if the source cannot be read or built.
         PatchError: if a patch does not apply.
         SpaceError: if the disk is full.
     """
@@ -171,7 +171,7 @@ def prepare_tree(
     former = find_tree(tree_id)
     with pinned(kernel_cache() / "trees" / tree_id) as there:
         if former is not None and there:
-            observer.announce("copying the objects of the former build")
+            observer.announce("copying the objects of the previous build")
             _copy_tree(former, folder)
             _restore(former.folder / "originals", former.patched, folder)
         else:
@@ -182,7 +182,7 @@ def prepare_tree(
     if former is not None and source.kind == "directory":
         _follow_edits(former.digests, source, folder)
     touched = files_touched((*patches, *instruments))
-    # A patch may touch what was left out when the source was taken: its documentation above all.
+    # A patch may touch files that were not copied, documentation above all.
     absent = [path for path in files_needed((*patches, *instruments)) if not (folder / path).exists()]
     if absent:
         unpack(source, folder, only=absent)
@@ -203,12 +203,12 @@ def prepare_tree(
         skipped=skipped,
         sources=frozenset(_files_in(folder)) - set(former.products if former else ()),
         has_objects=former is not None,
-        is_news=former is None or edited,
+        is_new=former is None or edited,
     )
 
 
 def _copy_tree(former: CachedTree, destination: Path) -> None:
-    """Makes a tree with links to the sources of a kept one and copies of its products, with their times."""
+    """Creates a tree: hard links to a cached tree's sources, copies of its products, with timestamps."""
     origin = former.folder / "tree"
     result = subprocess.run(
         ["cp", "--archive", "--link", f"{origin}/.", str(destination)],
@@ -218,21 +218,23 @@ def _copy_tree(former: CachedTree, destination: Path) -> None:
     )
     if result.returncode:
         reason = next(iter(result.stderr.splitlines()), "no reason given")
-        raise SpaceError(f"the kept tree {origin} cannot be copied: {reason}", hint="make room and try again")
+        raise SpaceError(
+            f"the cached tree {origin} cannot be copied: {reason}", hint="free some space and try again"
+        )
     for path in former.products:
         (destination / path).unlink()
         shutil.copy2(origin / path, destination / path, follow_symlinks=False)
 
 
 def _files_in(folder: Path) -> Iterator[str]:
-    """Paths of all files in a folder and the folders in it."""
+    """Paths of all files in a directory, recursively."""
     for parent, _, names in os.walk(folder):
         inside = os.path.relpath(parent, folder)
         yield from (name if inside == "." else f"{inside}/{name}" for name in names)
 
 
 def _restore(originals: Path, patched: Sequence[str], folder: Path) -> None:
-    """Puts back what the patches of the kept tree had changed, as a change of now."""
+    """Reverts the patches of the cached tree, with new timestamps."""
     for path in patched:
         if (originals / path).is_file():
             _write(originals / path, folder / path)
@@ -241,7 +243,7 @@ def _restore(originals: Path, patched: Sequence[str], folder: Path) -> None:
 
 
 def _follow_edits(former: Mapping[str, str], source: KernelSource, folder: Path) -> None:
-    """Writes what a person changed in the tree since it was copied, and nothing else."""
+    """Writes only the files that the user has changed in the tree since it was copied."""
     for path in former.keys() - source.digests.keys():
         (folder / path).unlink(missing_ok=True)
     changed = [path for path, digest in source.digests.items() if former.get(path) != digest]
@@ -250,17 +252,17 @@ def _follow_edits(former: Mapping[str, str], source: KernelSource, folder: Path)
     if changed:
         unpack(source, folder, only=changed)
     for path in changed:
-        # Not the person's time: a file that was put back to an older state is new to make.
+        # Not the user's timestamp: a file reverted to an older state must look new to make.
         if (folder / path).is_file():
             (folder / path).touch()
 
 
 def _keep_times(former: CachedTree, paths: Iterable[str], folder: Path) -> None:
-    """Gives files that are as in the kept tree their times there: its objects were made from just these."""
+    """Gives files that equal those in the cached tree their timestamps: its objects were built from them."""
     for path in paths:
-        kept_one, ours = former.folder / "tree" / path, folder / path
-        if kept_one.is_file() and ours.is_file() and kept_one.read_bytes() == ours.read_bytes():
-            shutil.copystat(kept_one, ours)
+        cached, ours = former.folder / "tree" / path, folder / path
+        if cached.is_file() and ours.is_file() and cached.read_bytes() == ours.read_bytes():
+            shutil.copystat(cached, ours)
 
 
 def _write(origin: Path, destination: Path) -> None:
