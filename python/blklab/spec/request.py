@@ -16,7 +16,6 @@ from blklab.errors import SpecError
 from blklab.spec.budget import DEFAULT_BUDGET_BLOCKS, NO_LIMITS, limits
 from blklab.spec.experiment import DEFAULT_WORKLOADS, OPTIONS, ExperimentSpec
 from blklab.spec.guest import guest_options
-from blklab.spec.targets import parse_target
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -167,7 +166,6 @@ def build_specs(values: SpecValues) -> list[ExperimentSpec]:
     settled["guest"] = guest_options(values.get("guest") or {})
     specs = []
     for text in dict.fromkeys(values.get("targets")):
-        parse_target(text)
         try:
             specs.append(ExperimentSpec(target=text, **settled))
         except ValidationError as error:

@@ -15,6 +15,7 @@ as ``./sim:x``.
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -94,6 +95,7 @@ class ModelTarget:
 Target = PathTarget | LoopTarget | ModelTarget
 
 
+@functools.lru_cache
 def parse_target(text: str) -> Target:
     """Reads a target.
 
