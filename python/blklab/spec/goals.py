@@ -1,4 +1,4 @@
-"""What an answer is for: weights over metrics, as ``latency`` or ``iops=0.6,latency_p99=0.4``."""
+"""Goals, the purpose of a comparison: weights of metrics, ``latency`` or ``iops=0.6,latency_p99=0.4``."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ PRESETS: dict[str, dict[str, float]] = {
     "fairness": {"jain_index": 1, "share_deviation": 1, "longest_wait": 1},
     "balanced": {"throughput": 1, "latency_p99": 1, "jain_index": 1},
 }
-"""Weights by name. What a workload does not have (sync calls, competing jobs) drops out there."""
+"""Weights by name. Metrics that a workload does not have (sync calls, competing jobs) are left out for it."""
 
 OWN = "own"
-"""Name of a goal with weights of one's own."""
+"""Name of a goal with custom weights."""
 
 GRAMMAR_HINT = f"{', '.join(PRESETS)}, or weights over metrics such as iops=0.6,latency_p99=0.4"
 
 
 class Goal(BaseModel):
-    """Metrics with what each counts for; only the proportions of the weights matter."""
+    """Metrics with their weights; only the proportions of the weights matter."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -75,7 +75,7 @@ def parse_goal(text: str) -> Goal:
 
 
 def goal_from_weights(weights: Mapping[str, float]) -> Goal:
-    """A goal of one's own.
+    """A goal with custom weights.
 
     Raises:
         SpecError: if a weight is not positive.

@@ -164,10 +164,7 @@ def build_specs(values: SpecValues) -> list[ExperimentSpec]:
     settled["stopping"] = "settled" if values.get("blocks") is None else "fixed"
     settled |= values.fields()
     settled["guest"] = guest_options(values.get("guest") or {})
-    specs = []
-    for text in dict.fromkeys(values.get("targets")):
-        try:
-            specs.append(ExperimentSpec(target=text, **settled))
-        except ValidationError as error:
-            raise SpecError(_first_mistake(error)) from error
-    return specs
+    try:
+        return [ExperimentSpec(target=text, **settled) for text in dict.fromkeys(values.get("targets"))]
+    except ValidationError as error:
+        raise SpecError(_first_mistake(error)) from error
