@@ -143,7 +143,7 @@ def run_once(
 
     Args:
         spec: The experiment.
-        observer: Hears what goes on.
+        observer: Is called on progress.
         timeline_file: Where the inside view goes; only simulated targets have one.
 
     Returns:
@@ -176,11 +176,11 @@ def run_once(
 def planned_commands(
     spec: ExperimentSpec, *, blocks: int | None
 ) -> tuple[ExperimentSpec, list[tuple[Cell, list[str]]]]:
-    """What an experiment would do, run by run, without doing it.
+    """The commands of an experiment, run by run, without running them.
 
     Args:
         spec: The experiment.
-        blocks: How many blocks to spell out; nothing means a single run as `run_once` makes it.
+        blocks: Number of blocks to spell out; None means a single run, as `run_once` makes it.
     """
     options = _session_options(spec, _fresh_run_id(), dry_run=True)
     with _backend_of(spec).open(spec.parsed_target, options) as session:
@@ -194,7 +194,7 @@ def planned_commands(
 
 
 def _kernels_of(spec: ExperimentSpec) -> list[str | None]:
-    """Guest kernels that runs will name; nothing stands for the backend's own."""
+    """Guest kernels that runs will name; None is the backend's own."""
     own = [choice.kernel for choice in spec.schedulers if choice.kernel is not None or not spec.kernels]
     return [*spec.kernels, *own]
 

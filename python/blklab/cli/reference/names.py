@@ -18,7 +18,7 @@ from blklab.cli.options import ExperimentFlag
 from blklab.cli.reference.tree import CommandNode, metavar_of
 from blklab.reanalysis.readers import READERS
 from blklab.shipped import shipped_folder
-from blklab.spec.goals import PRESETS
+from blklab.spec.goals import NAMED_GOALS
 from blklab.spec.options import Option
 from blklab.spec.profiles import device_kinds, shipped_profiles
 from blklab.spec.workloads import shipped_workloads
@@ -71,7 +71,7 @@ def _schedulers_or_runs() -> Values:
 
 
 def _goals() -> Values:
-    return Values("goals", (*PRESETS, *(f"{name}=" for name in _metrics().words)))
+    return Values("goals", (*NAMED_GOALS, *(f"{name}=" for name in _metrics().words)))
 
 
 def _metrics() -> Values:
