@@ -12,7 +12,7 @@ import pytest
 
 from blklab.cli.reference.installed import shared_files, write_shared_files
 from blklab.cli.reference.manual import manual_pages, write_manual
-from blklab.cli.reference.tree import all_commands
+from blklab.cli.reference.tree import all_commands, spellings_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,7 +22,7 @@ def test_every_command_has_a_page_with_all_its_flags() -> None:
     for node in all_commands():
         page = pages["-".join(("blklab", *node.path)) + ".1"].replace("\\-", "-")
         for flag in node.flags:
-            assert all(f"\\fB{one}\\fR" in page for one in flag.opts)
+            assert all(f"\\fB{one}\\fR" in page for one in spellings_of(flag))
 
 
 @pytest.mark.parametrize(

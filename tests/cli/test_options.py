@@ -105,18 +105,22 @@ def test_documents_and_scripts_know_it(option: Option) -> None:
     assert f"-l {option.flag[2:]}" in fish.script()
 
 
-def test_the_table_in_the_docs_is_current() -> None:
-    refresh = "refresh with `python -m blklab.cli.reference.experiments docs/reference/experiments.md`"
-    assert experiments.filled(PAGE) == PAGE.read_text(encoding="utf-8"), refresh
+@pytest.mark.parametrize("page", [PAGE, PAGE.with_name("guests.md")], ids=lambda page: page.stem)
+def test_the_tables_in_the_docs_are_current(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert experiments.filled(page) == text, (
+        f"refresh with `python -m blklab.cli.reference.experiments {page}`"
+    )
+    assert text.count("<!-- table:") == 1
 
 
 def test_the_table_links_to_pages_wherever_they_lie(tmp_path: Path) -> None:
     (tmp_path / "docs" / "why").mkdir(parents=True)
-    (tmp_path / "docs" / "why" / "noise.md").write_text("")
+    (tmp_path / "docs" / "why" / "precondition-flash.md").write_text("")
     page = tmp_path / "docs" / "what" / "experiments.md"
     page.parent.mkdir()
     page.write_text("<!-- table: options -->\n<!-- end -->\n")
-    assert "(../why/noise.md#preconditioning)" in experiments.filled(page)
+    assert "(../why/precondition-flash.md)" in experiments.filled(page)
     assert "(#targets)" in experiments.filled(page)
 
 

@@ -8,17 +8,17 @@ import pytest
 
 from blklab.analysis.metrics import METRICS
 from blklab.errors import BlklabError, SpecError, TunableError, UsageError
-from blklab.spec.goals import PRESETS, parse_goal
+from blklab.spec.goals import NAMED_GOALS, parse_goal
 from blklab.spec.request import SpecValues, build_specs, read_spec_file
 from blklab.spec.schedulers import parse_scheduler_choices
 from blklab.spec.sweeps import MOST_CELLS, parse_sweep, parse_sweeps, settle_sweep, with_sweep_cells
 
 
 def test_presets_name_metrics_that_exist() -> None:
-    assert {metric for weights in PRESETS.values() for metric in weights} <= METRICS.keys()
+    assert {metric for weights in NAMED_GOALS.values() for metric in weights} <= METRICS.keys()
 
 
-@pytest.mark.parametrize("text", [*PRESETS, "iops=0.6,latency_p99=0.4", "latency_max=3.0"])
+@pytest.mark.parametrize("text", [*NAMED_GOALS, "iops=0.6,latency_p99=0.4", "latency_max=3.0"])
 def test_a_goal_reads_back(text: str) -> None:
     goal = parse_goal(text)
     assert parse_goal(goal.canonical) == goal

@@ -19,7 +19,7 @@ _COMMANDS = {
     "compare": "Find out which scheduler is best, and how sure that is.",
     "run": "Run one workload under one scheduler, once, and show what it did.",
     "explain": "Draw one simulated run: positions, turns, depths, latencies.",
-    "top": "Show who does I/O, in which class and at which level.",
+    "top": "Show which tasks do I/O, in which class and at which level.",
     "targets": "List the disks of this machine and the modelled devices.",
     "workloads": "List the shipped workloads, or check and describe your own.",
     "kernel": "Build, list and remove guest kernels for uml: targets.",
@@ -28,12 +28,12 @@ _COMMANDS = {
     "report": "Show a stored run: verdict, figures, warnings.",
     "analyse": "Say what the figures of other tools support.",
     "study": "Run published experiments again and compare the figures.",
-    "apply": "Give a disk a scheduler, now and at every start.",
-    "restore": "Put back what a killed run left changed.",
-    "doctor": "Say what this machine can do, and how to get the rest.",
+    "apply": "Set a disk's scheduler, now and at every boot.",
+    "restore": "Restore the settings that a killed run left changed.",
+    "doctor": "Check what this machine can do, and say how to get the rest.",
     "completion": "Print the completion script for bash, zsh or fish.",
 }
-"""What the help lists, in its order; the command ``x`` is `blklab.cli.x.command`."""
+"""Commands in the order of the help; the command ``x`` is `blklab.cli.x.command`."""
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -79,7 +79,7 @@ class _LazyGroup(click.Group):
 
 
 def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
-    """Looks the version up only where it is asked for: what reads it takes as long to import as click."""
+    """Looks the version up only on request: importlib.metadata takes as long to import as click."""
     if asked:
         click.echo(f"blklab, version {blklab.__version__}")
         ctx.exit()
@@ -114,7 +114,7 @@ def run(arguments: list[str] | None = None) -> int:
             result = command_line.main(args=arguments, prog_name="blklab", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of a pipe went away (`| head`): nothing is wrong, and nobody is left to be told.
+        # The reader of a pipe went away (`| head`), which is no error.
         with contextlib.suppress(OSError):
             output.drop_output()
         return ExitCode.OK

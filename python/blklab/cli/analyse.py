@@ -1,4 +1,4 @@
-"""`blklab analyse`: what the figures of other tools support, and what they do not."""
+"""`blklab analyse`: analyse the output of other benchmark tools."""
 
 from __future__ import annotations
 
@@ -20,36 +20,56 @@ _EPILOG = "\b\nFormats:\n" + "\n".join(f"  {reader.NAME:10} {reader.SUMMARY}" fo
 
 @click.command(name="analyse", epilog=_EPILOG)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--reader", metavar="NAME", help="Read as this format instead of recognising it.")
-@click.option("--factor", metavar="NAME", help="What was compared; `none` for nothing.")
-@click.option("--by", multiple=True, metavar="NAME", help="Compare only where this agrees. Repeatable.")
+@click.option("--reader", metavar="NAME", help="Read the files as this format instead of detecting it.")
+@click.option("--factor", metavar="NAME", help="Factor that was compared; `none` if there is none.")
 @click.option(
-    "--block", multiple=True, metavar="NAME", help="What agrees in this belongs together: pairs. Repeatable."
+    "--by", multiple=True, metavar="NAME", help="Compare only runs that agree in this factor. Repeatable."
 )
 @click.option(
-    "--average", multiple=True, metavar="NAME", help="Average over this within a block. Repeatable."
-)
-@click.option("--pool", multiple=True, metavar="NAME", help="This varies and does not matter. Repeatable.")
-@click.option("--run", metavar="NAME", help="What numbers the runs of a level.")
-@click.option(
-    "--order", metavar="NAME|given", help="What tells the order of the runs; `given`: as they stand."
+    "--block",
+    multiple=True,
+    metavar="NAME",
+    help="Runs that agree in this factor form a block (pairs). Repeatable.",
 )
 @click.option(
-    "--where", multiple=True, metavar="NAME=VALUE", help="Only these. Repeatable, also for one NAME."
+    "--average", multiple=True, metavar="NAME", help="Average over this factor within a block. Repeatable."
 )
-@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this metric. Repeatable.")
 @click.option(
-    "--label", "labels", multiple=True, metavar="FILE=NAME", help="What a file's figures are of. Repeatable."
+    "--pool", multiple=True, metavar="NAME", help="Ignore this factor although it varies. Repeatable."
 )
-@click.option("--value", "values", multiple=True, metavar="COLUMN", help="Of a table: a column of figures.")
-@click.option("--unit", metavar="UNIT", help="Of a table: the unit of its figures, such as MB/s.")
-@click.option("--better", type=click.Choice(["higher", "lower"]), help="Of a table: which way is good.")
-@click.option("--decimal", type=click.Choice([".", ","]), help="Of a table: the decimal sign.")
-@click.option("--delimiter", metavar="CHARACTER", help="Of a table: between columns; default: found out.")
+@click.option("--run", metavar="NAME", help="Column that numbers the runs of a level.")
+@click.option(
+    "--order",
+    metavar="NAME|given",
+    help="Column that gives the order of the runs; `given`: the order in the file.",
+)
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Keep only runs with this value. Repeatable, also for one NAME.",
+)
+@click.option(
+    "--metric", "metrics", multiple=True, metavar="NAME", help="Analyse only this metric. Repeatable."
+)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="FILE=NAME",
+    help="Level that a file's figures belong to. Repeatable.",
+)
+@click.option("--value", "values", multiple=True, metavar="COLUMN", help="Column of figures in a table.")
+@click.option("--unit", metavar="UNIT", help="Unit of a table's figures, such as MB/s.")
+@click.option(
+    "--better", type=click.Choice(["higher", "lower"]), help="Better direction of a table's figures."
+)
+@click.option("--decimal", type=click.Choice([".", ","]), help="Decimal sign of a table.")
+@click.option("--delimiter", metavar="CHARACTER", help="Column separator of a table. Default: detected.")
 @click.option(
     "--scale",
     type=click.Choice(["difference", "ratio"]),
-    help="How to compare; default: ratio within blocks, otherwise difference.",
+    help="Scale of comparisons. Default: ratio within blocks, otherwise difference.",
 )
 @click.option("--share", is_flag=True, help="Compare shares of each block's sum.")
 @click.option(
@@ -57,7 +77,7 @@ _EPILOG = "\b\nFormats:\n" + "\n".join(f"  {reader.NAME:10} {reader.SUMMARY}" fo
     type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
-    help="Of intervals, and that no pair is called different by chance.",
+    help="Confidence of the intervals, and that no pair is called different by chance.",
 )
 @click.option(
     "--margin",
@@ -160,7 +180,7 @@ def _where(texts: tuple[str, ...]) -> dict[str, frozenset[str]]:
 def _labels(texts: tuple[str, ...], files: tuple[str, ...]) -> dict[str, str]:
     labels: dict[str, str] = {}
     for text in texts:
-        # A file's name may hold an equals sign, so what was given decides where it ends.
+        # A file's name may contain an equals sign, so the given names decide where it ends.
         file = next((name for name in files if text.startswith(f"{name}=")), None)
         label = "" if file is None else text[len(file) + 1 :].strip()
         if file is None or not label:

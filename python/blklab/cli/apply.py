@@ -1,4 +1,4 @@
-"""`blklab apply`: gives a disk a scheduler, now and at every start, or takes that back."""
+"""`blklab apply`: set a disk's scheduler, now and at every boot, or undo that."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 SCHEMA = "blklab.apply/1"
 _RUN_ID = re.compile(r"latest|\d[\da-z-]*|(?=.*\d)[\da-z]{4}")
-"""A run's name, or its beginning or end as the store takes it. No scheduler begins with a digit, and none has
-four characters with a digit among them."""
+"""A run's name, or its beginning or end as the store accepts it. No scheduler's name begins with a digit, and
+none has four characters with a digit among them."""
 
 RunResolver = Callable[[str, "str | None", bool], "tuple[SchedulerChoice, str]"]
 
@@ -62,7 +62,7 @@ def resolve_run(run_id: str, store_url: str | None, force: bool) -> tuple[Schedu
             "--force takes the first that is not ruled out",
         )
     choices = {choice.label: choice for choice in record.spec.schedulers}
-    # Among equals the one in force is no worse: nothing needs to change.
+    # The active scheduler is among the best: no change is needed.
     default = record.target.default_scheduler
     in_force = next((name for name in labels if choices[name].without_label == default), labels[0])
     label = verdict.choice or in_force
@@ -71,7 +71,7 @@ def resolve_run(run_id: str, store_url: str | None, force: bool) -> tuple[Schedu
 
 
 def _refuse_kernels(record: Any, best: list[str]) -> None:
-    """Says what a verdict between guest kernels means: no setting of a disk."""
+    """Refuses a verdict between guest kernels: no setting of a disk reproduces it."""
     won = [choice for choice in record.spec.schedulers if choice.label in best and choice.kernel is not None]
     kernels = {choice.kernel for choice in record.spec.schedulers}
     if not won or len(kernels) < 2:
@@ -79,7 +79,7 @@ def _refuse_kernels(record: Any, best: list[str]) -> None:
     choice = won[0]
     raise RefusedError(
         f"run {record.run_id} found {choice.label} best: the scheduler {choice.name} as the kernel"
-        f" {choice.kernel} has it, which no setting of a disk brings about",
+        f" {choice.kernel} has it, and no setting of a disk changes the kernel",
         hint=f"build a kernel for this machine with the patches of {choice.kernel}"
         f" (`blklab kernel show {choice.kernel}`), boot it, and compare there",
     )
@@ -99,12 +99,18 @@ def _check_same_disks(run_id: str, path: str, tested: list[Any], *, force: bool)
 
 @click.command(name="apply")
 @click.argument("what", required=False, metavar="[RUN|SCHEDULER[:TUNABLE=VALUE…]]")
-@click.option("--device", metavar="DEVICE|PATH", help="The disk; with RUN by default the one it tested.")
-@click.option("--undo", "undo_it", is_flag=True, help="Put back the former setting and remove the rule.")
-@click.option("--now-only", is_flag=True, help="Until the next start: write no udev rule.")
+@click.option(
+    "--device",
+    metavar="DEVICE|PATH",
+    help="Disk, or a path on it. With RUN the default is the disk that it tested.",
+)
+@click.option("--undo", "undo_it", is_flag=True, help="Restore the former setting and remove the udev rule.")
+@click.option("--now-only", is_flag=True, help="Change it until the next boot only: write no udev rule.")
 @click.option("--dry-run", is_flag=True, help="Print what would be written; change nothing.")
 @click.option(
-    "--force", is_flag=True, help="Also after an undecided or withheld run; with --undo also an edited rule."
+    "--force",
+    is_flag=True,
+    help="Accept an undecided or withheld verdict; with --undo remove even an edited rule.",
 )
 @store_option
 @json_option
@@ -119,10 +125,10 @@ def command(
     store_url: str | None,
     json_file: str | None,
 ) -> None:
-    """Give a disk a scheduler, now and at every start.
+    """Set a disk's scheduler, now and at every boot.
 
-    RUN takes what a stored comparison found best. All disks beneath a path are set alike. The former setting
-    is kept for --undo.
+    With RUN, set the scheduler that a stored comparison found best. All disks beneath a path get the same
+    scheduler. --undo restores the former setting.
     """
     require_linux("setting a scheduler")
     if undo_it:

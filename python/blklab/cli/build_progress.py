@@ -7,19 +7,19 @@ from blklab.quantities.units import format_duration
 
 
 class BuildDisplay(ProgressLine):
-    """An observer of a build that a person watches."""
+    """Shows the progress of a build."""
 
     _stage = ""
 
     def announce(self, line: str) -> None:
-        """A stage begins."""
+        """Shows a stage that begins."""
         self._stage = line
         self.show(line)
         self.move(0, None)
         self.log(line)
 
     def progressed(self, steps_done: int, steps_expected: int | None, remaining_ns: int | None) -> None:
-        """A step of the compilation ended.
+        """Shows a step of the compilation that ended.
 
         The expectation comes from another build, so a count past it only means that this one is larger.
         """

@@ -1,4 +1,4 @@
-"""`blklab compare`: the experiment, from the question to the verdict."""
+"""`blklab compare`: compare schedulers and give a verdict."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def command(
 
     TARGET is a directory or file (the disks beneath it), a block device, loop:SIZE for a scratch loop
     device, sim:DEVICE[,key=value…] for a simulated one, or uml:DEVICE[,key=value…] for the same device under
-    a real kernel in virtual time. Without TARGET: the disk beneath the current
-    directory as root on Linux, else a simulated disk.
+    a real kernel in virtual time. Without TARGET blklab tests the disk beneath the current directory (as root
+    on Linux), otherwise a simulated disk.
     """
     resumed: ExperimentRecord | None = None
     if resume is not None:
@@ -99,7 +99,7 @@ def command(
 
 
 def _resumed_spec(stored: ExperimentSpec, given: SpecValues) -> ExperimentSpec:
-    """The stored experiment; only how long it goes on may change."""
+    """The stored experiment; only its number of blocks or its budget may change."""
     changed = given.names - {"blocks", "budget"}
     if changed:
         raise SpecError(
@@ -112,7 +112,7 @@ def _resumed_spec(stored: ExperimentSpec, given: SpecValues) -> ExperimentSpec:
     if stored.stops_when_settled and limits["blocks"] is not None:
         raise SpecError(
             "--blocks fixes a number in advance, but this run adds blocks until all is settled",
-            hint=f"--budget {limits['blocks']}blocks lets it go on up to that many",
+            hint=f"--budget {limits['blocks']}blocks raises the limit to that many",
         )
     if not stored.stops_when_settled and limits["budget_blocks"] is not None:
         limits |= {"blocks": limits["budget_blocks"], "budget_blocks": None}
@@ -120,7 +120,7 @@ def _resumed_spec(stored: ExperimentSpec, given: SpecValues) -> ExperimentSpec:
 
 
 def _with_default_target(values: SpecValues) -> SpecValues:
-    """The disk here, where it can be tested; else a simulated one, and that is said."""
+    """Adds the disk beneath this directory if it can be tested, otherwise a simulated one, with a note."""
     if sys.platform == "linux" and os.geteuid() == 0:
         return values.overlaid_by(SpecValues(targets=["."]))
     reason = (
@@ -155,13 +155,13 @@ def _how_often(spec: ExperimentSpec) -> str:
 
 
 def _say_what_is_kept(store: Store, run_id: str | None, error: BlklabError) -> None:
-    """After a failure or a signal: what was measured is not lost, and how to go on."""
+    """After a failure or a signal: names the stored run, and the command that continues it."""
     if run_id is None:
         return
     kept = len(store.load(run_id).samples)
     print_note(f"{kept} run{'' if kept == 1 else 's'} kept as {run_id}")
     if isinstance(error, InterruptedRunError):
-        print_note(f"go on with: blklab compare --resume {run_id}")
+        print_note(f"continue with: blklab compare --resume {run_id}")
 
 
 def _deliver(

@@ -1,4 +1,4 @@
-"""`blklab doctor`: what this machine can do, and how to get the rest."""
+"""`blklab doctor`: check what this machine can do."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _STYLES = {"ok": "green", "lacking": "yellow", "missing": "red"}
 @click.command(name="doctor")
 @json_option
 def command(*, json_file: str | None) -> int:
-    """Say what this machine can do, and how to get the rest.
+    """Check what this machine can do, and say how to get the rest.
 
-    Exit code 0: comparisons on this machine's own disks can be made; 3: something needed is missing.
+    Exit code 0: comparisons on this machine's own disks can be made; 3: a requirement is missing.
     """
     findings = examine() + guest_findings()
     ready = all(finding.state != "missing" for finding in findings)

@@ -1,4 +1,4 @@
-"""`blklab explain`: one simulated run, drawn."""
+"""`blklab explain`: draw one simulated run."""
 
 from __future__ import annotations
 
@@ -28,16 +28,20 @@ from blklab.spec.targets import ModelTarget, parse_target
 @click.command(name="explain", cls=TopicCommand)
 @click.argument("target", required=False)
 @click.argument("workload", metavar="NAME|FILE.fio", required=False)
-@click.option("--from", "from_file", metavar="FILE", help="Draw a timeline that `blklab run` left.")
-@click.option("--scheduler", metavar="NAME", help="Default: the one that the kernel would choose.")
+@click.option(
+    "--from", "from_file", metavar="FILE", help="Draw a timeline that `blklab run --timeline` wrote."
+)
+@click.option("--scheduler", metavar="NAME", help="Scheduler. Default: the one that the kernel would choose.")
 @click.option(
     "--tunable", "tunables", multiple=True, metavar="KEY=VALUE", help="Tunable of the scheduler. Repeatable."
 )
 @experiment_options("explain")
 @click.option(
-    "--window", metavar="FROM-TO", help="Part to look at closely, as 1.2s-1.3s; default: the slowest request."
+    "--window",
+    metavar="FROM-TO",
+    help="Part to show in detail, such as 1.2s-1.3s. Default: around the slowest request.",
 )
-@click.option("--html", "html_file", metavar="FILE", help="Where the page goes; default: explain.html.")
+@click.option("--html", "html_file", metavar="FILE", help="Write the page to FILE. Default: explain.html.")
 @json_option
 def command(
     *,
@@ -53,7 +57,7 @@ def command(
 ) -> None:
     """Draw one run of WORKLOAD on the simulated TARGET: positions, who held the device, depths, latencies.
 
-    Writes a page that needs nothing else, and a summary. With --from it draws a recorded run.
+    Writes a self-contained page and prints a summary. With --from it draws a recorded run.
     """
     near = None if window is None else _window(window)
     if from_file is None:

@@ -1,4 +1,4 @@
-"""`blklab fidelity`: how far the simulator is from a kernel."""
+"""`blklab fidelity`: compare the simulator with a kernel."""
 
 from __future__ import annotations
 
@@ -39,14 +39,35 @@ _LOG_INTERVAL_S = 10
 
 @click.command(name="fidelity")
 @click.option(
-    "--cells", "patterns", multiple=True, metavar="PATTERN", help="Only cells of that name. Repeatable."
+    "--cells",
+    "patterns",
+    multiple=True,
+    metavar="PATTERN",
+    help="Run only cells whose name matches. Repeatable.",
 )
-@click.option("--random", "random_number", type=click.IntRange(min=1), help="Draw this many cells instead.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the drawn cells.")
-@click.option("--list", "list_only", is_flag=True, help="Print the names of the cells and end.")
-@click.option("--kernel", default="stock", show_default=True, help="A kernel of `blklab kernel list`.")
-@click.option("--jobs", "workers", type=click.IntRange(min=1), help="Guests at once; default: processors.")
-@click.option("--against", metavar="FILE", help="Show what changed since this earlier --json result.")
+@click.option(
+    "--random",
+    "random_number",
+    type=click.IntRange(min=1),
+    help="Run this many randomly drawn cells instead.",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the drawn cells."
+)
+@click.option("--list", "list_only", is_flag=True, help="Print the names of the cells and exit.")
+@click.option(
+    "--kernel",
+    default="stock",
+    show_default=True,
+    help="Guest kernel to compare with; `blklab kernel list` shows them.",
+)
+@click.option(
+    "--jobs",
+    "workers",
+    type=click.IntRange(min=1),
+    help="Parallel guests. Default: the number of processors.",
+)
+@click.option("--against", metavar="FILE", help="Show changes since this earlier --json result.")
 @click.option("--page", metavar="FILE", help="Fill the tables of this page (docs/appendix/fidelity.md).")
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
@@ -65,8 +86,8 @@ def command(
 ) -> int:
     """Run a matrix of cells on the simulator and on a kernel in virtual time, and show how far they differ.
 
-    The device model and all random choices are the same in both. What a kernel found is kept, so that after
-    a change to the simulator only the simulator runs again. Ends with 5 if a limit is not kept.
+    The device model and all random choices are the same in both. Results of kernels are cached, so that after
+    a change to the simulator only the simulator runs again. Exits with 5 if a difference exceeds its limit.
     """
     cells = random_cells(random_number, seed) if random_number else matrix()
     cells = selected(cells, patterns)
@@ -111,7 +132,7 @@ def _text_of(name: str) -> str:
 
 
 class _Progress:
-    """Lines on standard error: how far it is and how long it will take."""
+    """Progress and remaining time on standard error."""
 
     def __init__(self, cells: int, *, quiet: bool) -> None:
         self._cells, self._quiet = cells, quiet
@@ -119,7 +140,7 @@ class _Progress:
         self._begun = self._said = time.monotonic()
 
     def done(self, result: CellResult) -> None:
-        """A cell has ended."""
+        """Counts a cell that has ended."""
         self._done += 1
         if result.failure is not None:
             print_note(f"{result.cell}: {result.failure}")

@@ -1,4 +1,4 @@
-"""`blklab kernel`: guest kernels, built from source and kept."""
+"""`blklab kernel`: build, list and remove guest kernels."""
 
 from __future__ import annotations
 
@@ -43,22 +43,24 @@ def command() -> None:
     "patches",
     metavar="FILE",
     multiple=True,
-    help="A patch to apply, or the name of one that ships with blklab; repeat for several, in their order.",
+    help="Patch to apply, or the name of one that ships with blklab. Repeatable; applied in that order.",
 )
 @click.option(
     "--config",
     "fragments",
     metavar="FRAGMENT",
     multiple=True,
-    help="Options (CONFIG_…=y) besides those of the shipped configuration; repeat for several.",
+    help="File of options (CONFIG_…=y) to add to the shipped configuration. Repeatable.",
 )
 @click.option(
     "--no-instruments",
     is_flag=True,
-    help="Build without blklab's own small patches to User-mode Linux, which let it measure exactly.",
+    help="Leave out blklab's own small patches to User-mode Linux, which make measurements exact.",
 )
-@click.option("--jobs", "-j", type=int, help="Compilers at a time; default: as many as processors.")
-@click.option("--dry-run", is_flag=True, help="Show what would be built from what; change nothing.")
+@click.option("--jobs", "-j", type=int, help="Parallel compilations. Default: the number of processors.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show what would be built, and from which source; change nothing."
+)
 @click.option("--quiet", "-q", is_flag=True, help="No progress.")
 @json_option
 def build_command(
@@ -73,7 +75,7 @@ def build_command(
     quiet: bool,
     json_file: str | None,
 ) -> None:
-    """Build the guest kernel NAME (stock by default), or find it if it was built from the very same before.
+    """Build the guest kernel NAME (stock by default), or reuse a build from identical sources.
 
     The first build of a source takes minutes, one with another patch seconds.
     """
@@ -171,13 +173,15 @@ def show_command(*, name: str, configuration: bool, json_file: str | None) -> No
 
 @command.command(name="remove")
 @click.argument("names", nargs=-1, metavar="NAME...")
-@click.option("--trees", is_flag=True, help="Remove kept sources and objects too; they only save time.")
+@click.option(
+    "--trees", is_flag=True, help="Remove kept sources and objects too; the next build then takes longer."
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be removed; change nothing.")
 @json_option
 def remove_command(*, names: tuple[str, ...], trees: bool, dry_run: bool, json_file: str | None) -> int:
     """Remove guest kernels that were built.
 
-    The sources and objects of a build go with the last kernel that was built from them.
+    Removing the last kernel that was built from a source removes that source and its objects.
     """
     if not names and not trees:
         raise click.UsageError("name the kernels to remove, or --trees")

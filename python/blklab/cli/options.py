@@ -100,7 +100,7 @@ def _parameter(option: Option) -> str:
 
 
 def _click_type(option: Option) -> click.ParamType[Any] | None:
-    """What click itself checks; everything else is checked where the experiment is made."""
+    """The type that click checks; everything else is checked when the experiment is made."""
     if option.form is not NUMBER and option.form is not WORD:
         return None
     if option.choices and not option.table:

@@ -1,4 +1,4 @@
-"""What goes where: results on standard output, everything else on standard error."""
+"""Output: results on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from blklab.errors import SpaceError
 
 
 class _Console(Console):
-    """rich's, but that a pipe without a reader is for `blklab.cli.run` to judge: rich exits with 1."""
+    """rich's console, but `blklab.cli.run` handles a pipe without a reader; rich would exit with 1."""
 
     def on_broken_pipe(self) -> NoReturn:
         raise BrokenPipeError
@@ -33,7 +33,7 @@ def console_err() -> Console:
 
 
 def open_closed_streams() -> None:
-    """Lets closed standard output and error (``>&-``) lead nowhere, so that no file takes their place."""
+    """Opens ``/dev/null`` for closed standard output or error (``>&-``), lest a file take their place."""
     for number, name in ((1, "stdout"), (2, "stderr")):
         if getattr(sys, name) is None:
             _lead_nowhere(number)
@@ -41,7 +41,7 @@ def open_closed_streams() -> None:
 
 
 def drop_output() -> None:
-    """Forgets what standard output could not take: nothing more is said of it when the process ends."""
+    """Drops output that standard output could not take, so that Python does not complain at exit."""
     _lead_nowhere(sys.stdout.fileno())
 
 
@@ -61,7 +61,7 @@ def print_error(message: str, hint: str | None) -> None:
 
 
 def print_note(message: str) -> None:
-    """Prints a remark on standard error."""
+    """Prints a note on standard error."""
     console_err().print(Text.assemble(("note: ", "bold"), message), soft_wrap=True)
 
 
@@ -81,7 +81,7 @@ def write_text(destination: str, text: str) -> None:
 
 
 def require_writable(*destinations: str | None) -> None:
-    """Makes sure, before long work, that its result can be written where it is wanted.
+    """Checks before long work that its result can be written.
 
     Raises:
         SpaceError: if one of the files cannot be written.
@@ -92,10 +92,10 @@ def require_writable(*destinations: str | None) -> None:
         path = Path(destination)
         with _errors_of(destination):
             is_new = not path.exists()
-            # Whoever reads a pipe would take the trial for the end.
+            # The reader of a pipe would take this trial for the end.
             if path.is_fifo() or path.is_char_device():
                 continue
-            # Folders that lack are made with the file; what is there already has to let them.
+            # Missing folders are created with the file; the nearest existing one must allow that.
             place = next(place for place in (path.parent, *path.parent.parents) if place.exists())
             if place != path.parent:
                 path = place / f".blklab-{os.getpid()}"

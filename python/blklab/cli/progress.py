@@ -13,25 +13,25 @@ from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
 
 MOST_BLOCKS_TOLD = 99
-"""Estimates beyond that say little but that there is no end in sight."""
+"""Larger estimates are too uncertain to print."""
 
 
 class ProgressDisplay(ProgressLine):
-    """An observer of the pipeline that a person watches."""
+    """Shows the pipeline's progress on standard error."""
 
     def __init__(self, *, quiet: bool) -> None:
         super().__init__(quiet=quiet)
         self._failed = 0
         self.run_id: str | None = None
-        """Name of the experiment, once it passed its checks."""
+        """The experiment's name; None until it has passed its checks."""
 
     def announce(self, line: str) -> None:
-        """A step that is not a run."""
+        """Shows a step that is not a run, such as laying out files."""
         self.show(line)
         self.log_now_and_then(line)
 
     def begun(self, record: ExperimentRecord) -> None:
-        """The experiment has its name: the person needs it to resume."""
+        """Prints the experiment's name, which `--resume` takes."""
         self.run_id = record.run_id
         if not self._quiet:
             self._console.print(f"run {record.run_id}: {record.target.summary}", soft_wrap=True, markup=False)
@@ -39,7 +39,7 @@ class ProgressDisplay(ProgressLine):
                 print_note(warning)
 
     def progressed(self, progress: RunProgress) -> None:
-        """A run begins."""
+        """Shows a run that begins."""
         planned = "" if progress.runs_planned is None else f"/{progress.runs_planned}"
         most = "at most " if progress.open else ""
         left = (
@@ -55,7 +55,7 @@ class ProgressDisplay(ProgressLine):
         self.log_now_and_then(f"block {progress.block + 1}, run {state}")
 
     def measured(self, sample: RunSample) -> None:
-        """A run ended."""
+        """Reports a run that failed."""
         if sample.status == "failed":
             self._failed += 1
             print_note(f"{sample.cell.workload} under {sample.cell.scheduler} failed: {sample.error}")

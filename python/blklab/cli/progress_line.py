@@ -1,4 +1,4 @@
-"""What shows progress on standard error: a bar on a terminal, a line now and then in a log, or nothing."""
+"""Progress on standard error: a bar on a terminal, occasional lines in a log."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ class ProgressLine:
         self._bar.stop()
 
     def show(self, description: str, state: str = "") -> None:
-        """Changes the words and leaves the bar where it is."""
+        """Changes the text; the bar stays where it is."""
         self._bar.update(self._task, description=description, state=state)
 
     def move(self, done: int, total: int | None) -> None:
-        """Moves the bar; without a total it only says that something goes on."""
+        """Moves the bar; without a total it only shows activity."""
         self._bar.update(self._task, completed=done)
-        # An update to no total would leave the old one.
+        # Updating the total to None would keep the old one.
         self._bar.tasks[0].total = total
 
     def log(self, line: str) -> None:
-        """Writes a line to a log, whenever the last one was."""
+        """Writes a line to a log at once."""
         if self._logs:
             self._last_line_ns = time.monotonic_ns()
             self._console.print(line, soft_wrap=True, markup=False)
 
     def log_now_and_then(self, line: str) -> None:
-        """Writes a line to a log if the last one is a while ago."""
+        """Writes a line to a log unless the last one is recent."""
         if time.monotonic_ns() - self._last_line_ns >= LOG_INTERVAL_NS:
             self.log(line)

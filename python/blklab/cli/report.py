@@ -1,4 +1,4 @@
-"""`blklab report`: a stored run again, analysed afresh."""
+"""`blklab report`: analyse a stored run again."""
 
 from __future__ import annotations
 

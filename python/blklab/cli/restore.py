@@ -1,4 +1,4 @@
-"""`blklab restore`: puts back what killed runs left changed."""
+"""`blklab restore`: restore settings that killed runs left changed."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ SCHEMA = "blklab.restore/1"
 
 
 @click.command(name="restore")
-@click.option("--dry-run", is_flag=True, help="Show what would be put back; change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be restored; change nothing.")
 @click.option(
     "--force",
     is_flag=True,
-    help="Also use the intact part of a damaged journal, and give up what cannot be put back.",
+    help="Use the intact part of a damaged journal, and give up settings that cannot be restored.",
 )
 @json_option
 def command(*, dry_run: bool, force: bool, json_file: str | None) -> int:
-    """Put back what a killed run left changed.
+    """Restore the settings that a killed run left changed.
 
-    Every comparison does this by itself when it starts. Runs that are still going are left alone.
+    Every comparison does this when it starts. Runs in progress are left alone.
     """
     require_linux("restoring settings")
     from blklab.linux.journal.recovery import any_journals, preview, recover  # noqa: PLC0415 - needs Linux
@@ -37,7 +37,7 @@ def command(*, dry_run: bool, force: bool, json_file: str | None) -> int:
 
     state = state_directory()
     if any_journals(state):
-        require_root("restoring settings")  # journals are for root's eyes: others could not even tell
+        require_root("restoring settings")  # only root can read the journals
     reports = preview(state) if dry_run else recover(state, force=force)
     if json_file is not None:
         write_text(json_file, json.dumps(_as_json(reports, dry_run=dry_run), indent=2, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""`blklab run`: one cell, on any backend."""
+"""`blklab run`: one run of one workload under one scheduler."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ KERNELS = option_named("kernels")
 @click.command(name="run", cls=TopicCommand)
 @experiment_options("run", apart=("kernels",), required=("targets",))
 @click.argument("workload", metavar="NAME|FILE.fio")
-@click.option("--scheduler", metavar="NAME", help="Default: the one in force on the target.")
+@click.option("--scheduler", metavar="NAME", help="Scheduler. Default: the active one of the target.")
 @click.option(
     "--tunable", "tunables", multiple=True, metavar="KEY=VALUE", help="Tunable of the scheduler. Repeatable."
 )
 @click.option(KERNELS.flag, metavar="NAME", help="Guest kernel of a uml: target. Default: stock.")
 @click.option(
-    "--timeline", "timeline_file", metavar="FILE", help="Write what happened inside (simulated targets only)."
+    "--timeline",
+    "timeline_file",
+    metavar="FILE",
+    help="Write the timeline of the run, for `blklab explain` (simulated targets only).",
 )
 @click.option("--dry-run", is_flag=True, help="Print every setting and command; change nothing.")
 @json_option
@@ -47,7 +50,7 @@ def command(
 ) -> None:
     """Run one workload on TARGET under one scheduler, once, and show what it did.
 
-    Nothing is stored. A run of a comparison is repeated with its seed.
+    The result is not stored. To repeat a run of a comparison, give its seed.
     """
     choice = _choice(scheduler, parse_assignments(tunables, "--tunable"))
     if kernel is not None and "," in kernel:

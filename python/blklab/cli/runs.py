@@ -1,4 +1,4 @@
-"""`blklab runs`: what is stored."""
+"""`blklab runs`: list or remove stored runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def command(*, remove: str | None, json_file: str | None, store_url: str | None)
         console.print("no run is stored yet; `blklab compare` makes one", markup=False)
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
-    # A run's name is there to be copied.
+    # People copy a run's name, so it must not wrap.
     for heading in ("run", "state"):
         table.add_column(heading, no_wrap=True)
     for heading in ("target", "schedulers", "workloads"):

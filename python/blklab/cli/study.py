@@ -1,4 +1,4 @@
-"""`blklab study`: published experiments, run again."""
+"""`blklab study`: run published experiments again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALL = "all"
 
 @click.group(name="study")
 def command() -> None:
-    """Run published experiments again and hold their figures against ours."""
+    """Run published experiments again and compare their figures with ours."""
 
 
 @command.command(name="list")
@@ -75,22 +75,22 @@ def _entry(name: str) -> _Entry:
     type=click.Choice(STUDY_BACKENDS),
     default="sim",
     show_default=True,
-    help="Where it runs.",
+    help="Backend: the simulator, guest kernels, or this machine's disks.",
 )
-@click.option("--quick", is_flag=True, help="Smaller sizes and fewer cases: seconds on the simulator.")
+@click.option("--quick", is_flag=True, help="Use smaller sizes and fewer cases: seconds on the simulator.")
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
     default=DEFAULT_SEED,
     show_default=True,
-    help="Of the order and the load's random choices.",
+    help="Seed of the order of runs and the load's random choices.",
 )
 @click.option(
     "--target",
     "directory",
     type=click.Path(file_okay=False),
     metavar="FOLDER",
-    help="Of --on host: where scratch files go, and so which disk; default: the current folder, or for "
+    help="Folder for scratch files, and so the disk, with --on host. Default: the current folder, or for "
     "iozone-raid10 an array of loop devices in /var/tmp.",
 )
 @json_option
@@ -109,7 +109,7 @@ def run_command(
     store_url: str | None,
     quiet: bool,
 ) -> None:
-    """Run studies again, as their authors did and as it should be done, and say what holds.
+    """Run studies again, as published and with a sound design, and say which claims hold.
 
     Prints each published claim with what was found, and the published figures beside ours. Runs are stored
     like those of `blklab compare`. On the host only scratch files are written.

@@ -1,4 +1,4 @@
-"""`blklab targets`: what can be tested here, and what could be simulated."""
+"""`blklab targets`: list the disks of this machine and the modelled devices."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ SCHEMA = "blklab.targets/1"
 def command(*, json_file: str | None) -> None:
     """List the disks of this machine and the modelled devices.
 
-    A disk with a mounted file system is tested through a directory on it. Writing to a raw device needs
-    --allow-writes, and that nothing holds it.
+    Test a disk with a mounted file system through a directory on it. Writing to a raw device needs
+    --allow-writes and a device that is not in use.
     """
     disks = [_disk_entry(disk) for disk in all_disks()]
     simulated = _simulated()
@@ -96,7 +96,7 @@ def _disk_entry(disk: Disk) -> dict[str, Any]:
 
 
 def _mount_points(disk: Disk) -> list[str]:
-    """Where file systems are mounted that lie on this disk, whatever is in between."""
+    """Mount points of file systems on this disk, through any devices in between."""
     found: dict[str, None] = {}
     seen: dict[str, bool] = {}
     for mount in read_mounts(Roots().proc):
@@ -109,7 +109,7 @@ def _mount_points(disk: Disk) -> list[str]:
 
 def _lies_on(mount: Mount, disk: Disk) -> bool:
     if mount.device_number.startswith("0:") and not mount.source.startswith("/"):
-        return False  # memory, network, the kernel's own: nothing to look for
+        return False  # memory, network, the kernel's own: on no disk
     try:
         leaves = resolve(mount.mount_point).leaves
     except BlklabError:

@@ -1,4 +1,4 @@
-"""`blklab top`: who does I/O at this moment, in which class and at which level."""
+"""`blklab top`: tasks that do I/O now, with their priority class and level."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SCHEMA = "blklab.top/1"
 
 @dataclass(frozen=True)
 class TopSample:
-    """What went on between two looks."""
+    """I/O between two readings."""
 
     number: int
     seconds: float
@@ -50,19 +50,24 @@ class TopSample:
 
 
 @click.command(name="top")
-@click.option("-b", "--batch", is_flag=True, help="Print sample after sample instead of a live screen.")
-@click.option("-n", "--samples", type=click.IntRange(min=1), help="End after so many samples.")
-@click.option("-d", "--delay", default="1s", metavar="TIME", help="Length of a sample; default 1s.")
+@click.option("-b", "--batch", is_flag=True, help="Print one sample after another instead of a live screen.")
+@click.option("-n", "--samples", type=click.IntRange(min=1), help="Stop after this many samples.")
+@click.option("-d", "--delay", default="1s", metavar="TIME", help="Length of a sample. Default: 1s.")
 @click.option("-P", "--processes", is_flag=True, help="Add up the threads of each process.")
 @click.option(
-    "--json", "json_file", metavar="FILE", is_flag=False, flag_value="-", help="One line of JSON a sample."
+    "--json",
+    "json_file",
+    metavar="FILE",
+    is_flag=False,
+    flag_value="-",
+    help="Write one line of JSON per sample to FILE, or to standard output for -.",
 )
 def command(*, batch: bool, samples: int | None, delay: str, processes: bool, json_file: str | None) -> None:
-    """Show who does I/O, in which class and at which level (be/0 is served before be/7).
+    """Show which tasks do I/O, in which priority class and at which level (be/0 is served before be/7).
 
-    Priorities in brackets follow from the nice value. A buffered write counts for the task that made it,
-    when it made it; a kernel thread writes it later, under that thread's own priority. Without root only
-    your own processes are seen. Ctrl-C ends it.
+    Priorities in brackets follow from the nice value. A buffered write counts for the task that made it, at
+    the time of the call; a kernel thread writes it out later, under its own priority. Without root it shows
+    your own processes only. Ctrl-C ends it.
     """
     delay_ns = parse_duration_ns(delay)
     stream = _samples(delay_ns, samples, processes=processes)
@@ -79,7 +84,7 @@ def _samples(delay_ns: int, count: int | None, *, processes: bool) -> Iterator[T
     reader = TaskReader()
     before = reader.read()
     if before.hidden and os.geteuid() != 0:
-        print_note("processes of other users are not seen; root sees all")
+        print_note("processes of other users are hidden; root sees all")
     number = 0
     while count is None or number < count:
         time.sleep(delay_ns / 1e9)

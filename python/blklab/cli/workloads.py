@@ -1,4 +1,4 @@
-"""`blklab workloads`: what can be run."""
+"""`blklab workloads`: list shipped workloads, or check job files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where runs and reports are kept unless a person says otherwise."""
+"""Default places of stored runs and reports."""
 
 from __future__ import annotations
 

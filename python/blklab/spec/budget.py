@@ -1,4 +1,4 @@
-"""How long an experiment may take: a fixed number of blocks, or a budget in time or blocks."""
+"""The length of an experiment: a fixed number of blocks, or a budget in time or blocks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from blklab.spec.options import Form, Use
 
 MAX_BLOCKS = 100_000
 DEFAULT_BUDGET_BLOCKS = 18
-"""Where a person sets no budget: a fifth more than the fifteen runs of a careful fixed design."""
+"""The default budget: a fifth more than the fifteen runs of a careful fixed design."""
 
 NO_LIMITS: dict[str, Any] = {"blocks": None, "budget_ns": None, "budget_blocks": None}
 

@@ -25,7 +25,7 @@ from blklab.spec.forms import (
     WORD,
     WORKLOADS,
 )
-from blklab.spec.goals import PRESETS, Goal
+from blklab.spec.goals import NAMED_GOALS, Goal
 from blklab.spec.guest import GuestOptions
 from blklab.spec.options import Option, Topic, options_of
 from blklab.spec.schedulers import SchedulerChoice
@@ -45,7 +45,7 @@ EVERY_RUN = ("compare", "run")
 
 
 class Conditions(BaseModel):
-    """What holds for every run of an experiment."""
+    """Conditions of every run of an experiment."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -260,7 +260,8 @@ class ExperimentSpec(Conditions):
         Goal | None,
         Option(
             GOAL,
-            f"One answer for one purpose: {', '.join(PRESETS)}, or weights such as iops=0.6,latency_p99=0.4.",
+            f"One answer for one purpose: {', '.join(NAMED_GOALS)}, or weights such as "
+            "iops=0.6,latency_p99=0.4.",
             Topic.VERDICT,
             metavar="NAME|METRIC=WEIGHT,…",
             default_text="each workload's own metric",

@@ -1,4 +1,4 @@
-"""What an answer is for: weights over metrics, as ``latency`` or ``iops=0.6,latency_p99=0.4``."""
+"""Goals, the purpose of a comparison: weights of metrics, ``latency`` or ``iops=0.6,latency_p99=0.4``."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from pydantic import BaseModel, ConfigDict, field_validator
 
 from blklab.errors import SpecError
 
-PRESETS: dict[str, dict[str, float]] = {
+NAMED_GOALS: dict[str, dict[str, float]] = {
     "throughput": {"throughput": 1},
     "latency": {"latency_mean": 1, "latency_p99": 1, "sync_latency_p99": 1},
     "fairness": {"jain_index": 1, "share_deviation": 1, "longest_wait": 1},
     "balanced": {"throughput": 1, "latency_p99": 1, "jain_index": 1},
 }
-"""Weights by name. What a workload does not have (sync calls, competing jobs) drops out there."""
+"""Weights by name. Metrics that a workload does not have (sync calls, competing jobs) are left out for it."""
 
 OWN = "own"
-"""Name of a goal with weights of one's own."""
+"""Name of a goal with custom weights."""
 
-GRAMMAR_HINT = f"{', '.join(PRESETS)}, or weights over metrics such as iops=0.6,latency_p99=0.4"
+GRAMMAR_HINT = f"{', '.join(NAMED_GOALS)}, or weights over metrics such as iops=0.6,latency_p99=0.4"
 
 
 class Goal(BaseModel):
-    """Metrics with what each counts for; only the proportions of the weights matter."""
+    """Metrics with their weights; only the proportions of the weights matter."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -44,7 +44,7 @@ class Goal(BaseModel):
     @property
     def canonical(self) -> str:
         """The goal in its own grammar; parsing it again gives an equal goal."""
-        if PRESETS.get(self.name) == self.weights:
+        if NAMED_GOALS.get(self.name) == self.weights:
             return self.name
         return ",".join(f"{metric}={weight!r}" for metric, weight in self.weights.items())
 
@@ -56,8 +56,8 @@ def parse_goal(text: str) -> Goal:
         SpecError: if it is neither.
     """
     text = text.strip()
-    if text in PRESETS:
-        return Goal(name=text, weights=PRESETS[text])
+    if text in NAMED_GOALS:
+        return Goal(name=text, weights=NAMED_GOALS[text])
     if "=" not in text:
         raise SpecError(f"there is no goal {text!r}", hint=f"known are {GRAMMAR_HINT}")
     weights: dict[str, float] = {}
@@ -75,7 +75,7 @@ def parse_goal(text: str) -> Goal:
 
 
 def goal_from_weights(weights: Mapping[str, float]) -> Goal:
-    """A goal of one's own.
+    """A goal with custom weights.
 
     Raises:
         SpecError: if a weight is not positive.

@@ -34,20 +34,23 @@ class GuestOptions(BaseModel):
     generator: Annotated[
         Generator,
         _word(
-            "Generator of the load in a guest: blklab's own, or this machine's fio.",
+            "Generator of the load in a guest: blklab's own program, or this machine's fio with its "
+            "libraries, which is slower and serves to check the other.",
         ),
     ] = "blkguest"
     """blklab's own guest program, or this machine's fio, copied into the guest."""
     time: Annotated[
         Clock,
         _word(
-            "Clock of a guest: virtual time stands still while the guest computes; host time does not.",
+            "Clock of a guest. Virtual time stands still while the guest computes; in host time results are "
+            "as noisy as the machine, and one guest runs at a time.",
         ),
     ] = "virtual"
     filesystem: Annotated[
         GuestFilesystem | None,
         _word(
-            "File system for the jobs' files in a guest, made anew for each run.",
+            "New file system on the modelled disk for the jobs' files; every job then needs a size, and this "
+            "machine mkfs.",
             default_text="none: files lie on the bare device",
         ),
     ] = None
@@ -55,8 +58,8 @@ class GuestOptions(BaseModel):
     clocks: Annotated[
         Clocks,
         _word(
-            "any also compares guest kernels whose clocks differ, though the clocks alone may explain a "
-            "difference.",
+            "same refuses to compare two kernels if only one has the exact clock, if they have different "
+            "versions of it, or if they tick at different rates (CONFIG_HZ); any compares them and warns.",
         ),
     ] = "same"
     memory_bytes: Annotated[
@@ -64,7 +67,7 @@ class GuestOptions(BaseModel):
         Field(ge=LEAST_MEMORY_BYTES, le=MOST_MEMORY_BYTES),
         _option(
             SIZE,
-            "Memory of a guest.",
+            "Memory of a guest, page cache included; 64 MiB or more.",
             name="memory",
             metavar="SIZE",
             default_text=f"{DEFAULT_MEMORY_BYTES >> 20}m",

@@ -34,7 +34,7 @@ class Topic(Enum):
 
 
 class Use(Enum):
-    """How a flag is used on a command line."""
+    """Use of a flag on a command line."""
 
     SWITCH = "takes no value"
     ONCE = "takes one value"
@@ -43,7 +43,7 @@ class Use(Enum):
 
 @dataclass(frozen=True)
 class Form:
-    """How values of one kind are written, in a description and behind a flag."""
+    """The written form of values of one kind, in a description and behind a flag."""
 
     use: Use
     words: Callable[[Any], list[str]]
@@ -64,9 +64,9 @@ class Form:
 
 @dataclass(frozen=True)
 class Option:
-    """One option: what a person writes, and what it means.
+    """One option: its spelling and its meaning.
 
-    What comes after `instead_of` is filled in by `options_of` from the field.
+    `options_of` fills in the attributes after `instead_of` from the field.
     """
 
     form: Form
@@ -81,18 +81,18 @@ class Option:
     """By default the name with dashes."""
     short: str = ""
     positional: bool = False
-    """Whether it is an argument of the command and has no flag."""
+    """True for an argument of the command, which has no flag."""
     metavar: str = ""
     default_text: str = ""
-    """Where the default is not the field's: what it is, in words."""
+    """The default in words, where it is not the field's."""
     see: str = ""
     """A page of the docs (and an anchor on it) that says more."""
     names: str = ""
-    """What completion offers, by the names of `blklab.cli.reference.names`."""
+    """Values that completion offers: a key in `blklab.cli.reference.names`."""
     commands: tuple[str, ...] = ("compare",)
     """Subcommands that take it."""
     always_repeated: bool = False
-    """Whether the command that repeats a run spells it out even where it is the default."""
+    """The command that repeats a run spells it out even if it is the default."""
     more_fields: tuple[str, ...] = ()
     """Fields that the option sets besides the one that declares it."""
     instead_of: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ class Option:
 
     @property
     def shown_metavar(self) -> str:
-        """What stands for its value in help; empty for a switch."""
+        """The placeholder of its value in help; empty for a switch."""
         if self.form.use is Use.SWITCH:
             return ""
         if self.metavar or self.choices:
@@ -145,7 +145,7 @@ class Option:
     def value_in(self, spec: BaseModel) -> Any:
         """The value that an experiment has; of several fields, a dict of those that are set.
 
-        None if nothing is set.
+        None if no field is set.
         """
         holder = getattr(spec, self.table) if self.table else spec
         if not self.more_fields:

@@ -26,13 +26,13 @@ from blklab.spec.workloads import Workload
 
 
 class CellKey(BaseModel):
-    """Where a run stands in the plan."""
+    """The place of a run in the plan."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     block: int = Field(ge=0)
     sequence: int = Field(ge=0)
-    """Order in which the runs are made, over the whole experiment."""
+    """Position of the run in the whole experiment."""
     position: int = Field(ge=0)
     """Position of the scheduler within its block and workload."""
     workload: str
@@ -66,8 +66,8 @@ class Plan:
     def block(self, number: int) -> list[Cell]:
         """The runs of a block in the order in which they are to be made.
 
-        Runs that are left out, because their scheduler or workload has nothing left to decide, keep their
-        place in the sequence: what a run is called does not depend on who is still in the race.
+        Runs that are left out, because their scheduler or workload is settled, keep their place in the
+        sequence: a run's name does not depend on the schedulers that are still in the race.
 
         All schedulers of a block and workload share one seed, so they meet the same offsets, arrivals and
         device jitter: what differs between them is the scheduler (common random numbers).

@@ -1,7 +1,7 @@
 """Device profiles: TOML files with the figures of a modelled device, shipped in devices/ or a person's own.
 
-The simulator knows kinds of devices (``fixed``, ``hdd``, ``flash``); a profile is a kind with figures. What
-the keys mean, and which values are possible, is checked by the compiled core.
+The simulator knows kinds of devices (``fixed``, ``hdd``, ``flash``); a profile is a kind with figures. The
+compiled core defines the keys and checks their values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Profile:
     """File as named by the person, or the name of the kind."""
     kind: str
     text: str | None
-    """The TOML text; nothing for a bare kind."""
+    """The TOML text; None for a bare kind."""
     summary: str
 
 

@@ -16,7 +16,6 @@ from blklab.errors import SpecError
 from blklab.spec.budget import DEFAULT_BUDGET_BLOCKS, NO_LIMITS, limits
 from blklab.spec.experiment import DEFAULT_WORKLOADS, OPTIONS, ExperimentSpec
 from blklab.spec.guest import guest_options
-from blklab.spec.targets import parse_target
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -165,11 +164,7 @@ def build_specs(values: SpecValues) -> list[ExperimentSpec]:
     settled["stopping"] = "settled" if values.get("blocks") is None else "fixed"
     settled |= values.fields()
     settled["guest"] = guest_options(values.get("guest") or {})
-    specs = []
-    for text in dict.fromkeys(values.get("targets")):
-        parse_target(text)
-        try:
-            specs.append(ExperimentSpec(target=text, **settled))
-        except ValidationError as error:
-            raise SpecError(_first_mistake(error)) from error
-    return specs
+    try:
+        return [ExperimentSpec(target=text, **settled) for text in dict.fromkeys(values.get("targets"))]
+    except ValidationError as error:
+        raise SpecError(_first_mistake(error)) from error

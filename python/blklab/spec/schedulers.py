@@ -1,7 +1,7 @@
-"""Which scheduler with which tunables: the grammar ``[LABEL=]NAME[@KERNEL][:TUNABLE=VALUE…]``.
+"""A scheduler with its tunables: the grammar ``[LABEL=]NAME[@KERNEL][:TUNABLE=VALUE…]``.
 
 ``bfq`` is bfq as the kernel sets it up; ``bfq:slice_idle=0:low_latency=0`` changes two tunables;
-``calm=bfq:slice_idle=0`` gives that variant a name of its own. Labels keep variants of one scheduler
+``calm=bfq:slice_idle=0`` names that variant. Labels keep variants of one scheduler
 apart, and make an A/A test possible: ``first=none,second=none``. ``kyber@patched`` is kyber as the guest
 kernel named ``patched`` has it, for targets that run in a guest kernel.
 """
@@ -33,9 +33,9 @@ class SchedulerChoice(BaseModel):
     tunables: dict[str, str] = {}
     """Changed tunables in the kernel's own names and units; the others stay at the kernel's default."""
     label: str
-    """What reports call it; unique within an experiment."""
+    """Its name in reports; unique within an experiment."""
     kernel: str | None = None
-    """The guest kernel whose scheduler is meant; nothing for the target's own."""
+    """The guest kernel whose scheduler is meant; None for the target's own."""
 
     @property
     def canonical(self) -> str:
@@ -90,14 +90,14 @@ def parse_scheduler_choice(text: str) -> SchedulerChoice:
 
 
 def check_kernel_name(name: str, text: str) -> None:
-    """Makes sure that a name can be one of a guest kernel.
+    """Checks the name of a guest kernel.
 
     Args:
         name: The name.
-        text: What the person wrote, for the message.
+        text: The text as written, for the message.
 
     Raises:
-        UsageError: if it cannot.
+        UsageError: if it cannot name a kernel.
     """
     if _KERNEL.fullmatch(name) is None:
         raise UsageError(

@@ -16,22 +16,22 @@ from blklab.errors import SpecError, TunableError
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
 
 MOST_CELLS = 64
-"""Of one sweep: a block of more takes so long that its runs do not stand next to one another any more."""
+"""Most cells of one sweep: in a longer block the runs would be too far apart in time to compare."""
 
 GRAMMAR_HINT = "write it like bfq:slice_idle=0,2,8 or mq-deadline:fifo_batch=1,64:read_expire=100,1000"
 
 
 class Sweep(BaseModel):
-    """Tunables of one scheduler with their levels, the default apart."""
+    """Tunables of one scheduler with their levels, without the default."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     base: SchedulerChoice
-    """What the levels change; tunables that it sets itself take the place of the target's defaults."""
+    """The scheduler that the levels change; tunables that it sets itself replace the target's defaults."""
     levels: dict[str, list[str]]
     """By tunable: values as asked for, in the kernel's units."""
     defaults: dict[str, str] = {}
-    """What the target has by default, once that is known; a level that is the default is not run twice."""
+    """Defaults of the target, once they are known; a level that equals the default is not run twice."""
 
     @property
     def canonical(self) -> str:
@@ -41,11 +41,11 @@ class Sweep(BaseModel):
         return ":".join(parts)
 
     def values(self, tunable: str) -> list[str | None]:
-        """Levels of a tunable, the default first (as nothing)."""
+        """Levels of a tunable; the default is first, as None."""
         return [None, *(value for value in self.levels[tunable] if value != self.defaults.get(tunable))]
 
     def cells(self) -> dict[tuple[str | None, ...], SchedulerChoice]:
-        """All combinations: the level of each tunable (nothing: the default) and the scheduler that it is."""
+        """All combinations: the level of each tunable (None: the default) and the resulting scheduler."""
         found = {}
         for combination in itertools.product(*(self.values(tunable) for tunable in self.levels)):
             changed = {
@@ -107,13 +107,13 @@ def parse_sweeps(texts: Iterable[str]) -> list[Sweep]:
 def settle_sweep(
     sweep: Sweep, tunable_defaults: Callable[[SchedulerChoice], Mapping[str, str] | None]
 ) -> Sweep:
-    """The sweep with what its tunables are by default; a sweep that is settled stays as it is.
+    """The sweep with the defaults of its tunables; a settled sweep stays as it is.
 
-    Where the target cannot tell (a dry run), it stays as it is too.
+    If the target cannot tell its defaults (a dry run), the sweep stays as it is too.
 
     Args:
-        sweep: As asked for.
-        tunable_defaults: Asks the target for a scheduler's tunables as they are by default.
+        sweep: The requested sweep.
+        tunable_defaults: Asks the target for the default values of a scheduler's tunables.
 
     Raises:
         TunableError: if the scheduler lacks one of the tunables.
@@ -134,10 +134,10 @@ def settle_sweep(
 
 
 def with_sweep_cells(choices: Sequence[SchedulerChoice], sweeps: Sequence[Sweep]) -> list[SchedulerChoice]:
-    """Schedulers with the cells of all sweeps; what is there already is not added again.
+    """Schedulers with the cells of all sweeps, without duplicates.
 
     Raises:
-        SpecError: if a label stands for something else already.
+        SpecError: if a label is already taken by another choice.
     """
     found = {choice.label: choice for choice in choices}
     for sweep in sweeps:

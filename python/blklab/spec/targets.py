@@ -1,4 +1,4 @@
-"""What is to be tested: one grammar for all backends.
+"""Targets of experiments: one grammar for all backends.
 
 =====================================  =======================================================
 ``PATH``                               a directory or file (the disks beneath it) or a block device
@@ -9,12 +9,13 @@
 ``qemu:…``                             reserved for kernels in virtual machines
 =====================================  =======================================================
 
-Parsing is pure: nothing is looked up on disk. A path that looks like one of the schemes can be written
-as ``./sim:x``.
+Parsing is pure: it does not look at the disk. Write a path that looks like one of the schemes as
+``./sim:x``.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -25,11 +26,11 @@ _SCHEME = re.compile(r"([a-z][a-z0-9+]*):(.*)", re.DOTALL)
 _KEY = re.compile(r"[a-z][a-z0-9_]*")
 
 _BTRFS_LEAST_MEMBERS = {"raid0": 2, "raid1": 2, "raid10": 4}
-"""Ways in which a btrfs spreads over devices, with the devices that each takes at least."""
+"""btrfs profiles over several devices, each with its fewest devices."""
 _USUAL_MEMBERS = 4
 _MOST_MEMBERS = 16
 _LEAST_MEMBER_BYTES = 256 << 20
-"""mkfs.btrfs wants some 110 MiB of each device; smaller ones leave no room for files."""
+"""mkfs.btrfs needs some 110 MiB of each device; smaller ones leave no room for files."""
 
 MODEL_SCHEMES = ("sim", "uml", "qemu")
 """Schemes whose device is a model: they share the form ``SCHEME:DEVICE[,key=value…]``."""
@@ -37,7 +38,7 @@ MODEL_SCHEMES = ("sim", "uml", "qemu")
 
 @dataclass(frozen=True)
 class PathTarget:
-    """A path of this machine; the host backend finds out what lies under it."""
+    """A path of this machine; the host backend finds the disks beneath it."""
 
     path: str
 
@@ -53,9 +54,9 @@ class LoopTarget:
 
     size_bytes: int
     directory: str | None
-    """Where the scratch file goes; nothing means the default scratch folder."""
+    """Folder of the scratch file; None means the default scratch folder."""
     btrfs: str | None = None
-    """How a btrfs spreads data and metadata over several such devices; nothing for a single bare device."""
+    """btrfs profile of data and metadata over several such devices; None for a single bare device."""
     members: int = 1
     """Number of devices; `size_bytes` is that of each."""
 
@@ -94,6 +95,7 @@ class ModelTarget:
 Target = PathTarget | LoopTarget | ModelTarget
 
 
+@functools.lru_cache
 def parse_target(text: str) -> Target:
     """Reads a target.
 

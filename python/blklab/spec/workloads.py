@@ -1,4 +1,4 @@
-"""Workloads: fio job files, shipped or a person's own, with a head of comments that says what they are for.
+"""Workloads: fio job files, shipped or a person's own, with a head of comments that state their purpose.
 
 The head is the run of comment lines before the first section::
 
@@ -30,7 +30,7 @@ from blklab.shipped import shipped_files
 
 _HEAD = re.compile(r"[;#]\s*(purpose|decide-by|focus|control|tool)\s*:\s*(.*?)\s*", re.IGNORECASE)
 TOOLS = ("hdparm -t", "hdparm -T")
-"""What a workload may say that it is."""
+"""Tests of other programs that a workload can stand for."""
 _YES = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
 
@@ -84,13 +84,13 @@ class Job(BaseModel):
 
 
 class Workload(BaseModel):
-    """A job file and what its head says of it. Holds the text itself, so a stored run repeats without it."""
+    """A job file with the facts in its head. Holds the text: a stored run repeats without the file."""
 
     model_config = ConfigDict(frozen=True)
 
     name: str
     source: str
-    """Where it came from, for messages."""
+    """Its origin, for messages: a path, or the name of a shipped workload."""
     text: str
     purpose: str
     control: bool
@@ -106,7 +106,7 @@ class Workload(BaseModel):
     warnings: list[JobOptionNote]
 
     def refuse_host_only(self, who: str, hint: str) -> None:
-        """Says no to options that a generator other than fio does not know.
+        """Refuses options that a generator other than fio does not know.
 
         Raises:
             JobFileError: at the first one.
@@ -122,17 +122,17 @@ class Workload(BaseModel):
 
     @property
     def reads(self) -> bool:
-        """Whether any section reads."""
+        """True if any section reads."""
         return any(job.reads for job in self.jobs)
 
     @property
     def writes(self) -> bool:
-        """Whether any section writes."""
+        """True if any section writes."""
         return any(job.writes for job in self.jobs)
 
 
 def remarks_on(workloads: Iterable[Workload]) -> list[str]:
-    """What the job parser remarks about options that do less than they say, with their places."""
+    """Remarks of the job parser on options that do less than they say, with file and line."""
     return [
         f"{workload.source}:{note.line}: {note.option}: {note.message}"
         for workload in workloads

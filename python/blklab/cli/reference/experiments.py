@@ -1,4 +1,7 @@
-"""Fills the table of options in a page: ``python -m blklab.cli.reference.experiments PAGE``."""
+"""Fills tables of options in pages: ``python -m blklab.cli.reference.experiments PAGE…``.
+
+The table ``options`` has all of them, ``guest-options`` those of the TOML table ``[guest]``.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +18,24 @@ HEADINGS = ("Key", "Flag or argument", "Meaning", "Default", "Commands")
 
 
 def filled(page: Path) -> str:
-    """The text of the page with its table as it should be.
+    """The text of the page with its tables as they should be.
 
     Links lead to pages of the folder ``docs`` around the page, whichever part of it they lie in.
 
     Raises:
         KeyError: if the page asks for another table.
     """
-    tables = {"options": lambda: markdown_table(HEADINGS, [_row(option, page) for option in OPTIONS])}
-    return filled_places(page.read_text(encoding="utf-8"), "table", lambda name: tables[name]())
+    tables = {"options": OPTIONS, "guest-options": [option for option in OPTIONS if option.table == "guest"]}
+
+    def table(name: str) -> str:
+        return markdown_table(HEADINGS, [_row(option, page) for option in tables[name]])
+
+    return filled_places(page.read_text(encoding="utf-8"), "table", table)
 
 
 def _row(option: Option, page: Path) -> tuple[str, ...]:
-    more = f" ([more]({_link(option.see, page)}))" if option.see else ""
+    told_here = option.table and option.see.startswith(page.name)
+    more = f" ([more]({_link(option.see, page)}))" if option.see and not told_here else ""
     commands = ", ".join(f"`{name}`" for name in option.commands)
     return (_key(option), _flag(option), f"{option.help}{more}", option.shown_default or "none", commands)
 
@@ -67,7 +75,7 @@ def _link(see: str, page: Path) -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m blklab.cli.reference.experiments FILE")
-    file = Path(sys.argv[1])
-    file.write_text(filled(file), encoding="utf-8")
+    if len(sys.argv) < 2:
+        sys.exit("usage: python -m blklab.cli.reference.experiments FILE...")
+    for file in map(Path, sys.argv[1:]):
+        file.write_text(filled(file), encoding="utf-8")

@@ -16,7 +16,7 @@ import blklab
 from blklab.cli import EXIT_MEANINGS
 from blklab.cli.options import parameters_by_topic
 from blklab.cli.reference.roff import bold, definition, escaped, heading, italic, paragraph
-from blklab.cli.reference.tree import CommandNode, all_commands, metavar_of
+from blklab.cli.reference.tree import CommandNode, all_commands, metavar_of, spellings_of
 from blklab.records.locations import STORE_VARIABLE
 from blklab.spec.experiment import OPTIONS
 from blklab.spec.options import Use
@@ -114,7 +114,7 @@ def _options(node: CommandNode) -> Iterable[str]:
 
 def _spelled(flag: click.Option, node: CommandNode) -> str:
     metavar = metavar_of(flag, node.context)
-    spellings = ", ".join(bold(one) for one in flag.opts)
+    spellings = ", ".join(bold(one) for one in spellings_of(flag))
     return f"{spellings} {italic(metavar)}" if metavar else spellings
 
 

@@ -18,7 +18,7 @@ from blklab.cli.options import ExperimentFlag
 from blklab.cli.reference.tree import CommandNode, metavar_of
 from blklab.reanalysis.readers import READERS
 from blklab.shipped import shipped_folder
-from blklab.spec.goals import PRESETS
+from blklab.spec.goals import NAMED_GOALS
 from blklab.spec.options import Option
 from blklab.spec.profiles import device_kinds, shipped_profiles
 from blklab.spec.workloads import shipped_workloads
@@ -27,7 +27,7 @@ from blklab.studies import replicable_study_names
 
 @dataclass(frozen=True)
 class Values:
-    """What can be offered for a value."""
+    """Values to offer."""
 
     name: str = ""
     """Of the shell function that offers it; a shell knows values of one name once."""
@@ -37,7 +37,7 @@ class Values:
     files: bool = False
     folders: bool = False
     commas: bool = False
-    """Whether several can be given, with commas between them."""
+    """A value is a list with commas."""
 
 
 FILES = Values("files", files=True)
@@ -71,7 +71,7 @@ def _schedulers_or_runs() -> Values:
 
 
 def _goals() -> Values:
-    return Values("goals", (*PRESETS, *(f"{name}=" for name in _metrics().words)))
+    return Values("goals", (*NAMED_GOALS, *(f"{name}=" for name in _metrics().words)))
 
 
 def _metrics() -> Values:
@@ -141,11 +141,11 @@ _OF_PARAMETERS: dict[tuple[str, str], Callable[[], Values]] = {
     ("kernel remove", "names"): _one_kernel,
     ("completion", "shell"): lambda: Values("shells", ("bash", "zsh", "fish")),
 }
-"""Where the metavar (NAME, FILE) says too little: by command, and flag or name of the argument."""
+"""By command, and flag or argument, for metavars that say too little (NAME, FILE)."""
 
 
 def values_of(node: CommandNode, parameter: click.Parameter) -> Values | None:
-    """What completion offers for a parameter's value; None where a person has to think of it."""
+    """The values that completion offers for a parameter; None if it knows none."""
     key = (" ".join(node.path), parameter.opts[-1])
     if key in _OF_PARAMETERS:
         return _OF_PARAMETERS[key]()

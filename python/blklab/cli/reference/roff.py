@@ -6,18 +6,18 @@ _SPECIAL = {"\\": "\\e", "-": "\\-", "'": "\\(aq", "`": "\\(ga", "^": "\\(ha", "
 
 
 def escaped(text: str) -> str:
-    """Text as it shall be read: nothing in it is taken for a request or another character."""
+    """Escapes text, so that roff takes no part of it for a request or another character."""
     body = "".join(_SPECIAL.get(character, character) for character in text)
     return "\n".join(f"\\&{line}" if line.startswith(".") else line for line in body.split("\n"))
 
 
 def bold(text: str) -> str:
-    """Text to be typed as it is."""
+    """Text to type literally."""
     return f"\\fB{escaped(text)}\\fR"
 
 
 def italic(text: str) -> str:
-    """Text that stands for something else."""
+    """A placeholder."""
     return f"\\fI{escaped(text)}\\fR"
 
 

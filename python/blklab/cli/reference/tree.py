@@ -21,7 +21,7 @@ class CommandNode:
 
     @property
     def usage(self) -> str:
-        """What a person types: ``blklab kernel build``."""
+        """The command as typed: ``blklab kernel build``."""
         return " ".join(("blklab", *self.path))
 
     @property
@@ -80,12 +80,12 @@ def all_commands() -> Iterator[CommandNode]:
 
 
 def metavar_of(parameter: click.Parameter, context: click.Context) -> str:
-    """What stands for a parameter's value in help; empty for a switch."""
+    """The placeholder of a parameter's value in help; empty for a switch."""
     if isinstance(parameter, click.Option) and (parameter.is_flag or parameter.count):
         return ""
     return parameter.make_metavar(context)
 
 
-def takes_value(option: click.Option) -> bool:
-    """Whether the next word is always its value; a value that may be left out follows ``=`` in no case."""
-    return not option.is_flag and not option.count
+def spellings_of(flag: click.Option) -> list[str]:
+    """A flag's spellings, those that turn a switch off last."""
+    return [*flag.opts, *flag.secondary_opts]

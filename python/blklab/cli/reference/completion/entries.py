@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import click
 
 from blklab.cli.reference.names import Values, values_of
-from blklab.cli.reference.tree import CommandNode, all_commands, metavar_of
+from blklab.cli.reference.tree import CommandNode, all_commands, metavar_of, spellings_of
 
 PROGRAM = "blklab"
 
@@ -77,7 +77,7 @@ def _command(node: CommandNode) -> CommandEntry:
 def _flag(node: CommandNode, flag: click.Option) -> FlagEntry:
     metavar = metavar_of(flag, node.context)
     return FlagEntry(
-        spellings=tuple(flag.opts),
+        spellings=tuple(spellings_of(flag)),
         help=(flag.help or "").partition(". ")[0].rstrip("."),
         metavar=metavar.strip("[]"),
         values=values_of(node, flag) if metavar else None,
