@@ -1,14 +1,13 @@
-"""Runs tests beside a busy machine, again and again: their outcome must not depend on it.
+"""Runs tests again and again on a busy machine; their outcome must not depend on that.
 
-Beside the tests run, until they end:
+Until the tests end, these run beside them:
 
-* busy loops on every processor, and programs that write, sync and read files in the folder for scratch data;
-* as root, programs that do what strangers do with disks: create loop devices of their own, switch their
-  schedulers, change their queues, run fio on them and remove them.
+* busy loops on every processor, and programs that write, sync and read files on the disk of /var/tmp;
+* as root, programs that create loop devices of their own, switch their schedulers, change their queues, run
+  fio on them and remove them; one that creates and removes control groups; and one that empties the page cache.
 
-Usage: scripts/stress-tests.py [--rounds N] [-- ARGUMENTS OF PYTEST]. Without arguments each round runs the
-whole suite but for the slow tests, in the two parts that ``make test`` runs. The exit code is 1 if a round
-failed.
+Usage: scripts/stress-tests.py [--rounds N] [-- ARGUMENTS OF PYTEST]. Without arguments, each round runs the
+whole suite except slow tests, in the two parts that ``make test`` runs. The exit code is 1 if a round failed.
 """
 
 from __future__ import annotations
@@ -35,22 +34,23 @@ WHOLE_SUITE = [
 ]
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 LOOP_CTL_REMOVE = 0x4C81
+CGROUPS = Path("/sys/fs/cgroup")
 FILE_BYTES = 64 << 20
 CHUNK_BYTES = 1 << 20
 
 
 def keep_a_processor_busy(_folder: Path) -> None:
-    """Hashes for ever."""
+    """Hashes."""
     block = bytes(CHUNK_BYTES)
-    while True:
+    while needed():
         hashlib.sha512(block).digest()
 
 
 def keep_the_disk_busy(folder: Path) -> None:
-    """Writes a file, syncs it, and reads parts of it past the page cache, for ever."""
+    """Writes a file, syncs it, and reads parts of it past the page cache."""
     path = folder / f"load-{os.getpid()}"
     block = os.urandom(CHUNK_BYTES)
-    while True:
+    while needed():
         with path.open("wb") as file:
             for _ in range(FILE_BYTES // CHUNK_BYTES):
                 file.write(block)
@@ -63,11 +63,11 @@ def keep_the_disk_busy(folder: Path) -> None:
 
 
 def use_other_loop_devices(folder: Path) -> None:
-    """Creates loop devices, switches their schedulers under fio, and removes them, for ever."""
+    """Creates loop devices, switches their schedulers under fio, and removes them."""
     image = folder / f"image-{os.getpid()}"
     with image.open("wb") as file:
         file.truncate(32 << 20)
-    while True:
+    while needed():
         made = subprocess.run(
             ["losetup", "--find", "--show", image], check=False, capture_output=True, text=True
         )
@@ -75,25 +75,52 @@ def use_other_loop_devices(folder: Path) -> None:
             continue  # Another program was faster.
         device = Path(made.stdout.strip())
         try:
-            _use(device, Path("/sys/block") / device.name / "queue")
+            _change_queue_under_fio(device)
         finally:
             subprocess.run(["losetup", "--detach", device], check=False, capture_output=True)
             with contextlib.suppress(OSError), Path("/dev/loop-control").open("rb") as control:
                 fcntl.ioctl(control, LOOP_CTL_REMOVE, int(device.name.removeprefix("loop")))
 
 
-def _use(device: Path, queue: Path) -> None:
+def _change_queue_under_fio(device: Path) -> None:
+    queue = Path("/sys/block") / device.name / "queue"
     job = ["--name=other", f"--filename={device}", "--rw=randrw", "--time_based", "--runtime=2"]
     fio = subprocess.Popen(["fio", *job], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while fio.poll() is None:
-        for name, values in (
-            ("scheduler", SCHEDULERS),
-            ("nr_requests", ("32", "64")),
-            ("read_ahead_kb", ("64", "256")),
-        ):
-            with contextlib.suppress(OSError):
-                (queue / name).write_text(random.choice(values))  # noqa: S311
-        time.sleep(0.02)
+    try:
+        while fio.poll() is None:
+            for name, values in (
+                ("scheduler", SCHEDULERS),
+                ("nr_requests", ("32", "64")),
+                ("read_ahead_kb", ("64", "256")),
+            ):
+                with contextlib.suppress(OSError):
+                    (queue / name).write_text(random.choice(values))  # noqa: S311
+            time.sleep(0.02)
+    finally:
+        fio.kill()
+        fio.wait()
+
+
+def use_other_control_groups(_folder: Path) -> None:
+    """Creates control groups and removes them, wherever the I/O controller is."""
+    roots = [path for path in (CGROUPS / "blkio", CGROUPS) if (path / "cgroup.procs").exists()]
+    while needed() and roots:
+        group = roots[0] / f"other-{os.getpid()}"
+        group.mkdir()
+        time.sleep(0.05)
+        group.rmdir()
+
+
+def empty_the_page_cache(_folder: Path) -> None:
+    """Does so about once a second."""
+    while needed():
+        Path("/proc/sys/vm/drop_caches").write_text("1")
+        time.sleep(1)
+
+
+def needed() -> bool:
+    """Whether the program that started this process is still there."""
+    return os.getppid() == multiprocessing.parent_process().pid  # type: ignore[union-attr]
 
 
 @contextlib.contextmanager
@@ -131,7 +158,7 @@ def main() -> int:
     processors = os.cpu_count() or 1
     load = [keep_a_processor_busy] * processors + [keep_the_disk_busy] * 2
     if os.geteuid() == 0:
-        load += [use_other_loop_devices] * 2
+        load += [use_other_loop_devices] * 2 + [use_other_control_groups, empty_the_page_cache]
     runs = [options.pytest] if options.pytest else WHOLE_SUITE
     closing: list[str] = []
     with beside(*load):
