@@ -3,8 +3,9 @@
 Until the tests end, these run beside them:
 
 * busy loops on every processor, and programs that write, sync and read files on the disk of /var/tmp;
-* as root, programs that create loop devices of their own, switch their schedulers, change their queues, run
-  fio on them and remove them; one that creates and removes control groups; and one that empties the page cache.
+* as root, programs that create loop devices of their own, switch their schedulers, change their queues,
+  run fio on them and remove them; one that creates and removes control groups; one that empties the page
+  cache.
 
 Usage: scripts/stress-tests.py [--rounds N] [-- ARGUMENTS OF PYTEST]. Without arguments, each round runs the
 whole suite except slow tests, in the two parts that ``make test`` runs. The exit code is 1 if a round failed.
