@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from waiting import PATIENCE_SECONDS
+
 pytest_plugins = ["chromium", "command_runs", "real_devices", "seeds", "stand_in_source"]
 
 
@@ -61,7 +63,7 @@ def postgresql_url() -> Iterator[str]:
         data = f"{folder}/data"
         make = [*as_user, initdb, "-D", data, "-U", "blklab", "-A", "trust", "--no-sync"]
         subprocess.run(make, check=True, capture_output=True, cwd="/")
-        control = [*as_user, str(programs / "pg_ctl"), "-D", data, "-w"]
+        control = [*as_user, str(programs / "pg_ctl"), "-D", data, "-w", "-t", f"{PATIENCE_SECONDS:.0f}"]
         options = f"-c listen_addresses='' -c unix_socket_directories='{folder}'"
         start = [*control, "-l", f"{folder}/log", "-o", options, "start"]
         subprocess.run(start, check=True, capture_output=True, cwd="/")
