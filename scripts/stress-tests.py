@@ -156,6 +156,8 @@ def main() -> int:
     parser.add_argument("--stop", action="store_true", help="end after the first round that fails")
     parser.add_argument("pytest", nargs="*", metavar="ARGUMENT", help="arguments of pytest, after --")
     options = parser.parse_args()
+    # In place of dying at once, which would leave loop devices and files behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     processors = os.cpu_count() or 1
     load = [keep_a_processor_busy] * processors + [keep_the_disk_busy] * 2
     if os.geteuid() == 0:
