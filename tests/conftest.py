@@ -20,12 +20,14 @@ pytest_plugins = ["chromium", "command_runs", "real_devices", "seeds", "stand_in
 
 
 def pytest_configure() -> None:
-    """Restores the default action of SIGINT, which tests of Ctrl-C need.
+    """Restores the default action of signals that tests send.
 
-    A shell starts background processes with SIGINT ignored.
+    A shell starts background processes with SIGINT ignored, nohup its program with SIGHUP, and programs that
+    the tests start inherit that.
     """
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, action in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, action)
 
 
 # How long an example takes depends on what else the machine does, and on what is imported first; so does how
