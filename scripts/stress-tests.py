@@ -88,7 +88,7 @@ def _change_queue_under_fio(device: Path) -> None:
     job = ["--name=other", f"--filename={device}", "--rw=randrw", "--time_based", "--runtime=2"]
     fio = subprocess.Popen(["fio", *job], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        while fio.poll() is None:
+        while fio.poll() is None and needed():
             for name, values in (
                 ("scheduler", SCHEDULERS),
                 ("nr_requests", ("32", "64")),
@@ -114,14 +114,17 @@ def use_other_control_groups(_folder: Path) -> None:
 
 def empty_the_page_cache(_folder: Path) -> None:
     """Does so once a minute: more often, programs would do little but read themselves from the disk again."""
-    while needed():
-        time.sleep(60)
+    while not _told_to_end.wait(60) and needed():
         Path("/proc/sys/vm/drop_caches").write_text("1")
 
 
+_told_to_end = multiprocessing.Event()
+
+
 def needed() -> bool:
-    """Whether the program that started this process is still there."""
-    return os.getppid() == multiprocessing.parent_process().pid  # type: ignore[union-attr]
+    """Whether the tests still run, and the program that started this process is still there."""
+    parent = multiprocessing.parent_process()
+    return not _told_to_end.is_set() and parent is not None and os.getppid() == parent.pid
 
 
 @contextlib.contextmanager
@@ -134,16 +137,15 @@ def beside(*works: Callable[[Path], None]) -> Iterator[None]:
         try:
             yield
         finally:
-            for process in processes:
-                process.terminate()
+            # Not by a signal, which could come between the creation of a device and its removal.
+            _told_to_end.set()
             for process in processes:
                 process.join()
 
 
 def _alone(work: Callable[[Path], None], folder: Path) -> None:
-    # An exception, so that what is between `try` and `finally` is taken down.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     work(folder)
 
 
