@@ -1,14 +1,14 @@
-"""Runs tests beside a busy machine, again and again: their outcome must not depend on it.
+"""Runs tests again and again on a busy machine; their outcome must not depend on that.
 
-Beside the tests run, until they end:
+Until the tests end, these run beside them:
 
-* busy loops on every processor, and programs that write, sync and read files in the folder for scratch data;
-* as root, programs that do what strangers do with disks: create loop devices of their own, switch their
-  schedulers, change their queues, run fio on them and remove them.
+* busy loops on every processor, and programs that write, sync and read files on the disk of /var/tmp;
+* as root, programs that create loop devices of their own, switch their schedulers, change their queues,
+  run fio on them and remove them; one that creates and removes control groups; one that empties the page
+  cache.
 
-Usage: scripts/stress-tests.py [--rounds N] [-- ARGUMENTS OF PYTEST]. Without arguments each round runs the
-whole suite but for the slow tests, in the two parts that ``make test`` runs. The exit code is 1 if a round
-failed.
+Usage: scripts/stress-tests.py [--rounds N] [-- ARGUMENTS OF PYTEST]. Without arguments, each round runs the
+whole suite except slow tests, in the two parts that ``make test`` runs. The exit code is 1 if a round failed.
 """
 
 from __future__ import annotations
@@ -35,22 +35,23 @@ WHOLE_SUITE = [
 ]
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 LOOP_CTL_REMOVE = 0x4C81
+CGROUPS = Path("/sys/fs/cgroup")
 FILE_BYTES = 64 << 20
 CHUNK_BYTES = 1 << 20
 
 
 def keep_a_processor_busy(_folder: Path) -> None:
-    """Hashes for ever."""
+    """Hashes."""
     block = bytes(CHUNK_BYTES)
-    while True:
+    while needed():
         hashlib.sha512(block).digest()
 
 
 def keep_the_disk_busy(folder: Path) -> None:
-    """Writes a file, syncs it, and reads parts of it past the page cache, for ever."""
+    """Writes a file, syncs it, and reads parts of it past the page cache."""
     path = folder / f"load-{os.getpid()}"
     block = os.urandom(CHUNK_BYTES)
-    while True:
+    while needed():
         with path.open("wb") as file:
             for _ in range(FILE_BYTES // CHUNK_BYTES):
                 file.write(block)
@@ -63,11 +64,11 @@ def keep_the_disk_busy(folder: Path) -> None:
 
 
 def use_other_loop_devices(folder: Path) -> None:
-    """Creates loop devices, switches their schedulers under fio, and removes them, for ever."""
+    """Creates loop devices, switches their schedulers under fio, and removes them."""
     image = folder / f"image-{os.getpid()}"
     with image.open("wb") as file:
         file.truncate(32 << 20)
-    while True:
+    while needed():
         made = subprocess.run(
             ["losetup", "--find", "--show", image], check=False, capture_output=True, text=True
         )
@@ -75,25 +76,55 @@ def use_other_loop_devices(folder: Path) -> None:
             continue  # Another program was faster.
         device = Path(made.stdout.strip())
         try:
-            _use(device, Path("/sys/block") / device.name / "queue")
+            _change_queue_under_fio(device)
         finally:
             subprocess.run(["losetup", "--detach", device], check=False, capture_output=True)
             with contextlib.suppress(OSError), Path("/dev/loop-control").open("rb") as control:
                 fcntl.ioctl(control, LOOP_CTL_REMOVE, int(device.name.removeprefix("loop")))
 
 
-def _use(device: Path, queue: Path) -> None:
+def _change_queue_under_fio(device: Path) -> None:
+    queue = Path("/sys/block") / device.name / "queue"
     job = ["--name=other", f"--filename={device}", "--rw=randrw", "--time_based", "--runtime=2"]
     fio = subprocess.Popen(["fio", *job], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while fio.poll() is None:
-        for name, values in (
-            ("scheduler", SCHEDULERS),
-            ("nr_requests", ("32", "64")),
-            ("read_ahead_kb", ("64", "256")),
-        ):
-            with contextlib.suppress(OSError):
-                (queue / name).write_text(random.choice(values))  # noqa: S311
-        time.sleep(0.02)
+    try:
+        while fio.poll() is None and needed():
+            for name, values in (
+                ("scheduler", SCHEDULERS),
+                ("nr_requests", ("32", "64")),
+                ("read_ahead_kb", ("64", "256")),
+            ):
+                with contextlib.suppress(OSError):
+                    (queue / name).write_text(random.choice(values))  # noqa: S311
+            time.sleep(0.02)
+    finally:
+        fio.kill()
+        fio.wait()
+
+
+def use_other_control_groups(_folder: Path) -> None:
+    """Creates control groups and removes them, wherever the I/O controller is."""
+    roots = [path for path in (CGROUPS / "blkio", CGROUPS) if (path / "cgroup.procs").exists()]
+    while needed() and roots:
+        group = roots[0] / f"other-{os.getpid()}"
+        group.mkdir()
+        time.sleep(0.05)
+        group.rmdir()
+
+
+def empty_the_page_cache(_folder: Path) -> None:
+    """Does so once a minute: more often, programs would do little but read themselves from the disk again."""
+    while not _told_to_end.wait(60) and needed():
+        Path("/proc/sys/vm/drop_caches").write_text("1")
+
+
+_told_to_end = multiprocessing.Event()
+
+
+def needed() -> bool:
+    """Whether the tests still run, and the program that started this process is still there."""
+    parent = multiprocessing.parent_process()
+    return not _told_to_end.is_set() and parent is not None and os.getppid() == parent.pid
 
 
 @contextlib.contextmanager
@@ -106,16 +137,15 @@ def beside(*works: Callable[[Path], None]) -> Iterator[None]:
         try:
             yield
         finally:
-            for process in processes:
-                process.terminate()
+            # Not by a signal, which could come between the creation of a device and its removal.
+            _told_to_end.set()
             for process in processes:
                 process.join()
 
 
 def _alone(work: Callable[[Path], None], folder: Path) -> None:
-    # An exception, so that what is between `try` and `finally` is taken down.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     work(folder)
 
 
@@ -128,10 +158,12 @@ def main() -> int:
     parser.add_argument("--stop", action="store_true", help="end after the first round that fails")
     parser.add_argument("pytest", nargs="*", metavar="ARGUMENT", help="arguments of pytest, after --")
     options = parser.parse_args()
+    # In place of dying at once, which would leave loop devices and files behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     processors = os.cpu_count() or 1
     load = [keep_a_processor_busy] * processors + [keep_the_disk_busy] * 2
     if os.geteuid() == 0:
-        load += [use_other_loop_devices] * 2
+        load += [use_other_loop_devices] * 2 + [use_other_control_groups, empty_the_page_cache]
     runs = [options.pytest] if options.pytest else WHOLE_SUITE
     closing: list[str] = []
     with beside(*load):

@@ -138,7 +138,14 @@ def open_page(program: str) -> Iterator[Page]:
         )
         try:
             port, path = _debugging_address(Path(profile) / "DevToolsActivePort", process)
-            with connect(f"ws://127.0.0.1:{port}{path}", max_size=None, compression=None, proxy=None) as link:
+            with connect(
+                f"ws://127.0.0.1:{port}{path}",
+                max_size=None,
+                compression=None,
+                proxy=None,
+                open_timeout=PATIENCE_SECONDS,
+                ping_interval=None,
+            ) as link:
                 yield _first_page(link)
         finally:
             with contextlib.suppress(ProcessLookupError):

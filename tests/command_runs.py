@@ -1,4 +1,4 @@
-"""Running commands in tests: the job file of a module, and what a command says in JSON."""
+"""Running commands in tests: the job file of a module, and a command's JSON document."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def job(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def json_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    """What a command that succeeds prints with ``--json -``."""
+    """The document that a successful command prints with ``--json -``."""
     code = run([*arguments, "--json", "-"])
     printed = capsys.readouterr()
     assert code == 0, printed.err

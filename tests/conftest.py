@@ -14,16 +14,20 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from waiting import PATIENCE_SECONDS
+
 pytest_plugins = ["chromium", "command_runs", "real_devices", "seeds", "stand_in_source"]
 
 
 def pytest_configure() -> None:
-    """Restores the default action of SIGINT, which tests of Ctrl-C need.
+    """Restores the default action of signals that tests send.
 
-    A shell starts background processes with SIGINT ignored.
+    A shell starts background processes with SIGINT ignored, nohup its program with SIGHUP, and programs that
+    the tests start inherit that.
     """
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, action in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, action)
 
 
 # How long an example takes depends on what else the machine does, and on what is imported first; so does how
@@ -61,7 +65,7 @@ def postgresql_url() -> Iterator[str]:
         data = f"{folder}/data"
         make = [*as_user, initdb, "-D", data, "-U", "blklab", "-A", "trust", "--no-sync"]
         subprocess.run(make, check=True, capture_output=True, cwd="/")
-        control = [*as_user, str(programs / "pg_ctl"), "-D", data, "-w"]
+        control = [*as_user, str(programs / "pg_ctl"), "-D", data, "-w", "-t", f"{PATIENCE_SECONDS:.0f}"]
         options = f"-c listen_addresses='' -c unix_socket_directories='{folder}'"
         start = [*control, "-l", f"{folder}/log", "-o", options, "start"]
         subprocess.run(start, check=True, capture_output=True, cwd="/")

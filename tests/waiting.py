@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 PATIENCE_SECONDS = 900.0
-"""When a test counts as hung.
+"""The time after which a test counts as hung.
 
 It is no claim about speed: what is awaited takes seconds at most on an idle machine, so that even a machine a
 hundred times slower stays below it.

@@ -107,7 +107,8 @@ def test_doctor_agrees_with_its_exit_code(capsys: pytest.CaptureFixture[str]) ->
     } <= subjects
     assert run(["doctor"]) == code
     shown = capsys.readouterr().out
-    assert all(subject in shown for subject in subjects)
+    # Other programs' disks may be gone by now.
+    assert all(subject in shown for subject in subjects if not subject.startswith("disk "))
 
 
 def test_doctor_misses_fio(

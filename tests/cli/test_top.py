@@ -17,16 +17,17 @@ from blklab.cli import run
 from blklab.errors import ExitCode, RequirementError
 from blklab.linux.processes.io_priority import IoClass, priority_of, priority_support
 from blklab.linux.processes.task_io import TaskRate, TaskReader, by_process, rates
+from blklab.studies.ionice.reading import WITHOUT_LEVELS
 from waiting import wait_until
 
 WRITER = """
-import os, sys, threading
+import os, sys, threading, time
 def write(name):
     file = os.open(name, os.O_WRONLY | os.O_CREAT, 0o600)
     while True:
-        # New pages each time, which need not wait for a disk that other programs keep busy.
-        os.pwrite(file, bytes(1 << 16), 0)
-        os.ftruncate(file, 0)
+        # A new page each time, without waiting for a disk that other programs may keep busy.
+        os.write(file, bytes(4096))
+        time.sleep(0.005)
 threads = [threading.Thread(target=write, args=(f"{sys.argv[1]}.{n}",), daemon=True) for n in range(2)]
 for thread in threads:
     thread.start()
@@ -126,6 +127,11 @@ def test_schedulers_and_what_they_heed() -> None:
         "nothing",
         "nothing",
     ]
+
+
+def test_studies_agree_on_who_heeds_levels() -> None:
+    """Studies know nothing of this machine's controls, so the list of the study ionice is another one."""
+    assert "classes and levels" not in map(priority_support, WITHOUT_LEVELS)
 
 
 def test_bad_requests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

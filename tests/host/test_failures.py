@@ -177,7 +177,7 @@ except BlklabError as error:
 
 
 def open_elsewhere(device: str) -> str:
-    """What happens to another process that opens a device."""
+    """The answer that another process gets when it opens a device."""
     return subprocess.run(
         [sys.executable, "-c", OPEN, device], check=True, capture_output=True, text=True
     ).stdout
@@ -192,7 +192,7 @@ def test_two_runs_on_one_disk_at_once_are_refused(raw: LoopDevice) -> None:
 
 
 def test_root_is_needed(raw: LoopDevice) -> None:
-    """In a forked process that has become nobody: its Python may be out of nobody's reach."""
+    """In a forked process that becomes the user nobody, who may not be able to start this Python."""
     child = os.fork()
     if child == 0:
         code = 1

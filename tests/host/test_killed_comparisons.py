@@ -34,7 +34,7 @@ LONGEST_WAIT_SECONDS = 3.0
 """A short comparison takes about as long on an idle machine, so moments fall into every phase of it."""
 SHORT_BLOCKS = "2"
 ENDLESS_BLOCKS = "100000"
-"""Of 0.8 s at least: such a comparison does not end before it is killed."""
+"""Each takes at least 0.8 s, so such a comparison does not end before it is killed."""
 
 
 def _prepared(disk: Disk) -> Disk:

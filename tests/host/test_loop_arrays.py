@@ -1,4 +1,4 @@
-"""A btrfs over loop devices of our own: made, used, and taken down whatever happens."""
+"""btrfs over loop devices of our own: made, used, and taken down however the run ends."""
 
 from __future__ import annotations
 

@@ -260,6 +260,13 @@ def test_a_device_that_is_too_small_is_an_error(raw: LoopDevice) -> None:
         session.check([], [work("[a]\nsize=64m\n")])
 
 
+def test_schedulers_without_priorities_are_warned_of(raw: LoopDevice) -> None:
+    prioritised = work(f"{READ}prioclass=2\nprio=7\n")
+    with opened(raw.device) as session:
+        warnings = session.check(parse_scheduler_choices("bfq,kyber,mq-deadline,none"), [prioritised])
+    assert warnings == ["test: I/O priorities have no effect under kyber, none"]
+
+
 # Dry run
 
 

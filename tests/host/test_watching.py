@@ -96,7 +96,7 @@ def test_preconditioning_leaves_a_device_alone(raw: LoopDevice) -> None:
     for allowed in (False, True):
         with (
             opened(raw.device, precondition=True, allow_writes=allowed) as session,
-            pytest.raises(RefusedError, match="only on blklab.s own scratch space"),
+            pytest.raises(RefusedError, match=r"only on blklab.s own scratch space"),
         ):
             session.check([parse_scheduler_choice("none")], [reading])
     assert raw.backing.read_bytes() == before

@@ -1,4 +1,4 @@
-"""What the instruments do in a guest: the kernel that `make kernel` built runs a first process of ours."""
+"""The instruments in a guest: the kernel that `make kernel` built runs a first process of ours."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEPT = {
     "tracing": 80,
     "execs": 1,
 }
-"""How often ``registers.c`` looks, by what happens meanwhile."""
+"""The number of times that ``registers.c`` looks, by the event that happens meanwhile."""
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ def test_what_every_io_runs_through_is_compiled_well(stock: KernelBuild, compile
 
 @pytest.mark.slow
 def test_a_variant_compiles_few_files(stock: KernelBuild) -> None:
-    """Of the real source: its one file, and what carries the release and the symbols."""
+    """In the real source: its one file, and the files that carry the release and the symbols."""
     kept_tree_or_skip(stock)
     name = "test-of-blklab"
     try:

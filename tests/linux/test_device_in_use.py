@@ -1,4 +1,4 @@
-"""When a raw device may be written to: each obstacle is a real one, on a loop device."""
+"""Reasons against writing to a raw device: each is a real one, on a loop device."""
 
 from __future__ import annotations
 

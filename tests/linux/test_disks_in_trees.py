@@ -1,4 +1,4 @@
-"""What lies under a path, for devices that need hardware or kernel options that a test machine lacks.
+"""The disks under a path, for devices that need hardware or kernel options that a test machine lacks.
 
 These sysfs trees are made up after real ones: there is no NVMe here, and device-mapper and md may be missing
 from the kernel. What is everywhere (loop, btrfs, overlay …) is tested for real in test_disks_on_this_machine.

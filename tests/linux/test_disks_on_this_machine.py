@@ -1,4 +1,4 @@
-"""What lies under a path, with real devices and mounts."""
+"""The disks under a path, with real devices and mounts."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def run(work: Workload, folder: Path, **changes: Any) -> FioReport:
     return run_fio(find_fio(), work, text, folder, **settled)
 
 
-# What fio is given
+# Job files
 
 
 def test_each_clone_is_a_section_with_all_it_needs() -> None:
@@ -178,7 +178,7 @@ def test_what_fio_refuses_is_an_error_in_its_words() -> None:
         check_job_file(find_fio(), work, "[a]\nno_such_option=1\n")
 
 
-# Which fio
+# Versions
 
 
 def fake_fio(folder: Path, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,7 +218,7 @@ def test_newer_versions_will_do(version: str, tmp_path: Path, monkeypatch: pytes
     assert find_fio().version == version.removeprefix("fio-")
 
 
-# What fio reports
+# Reports
 
 
 @runs_fio
@@ -347,7 +347,7 @@ def test_messages_before_the_json_are_warnings() -> None:
     assert report.warnings == ["note: x", "fio: something odd"]
 
 
-# How fio runs
+# Running fio
 
 
 @runs_fio

@@ -1,4 +1,4 @@
-"""What hdparm printed as a sample, and workloads that say that they are one of its tests."""
+"""hdparm's output as a sample, and workloads that declare themselves to be one of its tests."""
 
 from __future__ import annotations
 

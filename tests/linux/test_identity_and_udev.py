@@ -1,4 +1,4 @@
-"""Which identity a rule goes by, what it looks like, and that udev applies it."""
+"""The identity that a udev rule matches, the rule's text, and that udev applies it."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def test_a_signal_in_the_midst_of_restoring(
 def test_a_keyboard_interrupt_in_the_midst_of_restoring(
     state: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where signals are not turned into exceptions: it breaks restoring off, which is then repeated."""
+    """Without signals as exceptions it breaks restoring off, which is then repeated."""
     rounds: list[int] = []
     real = Journal.restore
 

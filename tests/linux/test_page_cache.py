@@ -16,7 +16,7 @@ PAGE = mmap.PAGESIZE
 
 
 def pages_in_memory(path: Path) -> int:
-    """How many pages of a file the page cache holds (mincore)."""
+    """The number of a file's pages that the page cache holds (mincore)."""
     library = ctypes.CDLL(None, use_errno=True)
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapping:
         address = ctypes.addressof(ctypes.c_char.from_buffer(mapping))

@@ -45,7 +45,7 @@ def measure(
 
 
 def only(sample: RunSample) -> DirectionSample:
-    """What the only job did in the only direction."""
+    """The result of the only job in its only direction."""
     (job,) = sample.jobs
     (direction,) = job.directions
     return direction

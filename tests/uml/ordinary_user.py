@@ -51,7 +51,7 @@ def as_user(command: Sequence[str], *, uid: int, gid: int, needs: Sequence[Path]
 
 
 def can_mount() -> bool:
-    """Whether this machine lets root have a mount namespace; containers often do not."""
+    """True if root may have a mount namespace; containers often do not allow it."""
     probe = ["unshare", "--mount", "--propagation", "private", "mount", "-t", "tmpfs", "none", _STASH]
     try:
         return subprocess.run(probe, capture_output=True, check=False).returncode == 0

@@ -32,7 +32,7 @@ DISKS = "uml:hdd-7200,raid=10,members=4"
 
 
 def _members(sample: RunSample) -> list[dict[str, int]]:
-    """What each member did, after what must hold of all of them together."""
+    """Checks the members' totals and returns the counts of each."""
     members = cast("list[dict[str, int]]", sample.engine["members"])
     assert sum(member["requests"] for member in members) == sample.engine["requests"]
     for member in members:
@@ -185,7 +185,7 @@ def test_fio_reads_the_array() -> None:
 
 
 class _Kernel:
-    """What of a kernel decides."""
+    """The properties of a kernel that decide whether it can have an array."""
 
     name, version = "old", "5.10.0"
 

@@ -1,4 +1,4 @@
-"""What cannot be asked of guest kernels, or of anything else, is said at once."""
+"""Requests that guest kernels or other targets cannot fulfil are refused at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an I/O on a modelled disk costs this machine: counted, so that other work on it does not matter."""
+"""The cost of an I/O on a modelled disk, in context switches, which other work does not change."""
 
 from __future__ import annotations
 

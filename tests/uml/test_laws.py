@@ -1,4 +1,4 @@
-"""What must hold in every run of a guest kernel, and what its schedulers are known to do."""
+"""Laws that hold in every run of a guest kernel, and the known behaviour of its schedulers."""
 
 from __future__ import annotations
 

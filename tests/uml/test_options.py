@@ -1,4 +1,4 @@
-"""What a guest can be made of beside the usual: fio, file systems, this machine's clock, little memory."""
+"""Options of guests: fio, file systems, this machine's clock, little memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run begins with: the moment of the first I/O, and the first tag that is looked at."""
+"""The start of a run: the moment of the first I/O, and the first tag that the kernel looks at."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_the_load_begins_at_a_tick(guest: GuestOptions) -> None:
         program_files(["mkfs.ext4"])
     except MissingToolError as error:
         pytest.skip(error.message)
-    # Of 10 ms; where in a tick would hang on how long the preparation took.
+    # A tick takes 10 ms; the moment within it would depend on how long the preparation took.
     engine = measure("uml:fixed,latency=100us", ONE_READ, "mq-deadline", guest=guest).engine
     assert engine["start_ns"] >= 250_000_000
     assert engine["start_ns"] % 10_000_000 == 0

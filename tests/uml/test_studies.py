@@ -22,7 +22,7 @@ FEWER: dict[str, dict[str, object]] = {
 
 
 def test_fifteen_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What must come out of the study on a kernel does, with fewer and shorter runs."""
+    """The expected results appear on a kernel, with fewer and shorter runs."""
     with_sizes(monkeypatch, FEWER)
     with Store.opened("sqlite://") as store:
         finding = run_study(

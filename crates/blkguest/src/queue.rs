@@ -15,7 +15,8 @@ use crate::mounts::{DEBUGFS, read_line};
 use crate::ublk::Disk;
 
 /// Attributes that a request may set, in the order of writing. `read_ahead_kb` comes last, because
-/// the kernel recomputes it when the queue's limits change.
+/// the kernel recomputes it when the queue's limits change. The host's list is in
+/// `blklab/linux/queue/attributes.py`; `tests/linux/test_queue_attributes.py` keeps the two equal.
 const ATTRIBUTES: &[&str] = &[
     "add_random",
     "io_poll",

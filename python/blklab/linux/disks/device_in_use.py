@@ -116,10 +116,16 @@ def _loops_on_top(parts: dict[str, str], roots: Roots) -> list[str]:
 def _open_in_processes(parts: dict[str, str], roots: Roots) -> list[str]:
     """Processes that have the device open; a virtual machine or a database need not claim it either."""
     found: dict[int, str] = {}
-    for link in roots.proc.glob("[0-9]*/fd/*"):
-        process = int(link.parts[-3])
-        if process != os.getpid() and process not in found and _number_of(link) in parts:
-            found[process] = text_or_empty(link.parent.parent / "comm")
+    for folder in roots.proc.glob("[0-9]*"):
+        process = int(folder.name)
+        if process == os.getpid():
+            continue
+        try:
+            links = list((folder / "fd").iterdir())
+        except OSError:
+            continue  # it has ended meanwhile
+        if any(_number_of(link) in parts for link in links):
+            found[process] = text_or_empty(folder / "comm")
     return [f"process {process} ({name}) has it open" for process, name in sorted(found.items())]
 
 

@@ -33,7 +33,8 @@ _BLOCK = Path("/sys/block")
 _HIGHEST_INDEX = 65535
 """Valid even if each loop device has 16 minor numbers for its partitions."""
 _LOSETUP_ATTEMPTS = 3
-_ATTEMPTS = 250
+_ATTEMPTS = 1500
+"""Half a minute: a killed program may still wait for a busy disk."""
 _PAUSE_SECONDS = 0.02
 
 

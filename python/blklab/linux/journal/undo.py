@@ -30,7 +30,7 @@ from blklab.linux.queue.snapshot import QueueSnapshot, differences, restore_snap
 OWN_PREFIXES = (".blklab-", "blklab-")
 """Only directories whose names begin like this are ever removed with their contents."""
 _DEVICE_NUMBER = re.compile(r"\d+:\d+")
-_GROUP_ATTEMPTS = 100
+_GROUP_ATTEMPTS = 1500
 _GROUP_PAUSE_SECONDS = 0.02
 
 

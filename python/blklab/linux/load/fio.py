@@ -51,7 +51,7 @@ _GLOBAL = (
 )
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _VERSION = re.compile(r"fio-(\d+)\.(\d+)\S*")
-_VERSION_TIMEOUT_S = 20
+_VERSION_TIMEOUT_S = 120
 _GRACE_S = 120
 """Time beyond its jobs' own runtimes after which fio counts as hung."""
 

@@ -27,7 +27,7 @@ _RESULT = re.compile(
 _VERSION = re.compile(r"hdparm v(\S+)")
 _LIMIT_S = 120
 """Time limit of a test: it measures for three seconds, after waiting for the disk."""
-_VERSION_TIMEOUT_S = 20
+_VERSION_TIMEOUT_S = 120
 
 
 @dataclass(frozen=True)

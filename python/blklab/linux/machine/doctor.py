@@ -158,14 +158,11 @@ def _cgroups() -> Finding:
     except BlklabError as error:
         return Finding("control groups", "lacking", error.message, error.hint)
     prefix = "blkio." if hierarchy.version == 1 else "io."
-    files = sorted(
-        {
-            entry.name
-            for entry in [*hierarchy.root.glob("*"), *hierarchy.root.glob("*/*")]
-            if entry.name.startswith(prefix) and entry.name != "blkio.reset_stats"
-        }
+    settings = sorted(
+        name
+        for name in _writable_files(hierarchy.root)
+        if name.startswith(prefix) and name != "blkio.reset_stats"
     )
-    settings = [name for name in files if _writable(hierarchy.root, name)]
     return Finding(
         "control groups",
         "ok",
@@ -173,9 +170,15 @@ def _cgroups() -> Finding:
     )
 
 
-def _writable(root: Path, name: str) -> bool:
-    path = next(iter([*root.glob(name), *root.glob(f"*/{name}")]))
-    return bool(path.stat().st_mode & 0o200)
+def _writable_files(root: Path) -> set[str]:
+    """Names of the files in a control group and its children that can be written."""
+    found = set()
+    for folder in [root, *(entry for entry in root.iterdir() if entry.is_dir())]:
+        try:
+            found |= {path.name for path in folder.iterdir() if path.stat().st_mode & 0o200}
+        except OSError:  # noqa: PERF203 - other programs remove their groups at any moment
+            continue
+    return found
 
 
 def _loop() -> Finding:
