@@ -17,7 +17,7 @@ def test_every_metric_is_described() -> None:
     page = REFERENCE / "metrics.md"
     text = page.read_text("utf-8")
     rows = "".join(
-        f"| `{one.name}` | {one.unit or '–'} | {one.better} | {one.description} |\n"
+        f"| `{one.name}` | {one.unit or 'none'} | {one.better} | {one.description} |\n"
         for one in METRICS.values()
     )
     table = re.search(
