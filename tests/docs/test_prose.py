@@ -68,13 +68,13 @@ RULES = (
 )
 
 REMAINING: dict[str, int] = {
-    "riddle of a module": 112,
-    "riddle of a class, function or field": 244,
+    "riddle of a module": 56,
+    "riddle of a class, function or field": 83,
     "riddle in a page": 8,
-    "whoever": 11,
-    "nothing for None": 100,
+    "whoever": 4,
+    "nothing for None": 51,
     "points of percent": 0,
-    "translated idiom": 61,
+    "translated idiom": 29,
 }
 """Violations still allowed outside the hand-written pages. Lower these numbers; never raise one."""
 
