@@ -73,10 +73,11 @@ endef
 # ---- single checks ----------------------------------------------------------------------------------
 
 .PHONY: lint
-lint: build ## Formatting, lints and spelling
+lint: build ## Formatting, lints, spelling, prose and links
 	$(VENV)/bin/ruff format --check python tests benches scripts
 	$(VENV)/bin/ruff check python tests benches scripts
 	$(VENV)/bin/typos
+	$(PYTHON) -m pytest --quiet tests/docs
 	@export $(WITH_RUST); \
 	if cargo fmt --version >/dev/null 2>&1; then cargo fmt --all --check; \
 	else echo "skipped: cargo fmt is not installed (rustup component add rustfmt, or Debian's rustfmt)"; fi; \

@@ -90,6 +90,19 @@ def holds(added: str, checkout: Checkout) -> None:
     assert checkout.touched == table()[added]
 
 
+@pytest.mark.parametrize(("heading", "folder"), [("## Python", "python/blklab"), ("## Rust", _RUST)])
+def test_every_room_is_described(heading: str, folder: str) -> None:
+    section = (ROOT / "ARCHITECTURE.md").read_text("utf-8").partition(heading)[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`[^|]+`) \|", section, re.MULTILINE)
+    described = {place.rstrip("/") for row in rows for place in re.findall(r"`([\w./]+)`", row)}
+    hidden = ("__", "_core", "py.typed", "lib.rs")
+    rooms = {path.name for path in (ROOT / folder).iterdir() if not path.name.startswith(hidden)}
+    assert rooms <= described
+    assert not [
+        place for place in described if not (ROOT / folder / place).exists() and not (ROOT / place).exists()
+    ]
+
+
 def test_every_row_has_a_test() -> None:
     here = Path(__file__).read_text("utf-8")
     assert len(table()) == 15
@@ -236,7 +249,6 @@ def rust_files_that_name(word: str) -> set[str]:
     }
 
 
-@pytest.mark.skipif(not (ROOT / _RUST / "elevator").is_dir(), reason="the crate has its former floor plan")
 @pytest.mark.parametrize(
     ("added", "module", "type_name"),
     [

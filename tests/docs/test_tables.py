@@ -8,7 +8,7 @@ from pathlib import Path
 
 from blklab.analysis.metrics import METRICS
 from blklab.reanalysis.readers import READERS
-from blklab.spec.goals import NAMED_GOALS
+from blklab.spec.goals import PRESETS
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
@@ -17,7 +17,7 @@ def test_every_metric_is_described() -> None:
     page = REFERENCE / "metrics.md"
     text = page.read_text("utf-8")
     rows = "".join(
-        f"| `{one.name}` | {one.unit or '–'} | {one.better} | {one.description} |\n"
+        f"| `{one.name}` | {one.unit or 'none'} | {one.better} | {one.description} |\n"
         for one in METRICS.values()
     )
     table = re.search(
@@ -33,7 +33,7 @@ def test_every_metric_is_described() -> None:
 def test_every_goal_is_described() -> None:
     text = (REFERENCE / "metrics.md").read_text("utf-8")
     goals = text.partition("## Goals")[2].partition("##")[0]
-    assert re.findall(r"^\| `(\w+)` \|", goals, re.MULTILINE) == list(NAMED_GOALS)
+    assert re.findall(r"^\| `(\w+)` \|", goals, re.MULTILINE) == list(PRESETS)
 
 
 def test_every_reader_is_described() -> None:
