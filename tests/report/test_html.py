@@ -267,7 +267,7 @@ def test_a_goal_is_drawn_with_its_front_and_intervals() -> None:
     assert outline.having("data-chart").count("pareto") == 1
     assert "The goal: iops=0.6,latency_p99=0.4" in text
     assert "on the front: none and kyber" in text
-    assert "these goals conflict, so the weights make the choice" in text
+    assert "these goals conflict, so the choice depends on the weights" in text
     described = [given["aria-label"] or "" for tag, given in outline.elements if given.get("role") == "img"]
     pareto = [words for words in described if words.startswith("IOPS and latency p99 at once")]
     assert len(pareto) == 2  # a wide drawing and a narrow one
