@@ -154,7 +154,7 @@ def test_disturbances_take_three_lines_and_the_report_has_all(width: int) -> Non
     assert max(map(len, lines)) <= 98
     assert printed.rindex("⚠ ") > printed.rindex("? open")
     assert printed.rstrip().endswith("All figures, charts and runs: /r.html")
-    html = render_html(record, analyse(record))
+    html = render_html(record, _document(record))
     assert all(one.text in html for one in document.during_runs.disturbances)
 
 
@@ -169,8 +169,7 @@ def test_an_undisturbed_experiment_takes_one_line() -> None:
 
 def test_the_models_answer_is_marked_and_apart() -> None:
     record = CASES["undecided"]()
-    analysis = analyse(record)
-    document = compare_document(record, analysis)
+    document = _document(record)
     model = _model_of_its_own()
     printed = _printed(document, model=model)
     block = printed[printed.index("A model's answer, not this disk's") : printed.index("Measured on")]
@@ -178,7 +177,7 @@ def test_the_models_answer_is_marked_and_apart() -> None:
     assert f"{where} the same question is settled: deadline is best." in " ".join(block.split())
     assert "deadline" not in printed.replace(block, "").replace("mq-deadline", "")
     assert printed.index("Undecided") < printed.index("Known so far") < printed.index("A model's answer")
-    html = render_html(record, analysis, model=model)
+    html = render_html(record, document, model=model)
     aside = re.search(r'<aside class="model".*?</aside>', html, re.DOTALL)
     assert aside is not None
     assert "deadline is best" in aside[0]

@@ -178,6 +178,17 @@ def test_order_of_the_content() -> None:
     assert places == sorted(places)
 
 
+def test_disturbances_are_counted_above_and_listed_below_the_workloads() -> None:
+    html = html_of("purpose")
+    places = [
+        html.index(words)
+        for words in ("Disturbed from outside: 2 of", 'id="workloads"', 'id="meanwhile-title"')
+    ]
+    assert places == sorted(places)
+    assert html.index("of the CPU time stolen (typical") > places[-1]
+    assert "<code>--precondition</code> may reach a steady state" in html
+
+
 def test_every_chart_of_every_workload() -> None:
     record = analysed("undecided")[0]
     outline = _outline(_html(record))
@@ -255,8 +266,8 @@ def test_a_goal_is_drawn_with_its_front_and_intervals() -> None:
     text = " ".join("".join(outline.text).split())
     assert outline.having("data-chart").count("pareto") == 1
     assert "The goal: iops=0.6,latency_p99=0.4" in text
-    assert "surely on the front: none and kyber" in text
-    assert "these goals conflict, so the weights make the choice" in text
+    assert "on the front: none and kyber" in text
+    assert "these goals conflict, so the choice depends on the weights" in text
     described = [given["aria-label"] or "" for tag, given in outline.elements if given.get("role") == "img"]
     pareto = [words for words in described if words.startswith("IOPS and latency p99 at once")]
     assert len(pareto) == 2  # a wide drawing and a narrow one
