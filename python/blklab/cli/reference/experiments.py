@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from blklab.report.pages.markdown import filled_places, markdown_table
+from blklab.report.pages.markdown import filled_slots, markdown_table
 from blklab.spec.experiment import OPTIONS
 from blklab.spec.forms import ASSIGNMENTS, GOAL, GROUP_ASSIGNMENTS
 from blklab.spec.options import Option, Use
@@ -23,7 +23,7 @@ def filled(page: Path) -> str:
         KeyError: if the page asks for another table.
     """
     tables = {"options": lambda: markdown_table(HEADINGS, [_row(option, page) for option in OPTIONS])}
-    return filled_places(page.read_text(encoding="utf-8"), "table", lambda name: tables[name]())
+    return filled_slots(page.read_text(encoding="utf-8"), "table", lambda name: tables[name]())
 
 
 def _row(option: Option, page: Path) -> tuple[str, ...]:

@@ -125,8 +125,8 @@ def _warnings(strata: Sequence[StratumFindings]) -> list[str]:
             titles.setdefault(warning, []).append(found.stratum.title)
     texts = []
     for warning, of in titles.items():
-        whose = of[0] if len(of) == 1 else f"{len(of)} values"
+        whose = of[0] if len(of) == 1 else f"{len(of)} metrics"
         if len(of) == len(strata) > 1:
-            whose = f"each of the {len(of)} values"
+            whose = f"each of the {len(of)} metrics"
         texts.append(f"{whose}: {warning}")
     return texts

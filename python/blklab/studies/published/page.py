@@ -51,15 +51,15 @@ true.
 
 `python -m blklab.studies.published.page docs/appendix/studies.md` generates this page from
 `studies/*/published/*.csv` (the values as printed) and `studies/*/claims.toml` (the conclusions, and the
-comparisons that would support them). [analyse.md](../reference/analyse.md) explains how values are compared. All
-intervals are 95 % intervals; Holm's method corrects the pairs of a table together; differences within 2 %
-count as equal.
+comparisons that would support them). [analyse.md](../reference/analyse.md) explains how values are
+compared. All intervals are 95 % intervals; Holm's method corrects the pairs of a table together;
+differences within 2 % count as equal.
 
 You can run the experiments again. `blklab study list` lists them. `blklab study run NAME` (or `all`) runs
 one as its authors did, then in a better design, and shows the published values beside ours. `--on sim` uses
-the simulator, `--on uml` a real kernel in [virtual time](../explanation/virtual-time.md), `--on host` this machine (as
-root; it writes only scratch files, in the folder that `--target` names). `--quick` uses smaller sizes and
-fewer cases; `--html FILE` writes a page. Each study has a page with the simulator's results."""
+the simulator, `--on uml` a real kernel in [virtual time](../explanation/virtual-time.md), `--on host` this
+machine (as root; it writes only scratch files, in the folder that `--target` names). `--quick` uses smaller
+sizes and fewer cases; `--html FILE` writes a page. Each study has a page with the simulator's results."""
 
 
 def page_and_images() -> tuple[str, dict[str, str]]:
