@@ -52,7 +52,7 @@ build: $(STAMPS)/core $(STAMPS)/guest ## Install what is missing and build (V=1 
 # ---- the two commands of the README ---------------------------------------------------------------
 
 .PHONY: demo
-demo: build ## A verdict on this machine's disk (as root) or on a simulated one, with a report
+demo: $(STAMPS)/core ## A verdict on this machine's disk (as root) or on a simulated one, with a report
 	@scripts/demo
 
 .PHONY: test
@@ -73,9 +73,10 @@ endef
 # ---- single checks ----------------------------------------------------------------------------------
 
 .PHONY: lint
-lint: build ## Formatting and lints of Python and Rust
+lint: build ## Formatting, lints and spelling
 	$(VENV)/bin/ruff format --check python tests benches scripts
 	$(VENV)/bin/ruff check python tests benches scripts
+	$(VENV)/bin/typos
 	@export $(WITH_RUST); \
 	if cargo fmt --version >/dev/null 2>&1; then cargo fmt --all --check; \
 	else echo "skipped: cargo fmt is not installed (rustup component add rustfmt, or Debian's rustfmt)"; fi; \
@@ -116,13 +117,21 @@ golden: build ## Refresh golden files and generated documents; look at the diff 
 	$(PYTHON) -m blklab.report.gallery docs/explanation/schedulers.md
 	$(PYTHON) -m blklab.studies.published.page docs/appendix/studies.md
 	$(PYTHON) -m blklab.studies.replication.pages docs/appendix/studies
-	BLKLAB_REFRESH_GOLDEN=1 $(PYTHON) -m pytest -q -m "not slow" tests/report tests/cli/test_analyse.py
-	$(WITH_RUST) BLKSIM_GOLDEN=refresh cargo test --quiet -p blksim --test determinism
+	BLKLAB_REFRESH_GOLDEN=1 $(PYTHON) -m pytest -q -m "not slow" tests/report tests/docs/test_tables.py tests/cli/test_analyse.py
+	$(WITH_RUST) BLKSIM_GOLDEN=refresh cargo test --quiet -p blksim --test suite determinism::
+
+.PHONY: reference
+reference: build ## Man pages and shell completion, in packaging/data/share
+	$(PYTHON) -m blklab.cli.reference packaging/data/share
+
+.PHONY: wheel
+wheel: reference ## A package with everything in it, in dist
+	$(WITH_RUST) $(VENV)/bin/maturin build --release --quiet --out dist
 
 .PHONY: fuzz
 fuzz: build ## Mutated job files and profiles for SECONDS (600) each, from SEED (1)
 	$(WITH_RUST) BLKSIM_FUZZ_SECONDS="$(or $(SECONDS),600)" BLKSIM_FUZZ_SEED="$(or $(SEED),1)" \
-	cargo test --quiet -p blksim --test fuzz -- --nocapture
+	cargo test --quiet -p blksim --test suite fuzz:: -- --nocapture
 
 .PHONY: bench
 bench: build ## Benchmarks: the engine, guests, and what blklab costs over plain fio (root)
@@ -136,4 +145,4 @@ bench-verdicts: build ## How often verdicts are wrong: error rates, power and bl
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf build target $(VENV) python/blklab/shipped/blkguest
+	rm -rf build target packaging/data/share $(VENV) python/blklab/shipped/blkguest

@@ -19,7 +19,7 @@ from pathlib import Path
 from against_itself import against_itself, passing_store
 
 from blklab.analysis.metrics import METRICS
-from blklab.analysis.verdict import metric_values
+from blklab.analysis.values import metric_values
 from blklab.cli.output import console_out
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import LockedError

@@ -14,10 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from families import Family, Floats
 
-from blklab.analysis.comparison import Comparison, Question, compare_all
+from blklab.analysis.comparison import Comparison, compare_all
+from blklab.analysis.designs import design_of
 from blklab.analysis.metrics import metric_named
+from blklab.analysis.questions import Question
 from blklab.analysis.ranking import MetricVerdict, metric_verdict
 from blklab.analysis.statistics.anytime import fewest_blocks
+from blklab.analysis.values import values_begun
 from blklab.execution.racing import Race
 from blklab.spec.budget import DEFAULT_BUDGET_BLOCKS
 from blklab.spec.experiment import DEFAULT_CONFIDENCE, ExperimentSpec
@@ -77,7 +80,7 @@ def experiments(
 
 
 def _until_settled(spec: ExperimentSpec, labels: Sequence[str], noise: Floats, effect: float) -> Outcome:
-    plan, race = Plan(spec), Race(spec)
+    plan, race = Plan(spec), Race(design_of(spec), values_begun(spec, None))
     workload = spec.workloads[0].name
     values: dict[str, dict[int, float]] = {}
     runs = 0
@@ -92,9 +95,9 @@ def _until_settled(spec: ExperimentSpec, labels: Sequence[str], noise: Floats, e
         for cell in plan.block(number):
             label = cell.key.scheduler
             if label in running:
-                figure = _figure(noise[cell.key.sequence], label == labels[0], effect)
-                race.add_figure(workload, label, number, figure)
-                values.setdefault(label, {})[number] = figure
+                value = _value(noise[cell.key.sequence], label == labels[0], effect)
+                race.add_value(workload, label, number, value)
+                values.setdefault(label, {})[number] = value
                 runs += 1
         number += 1
     return _judge(spec, labels, values, effect, runs)
@@ -105,13 +108,13 @@ def _fixed(spec: ExperimentSpec, labels: Sequence[str], noise: Floats, effect: f
     for block in Plan(spec).blocks():
         for cell in block:
             label = cell.key.scheduler
-            values.setdefault(label, {})[cell.key.block] = _figure(
+            values.setdefault(label, {})[cell.key.block] = _value(
                 noise[cell.key.sequence], label == labels[0], effect
             )
     return _judge(spec, labels, values, effect, FIXED_BLOCKS * len(labels))
 
 
-def _figure(noise: float, better: bool, effect: float) -> float:
+def _value(noise: float, better: bool, effect: float) -> float:
     return 10_000 * math.exp(noise + (effect if better else 0.0))
 
 
@@ -122,9 +125,9 @@ def _judge(
     effect: float,
     runs: int,
 ) -> Outcome:
-    question = Question(spec.workloads[0], METRIC, decides=True, values=values, family=1)
-    ((_, pairs),) = compare_all([question], spec, labels)
-    verdict: MetricVerdict = metric_verdict(question, pairs, spec, labels)
+    design, question = design_of(spec), Question(spec.workloads[0].name, METRIC, values)
+    (pairs,) = compare_all([question], design, labels)
+    verdict: MetricVerdict = metric_verdict(question, pairs, design, labels)
     return Outcome(
         status=verdict.status,
         best=verdict.best,

@@ -8,12 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blklab.analysis.comparison import Comparison, Outcome, metric_values
-from blklab.analysis.goal_scores import goal_figures
+from blklab.analysis.comparison import Comparison
+from blklab.analysis.designs import design_of
+from blklab.analysis.goal_scores import goal_scores
+from blklab.analysis.goal_verdict import GoalFindings
 from blklab.analysis.metrics import METRICS
 from blklab.analysis.pareto import conflicting, pareto_front
+from blklab.analysis.ratios import Outcome
 from blklab.analysis.tie_breaking import break_tie
-from blklab.analysis.verdict import Analysis, GoalFindings, analyse
+from blklab.analysis.values import experiment_values, metric_values
+from blklab.analysis.verdict import Analysis, analyse
 from blklab.errors import UnknownNameError
 from blklab.records.experiment import ExperimentRecord
 from blklab.spec.goals import goal_from_weights, parse_goal
@@ -51,21 +55,22 @@ def test_the_answer_depends_on_the_purpose(goal: str, best: str) -> None:
 
 def test_a_score_is_the_weighted_geometric_mean_of_the_ratios() -> None:
     record = _traded("iops=3,latency_p99=1")
-    figures = goal_figures(record, parse_goal("iops=3,latency_p99=1"))
+    scores = goal_scores(experiment_values(record), parse_goal("iops=3,latency_p99=1"))
     workload = record.spec.workloads[0]
     iops, p99 = (metric_values(record.samples, workload, METRICS[name]) for name in ("iops", "latency_p99"))
     for block in range(8):
         expected = (iops["bfq"][block] / iops["none"][block]) ** 0.75 * (
             p99["none"][block] / p99["bfq"][block]
         ) ** 0.25
-        assert figures.series["bfq"][block] / figures.series["none"][block] == pytest.approx(expected)
+        assert scores.series["bfq"][block] / scores.series["none"][block] == pytest.approx(expected)
 
 
 @given(st.floats(0.01, 100), st.integers(2, 50))
 def test_only_proportions_of_weights_matter(weight: float, factor: int) -> None:
     record = _traded("throughput", blocks=3)
-    one = goal_figures(record, goal_from_weights({"iops": weight, "latency_p99": 1}))
-    other = goal_figures(record, goal_from_weights({"iops": weight * factor, "latency_p99": factor}))
+    values = experiment_values(record)
+    one = goal_scores(values, goal_from_weights({"iops": weight, "latency_p99": 1}))
+    other = goal_scores(values, goal_from_weights({"iops": weight * factor, "latency_p99": factor}))
     assert one.series.keys() == other.series.keys() == {choice.label for choice in record.spec.schedulers}
     for label, series in one.series.items():
         assert other.series[label] == pytest.approx(dict(series))
@@ -277,7 +282,8 @@ def test_no_cpu_time_no_tie_break() -> None:
         )
         for sample in record.samples
     ]
-    assert break_tie(record.model_copy(update={"samples": samples}), ["none", "kyber"]) is None
+    values = experiment_values(record.model_copy(update={"samples": samples}))
+    assert break_tie(values, ["none", "kyber"], design_of(record.spec)) is None
 
 
 def test_scores_are_positive_and_the_reference_is_one() -> None:

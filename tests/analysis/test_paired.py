@@ -13,7 +13,7 @@ from blklab.analysis.statistics.intervals import geometric_mean_interval
 from blklab.analysis.statistics.multiplicity import holm, numbers_of_equal_pairs
 from blklab.analysis.statistics.paired import paired_difference
 from blklab.analysis.statistics.randomisation import SubsetSums
-from blklab.analysis.statistics.sample_size import blocks_for_difference, blocks_for_equality
+from blklab.analysis.statistics.sample_size import samples_needed
 
 
 def test_the_interval_is_student_s_on_logarithms() -> None:
@@ -192,16 +192,18 @@ def test_holm_never_lowers_a_p_value_and_keeps_the_order(p_values: list[float]) 
 
 
 def test_sample_size_is_the_smallest_that_is_enough() -> None:
-    needed = blocks_for_difference(0.05, 0.1, 0.05)
-    assert needed is not None
+    def factor(n: int) -> float:
+        return float(stats.t.ppf(0.975, n - 1))
 
     def half_width(n: int) -> float:
-        return float(stats.t.ppf(0.975, n - 1)) * 0.1 / math.sqrt(n)
+        return factor(n) * 0.1 / math.sqrt(n)
 
+    needed = samples_needed(0.05, 0.1, factor)
+    assert needed is not None
     assert half_width(needed) < 0.05 <= half_width(needed - 1)
-    assert blocks_for_difference(1e-9, 0.1, 0.05) is None
-    assert blocks_for_equality(0.0, 0.03, 0.05, 0.02) is not None
-    assert blocks_for_equality(0.05, 0.03, 0.05, 0.02) is None
+    assert samples_needed(1e-9, 0.1, factor) is None
+    assert samples_needed(-0.03, 0.1, factor) is None
+    assert samples_needed(0.02, 0.0, factor) == 2
 
 
 def test_false_alarms_stay_at_their_level_under_drift() -> None:

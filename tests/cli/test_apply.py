@@ -162,7 +162,7 @@ def test_dry_run_prints_exactly_what_is_then_written(
         ("bfq --device /dev/nosuchdisk", 2, "/dev/nosuchdisk"),
         ("bfq", 2, "which disk"),
         ("", 2, "name a run or a scheduler"),
-        ("--undo --device $DEVICE", 2, "to be undone"),
+        ("--undo --device $DEVICE", 2, "no change to undo"),
         ("--undo", 2, "--device"),
         ("bfq --undo --device $DEVICE", 2, "--undo takes no scheduler"),
         ("20990101-0000-zzzz --device $DEVICE", 2, "20990101-0000-zzzz"),

@@ -133,7 +133,7 @@ def test_doctor_finds_the_journal_of_a_killed_run(state: Path) -> None:
 def test_doctor_without_root() -> None:
     answer = _as_another_user("doctor")
     assert answer.returncode == ExitCode.REQUIREMENT, answer.stderr
-    assert "run it with sudo" in answer.stdout
+    assert "run with sudo" in answer.stdout
 
 
 def test_doctor_elsewhere(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,8 +8,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from blklab.analysis.comparison import Question, compare_all
+from blklab.analysis.comparison import compare_all
+from blklab.analysis.designs import design_of
 from blklab.analysis.metrics import metric_named
+from blklab.analysis.questions import Question
+from blklab.analysis.values import values_begun
 from blklab.execution.racing import FEWEST_BEFORE_GIVING_UP, Race, Standings
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.plan import Plan
@@ -27,9 +30,13 @@ def _spec(
     return spec.model_copy(update={"stopping": "settled", "budget_blocks": blocks})
 
 
+def _race(spec: ExperimentSpec) -> Race:
+    return Race(design_of(spec), values_begun(spec, None), leaving=not spec.sweeps)
+
+
 def _run(spec: ExperimentSpec, figure: Figure) -> tuple[list[Standings], list[tuple[int, str, str]]]:
     """Carries a race out; the standings before each block, and the runs made."""
-    race, plan = Race(spec), Plan(spec)
+    race, plan = _race(spec), Plan(spec)
     history: list[Standings] = []
     runs: list[tuple[int, str, str]] = []
     assert spec.budget_blocks is not None
@@ -40,7 +47,7 @@ def _run(spec: ExperimentSpec, figure: Figure) -> tuple[list[Standings], list[tu
         for cell in plan.block(number):
             name, label = cell.workload.name, cell.scheduler.label
             if label in history[-1].running[name]:
-                race.add_figure(name, label, number, figure(name, label, number, cell.key.position))
+                race.add_value(name, label, number, figure(name, label, number, cell.key.position))
                 runs.append((number, name, label))
     return history, runs
 
@@ -95,9 +102,9 @@ def test_what_is_not_worth_the_budget_is_given_up() -> None:
     assert history[-1].given_up == ["random-read-4k-qd32"]
     assert 1 + max(block for block, _, _ in runs) == FEWEST_BEFORE_GIVING_UP
     # With a budget without an end nothing is hopeless.
-    race = Race(_spec("ab"))
+    race = _race(_spec("ab"))
     for block, _, label in runs:
-        race.add_figure(
+        race.add_value(
             "random-read-4k-qd32", label, block, _steady({"a": 1, "b": 1}, 0.3)("x", label, block, 0)
         )
     assert not race.standings(None).over
@@ -173,7 +180,7 @@ def test_equal_schedulers_seldom_lose(noise: Callable[..., float], labels: str) 
 
         spec = _spec(labels, seed=number)
         _run(spec, figure)
-        question = Question(spec.workloads[0], metric_named("iops"), decides=True, values=values, family=1)
-        ((_, pairs),) = compare_all([question], spec, list(labels))
+        question = Question(spec.workloads[0].name, metric_named("iops"), values)
+        (pairs,) = compare_all([question], design_of(spec), list(labels))
         wrong += any(pair.outcome in ("better", "worse") for pair in pairs)
     assert wrong <= 8 + 3 * math.sqrt(160 * 0.05 * 0.95)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import RequirementError, TunableError, UsageError
-from blklab.linux.cgroups.run_cgroups import Hierarchy, find_hierarchy
+from blklab.linux.cgroups.hierarchy import Hierarchy, find_hierarchy
 from blklab.spec.schedulers import parse_scheduler_choices
 from host.conftest import IOS, READ, RUN_ID, LoopDevice, cell, opened, work
 
@@ -47,7 +47,7 @@ def v1(hierarchy: Hierarchy) -> Path:
 
 
 def test_jobs_run_in_groups_with_their_weights(raw: LoopDevice, hierarchy: Hierarchy) -> None:
-    """Only that: what bfq makes of weights is measured in tests/uml/test_laws.py, on an undisturbed machine."""
+    """Only that; tests/uml/test_laws.py measures what bfq makes of the weights, undisturbed by other work."""
     two = work(TWO)
     with opened(raw.device) as session:
         session.check(parse_scheduler_choices("bfq:low_latency=0"), [two])
@@ -59,7 +59,7 @@ def test_jobs_run_in_groups_with_their_weights(raw: LoopDevice, hierarchy: Hiera
         folder = hierarchy.root / f"blklab-{RUN_ID}"
         for job in sample.jobs:
             assert job.directions[0].ios == IOS
-            # Not all of them: bfq does not charge merged requests.
+            # bfq's account can miss a few; a job outside its group is charged nothing there.
             assert 0 < _bytes_charged(folder / job.name, raw) <= job.directions[0].bytes
     assert not folder.exists()
 
@@ -142,7 +142,7 @@ def test_names_that_lead_elsewhere_are_refused(raw: LoopDevice, groups: dict[str
 def test_a_scheduler_that_ignores_weights_is_pointed_out(raw: LoopDevice, hierarchy: Hierarchy) -> None:
     with opened(raw.device) as session:
         warnings = session.check(parse_scheduler_choices("bfq,kyber,none"), [work(TWO)])
-    assert warnings == ["weights of control groups make no difference under kyber, none"]
+    assert warnings == ["control group weights have no effect under kyber, none"]
 
 
 def test_a_root_group_s_throttle_comes_back(raw: LoopDevice, v1: Path) -> None:

@@ -80,7 +80,7 @@ def test_no_space_is_found_out_before_anything_is_laid_out(ext4: Filesystem) -> 
 def test_a_reserve_stays_free(ext4: Filesystem) -> None:
     status = os.statvfs(ext4.folder)
     free = status.f_bavail * status.f_frsize
-    with pytest.raises(SpaceError, match="are to stay free"):
+    with pytest.raises(SpaceError, match="must stay free"):
         check_space(ext4.folder, free - (32 << 20))
     check_space(ext4.folder, free - (70 << 20))
 
@@ -186,7 +186,7 @@ def open_elsewhere(device: str) -> str:
 def test_two_runs_on_one_disk_at_once_are_refused(raw: LoopDevice) -> None:
     with opened(raw.device, run_id="first"):
         assert open_elsewhere(raw.device).startswith(
-            f"LockedError another run is on {raw.name}: run first, process"
+            f"LockedError another run uses {raw.name}: run first, process"
         )
     assert open_elsewhere(raw.device) == "opened\n"
 
@@ -208,7 +208,10 @@ def test_root_is_needed(raw: LoopDevice) -> None:
 
 
 def test_unknown_places_are_errors() -> None:
-    with pytest.raises(RequirementError, match="there is no folder"), opened("loop:8m,dir=/nowhere/at/all"):
+    with (
+        pytest.raises(RequirementError, match="there is no directory"),
+        opened("loop:8m,dir=/nowhere/at/all"),
+    ):
         pass
     with pytest.raises(BlklabError), opened("/nowhere/at/all"):
         pass

@@ -103,4 +103,4 @@ def test_files_are_no_device_for_hdparm(ext4: Filesystem) -> None:
     workload = work(f"; tool: hdparm -t\n{READ}")
     with opened(str(ext4.folder)) as session:
         warnings = session.check([], [workload])
-    assert any("jobs like hdparm -t run instead" in one for one in warnings)
+    assert any("fio jobs emulate hdparm -t instead" in one for one in warnings)

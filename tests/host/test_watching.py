@@ -86,7 +86,7 @@ def test_preconditioning_writes_twice_the_size_and_says_so(ext4: Filesystem) -> 
     with opened(str(ext4.folder), precondition=True) as session:
         session.check([parse_scheduler_choice("none")], [writing])
         session.prepare([writing], said.append)
-    assert "is overwritten at random" in said[-2]
+    assert "overwriting" in said[-2]
     assert said[-1] == "preconditioned: 16.0 MiB written at random"
 
 
@@ -96,7 +96,7 @@ def test_preconditioning_leaves_a_device_alone(raw: LoopDevice) -> None:
     for allowed in (False, True):
         with (
             opened(raw.device, precondition=True, allow_writes=allowed) as session,
-            pytest.raises(RefusedError, match="own scratch space only"),
+            pytest.raises(RefusedError, match="only on blklab.s own scratch space"),
         ):
             session.check([parse_scheduler_choice("none")], [reading])
     assert raw.backing.read_bytes() == before

@@ -15,7 +15,8 @@ import pytest
 
 from blklab.errors import JobFileError, RequirementError, TunableError, UsageError
 from blklab.linux.cgroups import run_cgroups as cgroups
-from blklab.linux.cgroups.run_cgroups import Hierarchy, RunCgroups, find_hierarchy
+from blklab.linux.cgroups.hierarchy import Hierarchy, find_hierarchy
+from blklab.linux.cgroups.run_cgroups import RunCgroups
 from blklab.linux.cgroups.settings import (
     device_numbers,
     group_names,
@@ -149,7 +150,7 @@ def test_a_weight_of_a_job_goes_to_every_weight_that_the_kernel_has(tree: Hierar
 def test_a_weight_without_any_weight_in_the_kernel_is_an_error(tree: Hierarchy) -> None:
     journal = TreeJournal()
     journal.files = ("io.max", "cgroup.procs", "cgroup.subtree_control")
-    with pytest.raises(TunableError, match="no weight of I/O"):
+    with pytest.raises(TunableError, match="no I/O weight"):
         create(tree, {}, [workload("[a]\nsize=1m\ncgroup=b\ncgroup_weight=300\n")], journal)
 
 
@@ -246,7 +247,7 @@ def test_jobs_that_cannot_join_are_errors_with_their_line() -> None:
     with pytest.raises(JobFileError, match=r"w\.fio:3: job a: cgroup_weight needs a cgroup"):
         group_names([], [workload("[a]\nsize=1m\ncgroup_weight=5\n")])
     different = [workload(f"[a]\nsize=1m\ncgroup=x\ncgroup_weight={weight}\n") for weight in (5, 6)]
-    with pytest.raises(JobFileError, match="has the weight 5 already"):
+    with pytest.raises(JobFileError, match="already has the weight 5"):
         wanted_settings(2, {}, different, DISKS)
 
 

@@ -133,7 +133,7 @@ def test_overlay_resolves_to_its_upper_directory(make_loop: LoopMaker, mount: Mo
     hidden = mount("-t", "tmpfs", "tmpfs")
     subprocess.run(["mount", "--bind", hidden, folder], check=True)
     try:
-        with pytest.raises(RequirementError, match="cannot be seen from here"):
+        with pytest.raises(RequirementError, match="not visible from here"):
             resolve(str(merged))
     finally:
         subprocess.run(["umount", folder], check=True)
@@ -143,7 +143,7 @@ def test_overlay_that_is_read_only(mount: Mounter, scratch: Path) -> None:
     for name in ("one", "two"):
         (scratch / name).mkdir()
     merged = mount("-t", "overlay", "-o", f"lowerdir={scratch / 'one'}:{scratch / 'two'}", "overlay")
-    with pytest.raises(RequirementError, match="takes no writes"):
+    with pytest.raises(RequirementError, match="read-only"):
         resolve(str(merged))
 
 

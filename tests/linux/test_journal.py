@@ -101,11 +101,11 @@ def test_what_exists_already_is_not_ours(state: Path, scratch: Path) -> None:
     (scratch / ".blklab-old").mkdir()
     (scratch / "old").touch()
     with Journal.create("run-1", "a test") as journal:
-        with pytest.raises(RequirementError, match="there already"):
+        with pytest.raises(RequirementError, match="already exists"):
             journal.own_directory(scratch / ".blklab-old")
-        with pytest.raises(RequirementError, match="there already"):
+        with pytest.raises(RequirementError, match="already exists"):
             journal.own_file(scratch / "old")
-        with pytest.raises(ValueError, match="no name of ours"):
+        with pytest.raises(ValueError, match="does not begin with"):
             journal.own_directory(scratch / "home")
     assert (scratch / ".blklab-old").exists()
     assert (scratch / "old").exists()

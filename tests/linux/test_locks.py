@@ -73,7 +73,7 @@ def test_one_process_may_ask_twice(state: Path) -> None:
 def test_a_lock_that_says_nothing_yet(state: Path) -> None:
     with _hold(1) as process:
         (state / "locks" / "8:1.lock").write_text("")
-        with pytest.raises(LockedError, match="just begun"), disk_locks([_disk(1)]):
+        with pytest.raises(LockedError, match="just started"), disk_locks([_disk(1)]):
             pass
         process.communicate()
 

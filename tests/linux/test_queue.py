@@ -109,7 +109,7 @@ def test_what_cannot_be_restored_is_named(disk: Disk) -> None:
         ("nomerges", "5", "kept 1"),
         ("read_ahead_kb", "3", "kept 0"),
         ("iosched/low_latency", "7", "kept 1"),
-        ("logical_block_size", "4096", "can only be read"),
+        ("logical_block_size", "4096", "is read-only"),
         ("write_cache", "sideways", "refused write_cache"),
         ("../../../etc/passwd", "x", "not the name of a queue attribute"),
         ("iosched/../nr_requests", "8", "not the name of a queue attribute"),

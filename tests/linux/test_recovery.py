@@ -159,7 +159,7 @@ def test_an_entry_that_makes_no_sense(state: Path) -> None:
     dead_journal(state, "dead", [{"kind": "queue"}])
     (report,) = recover(state)
     assert isinstance(report.error, JournalError)
-    assert "makes no sense" in report.error.message
+    assert "malformed entry" in report.error.message
     assert preview(state)[0].error is not None
 
 
@@ -193,7 +193,7 @@ def test_a_disk_that_is_another_one_now(make_loop: LoopMaker, state: Path, scrat
     set_scheduler(disk, "kyber")
     (report,) = recover(state)
     assert report.error is None
-    assert report.notes == [f"{disk.name} is another disk now (diskseq differ): left alone"]
+    assert report.notes == [f"{disk.name} is now another disk (diskseq differ): not touched"]
     assert read_attribute(disk, "scheduler") == "kyber"
     assert not path.exists()
 
@@ -205,7 +205,7 @@ def test_a_loop_device_that_is_gone(make_loop: LoopMaker, state: Path) -> None:
     remove_disk(disk)
     (report,) = recover(state)
     assert report.error is None
-    assert report.notes == [f"{disk.name} is gone, and its settings with it"]
+    assert report.notes == [f"{disk.name} is gone, and so are its settings"]
 
 
 @pytest.mark.root
@@ -227,7 +227,7 @@ def test_after_a_restart_of_the_machine_only_files_are_removed(
     (report,) = recover(state)
     assert report.error is None
     assert report.done == [f"removed {left}"]
-    assert "restarted" in report.notes[0]
+    assert "rebooted" in report.notes[0]
     assert read_attribute(disk, "scheduler") == "bfq"
 
 
@@ -280,14 +280,14 @@ def test_recovery_may_be_killed_and_done_again(make_loop: LoopMaker, state: Path
         "import os, signal, sys\n"
         "from pathlib import Path\n"
         "from blklab.linux.journal.recovery import recover\n"
-        "from blklab.linux.queue import attributes\n"
-        "real, left = attributes.write_once, [int(sys.argv[2])]\n"
+        "from blklab.linux.queue import schedulers, snapshot\n"
+        "real, left = snapshot.write_once, [int(sys.argv[2])]\n"
         "def write(path, value):\n"
         "    if not left[0]:\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "    left[0] -= 1\n"
         "    real(path, value)\n"
-        "attributes.write_once = write\n"
+        "schedulers.write_once = snapshot.write_once = write\n"
         "recover(Path(sys.argv[1]))\n"
     )
     for writes in range(3):  # the scheduler, and one tunable: the third attempt gets through

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from blklab.analysis.verdict import Analysis, analyse
 from blklab.records.experiment import ExperimentRecord
+from blklab.report.documents.comparison import compare_document
 from blklab.report.html.comparison import render_html
 from blklab.testing.experiments import (
     QUIET,
@@ -210,4 +211,5 @@ def analysed(case: str) -> tuple[ExperimentRecord, Analysis]:
 @functools.cache
 def html_of(case: str) -> str:
     """A case's HTML report, made once."""
-    return render_html(*analysed(case))
+    record, analysis = analysed(case)
+    return render_html(record, compare_document(record, analysis))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from blklab.analysis.verdict import analyse
 from blklab.records.experiment import ExperimentRecord
 from blklab.report.summary.conduct import (
     DeparturePart,
@@ -19,7 +20,7 @@ WORKLOAD = "random-read-4k-qd32"
 
 
 def _sentences(record: ExperimentRecord) -> str:
-    return "\n".join(noise_sentences(noise_parts(record), WORKLOAD))
+    return "\n".join(noise_sentences(noise_parts(analyse(record).noise), WORKLOAD))
 
 
 def _quiet() -> dict[str, WorkloadBehaviour]:
@@ -99,4 +100,4 @@ def test_outliers_are_named_and_kept() -> None:
     samples[index] = sample.model_copy(update={"jobs": [slow]})
     spoiled = record.model_copy(update={"samples": samples})
     assert "block 7 bfq (0.33 of its median)" in _sentences(spoiled)
-    assert next(part for part in noise_parts(spoiled)).outliers[0].block == 6
+    assert next(part for part in noise_parts(analyse(spoiled).noise)).outliers[0].block == 6

@@ -7,7 +7,7 @@ import math
 from report_cases import CASES
 
 from blklab.analysis.metrics import METRICS
-from blklab.analysis.verdict import metric_values
+from blklab.analysis.values import metric_values
 from blklab.records.experiment import ExperimentRecord
 from blklab.spec.plan import Plan
 from blklab.testing.experiments import (

@@ -63,7 +63,7 @@ def _outline(html: str) -> _Outline:
 
 
 def _html(record: ExperimentRecord) -> str:
-    return render_html(record, analyse(record))
+    return render_html(record, compare_document(record, analyse(record)))
 
 
 @pytest.mark.parametrize("case", CASES)

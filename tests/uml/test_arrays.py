@@ -216,8 +216,8 @@ def test_arrays_are_recognised() -> None:
     assert found("uml:fixed") is None
     array = found("uml:fixed,raid=5,members=3")
     assert array == Array("5", 3)
-    assert array.made_by(None) == "md raid5 of 3 disks"
-    assert array.made_by("btrfs") == "btrfs raid5 of 3 disks"
+    assert array.description(None) == "md raid5 of 3 disks"
+    assert array.description("btrfs") == "btrfs raid5 of 3 disks"
 
 
 def test_the_report_says_who_made_the_array(kernel: KernelBuild, real_guest: object) -> None:

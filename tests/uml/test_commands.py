@@ -23,6 +23,7 @@ from blklab.cli import run
 from blklab.guests import scratch
 from blklab.guests.kernels.cache import kernel_cache
 from blklab.records.store import Store
+from waiting import wait_until
 
 from .ordinary_user import as_user, can_mount
 from .test_guests import processes_in
@@ -147,9 +148,11 @@ def test_no_end_leaves_anything_behind(
     )
     try:
         wanted = min(len(os.sched_getaffinity(0)), 4)
-        while len([pid for pid in processes_in(place) if _is_guest(pid)]) < 2 * wanted:
-            assert process.poll() is None, process.communicate()[1]
-            time.sleep(0.02)
+        wait_until(
+            lambda: len([pid for pid in processes_in(place) if _is_guest(pid)]) >= 2 * wanted,
+            "all guests run",
+            process=process,
+        )
         process.send_signal(number)
         process.communicate()
         assert process.returncode == code
@@ -157,9 +160,7 @@ def test_no_end_leaves_anything_behind(
         process.kill()
         process.wait()
     # Supervisors outlive a killed blklab by a moment.
-    deadline_s = time.monotonic() + 20
-    while (processes_in(place) or any(place.iterdir())) and time.monotonic() < deadline_s:
-        time.sleep(0.02)
+    wait_until(lambda: not processes_in(place) and not any(place.iterdir()), "nothing is left")
 
 
 def _is_guest(pid: int) -> bool:

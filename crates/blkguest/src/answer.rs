@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering::SeqCst;
 
-use blksim::host::MACHINE;
-use blksim::params::Values;
-use blksim::record::JobRecord;
+use blksim::core::params::Values;
+use blksim::core::record::JobRecord;
+use blksim::machine_parameters::MACHINE;
 use blksim::simulate::DiskFigures;
 use blksim_json::{device_in_force, job_samples, settings, tell_members, warnings};
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ pub fn machine(request: &Request) -> Result<Values, Failure> {
     for (name, text) in &request.setup.machine {
         values.set(name, text).map_err(|error| {
             Failure::of(
-                blksim::error::ErrorKind::OutOfRange,
+                blksim::core::error::ErrorKind::OutOfRange,
                 name,
                 format!("machine: {}", error.message),
             )

@@ -1,8 +1,8 @@
 //! The array that a request asks for: made by btrfs from its own disks, or by md.
 
+use blksim::core::error::{ErrorKind, SimulationError};
 use blksim::devices::Profile;
-use blksim::error::{ErrorKind, SimulationError};
-use blksim::host::{RAID, RaidLevel};
+use blksim::devices::raid::{RAID, RaidLevel};
 
 use crate::failure::Failure;
 use crate::md;

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use blksim::error::ErrorKind;
-use blksim::host::{COST_MODEL, COST_QOS, Cgroups, MAX};
-use blksim::params::Param;
+use blksim::block::cgroup::{COST_MODEL, COST_QOS, Cgroups, MAX};
+use blksim::core::error::ErrorKind;
+use blksim::core::params::Param;
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;

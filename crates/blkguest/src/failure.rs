@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io;
 
-use blksim::error::{Error, ErrorKind, ProfileError, SimulationError};
+use blksim::core::error::{Error, ErrorKind, ProfileError, SimulationError};
 use serde_json::{Value, json};
 
 /// Anything that ends a run. blksim's own kinds of errors keep their names.

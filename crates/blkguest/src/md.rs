@@ -6,7 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::linux::fs::MetadataExt;
 
-use blksim::host::RaidLevel;
+use blksim::devices::raid::RaidLevel;
 
 use crate::array::Array;
 use crate::failure::{Failure, checked};

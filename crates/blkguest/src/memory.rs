@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use blksim::host::PAGE_BYTES;
+use blksim::mm::page_cache::PAGE_BYTES;
 
 /// Memory that free pages and the page cache share (`global_dirtyable_memory` in
 /// `mm/page-writeback.c`, Linux 6.1): the kernel reports how many pages `dirty_ratio` percent of it are.

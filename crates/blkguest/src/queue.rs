@@ -3,10 +3,10 @@
 use std::fs;
 use std::io;
 
-use blksim::error::ErrorKind;
-use blksim::host::QUEUE;
-use blksim::params::{Param, Shown, Unit, Values, unknown};
-use blksim::schedulers;
+use blksim::block::attributes::QUEUE;
+use blksim::core::error::ErrorKind;
+use blksim::core::params::{Param, Shown, Unit, Values, unknown};
+use blksim::elevator;
 use blksim::simulate::{Given, Setup};
 use serde_json::{Map, Value};
 
@@ -124,7 +124,7 @@ fn set_attributes(disk: &Disk, queue: &Given) -> Result<Vec<Kept>, Failure> {
 }
 
 fn set_tunables(disk: &Disk, scheduler: &str, tunables: &Given) -> Result<Vec<Kept>, Failure> {
-    let table = schedulers::info(scheduler).map_or(&[][..], |info| info.tunables);
+    let table = elevator::info(scheduler).map_or(&[][..], |info| info.tunables);
     let mut kept = Vec::new();
     for (name, text) in tunables {
         let path = disk.queue(&format!("iosched/{name}"));
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn kernel_texts_have_no_units() {
-        let table = schedulers::info("bfq").unwrap().tunables;
+        let table = elevator::info("bfq").unwrap().tunables;
         assert_eq!(kernel_text(table, "slice_idle", "8ms"), "8");
         assert_eq!(kernel_text(table, "slice_idle", "8"), "8");
         assert_eq!(kernel_text(table, "low_latency", "off"), "0");

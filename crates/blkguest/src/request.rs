@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use blksim::device::Facts;
-use blksim::error::{ErrorKind, SimulationError};
-use blksim::request::SECTOR_BYTES;
+use blksim::block::request::SECTOR_BYTES;
+use blksim::core::error::{ErrorKind, SimulationError};
+use blksim::devices::device::Facts;
 use blksim::simulate::Setup;
 use blksim::workload::Job;
 use blksim::workload::layout::{Layout, lay_out};
@@ -98,9 +98,9 @@ impl Request {
         };
         let mut setup = setup_of(value)?.setup;
         let device = setup.profile.build(setup.seed)?;
-        let facts = blksim::device::Device::facts(&device).clone();
+        let facts = blksim::devices::device::Device::facts(&device).clone();
         let array = Array::of(&mut setup.profile, options.filesystem)?;
-        let raid = blksim::devices::array(&setup.profile, &facts)?;
+        let raid = blksim::block::raid::array(&setup.profile, &facts)?;
         let capacity_bytes =
             raid.map_or(facts.capacity_bytes, |raid| raid.capacity_sectors * SECTOR_BYTES);
         let jobs = setup.timed_jobs()?;

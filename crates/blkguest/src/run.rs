@@ -3,9 +3,9 @@
 use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
 
-use blksim::host::MACHINE;
-use blksim::params::Values;
-use blksim::record::JobRecord;
+use blksim::core::params::Values;
+use blksim::core::record::JobRecord;
+use blksim::machine_parameters::MACHINE;
 use serde_json::Value;
 
 use crate::answer::{self, Counters, Findings};
@@ -211,7 +211,7 @@ fn wait_for_end(request: &Request, clones: u32, shared: SharedMemory) -> Result<
                 "the limit of {limit_ns} ns of simulated time was reached; give the jobs a runtime or a \
                  smaller size, or raise the limit simulated_ns"
             );
-            return Err(Failure::of(blksim::error::ErrorKind::Limit, "simulated_ns", message));
+            return Err(Failure::of(blksim::core::error::ErrorKind::Limit, "simulated_ns", message));
         }
         Ok(())
     })

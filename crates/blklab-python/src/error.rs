@@ -1,6 +1,6 @@
 //! blksim's errors as Python exceptions.
 
-use blksim::error::{Error, ErrorKind, JobFileError, ProfileError, SimulationError};
+use blksim::core::error::{Error, ErrorKind, JobFileError, ProfileError, SimulationError};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::{create_exception, types::PyType};

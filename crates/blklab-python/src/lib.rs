@@ -8,7 +8,7 @@ mod running;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use blksim::error::Error;
+use blksim::core::error::Error;
 use blksim_json as convert;
 use pyo3::prelude::*;
 use serde_json::Value;

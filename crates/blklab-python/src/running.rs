@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use blksim::error::Error;
+use blksim::core::error::Error;
 use blksim::simulate::Simulation;
 use blksim::timeline::Timeline;
 use pyo3::prelude::*;

@@ -1,9 +1,9 @@
 //! Answers of the simulator, and of the guest program, which uses the same format.
 
-use blksim::device::Facts;
+use blksim::block::cgroup::GivenGroups;
+use blksim::core::record::{Direction, Histogram, JobRecord};
 use blksim::devices::Profile;
-use blksim::host::GivenGroups;
-use blksim::record::{Direction, Histogram, JobRecord};
+use blksim::devices::device::Facts;
 use blksim::simulate::{Checked, DiskFigures, Outcome, Setup};
 use blksim::workload::JobFile;
 use serde_json::{Map, Value, json};

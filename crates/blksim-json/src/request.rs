@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use blksim::devices::{Profile, check, default_scheduler};
+use blksim::block::raid::check;
+use blksim::core::error::{Error, ErrorKind, SimulationError};
+use blksim::devices::Profile;
 use blksim::engine::Limits;
-use blksim::error::{Error, ErrorKind, SimulationError};
 use blksim::simulate::Setup;
 use blksim::workload::{JobFile, parse};
 use serde::Deserialize;
@@ -136,7 +137,7 @@ fn settle(request: Request) -> Result<Setup, Error> {
     let defaults = Limits::default();
     let scheduler = match request.scheduler {
         Some(name) => name,
-        None => default_scheduler(&check(&profile)?).to_owned(),
+        None => blksim::elevator::default_for(check(&profile)?.nr_hw_queues).to_owned(),
     };
     let jobs = match request.jobs {
         Some(jobs) => parse(&jobs.text, &jobs.source)?,

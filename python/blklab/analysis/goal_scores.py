@@ -1,14 +1,14 @@
-"""One figure per block for a purpose: a weighted geometric mean of the metrics that serve it.
+"""The score of a goal: one number per block, a weighted geometric mean of the goal's metrics.
 
-For a block *b* and a scheduler *s* the figure is::
+For a block *b* and a scheduler *s* the score is::
 
     log G(b, s) = 1/W · Σ_workloads Σ_metrics  w_m / Σw · sign_m · log( x(b, s, workload, m) / reference )
 
 with sign -1 where lower is better, W the number of workloads that are not controls and have any of the
-goal's metrics, and as reference the geometric mean of the default scheduler's runs. A ratio of two such
-figures within a block is the weighted geometric mean of the ratios of the metrics, so the reference cancels
-and everything that holds for a single metric (pairing, intervals, tests) holds for the goal unchanged: it is
-one number for each block and scheduler. Weighting the results of separate tests would have no such property.
+goal's metrics, and as reference the geometric mean of the default scheduler's runs. A ratio of two scores
+within a block is the weighted geometric mean of the ratios of the metrics. So the reference cancels, and
+everything that holds for a single metric (pairing, intervals, tests) holds for the goal unchanged: a score is
+one number per block and scheduler. A weighted sum of the results of separate tests has no such property.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from blklab.analysis.comparison import Question, Series, metric_values
 from blklab.analysis.metrics import Metric, metric_named
+from blklab.analysis.questions import Question
+from blklab.analysis.statistics.series import Series
+from blklab.analysis.values import ExperimentValues
 from blklab.quantities.formatting import metric_title
-from blklab.records.experiment import ExperimentRecord
 from blklab.spec.goals import Goal
-from blklab.spec.workloads import Workload
 
 GOAL_METRIC = Metric(
     name="goal",
@@ -35,12 +35,14 @@ GOAL_METRIC = Metric(
 ALL_WORKLOADS = "all workloads"
 
 _OTHER_SIDE = {"higher": "latency_p99", "lower": "throughput"}
-"""What is set against a goal of a single metric, to show what it costs."""
+"""The metric shown beside a goal that is a single metric: what the goal costs. By its ``better``."""
+_GOAL_METRICS = "metrics of the goal"
+"""The family of the questions about the goal's metrics one by one."""
 
 
 @dataclass(frozen=True)
-class GoalFigures:
-    """The goal's figures, and those of each metric over all workloads."""
+class GoalScores:
+    """Scores of a goal, and of each of its metrics over all workloads."""
 
     series: Series
     reference: str
@@ -48,45 +50,46 @@ class GoalFigures:
     dimensions: dict[str, Series]
     """By metric: its geometric mean over the workloads, relative to the reference."""
     absent: list[str]
-    """Sentences on what the workloads do not have."""
+    """Sentences on metrics that workloads do not have."""
+
+    @property
+    def question(self) -> Question:
+        """Which scheduler serves the goal best."""
+        return question_over_all(GOAL_METRIC, self.series)
+
+    @property
+    def dimension_questions(self) -> list[Question]:
+        """Which scheduler is best by each of the goal's metrics; they are one family."""
+        return [
+            replace(
+                question_over_all(replace(metric_named(name), unit=GOAL_METRIC.unit), series),
+                family=_GOAL_METRICS,
+                family_size=len(self.dimensions),
+            )
+            for name, series in self.dimensions.items()
+        ]
 
 
-def judged_workloads(record: ExperimentRecord) -> list[Workload]:
-    """Those that an answer rests on: all but controls, if there are others."""
-    workloads = record.spec.workloads
-    return [workload for workload in workloads if not workload.control] or list(workloads)
-
-
-def reference_label(record: ExperimentRecord) -> str:
-    """The scheduler that was in force before, as it was, if it was tested; else the first."""
-    default = record.target.default_scheduler
-    for choice in record.spec.schedulers:
-        if choice.without_label == default:
-            return choice.label
-    return record.spec.schedulers[0].label
-
-
-def goal_figures(record: ExperimentRecord, goal: Goal) -> GoalFigures:
-    """Figures of every block that has all of them.
+def goal_scores(values: ExperimentValues, goal: Goal) -> GoalScores:
+    """Scores of every block that has all the values they need.
 
     Raises:
         UnknownNameError: if the goal names a metric that does not exist.
     """
-    reference = reference_label(record)
     metrics = {name: metric_named(name) for name in goal.weights}
     shown = _dimension_metrics(metrics)
-    values = {
+    logs = {
         (workload.name, name): found
-        for workload in judged_workloads(record)
+        for workload in values.judged
         for name, metric in (metrics | shown).items()
-        if (found := _normalised(metric_values(record.samples, workload, metric), reference))
+        if (found := _normalised(values.series(workload, metric), values.reference))
     }
     weights: dict[tuple[str, str], float] = {}
     absent = []
-    names = [workload.name for workload in judged_workloads(record)]
-    served = [name for name in names if any((name, metric) in values for metric in metrics)]
+    names = [workload.name for workload in values.judged]
+    served = [name for name in names if any((name, metric) in logs for metric in metrics)]
     for name in names:
-        present = {metric: goal.weights[metric] for metric in metrics if (name, metric) in values}
+        present = {metric: goal.weights[metric] for metric in metrics if (name, metric) in logs}
         lacking = [metric for metric in metrics if metric not in present]
         if lacking:
             absent.append(
@@ -97,30 +100,26 @@ def goal_figures(record: ExperimentRecord, goal: Goal) -> GoalFigures:
             weights[name, metric] = sign * weight / sum(present.values()) / len(served)
     dimensions: dict[str, Series] = {}
     for metric in shown:
-        having = [name for name in names if (name, metric) in values]
+        having = [name for name in names if (name, metric) in logs]
         if having:
             equal = {(name, metric): 1 / len(having) for name in having}
-            dimensions[metric] = _weighted(values, equal)
-    return GoalFigures(_weighted(values, weights), reference, dimensions, absent)
+            dimensions[metric] = _weighted(logs, equal)
+    return GoalScores(_weighted(logs, weights), values.reference, dimensions, absent)
 
 
-def combined_series(record: ExperimentRecord, metric: Metric) -> Series:
+def combined_series(values: ExperimentValues, metric: Metric) -> Series:
     """A metric's geometric mean over the workloads that have it, relative to the reference scheduler."""
-    reference = reference_label(record)
-    values = {
+    logs = {
         (workload.name, metric.name): found
-        for workload in judged_workloads(record)
-        if (found := _normalised(metric_values(record.samples, workload, metric), reference))
+        for workload in values.judged
+        if (found := _normalised(values.series(workload, metric), values.reference))
     }
-    return _weighted(values, {key: 1 / len(values) for key in values})
+    return _weighted(logs, {key: 1 / len(logs) for key in logs})
 
 
-def question_over_all(
-    record: ExperimentRecord, metric: Metric, series: Series, *, family: int = 1
-) -> Question:
-    """A question about all workloads at once, for `blklab.analysis.comparison.compare_all`."""
-    everything = judged_workloads(record)[0].model_copy(update={"name": ALL_WORKLOADS, "control": False})
-    return Question(workload=everything, metric=metric, decides=True, values=series, family=family)
+def question_over_all(metric: Metric, series: Series) -> Question:
+    """A question about all workloads together."""
+    return Question(workload=ALL_WORKLOADS, metric=metric, values=series)
 
 
 def _dimension_metrics(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
@@ -131,11 +130,11 @@ def _dimension_metrics(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
     return {only.name: only, other.name: other}
 
 
-def _normalised(values: Mapping[str, Mapping[int, float]], reference: str) -> dict[str, dict[int, float]]:
-    """Logarithms relative to the reference's mean (or, if it has no figure, to everybody's)."""
+def _normalised(series: Series, reference: str) -> dict[str, dict[int, float]]:
+    """Logarithms relative to the mean of the reference; of all schedulers, if it has no value."""
     logs = {
-        label: {block: math.log(value) for block, value in figures.items() if value > 0}
-        for label, figures in values.items()
+        label: {block: math.log(value) for block, value in values.items() if value > 0}
+        for label, values in series.items()
     }
     known = list(logs.get(reference, {}).values()) or [v for each in logs.values() for v in each.values()]
     if not known:
@@ -145,22 +144,21 @@ def _normalised(values: Mapping[str, Mapping[int, float]], reference: str) -> di
 
 
 def _weighted(
-    values: Mapping[tuple[str, str], Mapping[str, Mapping[int, float]]],
-    weights: Mapping[tuple[str, str], float],
+    logs: Mapping[tuple[str, str], Series], weights: Mapping[tuple[str, str], float]
 ) -> dict[str, dict[int, float]]:
-    """exp(Σ weight · log), for every scheduler and block that has all of the parts."""
+    """exp(Σ weight · log), for every scheduler and block that has all of the logarithms."""
     if not weights:
         return {}
-    labels = set.intersection(*(set(values[key]) for key in weights))
+    labels = set.intersection(*(set(logs[key]) for key in weights))
     series: dict[str, dict[int, float]] = {}
     for label in sorted(labels):
-        blocks = set.intersection(*(set(values[key][label]) for key in weights))
-        figures = {
-            block: math.exp(sum(weight * values[key][label][block] for key, weight in weights.items()))
+        blocks = set.intersection(*(set(logs[key][label]) for key in weights))
+        scores = {
+            block: math.exp(sum(weight * logs[key][label][block] for key, weight in weights.items()))
             for block in sorted(blocks)
         }
-        if figures:
-            series[label] = figures
+        if scores:
+            series[label] = scores
     return series
 
 

@@ -1,33 +1,32 @@
-"""What an experiment says of its goal: scores, pairs, the verdict, and the front of its parts."""
+"""The findings on a goal: scores, pairs, the verdict, and the Pareto front of its metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from blklab.analysis.comparison import Comparison, Result, compare_all, summarise
-from blklab.analysis.goal_scores import GOAL_METRIC, goal_figures, question_over_all
-from blklab.analysis.metrics import metric_named
+from blklab.analysis.comparison import Comparison
+from blklab.analysis.goal_scores import GoalScores
+from blklab.analysis.means import SchedulerMean
 from blklab.analysis.pareto import FrontPoint, conflicting, pareto_front
-from blklab.analysis.ranking import MetricVerdict, metric_verdict
-from blklab.records.experiment import ExperimentRecord
+from blklab.analysis.ranking import MetricVerdict
 from blklab.spec.goals import Goal
 
 
 @dataclass(frozen=True)
 class GoalFindings:
-    """What the goal's figure says over all workloads, and where schedulers stand in its parts."""
+    """The verdict on the goal's score over all workloads, and the schedulers' standing in its metrics."""
 
     goal: Goal
     reference: str
     """The scheduler whose score is 1."""
-    results: list[Result]
+    results: list[SchedulerMean]
     comparisons: list[Comparison]
     verdict: MetricVerdict | None
-    """Nothing if no block has a figure."""
+    """None if no block has a score."""
     dimensions: list[str]
     """Metrics, each of them relative to the reference over all workloads that have it."""
-    dimension_results: list[Result]
+    dimension_results: list[SchedulerMean]
     dimension_comparisons: list[Comparison]
     front: list[FrontPoint]
     conflict: bool
@@ -35,39 +34,36 @@ class GoalFindings:
     absent: list[str]
 
 
-def goal_findings(record: ExperimentRecord, goal: Goal, labels: Sequence[str]) -> GoalFindings:
-    """Compares the goal's figures, and its parts for the Pareto front; each is a family of its own."""
-    spec = record.spec
-    figures = goal_figures(record, goal)
-    results: list[Result] = []
-    comparisons: list[Comparison] = []
-    verdict = None
-    if figures.series:
-        question = question_over_all(record, GOAL_METRIC, figures.series)
-        results = summarise(figures.series, question.workload, GOAL_METRIC, spec, labels)
-        ((_, comparisons),) = compare_all([question], spec, labels)
-        verdict = metric_verdict(question, comparisons, spec, labels)
-    parts = [
-        question_over_all(record, metric_named(name), series, family=len(figures.dimensions))
-        for name, series in figures.dimensions.items()
-    ]
-    pairs = [pair for _, found in compare_all(parts, spec, labels) for pair in found]
-    part_results = [
-        replace(result, unit="score")
-        for part in parts
-        for result in summarise(part.values, part.workload, part.metric, spec, labels)
-    ]
-    several = len(figures.dimensions) > 1
+def goal_findings(
+    goal: Goal,
+    scores: GoalScores,
+    means: Sequence[list[SchedulerMean]],
+    compared: Sequence[list[Comparison]],
+    verdict: MetricVerdict,
+    labels: Sequence[str],
+) -> GoalFindings:
+    """Puts together all that is known of a goal.
+
+    Args:
+        goal: The experiment's.
+        scores: Its scores.
+        means: Of `scores.question`, then of each of `scores.dimension_questions`.
+        compared: Their comparisons, likewise.
+        verdict: On `scores.question`.
+        labels: All schedulers.
+    """
+    dimension_comparisons = [pair for pairs in compared[1:] for pair in pairs]
+    several = len(scores.dimensions) > 1
     return GoalFindings(
         goal=goal,
-        reference=figures.reference,
-        results=results,
-        comparisons=comparisons,
-        verdict=verdict,
-        dimensions=list(figures.dimensions),
-        dimension_results=part_results,
-        dimension_comparisons=pairs,
-        front=pareto_front(labels, pairs) if several else [],
-        conflict=several and conflicting(pairs),
-        absent=figures.absent,
+        reference=scores.reference,
+        results=means[0],
+        comparisons=compared[0],
+        verdict=verdict if scores.series else None,
+        dimensions=list(scores.dimensions),
+        dimension_results=[mean for part in means[1:] for mean in part],
+        dimension_comparisons=dimension_comparisons,
+        front=pareto_front(labels, dimension_comparisons) if several else [],
+        conflict=several and conflicting(dimension_comparisons),
+        absent=scores.absent,
     )

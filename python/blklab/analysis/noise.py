@@ -1,12 +1,12 @@
-"""The noise of an experiment: what `blklab.analysis.statistics.noise` finds in its samples."""
+"""The noise of an experiment, as `blklab.analysis.statistics.noise` finds it in its values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blklab.analysis.comparison import metric_values
 from blklab.analysis.metrics import metric_named
 from blklab.analysis.statistics.noise import Noise, describe_noise
+from blklab.analysis.values import ExperimentValues
 from blklab.records.experiment import ExperimentRecord
 from blklab.spec.workloads import Workload
 
@@ -20,18 +20,18 @@ class WorkloadNoise:
     noise: Noise
 
 
-def noise_of(record: ExperimentRecord) -> list[WorkloadNoise]:
-    """The noise of every workload that has figures.
+def noise_of(record: ExperimentRecord, values: ExperimentValues) -> list[WorkloadNoise]:
+    """The noise of every workload that has values.
 
     Raises:
-        UnknownNameError: if a workload wants to be decided by a metric that does not exist.
+        UnknownNameError: if a workload is decided by a metric that does not exist.
     """
     found = []
-    for workload in record.spec.workloads:
+    for workload in values.workloads:
         metric = metric_named(workload.decide_by)
-        values = metric_values(record.samples, workload, metric)
-        if values:
-            noise = describe_noise(values, _order_of_runs(record, workload))
+        series = values.series(workload, metric)
+        if series:
+            noise = describe_noise(series, _order_of_runs(record, workload))
             found.append(WorkloadNoise(workload.name, metric.name, noise))
     return found
 

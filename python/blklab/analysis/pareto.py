@@ -1,11 +1,11 @@
-"""Which schedulers are on the Pareto front: nobody is as good in everything and better in something.
+"""The Pareto front: the schedulers that no other one matches in every dimension and beats in one.
 
-Estimates alone would put nearly everybody on the front, since noise alone makes each the best at something.
-So the claims rest on pairs as `blklab.analysis.comparison` judged them, corrected over all pairs and
-dimensions:
+Estimates alone would put nearly every scheduler on the front, since noise alone makes each the best at
+something. So the claims rest on the outcomes of `blklab.analysis.comparison`, corrected over all pairs and
+dimensions. A scheduler is
 
-* **dominated** if some other one is better in a dimension and better or equal in all others;
-* **front** if against every other one it is better in a dimension, or equal in all;
+* **dominated** if another one is better in a dimension and better or equal in all others;
+* on the **front** if against every other one it is better in a dimension, or equal in all;
 * **open** otherwise.
 """
 
@@ -15,14 +15,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from blklab.analysis.comparison import Comparison, Outcome
+from blklab.analysis.comparison import Comparison
+from blklab.analysis.ratios import Outcome
 
 FrontStanding = Literal["front", "dominated", "open"]
 
 
 @dataclass(frozen=True)
 class FrontPoint:
-    """Where a scheduler stands."""
+    """A scheduler and its standing."""
 
     scheduler: str
     standing: FrontStanding
@@ -48,7 +49,7 @@ def pareto_front(labels: Sequence[str], comparisons: Sequence[Comparison]) -> li
 
 
 def conflicting(comparisons: Sequence[Comparison]) -> bool:
-    """Whether some pair is better each in its own dimension: then the goal's weights make the choice."""
+    """Whether two schedulers beat each other in different dimensions, so that the goal's weights decide."""
     better: set[tuple[str, str]] = set()
     for pair in comparisons:
         for label in (pair.first, pair.second):

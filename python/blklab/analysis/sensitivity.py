@@ -1,8 +1,12 @@
-"""Does the answer hinge on the marked blocks? The same analysis with and without them."""
+"""Whether the answer depends on the marked blocks: the same analysis with and without them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from blklab.analysis.disturbance import MachineFindings
+from blklab.analysis.overall import Verdict
+from blklab.quantities.formatting import count_of, join_names
 
 
 @dataclass(frozen=True)
@@ -17,3 +21,24 @@ class Sensitivity:
     same: bool
     """Whether it is the same answer as with them."""
     text: str
+
+
+def compare_answers(verdict: Verdict, without: Verdict, machine: MachineFindings) -> Sensitivity:
+    """The answer without the marked blocks, against the one with them.
+
+    Args:
+        verdict: The answer of all blocks.
+        without: The answer of those that are not marked.
+        machine: The disturbances that marked the others.
+    """
+    same = (without.status, without.best) == (verdict.status, verdict.best)
+    marked = count_of(len(machine.blocks), "marked block")
+    answer = f"{without.status}{f' ({join_names(without.best)})' if without.best else ''}"
+    return Sensitivity(
+        marked_runs=len(machine.disturbances),
+        marked_blocks=machine.blocks,
+        status=without.status,
+        best=without.best,
+        same=same,
+        text=f"without the {marked} the answer is {'the same' if same else 'another'}: {answer}",
+    )

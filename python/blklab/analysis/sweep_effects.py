@@ -1,7 +1,7 @@
-"""What a sweep found: main effects of tunables and interactions of two, with intervals.
+"""The effects of a sweep: main effects of tunables and interactions of two, with intervals.
 
-A sweep is a full factorial within blocks, so an effect is a contrast of the logarithms of a block's figures,
-one number for each block, and everything known of differences within blocks applies to it:
+A sweep is a full factorial within blocks. An effect is a contrast of the logarithms of a block's values, one
+number per block, so everything known of differences within blocks applies to it:
 
 * main effect of a level: the mean over all combinations of the other tunables of log(level / default);
 * interaction of two levels of two tunables: how much larger the effect of the one is where the other one has
@@ -9,8 +9,8 @@ one number for each block, and everything known of differences within blocks app
   effects just multiply.
 
 Both are ratios again after transforming back. All effects of a sweep, over all workloads that are not
-controls, are one family for Holm's correction. Interactions of three tunables and more are not stated: the
-number of questions would grow faster than what the data can answer. (Box, Hunter, Hunter: *Statistics for
+controls, are one family for Holm's correction. Interactions of three or more tunables are left out: the
+number of questions would grow faster than the data could answer. (Box, Hunter, Hunter: *Statistics for
 Experimenters*, second edition, 2005, chapter 5.)
 """
 
@@ -22,24 +22,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from blklab.analysis.comparison import (
-    JudgedRatio,
-    Series,
-    difference_within_blocks,
-    judged_ratio,
-    metric_values,
-)
-from blklab.analysis.goal_scores import judged_workloads
+from blklab.analysis.designs import Design
 from blklab.analysis.metrics import Metric, metric_named
-from blklab.analysis.statistics.multiplicity import holm
-from blklab.records.experiment import ExperimentRecord
+from blklab.analysis.ratios import Contrast, RatioEstimate, estimate_family
+from blklab.analysis.statistics.series import Series
+from blklab.analysis.values import ExperimentValues
 from blklab.spec.sweeps import Sweep
 
 Combination = tuple[str | None, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Effect(JudgedRatio):
+class Effect(RatioEstimate):
     """One effect of a sweep under a workload and metric.
 
     For an interaction ``better`` means: better together than each effect alone would make it.
@@ -66,7 +60,9 @@ class SweepFindings:
 
 
 @dataclass(frozen=True)
-class _Contrast:
+class _EffectValues:
+    """An effect in each block."""
+
     kind: Literal["main", "interaction"]
     workload: str
     metric: Metric
@@ -74,39 +70,28 @@ class _Contrast:
     logs: list[float]
 
 
-def sweep_findings(record: ExperimentRecord) -> list[SweepFindings]:
-    """Effects of every sweep of an experiment."""
-    return [_findings(record, sweep) for sweep in record.spec.sweeps]
+def sweep_findings(sweep: Sweep, values: ExperimentValues, design: Design) -> SweepFindings:
+    """Main effects and interactions of a sweep, by the metrics that decide the workloads.
 
-
-def _findings(record: ExperimentRecord, sweep: Sweep) -> SweepFindings:
+    Raises:
+        UnknownNameError: if a workload is decided by a metric that does not exist.
+    """
     cells = {combination: choice.label for combination, choice in sweep.cells().items()}
-    contrasts: list[_Contrast] = []
+    found: list[_EffectValues] = []
     notes = []
-    for workload in judged_workloads(record):
+    for workload in values.judged:
         metric = metric_named(workload.decide_by)
-        figures = _complete_blocks(metric_values(record.samples, workload, metric), cells)
-        if not figures:
+        blocks = _complete_blocks(values.series(workload, metric), cells)
+        if not blocks:
             notes.append(f"{workload.name}: no block has a figure for every combination")
             continue
-        contrasts += _contrasts(sweep, workload.name, metric, figures)
-    family = max(1, len(contrasts))
-    differences = [
-        difference_within_blocks(
-            [math.exp(value) for value in contrast.logs], [1.0] * len(contrast.logs), record.spec, family
-        )
-        for contrast in contrasts
+        found += _effect_values(sweep, workload.name, metric, blocks)
+    asked = design.asking(max(1, len(found)))
+    contrasts = [_contrast(one, asked) for one in found]
+    effects = [
+        Effect(**vars(estimate), sweep=sweep.canonical, kind=one.kind, levels=one.levels)
+        for one, estimate in zip(found, estimate_family(contrasts, asked), strict=True)
     ]
-    different = holm([difference.p_difference for difference in differences])
-    equivalent = holm([difference.p_equivalence for difference in differences])
-    effects = []
-    for contrast, difference, *p_values in zip(contrasts, differences, different, equivalent, strict=True):
-        judged = judged_ratio(
-            contrast.workload, contrast.metric, difference, (p_values[0], p_values[1]), record.spec, family
-        )
-        effects.append(
-            Effect(**vars(judged), sweep=sweep.canonical, kind=contrast.kind, levels=contrast.levels)
-        )
     for tunable in sweep.levels:
         default = sweep.defaults.get(tunable)
         if default is not None:
@@ -116,8 +101,17 @@ def _findings(record: ExperimentRecord, sweep: Sweep) -> SweepFindings:
     return SweepFindings(sweep, effects, notes)
 
 
+def _contrast(effect: _EffectValues, design: Design) -> Contrast:
+    """The effect as a ratio to 1."""
+    ratios = {block: math.exp(log) for block, log in enumerate(effect.logs)}
+    difference = design.difference(ratios, dict.fromkeys(ratios, 1.0))
+    if difference is None:
+        raise AssertionError("an effect has at least one block")
+    return Contrast(effect.workload, effect.metric, difference)
+
+
 def _complete_blocks(values: Series, cells: Mapping[Combination, str]) -> list[dict[Combination, float]]:
-    """Logarithms of the figures of every block that has all cells."""
+    """Logarithms of the values of every block that has all cells."""
     series = {combination: values.get(label, {}) for combination, label in cells.items()}
     blocks = set.intersection(*(set(each) for each in series.values()))
     return [
@@ -127,15 +121,16 @@ def _complete_blocks(values: Series, cells: Mapping[Combination, str]) -> list[d
     ]
 
 
-def _contrasts(
+def _effect_values(
     sweep: Sweep, workload: str, metric: Metric, blocks: Sequence[Mapping[Combination, float]]
-) -> list[_Contrast]:
+) -> list[_EffectValues]:
+    """All effects of a sweep under one workload."""
     tunables = list(sweep.levels)
     found = []
     for index, tunable in enumerate(tunables):
         for value in sweep.values(tunable)[1:]:
             logs = [_mean(block, {index: value}) - _mean(block, {index: None}) for block in blocks]
-            found.append(_Contrast("main", workload, metric, {tunable: value or ""}, logs))
+            found.append(_EffectValues("main", workload, metric, {tunable: value or ""}, logs))
     for (one, first), (two, second) in itertools.combinations(enumerate(tunables), 2):
         for a, b in itertools.product(sweep.values(first)[1:], sweep.values(second)[1:]):
             logs = [
@@ -144,7 +139,7 @@ def _contrasts(
                 for block in blocks
             ]
             levels = {first: a or "", second: b or ""}
-            found.append(_Contrast("interaction", workload, metric, levels, logs))
+            found.append(_EffectValues("interaction", workload, metric, levels, logs))
     return found
 
 

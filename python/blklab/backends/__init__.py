@@ -1,4 +1,4 @@
-"""Backends by kind of target. A new one is a file beside this one and a line in `_MODULES`."""
+"""The backends, by kind of target. To add one, add a file here and its line in `_MODULES`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MODULES = {"host": "blklab.backends.host", "sim": "blklab.backends.sim", "uml":
 
 
 def backend_for(target: Target) -> Backend:
-    """The backend that serves a target.
+    """The backend for a target.
 
     Raises:
         UnknownNameError: if this version has no backend for the target's scheme.

@@ -1,4 +1,4 @@
-"""Modelled devices as targets, whatever kernel or simulator stands above them."""
+"""Modelled devices as targets, for guest kernels and for the simulator."""
 
 from __future__ import annotations
 
@@ -15,42 +15,45 @@ from blklab.spec.profiles import Profile, load_profile
 from blklab.spec.targets import ModelTarget, Target
 
 _CONDITION = "condition"
-_USED = "random"
-"""The state of a flash model after random writes until steady."""
+_STEADY = "random"
+"""The condition of a flash model after random writes until steady state."""
 
 
 def require_model(target: Target, *, precondition: bool = False) -> ModelTarget:
-    """The model that a target names, aged if that was asked for.
+    """The model that a target names, preconditioned if requested.
 
     Raises:
-        UsageError: if a device is to be preconditioned that is no flash, or begins in another state.
+        UsageError: if a device to precondition is not flash, or its target asks for another condition.
     """
     if not isinstance(target, ModelTarget):
-        raise TypeError(f"{target!r} is not a modelled device")
+        raise TypeError(f"{target!r} is not a modelled device")  # `backend_for` sends only models here
     return _preconditioned(target) if precondition else target
 
 
 def check_with_core(request: dict[str, Any], *, source: str = "") -> dict[str, Any]:
-    """Asks the core whether a request could be carried out, and for the facts of its device and queue.
+    """Checks a request with the core, without simulating it.
 
     Args:
-        request: As for a simulation; what is left out is not checked.
-        source: Name of the job file for messages.
+        request: As for a simulation; parts that are missing are not checked.
+        source: Name of the job file, for messages.
+
+    Returns:
+        The facts of its device and queue.
 
     Raises:
-        BlklabError: for whatever the core refuses.
+        BlklabError: if the core refuses the request.
     """
     facts: dict[str, Any] = json.loads(call_core(_core.check_request, json.dumps(request), source=source))
     return facts
 
 
 def device_facts(target: ModelTarget, profile: Profile) -> dict[str, Any]:
-    """The facts of a device and its queue: an idle one is asked, so that parameters count in."""
+    """The facts of an idle device and its queue, with the target's parameters applied."""
     return check_with_core(device_request(target, profile))
 
 
 def describe_disk(profile: Profile, facts: dict[str, Any], schedulers: Sequence[str]) -> DiskDescription:
-    """A modelled device as the disk of a target, with the schedulers that it can have."""
+    """A modelled device as the disk of a target, with the schedulers available for it."""
     device = facts["device"]
     return DiskDescription(
         name=profile.name,
@@ -64,16 +67,16 @@ def describe_disk(profile: Profile, facts: dict[str, Any], schedulers: Sequence[
 
 
 def _preconditioned(target: ModelTarget) -> ModelTarget:
-    """The device as after random writes until steady: flash models begin in that state."""
+    """The device in the condition after random writes until steady state."""
     kind = load_profile(target.device).kind
     if kind != "flash":
         raise UsageError(
-            f"{target.text}: --precondition is for flash, and this is a device of the kind {kind}",
+            f"{target.text}: --precondition works only on flash, and this device is of kind {kind}",
             hint="leave it out",
         )
     chosen = dict(target.parameters).get(_CONDITION)
-    if chosen not in (None, _USED):
+    if chosen not in (None, _STEADY):
         raise UsageError(
-            f"{target.text} asks for {_CONDITION}={chosen}, --precondition for {_CONDITION}={_USED}"
+            f"{target.text} asks for {_CONDITION}={chosen}, but --precondition for {_CONDITION}={_STEADY}"
         )
-    return replace(target, parameters=tuple((dict(target.parameters) | {_CONDITION: _USED}).items()))
+    return replace(target, parameters=tuple((dict(target.parameters) | {_CONDITION: _STEADY}).items()))

@@ -1,6 +1,6 @@
-"""The simulator as a backend: modelled devices under modelled schedulers, on any machine, without root.
+"""The simulator as a backend: modelled schedulers on modelled devices, on any machine, without root.
 
-A run depends on the cell alone: job text, scheduler, tunables, queue attributes, device and seed.
+A run depends only on its cell: job text, scheduler, tunables, queue attributes, device and seed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SimBackend:
     GUESTS = False
 
     def describe(self, target: Target) -> TargetDescription:
-        """Describes the modelled device and the schedulers that the simulator has."""
+        """Describes the modelled device and the simulator's schedulers."""
         model = require_model(target)
         profile = load_profile(model.device)
         schedulers = [entry["name"] for entry in json.loads(_core.schedulers())]
@@ -54,7 +54,7 @@ class SimBackend:
 
     @contextmanager
     def open(self, target: Target, options: SessionOptions) -> Iterator[Session]:
-        """Opens a modelled device; there is nothing to restore."""
+        """Opens a modelled device, which needs no restoring."""
         model = require_model(target, precondition=options.precondition)
         yield SimSession(model, self.describe(model), options)
 
@@ -70,7 +70,7 @@ class SimSession:
         self._options = options
 
     def tunable_defaults(self, choice: SchedulerChoice) -> Mapping[str, str] | None:
-        """What the modelled scheduler has on this device."""
+        """The modelled scheduler's tunables on this device."""
         request = self._device | {"scheduler": choice.name, "queue": self._options.queue}
         facts = check_with_core(request)
         return {name: str(value) for name, value in facts["tunables"].items()}
@@ -84,7 +84,7 @@ class SimSession:
         return remarks_on(workloads)
 
     def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
-        """Nothing to prepare: a modelled device holds no files."""
+        """Does nothing: a modelled device holds no files."""
 
     def run(self, cell: Cell) -> RunSample:
         """Simulates one cell."""
@@ -123,10 +123,10 @@ class SimSession:
         )
 
     def stop(self) -> None:
-        """Nothing runs beside the caller."""
+        """Does nothing: no other thread has runs."""
 
     def commands(self, cell: Cell) -> list[str]:
-        """The simulation as a command; it changes nothing anyway."""
+        """The simulation as a command."""
         tunables = "".join(f" --tunable {key}={value}" for key, value in cell.scheduler.tunables.items())
         queue = "".join(f" --queue {key}={value}" for key, value in self._options.queue.items())
         groups = "".join(

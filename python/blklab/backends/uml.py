@@ -1,8 +1,8 @@
-"""Guest kernels as a backend: real scheduler code over a modelled disk, without root.
+"""Guest kernels as a backend: real scheduler code on a modelled disk, without root.
 
-Each run boots user-mode Linux afresh; in it the guest program serves the modelled disk, sets it up and makes
-the load. In virtual time, the default, a run depends on cell, kernel and guest program alone, so runs go on
-side by side, one a processor.
+Each run boots User-mode Linux afresh. In it the guest program serves the modelled disk, configures it and
+generates the load. In virtual time, the default, a run depends only on cell, kernel and guest program, so
+runs are parallel, one on each processor.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class UmlBackend:
 
     @contextmanager
     def open(self, target: Target, options: SessionOptions) -> Iterator[Session]:
-        """Makes the scratch folder of the session's guests; it goes away with the session."""
+        """Opens a session with a scratch directory for its guests, which is removed at the end."""
         require_linux("running guest kernels")
         model = require_model(target, precondition=options.precondition)
         names = dict.fromkeys(name or DEFAULT_NAME for name in options.kernels or (None,))
@@ -63,18 +63,18 @@ class UmlBackend:
         init = require_guest_program()
         programs = program_files(_programs(options))
         boot = Boot(options.guest.memory_bytes, virtual_time=options.guest.time == "virtual")
-        place, room = choose_scratch(options.guest.memory_bytes)
+        folder, room = choose_scratch(options.guest.memory_bytes)
         device = device_request(model, load_profile(model.device))
         session = UmlSession(description, device, options, kernels, init=init, programs=programs, boot=boot)
         if options.dry_run:
             yield session
             return
-        remove_stale_folders(place)
+        remove_stale_folders(folder)
         session.parallel = min(_processors(options), room)
         with ExitStack() as stack:
             for kernel in kernels.values():
                 stack.enter_context(kernel.in_use())
-            session.guests = stack.enter_context(Guests(place, boot))
+            session.guests = stack.enter_context(Guests(folder, boot))
             yield session
 
 
@@ -82,15 +82,15 @@ BACKEND = UmlBackend()
 
 
 def _processors(options: SessionOptions) -> int:
-    """In host time guests would take one another's processor time, which there is part of the result."""
+    """The number of parallel guests: one in host time, where processor time is part of the result."""
     return len(os.sched_getaffinity(0)) if options.guest.time == "virtual" else 1
 
 
 def _programs(options: SessionOptions) -> list[str]:
-    """Programs of this machine that the guest runs.
+    """The programs of this machine that the guest runs.
 
     Raises:
-        MissingToolError: if there is no fio that can be used.
+        MissingToolError: if there is no usable fio.
     """
     guest = options.guest
     programs = [] if guest.filesystem is None else [f"mkfs.{guest.filesystem}"]
@@ -114,7 +114,7 @@ def _describe(
     clock = "virtual time" if guest.time == "virtual" else "host time"
     details = {"kind": profile.kind, **dict(model.parameters)}
     array = array_of(facts)
-    details["array"] = "" if array is None else array.made_by(guest.filesystem)
+    details["array"] = "" if array is None else array.description(guest.filesystem)
     details |= {f"kernel {name}": summary_of(kernel) for name, kernel in kernels.items()}
     details |= {"time": guest.time, "generator": guest.generator, "filesystem": guest.filesystem or ""}
     names = ", ".join(f"{name} ({kernel.version})" for name, kernel in kernels.items())

@@ -162,7 +162,7 @@ def _apply(
     if permanent:
         require_udev()
     plans = [application.plan(disk, choice, permanent=permanent) for disk in resolve(device).leaves]
-    remarks = [] if dry_run else application.carry_out(plans, choice)
+    remarks = [] if dry_run else application.apply(plans, choice)
     if dry_run:
         remarks += [plan.identity.warning for plan in plans if plan.rule and plan.identity.warning]
     _report(_apply_document(plans, choice, remarks, dry_run=dry_run), json_file)

@@ -182,7 +182,7 @@ def _deliver(
     if ask_model or (ask_model is None and document.verdict.status == "undecided"):
         model = answer_of_nearest_model(record) if writes_html or json_file != "-" else None
     if writes_html:
-        write_text(destination, render_html(record, analyse(record), model=model))
+        write_text(destination, render_html(record, document, model=model))
     if json_file != "-":
         report_file = shlex.quote(destination) if writes_html else None
         render(document, console_out(), model=model, report_file=report_file)

@@ -36,10 +36,9 @@ def command(
     with Store.opened(store_url) as store:
         record = store.load(run)
     record = record.model_copy(update={"spec": record.spec.model_copy(update=given.fields())})
-    analysis = analyse(record)
-    document = compare_document(record, analysis)
+    document = compare_document(record, analyse(record))
     if html_file is not None:
-        write_text(html_file, render_html(record, analysis))
+        write_text(html_file, render_html(record, document))
     if json_file is not None:
         write_text(json_file, document.model_dump_json(by_alias=True, indent=2))
     if json_file != "-" and html_file != "-":

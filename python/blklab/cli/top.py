@@ -30,7 +30,7 @@ SCHEMA = "blklab.top/1"
 
 
 @dataclass(frozen=True)
-class Sample:
+class TopSample:
     """What went on between two looks."""
 
     number: int
@@ -75,7 +75,7 @@ def command(*, batch: bool, samples: int | None, delay: str, processes: bool, js
             _show_live(stream)
 
 
-def _samples(delay_ns: int, count: int | None, *, processes: bool) -> Iterator[Sample]:
+def _samples(delay_ns: int, count: int | None, *, processes: bool) -> Iterator[TopSample]:
     reader = TaskReader()
     before = reader.read()
     if before.hidden and os.geteuid() != 0:
@@ -91,9 +91,9 @@ def _samples(delay_ns: int, count: int | None, *, processes: bool) -> Iterator[S
 
 def _sample(
     number: int, before: TaskSnapshot, after: TaskSnapshot, reader: TaskReader, *, processes: bool
-) -> Sample:
+) -> TopSample:
     rows = rates(before, after, reader)
-    return Sample(
+    return TopSample(
         number=number,
         seconds=(after.moment_ns - before.moment_ns) / 1e9,
         rows=by_process(rows) if processes else rows,
@@ -122,7 +122,7 @@ def _ctrl_c_is_the_way_out() -> Iterator[None]:
             raise
 
 
-def _write_lines(stream: Iterator[Sample], destination: str) -> None:
+def _write_lines(stream: Iterator[TopSample], destination: str) -> None:
     if destination == "-":
         for sample in stream:
             click.echo(json.dumps(_as_json(sample), ensure_ascii=False))
@@ -136,7 +136,7 @@ def _write_lines(stream: Iterator[Sample], destination: str) -> None:
         raise SpaceError(f"{destination}: cannot be written: {error.strerror}") from error
 
 
-def _print_each(stream: Iterator[Sample]) -> None:
+def _print_each(stream: Iterator[TopSample]) -> None:
     console = console_out()
     for sample in stream:
         for line in _heading(sample):
@@ -146,7 +146,7 @@ def _print_each(stream: Iterator[Sample]) -> None:
         console.print()
 
 
-def _show_live(stream: Iterator[Sample]) -> None:
+def _show_live(stream: Iterator[TopSample]) -> None:
     console = console_out()
     with Live(Text("looking …"), console=console, screen=True, auto_refresh=False) as live:
         for sample in stream:
@@ -154,7 +154,7 @@ def _show_live(stream: Iterator[Sample]) -> None:
             live.update(Group(*_heading(sample), _table(sample.rows[:room])), refresh=True)
 
 
-def _heading(sample: Sample) -> list[Text]:
+def _heading(sample: TopSample) -> list[Text]:
     read = sum(row.read_bytes_per_second for row in sample.rows)
     written = sum(row.write_bytes_per_second for row in sample.rows)
     total = f"sample {sample.number}: reads {_rate(read)}, writes {_rate(written)}"
@@ -213,7 +213,7 @@ def _rate(bytes_per_second: float) -> str:
     return f"{format_bytes(bytes_per_second)}/s"
 
 
-def _as_json(sample: Sample) -> dict[str, Any]:
+def _as_json(sample: TopSample) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "sample": sample.number,

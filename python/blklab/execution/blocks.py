@@ -13,7 +13,7 @@ from typing import Protocol
 from blklab.backends import Session
 from blklab.errors import RunFailedError
 from blklab.execution.entitlement import with_promises
-from blklab.execution.racing import OpenQuestion, Race, Standings
+from blklab.execution.racing import OpenQuestion, Standings, race_of
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
 from blklab.records.store import Store
@@ -117,7 +117,7 @@ def run_blocks(
     """
     spec = record.spec
     plan = Plan(spec)
-    race = Race(spec, record)
+    race = race_of(record)
     stored = {sample.cell.sequence: sample for sample in record.samples}
     planned = None if spec.blocks is None else spec.blocks * plan.cells_per_block
     done = 0

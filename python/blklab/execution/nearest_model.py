@@ -74,7 +74,7 @@ def answer_of_nearest_model(record: ExperimentRecord) -> ModelAnswer | None:
         return None
     disk = record.target.disks[0]
     deadline_ns = time.monotonic_ns() + MODEL_TIME_NS
-    answers = []
+    answers: list[ModelAnswer] = []
     for model in dict.fromkeys((nearest_model(disk.name, rotational=disk.rotational), _DEFAULT)):
         answer = _ask(model, record.spec, deadline_ns)
         if answer is not None:
@@ -128,6 +128,7 @@ class _Deadline:
 
     def progressed(self, progress: Progress) -> None:
         """A run begins, unless the time is over."""
+        del progress
         if time.monotonic_ns() > self._deadline_ns:
             raise _TooLateError
 

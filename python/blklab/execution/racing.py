@@ -1,36 +1,39 @@
-"""Which runs come next: blocks are added until each question is settled.
+"""Racing: blocks are added, and beaten schedulers leave, until every question is settled.
 
-The race for the first place of a workload is over when its verdict is: one is the best, or those that are
-left are equal. Until then every scheduler runs that no other has been found better than; the beaten ones
-leave at once, and settled workloads stop (racing: Maron and Moore, *Hoeffding races*, 1993; Birattari and
-others, *A racing algorithm for configuring metaheuristics*, 2002). A workload is given up if even the
-quickest of its open questions would probably take far more blocks than the budget has left. Controls run as
-long as anything is open.
+The race for the first place of a workload is over when its verdict is: one scheduler is the best, or those
+left are equal. Until then every unbeaten scheduler runs again; beaten ones leave at once, and settled
+workloads stop (Maron and Moore, *Hoeffding races*, 1993; Birattari and others, *A racing algorithm for
+configuring metaheuristics*, 2002). A workload is given up if even the quickest of its open questions would
+probably take far more blocks than the budget has left. Controls run as long as any workload is open.
 
-With a goal there is one race, for the goal's figure over all workloads. With sweeps nobody leaves before the
-end, because their effects are contrasts over all cells of a block.
+With a goal there is one race, for the goal's score over all workloads. With sweeps no scheduler leaves before
+the end, because effects are contrasts over all cells of a block.
 
-Looking after every block costs nothing of the stated confidence, because the decisions are those of
-`blklab.analysis.statistics.anytime`. What comes next depends on the specification, on the samples so far and
-on the number of blocks that the budget leaves, on nothing else; the analysis of the stored samples reaches
-the same decisions.
+Checking after every block does not lower the stated confidence, because the tests of
+`blklab.analysis.statistics.anytime` correct for it. The next block depends only on the specification, on the
+samples so far and on the number of blocks that the budget leaves, so the analysis of the stored samples
+reaches the same decisions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from blklab.analysis.comparison import FEWEST_BLOCKS, Comparison, Question, compare_all, metric_values
-from blklab.analysis.goal_scores import GOAL_METRIC, goal_figures, question_over_all
+from blklab.analysis.comparison import Comparison, compare_all
+from blklab.analysis.designs import Design, design_of
+from blklab.analysis.designs.fixed import FEWEST_BLOCKS
+from blklab.analysis.goal_scores import goal_scores
 from blklab.analysis.metrics import metric_named
+from blklab.analysis.questions import deciding_questions
 from blklab.analysis.ranking import MetricVerdict, in_the_race, metric_verdict
+from blklab.analysis.values import ExperimentValues, values_begun
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
-from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.goals import Goal
 
 FEWEST_BEFORE_GIVING_UP = 8
-"""Estimates of the blocks still needed are poor before that."""
+"""Before that, estimates of the blocks still needed are poor."""
 HOPELESS_FACTOR = 3
 """A question is given up if it would probably take this many times the blocks that are left."""
 
@@ -41,14 +44,14 @@ class OpenQuestion:
 
     workload: str
     candidates: list[str]
-    """Those that nothing has ruled out."""
+    """Those that are not ruled out."""
     more_blocks: int | None
-    """Blocks that it would probably take; nothing if nobody can tell."""
+    """Blocks that it would probably take; None if that cannot be estimated."""
 
 
 @dataclass(frozen=True)
 class Standings:
-    """How the race stands after some blocks."""
+    """The state of the race after some blocks."""
 
     running: Mapping[str, frozenset[str]]
     """Workload → schedulers that run in the next block; empty for a workload that has stopped."""
@@ -63,100 +66,84 @@ class Standings:
 
 
 class Race:
-    """The figures of an experiment as they come in, and what follows from them for the next block."""
+    """Decides from the values so far which schedulers run in the next block."""
 
-    def __init__(self, spec: ExperimentSpec, record: ExperimentRecord | None = None) -> None:
+    def __init__(
+        self,
+        design: Design,
+        values: ExperimentValues,
+        *,
+        goal: Goal | None = None,
+        leaving: bool = True,
+    ) -> None:
         """Begins a race.
 
         Args:
-            spec: The experiment, with its schedulers settled.
-            record: The experiment as begun; needed with a goal, whose figures are taken from all samples.
+            design: The experiment's.
+            values: Those of the experiment, empty at first.
+            goal: What the answer is for; None: each workload's own metric.
+            leaving: Whether beaten schedulers leave at once, or stay until their workload is settled.
         """
-        if spec.goal is not None and record is None:
-            raise ValueError("a race for a goal needs the record")
-        self._spec = spec
-        self._record = record
-        self._samples: list[RunSample] = []
-        self._labels = [choice.label for choice in spec.schedulers]
-        self._figures: dict[str, dict[str, dict[int, float]]] = {w.name: {} for w in spec.workloads}
+        self._design = design
+        self._values = values
+        self._goal = goal
+        self._leaving = leaving
         self._blocks = 0
-        self._judged = [w for w in spec.workloads if not w.control] or list(spec.workloads)
+        self._workloads = {workload.name: workload for workload in values.workloads}
 
     def add(self, sample: RunSample) -> None:
-        """Takes in a run; one that failed has no figure."""
-        if self._spec.goal is not None:
-            self._samples.append(sample)
-        workload = self._spec.workload(sample.cell.workload)
-        found = metric_values([sample], workload, metric_named(workload.decide_by))
-        figure = found.get(sample.cell.scheduler, {}).get(sample.cell.block)
-        self.add_figure(workload.name, sample.cell.scheduler, sample.cell.block, figure)
+        """Adds a run; a failed one has no value."""
+        self._blocks = max(self._blocks, sample.cell.block + 1)
+        self._values.add(sample)
 
-    def add_figure(self, workload: str, scheduler: str, block: int, figure: float | None) -> None:
-        """Takes in the figure that decides a workload; nothing for a run that has none."""
+    def add_value(self, workload: str, scheduler: str, block: int, value: float | None) -> None:
+        """Adds the value that decides a workload, in place of a run; None for a run that has none."""
         self._blocks = max(self._blocks, block + 1)
-        if figure is not None:
-            self._figures[workload].setdefault(scheduler, {})[block] = figure
+        if value is not None:
+            named = self._workloads[workload]
+            self._values.add_value(named, metric_named(named.decide_by), scheduler, block, value)
 
     def standings(self, blocks_left: int | None) -> Standings:
-        """Who runs in the next block.
+        """The schedulers that run in the next block.
 
         Args:
-            blocks_left: Blocks that the budget still allows, as far as known.
+            blocks_left: Blocks that the budget still allows; None if that is not known.
         """
+        labels = self._values.labels
         running: dict[str, frozenset[str]] = {}
         still_open: list[OpenQuestion] = []
         given_up: list[str] = []
         for verdict, pairs, workloads in self._verdicts():
             runners: frozenset[str] = frozenset()
             if verdict.status == "undecided":
-                contenders = in_the_race(pairs, self._labels)
+                contenders = in_the_race(pairs, labels)
                 if self._hopeless(verdict, pairs, blocks_left):
                     given_up.append(verdict.workload)
                 else:
-                    runners = frozenset(self._labels if self._spec.sweeps else contenders)
+                    runners = frozenset(contenders if self._leaving else labels)
                     still_open.append(OpenQuestion(verdict.workload, contenders, verdict.more_blocks))
             running |= dict.fromkeys(workloads, runners)
-        everyone = frozenset(self._labels) if still_open else frozenset()
-        for workload in self._spec.workloads:
-            running.setdefault(workload.name, everyone)
+        everyone = frozenset(labels) if still_open else frozenset()
+        for workload in self._workloads:
+            running.setdefault(workload, everyone)
         return Standings(running, still_open, given_up)
 
     def _verdicts(self) -> list[tuple[MetricVerdict, list[Comparison], list[str]]]:
         """Each race with its pairs and the workloads that are run for it."""
-        questions = self._goal_question() if self._spec.goal is not None else self._workload_questions()
+        if self._goal is None:
+            questions = deciding_questions(self._values)
+            workloads = [[question.workload] for question in questions]
+        else:
+            questions = [goal_scores(self._values, self._goal).question]
+            workloads = [[workload.name for workload in self._values.judged]]
+        labels = self._values.labels
+        compared = compare_all(questions, self._design, labels)
         return [
-            (metric_verdict(question, pairs, self._spec, self._labels), pairs, workloads)
-            for (question, pairs), (_, workloads) in zip(
-                compare_all([question for question, _ in questions], self._spec, self._labels),
-                questions,
-                strict=True,
-            )
+            (metric_verdict(question, pairs, self._design, labels), pairs, names)
+            for question, pairs, names in zip(questions, compared, workloads, strict=True)
         ]
 
-    def _workload_questions(self) -> list[tuple[Question, list[str]]]:
-        return [
-            (
-                Question(
-                    workload,
-                    metric_named(workload.decide_by),
-                    decides=True,
-                    values=self._figures[workload.name],
-                    family=1 if workload.control else len(self._judged),
-                ),
-                [workload.name],
-            )
-            for workload in self._judged
-        ]
-
-    def _goal_question(self) -> list[tuple[Question, list[str]]]:
-        if self._record is None or self._spec.goal is None:
-            raise AssertionError("the constructor asks for a record")
-        record = self._record.model_copy(update={"samples": self._samples})
-        figures = goal_figures(record, self._spec.goal)
-        question = question_over_all(record, GOAL_METRIC, figures.series)
-        return [(question, [workload.name for workload in self._judged])]
-
-    def _hopeless(self, verdict: MetricVerdict, pairs: list[Comparison], blocks_left: int | None) -> bool:
+    def _hopeless(self, verdict: MetricVerdict, pairs: Sequence[Comparison], blocks_left: int | None) -> bool:
         """Whether no open question about the first place can be expected to close."""
         if self._blocks < FEWEST_BEFORE_GIVING_UP or blocks_left is None:
             return False
@@ -168,3 +155,14 @@ class Race:
             return False
         needs = [pair.more_blocks for pair in undecided if pair.more_blocks is not None]
         return not needs or min(needs) > HOPELESS_FACTOR * blocks_left
+
+
+def race_of(record: ExperimentRecord) -> Race:
+    """The race of an experiment, before its first run.
+
+    Args:
+        record: The experiment as begun, with its schedulers settled.
+    """
+    spec = record.spec
+    values = values_begun(spec, record.target.default_scheduler)
+    return Race(design_of(spec), values, goal=spec.goal, leaving=not spec.sweeps)

@@ -88,7 +88,7 @@ class Conditions(BaseModel):
             SWITCH,
             "Overwrite scratch space at random before the first run, so that flash performs as it does after "
             "long use.",
-            see="noise.md#preconditioning",
+            see="precondition-flash.md",
         ),
     ] = False
     allow_writes: Annotated[
@@ -191,7 +191,7 @@ class ExperimentSpec(Conditions):
             "A fixed number of blocks instead of a budget; each block runs every scheduler once.",
             Topic.DESIGN,
             short="-n",
-            see="experiments.md#how-long-it-goes-on",
+            see="experiments.md#how-many-blocks",
             instead_of=("budget",),
         ),
     ] = None
@@ -207,7 +207,7 @@ class ExperimentSpec(Conditions):
             name="budget",
             metavar="TIME|Nblocks",
             default_text=f"{DEFAULT_BUDGET_BLOCKS}blocks",
-            see="experiments.md#how-long-it-goes-on",
+            see="experiments.md#how-many-blocks",
             more_fields=("budget_blocks",),
             instead_of=("blocks",),
         ),
@@ -220,7 +220,7 @@ class ExperimentSpec(Conditions):
             "by-scheduler makes all runs of one scheduler before the next, as many published experiments "
             "did; drift then passes for a difference. Needs blocks.",
             Topic.DESIGN,
-            see="experiments.md#how-long-it-goes-on",
+            see="experiments.md#how-many-blocks",
         ),
     ] = "randomised"
     seed: Annotated[
@@ -264,7 +264,7 @@ class ExperimentSpec(Conditions):
             Topic.VERDICT,
             metavar="NAME|METRIC=WEIGHT,…",
             default_text="each workload's own metric",
-            see="goals.md",
+            see="decide-for-a-goal.md",
             names="goals",
             commands=("compare", "report"),
         ),

@@ -22,7 +22,7 @@ DEFAULT_MEMORY_BYTES = 512 << 20
 LEAST_MEMORY_BYTES = 64 << 20
 MOST_MEMORY_BYTES = 64 << 30
 
-_option = partial(Option, topic=Topic.GUESTS, see="virtual-time.md", commands=("compare", "run"))
+_option = partial(Option, topic=Topic.GUESTS, see="guests.md", commands=("compare", "run"))
 _word = partial(_option, WORD)
 
 

@@ -156,7 +156,7 @@ class Option:
     def arguments(self, spec: BaseModel) -> list[str]:
         """The part of a command line that gives an experiment's value; empty where the default does."""
         value = self.value_in(spec)
-        if value is None or (value == self.default and not self.always_repeated):
+        if value in (None, [], {}) or (value == self.default and not self.always_repeated):
             return []
         if self.form.use is Use.SWITCH:
             return [self.flag]

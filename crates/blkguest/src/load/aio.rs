@@ -5,7 +5,7 @@
 
 use std::ptr;
 
-use blksim::record::Direction;
+use blksim::core::record::Direction;
 use blksim::workload::Job;
 use blksim::workload::generator::{Step, Transfer};
 

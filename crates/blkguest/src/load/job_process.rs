@@ -1,10 +1,10 @@
 //! One clone of a job (`numjobs` in fio) as a process: preparation, I/O, record.
 
+use blksim::mm::memory::paid_ahead_ns;
 use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
 
-use blksim::host::paid_ahead_ns;
-use blksim::record::{Direction, JobRecord};
+use blksim::core::record::{Direction, JobRecord};
 use blksim::workload::Job;
 use blksim::workload::generator::Generator;
 use blksim::workload::layout::Region;

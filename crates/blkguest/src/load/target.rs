@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::ptr;
 
-use blksim::record::Direction;
+use blksim::core::record::Direction;
 use blksim::workload::Job;
 use blksim::workload::job::Advice;
 use blksim::workload::layout::Region;

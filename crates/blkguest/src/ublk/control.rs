@@ -3,9 +3,9 @@
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 
-use blksim::device::Facts;
-use blksim::error::ErrorKind;
-use blksim::request::SECTOR_BYTES;
+use blksim::block::request::SECTOR_BYTES;
+use blksim::core::error::ErrorKind;
+use blksim::devices::device::Facts;
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
 use super::abi::{self, ControlCommand, DeviceInfo, Numbers, Params};

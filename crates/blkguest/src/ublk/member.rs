@@ -6,9 +6,9 @@ use std::ptr;
 use std::slice;
 use std::sync::atomic::Ordering::SeqCst;
 
-use blksim::device::{Command, Device, Runner};
+use blksim::block::request::{Operation, SECTOR_BYTES};
 use blksim::devices::AnyDevice;
-use blksim::request::{Operation, SECTOR_BYTES};
+use blksim::devices::device::{Command, Device, Runner};
 
 use super::abi::{self, IoDescriptor};
 use super::store::Store;

@@ -9,7 +9,7 @@ from blklab.records.samples import JobSample
 
 
 @dataclass(frozen=True)
-class Party:
+class Competitor:
     """One process (or one section, where the backend does not tell its clones apart) among several."""
 
     bytes_per_second: float
@@ -17,13 +17,13 @@ class Party:
     """What it was promised, in proportion."""
 
 
-def parties(jobs: Sequence[JobSample]) -> list[Party]:
+def competitors(jobs: Sequence[JobSample]) -> list[Competitor]:
     """All that competed; empty unless there are at least two, each with a promise and a run time.
 
     A process that moved nothing counts as if it had moved half of its section's mean I/O (half a page if the
     section moved nothing at all): the ratio of shares stays finite, and is the worst that could be told.
     """
-    found: list[Party] = []
+    found: list[Competitor] = []
     for job in jobs:
         if job.promised_weight is None or not job.runtime_ns:
             return []
@@ -34,7 +34,8 @@ def parties(jobs: Sequence[JobSample]) -> list[Party]:
         least = sum(moved) / ios / 2 if ios and sum(moved) else 2048.0
         seconds = job.runtime_ns / 1e9
         found += [
-            Party(max(float(amount), least) / seconds, job.promised_weight / len(moved)) for amount in moved
+            Competitor(max(float(amount), least) / seconds, job.promised_weight / len(moved))
+            for amount in moved
         ]
     return found if len(found) > 1 else []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blklab.analysis.metrics._shares import parties
+from blklab.analysis.metrics._shares import competitors
 from blklab.records.samples import JobSample
 
 NAME = "jain_index"
@@ -22,7 +22,7 @@ def compute(jobs: Sequence[JobSample]) -> float | None:
     Jain, Chiu, Hawe: *A Quantitative Measure of Fairness and Discrimination for Resource Allocation in
     Shared Computer Systems*, DEC-TR-301, 1984.
     """
-    ratios = [party.bytes_per_second / party.weight for party in parties(jobs)]
+    ratios = [competitor.bytes_per_second / competitor.weight for competitor in competitors(jobs)]
     if not ratios:
         return None
     return sum(ratios) ** 2 / (len(ratios) * sum(ratio * ratio for ratio in ratios))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blklab.analysis.metrics._shares import parties
+from blklab.analysis.metrics._shares import competitors
 from blklab.records.samples import JobSample
 
 NAME = "share_deviation"
@@ -18,10 +18,12 @@ DESCRIPTION = (
 
 def compute(jobs: Sequence[JobSample]) -> float | None:
     """Largest of share over target and target over share; nothing unless several compete."""
-    present = parties(jobs)
+    present = competitors(jobs)
     if not present:
         return None
-    moved = sum(party.bytes_per_second for party in present)
-    promised = sum(party.weight for party in present)
-    quotients = [(party.bytes_per_second / moved) / (party.weight / promised) for party in present]
+    moved = sum(competitor.bytes_per_second for competitor in present)
+    promised = sum(competitor.weight for competitor in present)
+    quotients = [
+        (competitor.bytes_per_second / moved) / (competitor.weight / promised) for competitor in present
+    ]
     return max(max(quotient, 1 / quotient) for quotient in quotients)

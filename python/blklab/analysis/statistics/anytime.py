@@ -1,10 +1,10 @@
-"""Differences that may be looked at after every block: a time-uniform t test and its intervals.
+"""Differences that can be checked after every block: a time-uniform t test and its intervals.
 
 A t test that is repeated after each block until it succeeds names a false winner far more often than its
-level says. Here the chance that the test *ever* rejects a true hypothesis, at whatever block one stops and
-for whatever reason, stays below the level. For each value of the mean log ratio the evidence against it is
-the likelihood ratio of the t statistic, averaged over a normal distribution of the effect in units of the
-unknown standard deviation,
+level says. With the test in this file, the chance that it *ever* rejects a true hypothesis stays below the
+level, at whichever block the experiment stops and for whatever reason. For each value of the mean log ratio
+the evidence against it is the likelihood ratio of the t statistic, averaged over a normal distribution of the
+effect in units of the unknown standard deviation,
 
     E_n = sqrt(g / (n + g)) · [(1 + x) / (1 + x·g / (n + g))]^(n/2),    x = t² / (n - 1),
 
@@ -14,10 +14,11 @@ confidence sequences*, 1976; Wang and Ramdas, *Anytime-valid t-tests and confide
 means with unknown variance*, 2024, arXiv 2310.03722; the same mixture for regression in Lindon, Ham, Tingley
 and Bojinov, *Anytime-valid linear models and regression adjusted causal inference*, arXiv 2210.08589.)
 
-It is exact for normal log ratios. How it holds for others is measured, not proved: docs/appendix/verdicts.md.
+It is exact for normal log ratios. For other distributions its error rates are measured, not proved:
+docs/appendix/verdicts.md.
 
-No library is used: of those that are maintained, one has no test for an unknown variance, another needs a
-newer Python than this package and a convex optimiser, a third a C++ build with Boost.
+No library is used: of the maintained ones, one has no test for an unknown variance, one needs a convex
+optimiser and a newer Python than this package does, and one a C++ build with Boost.
 """
 
 from __future__ import annotations
@@ -34,20 +35,20 @@ from blklab.analysis.statistics.crossing import (
     log_rise,
     share_of_prior,
 )
+from blklab.analysis.statistics.difference import Difference
 from blklab.analysis.statistics.intervals import MeanInterval
-from blklab.analysis.statistics.paired import PairedDifference
 from blklab.analysis.statistics.serial import ROUNDING, Sums, sums_of, widening_of
 
 
 @dataclass(frozen=True)
-class AnytimeDifference(PairedDifference):
-    """A mean log ratio whose p values and interval hold however the number of blocks came about.
+class AnytimeDifference(Difference):
+    """A mean log ratio whose p values and interval hold for any stopping rule.
 
-    The p values are the smallest of all looks so far: once reached, a level is not lost again.
+    The p values are the smallest of all looks so far: a level that was reached once stays reached.
     """
 
     def log_interval(self, confidence: float) -> tuple[float, float] | None:
-        """Two-sided interval for the log ratio, at whatever block one stops."""
+        """Two-sided interval for the log ratio, at whichever block the experiment stops."""
         half = _times(t_factor(self.n, 1 - confidence), self.standard_error)
         return None if not math.isfinite(half) else (self.log_ratio - half, self.log_ratio + half)
 
@@ -55,13 +56,16 @@ class AnytimeDifference(PairedDifference):
 def anytime_difference(
     first: Sequence[float], second: Sequence[float], *, margin: float, fewest: int = 4
 ) -> AnytimeDifference:
-    """Compares two series of positive figures, paired by position, after any number of blocks.
+    """Compares two series of positive values, paired by position, after any number of blocks.
 
     Args:
-        first: One figure a block, in the order of the blocks.
-        second: The other's figures for the same blocks.
+        first: One value per block, in the order of the blocks.
+        second: The other's values for the same blocks.
         margin: Ratios between 1/(1+margin) and 1+margin count as equal.
         fewest: Looks at fewer blocks than this do not count (`fewest_blocks`).
+
+    Raises:
+        ValueError: if the series are empty.
     """
     if len(first) == 0:
         raise ValueError("no block has both series")
@@ -102,12 +106,12 @@ def anytime_mean_interval(
 
 
 def fewest_blocks(nr_questions: int, level: float) -> int:
-    """Blocks before which nothing is claimed, whatever the evidence of a t test.
+    """Blocks needed before any claim, however strong the evidence of the t test.
 
-    That test takes the noise to be normal. The worst that disks do is a coin toss: a run finds a cache warm
-    or does not. Then n blocks in a row happen to find one scheduler's runs warm and another's cold with
-    probability 2/4^n, without any scatter that would warn of it. Half of the level is kept for that, over
-    all questions together.
+    The t test assumes normal noise. The worst noise of a disk is a coin toss: a run finds a cache warm or
+    cold. With probability 2/4^n, n blocks in a row find one scheduler's runs warm and another's cold, and
+    show no scatter that would reveal it. Half of the level is reserved for that, over all questions
+    together.
     """
     n = 3
     while nr_questions * 2 * 4.0**-n > level / 2:
@@ -119,14 +123,14 @@ def fewest_blocks(nr_questions: int, level: float) -> int:
 def t_factor(n: int, level: float) -> float:
     """How many standard errors the interval reaches to each side of the mean of n values.
 
-    Infinite before the first look, and while no data could reach the evidence that the level asks for.
+    Infinite before the first look, and as long as no data could reach the evidence that the level requires.
     """
     first = fewest_blocks(1, level)
     return math.inf if n < first else t_for_evidence(n, log_bound_for(level, first) + log_rise(n))
 
 
 def t_for_evidence(n: int, log_evidence: float) -> float:
-    """The t statistic of n values that gives E_n; infinite where none does."""
+    """The t statistic of n values that gives E_n; infinite if none does."""
     share = share_of_prior(n)
     wanted = math.exp((log_evidence - 0.5 * math.log(share)) * 2 / n)
     if wanted * share >= 1:
@@ -135,12 +139,12 @@ def t_for_evidence(n: int, log_evidence: float) -> float:
 
 
 def _t(distance: float, error: float) -> float:
-    """Distance in standard errors; no distance is none, even where there is no error."""
+    """Distance in standard errors; 0 for a distance of 0, even if the error is 0 too."""
     if abs(distance) <= ROUNDING:
         return 0.0
     return distance / error if error > 0 else math.inf
 
 
 def _times(factor: float, error: float) -> float:
-    """Their product; no error times an unreachable level is still unknown."""
+    """Their product; infinite if the factor is, even if the error is 0."""
     return math.inf if math.isinf(factor) else factor * error

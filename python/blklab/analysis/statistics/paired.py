@@ -1,64 +1,36 @@
 """Differences within blocks, on the log scale.
 
-Two schedulers of one block ran next to one another in random order, under the same seed. Their log ratio is
-free of whatever the block as a whole suffered, so that a drifting machine widens nothing and biases nothing.
-Interval and p values are those of the random order itself (`blklab.analysis.statistics.randomisation`), which
-hold for noise of any kind. With so few blocks that their orders could never reach the level, and besides
-where neighbouring blocks resemble one another, Student's t decides.
+The schedulers of a block run next to one another in random order, under the same seed. Their log ratio is
+free of anything that affects the block as a whole, so a drifting machine neither widens nor biases it.
+Interval and p values follow from the random order itself (`blklab.analysis.statistics.randomisation`) and
+hold for noise of any kind. Student's t decides where there are too few blocks for their orders to reach the
+level. Where neighbouring blocks are correlated, the larger of the two p values counts.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from blklab.analysis.statistics.difference import Difference
 from blklab.analysis.statistics.intervals import standard_error, t_quantile, t_upper_tail
 from blklab.analysis.statistics.randomisation import Floats, SubsetSums, reaches
 from blklab.analysis.statistics.serial import widening
 
 
 @dataclass(frozen=True)
-class PairedDifference(ABC):
-    """The mean log ratio of two series, over the blocks that have both."""
-
-    n: int
-    log_ratio: float
-    standard_error: float
-    """Of the mean log ratio, widened for serial correlation; not a number for a single block."""
-    p_difference: float
-    """Two-sided: the ratio is not 1."""
-    p_equivalence: float
-    """Larger of two one-sided tests: the ratio is not within the margin."""
-
-    @property
-    def ratio(self) -> float:
-        """Geometric mean of first over second."""
-        return math.exp(self.log_ratio)
-
-    @abstractmethod
-    def log_interval(self, confidence: float) -> tuple[float, float] | None:
-        """Two-sided interval for the log ratio; nothing for too few blocks."""
-
-    def ratio_interval(self, confidence: float) -> tuple[float, float] | None:
-        """Two-sided interval for the ratio; nothing for too few blocks."""
-        found = self.log_interval(confidence)
-        return None if found is None else (math.exp(found[0]), math.exp(found[1]))
-
-
-@dataclass(frozen=True)
-class FixedDifference(PairedDifference):
-    """A mean log ratio of a number of blocks that was fixed beforehand."""
+class FixedDifference(Difference):
+    """A mean log ratio of a number of blocks that was fixed in advance."""
 
     log_ratios: Floats = field(repr=False, compare=False)
     widened_by: float
     """Factor for serial correlation."""
 
     def log_interval(self, confidence: float) -> tuple[float, float] | None:
-        """Two-sided interval for the log ratio; nothing for a single block."""
+        """Two-sided interval for the log ratio; None for a single block."""
         if self.n < 2:
             return None
         level = 1 - confidence
@@ -77,14 +49,17 @@ def _stretched(center: float, low: float, high: float, factor: float) -> tuple[f
 def paired_difference(
     first: Sequence[float], second: Sequence[float], *, margin: float, smallest_level: float
 ) -> FixedDifference:
-    """Compares two series of positive figures, paired by position.
+    """Compares two series of positive values, paired by position.
 
     Args:
-        first: One figure a block.
-        second: The other's figures for the same blocks.
+        first: One value per block.
+        second: The other's values for the same blocks.
         margin: Ratios between 1/(1+margin) and 1+margin count as equal.
-        smallest_level: The strictest level at which p values will be judged (after Holm's correction). The
-            randomisation test decides if it could reach that level with so few blocks.
+        smallest_level: The strictest level at which the p values will be judged (after Holm's correction).
+            The randomisation test decides if this number of blocks can reach that level.
+
+    Raises:
+        ValueError: if the series are empty.
     """
     ratios = np.log(np.asarray(first, dtype=float)) - np.log(np.asarray(second, dtype=float))
     n = len(ratios)
@@ -107,7 +82,7 @@ def paired_difference(
     if reaches(n, smallest_level):
         sums = SubsetSums(ratios)
         by_order = sums.p_difference(), sums.p_equivalence(bound)
-        # The order knows nothing of effects that linger: there the widened t test has its say, too.
+        # The random order cannot see effects that linger; the widened t test can.
         correlated = widened_by > 1
         p_difference = max(by_order[0], p_difference) if correlated else by_order[0]
         p_equivalence = max(by_order[1], p_equivalence) if correlated else by_order[1]

@@ -1,55 +1,37 @@
-"""How many blocks a question would probably take."""
+"""The number of samples that a question would probably take."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
-from blklab.analysis.statistics.anytime import t_factor
-from blklab.analysis.statistics.intervals import t_quantile
+MOST_SAMPLES = 10_000
+"""A question that would take more is not worth an answer; the number is then None."""
 
-MOST_BLOCKS = 10_000
-"""Beyond this a question is not worth an answer; the number is then given as nothing."""
+WidthFactor = Callable[[int], float]
+"""Number of samples → half the width of an interval, in standard errors of the mean."""
 
 
-def blocks_for_difference(
-    log_ratio: float, deviation: float, level: float, *, anytime: bool = False
-) -> int | None:
-    """Blocks until a two-sided test at `level` would see a difference of this size.
+def samples_needed(room: float, deviation: float, factor: WidthFactor) -> int | None:
+    """The smallest number of samples, at least two, whose interval is narrower than `room` to each side.
 
     Args:
-        log_ratio: The difference as it looks now.
-        deviation: Standard deviation of the log ratios of single blocks.
-        level: Level of the test, corrected for multiplicity.
-        anytime: Whether the test is the one that may be looked at after every block.
+        room: For a difference its log ratio as estimated so far; for equality the distance (as a logarithm)
+            from the estimate to the nearer end of the margin.
+        deviation: Standard deviation of the log ratios of single samples.
+        factor: Of the design's interval, at a level corrected for multiplicity.
+
+    Returns:
+        None beyond `MOST_SAMPLES`.
     """
 
-    def half_width(n: int) -> float:
-        factor = t_factor(n, level) if anytime else t_quantile(1 - level / 2, n - 1)
-        return factor * deviation / math.sqrt(n)
+    def enough(n: int) -> bool:
+        return factor(n) * deviation / math.sqrt(n) < room
 
-    return _smallest(lambda n: half_width(n) < abs(log_ratio))
-
-
-def blocks_for_equality(
-    log_ratio: float, deviation: float, level: float, margin: float, *, anytime: bool = False
-) -> int | None:
-    """Blocks until two one-sided tests at `level` would place the ratio within the margin."""
-    room = math.log1p(margin) - abs(log_ratio)
-
-    def half_width(n: int) -> float:
-        factor = t_factor(n, level) if anytime else t_quantile(1 - level, n - 1)
-        return factor * deviation / math.sqrt(n)
-
-    return _smallest(lambda n: half_width(n) < room)
-
-
-def _smallest(enough: Callable[[int], bool]) -> int | None:
-    """The smallest number of blocks that is enough, by doubling and bisection; nothing beyond the bound."""
     high = 2
     while not enough(high):
         high *= 2
-        if high > MOST_BLOCKS:
+        if high > MOST_SAMPLES:
             return None
     low = high // 2
     while high - low > 1:

@@ -96,8 +96,11 @@ def sums_of(values: Sequence[float]) -> Sums:
 
 def correlation_of(sums: Sums) -> float | None:
     """As `neighbour_correlation`."""
-    n, around = sums.n, sums.deviations
-    if n < FEWEST_FOR_CORRELATION or around == 0.0:
+    n = sums.n
+    if n < FEWEST_FOR_CORRELATION:
+        return None
+    around = sums.deviations
+    if around == 0.0:
         return None
     raw = _raw_correlation(sums, around)
     return max(-LARGEST_CORRELATION, min(LARGEST_CORRELATION, raw + (1 + 4 * raw) / n))

@@ -77,7 +77,12 @@ class FidelityCell:
             first_tag: The tag at which the guest's first search began.
             memory_bytes: Memory that the guest's free pages and page cache share.
         """
-        machine = {"instant": "1", "bare": "1", "untold_depth": "1", "first_tag": str(first_tag or 0)}
+        machine = {
+            "zero_cpu_time": "1",
+            "raw_device": "1",
+            "hide_queue_depth": "1",
+            "first_tag": str(first_tag or 0),
+        }
         if memory_bytes is not None:
             machine["memory"] = str(memory_bytes)
         return json.dumps(self.request() | {"machine": machine}, sort_keys=True)

@@ -46,7 +46,7 @@ RECIPE = 4
 """Number of the way in which kernels are built; a change of it makes all builds anew."""
 
 FIRST_BUILD_BYTES = 1_000_000_000
-"""Room that a build from nothing takes: source, objects and products; see docs/how-to/build-kernels.md."""
+"""Room that a build from nothing takes: source, objects and products; see docs/appendix/measurements.md."""
 
 TYPICAL_STEPS = 1150
 """Steps of a first build with the shipped configuration, of Linux 6.1; later ones know their own number."""

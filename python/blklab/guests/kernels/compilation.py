@@ -38,7 +38,7 @@ _COMPILED_WELL = (
     "kernel/time",
 )
 """Folders that every I/O of a guest runs through: compiled with the kernel's -O2. The rest is
-compiled with -O1, which saves compile time and costs guests nothing (docs/how-to/build-kernels.md):
+compiled with -O1, which saves compile time and costs guests nothing (docs/appendix/measurements.md):
 in virtual time its computing takes no guest time."""
 _ENDS_WITH_US = 'trap "trap - TERM; kill -TERM 0" TERM; "$@" & wait $!'
 """A shell that is told when blklab dies without a chance to clear away, and ends all compilers then."""

@@ -160,7 +160,7 @@ def _copy(source: KernelSource, destination: Path, paths: list[str]) -> None:
 
 
 def _run(command: list[str], source: KernelSource, *, tolerant: bool) -> None:
-    # tar lets xz unpack: from 5.4 on with all processors, in half the time (docs/how-to/build-kernels.md).
+    # tar lets xz unpack: from 5.4 on with all processors, in half the time (docs/appendix/measurements.md).
     environment = {"XZ_DEFAULTS": "--threads=0", **os.environ, "LC_ALL": "C"}
     result = subprocess.run(command, capture_output=True, check=False, text=True, env=environment)
     missing_only = tolerant and "Not found in archive" in result.stderr

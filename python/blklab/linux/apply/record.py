@@ -1,4 +1,4 @@
-"""What `blklab apply` has changed, and how the disk was before: kept until it is undone."""
+"""The record of `blklab apply` for a disk: the change and the former settings, kept until it is undone."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from blklab.linux.queue.sysfs import TUNABLE_PREFIX
 
 FORMAT_VERSION = 1
 RESET_BY_A_SWITCH = ("nr_requests", "wbt_lat_usec")
-"""Queue attributes that the kernel sets anew with every switch of the scheduler."""
+"""Queue attributes that the kernel resets whenever the scheduler is switched."""
 
 
 @dataclass(frozen=True)
 class AppliedRecord:
-    """A disk that was given a scheduler."""
+    """A disk whose scheduler `blklab apply` has set."""
 
     identity: Identity
     disk_name: str
     choice: str
     former: QueueSnapshot
-    """Before the first of the changes that have not been undone."""
+    """The settings before the first change that has not been undone."""
     rule_path: Path | None
     rule_text: str | None
     applied_at: str
 
 
 def record_path(identity: Identity) -> Path:
-    """The file about a disk."""
+    """The file with the record for a disk."""
     return state_directory() / "applied" / f"{identity.slug}.json"
 
 
 def relevant(former: QueueSnapshot) -> QueueSnapshot:
-    """The part of a snapshot that giving a disk a scheduler changes; the rest is not ours to put back."""
+    """The part of a snapshot that switching the scheduler changes; the rest is not ours to restore."""
     kept = {
         name: value
         for name, value in former.attributes.items()
@@ -60,10 +60,10 @@ def save_record(
     rule_path: Path | None,
     rule_text: str | None,
 ) -> AppliedRecord:
-    """Records a change; the former settings of an earlier one that was not undone are kept.
+    """Records a change; if an earlier change was not undone, its former settings stay on record.
 
     Raises:
-        RequirementError: if it cannot be written.
+        RequirementError: if the record cannot be written.
         JournalError: if the earlier record is damaged.
     """
     earlier = load_record(identity)
@@ -93,7 +93,7 @@ def save_record(
 
 
 def load_record(identity: Identity) -> AppliedRecord | None:
-    """The record about a disk, if there is one.
+    """The record for a disk; None if there is none.
 
     Raises:
         JournalError: if it is damaged.
@@ -116,13 +116,13 @@ def load_record(identity: Identity) -> AppliedRecord | None:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise JournalError(
-            f"{path}, which tells how the disk was before, cannot be read: {error}",
+            f"{path}, the record of the disk's former settings, cannot be read: {error}",
             hint="remove it together with the rule under /etc/udev/rules.d, and set the scheduler yourself",
         ) from error
 
 
 def remove_record(identity: Identity) -> None:
-    """Removes the record about a disk."""
+    """Removes the record for a disk."""
     record_path(identity).unlink(missing_ok=True)
 
 

@@ -1,19 +1,18 @@
-"""Control groups for jobs: weights, limits and latency targets of I/O, under cgroup v1 (blkio) and v2 (io).
+"""Control groups for jobs: I/O weights, limits and latency targets, under cgroup v1 (blkio) and v2 (io).
 
-All groups of a run are children of one group of ours, so that they compete with each other and leave
-everybody else's alone. Settings that go by device are written once for each leaf disk. Every write is read
-back.
+All groups of a run are children of one group of its own, so that they compete with each other and do not
+affect others. Per-device settings are written once for each leaf disk. Every write is read back.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blklab.errors import RequirementError, TunableError, reason_of
+from blklab.errors import TunableError, reason_of
+from blklab.linux.cgroups.hierarchy import Hierarchy
 from blklab.linux.cgroups.settings import (
     ROOT_GROUP,
     WEIGHTS,
@@ -23,43 +22,10 @@ from blklab.linux.cgroups.settings import (
     undo_writes,
     value_hint,
 )
-from blklab.linux.disks.mounts import parse_mountinfo
 from blklab.linux.machine.kernel_files import text_or_empty, write_once
 
 if TYPE_CHECKING:
     from blklab.linux.journal.journal import Journal
-
-
-@dataclass(frozen=True)
-class Hierarchy:
-    """Where I/O is controlled on this machine."""
-
-    version: int
-    """1 (blkio) or 2 (io)."""
-    root: Path
-
-
-def find_hierarchy(proc: Path = Path("/proc")) -> Hierarchy:
-    """Finds the hierarchy that controls I/O.
-
-    Raises:
-        RequirementError: if none does.
-    """
-    try:
-        mounts = parse_mountinfo((proc / "self" / "mountinfo").read_text())
-    except OSError:
-        mounts = []
-    for mount in mounts:
-        if mount.filesystem == "cgroup" and "blkio" in mount.super_options.split(","):
-            return Hierarchy(1, Path(mount.mount_point))
-    for mount in mounts:
-        root = Path(mount.mount_point)
-        if mount.filesystem == "cgroup2" and "io" in text_or_empty(root / "cgroup.controllers").split():
-            return Hierarchy(2, root)
-    raise RequirementError(
-        "no control group hierarchy with the I/O controller is mounted",
-        hint="mount one: mount -t cgroup2 none /sys/fs/cgroup",
-    )
 
 
 class RunCgroups:
@@ -74,11 +40,11 @@ class RunCgroups:
         return self.hierarchy.root if group == ROOT_GROUP else self.parent / group
 
     def processes_file(self, group: str) -> Path:
-        """The file that takes the ids of processes that join a group."""
+        """The file that takes the PIDs of processes joining a group."""
         return self.folder(group) / "cgroup.procs"
 
     def commands(self, names: Sequence[str], settings: Sequence[CgroupSetting]) -> list[str]:
-        """What `create` does, as shell commands."""
+        """The steps of `create` as shell commands."""
         lines = []
         if self.hierarchy.version == 2:
             lines.append(f"echo +io > {_quoted(self.hierarchy.root / 'cgroup.subtree_control')}")
@@ -88,18 +54,18 @@ class RunCgroups:
         lines += [f"mkdir {_quoted(self.folder(name))}" for name in names]
         for setting in settings:
             path = _quoted(self.folder(setting.group) / setting.attribute)
-            guard = f"[ ! -e {path} ] || " if setting.optional else ""
-            lines.append(f"{guard}echo {shlex.quote(setting.value)} > {path}")
+            condition = f"[ ! -e {path} ] || " if setting.optional else ""
+            lines.append(f"{condition}echo {shlex.quote(setting.value)} > {path}")
         return lines
 
     def create(self, journal: Journal, names: Sequence[str], settings: Sequence[CgroupSetting]) -> None:
-        """Creates the groups and sets their attributes; the journal undoes it.
+        """Creates the groups and sets their attributes; the journal removes and restores them.
 
         Raises:
             TunableError: if the kernel lacks an attribute, refuses a value, or keeps another one.
         """
         if self.hierarchy.version == 2:
-            self._pass_on_control(journal)
+            self._enable_controller(journal)
         journal.own_cgroup(self.parent)
         if self.hierarchy.version == 2:
             write_once(self.parent / "cgroup.subtree_control", "+io")
@@ -123,12 +89,12 @@ class RunCgroups:
         for group in (group for group, count in written.items() if not count):
             wanted = " or ".join(WEIGHTS[self.hierarchy.version])
             raise TunableError(
-                f"this kernel has no weight of I/O for the control group {group!r}",
+                f"this kernel has no I/O weight for the control group {group!r}",
                 hint=f"it needs {wanted} (CONFIG_BFQ_GROUP_IOSCHED or CONFIG_BLK_CGROUP_IOCOST)",
             )
 
     def read_back(self, settings: Sequence[CgroupSetting]) -> dict[str, str]:
-        """What is in force: ``cgroup/GROUP/ATTRIBUTE`` with the content of the file on one line."""
+        """Reads back the attributes set: ``cgroup/GROUP/ATTRIBUTE`` and the file's content on one line."""
         found = {}
         for setting in settings:
             path = self.folder(setting.group) / setting.attribute
@@ -139,8 +105,8 @@ class RunCgroups:
                 )
         return found
 
-    def _pass_on_control(self, journal: Journal) -> None:
-        """The root hands the controller down, unless it does so already."""
+    def _enable_controller(self, journal: Journal) -> None:
+        """Enables the I/O controller for the root's children, if it is not enabled already."""
         control = self.hierarchy.root / "cgroup.subtree_control"
         if "io" not in text_or_empty(control).split():
             journal.protect_attribute(control, undo=["-io"])
@@ -149,7 +115,7 @@ class RunCgroups:
     def _set(self, path: Path, setting: CgroupSetting) -> None:
         if not path.exists():
             raise missing_attribute(self.hierarchy.version, setting.attribute)
-        place = (
+        owner = (
             "the root control group"
             if setting.group == ROOT_GROUP
             else f"the control group {setting.group!r}"
@@ -158,14 +124,14 @@ class RunCgroups:
             write_once(path, setting.value)
         except OSError as error:
             raise TunableError(
-                f"{place}: the kernel refused {setting.attribute} = {setting.value} ({reason_of(error)})",
+                f"{owner}: the kernel refused {setting.attribute} = {setting.value} ({reason_of(error)})",
                 hint=value_hint(setting.attribute),
             ) from error
         content = path.read_text()
         if not is_in_force(content, setting.value):
             kept = " ".join(content.split()) or "nothing"
             raise TunableError(
-                f"{place}: asked for {setting.attribute} = {setting.value}, the kernel kept {kept}"
+                f"{owner}: asked for {setting.attribute} = {setting.value}, the kernel kept {kept}"
             )
 
 

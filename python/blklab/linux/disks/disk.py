@@ -8,14 +8,14 @@ from pathlib import Path
 from blklab.linux.machine.kernel_files import text_or_empty
 
 SECTOR_BYTES = 512
-"""Unit of ``size`` in sysfs, whatever the device's own sector size is."""
+"""Unit of ``size`` in sysfs, regardless of the device's own sector size."""
 _DRIVERS = {"virtio_blk": "virtio disk", "vbd": "Xen disk", "xen_blkfront": "Xen disk"}
-"""Disks of virtual machines that have no model, by their driver."""
+"""Names for virtual machines' disks, which have no model, by driver."""
 
 
 @dataclass(frozen=True)
 class Roots:
-    """Where the kernel's trees are; others than the real ones serve tests."""
+    """The mount points of the kernel's file systems; tests use other ones."""
 
     sys: Path = Path("/sys")
     proc: Path = Path("/proc")
@@ -30,25 +30,25 @@ class Disk:
     device_number: str
     """``254:0``; empty for a hidden path of an NVMe multipath device, which has no number."""
     sys_path: Path
-    """Its folder in sysfs, symbolic links resolved."""
+    """Its directory in sysfs, symbolic links resolved."""
     dev_path: Path
-    """Its node; for a hidden path the node of the device it belongs to."""
+    """Its device node; for a hidden path, the node of the multipath head."""
     model: str
     serial: str
     wwid: str
     size_bytes: int
     rotational: bool | None
     diskseq: str = ""
-    """Counts up with every disk (or medium, or loop attachment) since boot; empty before Linux 5.15."""
+    """The kernel's count of disks (media, loop attachments) since boot; empty before Linux 5.15."""
 
     @property
     def key(self) -> str:
-        """Tells the disk apart from all others of the running machine."""
+        """Identifies the disk among all disks of the running machine."""
         return self.device_number or self.name
 
 
 def read_disk(folder: Path, roots: Roots | None = None, *, node: Path | None = None) -> Disk:
-    """Describes the block device of a sysfs folder; what the kernel does not tell is left empty."""
+    """Describes the block device of a sysfs directory; what the kernel does not say stays empty."""
     roots = roots or Roots()
     loop = (folder / "loop").is_dir() or folder.name.startswith("loop")
     size = text_or_empty(folder / "size")
@@ -70,7 +70,7 @@ def read_disk(folder: Path, roots: Roots | None = None, *, node: Path | None = N
 
 
 def has_scheduler(folder: Path) -> bool:
-    """Whether the device of a sysfs folder orders its requests itself (one that takes bios does not)."""
+    """Tells whether the block device of a sysfs directory has a scheduler; bio-based devices have none."""
     return "[" in text_or_empty(folder / "queue" / "scheduler")
 
 

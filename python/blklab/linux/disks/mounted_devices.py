@@ -40,21 +40,28 @@ _REMOTE = {
 
 
 def folder_of_number(number: str, path: str, roots: Roots) -> Path:
+    """The sysfs directory of a device number; the path is for messages.
+
+    Raises:
+        RequirementError: if the kernel has no such block device.
+    """
     link = roots.sys / "dev" / "block" / number
     if not link.exists():
-        raise RequirementError(f"the kernel knows no block device {number}, which {path} stands for")
+        raise RequirementError(f"the kernel has no block device {number} for {path}")
     return link.resolve()
 
 
 def devices_of_mount(mount: Mount, path: str, roots: Roots) -> list[Path]:
-    """The sysfs folders of the devices that a mounted file system is on."""
+    """The sysfs directories of the devices that a mounted file system is on.
+
+    Raises:
+        RequirementError: if it is on no disk of this machine, or its disks cannot be found.
+    """
     kind = mount.filesystem
     if kind == "overlay":
         return _folders_of_overlay(mount, path, roots)
     if kind in _MEMORY:
-        raise RequirementError(
-            f"{path} is on {kind}, which is memory: there is no disk beneath", hint=OTHER_TARGETS
-        )
+        raise RequirementError(f"{path} is on {kind}, which is memory, not a disk", hint=OTHER_TARGETS)
     if kind in _REMOTE:
         raise RequirementError(
             f"{path} is on {kind} ({mount.source}): its disks belong to another machine", hint=OTHER_TARGETS
@@ -63,17 +70,19 @@ def devices_of_mount(mount: Mount, path: str, roots: Roots) -> list[Path]:
         return _folders_of_btrfs(mount, path, roots)
     if kind == "zfs":
         raise RequirementError(
-            f"{path} is on zfs, whose pools blklab cannot take apart", hint="name a disk or another directory"
+            f"{path} is on zfs, and blklab cannot tell which disks a pool is on",
+            hint="name a disk or another directory",
         )
     if not mount.device_number.startswith("0:"):
         devices = [folder_of_number(mount.device_number, path, roots)]
-    else:  # bcachefs names its members so: /dev/a:/dev/b
+    else:  # bcachefs lists its members like this: /dev/a:/dev/b
         devices = [folder for part in mount.source.split(":") if (folder := _folder_of_node(part, roots))]
     if not devices:
         raise RequirementError(
-            f"{path} is on {kind} ({mount.source}), beneath which no disk is known", hint=OTHER_TARGETS
+            f"{path} is on {kind} ({mount.source}), and blklab cannot tell which disk that is on",
+            hint=OTHER_TARGETS,
         )
-    # A log or real-time section elsewhere (xfs) takes part in every write.
+    # An external log or real-time device (xfs) takes part in every write.
     for option in ("logdev", "rtdev"):
         extra = _folder_of_node(mount.super_option(option) or "", roots)
         if extra is not None and extra not in devices:
@@ -84,10 +93,10 @@ def devices_of_mount(mount: Mount, path: str, roots: Roots) -> list[Path]:
 def _folders_of_overlay(mount: Mount, path: str, roots: Roots) -> list[Path]:
     upper = mount.super_option("upperdir")
     if upper is None:
-        raise RequirementError(f"{path} is on an overlay without an upper directory: it takes no writes")
+        raise RequirementError(f"{path} is on an overlay without an upper directory, which is read-only")
     if not Path(upper).is_absolute() or not Path(upper).is_dir():
         raise RequirementError(
-            f"{path} is on an overlay whose upper directory {upper} cannot be seen from here",
+            f"{path} is on an overlay whose upper directory {upper} is not visible from here",
             hint="in a container: name a volume that is a directory on a disk",
         )
     below = mount_of(Path(upper), roots.proc)

@@ -17,7 +17,7 @@ from blklab.linux.disks.stack import leaves_below
 
 @dataclass(frozen=True)
 class Resolution:
-    """What lies under a path."""
+    """A path, and the devices beneath it."""
 
     path: str
     kind: str
@@ -26,9 +26,9 @@ class Resolution:
     filesystem: str | None
     mount_options: str | None
     source: str
-    """What the file system is on, or the block device itself."""
+    """The device that the file system is on, or the block device itself."""
     stack: list[str]
-    """The devices passed on the way down, for people."""
+    """All devices from the mount down to the leaves, for people."""
     leaves: list[Disk]
 
 
@@ -36,12 +36,12 @@ def resolve(path: str, roots: Roots | None = None) -> Resolution:
     """Finds the disks beneath a directory, a file or a block device.
 
     Raises:
-        UnknownNameError: if there is no such path, or it is neither of the three.
-        RequirementError: if no disk with a scheduler lies beneath it (memory, network …).
+        UnknownNameError: if there is no such path, or it is none of the three.
+        RequirementError: if no disk with a scheduler is beneath it (memory, network …).
     """
     if sys.platform != "linux":
         raise RequirementError(
-            "only Linux tells which disk lies beneath a path", hint="use sim:ssd-sata instead"
+            "the disk beneath a path can be found only on Linux", hint="use sim:ssd-sata instead"
         )
     roots = roots or Roots()
     try:
@@ -61,12 +61,12 @@ def resolve(path: str, roots: Roots | None = None) -> Resolution:
         raise UnknownNameError(f"target {path} is neither a directory, a file nor a block device")
     mount = mount_of(Path(path), roots.proc)
     if mount is None:
-        raise RequirementError(f"cannot find out which file system {path} is on", hint="is /proc mounted?")
+        raise RequirementError(f"cannot tell which file system {path} is on", hint="is /proc mounted?")
     kind = "directory" if stat.S_ISDIR(status.st_mode) else "file"
     folders = devices_of_mount(mount, path, roots)
     stack, leaves = leaves_below(folders, roots)
     source = mount.source
-    if len(folders) == 1 and not Path(source).exists():  # /dev/root and the like name nothing
+    if len(folders) == 1 and not Path(source).exists():  # /dev/root and the like do not exist
         source = f"/dev/{folders[0].name}"
     stack = [f"{mount.filesystem} on {mount.mount_point}", *stack]
     return Resolution(

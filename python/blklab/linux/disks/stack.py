@@ -23,10 +23,10 @@ _NVME_HEAD = re.compile(r"nvme(\d+)n(\d+)")
 
 
 def all_disks(roots: Roots | None = None) -> list[Disk]:
-    """The whole disks of this machine that can hold data, by name.
+    """The whole disks of this machine that can hold data, sorted by name.
 
-    Without what is stacked upon others (device-mapper, md), without memory (zram) and empty loop devices;
-    of NVMe multipath the heads, not the hidden paths. Empty where there is no sysfs.
+    Leaves out stacked devices (device-mapper, md), memory (zram) and empty loop devices. Of NVMe multipath it
+    lists the heads, not the hidden paths. Without sysfs the list is empty.
     """
     roots = roots or Roots()
     disks = []
@@ -41,16 +41,16 @@ def all_disks(roots: Roots | None = None) -> list[Disk]:
 
 
 def leaves_of(disk: Disk, roots: Roots | None = None) -> list[Disk]:
-    """The leaves of one whole disk: itself, or the paths of an NVMe multipath head.
+    """The leaves of a whole disk: the disk itself, or the paths of an NVMe multipath head.
 
     Raises:
-        RequirementError: if nothing there has a scheduler.
+        RequirementError: if none of them has a scheduler.
     """
     return leaves_below([disk.sys_path], roots or Roots())[1]
 
 
 def leaves_below(folders: list[Path], roots: Roots) -> tuple[list[str], list[Disk]]:
-    """Walks down to the leaves; each device once, in the order in which it is met."""
+    """Walks down to the leaves; lists each device once, in the order of the walk."""
     stack: dict[str, None] = {}
     leaves: dict[str, Disk] = {}
     for folder in folders:
@@ -85,13 +85,14 @@ def _walk(folder: Path, roots: Roots) -> Iterator[tuple[str, Disk | None]]:
 def _checked_leaf(folder: Path, roots: Roots, *, node: Path | None = None) -> Disk:
     disk = read_disk(folder, roots, node=node)
     if folder.name.startswith(("zram", "ram")):
-        raise RequirementError(f"{folder.name} is memory: there is no disk beneath", hint=OTHER_TARGETS)
+        raise RequirementError(f"{folder.name} is memory, not a disk", hint=OTHER_TARGETS)
     if not disk.size_bytes:
-        detail = "no file is attached to it" if folder.name.startswith("loop") else "there is no medium in it"
+        detail = "no file is attached to it" if folder.name.startswith("loop") else "it has no medium"
         raise RequirementError(f"{folder.name} is empty: {detail}")
     if not has_scheduler(folder):
         raise RequirementError(
-            f"{folder.name} has no I/O scheduler: its driver takes requests as they come", hint=OTHER_TARGETS
+            f"{folder.name} has no I/O scheduler: its driver takes bios in order of arrival",
+            hint=OTHER_TARGETS,
         )
     return disk
 
@@ -112,7 +113,7 @@ def _slaves(folder: Path) -> list[Path]:
 
 
 def _nvme_paths(folder: Path, roots: Roots) -> list[Path]:
-    """The hidden path devices of an NVMe namespace: nvme0n1 has nvme0c0n1, nvme0c1n1 and so on."""
+    """The hidden path devices of an NVMe multipath head: nvme0n1 has nvme0c0n1, nvme0c1n1 and so on."""
     head = _NVME_HEAD.fullmatch(folder.name)
     if head is None:
         return []
@@ -121,5 +122,5 @@ def _nvme_paths(folder: Path, roots: Roots) -> list[Path]:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Sort key that puts loop10 after loop9."""
+    """A sort key that puts loop10 after loop9."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]

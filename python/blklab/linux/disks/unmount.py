@@ -9,13 +9,13 @@ from blklab.linux.processes.programs import run_program
 
 
 def unmount(mount_point: Path) -> bool:
-    """Unmounts what is mounted at a point of ours.
+    """Unmounts a mount point of ours.
 
     Returns:
-        Whether there was anything.
+        Whether anything was mounted there.
 
     Raises:
-        RequirementError: if something still uses it.
+        RequirementError: if it is still in use.
     """
     if not any(Path(mount.mount_point) == mount_point for mount in read_mounts(Path("/proc"))):
         return False

@@ -1,7 +1,7 @@
-"""Watches the machine during a run: pressure, steal time, frequency, temperature, I/O of others on the disk.
+"""Monitors the machine during a run: pressure, steal time, frequency, temperature, other tasks' disk I/O.
 
-A dozen small files are read before and after the load, none during it. Frequency and temperature are read
-after the load only, since some sensors ask the hardware and take their time.
+It reads a dozen small files before and after the load, and none during it. It reads frequency and temperature
+only after the load, because some sensors query the hardware and are slow.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from blklab.records.machine_events import DiskTraffic, MachineEvents
 
 _SECTOR_BYTES = 512
 _RUSAGE_BLOCK_BYTES = 512
-"""Of ru_inblock and ru_oublock: task_io_get_inblock, include/linux/task_io_accounting_ops.h."""
+"""Unit of ru_inblock and ru_oublock: task_io_get_inblock, include/linux/task_io_accounting_ops.h."""
 _MOST_SENSORS = 16
 _NS_PER_US = 1_000
 _STEAL = 7
@@ -39,12 +39,12 @@ class _Reading:
 
 
 class MachineMonitor:
-    """Watches one machine and the disks beneath a target.
+    """Monitors this machine and the disks beneath a target.
 
     Args:
-        disks: Folders of the disks in sysfs; none if no disk of this machine lies beneath.
-        proc: Root of procfs.
-        sys: Root of sysfs.
+        disks: The disks' directories in sysfs; empty if the target is on no disk of this machine.
+        proc: Mount point of procfs.
+        sys: Mount point of sysfs.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class MachineMonitor:
         self._proc = proc
         self._sys = sys
         self.events: MachineEvents | None = None
-        """What was seen; known once the watch has ended."""
+        """The events of the last monitoring; None while it is under way."""
 
     @contextmanager
     def monitoring(self) -> Iterator[None]:
-        """Watches as long as the context is open."""
+        """Monitors while the context is open."""
         self.events = None
         before = self._read()
         yield
@@ -78,7 +78,7 @@ class MachineMonitor:
         if before.disk_bytes is not None and after.disk_bytes is not None:
             read, written = (b - a for a, b in zip(before.disk_bytes, after.disk_bytes, strict=True))
             own_read, own_written = (b - a for a, b in zip(before.own_bytes, after.own_bytes, strict=True))
-            # A device that was replaced begins at zero; what it moved before is not known.
+            # A replaced device starts counting at zero, so the earlier traffic is unknown.
             if min(read, written) >= 0:
                 traffic = DiskTraffic(
                     read_bytes=read,
@@ -100,7 +100,7 @@ class MachineMonitor:
         )
 
     def _pressure_us(self) -> dict[str, int]:
-        """Totals of /proc/pressure: ``some avg10=0.00 avg60=0.00 avg300=0.00 total=12345`` (µs)."""
+        """Totals (µs) of /proc/pressure, as in ``some avg10=0.00 avg60=0.00 avg300=0.00 total=12345``."""
         totals = {}
         for kind in ("io", "cpu", "memory"):
             for line in text_or_empty(self._proc / "pressure" / kind).splitlines():
@@ -114,7 +114,7 @@ class MachineMonitor:
         return [int(word) for word in words[1:] if word.isdigit()] if words[:1] == ["cpu"] else []
 
     def _disk_bytes(self) -> tuple[int, int] | None:
-        """Read and written by all disks: fields 3 and 7 of Documentation/block/stat.rst."""
+        """Bytes read from and written to all disks: fields 3 and 7 of Documentation/block/stat.rst."""
         if not self._disks:
             return None
         read = written = 0

@@ -1,7 +1,7 @@
-"""Processes by group, recognised by when they started, since numbers are used again.
+"""Members of process groups, identified by start time as well, because the kernel reuses PIDs.
 
-The kernel counts that moment in clock ticks since boot, which nothing shifts. psutil gives it as a time of
-day, computed from that of the boot, which moves when the clock is set.
+The kernel gives the start time in clock ticks since boot, which never shifts. psutil converts it to
+wall-clock time, which shifts when the clock is set.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ _AFTER_NAME_START = 19
 
 
 def start_ticks(process: int) -> int | None:
-    """When a process started, in clock ticks since boot; nothing if it has ended."""
+    """The start time of a process, in clock ticks since boot; None if it has ended."""
     fields = _fields(Path("/proc") / str(process))
     return int(fields[_AFTER_NAME_START]) if fields else None
 
 
 def members_of_group(group: int, not_before_ticks: int) -> list[int]:
-    """Living processes of a process group that started at or after a time."""
+    """The living processes of a process group that started no earlier than a given time."""
     members = []
     for folder in Path("/proc").glob("[0-9]*"):
         fields = _fields(folder)
@@ -34,7 +34,7 @@ def members_of_group(group: int, not_before_ticks: int) -> list[int]:
 
 
 def _fields(folder: Path) -> list[str]:
-    """Fields of ``/proc/PID/stat`` after the name, which may itself hold blanks and brackets."""
+    """The fields of ``/proc/PID/stat`` after the name, which may itself contain spaces and parentheses."""
     try:
         return (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:

@@ -1,4 +1,4 @@
-"""Signals as exceptions, so that every context manager on the way gets to restore what it changed."""
+"""Turns signals into exceptions, so that every context manager can restore what it changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _State:
-    """Signals are a matter of the process, hence one state for all."""
+    """The state of signal handling, which is one per process."""
 
     shield_depth = 0
     pending: int | None = None
@@ -24,7 +24,7 @@ class _State:
 def _on_signal(number: int, frame: FrameType | None) -> None:
     del frame
     if _State.raised:
-        return  # one is enough: a second Ctrl-C must not break off the restoring that the first one began
+        return  # a second Ctrl-C must not interrupt the restore that the first one began
     if _State.shield_depth:
         _State.pending = _State.pending or number
         return
@@ -34,11 +34,11 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def signals_as_exceptions() -> Iterator[None]:
-    """Within it the first SIGINT, SIGTERM or SIGHUP raises `InterruptedRunError` in the main thread.
+    """Makes the first SIGINT, SIGTERM or SIGHUP raise `InterruptedRunError` in the main thread.
 
-    Later ones do nothing, so that what the exception sets going (restoring above all) runs to its end.
-    A signal that was being ignored (as under ``nohup``) stays ignored. Outside the main thread it does
-    nothing, since Python delivers signals to the main thread only.
+    Later signals are ignored, so that the cleanup that the exception starts (above all the restore)
+    completes. A signal that was ignored before (as under ``nohup``) stays ignored. Outside the main thread
+    this has no effect, because Python delivers signals only to the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -57,9 +57,9 @@ def signals_as_exceptions() -> Iterator[None]:
 
 @contextmanager
 def shielded() -> Iterator[None]:
-    """Within it the ending signals wait: for the writes that put settings back.
+    """Delays SIGINT, SIGTERM and SIGHUP, so that they do not interrupt the writes that restore settings.
 
-    The first signal that came meanwhile is raised at the end, unless an exception is under way already.
+    The first one that arrived is raised on exit, unless another exception is propagating already.
     """
     _State.shield_depth += 1
     try:

@@ -41,15 +41,15 @@ QUEUE_ATTRIBUTES = (
 )
 """The attributes that a comparison may set, in the order in which they are written.
 
-`read_ahead_kb` comes last: a change of the queue's limits (max_sectors_kb, rotational, stable_writes) makes
-the kernel compute it anew."""
+`read_ahead_kb` comes last: when the queue's limits change (max_sectors_kb, rotational, stable_writes), the
+kernel recomputes it."""
 
 _DEFAULT_REQUESTS = {"wbt_lat_usec": {"-1"}, "max_sectors_kb": {"0"}}
-"""Requests that mean "your default": any value that is kept answers them."""
+"""Values that ask for the kernel's default: any value that it then keeps is right."""
 
 
 def read_attribute(disk: Disk, name: str) -> str:
-    """The value in force.
+    """The current value of the scheduler, a queue attribute or a tunable.
 
     Raises:
         TunableError: if the queue or its active scheduler has no such attribute.
@@ -64,22 +64,22 @@ def read_attribute(disk: Disk, name: str) -> str:
 
 
 def tunables(disk: Disk) -> dict[str, str]:
-    """The active scheduler's tunables and their values, by bare name."""
+    """The active scheduler's tunables and their values, by name without ``iosched/``."""
     found: dict[str, str] = {}
     for path in sorted((queue_folder(disk) / "iosched").glob("*")):
         try:
             found[path.name] = read_text(path)
-        except OSError:  # noqa: PERF203 - one that can only be written
+        except OSError:  # noqa: PERF203 - write-only
             continue
     return found
 
 
 def write_attribute(disk: Disk, name: str, value: str) -> None:
-    """Sets one attribute and makes sure that the kernel kept it.
+    """Sets one attribute and makes sure that the kernel kept the value.
 
     Raises:
-        TunableError: if there is no such attribute, the kernel refuses the value, or keeps another one.
-        NotRootError: if we may not.
+        TunableError: if there is no such attribute, or the kernel refuses the value or keeps another one.
+        NotRootError: if we lack the permission.
         DeviceVanishedError: if the disk is gone.
     """
     if name == SCHEDULER:
@@ -92,7 +92,7 @@ def write_attribute(disk: Disk, name: str, value: str) -> None:
     except OSError as error:
         raise _unreadable(disk, name, error) from error
     if not mode & stat.S_IWUSR:
-        raise TunableError(f"{disk.name}: {name} can only be read (it is {before})")
+        raise TunableError(f"{disk.name}: {name} is read-only (it is {before})")
     try:
         write_once(path, value)
     except OSError as error:
@@ -106,7 +106,7 @@ def write_attribute(disk: Disk, name: str, value: str) -> None:
     if not _same_value(kept, value) and value not in _DEFAULT_REQUESTS.get(name, ()):
         raise TunableError(
             f"{disk.name}: asked for {name} = {value}, the kernel kept {kept}"
-            + (" as it was" if kept == before else f" (it was {before})"),
+            + (", unchanged" if kept == before else f" (it was {before})"),
             hint=_hint_about(name),
         )
 
@@ -122,7 +122,7 @@ def _same_value(kept: str, asked: str) -> bool:
 
 def _hint_about(name: str) -> str | None:
     if name == "nr_requests":
-        return "with the scheduler none the device's own number of tags is the limit"
+        return "under the scheduler none, nr_requests cannot exceed the device's number of tags"
     return None
 
 

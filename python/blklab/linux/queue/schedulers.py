@@ -21,7 +21,7 @@ _GONE = {errno.ENODEV, errno.ENOENT, errno.ENXIO, errno.EIO}
 
 
 def available_schedulers(disk: Disk) -> tuple[str | None, list[str]]:
-    """The active scheduler and all that the kernel offers now, in the kernel's order.
+    """The active scheduler, and all that the kernel lists, in its order.
 
     Raises:
         DeviceVanishedError: if the disk is gone.
@@ -33,13 +33,13 @@ def available_schedulers(disk: Disk) -> tuple[str | None, list[str]]:
 
 
 def set_scheduler(disk: Disk, name: str) -> None:
-    """Switches the scheduler, if it is not active already.
+    """Switches to a scheduler unless it is active already.
 
-    The kernel loads a scheduler's module by itself, so one that is not on the list is tried too.
+    Also tries schedulers that are not listed, because the kernel loads their modules on demand.
 
     Raises:
-        SchedulerUnavailableError: if the kernel does not have it for this disk.
-        NotRootError: if we may not.
+        SchedulerUnavailableError: if the kernel does not offer it for this disk.
+        NotRootError: if we lack the permission.
         DeviceVanishedError: if the disk is gone.
     """
     active, offered = available_schedulers(disk)
@@ -58,7 +58,7 @@ def set_scheduler(disk: Disk, name: str) -> None:
 
 
 def unavailable_scheduler(where: str, name: str, offered: list[str]) -> BlklabError:
-    """The error for a scheduler that a disk does not offer: one that this kernel lacks, or that never was."""
+    """The error for a scheduler that a disk does not offer: this kernel lacks it, or it never existed."""
     if name in _KNOWN_SCHEDULERS:
         return SchedulerUnavailableError(
             f"this kernel does not offer the scheduler {name} for {where}",
@@ -90,4 +90,4 @@ def _read_scheduler(disk: Disk) -> str:
     except OSError as error:
         if not queue_folder(disk).is_dir() or error.errno in _GONE - {errno.ENOENT}:
             raise vanished(disk) from error
-        return ""  # a device that takes bios has no such file
+        return ""  # a bio-based device has no such file

@@ -1,4 +1,4 @@
-"""All settings of a queue at one moment, and putting them back."""
+"""Snapshots of all settings of a queue, and restoring them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class QueueSnapshot:
     """All settings of a queue at one moment."""
 
     scheduler: str | None
-    """The active scheduler; nothing where the device has none."""
+    """The active scheduler; None if the device has none."""
     attributes: dict[str, str]
-    """Every attribute that can be read and written: the queue's, and the scheduler's under ``iosched/``."""
+    """Every attribute that is readable and writable: the queue's, and the scheduler's under ``iosched/``."""
 
 
 def snapshot(disk: Disk) -> QueueSnapshot:
-    """Everything that can be read and written.
+    """Reads every setting that is readable and writable.
 
     Raises:
         DeviceVanishedError: if the disk is gone.
@@ -44,16 +44,16 @@ def snapshot(disk: Disk) -> QueueSnapshot:
     for name in writable_names(disk):
         try:
             attributes[name] = read_text(attribute_path(disk, name))
-        except OSError as error:  # noqa: PERF203 - each can fail for itself
+        except OSError as error:  # noqa: PERF203 - each may fail on its own
             if not queue_folder(disk).is_dir():
                 raise vanished(disk) from error
-            # Some attributes refuse to be read on some drivers (EINVAL): they cannot have been changed by us,
-            # since every change of ours is read back.
+            # Some drivers refuse to have some attributes read (EINVAL). We cannot have changed those, because
+            # we read back every change.
     return QueueSnapshot(active, attributes)
 
 
 def differences(disk: Disk, wanted: QueueSnapshot) -> dict[str, tuple[str, str | None]]:
-    """What is not as in a snapshot: name -> (wanted, in force or nothing)."""
+    """Compares a queue with a snapshot: name -> (value in the snapshot, current value or None)."""
     now = snapshot(disk)
     found: dict[str, tuple[str, str | None]] = {}
     if wanted.scheduler is not None and now.scheduler != wanted.scheduler:
@@ -65,17 +65,17 @@ def differences(disk: Disk, wanted: QueueSnapshot) -> dict[str, tuple[str, str |
 
 
 def restore_snapshot(disk: Disk, wanted: QueueSnapshot) -> list[str]:
-    """Puts a queue back as it was; may be repeated, writes only what differs.
+    """Restores a queue from a snapshot; writes only what differs, so it may be repeated.
 
-    The scheduler comes first, since switching it resets nr_requests, wbt_lat_usec and others, and because
-    leaving a scheduler loses its tunables. One attribute can change another one (slice_idle is also
-    slice_idle_us; nr_requests bounds async_depth), so it goes round until nothing differs.
+    The scheduler comes first: switching resets nr_requests, wbt_lat_usec and others, and discards the
+    tunables of the scheduler that is left. Writing one attribute can change another (slice_idle is also
+    slice_idle_us; nr_requests bounds async_depth), so passes repeat until the queue equals the snapshot.
 
     Returns:
-        What was written, for people.
+        The values written, for people.
 
     Raises:
-        RestoreError: if something is still different at the end.
+        RestoreError: if a setting still differs at the end.
         DeviceVanishedError: if the disk is gone.
     """
     written: list[str] = []
@@ -97,7 +97,7 @@ def restore_snapshot(disk: Disk, wanted: QueueSnapshot) -> list[str]:
             value = wanted.attributes[name]
             try:
                 if read_attribute(disk, name) == value:
-                    continue  # an earlier write of this pass has done it
+                    continue  # an earlier write in this pass has set it
                 write_once(attribute_path(disk, name), value)
             except TunableError as error:
                 trouble[name] = error.message
@@ -113,7 +113,7 @@ def restore_snapshot(disk: Disk, wanted: QueueSnapshot) -> list[str]:
             for name, (value, now) in different.items()
         )
         raise RestoreError(
-            f"{disk.name}: not all settings could be put back: {details}",
+            f"{disk.name}: not all settings could be restored: {details}",
             hint=f"the attributes are files in {queue_folder(disk)}",
         )
     return written

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ScratchDirectory:
-    """Files in a scratch folder of a run, which the journal removes."""
+    """Files in a run's scratch directory, which the journal removes."""
 
     read_only = False
     device = None
@@ -38,7 +38,7 @@ class ScratchDirectory:
         total = sum(lengths.values())
         check_space(self._directory, total)
         if self._journal is None:
-            raise RuntimeError("nothing is laid out in a dry run")
+            raise RuntimeError("a dry run lays out no files")
         announce(f"laying out {format_bytes(total)} of test files in {self.folder}")
         try:
             self._journal.own_directory(self.folder)
@@ -51,15 +51,15 @@ class ScratchDirectory:
         return files_in_directory(workloads)
 
     def regions(self, workload: Workload) -> list[JobRegions]:
-        """Regions by file name within the folder."""
+        """Regions in files of the scratch directory."""
         return regions_in_directory(workload)
 
     def commands(self, workloads: Sequence[Workload]) -> list[str]:
-        """Creation of the folder and its files."""
+        """Creation of the directory and its files."""
         lines = [f"mkdir -p -m 700 {shlex.quote(str(self.folder))}"]
         for name, length in files_in_directory(workloads).items():
             lines.append(f"head -c {length} /dev/urandom > {shlex.quote(str(self.folder / name))}")
         return [*lines, f"sync -f {shlex.quote(str(self.folder))}"]
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Holds nothing; the journal removes the directory."""

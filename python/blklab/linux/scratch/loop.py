@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from blklab.linux.disks.disk import Disk
     from blklab.linux.journal.journal import Journal
 
-DEFAULT_SCRATCH_FOLDER = Path("/var/tmp")  # noqa: S108 - what lives there has a folder of its own (mode 700)
-"""Where scratch files of loop devices go: on disk, unlike /tmp on many systems."""
+DEFAULT_SCRATCH_FOLDER = Path("/var/tmp")  # noqa: S108 - our files there are in a directory of mode 700
+"""Directory for loop devices' scratch files: on disk, unlike /tmp on many systems."""
 
 
 class ScratchLoop:
-    """A loop device of ours over a scratch file of ours: written to freely, removed by the journal."""
+    """Our own loop device over our own scratch file: writable, and removed by the journal."""
 
     read_only = False
     folder = None
@@ -37,11 +37,11 @@ class ScratchLoop:
         self._filled = False
 
     def create(self, journal: Journal) -> Disk:
-        """Creates the scratch file, its blocks reserved, and the loop device over it.
+        """Creates the scratch file with all its blocks allocated, and the loop device over it.
 
         Raises:
-            SpaceError: if there is no room.
-            RequirementError: if loop devices or direct I/O are not to be had.
+            SpaceError: if there is too little space.
+            RequirementError: if loop devices or direct I/O are unavailable.
         """
         check_space(self._directory, self._size_bytes)
         backing = self._scratch / "loop.img"
@@ -66,7 +66,7 @@ class ScratchLoop:
             self.regions(workload)
 
     def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
-        """Writes the whole device once, so that its file has real blocks everywhere."""
+        """Writes the whole device once, so that every block of its file has been written."""
         self.check(workloads)
         if self._filled:
             return
@@ -82,7 +82,7 @@ class ScratchLoop:
         self._filled = True
 
     def regions(self, workload: Workload) -> list[JobRegions]:
-        """Regions of the device, one behind the other."""
+        """Regions of the device, one after the other."""
         return regions_on_device(workload, str(self.device), self._size_bytes)
 
     def commands(self, workloads: Sequence[Workload]) -> list[str]:
@@ -98,4 +98,4 @@ class ScratchLoop:
         ]
 
     def close(self) -> None:
-        """Nothing is held: the journal removes file and device."""
+        """Holds nothing; the journal removes the device and its file."""

@@ -1,4 +1,4 @@
-"""Loop devices under one btrfs, all of our own: an array of disks where this machine has none to spare."""
+"""A btrfs over several loop devices: an array for machines without disks to spare."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOUNT_OPTIONS = "noatime"
 
 
 class ScratchLoopArray:
-    """Files on a btrfs over loop devices; the journal takes all of it down again."""
+    """Files on a btrfs over loop devices; the journal removes all of it."""
 
     read_only = False
     device = None
@@ -45,8 +45,8 @@ class ScratchLoopArray:
         """Creates scratch files, loop devices over them, and the mounted file system.
 
         Raises:
-            SpaceError: if there is no room.
-            RequirementError: if loop devices, direct I/O or btrfs are not to be had.
+            SpaceError: if there is too little space.
+            RequirementError: if loop devices, direct I/O or btrfs are unavailable.
             MissingToolError: if losetup or mkfs.btrfs is missing.
         """
         check_space(self._directory, self._member_bytes * self._members)
@@ -64,7 +64,7 @@ class ScratchLoopArray:
         return disks
 
     def check(self, workloads: Sequence[Workload]) -> None:
-        """Checks sizes, and free space once there is a file system."""
+        """Checks sizes, and free space once the file system exists."""
         if self.mount_point.is_dir() and not self._laid_out:
             check_space(self.mount_point, sum(files_in_directory(workloads).values()))
 
@@ -79,11 +79,11 @@ class ScratchLoopArray:
         self._laid_out = True
 
     def regions(self, workload: Workload) -> list[JobRegions]:
-        """Regions by file name within the folder."""
+        """Regions in files on the array."""
         return regions_in_directory(workload)
 
     def commands(self, workloads: Sequence[Workload]) -> list[str]:
-        """Creation of devices, file system and files."""
+        """Creation of the devices, the file system and the files."""
         lines = [f"mkdir -p -m 700 {shlex.quote(str(self.mount_point))}"]
         for node, backing in zip(self._nodes, self._backing_files(), strict=True):
             lines.append(f"fallocate -l {self._member_bytes} {shlex.quote(str(backing))}")
@@ -95,7 +95,7 @@ class ScratchLoopArray:
         return [*lines, f"sync -f {shlex.quote(str(self.folder))}"]
 
     def close(self) -> None:
-        """Nothing is held: the journal takes it down."""
+        """Holds nothing; the journal removes it."""
 
     def _backing_files(self) -> list[Path]:
         return [self._scratch / f"member-{number}.img" for number in range(self._members)]

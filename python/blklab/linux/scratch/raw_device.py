@@ -15,7 +15,7 @@ from blklab.spec.workloads import Workload
 
 
 class RawDevice:
-    """The blocks of a block device that exists: only read, unless writing was allowed and harms nobody."""
+    """A block device: read-only, unless writing was allowed and the device is free."""
 
     folder = None
 
@@ -33,7 +33,7 @@ class RawDevice:
         return self._size_bytes
 
     def check(self, workloads: Sequence[Workload]) -> None:
-        """Checks sizes, and for workloads that write that nobody else uses the device."""
+        """Checks sizes, and that the device is free if a workload writes."""
         for workload in workloads:
             if workload.writes and self.read_only:
                 raise RefusedError(
@@ -44,25 +44,25 @@ class RawDevice:
             self.regions(workload)
         if any(workload.writes for workload in workloads) and self._claim is None:
             check_writable_device(self.device)
-            # Held until the session ends: nobody can mount it meanwhile. fio does not ask for exclusive use.
+            # Held until the session ends, so that nobody can mount it; fio does not claim it itself.
             self._claim = os.open(self.device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
 
     def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
-        """A device is used as it is."""
+        """Checks again; a device is used as it is."""
         del announce
         self.check(workloads)
 
     def regions(self, workload: Workload) -> list[JobRegions]:
-        """Regions of the device, one behind the other."""
+        """Regions of the device, one after the other."""
         return regions_on_device(workload, str(self.device), self.size_bytes)
 
     def commands(self, workloads: Sequence[Workload]) -> list[str]:
-        """Nothing is done."""
+        """There are none: a device is used as it is."""
         del workloads
         return []
 
     def close(self) -> None:
-        """Gives up the exclusive use."""
+        """Releases the exclusive claim."""
         if self._claim is not None:
             os.close(self._claim)
             self._claim = None
@@ -72,8 +72,8 @@ def device_size_bytes(device: Path) -> int:
     """Size of a block device.
 
     Raises:
-        DeviceVanishedError: if it is not there any more.
-        RequirementError: if it may not be opened, or is empty.
+        DeviceVanishedError: if it is gone.
+        RequirementError: if it cannot be opened, or is empty.
     """
     try:
         descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
@@ -86,7 +86,7 @@ def device_size_bytes(device: Path) -> int:
         if error.errno in (errno.ENOENT, errno.ENXIO, errno.ENODEV):
             raise DeviceVanishedError(f"{device} is gone: {reason}") from error
         raise RequirementError(
-            f"{device} cannot be opened: {reason}", hint="in a container or guest the device may be forbidden"
+            f"{device} cannot be opened: {reason}", hint="a container may deny access to the device"
         ) from error
     if not size:
         raise RequirementError(f"{device} is empty")

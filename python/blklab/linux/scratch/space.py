@@ -14,31 +14,31 @@ Announce = Callable[[str], None]
 
 
 class ScratchSpace(Protocol):
-    """Somewhere that jobs can work."""
+    """The files or the device that a load works on."""
 
     @property
     def read_only(self) -> bool:
-        """Whether fio is to be kept from writing."""
+        """Whether fio must not write."""
 
     @property
     def folder(self) -> Path | None:
-        """The folder of the regions' files; nothing for devices."""
+        """The directory of the regions' files; None for devices."""
 
     @property
     def device(self) -> Path | None:
-        """The device itself; nothing for files."""
+        """The device itself; None for files."""
 
     def check(self, workloads: Sequence[Workload]) -> None:
-        """Makes sure that the workloads can work here; nothing is changed."""
+        """Makes sure that the workloads can run here; changes nothing."""
 
     def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
-        """Lays out what the workloads need."""
+        """Lays out the data that the workloads need."""
 
     def regions(self, workload: Workload) -> list[JobRegions]:
-        """Where each clone of each job works."""
+        """The region of each clone of each job."""
 
     def commands(self, workloads: Sequence[Workload]) -> list[str]:
-        """What `prepare` does, as shell commands."""
+        """The steps of `prepare` as shell commands."""
 
     def close(self) -> None:
-        """Frees what is held."""
+        """Releases whatever the space holds."""

@@ -1,8 +1,7 @@
-"""The report as one HTML file that needs nothing else: no network, no library, no font.
+"""The report as one self-contained HTML file: no network, no library, no font.
 
-Whatever comes from outside (labels, job files, names of disks, messages of programs) is escaped by the
-template or by `blklab.report.drawing.svg`; the page's own policy lets no script run but the one below, by its
-hash.
+Text from outside (labels, job files, names of disks, messages of programs) is escaped by the template or by
+`blklab.report.drawing.svg`. The page's content security policy allows only its own script, by hash.
 """
 
 from __future__ import annotations
@@ -10,11 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from blklab.analysis.verdict import Analysis
 from blklab.quantities.formatting import confidence_text, count_of, margin_text
 from blklab.quantities.units import format_bytes, format_duration
 from blklab.records.experiment import ExperimentRecord
-from blklab.report.documents.comparison import CompareDocument, compare_document
+from blklab.report.documents.comparison import CompareDocument
 from blklab.report.documents.parts import OUTCOME_SIGNS
 from blklab.report.drawing.palette import appearances
 from blklab.report.html.findings import goal_section, sweep_sections
@@ -42,15 +40,16 @@ class _Fact:
     remark: str
 
 
-def render_html(record: ExperimentRecord, analysis: Analysis, *, model: ModelAnswer | None = None) -> str:
+def render_html(
+    record: ExperimentRecord, document: CompareDocument, *, model: ModelAnswer | None = None
+) -> str:
     """The report of an analysed experiment as the text of one HTML file (UTF-8).
 
     Args:
         record: The experiment.
-        analysis: Its analysis.
+        document: Its analysis in the documented form.
         model: The nearest modelled disk's answer, shown in a box of its own; the page's data leave it out.
     """
-    document = compare_document(record, analysis)
     looks = appearances(record.spec.schedulers)
     sections = [
         workload_section(record, document, workload, looks, f"workload-{index}")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from blklab.analysis.noise import WorkloadNoise, noise_of
+from blklab.analysis.noise import WorkloadNoise
 from blklab.analysis.statistics.linear_trend import Change
 from blklab.quantities.formatting import count_of, join_names
 from blklab.records.experiment import ExperimentRecord
@@ -95,9 +95,9 @@ def stopping_part(record: ExperimentRecord) -> StoppingPart:
     )
 
 
-def noise_parts(record: ExperimentRecord) -> list[NoisePart]:
-    """The noise of every workload that has figures, in the documented form."""
-    return [_noise_part(found) for found in noise_of(record)]
+def noise_parts(noise: Sequence[WorkloadNoise]) -> list[NoisePart]:
+    """The noise of every workload that has values, in the documented form."""
+    return [_noise_part(found) for found in noise]
 
 
 def _noise_part(found: WorkloadNoise) -> NoisePart:
@@ -177,8 +177,8 @@ def noise_sentences(parts: Sequence[NoisePart], workload: str) -> list[str]:
         )
     if part.widened_by > 1 and part.correlation is not None:
         sentences.append(
-            f"correlation: neighbouring blocks are alike (up to {part.correlation:.2f}, of the log ratios), so "
-            f"intervals were widened up to {part.widened_by:.1f} times"
+            f"correlation: neighbouring blocks are alike (up to {part.correlation:.2f}, of the log ratios), "
+            f"so intervals were widened up to {part.widened_by:.1f} times"
         )
     if part.outliers:
         named = [

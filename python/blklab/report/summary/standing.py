@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar
 
-from blklab.analysis.comparison import OPPOSITE
 from blklab.analysis.metrics import METRICS
+from blklab.analysis.ratios import OPPOSITE
 from blklab.report.documents.comparison import CompareDocument, ComparisonPart, MetricVerdictPart, ResultPart
+from blklab.report.documents.parts import PairPart
+
+AnyPair = TypeVar("AnyPair", bound=PairPart)
 
 
 class Standing(Enum):
-    """A scheduler's standing; the value is the word that reports print beside a sign and, perhaps, a colour."""
+    """A scheduler's standing; reports print its value beside a sign, where possible in colour."""
 
     BEST = "best"
     EQUAL = "equal best"
@@ -85,7 +89,7 @@ def differing_controls(document: CompareDocument) -> list[str]:
     return [name for name in names if name in differing]
 
 
-def reversed_pair(part: ComparisonPart) -> ComparisonPart:
+def reversed_pair(part: AnyPair) -> AnyPair:
     """The same comparison as seen from the other scheduler."""
     return part.model_copy(
         update={

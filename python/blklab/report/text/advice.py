@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blklab.analysis.verdict import join_names
-from blklab.quantities.formatting import count_of, margin_text, within_reach
+from blklab.quantities.formatting import count_of, join_names, margin_text, within_reach
 from blklab.report.documents.comparison import CompareDocument
 from blklab.report.summary.reproduce import continue_command
 from blklab.report.summary.standing import differing_controls, labels_of, results_of
@@ -26,14 +25,12 @@ def next_steps(document: CompareDocument) -> list[Advice]:
     if differing_controls(document):
         steps.append(
             Advice(
-                "A control differs, so something other than the scheduler is at work (other load, heat, a noisy "
-                "neighbour) and no scheduler is recommended. Find the cause, then measure again."
+                "A control differs, so something other than the scheduler is at work (other load, heat, a "
+                "noisy neighbour) and no scheduler is recommended. Find the cause, then measure again."
             )
         )
     if document.state in ("interrupted", "failed"):
-        steps.append(
-            Advice("The experiment did not finish. To continue it:", continue_command(document.run))
-        )
+        steps.append(Advice("The experiment did not finish. To continue it:", continue_command(document.run)))
     if verdict.status == "undecided":
         steps += _for_undecided(document)
     elif verdict.status == "equal":
@@ -53,7 +50,9 @@ def next_steps(document: CompareDocument) -> list[Advice]:
 def _for_best(document: CompareDocument, command: str) -> Advice:
     best = document.verdict.best[0]
     if _in_force(document, best):
-        return Advice(f"{best} was already in use before the experiment. To keep it after a restart:", command)
+        return Advice(
+            f"{best} was already in use before the experiment. To keep it after a restart:", command
+        )
     return Advice(f"To use {best} on this disk, now and after a restart:", command)
 
 
@@ -90,8 +89,8 @@ def _for_undecided(document: CompareDocument) -> list[Advice]:
         ]
     return [
         Advice(
-            "More blocks of this kind are unlikely to settle it. Longer runs (--runtime) or a quieter machine "
-            "would reduce the noise."
+            "At this level of noise more blocks are unlikely to settle it. Longer runs (--runtime) or a "
+            "quieter machine would help."
         )
     ]
 

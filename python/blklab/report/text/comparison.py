@@ -158,7 +158,7 @@ def render(
 
     Args:
         document: The comparison.
-        console: Where it goes.
+        console: The console to print to.
         model: The nearest modelled disk's answer, printed apart from the verdict and labelled as the model's.
         report_file: Shell-quoted path of the HTML report, if one was written.
     """
@@ -287,7 +287,7 @@ def _print_workload(document: CompareDocument, workload: str, printer: Printer) 
 def _results_table(
     document: CompareDocument, workload: str, deciding: str, rows: Sequence[Row], printer: Printer
 ) -> tuple[Table, list[str]]:
-    """The table, and the metrics that it has no room for."""
+    """The table, and the metrics for which there was no room."""
     decides = _DecidingColumn(document, workload, deciding)
     names = [printer.clean(row.scheduler) for row in rows]
     room = printer.console.width

@@ -1,4 +1,4 @@
-"""What disturbed an experiment, in at most three lines: the terminal's summary of what HTML shows in full.
+"""Disturbances of an experiment in at most three lines; the HTML report shows them in full.
 
 The lines count; they do not list. Every disturbed run, every run that changed its speed and every outlier is
 in the HTML report.
@@ -29,7 +29,7 @@ def conditions(document: CompareDocument) -> list[str]:
 
 
 def quiet_sentence(document: CompareDocument) -> str | None:
-    """What was watched without finding anything; None if something was found, or if nobody watched."""
+    """The sentence on an undisturbed experiment; None if something disturbed it or it was not watched."""
     watched = []
     if document.during_runs is not None:
         watched.append(f"none of {count_of(document.during_runs.watched_runs, 'watched run')} was disturbed")

@@ -112,6 +112,8 @@ def _print_sweep(document: CompareDocument, sweep: SweepPart, printer: Printer) 
             )
         printer.console.print(table)
     if any(effect.kind == "interaction" for effect in sweep.effects):
-        printer.line("An indented line is an interaction: the effect of both together beyond that of each alone.")
+        printer.line(
+            "An indented line is an interaction: the effect of both together beyond that of each alone."
+        )
     for note in sweep.notes:
         printer.line(f"{note}.")

@@ -22,7 +22,6 @@ from blklab.report.summary.standing import (
 )
 from blklab.report.text.wording import effect_of, finding
 
-
 WIDE_INTERVAL = 3.0
 """Ratio of its bounds from which an interval of a ratio is told by its bounds alone."""
 
@@ -98,7 +97,9 @@ def _beaten(pairs: Sequence[PairPart], metric: str, labels: Sequence[str]) -> li
     clauses = []
     for loser in labels:
         won = [
-            seen for pair in pairs if (seen := _seen_against(pair, loser)) is not None and seen.outcome == "better"
+            seen
+            for pair in pairs
+            if (seen := _seen_against(pair, loser)) is not None and seen.outcome == "better"
         ]
         if not won:
             continue
@@ -107,8 +108,8 @@ def _beaten(pairs: Sequence[PairPart], metric: str, labels: Sequence[str]) -> li
         verb = "beats" if len(winners) == 1 else "beat"
         effect = effect_of(strongest.ratio, strongest.ci_low, strongest.ci_high)
         clauses.append(
-            f"{join_names(winners)} {verb} {loser}: with {strongest.first}, {_title(metric)} is {effect} with "
-            f"{loser}"
+            f"{join_names(winners)} {verb} {loser}: with {strongest.first}, {_title(metric)} is {effect} "
+            f"with {loser}"
         )
     return clauses
 
@@ -138,14 +139,16 @@ def _still_open(pairs: Sequence[PairPart], metric: str, candidates: Sequence[str
     nearest = min(against.values(), key=lambda pair: max(pair.ratio, 1 / pair.ratio))
     low, high = nearest.ci_low, nearest.ci_high
     if low is None or high is None:
-        return f"{text} (too few blocks to tell them apart)"
+        return f"{text} (too few blocks for intervals)"
     if high > WIDE_INTERVAL * low:
         return (
             f"{text} ({leader} leads, but its {_title(metric)} may be anything from {_times(low)} to "
             f"{_times(high)} than with {nearest.second})"
         )
     effect = effect_of(nearest.ratio, low, high)
-    return f"{text} ({leader} leads, with {_title(metric)} {effect} with {nearest.second}, which may be chance)"
+    return (
+        f"{text} ({leader} leads, with {_title(metric)} {effect} with {nearest.second}, which may be chance)"
+    )
 
 
 def _times(ratio: float) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from blklab.analysis.metrics import METRICS
-from blklab.analysis.verdict import join_names
-from blklab.quantities.formatting import margin_text, metric_title, rounded
+from blklab.quantities.formatting import join_names, margin_text, metric_title, rounded
 from blklab.report.documents.comparison import CompareDocument, MetricVerdictPart
 from blklab.report.summary.model_answer import ModelAnswer
 from blklab.report.summary.standing import (
@@ -51,14 +50,14 @@ def explanation(document: CompareDocument) -> str:
 
 
 def _open_question(document: CompareDocument) -> str:
-    """Where the first place is open, and where it is settled."""
+    """The workloads whose first place is open, and those where it is settled."""
     if document.goal is not None:
         return _sentence(f"the best scheduler for the goal {document.goal.goal} is not settled yet")
-    open_ones, settled, without_figure = [], [], []
-    for workload in judged_workloads(document):
-        found = deciding_verdict(document, workload)
-        group = without_figure if found is None else open_ones if found.status == "undecided" else settled
-        group.append(workload)
+    judged = judged_workloads(document)
+    found = {name: verdict for name in judged if (verdict := deciding_verdict(document, name)) is not None}
+    without_figure = [name for name in judged if name not in found]
+    open_ones = [name for name in found if found[name].status == "undecided"]
+    settled = [name for name in found if found[name].status != "undecided"]
     parts = []
     if open_ones:
         parts.append(f"the best scheduler for {join_names(open_ones)} is not settled yet")
@@ -109,13 +108,15 @@ def model_sentences(model: ModelAnswer) -> tuple[str, list[str]]:
     found = model.document
     where = f"On a modelled disk ({model.device})"
     if model.undecided_nearest is not None:
-        where = f"The nearest model, {model.undecided_nearest}, is undecided as well. On another ({model.device})"
+        where = (
+            f"The nearest model, {model.undecided_nearest}, is undecided as well. On another ({model.device})"
+        )
     settled = "the same question is settled" if model.is_settled else "the same question stays open, too"
     return "A model's answer, not this disk's", [f"{where} {settled}: {headline(found)}.", explanation(found)]
 
 
 def effect_of(ratio: float, low: float | None, high: float | None) -> str:
-    """A ratio in words, to be followed by ``with NAME``: ``12 % [8, 17] higher than``, or for large ratios ``3.1 times [2.8, 3.4] as high as``."""
+    """``12 % [8, 17] higher than``, or for large ratios ``3.1 times [2.8, 3.4] as high as``."""
     if not 1 / 2 < ratio < 2:
         if ratio < 1:
             bounds = _ordered([None if not bound else 1 / bound for bound in (low, high)])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from blklab.analysis.comparison import metric_values
 from blklab.analysis.metrics import metric_named
 from blklab.analysis.statistics.sample import Sample
 from blklab.analysis.statistics.two_samples import independent_difference
+from blklab.analysis.values import metric_values
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import NS_PER_SECOND, RunSample
 from blklab.studies.hdparm.jobs import BUFFERED, BUSY, CACHED

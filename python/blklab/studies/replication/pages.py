@@ -12,34 +12,15 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from blklab.execution.blocks import Progress
-from blklab.records.experiment import ExperimentRecord
-from blklab.records.samples import RunSample
 from blklab.records.store import Store
 from blklab.report.pages.markdown import markdown_table
 from blklab.studies import replicable_study, replicable_study_names
 from blklab.studies.replication.options import StudyOptions
 from blklab.studies.replication.report.drawing import draw
 from blklab.studies.replication.report.finding import StudyFinding
-from blklab.studies.replication.run import run_study
+from blklab.studies.replication.run import NullRunObserver, run_study
 
 IMAGES = "images"
-
-
-class NullRunObserver:
-    """Hears and says nothing."""
-
-    def announce(self, line: str) -> None:
-        """A step that is not a run."""
-
-    def begun(self, record: ExperimentRecord) -> None:
-        """The experiment has its name."""
-
-    def progressed(self, progress: Progress) -> None:
-        """A run begins."""
-
-    def measured(self, sample: RunSample) -> None:
-        """A run ended."""
 
 
 @functools.cache

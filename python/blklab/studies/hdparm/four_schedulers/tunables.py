@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from blklab.analysis.designs import design_of
 from blklab.analysis.sweep_effects import Effect, sweep_findings
+from blklab.analysis.values import experiment_values
 from blklab.records.experiment import ExperimentRecord
 from blklab.studies.hdparm.findings import interval_row, matters, rows_of
 from blklab.studies.hdparm.four_schedulers.experiments import (
@@ -185,8 +187,8 @@ def _sweep_effects(record: ExperimentRecord, job: str | None) -> Sequence[Effect
     if job is not None:
         workload = record.spec.workload(BUSY).model_copy(update={"focus": [job]})
         record = record.model_copy(update={"spec": record.spec.model_copy(update={"workloads": [workload]})})
-    (findings,) = sweep_findings(record)
-    return findings.effects
+    (sweep,) = record.spec.sweeps
+    return sweep_findings(sweep, experiment_values(record), design_of(record.spec)).effects
 
 
 def _quantity(effect: Effect) -> Estimate:

@@ -1,0 +1,138 @@
+"""The answer to the whole experiment: the verdicts of its workloads, or of its goal, taken together.
+
+With a goal the answer rests on the goal's score over all workloads alone, and the workloads' own verdicts are
+description. A control that differs withholds every recommendation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from blklab.analysis.comparison import Comparison
+from blklab.analysis.goal_verdict import GoalFindings
+from blklab.analysis.ranking import MetricVerdict, longest_need
+from blklab.analysis.tie_breaking import TieBreak
+from blklab.quantities.formatting import join_names, metric_title
+
+OverallStatus = Literal["best", "equal", "undecided", "withheld"]
+"""``withheld``: a control differs, so nothing is recommended, whatever the values say."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer to the whole experiment."""
+
+    status: OverallStatus
+    best: list[str]
+    candidates: list[str]
+    """Those not ruled out; while withheld, those that would be best or candidates but for the control."""
+    text: str
+    more_blocks: int | None
+    warnings: list[str] = field(default_factory=list)
+    choice: str | None = None
+    """The one to take: the best, or of equals the one that `blklab.analysis.tie_breaking` names; else
+    None."""
+    choice_reason: str = ""
+    """Why this one of several equals."""
+
+
+def overall_verdict(
+    judged: Sequence[str], verdicts: Sequence[MetricVerdict], labels: Sequence[str]
+) -> Verdict:
+    """One answer for all workloads: the scheduler that is best, or shares the first place, in each of them.
+
+    Args:
+        judged: Names of the workloads that the answer rests on.
+        verdicts: Of all metrics and workloads.
+        labels: All schedulers.
+    """
+    deciding = {v.workload: v for v in verdicts if v.decides}
+    lacking = [name for name in judged if name not in deciding]
+    if lacking:
+        return _undecided(list(labels), f"undecided: no figures for {join_names(lacking)}")
+    present = [deciding[name] for name in judged]
+    if len(present) == 1:
+        (only,) = present
+        text = f"{only.workload}, by {metric_title(only.metric)}: {only.text}"
+        return Verdict(only.status, only.best, only.candidates, text, only.more_blocks)
+    candidates = [label for label in labels if all(label in v.candidates for v in present)]
+    unsettled = [v for v in present if v.status == "undecided"]
+    if unsettled:
+        text = f"undecided for {join_names([v.workload for v in unsettled])}"
+        settled = [v for v in present if v.status != "undecided"]
+        if settled:
+            text += f"; settled: {_winners(settled)}"
+        return _undecided(candidates, text, longest_need(v.more_blocks for v in unsettled))
+    if not candidates:
+        return _undecided([], f"it depends on the work: {_winners(present)}")
+    if len(candidates) == 1:
+        text = f"{candidates[0]} is best or shares the first place in every workload"
+        return Verdict("best", candidates, candidates, text, None)
+    text = f"{join_names(candidates)} share the first place in every workload"
+    return Verdict("equal", candidates, candidates, text, None)
+
+
+def verdict_for_goal(goal: GoalFindings, labels: Sequence[str]) -> Verdict:
+    """The goal's verdict as that of the whole experiment."""
+    name = goal.goal.canonical
+    found = goal.verdict
+    if found is None:
+        return _undecided(list(labels), f"undecided: no block has figures for the goal {name}")
+    text = f"for the goal {name}: {found.text}"
+    return Verdict(found.status, found.best, found.candidates, text, found.more_blocks)
+
+
+def recommendation(
+    verdict: Verdict, tie: TieBreak | None, differing: Sequence[Comparison], warnings: Sequence[str]
+) -> Verdict:
+    """The answer with the scheduler to take, or withheld.
+
+    Args:
+        verdict: The answer of the schedulers' values.
+        tie: Of several equals the one to take, if a rule tells them apart.
+        differing: Pairs that differ in a control (`differing_controls`).
+        warnings: Follow those about controls.
+    """
+    verdict = replace(verdict, warnings=[*map(_control_warning, differing), *warnings])
+    if verdict.status == "best":
+        verdict = replace(verdict, choice=verdict.best[0])
+    elif tie is not None:
+        text = f"{verdict.text}; of these take {tie.label} ({tie.reason})"
+        verdict = replace(verdict, text=text, choice=tie.label, choice_reason=tie.reason)
+    controls = list(dict.fromkeys(pair.workload for pair in differing))
+    if not controls or verdict.status not in ("best", "equal"):
+        return verdict
+    # Something other than the scheduler was at work.
+    verb = "differs" if len(controls) == 1 else "differ"
+    text = f"withheld, since the control {join_names(controls)} {verb}; but for that: {verdict.text}"
+    return Verdict("withheld", [], verdict.best, text, None, verdict.warnings)
+
+
+def differing_controls(
+    verdicts: Sequence[MetricVerdict], comparisons: Sequence[Comparison]
+) -> list[Comparison]:
+    """Pairs that differ in a control by the metric that decides."""
+    deciding = {(v.workload, v.metric) for v in verdicts if v.control and v.decides}
+    return [
+        pair
+        for pair in comparisons
+        if (pair.workload, pair.metric) in deciding and pair.outcome in ("better", "worse")
+    ]
+
+
+def _control_warning(pair: Comparison) -> str:
+    """A control that differs points at the set-up, not at the schedulers."""
+    return (
+        f"the control {pair.workload} differs although no scheduler can influence it "
+        f"({pair.first}: {pair.effect}): something else differs between the runs, so nothing is recommended"
+    )
+
+
+def _undecided(candidates: list[str], text: str, more_blocks: int | None = None) -> Verdict:
+    return Verdict("undecided", [], candidates, text, more_blocks)
+
+
+def _winners(verdicts: Sequence[MetricVerdict]) -> str:
+    return "; ".join(f"{v.workload}: {join_names(v.best)}" for v in verdicts)
