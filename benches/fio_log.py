@@ -1,6 +1,6 @@
-"""What fio's log of the speed over time costs: fio's processor time with the log over that without it.
+"""Measures the cost of fio's log of the speed over time: processor time with the log over without.
 
-On fio's null engine an I/O does nothing, so that whatever the log adds is as large a part of it as it can be.
+On fio's null engine an I/O does no work, so the share of the log is as large as it can be.
 Both run the same number of I/Os in many pairs, in alternating order. The result is the median of the ratios
 with its distribution-free 95 % interval::
 
@@ -21,7 +21,7 @@ from host_overhead import summary
 from blklab.linux.load.fio_rates import rate_options
 
 WINDOW_MS = 25
-"""Of a run of one second: forty windows."""
+"""Window of the log; a run of one second has forty."""
 
 
 def processor_seconds(folder: Path, name: str, lines: list[str], ios: int) -> float:
@@ -44,7 +44,7 @@ def processor_seconds(folder: Path, name: str, lines: list[str], ios: int) -> fl
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measures and prints the ratio."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pairs", type=int, default=30)
     parser.add_argument("--ios", type=int, default=2_000_000)

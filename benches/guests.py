@@ -1,6 +1,6 @@
-"""How fast guests are: boot, a comparison of four schedulers, and I/Os of modelled disks a second.
+"""Measures the speed of guests: boot, a comparison of four schedulers, I/Os of modelled disks per second.
 
-Real time says what a person waits; processor time says it on a busy machine as well. As any user::
+Real time is what a user waits for; processor time is comparable on a busy machine too. As any user::
 
     python benches/guests.py [--kernel NAME] [--ios N]
 """
@@ -37,7 +37,7 @@ JOB = (
 
 @dataclass(frozen=True)
 class Cost:
-    """What something took."""
+    """Real time, processor time and context switches of an action."""
 
     real_s: float
     processor_s: float
@@ -46,7 +46,7 @@ class Cost:
 
 
 def cost_of(work: Callable[[], None]) -> Cost:
-    """Does it, and says what it took: of this process and all that ended beneath it."""
+    """Measures an action, including all ended child processes."""
     real, before, switches = time.monotonic(), os.times(), _switches()
     work()
     after = os.times()
@@ -58,7 +58,7 @@ def _switches() -> int:
 
 
 def compare(target: str, kernel: str, ios: int, depth: int, schedulers: tuple[str, ...]) -> Cost:
-    """One run under each scheduler, as many at once as `blklab compare` would have."""
+    """One run under each scheduler, as many in parallel as in `blklab compare`."""
     text = JOB.format(engine="libaio" if depth > 1 else "psync", depth=depth, ios=ios)
     workload = parse_workload(text, name="bench", source="bench")
     options = SessionOptions(run_id="bench", kernels=(kernel,))

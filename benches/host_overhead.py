@@ -1,9 +1,9 @@
-"""What blklab itself costs: fio's IOPS under the host backend against plain fio.
+"""Measures the overhead of blklab: fio's IOPS under the host backend over those of plain fio.
 
 Both run the same job file on the same file under the same scheduler, in many short pairs, in alternating
-order; only blklab has fio log the speed over time, and watches the machine. The result is the median of the
-ratios with its distribution-free 95 % interval: on a busy machine single pairs can be far off, and neither
-may count for more than its rank. As root::
+order; only blklab lets fio log the speed over time and monitors the machine. The result is the median of the
+ratios with its distribution-free 95 % interval: on a busy machine single pairs can be far off, so only their
+ranks count. As root::
 
     python benches/host_overhead.py [TARGET] [--workload NAME]… [--scheduler NAME] [--pairs N] [--runtime T]
 """
@@ -33,11 +33,11 @@ from blklab.spec.targets import parse_target
 from blklab.spec.workloads import Workload, load_workload
 
 AIM = 0.01
-"""How far the ratio may be from 1."""
+"""Allowed distance of the ratio from 1."""
 
 
 def under_blklab(session: Session, cell: Cell) -> float:
-    """IOPS as blklab measures them."""
+    """IOPS measured by blklab."""
     sample = session.run(cell)
     iops = metric_named("iops").compute(sample.jobs)
     if iops is None:
@@ -46,7 +46,7 @@ def under_blklab(session: Session, cell: Cell) -> float:
 
 
 def plain_fio(folder: Path) -> float:
-    """IOPS as fio reports them on its own, for the job file that blklab left, without the logs."""
+    """IOPS reported by plain fio for blklab's job file without the logs."""
     lines = (folder / "job.fio").read_text().splitlines()
     plain = [line for line in lines if line.partition("=")[0] not in (*RATE_OPTIONS, "log_avg_msec")]
     (folder / "plain.fio").write_text("\n".join(plain) + "\n")
@@ -58,7 +58,7 @@ def plain_fio(folder: Path) -> float:
 
 
 def measure(session: Session, workload: Workload, scheduler: str, pairs: int) -> list[float]:
-    """Ratios, blklab over plain, one for each pair."""
+    """Ratios of blklab over plain fio, one for each pair."""
     choice = parse_scheduler_choice(scheduler)
     key = CellKey(block=0, sequence=0, position=0, workload=workload.name, scheduler=choice.label, seed=1)
     cell = Cell(key=key, scheduler=choice, workload=workload)
@@ -79,14 +79,14 @@ def measure(session: Session, workload: Workload, scheduler: str, pairs: int) ->
 
 
 def summary(ratios: list[float]) -> tuple[float, float, float]:
-    """Median and the ends of its 95 % interval, which are ratios too (from the sign test)."""
+    """Median and bounds of its 95 % interval from the sign test, which are observed ratios."""
     ordered = sorted(ratios)
     outside = max(int(stats.binom.ppf(0.025, len(ordered), 0.5)) - 1, 0)
     return statistics.median(ordered), ordered[outside], ordered[-1 - outside]
 
 
 def main() -> int:
-    """Measures; the exit code says whether the aim is met."""
+    """Measures and prints; exits with 1 if the aim is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("target", nargs="?", default=".")
     parser.add_argument("--workload", action="append", help="default: random-read-4k-qd1 and -qd32")

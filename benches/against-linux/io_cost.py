@@ -1,4 +1,4 @@
-"""io.cost on Linux 6.1 in virtual time and in the simulator: I/Os of each group, side by side.
+"""Compares io.cost on Linux 6.1 in virtual time with the simulator: I/Os of each group.
 
 Prints the table of docs/appendix/measurements.md. As any user::
 
@@ -25,7 +25,7 @@ TARGETS = "enable=1 ctrl=user rpct=95 rlat={} wpct=95 wlat={} min={} max={}"
 
 @dataclass(frozen=True)
 class Cell:
-    """One setting."""
+    """One setting of io.cost."""
 
     title: str
     device: str
@@ -115,7 +115,7 @@ def ios_of_jobs(place: str, cell: Cell, job: Path) -> list[int]:
 
 
 def main() -> None:
-    """Runs all cells on both."""
+    """Runs all cells on both and prints the table."""
     sys.stdout.write(
         "| Device, scheduler | Load | Weights | Linux 6.1 | Simulator |\n|---|---|---|---|---|\n"
     )

@@ -1,8 +1,8 @@
-"""How often a scheduler "beats" itself: comparisons of none with none on a real disk (root).
+"""Counts how often a scheduler "beats" itself: comparisons of none with none on a real disk (root).
 
     python benches/verdicts/a_against_a.py [--target DIRECTORY] [--comparisons 20] [--blocks 6] [--runtime 1s]
 
-Every winner named here is a false one. At 95 % confidence one in twenty is to be expected at the most.
+Every winner is false. At 95 % confidence at most one in twenty is expected.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A scheduler compared with itself on a real disk: whatever differs is noise."""
+"""Compares a scheduler with itself on a real disk, where every difference is noise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from blklab.spec.request import SpecValues
 
 @contextmanager
 def passing_store() -> Iterator[Store]:
-    """A store that is gone afterwards; signals end what is under way and put the disk back."""
+    """A temporary store; a signal ends the current run and restores the disk."""
     with (
         tempfile.TemporaryDirectory() as folder,
         Store.opened(str(Path(folder) / "runs.sqlite")) as store,

@@ -1,4 +1,4 @@
-"""The plot of docs/appendix/verdicts.md: the usual procedure and blklab on the same noise."""
+"""Draws the plot of docs/appendix/verdicts.md: the usual procedure and blklab on the same noise."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ USUAL, OURS, LIMIT = "#b5432a", "#1f6f8b", "#555555"
 ROW_HEIGHT, TOP, LEFT, PANEL_WIDTH, GAP = 22, 84, 190, 300, 60
 
 Row = tuple[str, float, float, float, float]
-"""Name of the noise; shares: usual and ours with two equals, usual and ours where one is 5 % better."""
+"""Name of the noise; shares of the usual procedure and ours with two equals, then with one 5 % better."""
 
 
 def draw(rows: Sequence[Row]) -> str:
-    """An SVG file."""
+    """Returns the text of an SVG file."""
     width = LEFT + 2 * PANEL_WIDTH + GAP + 30
     height = TOP + ROW_HEIGHT * len(rows) + 60
     parts = [rectangle(0, 0, width, height, fill="#ffffff")]

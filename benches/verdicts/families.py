@@ -1,7 +1,7 @@
 """Kinds of noise under which whole experiments are simulated.
 
-Each gives the logarithm of a run's figure, without any effect of a scheduler, for the runs of an experiment
-in the order of time. Run `t` is the run at position ``t % runs_per_block`` of block ``t // runs_per_block``.
+Each gives the logarithms of the runs' values in chronological order, without any effect of a scheduler. Run
+`t` is the run at position ``t % runs_per_block`` of block ``t // runs_per_block``.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Floats = NDArray[np.float64]
 
 RECORDED = Path(__file__).with_name("noise.csv")
 RUN_DEVIATION = 0.02
-"""Standard deviation of the logarithm of a run where nothing else is said: with it a fixed design of fifteen
-blocks finds a difference of 2 % three times in four."""
+"""Default standard deviation of the logarithm of a run, at which a fixed design of fifteen blocks finds a
+difference of 2 % three times in four."""
 STRETCH_BLOCKS = 6
-"""Recorded noise is taken in stretches of this many blocks that followed one another, each from anywhere in
-the record: what is near in time stays together (a moving block bootstrap; Künsch, 1989)."""
+"""Recorded noise is resampled in stretches of this many consecutive blocks from random positions, so that
+neighbours stay together (a moving block bootstrap; Künsch, 1989)."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Family:
 
 
 def families() -> list[Family]:
-    """All kinds, the recorded ones first."""
+    """All kinds of noise, the recorded ones first."""
     return [*_recorded(), *_made_up()]
 
 
@@ -141,7 +141,7 @@ def _recorded() -> list[Family]:
 
 
 def recorded_blocks(rows: list[dict[str, str]], workload: str, metric: str) -> list[Floats]:
-    """Logs of the recorded figures: an array (blocks, 2) for each session, in the order of time."""
+    """Logarithms of the recorded values: an array (blocks, 2) for each session, in chronological order."""
     sessions: dict[int, dict[int, dict[int, float]]] = {}
     for row in rows:
         if row["workload"] == workload and row[metric] and float(row[metric]) > 0:
@@ -154,7 +154,7 @@ def recorded_blocks(rows: list[dict[str, str]], workload: str, metric: str) -> l
 
 
 def pair_deviation(stretches: list[Floats]) -> float:
-    """Robust standard deviation of the log ratio of the two runs of a block, whichever came first."""
+    """Robust standard deviation of the log ratio of a block's two runs, regardless of their order."""
     ratios = np.concatenate([stretch[:, 0] - stretch[:, 1] for stretch in stretches])
     return float(1.4826 * np.median(np.abs(ratios - np.median(ratios))))
 

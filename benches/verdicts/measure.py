@@ -1,11 +1,11 @@
-"""How often verdicts are wrong, measured on simulated experiments with known truth.
+"""Measures how often verdicts are wrong, on simulated experiments with known truth.
 
     python benches/verdicts/measure.py [--experiments 1000] [--jobs 1] [--write]
 
 Prints, for every kind of noise: how often a winner is named although there is none, how often a true
 difference of 2, 5 and 10 % is found, how many blocks that takes, and how often intervals hold the truth; for
 blocks added until all is settled, for a fixed design of fifteen blocks, and for the usual procedure of three
-runs each in fixed order. The same seed gives the same figures. `--write` puts them into
+runs each in fixed order. The same seed gives the same results. `--write` puts them into
 docs/appendix/verdicts.md and draws docs/appendix/images/verdicts.svg. Exits with 1 if a stated error rate is
 certainly exceeded.
 """
@@ -50,7 +50,7 @@ class Rate:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Where the share lies if one simulated for ever."""
+        """Interval of the true share."""
         low = (
             0.0 if self.hits == 0 else float(special.betaincinv(self.hits, self.count - self.hits + 1, 0.025))
         )
@@ -64,13 +64,13 @@ class Rate:
 
 
 def rate(hits: Sequence[bool]) -> Rate:
-    """The share of what is true."""
+    """The share of true outcomes."""
     return Rate(sum(hits), len(hits))
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What was measured of a kind of noise."""
+    """The results for one kind of noise."""
 
     name: str
     meaning: str
@@ -78,22 +78,22 @@ class Figures:
     false_fixed: Rate
     equal_settled: Rate
     equal_fixed: Rate
-    """Share that calls two schedulers equal where the true difference is just the margin."""
+    """Share that calls two schedulers equal when the true difference is exactly the margin."""
     power_settled: dict[float, float]
     power_fixed: dict[float, float]
     blocks: tuple[float, float, int]
-    """Median, 90th percentile and maximum where the true difference is 10 %."""
+    """Median, 90th percentile and maximum when the true difference is 10 %."""
     coverage_settled: Rate
     coverage_fixed: Rate
     wrong_settled: float
-    """Share that calls the worse one the best where the true difference is 5 %."""
+    """Share that calls the worse one the best when the true difference is 5 %."""
     folklore_claims: float
-    """Share that names a winner, by more than the margin, although there is none."""
+    """Share that names a winner by more than the margin although there is none."""
     folklore_wrong: float
     four_false: Rate
     """Any wrong claim among the six pairs of four equal schedulers."""
     four_runs: float
-    """Median of the runs, as a share of a fixed design's, where one of four is better by 10 %."""
+    """Median number of runs relative to a fixed design, when one of four is better by 10 %."""
     four_power: float
 
 
@@ -135,7 +135,7 @@ def _power(outcomes: Sequence[Outcome]) -> float:
 
 
 def table(measured: Sequence[Figures]) -> list[str]:
-    """The figures as tables in Markdown."""
+    """The results as Markdown tables."""
     lines = [
         "Two schedulers; shares in percent, with the 95 % interval of the simulation itself:",
         "",
@@ -190,7 +190,7 @@ def _percents(powers: dict[float, float]) -> str:
 
 
 def complaints(measured: Sequence[Figures]) -> list[str]:
-    """What was promised and is not so, beyond the error of the simulation."""
+    """Stated error rates that are exceeded beyond the error of the simulation."""
     found = []
     for one in measured:
         shares = [
@@ -216,7 +216,7 @@ def _measure(task: tuple[int, int, int]) -> Figures:
 
 
 def main() -> int:
-    """Measures, prints, and writes the page if asked to."""
+    """Measures, prints, and with ``--write`` writes the page."""
     arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     arguments.add_argument(
         "--experiments", type=int, default=1000, help="of equal schedulers a kind of noise"

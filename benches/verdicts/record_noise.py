@@ -3,8 +3,8 @@
     python benches/verdicts/record_noise.py [--target DIRECTORY] [--sessions 10] [--blocks 20] [--out FILE]
 
 Every session is an experiment of the product with two names for one scheduler, so a block holds two runs of
-each workload directly after one another. Whatever differs between them is noise. The disk is given back
-between sessions, so that others can use it.
+each workload directly after one another. Every difference between them is noise. The disk is released
+between sessions for other programs.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from blklab.spec.request import SpecValues, build_specs
 WORKLOADS = ("random-read-4k-qd1", "random-read-4k-qd32", "buffered-sequential-read", "mixed-70-30")
 RECORDED = ("iops", "throughput", "latency_mean", "latency_p50", "latency_p99", "latency_p99_9")
 PAUSE_S = 10
-"""Between two sessions, and between two attempts at a disk that another program uses."""
+"""Pause between two sessions, and between two attempts to lock a busy disk."""
 MOST_ATTEMPTS = 60
 
 
 def main() -> int:
-    """Records sessions one after another and writes all figures at the end of each."""
+    """Records sessions one after another and writes all values after each."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--target", default=".")
     arguments.add_argument("--sessions", type=int, default=10)
@@ -65,7 +65,7 @@ def main() -> int:
 
 
 def _compare_when_free(values: SpecValues, store: Store) -> ExperimentRecord:
-    """The experiment; while another program holds the disk, it is tried again."""
+    """Runs the experiment, and retries while another program holds the disk."""
     for _ in range(MOST_ATTEMPTS - 1):
         record = _attempt(values, store)
         if record is not None:
@@ -83,7 +83,7 @@ def _attempt(values: SpecValues, store: Store) -> ExperimentRecord | None:
 
 
 def _rows(session: int, record: ExperimentRecord) -> list[list[object]]:
-    """One row a run, in the order of the runs; figures as the product computes them."""
+    """One row per run, in the order of the runs, with the package's metrics."""
     figures = {
         (workload.name, name): metric_values(record.samples, workload, METRICS[name])
         for workload in record.spec.workloads

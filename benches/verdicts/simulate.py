@@ -1,7 +1,7 @@
-"""Whole experiments on simulated noise, decided by the product's own functions.
+"""Simulates whole experiments on noise and decides them with the package's own functions.
 
-The plan, the race and the verdicts are those of the package: `Plan` says which run comes when, `Race` who
-runs next and when it is over, `compare_all` and `metric_verdict` judge.
+`Plan` orders the runs, `Race` chooses the schedulers of the next block and ends the experiment,
+`compare_all` and `metric_verdict` decide.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from blklab.testing.experiments import make_spec, make_workload
 FIXED_BLOCKS = 15
 FOLKLORE_RUNS = 3
 FIRST_LOOK = fewest_blocks(1, 1 - DEFAULT_CONFIDENCE)
-"""Before, nothing is claimed and everybody runs: no need to ask."""
+"""Number of blocks before which no verdict is possible and every scheduler runs."""
 METRIC = metric_named("iops")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an experiment came to. The first scheduler is the better one, if any is."""
+    """The outcome of an experiment. The first scheduler is the better one, if one is."""
 
     status: str
     best: list[str]
     false_claims: int
-    """Pairs of schedulers of which a wrong one was called better."""
+    """Pairs of schedulers in which the wrong one was called better."""
     runs: int
     blocks: int
     covered: list[bool]
     """For each pair that has an interval: whether the true ratio lies in it."""
 
     def names(self, label: str) -> bool:
-        """Whether it calls that scheduler, and no other, the best."""
+        """Whether it calls this scheduler alone the best."""
         return self.status == "best" and self.best == [label]
 
 
@@ -65,7 +65,7 @@ def specification(labels: Sequence[str], *, settled: bool) -> ExperimentSpec:
 def experiments(
     family: Family, labels: Sequence[str], ratio: float, count: int, seed: int, *, settled: bool
 ) -> Iterator[Outcome]:
-    """Simulated experiments in which the first scheduler's figures are `ratio` times the others'."""
+    """Simulated experiments in which the first scheduler's values are `ratio` times the others'."""
     template = specification(labels, settled=settled)
     blocks = DEFAULT_BUDGET_BLOCKS
     # Orders and noise of their own for every kind of noise, so that luck is not the same in all of them.
@@ -155,12 +155,12 @@ def _is_false(pair: Comparison, better: str, effect: float) -> bool:
 
 @dataclass(frozen=True)
 class Folklore:
-    """What the usual procedure says: three runs of each in fixed order, the highest mean wins."""
+    """The usual procedure: three runs of each in fixed order, the highest mean wins."""
 
     first_wins: float
     """Share of experiments that call the first scheduler the best."""
     claimed: float
-    """Share in which the winner's mean is ahead of the next by more than the margin."""
+    """Share in which the winner's mean leads by more than the margin."""
 
 
 def folklore(family: Family, ratio: float, count: int, seed: int, margin: float) -> Folklore:

@@ -15,7 +15,7 @@ from blklab.errors import BlklabError, UnknownNameError
 from blklab.execution.fidelity.cells import FidelityCell, selected
 from blklab.execution.fidelity.kernel_runs import KernelRuns
 from blklab.execution.fidelity.matrix import cell_of, matrix
-from blklab.execution.fidelity.measured import CellResult, compare_jobs, exceeds, outside, spread
+from blklab.execution.fidelity.measured import CellResult, beyond_limits, compare_jobs, exceeds, spread
 from blklab.execution.fidelity.page import filled_page
 from blklab.execution.fidelity.report import FidelityDocument, moved_cells
 from blklab.execution.fidelity.running import run_cells
@@ -62,7 +62,7 @@ def test_errors_are_relative_to_the_kernel_and_shares_are_points() -> None:
     assert result.errors("throughput") == pytest.approx([0.1, 0.0])
     assert result.errors("mean_latency") == pytest.approx([-0.1, 0.0])
     assert result.worst("share") == pytest.approx(1100 / 2100 - 0.5)
-    assert outside(result) == ["throughput", "mean_latency"]
+    assert beyond_limits(result) == ["throughput", "mean_latency"]
     found = spread("throughput", [result])
     assert found is not None
     assert (found.observations, found.worst_cell) == (2, "x")

@@ -31,7 +31,7 @@ def test_one_reader_alone_recognises_a_file(reader: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(("reader", "name"), CASES)
-def test_figures_stand_where_it_says(reader: str, name: str) -> None:
+def test_values_stand_where_it_says(reader: str, name: str) -> None:
     source = source_of(name)
     chosen, reading = read_source(source, options_for(name))
     assert reader == chosen.NAME
@@ -54,7 +54,7 @@ def test_reads_the_same_twice(reader: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(("reader", "name"), CASES)
-def test_a_file_cut_off_anywhere_never_gives_other_figures(reader: str, name: str) -> None:
+def test_a_file_cut_off_anywhere_never_gives_other_values(reader: str, name: str) -> None:
     """What is left of a cut file is a beginning of the whole, or is missing and said to be."""
     text = source_of(name).text
     whole = reading_of(name)
@@ -63,10 +63,10 @@ def test_a_file_cut_off_anywhere_never_gives_other_figures(reader: str, name: st
     for end in range(1, len(text), step):
         reading = READERS[reader].read(Source(name, text[:end]), options_for(name))
         found = [(one.metric, one.value) for one in reading.measurements]
-        # The last figure may be a number cut in two where nothing after it tells (a column of a table).
+        # The last value may be a number cut in two where nothing after it tells (a column of a table).
         begun = found[:-1] if reader in ("csv", "iozone", "bonnie", "tiotest") else found
-        for figure in begun:
-            assert figure in values, f"{figure} is not a figure of the whole file (cut at {end})"
+        for value in begun:
+            assert value in values, f"{value} is not a value of the whole file (cut at {end})"
 
 
 def _damaged(data: st.DataObject, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Designs follow from the figures in one way or are asked for."""
+"""Designs follow from the values in exactly one way, or the user settles them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_only_thing_that_varies_was_compared(tmp_path: Path) -> None:
     text = "scheduler,disk,rate_MBps\nnone,sda,10\nnone,sda,11\nbfq,sda,8\nbfq,sda,9\n"
     design = _analyse(tmp_path, text).sections[0].design
     assert design.factor == "scheduler"
-    assert "compared: scheduler, the only thing that varies" in design.reasons
+    assert "compared: scheduler, the only factor that varies" in design.reasons
 
 
 def test_a_column_that_says_the_same_is_no_second_candidate(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_a_column_that_says_the_same_is_no_second_candidate(tmp_path: Path) -> N
 
 def test_several_candidates_are_asked_about(tmp_path: Path) -> None:
     text = _rows("none,sda,1,10", "none,sdb,1,11", "bfq,sda,2,8", "bfq,sdb,2,9")
-    with pytest.raises(DesignError, match="any could have been compared") as error:
+    with pytest.raises(DesignError, match="any of them could have been compared") as error:
         _analyse(tmp_path, text)
     assert "scheduler (none, bfq)" in error.value.message
     assert "disk (sda, sdb)" in error.value.message
@@ -73,7 +73,7 @@ def test_unknown_names_are_refused(tmp_path: Path) -> None:
     for design in ({"factor": "x"}, {"by": ("x",)}, {"order": "x"}, {"where": {"x": frozenset({"1"})}}):
         with pytest.raises(DesignError, match="there is no factor 'x'"):
             _analyse(tmp_path, text, **design)
-    with pytest.raises(FormatError, match="not one figure"):
+    with pytest.raises(FormatError, match="no value could be used"):
         _analyse(tmp_path, text, factor="scheduler", where={"disk": frozenset({"sdz"})})
     with pytest.raises(DesignError, match="is not a number"):
         _analyse(tmp_path, text.replace("1,11", "one,11"), factor="scheduler", order="run")
@@ -81,8 +81,8 @@ def test_unknown_names_are_refused(tmp_path: Path) -> None:
         _analyse(tmp_path, text, factor="scheduler", share=True)
 
 
-def test_two_figures_for_one_place(tmp_path: Path) -> None:
-    with pytest.raises(DesignError, match=r"0.csv:3 and .*0.csv:2: two figures for none, run 1"):
+def test_two_values_at_one_position(tmp_path: Path) -> None:
+    with pytest.raises(DesignError, match=r"0.csv:3 and .*0.csv:2: two values for none, run 1"):
         _analyse(
             tmp_path, _rows("none,sda,1,10", "none,sda,1,12", "bfq,sda,1,9"), factor="scheduler", run="run"
         )

@@ -1,4 +1,4 @@
-"""What a cell's figures are said to support: error rates, pairs, shares, and what is pointed out."""
+"""Findings of a stratum: error rates, pairs, shares, and warnings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from blklab.reanalysis.strata import arrange_strata, with_shares
 
 
 def _measured(series: Mapping[str, Sequence[float]], **more: Sequence[str]) -> list[Measurement]:
-    """Levels' figures, the n-th of each in block n."""
+    """Values by level; the n-th value of each level is in block n."""
     found: list[Measurement] = []
     for level, values in series.items():
         for index, value in enumerate(values):
@@ -89,7 +89,7 @@ def test_pairing_frees_from_what_blocks_share() -> None:
 def test_one_run_decides_nothing(scale: ComparisonScale) -> None:
     found = _examined({"a": [1.0], "b": [100.0, 101.0]}, scale=scale)
     assert [(pair.outcome, pair.ci_low, pair.p) for pair in found.pairs] == [("open", None, 1.0)]
-    assert any("one run only of a" in warning for warning in found.warnings)
+    assert any("only one run of a" in warning for warning in found.warnings)
     assert any("different numbers" in warning for warning in found.warnings)
     assert "not enough" in not_supported_sentences(found)[0]
 
@@ -97,7 +97,7 @@ def test_one_run_decides_nothing(scale: ComparisonScale) -> None:
 def test_zero_has_no_ratio() -> None:
     found = _examined({"a": [0.0, 1.0, 2.0], "b": [1.0, 2.0, 3.0]}, block=True)
     assert found.scale == "difference"
-    assert "zero or less" in found.warnings[0]
+    assert "zero or negative" in found.warnings[0]
     wild = _examined({"a": [1e-30, 1e30], "b": [1e30, 1e-30]}, block=True)
     assert wild.pairs[0].outcome == "open"
 

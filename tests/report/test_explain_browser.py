@@ -24,9 +24,9 @@ pytestmark = pytest.mark.browser
 
 
 def _load(page: Page, folder: Path, case: str) -> Path:
-    cast = cast_for(case)
-    holding = holding_of(cast)
-    html = render_explanation_page(cast, holding, explain_document(cast, holding))
+    traced = cast_for(case)
+    holding = holding_of(traced)
+    html = render_explanation_page(traced, holding, explain_document(traced, holding))
     return open_text(page, folder / f"{case}.html", html)
 
 

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 from blklab.report.gallery.page import filled, pictures
-from blklab.report.gallery.scene import portray
+from blklab.report.gallery.scene import run_scene
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "schedulers.md"
 REFRESH = "refresh with `python -m blklab.report.gallery docs/explanation/schedulers.md`"
@@ -33,8 +33,10 @@ def test_pictures_are_well_formed() -> None:
 
 def test_what_the_page_says_of_the_schedulers() -> None:
     """Each sentence about a picture, held against the run."""
-    shown = {name: portray(name) for name in ("noop", "deadline", "anticipatory", "cfq", "bfq:low_latency=0")}
-    reading = {name: portrait.readers_megabytes_per_second for name, portrait in shown.items()}
+    shown = {
+        name: run_scene(name) for name in ("noop", "deadline", "anticipatory", "cfq", "bfq:low_latency=0")
+    }
+    reading = {name: run.readers_megabytes_per_second for name, run in shown.items()}
     # Waiting for the same reader's next request is repaid many times over.
     assert min(reading[name] for name in ("anticipatory", "cfq", "bfq:low_latency=0")) > 10 * reading["noop"]
     # Sorting cannot bring together what is not in the queue.
@@ -42,12 +44,12 @@ def test_what_the_page_says_of_the_schedulers() -> None:
     # Turns measured in time are long: few changes from one job to another.
     assert shown["cfq"].turns < shown["noop"].turns
     # bfq's low_latency makes the three alike at first.
-    assert portray("bfq").readers_megabytes_per_second < reading["bfq:low_latency=0"] / 5
+    assert run_scene("bfq").readers_megabytes_per_second < reading["bfq:low_latency=0"] / 5
 
 
 def test_the_module_writes_page_and_pictures(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("before\n<!-- portrait: none -->\n<!-- end -->\nafter\n")
+    page.write_text("before\n<!-- picture: none -->\n<!-- end -->\nafter\n")
     subprocess.run([sys.executable, "-m", "blklab.report.gallery", str(page)], check=True)
     text = page.read_text()
     assert re.search(r"!\[.*\]\(images/schedulers/none.svg\)", text)

@@ -1,4 +1,4 @@
-"""What is worked out from a timeline: parties, who held the device, depths, and thinning."""
+"""What is worked out from a timeline: submitters, who held the device, depths, and thinning."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from trace_cases import CASES, cast_for
 from blklab.report.trace.document import ExplainDocument, explain_document, head_jumps
 from blklab.report.trace.holding import holding_of, turns
 from blklab.report.trace.html import render_explanation_page
-from blklab.report.trace.parties import FLUSH_NAME
-from blklab.report.trace.steps import Steps, extremes_by_column, occupied_cells
+from blklab.report.trace.steps import Steps, distinct_dots, extremes_by_column
+from blklab.report.trace.submitters import FLUSH_NAME
 from blklab.report.trace.wording import findings
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_device_is_held_by_one_party_at_a_time(case: str) -> None:
-    cast = cast_for(case)
-    holding = holding_of(cast)
-    edges = np.linspace(0, cast.end_ns, 200)
-    held = sum(holding.within(party, edges) for party in range(len(cast.parties)))
+    traced = cast_for(case)
+    holding = holding_of(traced)
+    edges = np.linspace(0, traced.end_ns, 200)
+    held = sum(holding.within(submitter, edges) for submitter in range(len(traced.submitters)))
     assert np.all(np.asarray(held) <= 1 + 1e-9)
-    whole = sum(holding.share(party, 0, cast.end_ns) for party in range(len(cast.parties)))
-    document = explain_document(cast, holding)
+    whole = sum(holding.share(submitter, 0, traced.end_ns) for submitter in range(len(traced.submitters)))
+    document = explain_document(traced, holding)
     assert whole == pytest.approx(1 - document.idle_share, abs=1e-3)
-    assert [party.name for party in document.parties] == [party.name for party in cast.parties]
-    assert sum(party.requests for party in document.parties) == len(cast.served)
+    assert [submitter.name for submitter in document.parties] == [
+        submitter.name for submitter in traced.submitters
+    ]
+    assert sum(submitter.requests for submitter in document.parties) == len(traced.served)
     ExplainDocument.model_validate_json(document.model_dump_json(by_alias=True))
     assert findings(document)
 
@@ -38,12 +40,12 @@ def test_turns_of_a_disk_follow_one_another() -> None:
 
 
 def test_equal_work_on_equal_devices_is_shared_equally() -> None:
-    cast = cast_for("equal")
-    holding = holding_of(cast)
-    shares = [holding.share(party, 0, cast.end_ns) for party in range(2)]
+    traced = cast_for("equal")
+    holding = holding_of(traced)
+    shares = [holding.share(submitter, 0, traced.end_ns) for submitter in range(2)]
     assert shares[0] == pytest.approx(0.5, abs=0.01)
     assert shares[1] == pytest.approx(0.5, abs=0.01)
-    assert head_jumps(cast) is None
+    assert head_jumps(traced) is None
 
 
 def test_sequential_work_hardly_moves_the_head() -> None:
@@ -53,20 +55,20 @@ def test_sequential_work_hardly_moves_the_head() -> None:
 
 
 def test_the_slowest_is_the_slowest_and_its_time_is_accounted_for() -> None:
-    cast = cast_for("two-jobs")
-    document = explain_document(cast, holding_of(cast))
+    traced = cast_for("two-jobs")
+    document = explain_document(traced, holding_of(traced))
     assert document.slowest is not None
-    longest_us = float((cast.served["complete_ns"] - cast.served["arrive_ns"]).max()) / 1000
+    longest_us = float((traced.served["complete_ns"] - traced.served["arrive_ns"]).max()) / 1000
     assert document.slowest.waiting_us + document.slowest.in_device_us == pytest.approx(longest_us)
     assert sum(document.slowest.held_meanwhile.values()) == pytest.approx(1, abs=0.01)
 
 
 def test_the_disks_of_an_array_are_shown_one_by_one() -> None:
-    cast = cast_for("array")
-    document = explain_document(cast, holding_of(cast))
+    traced = cast_for("array")
+    document = explain_document(traced, holding_of(traced))
     assert [member.disk for member in document.members] == [0, 1, 2, 3]
     assert sum(member.requests for member in document.members) == document.requests
-    page = render_explanation_page(cast, holding_of(cast), document)
+    page = render_explanation_page(traced, holding_of(traced), document)
     for member in document.members:
         # Random places on 4 TB: the head's way is a good part of that.
         assert member.mean_jump_bytes is not None
@@ -79,8 +81,8 @@ def test_the_disks_of_an_array_are_shown_one_by_one() -> None:
 
 
 def test_flushes_are_a_party_of_their_own() -> None:
-    cast = cast_for("log")
-    assert FLUSH_NAME in [party.name for party in cast.parties]
+    traced = cast_for("log")
+    assert FLUSH_NAME in [submitter.name for submitter in traced.submitters]
 
 
 def test_envelopes_keep_every_extreme() -> None:
@@ -117,7 +119,7 @@ def test_thinned_lines_keep_first_last_and_extremes() -> None:
 def test_thinned_dots_cover_the_same_cells() -> None:
     stream = np.random.default_rng(2)
     x, y = stream.uniform(60, 860, 300_000), stream.normal(150, 20, 300_000)
-    left, top, cell = occupied_cells(x, y)
+    left, top, cell = distinct_dots(x, y)
     assert len(left) < 15_000
     for dots, thinned in ((x, left), (y, top)):
         assert abs(dots.max() - thinned.max()) <= cell
@@ -126,10 +128,10 @@ def test_thinned_dots_cover_the_same_cells() -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_pages_are_small_and_the_same_each_time(case: str) -> None:
-    cast = cast_for(case)
-    holding = holding_of(cast)
-    document = explain_document(cast, holding)
-    page = render_explanation_page(cast, holding, document)
+    traced = cast_for(case)
+    holding = holding_of(traced)
+    document = explain_document(traced, holding)
+    page = render_explanation_page(traced, holding, document)
     assert len(page) < 4_000_000
-    assert page == render_explanation_page(cast, holding, document)
+    assert page == render_explanation_page(traced, holding, document)
     assert "nan" not in page.lower().replace("nanosecond", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 import blklab
-from blklab.report.trace.parties import Cast, cast_of
+from blklab.report.trace.submitters import TracedRun, traced_run
 
 HOSTILE = "<b>&x"
 """What a section may be called."""
@@ -47,10 +47,10 @@ CASES: dict[str, tuple[str, str, str]] = {
 
 
 @functools.cache
-def cast_for(case: str) -> Cast:
+def cast_for(case: str) -> TracedRun:
     """The recorded run of a case."""
     device, scheduler, jobs = CASES[case]
     timeline = blklab.simulate(device, jobs, scheduler=scheduler, timeline=True).timeline
     if timeline is None:
         raise TypeError("no timeline was recorded")
-    return cast_of(timeline)
+    return traced_run(timeline)

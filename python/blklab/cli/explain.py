@@ -14,7 +14,7 @@ from blklab.report.charts.time_axis import Window
 from blklab.report.trace.document import explain_document
 from blklab.report.trace.holding import holding_of
 from blklab.report.trace.html import render_explanation_page
-from blklab.report.trace.parties import cast_of
+from blklab.report.trace.submitters import traced_run
 from blklab.report.trace.text import render_explanation
 from blklab.simulator.request import SimulationRequest
 from blklab.simulator.simulation import run_request
@@ -81,9 +81,9 @@ def command(
         if tunables or given.names or any(value is not None for value in (target, workload, scheduler)):
             raise UsageError("--from draws a run as it was made; leave out what describes another")
         timeline = Timeline.load(from_file)
-    cast = cast_of(timeline)
-    holding = holding_of(cast)
-    document = explain_document(cast, holding)
+    traced = traced_run(timeline)
+    holding = holding_of(traced)
+    document = explain_document(traced, holding)
     if json_file is not None:
         write_text(json_file, document.model_dump_json(by_alias=True, indent=2))
     if html_file != "-" and json_file != "-":
@@ -91,7 +91,7 @@ def command(
     if html_file is None and json_file is not None:
         return
     destination = html_file or "explain.html"
-    write_text(destination, render_explanation_page(cast, holding, document, near))
+    write_text(destination, render_explanation_page(traced, holding, document, near))
     if destination != "-" and json_file != "-":
         console_out().print(f"page: {shlex.quote(destination)}", markup=False, soft_wrap=True)
 

@@ -25,9 +25,9 @@ from blklab.execution.fidelity.random_cells import random_cells
 from blklab.execution.fidelity.report import (
     FidelityDocument,
     changed_rows,
+    error_text,
     moved_cells,
     outside_rows,
-    shown,
     spread_rows,
 )
 from blklab.execution.fidelity.running import run_cells
@@ -157,7 +157,7 @@ def _print(document: FidelityDocument, console: Console) -> None:
     _table(console, ("error of", "of", "median", "95 %", "worst", "cell", "limits"), spread_rows(document))
     beyond = outside_rows(document.results)
     if beyond:
-        console.print(f"{len(beyond)} cells beyond what 95 of 100 may be:")
+        console.print(f"{len(beyond)} cells outside the 95th-percentile limits:")
         for cell, text in beyond:
             console.print(f"  {cell}: {text}", markup=False, soft_wrap=True)
     for result in document.failures:
@@ -168,8 +168,8 @@ def _print_changes(document: FidelityDocument, earlier: FidelityDocument, consol
     console.print("since the earlier result:")
     _table(console, ("error of", "median", "95 %", "worst"), changed_rows(document, earlier))
     for cell, before, now in moved_cells(document, earlier, "throughput")[:_MOST_MOVED]:
-        change = f"{shown('throughput', before, signed=True)} → {shown('throughput', now, signed=True)}"
-        console.print(f"  {cell}: throughput {change}", markup=False, soft_wrap=True)
+        old, new = (error_text("throughput", error, signed=True) for error in (before, now))
+        console.print(f"  {cell}: throughput {old} → {new}", markup=False, soft_wrap=True)
 
 
 def _table(console: Console, headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

@@ -176,7 +176,8 @@ def _factor(
     described = "; ".join(f"{name} ({_levels_text(levels[name])})" for name in different)
     raise DesignError(
         f"several factors vary, and any of them could have been compared: {described}",
-        hint="choose one with --factor NAME; settle the others with --by, --block, --run, --pool or --where NAME=VALUE",
+        hint="choose one with --factor NAME; settle the others with --by, --block, --run, --pool or "
+        "--where NAME=VALUE",
     )
 
 

@@ -334,7 +334,7 @@ def _warnings(stratum: Stratum, design: Design, found: StratumFindings) -> list[
     drifting = [one for one in found.levels if one.p_trend is not None and one.p_trend < 0.05]
     warnings += [
         f"{one.level} drifts: its runs {'rise' if one.trend.tau > 0 else 'fall'} with their order "
-        f"(Kendall's tau {one.trend.tau:+.2f}, p = {one.p_trend:.2g}), so its runs are not repetitions"
+        f"(Kendall's tau {one.trend.tau:+.2f}, p = {one.p_trend:.2g}), so they are not repetitions"
         for one in drifting
         if one.trend is not None
     ]

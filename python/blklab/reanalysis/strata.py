@@ -1,6 +1,4 @@
-"""Arranges values by their design: one stratum for each metric and condition, and a series for each level in
-it.
-"""
+"""Arranges values by their design: a stratum per metric and condition, and a series per level in it."""
 
 from __future__ import annotations
 

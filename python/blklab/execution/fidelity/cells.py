@@ -1,4 +1,4 @@
-"""What a cell is: a device, a scheduler with its settings, and a load, short enough to run many of them."""
+"""A cell: a device, a scheduler with its settings, and a load, short enough to run many of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from blklab.simulator.core import device_request
 from blklab.simulator.request import model_target
 from blklab.spec.profiles import load_profile
 
-Section = Mapping[str, str | int]
+JobSection = Mapping[str, str | int]
 """Options of one section of a job file."""
 
 
@@ -22,22 +22,22 @@ class FidelityCell:
     """One experiment that is run on the simulator and on a kernel."""
 
     name: str
-    """``DEVICE/SCHEDULER/LOAD``, with what is special about it; unique in a matrix."""
+    """``DEVICE/SCHEDULER/LOAD``, with special settings; unique in a matrix."""
     device: str
-    """As behind ``sim:``."""
+    """The device as in a target after ``sim:``."""
     scheduler: str
-    jobs: Mapping[str, Section]
+    jobs: Mapping[str, JobSection]
     runtime_ns: int
-    """Of the jobs, which are all time-based."""
+    """Runtime of the jobs, which are all time-based."""
     tunables: Mapping[str, str] = field(default_factory=dict)
     queue: Mapping[str, str] = field(default_factory=dict)
     cgroups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Attributes of control groups by group, the root being ``/``."""
+    """Attributes of each control group; ``/`` is the root."""
     seed: int = 1
 
     @property
     def job_text(self) -> str:
-        """The job file."""
+        """The text of the job file."""
         sections = (
             f"[{name}]\n" + "".join(f"{key}={value}\n" for key, value in options.items())
             for name, options in self.jobs.items()
@@ -45,14 +45,14 @@ class FidelityCell:
         return "\n".join(sections)
 
     def request(self) -> dict[str, Any]:
-        """The request that the compiled core takes, and the guest likewise.
+        """The request for the compiled core and for the guest.
 
         Raises:
-            BlklabError: if there is no such device.
+            BlklabError: if the device does not exist.
         """
         target = model_target(self.device)
         groups = {name: dict(attributes) for name, attributes in self.cgroups.items()}
-        # Left out where there are none, so that answers kept for such requests are found.
+        # Left out if there are none, so that cached answers to such requests are found.
         set_groups = {"cgroups": groups} if groups else {}
         return (
             device_request(target, load_profile(target.device))
@@ -68,14 +68,14 @@ class FidelityCell:
         )
 
     def request_text(self, first_tag: int | None, memory_bytes: int | None = None) -> str:
-        """The request as text, for the simulator.
+        """The request for the simulator as text.
 
-        Computing takes no time at all, as in the guest, whose jobs have no file system under them, and whose
-        driver does not tell the disk's depth.
+        As in the guest, computation takes no time, the jobs have no file system beneath them, and the driver
+        hides the disk's queue depth.
 
         Args:
-            first_tag: Where the search for a tag began in the guest.
-            memory_bytes: What its free pages and page cache share.
+            first_tag: The tag at which the guest's first search began.
+            memory_bytes: Memory that the guest's free pages and page cache share.
         """
         machine = {
             "zero_cpu_time": "1",
@@ -89,10 +89,10 @@ class FidelityCell:
 
 
 def selected(cells: Sequence[FidelityCell], patterns: Iterable[str]) -> list[FidelityCell]:
-    """Cells whose name matches one of the patterns: ``*`` and ``?`` as in a shell, or a part of the name.
+    """Returns the cells whose name matches a pattern: ``*`` and ``?`` as in a shell, or a part of the name.
 
     Raises:
-        UnknownNameError: if a pattern matches nothing.
+        UnknownNameError: if a pattern matches no cell.
     """
     chosen: dict[str, FidelityCell] = {}
     wanted = list(patterns)

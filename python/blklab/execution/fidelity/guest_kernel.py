@@ -1,4 +1,4 @@
-"""The kernel that the simulator is held against: a build of `blklab kernel`, in virtual time."""
+"""Opens the guest kernel, built by `blklab kernel`, with which the simulator is compared."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from blklab.simulator.core import core_error
 from blklab.spec.guest import DEFAULT_MEMORY_BYTES
 
 _GUEST = {"driver": "ublk", "generator": "blkguest", "filesystem": None, "time": "virtual"}
-"""How a guest runs every cell."""
+"""Options of every guest."""
 
 
 @dataclass(frozen=True)
-class RealKernel:
+class GuestKernel:
     """A kernel that can run cells."""
 
     title: str
-    """For people."""
+    """Display name."""
     runs: KernelRuns
     room: int
-    """Guests for which this machine has memory."""
+    """Number of guests that this machine's memory can hold."""
 
 
 @contextmanager
-def open_kernel(name: str) -> Iterator[RealKernel]:
-    """Makes a kernel ready; what its guests need goes away afterwards.
+def open_kernel(name: str) -> Iterator[GuestKernel]:
+    """Prepares a kernel, and removes its guests' files at the end.
 
     Raises:
-        BlklabError: if there is no such kernel, or it or this machine lacks what is needed.
+        BlklabError: if there is no such kernel, or the kernel or this machine lacks a requirement.
     """
     require_linux("running guest kernels")
     kernel = find(name)
@@ -65,4 +65,4 @@ def open_kernel(name: str) -> Iterator[RealKernel]:
 
         digest = hashlib.sha256(program.read_bytes()).hexdigest()
         runs = KernelRuns(f"{kernel.build_id} {digest}", run, cache_folder())
-        yield RealKernel(f"{kernel.name} (Linux {kernel.version})", runs, room)
+        yield GuestKernel(f"{kernel.name} (Linux {kernel.version})", runs, room)

@@ -1,7 +1,7 @@
-"""Runs cells on a kernel in virtual time, and keeps what they found.
+"""Runs cells on a kernel in virtual time and caches the answers.
 
-A run depends on the kernel, the guest program and the request alone, so its answer is kept under a name made
-of these three, and is never asked for twice.
+A run depends only on the kernel, the guest program and the request. Its answer is cached under a key made of
+these three, so the same request never runs twice.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ from typing import Any
 from blklab.errors import BlklabError
 
 Run = Callable[[dict[str, Any]], dict[str, Any]]
-"""Takes a request, gives the guest's answer; raises a `BlklabError` if there is none."""
+"""Maps a request to the guest's answer; raises a `BlklabError` if there is none."""
 
 
 @dataclass(frozen=True)
 class KernelRuns:
-    """A kernel with a memory."""
+    """A kernel with a cache of its answers."""
 
     kernel_id: str
-    """Names the kernel and the guest program by content."""
+    """Identifies the kernel and the guest program by content."""
     run: Run
     folder: Path
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a request, from memory if it was given before.
+        """Answers a request, from the cache if possible.
 
         Raises:
-            BlklabError: if the guest failed; a failure is not kept.
+            BlklabError: if the guest failed; failures are not cached.
         """
         text = json.dumps({"kernel": self.kernel_id, "request": request}, sort_keys=True)
-        place = self.folder / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
+        file = self.folder / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
         try:
-            return dict(json.loads(place.read_text(encoding="utf-8")))
+            return dict(json.loads(file.read_text(encoding="utf-8")))
         except (FileNotFoundError, ValueError):
-            pass  # not asked before, or damaged: ask
+            pass  # not cached, or damaged: run it
         answer = self.run(request)
         if "error" in answer:
             raise BlklabError(str(answer["error"].get("message", answer["error"])))
         self.folder.mkdir(parents=True, exist_ok=True)
-        draft = place.with_suffix(f".{os.getpid()}")
+        draft = file.with_suffix(f".{os.getpid()}")
         draft.write_text(json.dumps(answer), encoding="utf-8")
-        draft.replace(place)
+        draft.replace(file)
         return answer
 
 
 def cache_folder() -> Path:
-    """Where answers are kept."""
+    """The folder of cached answers."""
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser() / "blklab" / "fidelity"

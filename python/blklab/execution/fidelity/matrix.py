@@ -1,6 +1,6 @@
-"""The cells that `blklab fidelity` runs: loads, and devices and schedulers under which each is of interest.
+"""The cells that `blklab fidelity` runs: loads, and the devices and schedulers to run each of them on.
 
-Every cell is short: some thousands of I/Os, so that the whole matrix takes minutes.
+Every cell is short, some thousands of I/Os, so that the whole matrix takes minutes.
 """
 
 from __future__ import annotations
@@ -8,42 +8,42 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from blklab.execution.fidelity.cells import FidelityCell, Section
+from blklab.execution.fidelity.cells import FidelityCell, JobSection
 
 _MS = 1_000_000
 _SECOND = 1_000_000_000
 
 
 @dataclass(frozen=True)
-class DeviceChoice:
-    """A device of the matrix and how long cells on it last."""
+class MatrixDevice:
+    """A device of the matrix, and the runtime of cells on it."""
 
     device: str
     runtime_ns: int
-    """Long enough for some thousands of I/Os at its speed."""
+    """Long enough for some thousands of I/Os at the device's speed."""
     shallow: bool = False
-    """Takes so few commands at once that its schedulers have few tags by default."""
+    """Whether it takes so few commands at once that schedulers have few tags by default."""
 
 
-DEVICES: dict[str, DeviceChoice] = {
-    # Without jitter, tasks and device run in lock-step, which no real machine does.
-    "fixed1": DeviceChoice("fixed,depth=1,latency=100us,jitter=10us", 300 * _MS, shallow=True),
-    "fixed4": DeviceChoice("fixed,depth=4,latency=200us,jitter=20us", 200 * _MS, shallow=True),
-    "fixed32": DeviceChoice("fixed,depth=32,latency=500us,jitter=50us", 100 * _MS),
-    "slow1": DeviceChoice("fixed,depth=1,latency=5ms,jitter=500us,rotational=1", 15 * _SECOND, shallow=True),
-    "hdd": DeviceChoice("hdd-7200", 20 * _SECOND),
-    "hdd1": DeviceChoice("hdd-7200,queue_depth=1", 20 * _SECOND, shallow=True),
-    "sas": DeviceChoice("sas-15k", 10 * _SECOND),
-    "sata": DeviceChoice("ssd-sata", 200 * _MS),
-    "nvme": DeviceChoice("nvme-tlc,queue_depth=128", 100 * _MS),
-    "emmc": DeviceChoice("emmc", 600 * _MS),
-    "sd": DeviceChoice("sd-card", 3 * _SECOND, shallow=True),
+DEVICES: dict[str, MatrixDevice] = {
+    # Without jitter, tasks and device would run in lock-step, unlike any real machine.
+    "fixed1": MatrixDevice("fixed,depth=1,latency=100us,jitter=10us", 300 * _MS, shallow=True),
+    "fixed4": MatrixDevice("fixed,depth=4,latency=200us,jitter=20us", 200 * _MS, shallow=True),
+    "fixed32": MatrixDevice("fixed,depth=32,latency=500us,jitter=50us", 100 * _MS),
+    "slow1": MatrixDevice("fixed,depth=1,latency=5ms,jitter=500us,rotational=1", 15 * _SECOND, shallow=True),
+    "hdd": MatrixDevice("hdd-7200", 20 * _SECOND),
+    "hdd1": MatrixDevice("hdd-7200,queue_depth=1", 20 * _SECOND, shallow=True),
+    "sas": MatrixDevice("sas-15k", 10 * _SECOND),
+    "sata": MatrixDevice("ssd-sata", 200 * _MS),
+    "nvme": MatrixDevice("nvme-tlc,queue_depth=128", 100 * _MS),
+    "emmc": MatrixDevice("emmc", 600 * _MS),
+    "sd": MatrixDevice("sd-card", 3 * _SECOND, shallow=True),
 }
-"""By their names in cells."""
+"""By the name in cells."""
 
 
 @dataclass(frozen=True)
-class SchedulerChoice:
+class MatrixScheduler:
     """A scheduler of the matrix with its settings."""
 
     scheduler: str
@@ -51,38 +51,38 @@ class SchedulerChoice:
     queue: Mapping[str, str] = field(default_factory=dict)
 
 
-SCHEDULERS: dict[str, SchedulerChoice] = {
-    "none": SchedulerChoice("none"),
-    "mq-deadline": SchedulerChoice("mq-deadline"),
-    "kyber": SchedulerChoice("kyber"),
-    "bfq": SchedulerChoice("bfq", {"low_latency": "0"}),
-    # What a system that nobody tuned has.
-    "bfq-default": SchedulerChoice("bfq"),
-    "mq-deadline-fifo_batch=1": SchedulerChoice("mq-deadline", {"fifo_batch": "1"}),
-    "mq-deadline-fifo_batch=64": SchedulerChoice("mq-deadline", {"fifo_batch": "64"}),
-    "mq-deadline-writes_starved=8": SchedulerChoice("mq-deadline", {"writes_starved": "8"}),
-    "mq-deadline-read_expire=20": SchedulerChoice("mq-deadline", {"read_expire": "20"}),
-    "mq-deadline-write_expire=100": SchedulerChoice("mq-deadline", {"write_expire": "100"}),
-    "mq-deadline-aging=100": SchedulerChoice("mq-deadline", {"prio_aging_expire": "100"}),
-    "mq-deadline-async_depth=4": SchedulerChoice("mq-deadline", {"async_depth": "4"}),
-    "mq-deadline-front_merges=0": SchedulerChoice("mq-deadline", {"front_merges": "0"}),
-    "mq-deadline-nr=4": SchedulerChoice("mq-deadline", {}, {"nr_requests": "4"}),
-    "mq-deadline-nr=16": SchedulerChoice("mq-deadline", {}, {"nr_requests": "16"}),
-    "mq-deadline-nr=256": SchedulerChoice("mq-deadline", {}, {"nr_requests": "256"}),
-    "mq-deadline-nomerges": SchedulerChoice("mq-deadline", {}, {"nomerges": "2"}),
-    "none-nr=4": SchedulerChoice("none", {}, {"nr_requests": "4"}),
-    "kyber-read_lat=200us": SchedulerChoice("kyber", {"read_lat_nsec": "200000"}),
-    "kyber-write_lat=300us": SchedulerChoice("kyber", {"write_lat_nsec": "300000"}),
-    "kyber-nr=256": SchedulerChoice("kyber", {}, {"nr_requests": "256"}),
-    "bfq-slice_idle=0": SchedulerChoice("bfq", {"low_latency": "0", "slice_idle": "0"}),
-    "bfq-slice_idle=2": SchedulerChoice("bfq", {"low_latency": "0", "slice_idle": "2"}),
-    "bfq-strict": SchedulerChoice("bfq", {"low_latency": "0", "strict_guarantees": "1"}),
-    "bfq-max_budget=256": SchedulerChoice("bfq", {"low_latency": "0", "max_budget": "256"}),
-    "bfq-timeout_sync=30": SchedulerChoice("bfq", {"low_latency": "0", "timeout_sync": "30"}),
-    "bfq-back_seek=0": SchedulerChoice("bfq", {"low_latency": "0", "back_seek_max": "0"}),
-    "bfq-nr=256": SchedulerChoice("bfq", {"low_latency": "0"}, {"nr_requests": "256"}),
+SCHEDULERS: dict[str, MatrixScheduler] = {
+    "none": MatrixScheduler("none"),
+    "mq-deadline": MatrixScheduler("mq-deadline"),
+    "kyber": MatrixScheduler("kyber"),
+    "bfq": MatrixScheduler("bfq", {"low_latency": "0"}),
+    # The defaults of an untuned system.
+    "bfq-default": MatrixScheduler("bfq"),
+    "mq-deadline-fifo_batch=1": MatrixScheduler("mq-deadline", {"fifo_batch": "1"}),
+    "mq-deadline-fifo_batch=64": MatrixScheduler("mq-deadline", {"fifo_batch": "64"}),
+    "mq-deadline-writes_starved=8": MatrixScheduler("mq-deadline", {"writes_starved": "8"}),
+    "mq-deadline-read_expire=20": MatrixScheduler("mq-deadline", {"read_expire": "20"}),
+    "mq-deadline-write_expire=100": MatrixScheduler("mq-deadline", {"write_expire": "100"}),
+    "mq-deadline-aging=100": MatrixScheduler("mq-deadline", {"prio_aging_expire": "100"}),
+    "mq-deadline-async_depth=4": MatrixScheduler("mq-deadline", {"async_depth": "4"}),
+    "mq-deadline-front_merges=0": MatrixScheduler("mq-deadline", {"front_merges": "0"}),
+    "mq-deadline-nr=4": MatrixScheduler("mq-deadline", {}, {"nr_requests": "4"}),
+    "mq-deadline-nr=16": MatrixScheduler("mq-deadline", {}, {"nr_requests": "16"}),
+    "mq-deadline-nr=256": MatrixScheduler("mq-deadline", {}, {"nr_requests": "256"}),
+    "mq-deadline-nomerges": MatrixScheduler("mq-deadline", {}, {"nomerges": "2"}),
+    "none-nr=4": MatrixScheduler("none", {}, {"nr_requests": "4"}),
+    "kyber-read_lat=200us": MatrixScheduler("kyber", {"read_lat_nsec": "200000"}),
+    "kyber-write_lat=300us": MatrixScheduler("kyber", {"write_lat_nsec": "300000"}),
+    "kyber-nr=256": MatrixScheduler("kyber", {}, {"nr_requests": "256"}),
+    "bfq-slice_idle=0": MatrixScheduler("bfq", {"low_latency": "0", "slice_idle": "0"}),
+    "bfq-slice_idle=2": MatrixScheduler("bfq", {"low_latency": "0", "slice_idle": "2"}),
+    "bfq-strict": MatrixScheduler("bfq", {"low_latency": "0", "strict_guarantees": "1"}),
+    "bfq-max_budget=256": MatrixScheduler("bfq", {"low_latency": "0", "max_budget": "256"}),
+    "bfq-timeout_sync=30": MatrixScheduler("bfq", {"low_latency": "0", "timeout_sync": "30"}),
+    "bfq-back_seek=0": MatrixScheduler("bfq", {"low_latency": "0", "back_seek_max": "0"}),
+    "bfq-nr=256": MatrixScheduler("bfq", {"low_latency": "0"}, {"nr_requests": "256"}),
 }
-"""By their names in cells."""
+"""By the name in cells."""
 
 _SHARE_OF_RUNTIME: dict[tuple[str, str], float] = {
     ("sas", "seqread-qd4"): 0.05,
@@ -99,25 +99,25 @@ _SHARE_OF_RUNTIME: dict[tuple[str, str], float] = {
     ("sata", "buffered-streams"): 4,
     ("sata", "stream-random"): 3,
 }
-"""For devices and loads that would do far more or fewer I/Os than the others."""
+"""Factors on the runtime for loads that would do far more or fewer I/Os than the others."""
 
-_DIRECT: Section = {"direct": 1, "time_based": 1, "runtime": "1s", "size": "1g"}
-"""The runtime is the cell's."""
+_DIRECT: JobSection = {"direct": 1, "time_based": 1, "runtime": "1s", "size": "1g"}
+"""Common options; the cell's runtime replaces this one."""
 
 
-def _tasks(number: int, **options: str | int) -> dict[str, Section]:
-    """Jobs that differ only in their place on the disk."""
+def _tasks(number: int, **options: str | int) -> dict[str, JobSection]:
+    """Jobs that differ only in their offset on the disk."""
     return {
         f"task{index}": {**_DIRECT, "rw": "randread", "offset": f"{index * 2}g", **options}
         for index in range(number)
     }
 
 
-def _job(place: int, **options: str | int) -> Section:
+def _job(place: int, **options: str | int) -> JobSection:
     return {**_DIRECT, "offset": f"{place * 2}g", **options}
 
 
-LOADS: dict[str, Mapping[str, Section]] = {
+LOADS: dict[str, Mapping[str, JobSection]] = {
     "randread": {"reader": _job(0, rw="randread")},
     "randwrite": {"writer": _job(0, rw="randwrite")},
     "seqread": {"reader": _job(0, rw="read", bs="64k")},
@@ -229,7 +229,7 @@ LOADS: dict[str, Mapping[str, Section]] = {
         "readers": _job(1, rw="randread", numjobs=2),
     },
 }
-"""Job files by their names in cells."""
+"""Job files by the name in cells."""
 
 _PLAIN = ("none", "mq-deadline", "kyber", "bfq")
 _SORTING = ("mq-deadline", "bfq")
@@ -287,7 +287,7 @@ _PLAN: Sequence[tuple[Sequence[str], Sequence[str], Sequence[str]]] = (
         ("weights-100-300-600", "weights-100-1000-streams", "weights-write"),
     ),
     (("hdd1",), ("bfq",), ("weights-100-1000-streams",)),
-    # What a system that nobody tuned has.
+    # The defaults of an untuned system.
     (
         ("fixed4", "hdd", "sata"),
         ("bfq-default",),
@@ -338,15 +338,15 @@ _PLAN: Sequence[tuple[Sequence[str], Sequence[str], Sequence[str]]] = (
 
 
 def matrix() -> list[FidelityCell]:
-    """Every cell, in the order of the plan."""
+    """All cells, in the order of the plan."""
     return list(_cells())
 
 
 def cell_of(device: str, scheduler: str, load: str, *, seed: int = 1) -> FidelityCell:
-    """The cell of these names.
+    """Returns the cell with these names.
 
     Raises:
-        KeyError: if one of the names is not in its table.
+        KeyError: if a name is not in its table.
     """
     place, choice = DEVICES[device], SCHEDULERS[scheduler]
     return FidelityCell(
@@ -361,11 +361,11 @@ def cell_of(device: str, scheduler: str, load: str, *, seed: int = 1) -> Fidelit
     )
 
 
-def _tags(device: DeviceChoice, choice: SchedulerChoice) -> Mapping[str, str]:
-    """Tags for every task, where a scheduler can have them.
+def _tags(device: MatrixDevice, choice: MatrixScheduler) -> Mapping[str, str]:
+    """Gives every task a tag if the scheduler can have that many.
 
-    With fewer, who gets one is decided by the order in which tasks run, and where nothing computes that order
-    never changes but by chance. Cells named ``nr=`` are about just that.
+    With fewer tags, the order in which tasks run decides which task gets one, and without computation only
+    chance changes that order. Cells named ``nr=`` test exactly this.
     """
     few = device.shallow and choice.scheduler != "none"
     return {"nr_requests": "64"} if few else {}

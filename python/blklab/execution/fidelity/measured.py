@@ -1,8 +1,8 @@
-"""Errors of the simulator in one cell, and what they come to over many.
+"""Errors of the simulator in one cell, and their distribution over many cells.
 
-A relative error is (simulator - kernel) / kernel. Each job of a cell is one observation of throughput, mean
-and 99th percentile of latency; each cell with several jobs is one observation of the shares (the job whose
-share of the bytes differs most, in percentage points).
+A relative error is (simulator - kernel) / kernel. Each job of a cell contributes one observation of
+throughput and of the mean and 99th percentile of latency. Each cell with several jobs contributes one
+observation of the shares: the job whose share of the bytes differs most, in percentage points.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from pydantic import BaseModel, ConfigDict
 
 from blklab.records.samples import NS_PER_SECOND, JobSample, LatencyHistogram
 
-Quantity = Literal["throughput", "share", "mean_latency", "p99_latency"]
+ErrorMetric = Literal["throughput", "share", "mean_latency", "p99_latency"]
 
-QUANTITIES: tuple[Quantity, ...] = ("throughput", "share", "mean_latency", "p99_latency")
+ERROR_METRICS: tuple[ErrorMetric, ...] = ("throughput", "share", "mean_latency", "p99_latency")
 
 LEAST_IOS = 100
-"""A job that did fewer I/Os on the kernel is compared by its share alone: one more is a per cent or more."""
+"""Jobs with fewer I/Os on the kernel are compared by share alone: one I/O would be one percent or more."""
 LEAST_IOS_P99 = 500
-"""Below this the 99th percentile rests on fewer than five I/Os."""
+"""With fewer I/Os, fewer than five lie above the 99th percentile."""
 
 
-class _Record(BaseModel):
+class _FrozenModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class JobFigures(_Record):
-    """What a job did in one of the two worlds."""
+class JobValues(_FrozenModel):
+    """The measured values of a job on the simulator or on the kernel."""
 
     ios: int
     bytes_per_second: float
@@ -38,37 +38,37 @@ class JobFigures(_Record):
     p99_latency_ns: float | None
 
 
-class JobComparison(_Record):
-    """One job of a cell in both worlds."""
+class JobComparison(_FrozenModel):
+    """One job of a cell on the simulator and on the kernel."""
 
     job: str
-    simulator: JobFigures
-    kernel: JobFigures
+    simulator: JobValues
+    kernel: JobValues
 
 
-class CellResult(_Record):
-    """One cell in both worlds."""
+class CellResult(_FrozenModel):
+    """One cell on the simulator and on the kernel."""
 
     cell: str
     jobs: list[JobComparison] = []
     failure: str | None = None
-    """Why there is no comparison."""
+    """Reason why there is no comparison; None if there is one."""
 
-    def errors(self, quantity: Quantity) -> list[float]:
-        """Signed errors: fractions, of a share points (0.01 is one percentage point)."""
+    def errors(self, quantity: ErrorMetric) -> list[float]:
+        """Signed errors as fractions; for shares 0.01 is one percentage point."""
         if quantity == "share":
             return _share_errors(self.jobs)
         return [error for job in self.jobs if (error := _error(job, quantity)) is not None]
 
-    def worst(self, quantity: Quantity) -> float | None:
-        """The signed error that is largest in size."""
+    def worst(self, quantity: ErrorMetric) -> float | None:
+        """The signed error of the largest size."""
         return max(self.errors(quantity), key=abs, default=None)
 
 
-class Spread(_Record):
-    """How large the errors of one quantity are, signs aside."""
+class Spread(_FrozenModel):
+    """Distribution of the absolute errors of one metric."""
 
-    quantity: Quantity
+    quantity: ErrorMetric
     observations: int
     median: float
     percentile_95: float
@@ -76,10 +76,10 @@ class Spread(_Record):
     worst_cell: str
 
 
-class Limit(_Record):
-    """What the errors of one quantity may come to."""
+class Limit(_FrozenModel):
+    """Limits on the errors of one metric."""
 
-    quantity: Quantity
+    quantity: ErrorMetric
     median: float | None
     percentile_95: float
 
@@ -90,16 +90,16 @@ LIMITS: tuple[Limit, ...] = (
     Limit(quantity="mean_latency", median=0.02, percentile_95=0.08),
     Limit(quantity="p99_latency", median=0.05, percentile_95=0.20),
 )
-"""What the simulator is held to; mean latency is held to throughput's, to which Little's law ties it."""
+"""The simulator's limits; mean latency has those of throughput, to which Little's law ties it."""
 
 
-def limit_of(quantity: Quantity) -> Limit:
-    """The limits of one quantity."""
+def limit_of(quantity: ErrorMetric) -> Limit:
+    """The limits of one metric."""
     return next(limit for limit in LIMITS if limit.quantity == quantity)
 
 
 def compare_jobs(cell: str, simulator: Sequence[JobSample], kernel: Sequence[JobSample]) -> CellResult:
-    """Sets the jobs of both worlds side by side, by name."""
+    """Pairs the jobs of simulator and kernel by name."""
     by_name: Mapping[str, JobSample] = {job.name: job for job in kernel}
     missing = [job.name for job in simulator if job.name not in by_name]
     if missing or len(simulator) != len(kernel):
@@ -107,14 +107,14 @@ def compare_jobs(cell: str, simulator: Sequence[JobSample], kernel: Sequence[Job
     return CellResult(
         cell=cell,
         jobs=[
-            JobComparison(job=job.name, simulator=_figures(job), kernel=_figures(by_name[job.name]))
+            JobComparison(job=job.name, simulator=_values(job), kernel=_values(by_name[job.name]))
             for job in simulator
         ],
     )
 
 
-def spread(quantity: Quantity, results: Iterable[CellResult]) -> Spread | None:
-    """Errors of one quantity over many cells; nothing if no cell has one."""
+def spread(quantity: ErrorMetric, results: Iterable[CellResult]) -> Spread | None:
+    """Distribution of one metric's errors over many cells; None if no cell has one."""
     sizes = [(abs(error), result.cell) for result in results for error in result.errors(quantity)]
     if not sizes:
         return None
@@ -131,18 +131,18 @@ def spread(quantity: Quantity, results: Iterable[CellResult]) -> Spread | None:
 
 
 def exceeds(found: Spread) -> bool:
-    """Whether the errors are beyond the limits of their quantity."""
+    """Whether the errors exceed the limits of their metric."""
     limit = limit_of(found.quantity)
     return found.percentile_95 > limit.percentile_95 or (
         limit.median is not None and found.median > limit.median
     )
 
 
-def outside(result: CellResult) -> list[Quantity]:
-    """Quantities in which a cell is beyond what 95 of 100 may be."""
+def beyond_limits(result: CellResult) -> list[ErrorMetric]:
+    """Metrics whose error in this cell exceeds the 95th-percentile limit."""
     return [
         quantity
-        for quantity in QUANTITIES
+        for quantity in ERROR_METRICS
         if (error := result.worst(quantity)) is not None and abs(error) > limit_of(quantity).percentile_95
     ]
 
@@ -152,11 +152,11 @@ def _percentile(ordered: Sequence[float], fraction: float) -> float:
     return ordered[max(0, math.ceil(fraction * len(ordered)) - 1)]
 
 
-def _figures(job: JobSample) -> JobFigures:
+def _values(job: JobSample) -> JobValues:
     data = job.data_directions()
     latency = LatencyHistogram.merged(entry.latency for entry in data)
     moved = sum(entry.bytes for entry in data)
-    return JobFigures(
+    return JobValues(
         ios=sum(entry.ios for entry in data),
         bytes_per_second=moved * NS_PER_SECOND / job.runtime_ns if job.runtime_ns else 0.0,
         mean_latency_ns=latency.mean_ns,
@@ -164,7 +164,7 @@ def _figures(job: JobSample) -> JobFigures:
     )
 
 
-def _error(job: JobComparison, quantity: Quantity) -> float | None:
+def _error(job: JobComparison, quantity: ErrorMetric) -> float | None:
     if job.kernel.ios < (LEAST_IOS_P99 if quantity == "p99_latency" else LEAST_IOS):
         return None
     pair = {
@@ -173,7 +173,7 @@ def _error(job: JobComparison, quantity: Quantity) -> float | None:
         "p99_latency": (job.simulator.p99_latency_ns, job.kernel.p99_latency_ns),
     }[quantity]
     simulator, kernel = pair
-    # A job that the simulator starves altogether has no latency there; its throughput tells.
+    # A job that the simulator starves completely has no latency there; its throughput shows the error.
     return None if simulator is None or not kernel else (simulator - kernel) / kernel
 
 

@@ -1,7 +1,7 @@
-"""Fills the tables of the fidelity page: ``blklab fidelity --page docs/appendix/fidelity.md``.
+"""Fills the tables of the fidelity page from a result: ``blklab fidelity --page FILE``.
 
-A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``; the text around it is written by hand,
-the causes of the cells beyond the limits too.
+A table is between ``<!-- table: NAME -->`` and ``<!-- end -->``. The text around it is written by hand,
+including the causes of the cells beyond the limits.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from blklab.execution.fidelity.report import FidelityDocument, outside_rows, spread_rows
-from blklab.report.pages.markdown import filled_places, markdown_table
+from blklab.report.pages.markdown import filled_slots, markdown_table
 
 
 def filled_page(page: str, document: FidelityDocument) -> str:
-    """The page with its tables as the result has them.
+    """Returns the page with its tables filled from the result.
 
     Raises:
-        KeyError: for a table that does not exist.
+        KeyError: if the page names an unknown table.
     """
-    return filled_places(page, "table", lambda name: _TABLES[name](document))
+    return filled_slots(page, "table", lambda name: _TABLES[name](document))
 
 
 def _spreads(document: FidelityDocument) -> str:
@@ -30,7 +30,7 @@ def _spreads(document: FidelityDocument) -> str:
 
 def _outside(document: FidelityDocument) -> str:
     rows = [(f"`{cell}`", text) for cell, text in outside_rows(document.results)]
-    return markdown_table(("Cell", "Errors beyond"), rows) if rows else "None."
+    return markdown_table(("Cell", "Errors beyond the limits"), rows) if rows else "None."
 
 
 _TABLES: dict[str, Callable[[FidelityDocument], str]] = {"spreads": _spreads, "outside": _outside}

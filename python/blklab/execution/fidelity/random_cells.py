@@ -1,8 +1,8 @@
-"""Cells drawn at random, so that the simulator is not mended for the matrix alone.
+"""Draws cells at random, so that fixes of the simulator are not fitted to the matrix alone.
 
-Every option that both sides honour can come up: of jobs (`random_jobs`, `random_timing`), of the queue and
-its scheduler (`random_settings`), and of control groups (`random_groups`). A cell has a few that are out of
-the ordinary, so that a difference can be traced to them.
+Every option that both sides support can occur: options of jobs (`random_jobs`, `random_timing`), of the
+queue and its scheduler (`random_settings`), and of control groups (`random_groups`). A cell has only a few
+unusual options, so that a difference can be traced to them.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _MS = 1_000_000
 _LONGEST_NS = 20_000 * _MS
 _SHORTEST_NS = 100 * _MS
 _SHORTEST_LIMITED_NS = 400 * _MS
-"""What control groups are limited by goes in periods and windows of 100 ms."""
+"""The limits of control groups act in periods and windows of 100 ms."""
 _WANTED_IOS = 4000
 _SMALL_BYTES = 16 << 10
 
 
 def random_cells(number: int, seed: int) -> list[FidelityCell]:
-    """As many cells, the same for the same seed; a longer list begins with the shorter one."""
+    """Draws cells, the same for the same seed; a longer list begins with the shorter one."""
     return [
         _cell(random.Random(f"{seed}/{index}"), f"random/{seed}/{index}")  # noqa: S311 - reproducible draws
         for index in range(number)
@@ -58,6 +58,6 @@ def _runtime_ns(device: DrawnDevice, jobs: list[DrawnJob], *, limited: bool) -> 
     slower = 1 if largest <= _SMALL_BYTES else 3
     runtime_ns = min(device.io_ns * slower * _WANTED_IOS, _LONGEST_NS)
     if device.io_ns >= 1 * _MS and any(job.in_order for job in jobs):
-        # What a disk serves from its memory is a hundred times faster.
+        # I/Os that a disk serves from its cache are a hundred times faster.
         runtime_ns //= 20
     return max(runtime_ns, _SHORTEST_LIMITED_NS if limited else _SHORTEST_NS)

@@ -1,4 +1,4 @@
-"""Devices drawn at random."""
+"""Draws devices at random."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class DrawnDevice:
-    """A device and what the rest of its cell follows."""
+    """A device, and the properties on which the rest of its cell depends."""
 
     text: str
-    """As behind ``sim:``."""
+    """The device as in a target after ``sim:``."""
     io_ns: int
-    """About how long an I/O of 4 KiB holds it."""
+    """Approximate time of an I/O of 4 KiB."""
     depth: int
-    """Commands that it takes at once."""
+    """Number of commands that it takes at once."""
 
 
 _PROFILES = {
-    # About how long an I/O of 4 KiB takes, in microseconds, and commands at once.
+    # Approximate time of an I/O of 4 KiB in microseconds, and number of commands at once.
     "hdd-7200": (4000, 32),
     "sas-15k": (2500, 128),
     "ssd-sata": (15, 32),
@@ -36,7 +36,7 @@ _DEEPEST = 128
 
 
 def draw_device(draw: random.Random) -> DrawnDevice:
-    """A device of fixed latency or one of the profiles."""
+    """Draws a device of fixed latency or one of the profiles."""
     if draw.random() < 0.4:
         depth = draw.choice((1, 2, 4, 8, 32))
         latency_us = draw.choice((50, 100, 200, 1000, 4000))

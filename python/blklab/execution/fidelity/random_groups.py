@@ -1,4 +1,4 @@
-"""Control groups drawn at random: weights, limits, latencies and costs."""
+"""Draws control groups at random: weights, limits, latencies and costs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Attributes = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True)
 class DrawnGroups:
-    """Jobs in their groups, and what the groups are set to."""
+    """Jobs in their groups, and the attributes of the groups."""
 
     jobs: list[DrawnJob]
     attributes: Attributes = field(default_factory=dict)
@@ -25,7 +25,7 @@ class DrawnGroups:
 def draw_groups(
     draw: random.Random, scheduler: str, device: DrawnDevice, jobs: list[DrawnJob]
 ) -> DrawnGroups:
-    """Puts jobs into groups, mostly into none."""
+    """Puts jobs into groups; most cells have none."""
     kind = draw.random()
     if kind < 0.06:
         return _limits(draw, device, jobs)

@@ -1,4 +1,4 @@
-"""Jobs drawn at random: what they transfer, and how they issue it."""
+"""Draws jobs at random: their transfers, and how they issue them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Options = Mapping[str, str | int]
 
 @dataclass(frozen=True)
 class DrawnJob:
-    """A section of a job file and what the rest of its cell follows."""
+    """A section of a job file, and the properties on which the rest of its cell depends."""
 
     options: Options
 
@@ -23,42 +23,42 @@ class DrawnJob:
 
     @property
     def mode(self) -> str:
-        """Kind of I/O without what follows a colon."""
+        """Kind of I/O without the part after a colon."""
         return str(self.options["rw"]).partition(":")[0]
 
     @property
     def random(self) -> bool:
-        """Takes random offsets."""
+        """Whether its offsets are random."""
         return self.mode.startswith("rand")
 
     @property
     def writes(self) -> bool:
-        """Writes, or does both."""
+        """Whether it writes."""
         return self.mode not in ("read", "randread")
 
     @property
     def mixed(self) -> bool:
-        """Reads and writes."""
+        """Whether it reads and writes."""
         return self.mode.endswith("rw")
 
     @property
     def asynchronous(self) -> bool:
-        """Keeps several I/Os under way."""
+        """Whether it keeps several I/Os in flight."""
         return "iodepth" in self.options
 
     @property
     def buffered(self) -> bool:
-        """Goes through the page cache."""
+        """Whether it goes through the page cache."""
         return self.options["direct"] == 0
 
     @property
     def in_order(self) -> bool:
-        """Some of its offsets follow each other, which a disk may serve from its memory."""
+        """Whether some of its offsets are sequential, so that a disk may serve them from its cache."""
         return not self.random or ":" in str(self.options["rw"]) or "percentage_random" in self.options
 
     @property
     def sizes(self) -> list[int]:
-        """Bytes of the blocks that occur."""
+        """Block sizes that occur, in bytes."""
         split = self.options.get("bssplit")
         if split is None:
             return [parse_size_bytes(str(self.options["bs"]))]
@@ -66,20 +66,20 @@ class DrawnJob:
 
     @property
     def largest_bytes(self) -> int:
-        """Of a block."""
+        """The largest block size."""
         return max(self.sizes)
 
     @property
     def clones(self) -> int:
-        """Processes of the job."""
+        """Number of the job's processes."""
         return int(self.options.get("numjobs", 1))
 
 
 def draw_jobs(draw: random.Random) -> list[DrawnJob]:
-    """One to three jobs."""
+    """Draws one to three jobs."""
     jobs = [_draw_job(draw) for _ in range(draw.choice((1, 2, 2, 3)))]
     if len(jobs) > 1 and draw.random() < 0.06:
-        # They meet in the same places.
+        # They share the same blocks.
         jobs = [job.having({"filename": "shared"}) for job in jobs]
     return _with_priorities(draw, jobs)
 
@@ -102,7 +102,7 @@ def _draw_job(draw: random.Random) -> DrawnJob:
         sizes = ("16m", "64m", "128m", "128m", "256m")
         job = job.having({"numjobs": draw.choice((1, 1, 2, 4, 8, 16)), "size": draw.choice(sizes)})
     for chance, options in _RARE:
-        # Drawn in any case, so that no choice moves those that come after it.
+        # Always drawn, so that no choice shifts the later ones.
         happens, own = draw.random() < chance, random.Random(draw.random())  # noqa: S311 - reproducible draws
         if happens:
             job = job.having(options(own, job))
@@ -178,7 +178,7 @@ def _through_cache(draw: random.Random, job: DrawnJob) -> Options:
         return {}
     options: dict[str, str | int] = {"direct": 0, "size": "1g", "invalidate": draw.choice((0, 1, 1, 1))}
     if job.writes and not {"fsync", "fdatasync", "sync"} & set(job.options):
-        # What stays in memory is done in no time, and so there is no end of it.
+        # Without fsync, writes into memory take no time and never end.
         options["fsync"] = draw.choice((1, 4, 16))
     if draw.random() < 0.3:
         options["fadvise_hint"] = draw.choice(("none", "random", "sequential"))
@@ -200,7 +200,7 @@ _RARE: tuple[tuple[float, Callable[[random.Random, DrawnJob], Options]], ...] = 
     (0.08, _durable),
     (0.12, _through_cache),
 )
-"""How often each comes up, where it has a meaning."""
+"""Probability of each option, if it applies."""
 
 
 def _with_priorities(draw: random.Random, jobs: list[DrawnJob]) -> list[DrawnJob]:

@@ -1,4 +1,4 @@
-"""Settings drawn at random: of the queue and of its scheduler."""
+"""Draws settings of the queue and of its scheduler at random."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _TUNABLES: Mapping[str, tuple[Settings, ...]] = {
     ),
 }
 _FEWEST_TAGS = 4
-"""The kernel has no fewer (`BLKDEV_MIN_RQ`)."""
+"""The kernel's minimum (`BLKDEV_MIN_RQ`)."""
 _CHANCE = {"none": 0.0, "mq-deadline": 0.45, "kyber": 0.4, "bfq": 0.35}
 
 
 def draw_tunables(draw: random.Random, scheduler: str) -> Settings:
-    """Tunables of a scheduler, mostly its defaults."""
-    # Raised weights hide what priorities and groups do.
+    """Draws a scheduler's tunables, mostly its defaults."""
+    # Weight raising hides the effect of priorities and groups.
     tunables = {"low_latency": draw.choice(("0", "0", "0", "1"))} if scheduler == "bfq" else {}
     if draw.random() < _CHANCE[scheduler]:
         tunables |= draw.choice(_TUNABLES[scheduler])
@@ -56,10 +56,10 @@ def draw_tunables(draw: random.Random, scheduler: str) -> Settings:
 
 
 def draw_queue(draw: random.Random, scheduler: str, device: DrawnDevice, jobs: list[DrawnJob]) -> Settings:
-    """Attributes of the queue."""
+    """Draws attributes of the queue."""
     queue = {}
     if scheduler != "none":
-        # With fewer tags than tasks the order decides in which tasks happen to run.
+        # With fewer tags than tasks, the order in which tasks happen to run decides.
         queue["nr_requests"] = str(draw.choice((8, 64, 256, 256, 256)))
     elif device.depth >= _FEWEST_TAGS and draw.random() < 0.15:
         queue["nr_requests"] = str(min(device.depth, draw.choice((_FEWEST_TAGS, 8, 16))))

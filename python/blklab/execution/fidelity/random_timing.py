@@ -1,4 +1,4 @@
-"""When drawn jobs begin, pause and end, and how fast they may be."""
+"""Draws when jobs begin, pause and end, and their rate limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CACHED_IOS = 2000
 def draw_timing(
     draw: random.Random, jobs: list[DrawnJob], device: DrawnDevice, runtime_ns: int
 ) -> list[DrawnJob]:
-    """The jobs with pauses, limits of their rate, and times of their own."""
+    """Adds pauses, rate limits, and start and end times to jobs."""
     timed = []
     for index, job in enumerate(jobs):
         options: dict[str, str | int] = {}
@@ -43,7 +43,7 @@ def _pauses(draw: random.Random, device: DrawnDevice) -> Options:
 
 
 def _rate(draw: random.Random, job: DrawnJob, device: DrawnDevice) -> Options:
-    """A rate below or about what the device could do."""
+    """A rate below or near the device's speed."""
     ios = max(1, _SECOND_NS // device.io_ns // draw.choice((2, 10, 50)) // job.clones)
     name, value = ("rate_iops", ios) if draw.random() < 0.5 else ("rate", ios * job.largest_bytes)
     options: dict[str, str | int] = {name: value}
@@ -53,7 +53,7 @@ def _rate(draw: random.Random, job: DrawnJob, device: DrawnDevice) -> Options:
 
 
 def _end(draw: random.Random, job: DrawnJob, runtime_ns: int) -> Options:
-    """The job ends by what it did, or at the latest as the others do."""
+    """The job ends after an amount of work, at the latest with the others."""
     ends: list[dict[str, str | int]] = [
         {"number_ios": draw.choice((200, 1000))},
         {"io_size": draw.choice(("4m", "16m"))},

@@ -1,4 +1,4 @@
-"""What `blklab fidelity` prints, and the page that records it."""
+"""Tables of `blklab fidelity` for the terminal and for the page."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from pydantic import BaseModel, ConfigDict, Field
 
 from blklab.execution.fidelity.measured import (
-    QUANTITIES,
+    ERROR_METRICS,
     CellResult,
-    Quantity,
+    ErrorMetric,
     Spread,
+    beyond_limits,
     exceeds,
     limit_of,
-    outside,
     spread,
 )
 
-TITLES: Mapping[Quantity, str] = {
+METRIC_TITLES: Mapping[ErrorMetric, str] = {
     "throughput": "throughput of a job",
     "share": "share between jobs",
     "mean_latency": "mean latency",
@@ -26,13 +26,13 @@ TITLES: Mapping[Quantity, str] = {
 
 
 class FidelityDocument(BaseModel):
-    """A result of `blklab fidelity` as it is stored."""
+    """The stored result of `blklab fidelity`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     schema_: str = Field(default="blklab/fidelity-1", alias="schema")
     kernel: str
-    """The kernel and guest, by content."""
+    """Name and version of the kernel."""
     simulator: str
     """Version of the simulator."""
     spreads: list[Spread]
@@ -40,8 +40,8 @@ class FidelityDocument(BaseModel):
 
     @staticmethod
     def of(results: Sequence[CellResult], *, kernel: str, simulator: str) -> FidelityDocument:
-        """Adds the spreads to results."""
-        spreads = [found for quantity in QUANTITIES if (found := spread(quantity, results))]
+        """Computes the spreads of the results."""
+        spreads = [found for quantity in ERROR_METRICS if (found := spread(quantity, results))]
         return FidelityDocument(kernel=kernel, simulator=simulator, spreads=spreads, results=list(results))
 
     @property
@@ -55,25 +55,25 @@ class FidelityDocument(BaseModel):
         return not self.failures and not any(exceeds(found) for found in self.spreads)
 
 
-def shown(quantity: Quantity, error: float, *, signed: bool = False) -> str:
-    """An error as people read it."""
+def error_text(quantity: ErrorMetric, error: float, *, signed: bool = False) -> str:
+    """An error with its unit: percent, or percentage points for a share."""
     number = f"{error * 100:+.1f}" if signed else f"{error * 100:.1f}"
     return f"{number} points" if quantity == "share" else f"{number} %"
 
 
 def spread_rows(document: FidelityDocument) -> list[tuple[str, ...]]:
-    """One row a quantity: name, observations, median, 95th percentile, worst, its cell, and the limits."""
+    """One row per metric: name, observations, median, 95th percentile, worst, its cell, and the limits."""
     rows: list[tuple[str, ...]] = []
     for found in document.spreads:
         limit = limit_of(found.quantity)
         of_median = "" if limit.median is None else f" (≤ {limit.median * 100:g})"
         rows.append(
             (
-                TITLES[found.quantity],
+                METRIC_TITLES[found.quantity],
                 str(found.observations),
-                shown(found.quantity, found.median) + of_median,
-                f"{shown(found.quantity, found.percentile_95)} (≤ {limit.percentile_95 * 100:g})",
-                shown(found.quantity, found.worst),
+                error_text(found.quantity, found.median) + of_median,
+                f"{error_text(found.quantity, found.percentile_95)} (≤ {limit.percentile_95 * 100:g})",
+                error_text(found.quantity, found.worst),
                 found.worst_cell,
                 "beyond" if exceeds(found) else "kept",
             )
@@ -82,26 +82,27 @@ def spread_rows(document: FidelityDocument) -> list[tuple[str, ...]]:
 
 
 def outside_rows(results: Iterable[CellResult]) -> list[tuple[str, str]]:
-    """Cells beyond what 95 of 100 may be, the farthest first: name and signed errors."""
+    """Cells outside the 95th-percentile limits, the farthest first: name and signed errors."""
     found = []
     for result in results:
-        beyond = outside(result)
+        beyond = beyond_limits(result)
         if beyond:
             errors = [(quantity, result.worst(quantity) or 0.0) for quantity in beyond]
             farthest = max(abs(error) / limit_of(quantity).percentile_95 for quantity, error in errors)
-            text = ", ".join(f"{TITLES[q]} {shown(q, error, signed=True)}" for q, error in errors)
+            text = ", ".join(f"{METRIC_TITLES[q]} {error_text(q, error, signed=True)}" for q, error in errors)
             found.append((farthest, result.cell, text))
     return [(cell, text) for _, cell, text in sorted(found, key=lambda row: (-row[0], row[1]))]
 
 
 def changed_rows(document: FidelityDocument, earlier: FidelityDocument) -> list[tuple[str, ...]]:
-    """What changed since an earlier result: quantity, median, 95th percentile and worst as before → now."""
+    """Changes since an earlier result: metric, median, 95th percentile and worst as before → now."""
     before = {found.quantity: found for found in earlier.spreads}
     return [
         (
-            TITLES[found.quantity],
+            METRIC_TITLES[found.quantity],
             *(
-                f"{shown(found.quantity, getattr(old, name))} → {shown(found.quantity, getattr(found, name))}"
+                f"{error_text(found.quantity, getattr(old, name))} → "
+                f"{error_text(found.quantity, getattr(found, name))}"
                 for name in ("median", "percentile_95", "worst")
             ),
         )
@@ -111,9 +112,9 @@ def changed_rows(document: FidelityDocument, earlier: FidelityDocument) -> list[
 
 
 def moved_cells(
-    document: FidelityDocument, earlier: FidelityDocument, quantity: Quantity
+    document: FidelityDocument, earlier: FidelityDocument, quantity: ErrorMetric
 ) -> list[tuple[str, float, float]]:
-    """Cells in both results by how far the error's size moved, the farthest first: name, before, now."""
+    """Cells in both results by the change of the error's size, the largest first: name, before, now."""
     before = {result.cell: result.worst(quantity) for result in earlier.results}
     moved = [
         (result.cell, old, now)

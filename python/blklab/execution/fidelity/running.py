@@ -1,4 +1,4 @@
-"""Runs cells in both worlds, several at once."""
+"""Runs cells on the simulator and on the kernel, several at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from blklab.simulator.core import call_core
 
 
 def run_cell(cell: FidelityCell, kernel: KernelRuns) -> CellResult:
-    """Runs one cell; a failure becomes part of the result."""
+    """Runs one cell; a failure is recorded in the result."""
     try:
         real = kernel.answer(cell.request())
         engine = real["engine"]
@@ -35,13 +35,13 @@ def run_cells(
     workers: int,
     done: Callable[[CellResult], None] = lambda _: None,
 ) -> list[CellResult]:
-    """Runs cells on several threads; results come in the order of the cells.
+    """Runs cells on several threads; returns the results in the order of the cells.
 
     Args:
-        cells: What to run.
-        kernel: The kernel that the simulator is held against.
-        workers: Guests at once.
-        done: Is told of each result as it arrives, in the calling thread.
+        cells: The cells to run.
+        kernel: The kernel to compare with.
+        workers: Number of guests at once.
+        done: Called with each result as it arrives, in the calling thread.
     """
     with ThreadPoolExecutor(workers) as pool:
         waiting = {pool.submit(run_cell, cell, kernel): index for index, cell in enumerate(cells)}

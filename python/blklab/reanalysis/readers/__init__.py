@@ -1,6 +1,7 @@
 """Readers of other tools' output, one module per format.
 
-A new reader needs a module here and a line in `_MODULES`. docs/reference/analyse.md describes each format, `blklab.reanalysis.readers.protocol` the interface.
+A new reader needs a module here and a line in `_MODULES`. docs/reference/analyse.md describes each format,
+`blklab.reanalysis.readers.protocol` the interface.
 """
 
 from __future__ import annotations

@@ -69,7 +69,8 @@ def read(source: Source, options: ReaderOptions) -> Reading:
     if len(signs) > 1:
         locations = " and ".join(f"{sign!r} (line {line})" for sign, line in signs.items())
         reading.notes.append(
-            f"{source.name}: written under several locales, decimal signs {locations}; each read as such"
+            f"{source.name}: written under several locales (decimal signs {locations}); each line is read "
+            "under its own"
         )
     return reading
 

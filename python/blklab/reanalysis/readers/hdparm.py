@@ -1,6 +1,6 @@
 """Logs of ``hdparm -t``, ``-T`` and ``--direct``, any number of runs in one file.
 
-A line as printed by ``cat /sys/block/DISK/queue/scheduler`` (``none [mq-deadline] kyber``) names the scheduler
+A line of ``cat /sys/block/DISK/queue/scheduler`` (``none [mq-deadline] kyber``) names the scheduler
 of the runs below it. hdparm's ``MB`` is 2^20 bytes (hdparm.c, ``TIMING_BUF_MB``, 9.65).
 """
 

@@ -1,4 +1,4 @@
-"""``tiotest`` of tiobench 0.3 and 0.4: its two tables and its terse lines (-T), any number of runs in one file.
+"""``tiotest`` of tiobench 0.3 and 0.4: its two tables and its terse lines (-T), any number of runs.
 
 tiotest's ``MB`` is 2^20 bytes.
 """

@@ -97,7 +97,7 @@ def _print_section(section: DesignSection, analysis: FileAnalysis, printer: Prin
 
 
 def _print_levels(strata: Sequence[StratumFindings], printer: Printer) -> None:
-    """One table: of a cell's levels, or of strata in which nothing is compared."""
+    """Prints one table: the levels of a stratum, or all strata without a comparison."""
     compared = len(strata) == 1 and strata[0].levels[0].level != ALL_VALUES
     table = printer.table()
     table.add_column("level" if compared else "value", overflow="fold", max_width=36)
@@ -125,8 +125,8 @@ def _warnings(strata: Sequence[StratumFindings]) -> list[str]:
             titles.setdefault(warning, []).append(found.stratum.title)
     texts = []
     for warning, of in titles.items():
-        whose = of[0] if len(of) == 1 else f"{len(of)} values"
+        whose = of[0] if len(of) == 1 else f"{len(of)} metrics"
         if len(of) == len(strata) > 1:
-            whose = f"each of the {len(of)} values"
+            whose = f"each of the {len(of)} metrics"
         texts.append(f"{whose}: {warning}")
     return texts

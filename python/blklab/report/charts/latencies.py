@@ -13,8 +13,8 @@ from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure, vertical_
 from blklab.report.charts.time_axis import NS_PER_US, TimeFrame, Window, dots
 from blklab.report.drawing.palette import Appearance
 from blklab.report.drawing.svg import Axis, group, label
-from blklab.report.trace.parties import Floats
-from blklab.report.trace.steps import occupied_cells
+from blklab.report.trace.steps import distinct_dots
+from blklab.report.trace.submitters import Floats
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def latencies_chart(title: str, series: Sequence[LatencyDots], window: Window, n
         span = np.log10(axis.high / axis.low)
         for one in inside:
             share = np.log10(one.latency_ns / NS_PER_US / axis.low) / span
-            x, y, cell = occupied_cells(frame.x(one.end_ns), bottom + np.clip(share, 0, 1) * (top - bottom))
+            x, y, cell = distinct_dots(frame.x(one.end_ns), bottom + np.clip(share, 0, 1) * (top - bottom))
             size = max(cell + 0.6, 4.0 if len(x) < 300 else 0)
             parts.append(
                 group([dots(x, y, size, one.appearance.css_class)], css="series", data_series=one.name)

@@ -13,8 +13,8 @@ from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure, vertical_
 from blklab.report.charts.time_axis import TimeFrame, Window, dots
 from blklab.report.drawing.palette import Appearance
 from blklab.report.drawing.svg import Axis, element, group, label, number, polyline
-from blklab.report.trace.parties import Floats
-from blklab.report.trace.steps import extremes_by_column, occupied_cells
+from blklab.report.trace.steps import distinct_dots, extremes_by_column
+from blklab.report.trace.submitters import Floats
 
 DETAILED_REQUESTS = 400
 """Up to this number, each request is drawn from its arrival in the device to its completion."""
@@ -122,7 +122,7 @@ def _drawing(
             content.append(element("path", {"class": f"in-device {one.appearance.css_class}", "d": steps}))
             size = 5.0
         else:
-            x, y, cell = occupied_cells(x, y)
+            x, y, cell = distinct_dots(x, y)
             size = cell + 0.6
         content.append(dots(x, y, size, one.appearance.css_class))
         parts.append(group(content, css="series", data_series=one.name))

@@ -1,7 +1,7 @@
 """One colour and one shape for each scheduler, the same in every chart of a report.
 
 The kernel's schedulers keep their slots from report to report; others take the slots that are left. No two
-of the first forty share both colour and shape, so nothing hangs on telling colours apart. The colours were
+of the first forty share both colour and shape, so a reader need not distinguish colours. The colours were
 chosen for contrast of at least 3:1 with the page (WCAG 2.1, 1.4.11) and for distance in Oklab as seen with
 each of the three kinds of dichromacy; a test checks both.
 """
@@ -26,26 +26,26 @@ COLOURS: tuple[tuple[str, str], ...] = (
     ("#8a1020", "#ee5a86"),
     ("#3d4148", "#eceff2"),
 )
-"""For a light page, for a dark page."""
+"""Colour on a light page, colour on a dark page."""
 
 SHAPES = ("circle", "square", "diamond", "triangle", "hexagon")
-"""Five, so that shape and colour repeat together only after forty."""
+"""Five shapes, so that shape and colour repeat together only after forty."""
 
 DASHES = ("", "7 3", "2 3")
-"""Of lines: one pattern for the first four schedulers, the next for four more …"""
+"""Dash patterns of lines: one for the first four schedulers, the next for four more …"""
 
 _USUAL_SLOTS = {"none": 0, "mq-deadline": 1, "kyber": 2, "bfq": 3, "noop": 0, "deadline": 1, "cfq": 3}
 
 
 @dataclass(frozen=True)
 class Appearance:
-    """How a scheduler is drawn."""
+    """Colour and shape of a scheduler."""
 
     slot: int
 
     @property
     def css_class(self) -> str:
-        """Class that carries the colour."""
+        """CSS class of the colour."""
         return f"series-{self.slot % len(COLOURS)}"
 
     @property
@@ -60,7 +60,7 @@ class Appearance:
 
 
 def appearances(choices: Sequence[SchedulerChoice]) -> dict[str, Appearance]:
-    """How each scheduler of an experiment is drawn, by label."""
+    """Appearance of each scheduler of an experiment, by label."""
     slots: dict[str, int] = {}
     for choice in choices:
         usual = _USUAL_SLOTS.get(choice.name)

@@ -1,4 +1,4 @@
-"""The frame of pictures of published experiments: part of a page, or files of their own."""
+"""The SVG frame of a picture, for an HTML page or as a separate file."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from markupsafe import Markup
 from blklab.report.drawing.svg import element, number
 
 WIDE, NARROW = 720.0, 380.0
-"""Widths of a picture on a page, and on the page of a small screen."""
+"""Widths of a picture on a page and on a small screen."""
 END_REACH = 5.0
-"""Of the ends of intervals, up and down."""
+"""Length of the end marks of intervals, up and down."""
 
 
 def framed(title: str, width: float, height: float, *content: Markup, style: str = "") -> Markup:
-    """A picture as an SVG element.
+    """Frames a picture as an SVG element.
 
     Args:
-        title: What it shows, for those who do not see it.
+        title: Description for screen readers.
         width: `WIDE` or `NARROW`.
-        height: Likewise in CSS pixels.
-        content: What is drawn.
-        style: Style sheet for a picture in a file of its own, a literal of this package.
+        height: Height in CSS pixels.
+        content: The drawing.
+        style: Style sheet for a separate file, a literal of this package.
     """
     return element(
         "svg",
@@ -31,6 +31,6 @@ def framed(title: str, width: float, height: float, *content: Markup, style: str
             "class": None if style else "wide" if width == WIDE else "narrow",
         },
         element("title", {}, title),
-        element("style", {}, Markup(style)) if style else Markup(""),  # noqa: S704 - not of a person
+        element("style", {}, Markup(style)) if style else Markup(""),  # noqa: S704 - not user input
         *content,
     )

@@ -1,4 +1,4 @@
-"""Drawing in SVG: elements whose text and attributes are escaped, marks, and axes with round numbers."""
+"""SVG elements with escaped text and attributes, marks, and axes with round numbers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from markupsafe import Markup, escape
 from blklab.report.drawing.palette import Appearance
 
 CHARACTER_WIDTH = 7.3
-"""Of the charts' 13 px type, on average; measured generously."""
+"""Mean width of a character in the charts' 13 px type, rounded up."""
 
 Attribute = str | float | None
 Child = str | Markup
 
 
 def element(tag: str, attributes: Mapping[str, Attribute] | None = None, *children: Child) -> Markup:
-    """An element; attributes that are None are left out, everything that is not markup is escaped."""
+    """An element; leaves out attributes that are None, and escapes everything except markup."""
     written = Markup("").join(
         Markup(' {}="{}"').format(name, number(value) if isinstance(value, float | int) else value)
         for name, value in (attributes or {}).items()
@@ -58,7 +58,7 @@ def polyline(points: Sequence[tuple[float, float]], **attributes: Attribute) -> 
 
 
 def mark(x: float, y: float, size: float, appearance: Appearance, tip: str = "", css: str = "mark") -> Markup:
-    """A scheduler's mark, in its shape and colour; `tip` is shown when it is pointed at."""
+    """A scheduler's mark in its shape and colour; `tip` appears when the pointer is on it."""
     attributes: dict[str, Attribute] = {
         "class": f"{css} {appearance.css_class}",
         "data-tip": tip or None,
@@ -74,7 +74,7 @@ def mark(x: float, y: float, size: float, appearance: Appearance, tip: str = "",
 def interval_bar(
     axis: Axis, low: float | None, high: float | None, y: float, css_class: str, reach: float = 4.0
 ) -> list[Markup]:
-    """An interval as a line whose ends reach so far up and down; nothing where a bound is missing."""
+    """An interval as a line with end marks of length `reach`; empty if a bound is None."""
     if low is None or high is None:
         return []
     start, end = axis.at(low), axis.at(high)
@@ -98,13 +98,13 @@ _OUTLINES: dict[str, tuple[tuple[float, float], ...]] = {
 
 
 def number(value: float) -> str:
-    """A coordinate: two decimals are finer than any screen."""
+    """Formats a coordinate with at most two decimals."""
     text = f"{value:.2f}".rstrip("0").rstrip(".")
     return "0" if text in ("-0", "") else text
 
 
 def shortened(text: str, width: float) -> str:
-    """Text that fits into `width`, with an ellipsis where something was cut from its middle."""
+    """Shortens a text to `width`, with an ellipsis in its middle."""
     room = max(4, int(width / CHARACTER_WIDTH))
     if len(text) <= room:
         return text
@@ -125,11 +125,11 @@ class Axis:
     start: float
     """Coordinate of `low`."""
     end: float
-    """Coordinate of `high`; below `start` for an axis that points up."""
+    """Coordinate of `high`; less than `start` for an axis that points up."""
     logarithmic: bool = False
 
     def at(self, value: float) -> float:
-        """The coordinate of a value, kept within the axis."""
+        """The coordinate of a value, clamped to the axis."""
         low, high, place = (self._position(v) for v in (self.low, self.high, value))
         share = 0.5 if high == low else min(1.0, max(0.0, (place - low) / (high - low)))
         return self.start + share * (self.end - self.start)
@@ -140,11 +140,11 @@ class Axis:
         return math.log10(value) if value > 0 else -math.inf
 
     def ticks(self, about: int) -> list[float]:
-        """Round values on the axis, some `about` of them, and two at the least: one alone tells no scale."""
+        """About `about` round values on the axis, at least two, because one alone shows no scale."""
         if self.high <= self.low:
             return [self.low]
         found = self._round_values(about)
-        # Finer steps find more: twice as fine, and again, comes to two in the end.
+        # Halving the step eventually finds two.
         return found if len(found) > 1 else self.ticks(2 * about)
 
     def _round_values(self, about: int) -> list[float]:
@@ -161,14 +161,14 @@ class Axis:
 def axis_over(
     values: Iterable[float], start: float, end: float, *, room: float = 0.06, wide_ratio: float = 12.0
 ) -> Axis:
-    """An axis over positive values with some room at both ends; logarithmic where they span much.
+    """An axis over positive values with some room at both ends; logarithmic if they span a wide range.
 
     Args:
-        values: What must fit; at least one.
+        values: The values to fit; at least one.
         start: Coordinate of the low end.
         end: Coordinate of the high end.
         room: Share of the span left free at either end.
-        wide_ratio: From this ratio of the largest to the smallest on, the axis is logarithmic.
+        wide_ratio: Above this ratio of the largest to the smallest, the axis is logarithmic.
     """
     present = [value for value in values if math.isfinite(value) and value > 0] or [1.0]
     low, high = min(present), max(present)
@@ -188,13 +188,13 @@ def _round_steps(low: float, high: float, about: int) -> list[float]:
 
 
 def tick_text(value: float, ticks: Sequence[float]) -> str:
-    """A tick's number, all of an axis with the same decimals where they are evenly spaced."""
+    """Formats a tick; evenly spaced ticks of an axis have the same number of decimals."""
     if value == 0:
         return "0"
     if len(ticks) > 1 and max(ticks) / max(min(filter(None, map(abs, ticks)), default=1), 1e-300) > 50:
         return f"{value:.10g}"
     step = min((abs(b - a) for a, b in itertools.pairwise(ticks)), default=abs(value))
-    # A step of 2.5 needs a decimal more than its magnitude says.
+    # A step of 2.5 needs one more decimal than its magnitude.
     decimals = max(0, -math.floor(math.log10(step))) if step else 0
     if step and abs(round(step, decimals) - step) > 1e-9 * step:
         decimals += 1

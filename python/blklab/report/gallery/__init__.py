@@ -1,1 +1,1 @@
-"""Pictures of schedulers at work, drawn from simulated runs of one scene."""
+"""The gallery: pictures of schedulers at work, drawn from simulated runs of one scene."""

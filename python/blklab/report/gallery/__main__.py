@@ -1,7 +1,7 @@
-"""Draws the portraits and fills their figures into a page: ``python -m blklab.report.gallery PAGE``.
+"""Draws the gallery and fills it into a page: ``python -m blklab.report.gallery PAGE``.
 
-A portrait's place in the page is ``<!-- portrait: SCHEDULER -->`` … ``<!-- end -->``; pictures go to the
-folder ``images/schedulers`` beside the page.
+A picture's position in the page is ``<!-- picture: SCHEDULER -->`` … ``<!-- end -->``. The files go to
+``images/schedulers`` beside the page.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One portrait as a picture: where the disk worked, request by request."""
+"""Draws one run of the scene: the positions of the requests that the disk served, over time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from blklab.report.drawing.palette import COLOURS
 from blklab.report.drawing.svg import Axis, element, group, label, line, polyline
-from blklab.report.gallery.scene import READERS, SHOWN_NS, WRITER, Portrait
+from blklab.report.gallery.scene import READER_JOBS, SHOWN_NS, WRITER_JOB, SceneRun
 
 WIDTH, HEIGHT = 720.0, 250.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 118.0, 16.0, 30.0, 40.0
@@ -17,23 +17,23 @@ _STYLE = (
 )
 
 
-def draw_portrait(portrait: Portrait) -> str:
+def draw_run(run: SceneRun) -> str:
     """The text of an SVG file."""
     start_ns, end_ns = SHOWN_NS
     across = Axis(start_ns, end_ns, _LEFT, WIDTH - _RIGHT)
     up = Axis(0, _HIGHEST_BYTES, HEIGHT - _BOTTOM, _TOP)
-    shown = (portrait.complete_ns >= start_ns) & (portrait.complete_ns < end_ns)
+    shown = (run.complete_ns >= start_ns) & (run.complete_ns < end_ns)
     points = [
         (across.at(float(at)), up.at(float(place)), int(job))
         for at, place, job in zip(
-            portrait.complete_ns[shown], portrait.position_bytes[shown], portrait.job[shown], strict=True
+            run.complete_ns[shown], run.position_bytes[shown], run.job[shown], strict=True
         )
     ]
-    names = [sample.name for sample in portrait.result.jobs]
+    names = [sample.name for sample in run.result.jobs]
     parts = [
         element("style", None, Markup(_STYLE)),  # noqa: S704 - a literal of this module
         element("rect", {"width": WIDTH, "height": HEIGHT, "fill": "#ffffff"}),
-        label(_LEFT, 19, portrait.scheduler, css="title"),
+        label(_LEFT, 19, run.scheduler, css="title"),
         *_axes(across, up),
     ]
     if points:
@@ -47,19 +47,19 @@ def draw_portrait(portrait: Portrait) -> str:
         "width": WIDTH,
         "height": HEIGHT,
         "role": "img",
-        "aria-label": f"Positions of the requests that a disk served under {portrait.scheduler}, over time",
+        "aria-label": f"Positions of the requests that a disk served under {run.scheduler}, over time",
     }
     return f"{element('svg', size, *parts)}\n"
 
 
 def _colour(job: str) -> str:
-    slot = {READERS[0]: 0, READERS[1]: 2, WRITER: 1}[job]
+    slot = {READER_JOBS[0]: 0, READER_JOBS[1]: 2, WRITER_JOB: 1}[job]
     return COLOURS[slot][0]
 
 
 def _axes(across: Axis, up: Axis) -> list[Markup]:
     parts = []
-    for name, place in ((READERS[0], 0.0), (WRITER, 4.6e11), (READERS[1], 8.6e11)):
+    for name, place in ((READER_JOBS[0], 0.0), (WRITER_JOB, 4.6e11), (READER_JOBS[1], 8.6e11)):
         parts.append(label(8, up.at(place) + 4, name, style=f"fill:{_colour(name)}"))
     for tick in across.ticks(6):
         x = across.at(tick)

@@ -1,27 +1,27 @@
-"""The page that shows the portraits: its pictures, and the figures below them."""
+"""Fills the gallery's page: the pictures, and a sentence with numbers below each."""
 
 from __future__ import annotations
 
 import functools
 
 from blklab.quantities.units import format_duration
-from blklab.report.gallery.drawing import draw_portrait
-from blklab.report.gallery.scene import Portrait, portray
-from blklab.report.pages.markdown import filled_places, places
+from blklab.report.gallery.drawing import draw_run
+from blklab.report.gallery.scene import SceneRun, run_scene
+from blklab.report.pages.markdown import filled_slots, slots
 
-_portray = functools.lru_cache(maxsize=32)(portray)
+_cached_run = functools.lru_cache(maxsize=32)(run_scene)
 
 
 def pictures(page: str) -> dict[str, str]:
-    """The pictures that a page asks for: SVG texts by file name, relative to the page."""
+    """Draws the pictures that a page names; returns SVG texts by file name relative to the page."""
     return {
-        _picture_name(scheduler): draw_portrait(_portray(scheduler)) for scheduler in places(page, "portrait")
+        _picture_name(scheduler): draw_run(_cached_run(scheduler)) for scheduler in slots(page, "picture")
     }
 
 
 def filled(page: str) -> str:
-    """The page with the pictures' links and figures as they should be."""
-    return filled_places(page, "portrait", _shown)
+    """Returns the page with up-to-date picture links and numbers."""
+    return filled_slots(page, "picture", _shown)
 
 
 def _picture_name(scheduler: str) -> str:
@@ -29,14 +29,14 @@ def _picture_name(scheduler: str) -> str:
 
 
 def _shown(scheduler: str) -> str:
-    portrait = _portray(scheduler)
+    run = _cached_run(scheduler)
     picture = f"![Where the disk worked under {scheduler}]({_picture_name(scheduler)})"
-    return f"{picture}\n\n{_sentence(portrait)}"
+    return f"{picture}\n\n{_sentence(run)}"
 
 
-def _sentence(portrait: Portrait) -> str:
-    first, second = (portrait.megabytes_per_second(name) for name in ("first reader", "second reader"))
+def _sentence(run: SceneRun) -> str:
+    first, second = (run.megabytes_per_second(name) for name in ("first reader", "second reader"))
     return (
-        f"Readers {first:.1f} and {second:.1f} MB/s, writer {portrait.writes_per_second:.0f} requests a "
-        f"second; the longest that a read took: {format_duration(portrait.longest_wait_ns)}."
+        f"Readers {first:.1f} and {second:.1f} MB/s; writer {run.writes_per_second:.0f} requests per "
+        f"second; longest read {format_duration(run.longest_wait_ns)}."
     )

@@ -2,7 +2,7 @@
 
 The argument is the page's file.
 
-A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``; the text around it is written by hand.
+A table is between ``<!-- table: NAME -->`` and ``<!-- end -->``. The text around it is written by hand.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Any
 
 from blklab import _core
 from blklab.quantities.units import format_bytes
-from blklab.report.pages.markdown import filled_places, markdown_table
+from blklab.report.pages.markdown import filled_slots, markdown_table
 from blklab.simulator.timeline import table_formats
 from blklab.spec.profiles import shipped_profiles
 
 
 def filled(page: str) -> str:
-    """The page with its tables as they should be.
+    """Returns the page with up-to-date tables.
 
     Raises:
-        KeyError: for a table that does not exist.
+        KeyError: if the page names an unknown table.
     """
-    return filled_places(page, "table", lambda name: TABLES[name]())
+    return filled_slots(page, "table", lambda name: TABLES[name]())
 
 
 def _parameters(entries: Sequence[dict[str, Any]]) -> str:
@@ -116,7 +116,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "timeline": _timeline,
     "job-options": _job_options,
 }
-"""By the names that pages use."""
+"""By the name in pages."""
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""What `blklab explain` says of one simulated run, from its timeline."""
+"""Explains one simulated run from its timeline: the output of `blklab explain`."""

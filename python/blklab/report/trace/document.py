@@ -1,4 +1,4 @@
-"""A simulated run in figures: what `blklab explain --json` prints and the other forms are made of."""
+"""The JSON document that `blklab explain --json` prints; the other forms are made from it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import Field
 from blklab.report.documents.comparison import JobPart, job_part
 from blklab.report.documents.parts import Part
 from blklab.report.trace.holding import Holding
-from blklab.report.trace.parties import Cast, Floats
+from blklab.report.trace.submitters import Floats, TracedRun
 from blklab.simulator.timeline import FLUSH, MERGED, SECTOR_BYTES
 
 NS_PER_US = 1_000
@@ -25,40 +25,40 @@ class WaitPart(Part):
     max: float | None
 
 
-class PartyPart(Part):
-    """One job, or the kernel on nobody's behalf, as the device saw it."""
+class SubmitterPart(Part):
+    """One job, or the kernel if no job waits for the request, as the device saw it."""
 
     name: str
     requests: int
     merged: int
-    """Pieces of I/O that joined another request."""
+    """Pieces of I/O that merged into another request."""
     bytes: int
     device_share: float
-    """Of the run's time; see `blklab.report.trace.holding`."""
+    """Share of the run's time; see `blklab.report.trace.holding`."""
     waiting_us: WaitPart
-    """From submission until the device got it."""
+    """From submission to dispatch."""
     in_device_us: WaitPart
     mean_jump_bytes: float | None
-    """How far the head had to go for it, on average; nothing without a head."""
+    """Mean distance of the head to its requests; None without a head."""
 
 
 class MemberPart(Part):
     """One disk of an array."""
 
     disk: int
-    """Its index."""
+    """Index of the disk."""
     requests: int
     busy_share: float
-    """Share of the run's time in which a request was in it."""
+    """Share of the run's time with a request in the disk."""
     mean_queued: float
-    """Requests with its scheduler whenever it got one."""
+    """Mean number of requests in its scheduler at each dispatch."""
     mean_in_flight: float
     mean_jump_bytes: float | None
-    """How far its head had to go, on average; nothing without a head."""
+    """Mean distance of the head between requests; None without a head."""
 
 
 class SlowestPart(Part):
-    """The request that took longest."""
+    """The slowest request."""
 
     name: str
     arrive_ns: int
@@ -66,7 +66,7 @@ class SlowestPart(Part):
     in_device_us: float
     position_bytes: int
     held_meanwhile: dict[str, float]
-    """Share of that time for which each party held the device."""
+    """Share of that time during which each submitter held the device."""
 
 
 class ExplainDocument(Part):
@@ -82,29 +82,29 @@ class ExplainDocument(Part):
     simulated_ns: int
     requests: int
     disks: int
-    """Disks that served requests. For an array the figures are those of all members together."""
+    """Number of disks that served requests. The values of an array are those of all members together."""
     members: list[MemberPart]
     """The disks of an array that served requests; empty for a single disk."""
     jobs: list[JobPart]
-    parties: list[PartyPart]
+    parties: list[SubmitterPart]
     idle_share: float
-    """Share of the run's time in which no request was in the device."""
+    """Share of the run's time without a request in the device."""
     switches: int
-    """How often the device went from one party to another."""
+    """Number of changes from one submitter to another."""
     longest_turn: tuple[str, int] | None
-    """Who had most completions in a row, and how many."""
+    """The submitter with the most completions in a row, and their number."""
     mean_queued: float
-    """Requests with the scheduler whenever the device got one."""
+    """Mean number of requests in the scheduler at each dispatch."""
     mean_in_flight: float
     slowest: SlowestPart | None
 
 
-def explain_document(cast: Cast, holding: Holding) -> ExplainDocument:
-    """Puts a run into figures."""
-    run, served = cast.timeline.run, cast.served
-    jumps = head_jumps(cast)
-    parties = [_party(cast, holding, index, jumps) for index in range(len(cast.parties))]
-    changes = np.flatnonzero(np.diff(cast.party_of))
+def explain_document(traced: TracedRun, holding: Holding) -> ExplainDocument:
+    """Computes the document of a run."""
+    run, served = traced.timeline.run, traced.served
+    jumps = head_jumps(traced)
+    submitters = [_submitter(traced, holding, index, jumps) for index in range(len(traced.submitters))]
+    changes = np.flatnonzero(np.diff(traced.submitter_of))
     return ExplainDocument(
         target=run.target,
         workload=run.workload,
@@ -114,30 +114,30 @@ def explain_document(cast: Cast, holding: Holding) -> ExplainDocument:
         seed=run.seed,
         simulated_ns=run.simulated_ns,
         requests=len(served),
-        disks=cast.disks,
-        members=[_member(disk, member) for disk, member in cast.members().items()],
+        disks=traced.disks,
+        members=[_member(disk, member) for disk, member in traced.members().items()],
         jobs=[job_part(job) for job in run.jobs],
-        parties=parties,
-        idle_share=_idle_share(cast),
+        parties=submitters,
+        idle_share=_idle_share(traced),
         switches=len(changes),
-        longest_turn=_longest_turn(cast, changes),
+        longest_turn=_longest_turn(traced, changes),
         mean_queued=float(served["queued"].mean()) if len(served) else 0.0,
         mean_in_flight=float(served["in_flight"].mean()) if len(served) else 0.0,
-        slowest=_slowest(cast, holding),
+        slowest=_slowest(traced, holding),
     )
 
 
-def head_jumps(cast: Cast) -> Floats | None:
-    """Distance in bytes from where the head was to each request, in order of completion; for disks only."""
-    if not cast.has_head:
+def head_jumps(traced: TracedRun) -> Floats | None:
+    """Distance in bytes from the head to each request, in order of completion; None without a head."""
+    if not traced.has_head:
         return None
-    heads = cast.served["head_complete"].astype(np.float64)
+    heads = traced.served["head_complete"].astype(np.float64)
     before = np.concatenate([[0.0], heads[:-1]])
-    jumps: Floats = np.abs(cast.served["sector"].astype(np.float64) - before) * SECTOR_BYTES
+    jumps: Floats = np.abs(traced.served["sector"].astype(np.float64) - before) * SECTOR_BYTES
     return jumps
 
 
-def _member(disk: int, member: Cast) -> MemberPart:
+def _member(disk: int, member: TracedRun) -> MemberPart:
     jumps = head_jumps(member)
     data = member.served["operation"] != FLUSH
     return MemberPart(
@@ -150,23 +150,23 @@ def _member(disk: int, member: Cast) -> MemberPart:
     )
 
 
-def _party(cast: Cast, holding: Holding, index: int, jumps: Floats | None) -> PartyPart:
-    mine = cast.party_of == index
-    served = cast.served[mine]
-    everything = cast.timeline.requests
-    # A merged piece belongs to the party that submitted it.
-    job = cast.parties[index].job
+def _submitter(traced: TracedRun, holding: Holding, index: int, jumps: Floats | None) -> SubmitterPart:
+    mine = traced.submitter_of == index
+    served = traced.served[mine]
+    everything = traced.timeline.requests
+    # A merged piece belongs to the submitter that submitted it.
+    job = traced.submitters[index].job
     pieces = everything[(everything["job"] == job) if job is not None else np.zeros(len(everything), bool)]
     if job is None:
         pieces = served
     merged = int(((pieces["flags"] & MERGED) != 0).sum())
     data = served["operation"] != FLUSH
-    return PartyPart(
-        name=cast.parties[index].name,
+    return SubmitterPart(
+        name=traced.submitters[index].name,
         requests=len(served),
         merged=merged,
         bytes=int(pieces["sectors"].sum(dtype=np.uint64)) * SECTOR_BYTES,
-        device_share=holding.share(index, 0.0, float(cast.end_ns)),
+        device_share=holding.share(index, 0.0, float(traced.end_ns)),
         waiting_us=_wait(served["dispatch_ns"] - served["arrive_ns"]),
         in_device_us=_wait(served["complete_ns"] - served["dispatch_ns"]),
         mean_jump_bytes=None if jumps is None or not data.any() else float(jumps[mine][data].mean()),
@@ -183,50 +183,50 @@ def _wait(times_ns: np.ndarray) -> WaitPart:
     )
 
 
-def _idle_share(cast: Cast) -> float:
-    """One minus the union of all intervals from dispatch to completion."""
-    order = np.argsort(cast.served["dispatch_ns"], kind="stable")
-    starts = cast.served["dispatch_ns"][order].astype(np.float64)
-    reach = np.maximum.accumulate(cast.served["complete_ns"][order].astype(np.float64))
+def _idle_share(traced: TracedRun) -> float:
+    """Share of the run outside all intervals from dispatch to completion."""
+    order = np.argsort(traced.served["dispatch_ns"], kind="stable")
+    starts = traced.served["dispatch_ns"][order].astype(np.float64)
+    reach = np.maximum.accumulate(traced.served["complete_ns"][order].astype(np.float64))
     before = np.concatenate([[0.0], reach[:-1]])
     idle_ns = np.maximum(starts - before, 0.0).sum() + max(
-        0.0, cast.end_ns - (reach[-1] if len(reach) else 0.0)
+        0.0, traced.end_ns - (reach[-1] if len(reach) else 0.0)
     )
-    return float(idle_ns / cast.end_ns)
+    return float(idle_ns / traced.end_ns)
 
 
-def _longest_turn(cast: Cast, changes: np.ndarray) -> tuple[str, int] | None:
-    if not len(cast.served):
+def _longest_turn(traced: TracedRun, changes: np.ndarray) -> tuple[str, int] | None:
+    if not len(traced.served):
         return None
-    edges = np.concatenate([[0], changes + 1, [len(cast.served)]])
+    edges = np.concatenate([[0], changes + 1, [len(traced.served)]])
     lengths = np.diff(edges)
     longest = int(lengths.argmax())
-    return cast.parties[int(cast.party_of[edges[longest]])].name, int(lengths[longest])
+    return traced.submitters[int(traced.submitter_of[edges[longest]])].name, int(lengths[longest])
 
 
-def slowest_request(cast: Cast) -> int | None:
-    """Index of the served request that took longest from submission to completion, flushes aside."""
-    took = (cast.served["complete_ns"] - cast.served["arrive_ns"]).astype(np.float64)
-    took[cast.served["operation"] == FLUSH] = -1.0
-    # Of requests that somebody waits for, if there are any: background writes may take their time.
-    jobs = np.array([party.job is not None for party in cast.parties])
-    if len(took) and jobs[cast.party_of].any():
-        took[~jobs[cast.party_of]] = -1.0
+def slowest_request(traced: TracedRun) -> int | None:
+    """Index of the slowest served request from submission to completion, excluding flushes."""
+    took = (traced.served["complete_ns"] - traced.served["arrive_ns"]).astype(np.float64)
+    took[traced.served["operation"] == FLUSH] = -1.0
+    # Prefer requests of jobs, because no job waits for background writes.
+    jobs = np.array([submitter.job is not None for submitter in traced.submitters])
+    if len(took) and jobs[traced.submitter_of].any():
+        took[~jobs[traced.submitter_of]] = -1.0
     return int(took.argmax()) if len(took) and took.max() >= 0 else None
 
 
-def _slowest(cast: Cast, holding: Holding) -> SlowestPart | None:
-    index = slowest_request(cast)
+def _slowest(traced: TracedRun, holding: Holding) -> SlowestPart | None:
+    index = slowest_request(traced)
     if index is None:
         return None
-    row = cast.served[index]
+    row = traced.served[index]
     start_ns, end_ns = float(row["arrive_ns"]), float(row["complete_ns"])
     shares = {
-        party.name: round(holding.share(number, start_ns, end_ns), 4)
-        for number, party in enumerate(cast.parties)
+        submitter.name: round(holding.share(number, start_ns, end_ns), 4)
+        for number, submitter in enumerate(traced.submitters)
     }
     return SlowestPart(
-        name=cast.parties[int(cast.party_of[index])].name,
+        name=traced.submitters[int(traced.submitter_of[index])].name,
         arrive_ns=int(row["arrive_ns"]),
         waiting_us=float(row["dispatch_ns"] - row["arrive_ns"]) / NS_PER_US,
         in_device_us=float(row["complete_ns"] - row["dispatch_ns"]) / NS_PER_US,

@@ -1,4 +1,4 @@
-"""Quantities that move in steps (queue depths), and how they are thinned without losing an extreme."""
+"""Step functions such as queue depths, and thinning that keeps every extreme."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blklab.report.trace.parties import Floats
+from blklab.report.trace.submitters import Floats
 
 
 @dataclass(frozen=True)
 class Steps:
-    """A quantity that is 0 at first and `values[i]` from `times[i]` (ns) on."""
+    """A step function: 0 at first, and `values[i]` from `times[i]` (ns)."""
 
     times: Floats
     values: Floats
 
     @staticmethod
     def between(begins: Floats, ends: Floats) -> Steps:
-        """How many intervals hold each moment. What begins and ends at one moment leaves no trace there."""
+        """The number of intervals that contain each moment; empty intervals do not count."""
         times = np.concatenate([begins, ends])
         order = np.argsort(times, kind="stable")
         counts = np.cumsum(np.repeat([1.0, -1.0], len(begins))[order])
@@ -29,8 +29,8 @@ class Steps:
     def envelope(self, edges: Floats) -> tuple[Floats, Floats, Floats]:
         """Least, mean and greatest value between successive edges."""
         if not len(self.times):
-            nothing = np.zeros(len(edges) - 1)
-            return nothing, nothing, nothing
+            zeros = np.zeros(len(edges) - 1)
+            return zeros, zeros, zeros
         at = np.searchsorted(self.times, edges, side="right")
         values = np.concatenate([[0.0], self.values])
         # From the value in force at the left edge to the last one that begins before the right edge.
@@ -47,12 +47,12 @@ class Steps:
 
 
 def extremes_by_column(times: Floats, values: Floats, edges: Floats) -> list[tuple[float, float]]:
-    """Points of a line, thinned: of each column the first, the least, the greatest and the last stay.
+    """Thins the points of a line: each column keeps its first, smallest, largest and last point.
 
     Args:
         times: Ascending.
-        values: One a time.
-        edges: Of the columns.
+        values: One per time.
+        edges: Edges of the columns.
     """
     bounds = np.searchsorted(times, edges)
     points: list[tuple[float, float]] = []
@@ -65,20 +65,20 @@ def extremes_by_column(times: Floats, values: Floats, edges: Floats) -> list[tup
     return points
 
 
-MOST_CELLS = 12_000
-CELLS = (2, 3, 4, 6, 8)
-"""Sizes of a cell, in pixels; the finest that leaves no more than so many dots is taken."""
+MOST_DOTS = 12_000
+GRID_SIZES = (2, 3, 4, 6, 8)
+"""Grid sizes in pixels; the finest with no more than `MOST_DOTS` dots is used."""
 
 
-def occupied_cells(x: Floats, y: Floats, most: int = MOST_CELLS) -> tuple[Floats, Floats, int]:
-    """Dots of a picture without those that lie on top of one another, so no extreme is lost.
+def distinct_dots(x: Floats, y: Floats, most: int = MOST_DOTS) -> tuple[Floats, Floats, int]:
+    """Snaps dots to a grid and drops those that coincide, so no extreme is lost.
 
     Returns:
-        Centres of the occupied cells, and the size of a cell.
+        Coordinates of the remaining dots, and the grid size.
     """
-    for cell in CELLS:
-        columns, rows = np.floor(x / cell).astype(np.int64), np.floor(y / cell).astype(np.int64)
+    for size in GRID_SIZES:
+        columns, rows = np.floor(x / size).astype(np.int64), np.floor(y / size).astype(np.int64)
         keys = np.unique(columns * 100_000 + rows)
-        if len(keys) <= most or cell == CELLS[-1]:
+        if len(keys) <= most or size == GRID_SIZES[-1]:
             break
-    return (keys // 100_000 + 0.5) * cell, (keys % 100_000 + 0.5) * cell, cell
+    return (keys // 100_000 + 0.5) * size, (keys % 100_000 + 0.5) * size, size

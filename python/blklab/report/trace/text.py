@@ -1,4 +1,4 @@
-"""One run explained in a terminal."""
+"""Renders the explanation of one run for a terminal."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from blklab.report.trace.document import ExplainDocument
 from blklab.report.trace.wording import (
     MEMBER_HEADINGS,
     NARROW_COLUMNS,
-    PARTY_HEADINGS,
+    SUBMITTER_HEADINGS,
     findings,
     member_rows,
-    party_rows,
+    submitter_rows,
 )
 
 
 def render_explanation(document: ExplainDocument, console: Console) -> None:
-    """Prints the run's figures, the table of who used the device, and what stands out."""
+    """Prints the run's values, the table of submitters, and the findings."""
     run = RunDocument(
         target=document.target,
         scheduler=document.scheduler,
@@ -37,8 +37,8 @@ def render_explanation(document: ExplainDocument, console: Console) -> None:
     table = printer.table()
     table.add_column("who", overflow="fold", max_width=24)
     for column in NARROW_COLUMNS:
-        table.add_column(PARTY_HEADINGS[column], justify="right", no_wrap=True)
-    for name, cells in party_rows(document):
+        table.add_column(SUBMITTER_HEADINGS[column], justify="right", no_wrap=True)
+    for name, cells in submitter_rows(document):
         table.add_row(printer.text(name), *(printer.text(cells[column]) for column in NARROW_COLUMNS))
     if document.parties:
         console.print(table)

@@ -89,8 +89,10 @@ def _statement(controller: str, disk: str, shares_by_run: SharesByRun, set_up: I
     text = "/".join(f"{share:.0f}" for share in wanted)
     name = f"{_STATEMENT_NAMES[controller]}-{disk}" if disk else _STATEMENT_NAMES[controller]
     on_disk = f" on {disk}" if disk else ""
-    says = f"With {controller}{on_disk}, four direct threads in each group get {text} % within "
-    f"{WITHIN_POINTS:g} percentage points."
+    says = (
+        f"With {controller}{on_disk}, four direct threads in each group get {text} % within "
+        f"{WITHIN_POINTS:g} percentage points."
+    )
     mine = {key: found for key, found in shares_by_run.items() if key[:2] == (controller, disk)}
     if not mine:
         return Statement(name, says, "ours", "undecided", "no run succeeded")

@@ -71,8 +71,10 @@ def _statements(
     for label in labels:
         write = shares[WRITE, label]
         if label.startswith("cfq") and on_model:
-            says = f"Under {label} on a regular disk, levels 0 and 7 share in proportion to their slices, "
-            "180 ms to 40 ms."
+            says = (
+                f"Under {label} on a regular disk, levels 0 and 7 share in proportion to their slices, "
+                "180 ms to 40 ms."
+            )
             statements.append(
                 within(f"{label}-slices", says, _ratio(write, "be0", "be7"), *SLICE_RATIO_BOUNDS)
             )

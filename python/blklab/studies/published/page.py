@@ -51,9 +51,9 @@ true.
 
 `python -m blklab.studies.published.page docs/appendix/studies.md` generates this page from
 `studies/*/published/*.csv` (the values as printed) and `studies/*/claims.toml` (the conclusions, and the
-comparisons that would support them). [analyse.md](../reference/analyse.md) explains how values are compared.
-All intervals are 95 % intervals; Holm's method corrects the pairs of a table together; differences within
-2 % count as equal.
+comparisons that would support them). [analyse.md](../reference/analyse.md) explains how values are
+compared. All intervals are 95 % intervals; Holm's method corrects the pairs of a table together;
+differences within 2 % count as equal.
 
 You can run the experiments again. `blklab study list` lists them. `blklab study run NAME` (or `all`) runs
 one as its authors did, then in a better design, and shows the published values beside ours. `--on sim` uses
