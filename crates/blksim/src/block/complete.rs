@@ -42,7 +42,7 @@ impl Machine {
         let kicked = !queue.direct
             && queue
                 .schedule(&mut self.block.requests, &mut self.block.events, |s, cx| {
-                    s.complete(cx, id)
+                    s.complete(cx, id);
                 })
                 .1;
         if unlikely(!queue.policies.is_empty()) {

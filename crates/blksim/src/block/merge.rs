@@ -185,7 +185,7 @@ impl BlockLayer {
         self.disks[disk].extents.remove(&mut self.requests, kept);
         self.disks[disk].extents.remove(&mut self.requests, gone);
         self.disks[disk].schedule(&mut self.requests, &mut self.events, |s, cx| {
-            s.requests_merged(cx, kept, gone)
+            s.requests_merged(cx, kept, gone);
         });
         self.disks[disk].nr_held -= 1;
         self.give_tag_back(disk, gone);
