@@ -219,9 +219,11 @@ impl BlockLayer {
         let last = if kept.chain_tail == NONE { request } else { kept.chain_tail };
         kept.chain_tail = tail;
         self.requests[last].chain = id;
-        self.requests[id]
-            .stage
-            .step(&[RequestStage::Submitted, RequestStage::Inserted], RequestStage::Merged);
+        self.requests.step(
+            id,
+            &[RequestStage::Submitted, RequestStage::Inserted],
+            RequestStage::Merged,
+        );
         self.disks[disk].counters.merges += 1;
         self.tell_policies(disk, |policy, cx| policy.merged(cx, id, request));
     }
