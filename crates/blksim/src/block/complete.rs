@@ -24,11 +24,13 @@ impl Machine {
         }
         queue.device.completed(id, &mut Outbox::new(&mut self.block.events, queue.view.disk));
         debug_assert!(queue.in_flight > 0, "a device completes more commands than it got");
-        let request = &mut self.block.requests[id];
-        request.stage.step(&[RequestStage::InFlight], RequestStage::Completed);
-        debug_assert!(request.dispatched_ns < self.block.events.now_ns(), "a command took no time");
+        self.block.requests.step(id, &[RequestStage::InFlight], RequestStage::Completed);
+        debug_assert!(
+            self.block.requests[id].dispatched_ns < self.block.events.now_ns(),
+            "a command took no time"
+        );
         queue.in_flight -= 1;
-        if unlikely(purpose == Purpose::Flush) {
+        if unlikely(purpose == Purpose::CacheFlush) {
             self.block.requests.release(id);
             self.flush_of_device_done(disk);
             return;
@@ -42,7 +44,7 @@ impl Machine {
         let kicked = !queue.direct
             && queue
                 .schedule(&mut self.block.requests, &mut self.block.events, |s, cx| {
-                    s.complete(cx, id)
+                    s.complete(cx, id);
                 })
                 .1;
         if unlikely(!queue.policies.is_empty()) {
@@ -117,7 +119,7 @@ impl Machine {
         match purpose {
             Purpose::PageRead => self.pages_read(first_sector, nr_sectors),
             Purpose::Writeback => self.pages_written(first_sector, nr_sectors),
-            Purpose::Flush | Purpose::Direct => {}
+            Purpose::CacheFlush | Purpose::Direct => {}
         }
     }
 }

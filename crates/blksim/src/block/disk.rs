@@ -276,7 +276,7 @@ impl Disk {
     ) -> Option<RequestId> {
         let id = self.schedule(requests, events, AnyScheduler::dispatch).0?;
         debug_assert!(self.nr_held > 0, "a scheduler hands out a request that it does not hold");
-        requests[id].stage.step(&[RequestStage::Inserted], RequestStage::Dispatched);
+        requests.step(id, &[RequestStage::Inserted], RequestStage::Dispatched);
         self.nr_held -= 1;
         if self.indexed {
             self.extents.remove(requests, id);

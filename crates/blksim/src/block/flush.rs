@@ -9,7 +9,7 @@ use crate::task::ready::Ready;
 
 impl BlockLayer {
     pub(crate) fn flush_request(&self, disk: usize, task: TaskId) -> Request {
-        let mut request = Request::new(Operation::Flush, 0, 0, Purpose::Flush);
+        let mut request = Request::new(Operation::Flush, 0, 0, Purpose::CacheFlush);
         request.disk = self.disks[disk].view.disk;
         request.context = task;
         // Schedulers limit no flushes (`__blk_mq_alloc_requests`).
@@ -34,7 +34,7 @@ impl BlockLayer {
         std::mem::swap(&mut queue.flushes.served, &mut queue.flushes.waiting);
         match queue.family {
             Family::Legacy => self.queue_flush(disk),
-            Family::MultiQueue => self.ready.make_ready(Ready::Flush(disk as u32)),
+            Family::MultiQueue => self.ready.make_ready(Ready::CacheFlush(disk as u32)),
         }
     }
 

@@ -185,7 +185,7 @@ impl BlockLayer {
         self.disks[disk].extents.remove(&mut self.requests, kept);
         self.disks[disk].extents.remove(&mut self.requests, gone);
         self.disks[disk].schedule(&mut self.requests, &mut self.events, |s, cx| {
-            s.requests_merged(cx, kept, gone)
+            s.requests_merged(cx, kept, gone);
         });
         self.disks[disk].nr_held -= 1;
         self.give_tag_back(disk, gone);
@@ -219,9 +219,11 @@ impl BlockLayer {
         let last = if kept.chain_tail == NONE { request } else { kept.chain_tail };
         kept.chain_tail = tail;
         self.requests[last].chain = id;
-        self.requests[id]
-            .stage
-            .step(&[RequestStage::Submitted, RequestStage::Inserted], RequestStage::Merged);
+        self.requests.step(
+            id,
+            &[RequestStage::Submitted, RequestStage::Inserted],
+            RequestStage::Merged,
+        );
         self.disks[disk].counters.merges += 1;
         self.tell_policies(disk, |policy, cx| policy.merged(cx, id, request));
     }

@@ -3,7 +3,7 @@
 //! A submitted piece of I/O (`struct bio`) and a request are the same slot: a bio that merges into
 //! a request stays chained to it until completion.
 
-use super::request_stage::StageRecord;
+use super::request_stage::{RequestStage, StageRecord};
 
 /// Index of a request in the slab.
 pub type RequestId = u32;
@@ -82,7 +82,7 @@ pub enum Purpose {
     /// Writes pages of the cache back.
     Writeback,
     /// A cache flush of the device; no owner.
-    Flush,
+    CacheFlush,
 }
 
 /// Flags of a request (`REQ_SYNC`, `REQ_IDLE`, `REQ_BACKGROUND`, `REQ_RAHEAD`).
@@ -309,6 +309,15 @@ impl Requests {
         }
         self.slots.push(request);
         (self.slots.len() - 1) as RequestId
+    }
+
+    /// Moves a request to its next stage, in debug builds.
+    #[inline(always)]
+    pub(crate) fn step(&mut self, id: RequestId, from: &[RequestStage], to: RequestStage) {
+        #[cfg(debug_assertions)]
+        self.slots[id as usize].stage.step(from, to);
+        #[cfg(not(debug_assertions))]
+        let _ = (id, from, to);
     }
 
     #[inline]

@@ -30,7 +30,8 @@ pub fn bits_per_word(tags: u32) -> u32 {
 struct Word {
     /// The tags that exist.
     depth_mask: u64,
-    word: u64,
+    /// Bits of the tags in use, and of those that were freed.
+    bits: u64,
     cleared: u64,
 }
 
@@ -183,7 +184,7 @@ impl SbitmapQueue {
     pub fn give_back(&mut self, tag: u32, woken: &mut Vec<u32>) {
         let word = &mut self.words[(tag >> self.shift) as usize];
         let bit = 1 << (tag & (self.bits_per_word - 1));
-        debug_assert!(word.word & !word.cleared & bit != 0, "tag {tag} is given back twice");
+        debug_assert!(word.bits & !word.cleared & bit != 0, "tag {tag} is given back twice");
         word.cleared |= bit;
         self.nr_used -= 1;
         self.alloc_hint = tag;
@@ -224,7 +225,7 @@ impl SbitmapQueue {
 
     /// Counts the tags in use.
     fn count_used(&self) -> u32 {
-        self.words.iter().map(|word| (word.word & !word.cleared).count_ones()).sum()
+        self.words.iter().map(|word| (word.bits & !word.cleared).count_ones()).sum()
     }
 
     fn draw_list(&mut self) -> usize {
@@ -264,18 +265,18 @@ impl Word {
     #[inline]
     fn take(&mut self, usable: u64, first: u32) -> Option<u32> {
         loop {
-            let free = !self.word & self.depth_mask & usable;
+            let free = !self.bits & self.depth_mask & usable;
             let from_first = free & !low_bits(first);
             let candidates = if from_first == 0 { free } else { from_first };
             if candidates != 0 {
                 let bit = candidates.trailing_zeros();
-                self.word |= 1 << bit;
+                self.bits |= 1 << bit;
                 return Some(bit);
             }
             if self.cleared == 0 {
                 return None;
             }
-            self.word &= !std::mem::take(&mut self.cleared);
+            self.bits &= !std::mem::take(&mut self.cleared);
         }
     }
 }

@@ -121,6 +121,10 @@ impl PageCache {
         self.nr_pages = self.nr_pages.wrapping_add_signed(i64::from(used));
         self.nr_dirty = self.nr_dirty.wrapping_add_signed(i64::from(dirty));
         self.nr_writeback = self.nr_writeback.wrapping_add_signed(i64::from(writeback));
+        debug_assert!(
+            self.nr_dirty <= self.nr_pages && self.nr_writeback <= self.nr_pages,
+            "counters of the page cache"
+        );
         if used > 0 && self.nr_pages > self.capacity_pages {
             self.reclaim(page / CHUNK_PAGES);
         }

@@ -35,7 +35,6 @@ impl Machine {
         };
         let touched = Touched { page, base, wanted, marker };
         match process.window.next(&mut self.mm.cache, touched, max) {
-            Next::Nothing => {}
             // A random read: exactly what was asked for.
             Next::Wanted => self.read_pages(task, page, wanted.min(file_pages - (page - base)), 0),
             Next::Window { start, size, async_size } if start < file_pages => {
@@ -43,7 +42,7 @@ impl Machine {
                 let cut = size - count;
                 self.read_pages(task, base + start, count, async_size.saturating_sub(cut));
             }
-            Next::Window { .. } => {}
+            Next::Nothing | Next::Window { .. } => {}
         }
     }
 

@@ -36,7 +36,7 @@ pub(crate) enum Ready {
     /// The worker of a disk's queue.
     Queue(u32),
     /// The worker that puts a disk's flush into the queue.
-    Flush(u32),
+    CacheFlush(u32),
 }
 
 /// The run queue, ordered by rank, then by time of waking.
@@ -87,6 +87,7 @@ impl ReadyList {
         }
         let place = self.rest.partition_point(|other| other.0 <= rank);
         self.rest.insert(place, (rank, ready));
+        debug_assert!(self.rest.iter().is_sorted_by_key(|entry| entry.0), "the run queue's order");
     }
 
     #[inline]
@@ -103,7 +104,7 @@ impl ReadyList {
             Ready::Submission(task) | Ready::Process(task) | Ready::Call(task) => {
                 self.rank_of(task)
             }
-            Ready::Queue(_) | Ready::Flush(_) => 0,
+            Ready::Queue(_) | Ready::CacheFlush(_) => 0,
         };
         self.insert(rank, ready);
     }

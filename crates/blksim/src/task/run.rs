@@ -71,7 +71,7 @@ impl Machine {
             Ready::Submission(task) => self.resume(task),
             Ready::Process(index) => self.drive_cold(index),
             Ready::Call(task) => self.advance_call(task),
-            Ready::Flush(disk) => self.block.queue_flush(disk as usize),
+            Ready::CacheFlush(disk) => self.block.queue_flush(disk as usize),
             Ready::Queue(disk) => self.block.run_worker(disk as usize),
         }
     }

@@ -114,7 +114,7 @@ impl Recorder {
         while part != NONE {
             let request = &requests[part];
             let job = match request.purpose {
-                Purpose::Flush => NO_JOB,
+                Purpose::CacheFlush => NO_JOB,
                 _ => self.job_of_task.get(request.context as usize).copied().unwrap_or(NO_JOB),
             };
             let buffered = matches!(request.purpose, Purpose::PageRead | Purpose::Writeback);

@@ -1,5 +1,5 @@
-//! Known behaviours of pages on their way to the disk, as a guest's kernel shows them. The numbers of I/Os
-//! are those of Linux 6.1 in virtual time.
+//! Known behaviours of writeback, as a guest's kernel shows them. The numbers of I/Os are those of
+//! Linux 6.1 in virtual time.
 
 use crate::support::{fixed, given, job, run, setup};
 use blksim::simulate::Setup;

@@ -1,4 +1,4 @@
-//! Results that can be worked out on paper.
+//! Results with closed forms.
 
 use crate::support::{SCHEDULERS, fixed, job, profile, run, setup};
 use blksim::core::record::Direction;

@@ -1,5 +1,5 @@
-//! The contract of policies: whatever stands at a queue, alone or together,
-//! every bio goes through exactly once and every job ends.
+//! The contract of policies: with any of them at a queue, alone or together, every bio goes
+//! through exactly once and every job ends.
 
 use crate::support::{Auditor, fingerprint, groups, setup};
 use blksim::simulate::simulate_with;

@@ -1,5 +1,4 @@
-//! Mutated job files and profiles: whatever the text, the answer is a value
-//! or a typed error, never a panic.
+//! Mutated job files and profiles: any text gives a value or a typed error, never a panic.
 //!
 //! Inputs are the shipped workloads and profiles, and what was found to be
 //! accepted on the way, changed at random: bytes, lines, words of the tables

@@ -1,4 +1,4 @@
-//! What a user can get wrong, and how it is said.
+//! Mistakes of a user, and the messages about them.
 
 use crate::support::{fixed, given, run, setup};
 use blksim::block::raid::check;

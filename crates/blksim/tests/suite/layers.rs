@@ -1,7 +1,8 @@
-//! The floor plan of the crate: which room may use which, and who may name a scheduler.
+//! The floor plan of the crate: the order of its rooms, the size of import circles, and the rule
+//! that only the elevators name schedulers.
 //!
 //! A file belongs to the longest entry of [`LAYERS`] that its path begins with. It may use files
-//! of its own layer and of those above it in the list. Circles are found among files: an import
+//! of its own layer and of the layers listed before it. Circles are found among files: an import
 //! of a name that a `mod.rs` passes on counts as an import of that `mod.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
-//! Random jobs, tunables and queues: whatever is accepted runs to its end and
-//! keeps the contract; whatever is not is a typed error.
+//! Random jobs, tunables and queues: every accepted one runs to its end and keeps the contract;
+//! every other is a typed error.
 
 use crate::support::{Auditor, fingerprint, given, run, setup};
 use blksim::core::params::Shown;

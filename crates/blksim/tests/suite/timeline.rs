@@ -1,4 +1,4 @@
-//! The inside view: complete, in order, and without influence on what it shows.
+//! The timeline: complete, in order, and without influence on the run.
 
 use crate::support::{PROFILES, SCHEDULERS, fingerprint, run, setup};
 use blksim::core::error::{Error, ErrorKind};

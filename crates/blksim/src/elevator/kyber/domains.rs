@@ -143,6 +143,7 @@ impl<const N: usize> Domains<N> {
         if domain.nr_ready == 0 {
             domain.nr_ready = domain.held.len();
         }
+        debug_assert!(domain.nr_ready <= domain.held.len(), "ready requests are among the held");
         domain.nr_ready -= 1;
         let id = domain.held.pop_front(requests)?;
         requests[id].queue = token;

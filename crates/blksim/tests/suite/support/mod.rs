@@ -1,5 +1,4 @@
-//! What the integration tests share: setups, and an auditor that watches
-//! every request of a run.
+//! Shared by the integration tests: setups, and an auditor that watches every request of a run.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
