@@ -82,7 +82,7 @@ def test_a_sweep_is_crossed_with_the_defaults_and_resumes(
         (("--sweep", "bfq:slice_idle=long"), "slice_idle"),
         (("--goal", "fast"), "there is no goal 'fast'"),
         (("--goal", "speed=1"), "no metric 'speed'"),
-        (("--precondition",), "is for flash"),
+        (("--precondition",), "works only on flash"),
     ],
 )
 def test_mistakes_are_usage_errors(
