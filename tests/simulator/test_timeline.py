@@ -81,7 +81,7 @@ def test_damage_is_found(timeline: Timeline, tmp_path: Path) -> None:
     content = file.read_bytes()
     length = int.from_bytes(content[20:24], "little")
     cases = {
-        "cut off or damaged": [
+        "truncated or damaged": [
             content[:-1],
             content[: 24 + length + 1000],
             content[:-40] + bytes(8) + content[-32:],
