@@ -1,4 +1,4 @@
-"""What is drawn: the same for the same seed, everything at some time, nothing that either side refuses."""
+"""Random cells are reproducible, cover every option, and contain none that either side refuses."""
 
 from __future__ import annotations
 

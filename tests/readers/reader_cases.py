@@ -39,7 +39,7 @@ SEMICOLON_OPTIONS = ReaderOptions(value_columns=("Скорость",), unit="MB/
 
 
 def options_for(name: str) -> ReaderOptions:
-    """What a person has to say of a file."""
+    """The options that a user must give for a file."""
     if name == "table-semicolon.csv":
         return SEMICOLON_OPTIONS
     return OPTIONS if name == "table.csv" else ReaderOptions()

@@ -1,4 +1,4 @@
-"""What every reader promises, held against every file of its format and against damage to it."""
+"""Checks every reader on every file of its format, intact and damaged."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_reads_the_same_twice(reader: str, name: str) -> None:
 
 @pytest.mark.parametrize(("reader", "name"), CASES)
 def test_a_file_cut_off_anywhere_never_gives_other_values(reader: str, name: str) -> None:
-    """What is left of a cut file is a beginning of the whole, or is missing and said to be."""
+    """A truncated file gives a prefix of the whole file's values; missing values are reported."""
     text = source_of(name).text
     whole = reading_of(name)
     values = [(one.metric, one.value) for one in whole.measurements]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from blklab.reanalysis.design import ComparisonScale, Design, DesignRequest, infer_design
+from blklab.reanalysis.design import ComparisonScale, DataDesign, DesignRequest, infer_design
 from blklab.reanalysis.findings import StratumFindings, analyse_stratum
 from blklab.reanalysis.readers.protocol import Location, Measurement, Problem
 from blklab.reanalysis.report.wording import not_supported_sentences, supported_sentences
@@ -25,7 +25,7 @@ def _measured(series: Mapping[str, Sequence[float]], **more: Sequence[str]) -> l
     return found
 
 
-def _design(measurements: Sequence[Measurement], **request: object) -> Design:
+def _design(measurements: Sequence[Measurement], **request: object) -> DataDesign:
     asked = DesignRequest(factor="level", **request)  # type: ignore[arg-type]
     return infer_design(measurements, {"block": "description"}, asked, chronological=False)
 

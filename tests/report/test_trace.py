@@ -1,4 +1,4 @@
-"""What is worked out from a timeline: submitters, who held the device, depths, and thinning."""
+"""Results derived from a timeline: submitters, holding times, depths, and thinning."""
 
 from __future__ import annotations
 

@@ -82,26 +82,24 @@ def test_expectations_find_what_is_wrong_missing_or_not_expected() -> None:
     expected = Expected(statements=wanted, values=[bound])
     assert unmet(expected, _result()) == []
     assert unmet(expected, _result("fails")) == ["s: fails, not holds: 1.0"]
-    assert unmet(Expected(values=[bound]), _result()) == ["nothing is expected of the statement s"]
+    assert unmet(Expected(values=[bound]), _result()) == ["the statement s has no expected outcome"]
     assert unmet(Expected(statements=wanted | {"u": wanted["s"]}), _result()) == ["there is no statement u"]
     tight = bound.model_copy(update={"at_most": 4.5})
     assert unmet(Expected(statements=wanted, values=[tight]), _result()) == ["t: f is 5, not within 4 to 4.5"]
     other = bound.model_copy(update={"name": "g"})
-    assert unmet(Expected(statements=wanted, values=[other]), _result()) == [
-        "there is no figure of ours t: g"
-    ]
+    assert unmet(Expected(statements=wanted, values=[other]), _result()) == ["there is no value of ours t: g"]
 
 
-def test_the_ratio_of_a_figure() -> None:
+def test_the_ratio_of_a_value() -> None:
     assert _result().value("t", "f").ratio == 1.25
     assert ComparedValue("f", "t", "", None, Estimate(5.0)).ratio is None
 
 
-def test_published_figures_by_column_and_condition() -> None:
+def test_published_values_by_column_and_condition() -> None:
     folder = StudyFolder("ionice")
     assert folder.values("dd_summary.csv", "elapsed_s") == [4.17328, 5.39265]
     assert len(folder.rows("iotop_processes.csv", ionice_prio="0")) == 4
-    with pytest.raises(DataError, match="no line with"):
+    with pytest.raises(DataError, match="no row with"):
         folder.rows("iotop_processes.csv", ionice_prio="3")
     with pytest.raises(DataError, match="column speed"):
         folder.values("dd_summary.csv", "speed")

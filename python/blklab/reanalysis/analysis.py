@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from blklab.errors import DesignError, FormatError
-from blklab.reanalysis.design import FILE, GIVEN_ORDER, LABEL, RUN, Design, DesignRequest, infer_design
+from blklab.reanalysis.design import FILE, GIVEN_ORDER, LABEL, RUN, DataDesign, DesignRequest, infer_design
 from blklab.reanalysis.findings import StratumFindings, analyse_stratum
 from blklab.reanalysis.readers import load_source, read_source
 from blklab.reanalysis.readers.protocol import Measurement, Problem, ReaderOptions, Reading, Role, Source
@@ -30,7 +30,7 @@ class DesignSection:
     """The metrics of one reader that share a design."""
 
     reader: str
-    design: Design
+    design: DataDesign
     findings: list[StratumFindings] = field(default_factory=list)
 
 

@@ -51,7 +51,7 @@ class DesignRequest:
 
 
 @dataclass(frozen=True)
-class Design:
+class DataDesign:
     """The roles of the factors in one kind of values."""
 
     factor: str | None
@@ -78,7 +78,7 @@ def infer_design(
     *,
     chronological: bool,
     files_chronological: bool = False,
-) -> Design:
+) -> DataDesign:
     """Settles the roles of all factors in the measurements of one metric.
 
     Args:
@@ -115,7 +115,7 @@ def infer_design(
         ordered_by: str | None = RUN
     else:
         ordered_by = run
-    design = Design(
+    design = DataDesign(
         factor=factor,
         conditions=tuple(conditions),
         block=block,
@@ -206,7 +206,7 @@ def _determined(measurements: Sequence[Measurement], name: str, by: Sequence[str
 
 def _check_unassigned(
     measurements: Sequence[Measurement],
-    design: Design,
+    design: DataDesign,
     varying: Sequence[str],
     roles: Mapping[str, Role],
     request: DesignRequest,

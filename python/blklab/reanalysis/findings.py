@@ -24,7 +24,7 @@ from blklab.analysis.statistics.two_samples import (
     matched_difference,
     standardised_difference,
 )
-from blklab.reanalysis.design import ComparisonScale, Design
+from blklab.reanalysis.design import ComparisonScale, DataDesign
 from blklab.reanalysis.strata import ALL_VALUES, Stratum, block_means, matched
 
 PairOutcome = Literal["higher", "lower", "equal", "open"]
@@ -134,7 +134,9 @@ class StratumFindings:
         return next((one for one in self.levels if one.level == name), None)
 
 
-def analyse_stratum(stratum: Stratum, design: Design, *, confidence: float, margin: float) -> StratumFindings:
+def analyse_stratum(
+    stratum: Stratum, design: DataDesign, *, confidence: float, margin: float
+) -> StratumFindings:
     """Analyses one stratum.
 
     Args:
@@ -156,7 +158,7 @@ def analyse_stratum(stratum: Stratum, design: Design, *, confidence: float, marg
 
 
 def _levels(
-    stratum: Stratum, design: Design, scale: ComparisonScale, confidence: float
+    stratum: Stratum, design: DataDesign, scale: ComparisonScale, confidence: float
 ) -> list[LevelSummary]:
     # Values of different tests, averaged within blocks, have neither a trend nor outliers.
     averages = bool(design.average)
@@ -175,7 +177,7 @@ def _levels(
 def _level(
     level: str,
     stratum: Stratum,
-    design: Design,
+    design: DataDesign,
     scale: ComparisonScale,
     confidence: float,
     trend: Trend | None,
@@ -223,7 +225,7 @@ def _outliers(stratum: Stratum, level: str) -> tuple[str, ...]:
 
 def _pairs(
     stratum: Stratum,
-    design: Design,
+    design: DataDesign,
     scale: ComparisonScale,
     confidence: float,
     margin: float,
@@ -280,7 +282,7 @@ def _pairs(
 
 
 def _differences(
-    stratum: Stratum, design: Design, scale: ComparisonScale, names: Sequence[tuple[str, str]]
+    stratum: Stratum, design: DataDesign, scale: ComparisonScale, names: Sequence[tuple[str, str]]
 ) -> tuple[list[MeanDifference | None], int]:
     """The difference of every pair, and for blocks the largest number of values without a counterpart."""
     if design.block:
@@ -311,7 +313,7 @@ def _outcome(
     return "open"
 
 
-def _warnings(stratum: Stratum, design: Design, found: StratumFindings) -> list[str]:
+def _warnings(stratum: Stratum, design: DataDesign, found: StratumFindings) -> list[str]:
     warnings = []
     single = [one.level for one in found.levels if one.n == 1]
     if single:

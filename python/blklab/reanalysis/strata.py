@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from blklab.errors import DesignError
-from blklab.reanalysis.design import GIVEN_ORDER, Design
+from blklab.reanalysis.design import GIVEN_ORDER, DataDesign
 from blklab.reanalysis.readers.protocol import Better, Location, Measurement, Problem
 from blklab.reanalysis.readers.units import converted
 
@@ -53,7 +53,7 @@ class Stratum:
 
 
 def arrange_strata(
-    measurements: Sequence[Measurement], design: Design
+    measurements: Sequence[Measurement], design: DataDesign
 ) -> tuple[list[Stratum], list[Problem], list[str]]:
     """Puts the measurements of one metric into strata.
 
@@ -95,7 +95,7 @@ def arrange_strata(
 def _is_repeated(
     one: Observation,
     where: tuple[tuple[str, ...], str],
-    design: Design,
+    design: DataDesign,
     seen: dict[tuple[object, ...], tuple[float, Location]],
     problems: list[Problem],
 ) -> bool:
@@ -138,7 +138,7 @@ def _in_unit(one: Measurement, unit: str) -> float:
     return value
 
 
-def _position(one: Measurement, design: Design, position: int) -> float | None:
+def _position(one: Measurement, design: DataDesign, position: int) -> float | None:
     if design.order is None:
         return None
     if design.order == GIVEN_ORDER:
@@ -150,7 +150,7 @@ def _position(one: Measurement, design: Design, position: int) -> float | None:
     return order if math.isfinite(order) else None
 
 
-def _settle_order(stratum: Stratum, orders: Sequence[list[float]], design: Design) -> None:
+def _settle_order(stratum: Stratum, orders: Sequence[list[float]], design: DataDesign) -> None:
     """Sorts by order if every value of a level has its own."""
     complete = all(
         len(known) == len(series) and len(set(known)) == len(known)

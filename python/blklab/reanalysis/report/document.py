@@ -85,7 +85,7 @@ class SpreadPart(Part):
     p_adjusted: float
 
 
-class PairPart(Part):
+class LevelPairPart(Part):
     """Comparison of two levels."""
 
     first: str
@@ -125,7 +125,7 @@ class StratumPart(Part):
     """Index into ``designs``."""
     scale: Literal["difference", "ratio"]
     levels: list[LevelPart]
-    pairs: list[PairPart]
+    pairs: list[LevelPairPart]
     supported: list[str]
     not_supported: list[str]
     warnings: list[str]
@@ -201,9 +201,9 @@ def _level(one: LevelSummary) -> LevelPart:
     return LevelPart.of(one, trend=trend)
 
 
-def _pair(one: PairFinding, confidence: float) -> PairPart:
+def _pair(one: PairFinding, confidence: float) -> LevelPairPart:
     spread = None
     if one.spread is not None and one.p_spread is not None:
         low, high = one.spread.interval(confidence)
         spread = SpreadPart(ratio=one.spread.ratio, ci_low=low, ci_high=high, p_adjusted=one.p_spread)
-    return PairPart.of(one, spread=spread)
+    return LevelPairPart.of(one, spread=spread)

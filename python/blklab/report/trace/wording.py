@@ -68,7 +68,7 @@ def _slowest(document: ExplainDocument) -> list[str]:
         for name, share in sorted(slowest.held_meanwhile.items(), key=lambda item: -item[1])
     )
     meanwhile = f" During that time the device was held by {held}." if held else ""
-    came = f"The slowest request came from {slowest.name} at {format_duration(slowest.arrive_ns)}"
+    came = f"The slowest request was issued by {slowest.name} at {format_duration(slowest.arrive_ns)}"
     return [f"{came}: it waited {waiting} above the device and {inside} in it.{meanwhile}"]
 
 
