@@ -8,6 +8,7 @@ SHELL := /bin/bash
 VENV ?= .venv
 PYTHON := $(VENV)/bin/python
 STAMPS := build/stamps
+PIP_INSTALL := $(PYTHON) -m pip install --progress-bar off --disable-pip-version-check
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 # Debian keeps administrators' tools here, which a user's PATH may lack.
 export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
@@ -19,38 +20,39 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# ---- what must be there -------------------------------------------------------------------------
+# ---- what every other target needs -------------------------------------------------------------------------
 
 $(STAMPS)/system-%: scripts/install-system-packages
 	@mkdir -p $(STAMPS)
-	scripts/install-system-packages $*
+	@scripts/with-progress system-$* "System packages" scripts/install-system-packages $*
 	@touch $@
 
 $(PYTHON): | $(STAMPS)/system-run
-	$$(scripts/find-python) -m venv $(VENV)
+	@scripts/with-progress venv "Python environment" "$$(scripts/find-python)" -m venv $(VENV)
 
 $(STAMPS)/python: pyproject.toml | $(PYTHON)
 	@mkdir -p $(STAMPS)
-	$(PYTHON) -m pip install --quiet --upgrade pip
-	$(PYTHON) scripts/list-requirements.py dev postgresql > build/requirements.txt
-	$(PYTHON) -m pip install --quiet --requirement build/requirements.txt
+	@scripts/with-progress pip "Newest pip" $(PIP_INSTALL) --upgrade pip
+	@$(PYTHON) scripts/list-requirements.py dev postgresql > build/requirements.txt
+	@scripts/with-progress requirements "Python packages" $(PIP_INSTALL) --requirement build/requirements.txt
 	@touch $@
 
 $(STAMPS)/core: $(RUST_SOURCES) pyproject.toml $(STAMPS)/python
-	$(WITH_RUST) VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(VENV)/bin/maturin develop --release --quiet >/dev/null
+	@export $(WITH_RUST) VIRTUAL_ENV="$(CURDIR)/$(VENV)"; \
+	scripts/with-progress core "Compiling the simulator" $(VENV)/bin/maturin develop --release
 	@touch $@
 
 $(STAMPS)/guest: $(RUST_SOURCES) scripts/build-guest $(STAMPS)/core
-	scripts/build-guest
+	@scripts/with-progress guest "Compiling the guests' program" scripts/build-guest
 	@touch $@
 
 .PHONY: build
-build: $(STAMPS)/core $(STAMPS)/guest ## Install everything that is missing and build
+build: $(STAMPS)/core $(STAMPS)/guest ## Install what is missing and build (V=1 shows all output)
 
 # ---- the two commands of the README ---------------------------------------------------------------
 
 .PHONY: demo
-demo: build ## A verdict on this machine's disk (as root) or on a simulated one, with a report
+demo: $(STAMPS)/core ## A verdict on this machine's disk (as root) or on a simulated one, with a report
 	@scripts/demo
 
 .PHONY: test
@@ -71,9 +73,10 @@ endef
 # ---- single checks ----------------------------------------------------------------------------------
 
 .PHONY: lint
-lint: build ## Formatting and lints of Python and Rust
+lint: build ## Formatting, lints and spelling
 	$(VENV)/bin/ruff format --check python tests benches scripts
 	$(VENV)/bin/ruff check python tests benches scripts
+	$(VENV)/bin/typos
 	@export $(WITH_RUST); \
 	if cargo fmt --version >/dev/null 2>&1; then cargo fmt --all --check; \
 	else echo "skipped: cargo fmt is not installed (rustup component add rustfmt, or Debian's rustfmt)"; fi; \
@@ -108,18 +111,27 @@ format: build ## Format all sources
 
 .PHONY: golden
 golden: build ## Refresh golden files and generated documents; look at the diff before committing
-	$(PYTHON) -m blklab.cli.reference.schemas docs/schema
-	$(PYTHON) -m blklab.report.pages.reference docs/simulator.md
-	$(PYTHON) -m blklab.report.gallery docs/schedulers.md
-	$(PYTHON) -m blklab.studies.published.page docs/studies.md
-	$(PYTHON) -m blklab.studies.replication.pages docs/studies
-	BLKLAB_REFRESH_GOLDEN=1 $(PYTHON) -m pytest -q -m "not slow" tests/report tests/cli/test_analyse.py
-	$(WITH_RUST) BLKSIM_GOLDEN=refresh cargo test --quiet -p blksim --test determinism
+	$(PYTHON) -m blklab.cli.reference.schemas docs/reference/schema
+	$(PYTHON) -m blklab.cli.reference.experiments docs/reference/experiments.md
+	$(PYTHON) -m blklab.report.pages.reference docs/reference/simulator.md
+	$(PYTHON) -m blklab.report.gallery docs/explanation/schedulers.md
+	$(PYTHON) -m blklab.studies.published.page docs/appendix/studies.md
+	$(PYTHON) -m blklab.studies.replication.pages docs/appendix/studies
+	BLKLAB_REFRESH_GOLDEN=1 $(PYTHON) -m pytest -q -m "not slow" tests/report tests/docs/test_tables.py tests/cli/test_analyse.py
+	$(WITH_RUST) BLKSIM_GOLDEN=refresh cargo test --quiet -p blksim --test suite determinism::
+
+.PHONY: reference
+reference: build ## Man pages and shell completion, in packaging/data/share
+	$(PYTHON) -m blklab.cli.reference packaging/data/share
+
+.PHONY: wheel
+wheel: reference ## A package with everything in it, in dist
+	$(WITH_RUST) $(VENV)/bin/maturin build --release --quiet --out dist
 
 .PHONY: fuzz
 fuzz: build ## Mutated job files and profiles for SECONDS (600) each, from SEED (1)
 	$(WITH_RUST) BLKSIM_FUZZ_SECONDS="$(or $(SECONDS),600)" BLKSIM_FUZZ_SEED="$(or $(SEED),1)" \
-	cargo test --quiet -p blksim --test fuzz -- --nocapture
+	cargo test --quiet -p blksim --test suite fuzz:: -- --nocapture
 
 .PHONY: bench
 bench: build ## Benchmarks: the engine, guests, and what blklab costs over plain fio (root)
@@ -133,4 +145,4 @@ bench-verdicts: build ## How often verdicts are wrong: error rates, power and bl
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf build target $(VENV) python/blklab/shipped/blkguest
+	rm -rf build target packaging/data/share $(VENV) python/blklab/shipped/blkguest

@@ -61,7 +61,7 @@ def compare(target: str, kernel: str, ios: int, depth: int, schedulers: tuple[st
     """One run under each scheduler, as many at once as `blklab compare` would have."""
     text = JOB.format(engine="libaio" if depth > 1 else "psync", depth=depth, ios=ios)
     workload = parse_workload(text, name="bench", source="bench")
-    options = SessionOptions("bench", kernels=(kernel,))
+    options = SessionOptions(run_id="bench", kernels=(kernel,))
 
     def work() -> None:
         with BACKEND.open(parse_target(target), options) as session:

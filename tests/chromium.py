@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,9 +18,9 @@ from typing import Any
 import pytest
 from websockets.sync.client import ClientConnection, connect
 
+from waiting import PATIENCE_SECONDS, wait_until
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-START_SECONDS = 30
-ANSWER_SECONDS = 60
 
 _FLAGS = (
     "--headless",
@@ -67,7 +66,7 @@ class Page:
                 return result
 
     def _receive(self) -> dict[str, Any]:
-        message: dict[str, Any] = json.loads(self.connection.recv(timeout=ANSWER_SECONDS))
+        message: dict[str, Any] = json.loads(self.connection.recv(timeout=PATIENCE_SECONDS))
         parameters = message.get("params", {})
         match message.get("method"):
             case "Runtime.exceptionThrown":
@@ -95,11 +94,7 @@ class Page:
     def load(self, file: Path) -> None:
         """Opens a file and waits until it is loaded."""
         self.command("Page.navigate", url=file.resolve().as_uri())
-        deadline = time.monotonic() + START_SECONDS
-        while self.evaluate("document.readyState") != "complete":
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{file} did not load")
-            time.sleep(0.02)
+        wait_until(lambda: self.evaluate("document.readyState") == "complete", f"{file} is loaded")
 
     def evaluate(self, expression: str) -> Any:
         """The value of an expression in the page; awaits a promise."""
@@ -152,14 +147,12 @@ def open_page(program: str) -> Iterator[Page]:
 
 
 def _debugging_address(file: Path, process: subprocess.Popen[bytes]) -> tuple[str, str]:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            raise RuntimeError(f"chromium ended with {process.returncode}")
-        if file.exists() and len(lines := file.read_text().splitlines()) == 2:
-            return lines[0], lines[1]
-        time.sleep(0.05)
-    raise TimeoutError("chromium did not open its debugging port")
+    def lines() -> list[str]:
+        return file.read_text().splitlines() if file.exists() else []
+
+    wait_until(lambda: len(lines()) == 2, "chromium has opened its debugging port", process=process)
+    port, path = lines()
+    return port, path
 
 
 def _first_page(connection: ClientConnection) -> Page:
@@ -177,7 +170,7 @@ def browser_command(connection: ClientConnection, method: str, **parameters: Any
     """A command to the browser itself, outside any tab."""
     connection.send(json.dumps({"id": 1, "method": method, "params": parameters}))
     while True:
-        answer = json.loads(connection.recv(timeout=ANSWER_SECONDS))
+        answer = json.loads(connection.recv(timeout=PATIENCE_SECONDS))
         if answer.get("id") == 1:
             result: dict[str, Any] = answer["result"]
             return result

@@ -1,4 +1,4 @@
-"""What tests of several folders share."""
+"""Fixtures and settings that tests of several folders share."""
 
 from __future__ import annotations
 
@@ -12,19 +12,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["chromium", "command_runs", "real_devices", "stand_in_source"]
+pytest_plugins = ["chromium", "command_runs", "real_devices", "seeds", "stand_in_source"]
 
 
 def pytest_configure() -> None:
-    """A shell starts what it puts in the background with SIGINT ignored; tests of Ctrl-C need it heard."""
+    """Restores the default action of SIGINT, which tests of Ctrl-C need.
+
+    A shell starts background processes with SIGINT ignored.
+    """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# How long an example takes depends on what else the machine does, and on what is imported first.
-settings.register_profile("blklab", deadline=None)
+# How long an example takes depends on what else the machine does, and on what is imported first; so does how
+# long it takes to draw one.
+settings.register_profile("blklab", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("blklab")
 
 

@@ -9,17 +9,18 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from blklab.linux.disks.resolution import Disk, read_disk
+from blklab.linux.disks.disk import Disk, read_disk
+from waiting import wait_until
 
 _LOOP_CTL_REMOVE = 0x4C81
+_MOST_ATTEMPTS = 100
 _numbers = itertools.count(100 + os.getpid() % 50000)
-"""Of loop devices: far from those that others use, and from those of test runs beside this one."""
+"""Numbers of loop devices: far from those of other programs, and of test runs beside this one."""
 
 
 @pytest.fixture
@@ -58,42 +59,99 @@ LoopMaker = Callable[[int], Disk]
 
 @pytest.fixture
 def make_loop(needs_loop: None, scratch: Path) -> Iterator[LoopMaker]:
-    """Makes loop devices of their own (not those that others may use) with a size in MiB."""
-    made: list[int] = []
+    """Makes loop devices of the test's own, with a size in MiB."""
+    made: dict[int, Path] = {}
 
     def make(size_mib: int) -> Disk:
-        # A `losetup --find` of somebody else may be faster to take a device that was just made.
-        for _ in range(20):
-            number = next(_numbers)
-            if not Path(f"/sys/block/loop{number}").exists() and attach(number, size_mib):
-                made.append(number)
-                return read_disk(Path(f"/sys/block/loop{number}").resolve())
-        raise AssertionError("no loop device is to be had")
-
-    def attach(number: int, size_mib: int) -> bool:
-        image = scratch / f"image-{number}"
-        with image.open("wb") as file:
-            file.truncate(size_mib << 20)
-        return not subprocess.run(["losetup", f"/dev/loop{number}", image], check=False).returncode
+        number = attach_to_new_loop(lambda number: _image(scratch, number, size_mib))
+        made[number] = _image_path(scratch, number)
+        return read_disk(Path(f"/sys/block/loop{number}").resolve())
 
     yield make
-    for number in made:
-        remove_loop(number)
+    for number, image in made.items():
+        remove_loop(number, image)
 
 
-def remove_loop(number: int) -> None:
-    """Detaches and removes a loop device."""
-    if not Path(f"/sys/block/loop{number}").exists():
-        return
-    subprocess.run(["losetup", "--detach", f"/dev/loop{number}"], check=False, capture_output=True)
-    with Path("/dev/loop-control").open("rb") as control:
-        for _ in range(200):
-            try:
-                fcntl.ioctl(control, _LOOP_CTL_REMOVE, number)
-                return
-            except OSError:  # noqa: PERF203 - udev may have it open for a moment
-                time.sleep(0.02)
-    raise AssertionError(f"loop{number} cannot be removed")
+def _image_path(scratch: Path, number: int) -> Path:
+    return scratch / f"image-{number}"
+
+
+def _image(scratch: Path, number: int, size_mib: int) -> Path:
+    path = _image_path(scratch, number)
+    with path.open("wb") as file:
+        file.truncate(size_mib << 20)
+    return path
+
+
+def attach_to_new_loop(backing: Callable[[int], Path], *options: str) -> int:
+    """Attaches a file or device to a loop device that did not exist; the device's number.
+
+    Args:
+        backing: Gives the file for a number.
+        options: Options of losetup(8).
+    """
+    for number in itertools.islice(_numbers, _MOST_ATTEMPTS):
+        # A `losetup --find` of another program may take the device before our file is attached.
+        if not Path(f"/sys/block/loop{number}").exists() and attach(number, backing(number), *options):
+            return number
+    raise AssertionError("no loop device can be attached; see what losetup printed")
+
+
+def attach(number: int, backing: Path, *options: str) -> bool:
+    """Attaches a file or device to a loop device; false if another program has it."""
+    return not subprocess.run(["losetup", *options, f"/dev/loop{number}", backing], check=False).returncode
+
+
+def attach_again(number: int, backing: Path) -> None:
+    """Attaches a file to a loop device that was detached before.
+
+    Another program that looks for a free device may get hold of this one for a while.
+    """
+    wait_until(lambda: attach(number, backing), f"loop{number} is attached again")
+
+
+def backing_of(number: int) -> str | None:
+    """The file under a loop device; None if there is none, or no such device."""
+    try:
+        text = Path(f"/sys/block/loop{number}/loop/backing_file").read_text()
+    except OSError:
+        return None
+    return text.rstrip("\n").removesuffix(" (deleted)")
+
+
+def remove_loop(number: int, backing: Path) -> None:
+    """Detaches and removes a loop device, unless another program has its number by now."""
+    if backing_of(number) == str(backing):
+        subprocess.run(["losetup", "--detach", f"/dev/loop{number}"], check=False, capture_output=True)
+
+    def gone() -> bool:
+        # udev may have the device open for a moment.
+        with contextlib.suppress(OSError), Path("/dev/loop-control").open("rb") as control:
+            fcntl.ioctl(control, _LOOP_CTL_REMOVE, number)
+        return not Path(f"/sys/block/loop{number}").exists() or backing_of(number) not in (None, str(backing))
+
+    wait_until(gone, f"loop{number} is removed")
+
+
+def remove_disk(disk: Disk) -> None:
+    """Detaches and removes a loop device that `make_loop` made."""
+    number = number_of(disk)
+    remove_loop(number, Path(backing_of(number) or ""))
+
+
+def number_of(disk: Disk) -> int:
+    """The number in a loop device's name."""
+    return int(disk.name.removeprefix("loop"))
+
+
+def own_loops(scratch: Path) -> list[str]:
+    """Names of the loop devices over files in a folder, also over files that were removed."""
+    found = []
+    for path in Path("/sys/block").glob("loop*/loop/backing_file"):
+        with contextlib.suppress(OSError):
+            if path.read_text().startswith(f"{scratch}/"):
+                found.append(path.parent.parent.name)
+    return sorted(found)
 
 
 Mounter = Callable[..., Path]
@@ -128,33 +186,11 @@ def tool(name: str, package: str) -> str:
     return path
 
 
-def own_loops(scratch: Path) -> list[str]:
-    """Names of the loop devices over files in a folder."""
-    found = []
-    for path in Path("/sys/block").glob("loop*/loop/backing_file"):
-        with contextlib.suppress(OSError):
-            if path.read_text().startswith(f"{scratch}/"):
-                found.append(path.parent.parent.name)
-    return sorted(found)
-
-
-SHARED_VARIABLE = "BLKLAB_TEST_SHARED_MACHINE"
-"""Set while other work goes on: then only the queues of the test's own disks are compared."""
-
-
-def queues(own: Disk) -> dict[str, bytes]:
-    """Everything that can be read of all queues of this machine, byte for byte."""
-    if os.environ.get(SHARED_VARIABLE):
-        return queue_of(own)
-    return {
-        path: content
-        for folder in sorted(Path("/sys/block").iterdir())
-        for path, content in _readable_files(folder.resolve() / "queue").items()
-    }
-
-
 def queue_of(disk: Disk) -> dict[str, bytes]:
-    """The same of one disk."""
+    """Everything that can be read of a disk's queue, byte for byte.
+
+    Only disks of the test's own are compared: other programs may change the queues of theirs meanwhile.
+    """
     return _readable_files(disk.sys_path / "queue")
 
 
@@ -170,17 +206,12 @@ def _readable_files(folder: Path) -> dict[str, bytes]:
 def changed(
     before: dict[str, bytes], after: dict[str, bytes]
 ) -> dict[str, tuple[bytes | None, bytes | None]]:
-    """What differs between two answers of `queues` or `queue_of`, over the disks that both have."""
-    common = _disks_of(before) & _disks_of(after)
+    """The differences between two answers of `queue_of`."""
     return {
         path: (before.get(path), after.get(path))
         for path in sorted(before.keys() | after.keys())
-        if before.get(path) != after.get(path) and _disks_of([path]) <= common
+        if before.get(path) != after.get(path)
     }
-
-
-def _disks_of(paths: Iterable[str]) -> set[str]:
-    return {path.partition("/queue/")[0] for path in paths}
 
 
 def write_partition_table(disk: Disk) -> None:

@@ -8,20 +8,20 @@ from typing import TypeVar
 import pytest
 from pydantic import BaseModel
 
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.study_folder import StudyFolder
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
 def with_sizes(monkeypatch: pytest.MonkeyPatch, sizes: Mapping[str, Mapping[str, object]]) -> None:
     """Has set-up.toml read with other values: by table, then key."""
-    whole = Published.set_up
+    whole = StudyFolder.set_up
 
-    def smaller(published: Published, model: type[Model]) -> Model:
-        set_up = whole(published, model)
+    def smaller(folder: StudyFolder, model: type[Model]) -> Model:
+        set_up = whole(folder, model)
         changed = {
             table: getattr(set_up, table).model_copy(update=dict(values)) for table, values in sizes.items()
         }
         return set_up.model_copy(update=changed)
 
-    monkeypatch.setattr(Published, "set_up", smaller)
+    monkeypatch.setattr(StudyFolder, "set_up", smaller)

@@ -1,6 +1,6 @@
 """io.cost on Linux 6.1 in virtual time and in the simulator: I/Os of each group, side by side.
 
-Prints the table of docs/measurements.md. As any user::
+Prints the table of docs/appendix/measurements.md. As any user::
 
     python benches/against-linux/io_cost.py
 """

@@ -17,7 +17,7 @@ from blklab.analysis.verdict import analyse
 from blklab.cli.output import console_out
 from blklab.cli.progress import ProgressDisplay
 from blklab.execution.pipeline import compare
-from blklab.spec.experiment import build_specs
+from blklab.spec.request import build_specs
 
 
 def main() -> int:

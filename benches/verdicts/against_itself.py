@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from blklab.linux.processes.interrupts import signals_as_exceptions
+from blklab.linux.processes.signals import signals_as_exceptions
 from blklab.records.store import Store
-from blklab.spec.experiment import SpecValues
+from blklab.spec.request import SpecValues
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The plot of docs/verdicts.md: the usual procedure and blklab on the same noise."""
+"""The plot of docs/appendix/verdicts.md: the usual procedure and blklab on the same noise."""
 
 from __future__ import annotations
 

@@ -5,8 +5,9 @@
 Prints, for every kind of noise: how often a winner is named although there is none, how often a true
 difference of 2, 5 and 10 % is found, how many blocks that takes, and how often intervals hold the truth; for
 blocks added until all is settled, for a fixed design of fifteen blocks, and for the usual procedure of three
-runs each in fixed order. The same seed gives the same figures. `--write` puts them into docs/verdicts.md and
-draws docs/images/verdicts.svg. Ends with 1 if a stated error rate is exceeded for certain.
+runs each in fixed order. The same seed gives the same figures. `--write` puts them into
+docs/appendix/verdicts.md and draws docs/appendix/images/verdicts.svg. Exits with 1 if a stated error rate is
+certainly exceeded.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from scipy import special
 from simulate import FIXED_BLOCKS, Outcome, experiments, folklore
 
 from blklab.cli.output import console_out
-from blklab.spec.experiment import DEFAULT_BUDGET_BLOCKS, DEFAULT_CONFIDENCE, DEFAULT_MARGIN
+from blklab.spec.budget import DEFAULT_BUDGET_BLOCKS
+from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN
 
 ROOT = Path(__file__).resolve().parents[2]
 RATIOS = (1 + DEFAULT_MARGIN, 1.05, 1.10)
@@ -221,7 +223,7 @@ def main() -> int:
     )
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--jobs", type=int, default=1, help="processes")
-    arguments.add_argument("--write", action="store_true", help="refresh docs/verdicts.md and its plot")
+    arguments.add_argument("--write", action="store_true", help="refresh the appendix page and its plot")
     given = arguments.parse_args()
     tasks = [(index, given.experiments, given.seed) for index in range(len(families()))]
     measured: list[Figures] = []
@@ -246,7 +248,7 @@ def main() -> int:
 
 
 def _write(lines: list[str], measured: Sequence[Figures], count: int) -> None:
-    page = ROOT / "docs" / "verdicts.md"
+    page = ROOT / "docs" / "appendix" / "verdicts.md"
     before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
     fewer = max(50, count // 4)
@@ -254,7 +256,7 @@ def _write(lines: list[str], measured: Sequence[Figures], count: int) -> None:
     kinds = ["", "| Noise | Meaning |", "|---|---|", *(f"| {one.name} | {one.meaning} |" for one in measured)]
     content = "\n".join([BEGIN, "", note, *kinds, "", *lines, "", END])
     page.write_text(before + content + after, encoding="utf-8")
-    image = ROOT / "docs" / "images" / "verdicts.svg"
+    image = ROOT / "docs" / "appendix" / "images" / "verdicts.svg"
     rows = [
         (one.name, one.folklore_claims, one.false_settled.value, one.folklore_wrong, one.wrong_settled)
         for one in measured

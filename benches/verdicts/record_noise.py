@@ -26,7 +26,7 @@ from blklab.errors import LockedError
 from blklab.execution.pipeline import compare
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.store import Store
-from blklab.spec.experiment import SpecValues, build_specs
+from blklab.spec.request import SpecValues, build_specs
 
 WORKLOADS = ("random-read-4k-qd1", "random-read-4k-qd32", "buffered-sequential-read", "mixed-70-30")
 RECORDED = ("iops", "throughput", "latency_mean", "latency_p50", "latency_p99", "latency_p99_9")

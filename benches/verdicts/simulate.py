@@ -22,7 +22,8 @@ from blklab.analysis.ranking import MetricVerdict, metric_verdict
 from blklab.analysis.statistics.anytime import fewest_blocks
 from blklab.analysis.values import values_begun
 from blklab.execution.racing import Race
-from blklab.spec.experiment import DEFAULT_BUDGET_BLOCKS, DEFAULT_CONFIDENCE, ExperimentSpec
+from blklab.spec.budget import DEFAULT_BUDGET_BLOCKS
+from blklab.spec.experiment import DEFAULT_CONFIDENCE, ExperimentSpec
 from blklab.spec.plan import Plan, derive_seed
 from blklab.testing.experiments import make_spec, make_workload
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from blklab.shipped.version import __version__ as __version__
-    from blklab.simulator.simulation import SimulationRequest as SimulationRequest
+    from blklab.simulator.request import SimulationRequest as SimulationRequest
     from blklab.simulator.simulation import SimulationResult as SimulationResult
     from blklab.simulator.simulation import simulate as simulate
     from blklab.simulator.simulation import simulate_many as simulate_many
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "__version__": "blklab.shipped.version",
-    "SimulationRequest": "blklab.simulator.simulation",
+    "SimulationRequest": "blklab.simulator.request",
     "SimulationResult": "blklab.simulator.simulation",
     "simulate": "blklab.simulator.simulation",
     "simulate_many": "blklab.simulator.simulation",

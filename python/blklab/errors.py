@@ -2,7 +2,7 @@
 
 The command line prints a `BlklabError` as ``error: MESSAGE`` followed, where there is one, by
 ``hint: HINT``, and ends with `exit_code`. The codes are part of the documented interface
-(docs/exit-codes.md); a test holds that page and this module together.
+(docs/reference/exit-codes.md); a test holds that page and this module together.
 """
 
 from __future__ import annotations

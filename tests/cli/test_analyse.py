@@ -22,7 +22,7 @@ from blklab.reanalysis.report.text import render_analysis
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "tests" / "readers" / "files"
-GOLDEN = ROOT / "tests" / "evidence" / "golden"
+GOLDEN = ROOT / "tests" / "reanalysis" / "golden"
 REFRESH = os.environ.get("BLKLAB_REFRESH_GOLDEN") == "1"
 
 FIFTEEN = ROOT / "studies/hdparm-fifteen/published/hdparm_runs.csv"
@@ -89,7 +89,7 @@ def test_json_satisfies_the_schema(case: str, in_folder: Path, capsys: pytest.Ca
     arguments, code = CASES[case]
     assert run(["analyse", *arguments, "--json", "-"]) == code
     document = json.loads(capsys.readouterr().out)
-    schema = json.loads((ROOT / "docs/schema/analyse-1.json").read_text(encoding="utf-8"))
+    schema = json.loads((ROOT / "docs/reference/schema/analyse-1.json").read_text(encoding="utf-8"))
     validator = Draft202012Validator(schema)
     validator.validate(document)
     assert document["complete"] == (code == ExitCode.OK)
@@ -116,7 +116,7 @@ def test_a_partial_result_is_nowhere_passed_off_as_whole(
         {
             "file": "damaged.log",
             "line": 11,
-            "message": "buffered disk reads: cut off or damaged, no figure could be read",
+            "message": "buffered disk reads: cut off or damaged, no value could be read",
         }
     ]
     assert document["files"][0]["skipped_lines"] == [6]
@@ -144,8 +144,8 @@ def test_the_page_escapes_what_comes_from_files(in_folder: Path) -> None:
         (["table.csv", "--value", "speed"], "no column 'speed'"),
         (["dd-c.log", "--metric", "speed"], "there is no metric 'speed'"),
         (["table.csv", "--value", "rate_MBps", "--delimiter", "::"], "is not one character"),
-        (["dd-c.log", "--reader", "hdparm"], "not one figure"),
-        (["dd-c.log", "--reader", "hdparm", "--factor", "device"], "not one figure"),
+        (["dd-c.log", "--reader", "hdparm"], "not one value"),
+        (["dd-c.log", "--reader", "hdparm", "--factor", "device"], "not one value"),
     ],
 )
 def test_mistakes_are_errors(

@@ -13,7 +13,7 @@ import pytest
 from blklab.cli import run
 from blklab.cli.apply import resolve_run
 from blklab.errors import RefusedError, UnknownNameError, UsageError
-from blklab.linux.disks.resolution import Disk
+from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.journal import Journal
 from blklab.linux.journal.locks import disk_locks
 from blklab.records.samples import DiskDescription
@@ -162,7 +162,7 @@ def test_dry_run_prints_exactly_what_is_then_written(
         ("bfq --device /dev/nosuchdisk", 2, "/dev/nosuchdisk"),
         ("bfq", 2, "which disk"),
         ("", 2, "name a run or a scheduler"),
-        ("--undo --device $DEVICE", 2, "to be undone"),
+        ("--undo --device $DEVICE", 2, "no change to undo"),
         ("--undo", 2, "--device"),
         ("bfq --undo --device $DEVICE", 2, "--undo takes no scheduler"),
         ("20990101-0000-zzzz --device $DEVICE", 2, "20990101-0000-zzzz"),

@@ -157,7 +157,7 @@ def _imported_by(program: str) -> set[str]:
 
 
 def test_the_documented_exit_codes_are_the_real_ones() -> None:
-    page = (ROOT / "docs" / "exit-codes.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "exit-codes.md").read_text(encoding="utf-8")
     documented = dict(re.findall(r"^\| (\d+) \| (\w+) \|", page, flags=re.MULTILINE))
     assert documented == {str(code.value): code.name for code in ExitCode}
 

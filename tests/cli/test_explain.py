@@ -25,7 +25,7 @@ def test_a_run_is_drawn_and_summed_up(
     assert run(["explain", "sim:hdd-7200", "reader-beside-writers", "--runtime", "500ms"]) == ExitCode.OK
     said = capsys.readouterr().out
     assert "page: explain.html" in said
-    assert "The slowest request came from" in said
+    assert "The slowest request was issued by" in said
     assert all(len(line) <= 80 for line in said.splitlines())
     assert Path("explain.html").read_text().startswith("<!DOCTYPE html>")
 

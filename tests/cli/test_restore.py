@@ -13,16 +13,16 @@ import pytest
 
 from blklab.cli import run
 from blklab.errors import ExitCode
-from blklab.linux.disks.resolution import Disk
+from blklab.linux.disks.disk import Disk
 from real_devices import LoopMaker, changed, queue_of, tool
 
 pytestmark = pytest.mark.root
 
 _VICTIM = """
 import os, signal, sys
-from blklab.linux.disks import resolve
-from blklab.linux.journal import Journal
-from blklab.linux.queue import set_scheduler
+from blklab.linux.disks.resolution import resolve
+from blklab.linux.journal.journal import Journal
+from blklab.linux.queue.schedulers import set_scheduler
 disk = resolve(sys.argv[1]).leaves[0]
 with Journal.create("killed", "a comparison") as journal:
     journal.protect_queue(disk)

@@ -15,7 +15,7 @@ from blklab.cli import run
 from blklab.errors import ExitCode
 from blklab.linux.journal.file import encode_line
 from blklab.linux.machine import doctor
-from blklab.linux.queue.attributes import schedulers_on_offer
+from blklab.linux.queue.schedulers import available_schedulers
 from real_devices import LoopMaker, Mounter, tool
 
 
@@ -34,10 +34,10 @@ def test_targets_of_a_loop_device(
     subprocess.run(["mkfs.ext4", "-q", used.dev_path], check=True)
     folder = mount(used.dev_path)
     document = _json(["targets"], capsys)
-    assert document["schema"] == "blklab.spec.targets/1"
+    assert document["schema"] == "blklab.targets/1"
     disks = {disk["name"]: disk for disk in document["disks"]}
     entry = disks[free.name]
-    active, offered = schedulers_on_offer(free)
+    active, offered = available_schedulers(free)
     assert (entry["scheduler"], entry["schedulers"]) == (active, offered)
     assert (entry["size_bytes"], entry["readable"], entry["writable"]) == (16 << 20, True, True)
     assert entry["mount_points"] == []
@@ -133,7 +133,7 @@ def test_doctor_finds_the_journal_of_a_killed_run(state: Path) -> None:
 def test_doctor_without_root() -> None:
     answer = _as_another_user("doctor")
     assert answer.returncode == ExitCode.REQUIREMENT, answer.stderr
-    assert "run it with sudo" in answer.stdout
+    assert "run with sudo" in answer.stdout
 
 
 def test_doctor_elsewhere(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

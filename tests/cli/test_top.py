@@ -9,21 +9,24 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from blklab.cli import run
 from blklab.errors import ExitCode, RequirementError
-from blklab.linux.processes.io_priority import IoClass, heeded_by, priority_of
-from blklab.linux.processes.task_io import TaskReader, by_process, rates
+from blklab.linux.processes.io_priority import IoClass, priority_of, priority_support
+from blklab.linux.processes.task_io import TaskRate, TaskReader, by_process, rates
+from waiting import wait_until
 
 WRITER = """
 import os, sys, threading
 def write(name):
     file = os.open(name, os.O_WRONLY | os.O_CREAT, 0o600)
     while True:
+        # New pages each time, which need not wait for a disk that other programs keep busy.
         os.pwrite(file, bytes(1 << 16), 0)
-        os.fdatasync(file)
+        os.ftruncate(file, 0)
 threads = [threading.Thread(target=write, args=(f"{sys.argv[1]}.{n}",), daemon=True) for n in range(2)]
 for thread in threads:
     thread.start()
@@ -54,8 +57,15 @@ def test_classes_and_levels_are_shown(tmp_path: Path, capsys: pytest.CaptureFixt
         _writer(tmp_path / "level", priority=["-c2", "-n7"]) as level,
         _writer(tmp_path / "idle", priority=["-c3"]) as idle,
     ):
-        assert run(["top", "-n", "1", "-d", "500ms", "--json"]) == ExitCode.OK
-    sample = json.loads(capsys.readouterr().out)
+        sample: dict[str, Any] = {}
+
+        def all_wrote() -> bool:
+            """Whether all four threads came to write between two looks, which a busy machine may prevent."""
+            assert run(["top", "-n", "1", "-d", "500ms", "--json"]) == ExitCode.OK
+            sample.update(json.loads(capsys.readouterr().out))
+            return sum(row["process"] in (level, idle) for row in sample["tasks"]) == 4
+
+        wait_until(all_wrote, "all four threads are shown")
     assert sample["schema"] == "blklab.top/1"
     assert sample["seconds"] >= 0.5
     rows = {(row["process"], row["io_class"], row["io_level"]) for row in sample["tasks"]}
@@ -67,24 +77,32 @@ def test_classes_and_levels_are_shown(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_batch_mode_keeps_its_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with _writer(tmp_path / "file", priority=["-c2", "-n3"]) as process:
+    mine: list[list[str]] = []
+
+    def wrote_in_both() -> bool:
         assert run(["top", "--batch", "-n", "2", "-d", "300ms", "--processes"]) == ExitCode.OK
-    lines = capsys.readouterr().out.splitlines()
-    assert sum(line.startswith("sample ") for line in lines) == 2
-    mine = [line.split() for line in lines if line.split()[:1] == [str(process)]]
-    assert len(mine) == 2
+        lines = capsys.readouterr().out.splitlines()
+        assert sum(line.startswith("sample ") for line in lines) == 2
+        mine[:] = [line.split() for line in lines if line.split()[:1] == [str(process)]]
+        return len(mine) == 2
+
+    with _writer(tmp_path / "file", priority=["-c2", "-n3"]) as process:
+        wait_until(wrote_in_both, "the process is shown in both samples")
     assert all(words[1] == "be/3" for words in mine)
 
 
 def test_processes_are_the_sum_of_their_threads(tmp_path: Path) -> None:
     reader = TaskReader()
     with _writer(tmp_path / "file", priority=["-c2", "-n5"]) as process:
-        before = reader.look()
-        subprocess.run(["sleep", "0.3"], check=True)
-        after = reader.look()
-        threads = [row for row in rates(before, after, reader) if row.process == process]
+        before = reader.read()
+        threads: list[TaskRate] = []
+
+        def both_wrote() -> bool:
+            threads[:] = [row for row in rates(before, reader.read(), reader) if row.process == process]
+            return len(threads) == 2
+
+        wait_until(both_wrote, "both threads wrote")
     (whole,) = by_process(threads)
-    assert len(threads) == 2
     assert whole.write_bytes_per_second == pytest.approx(sum(row.write_bytes_per_second for row in threads))
     assert whole.priority is not None
     assert whole.priority.text == "be/5"
@@ -102,7 +120,7 @@ def test_priority_follows_nice_where_none_is_set() -> None:
 
 
 def test_schedulers_and_what_they_heed() -> None:
-    assert [heeded_by(name) for name in ("bfq", "mq-deadline", "kyber", "none")] == [
+    assert [priority_support(name) for name in ("bfq", "mq-deadline", "kyber", "none")] == [
         "classes and levels",
         "classes only",
         "nothing",
@@ -119,4 +137,4 @@ def test_bad_requests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_a_kernel_that_does_not_count(tmp_path: Path) -> None:
     with pytest.raises(RequirementError, match="does not count"):
-        TaskReader(tmp_path).look()
+        TaskReader(tmp_path).read()

@@ -21,8 +21,9 @@ from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
 from blklab.records.store import Store
 from blklab.report.documents.comparison import compare_document
-from blklab.spec.experiment import ExperimentSpec, SpecValues, build_specs
+from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.goals import parse_goal
+from blklab.spec.request import SpecValues, build_specs
 
 JOB = (
     "; purpose: Random reads.\n[reader]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=8\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import subprocess
 import tempfile
@@ -15,14 +16,17 @@ import pytest
 
 from blklab.backends.host import BACKEND
 from blklab.backends.protocol import Session, SessionOptions
-from blklab.linux.disks.resolution import read_disk
-from blklab.linux.queue.attributes import restore_snapshot, snapshot
+from blklab.linux.disks.disk import Disk, read_disk
 from blklab.spec.plan import Cell, CellKey
 from blklab.spec.schedulers import parse_scheduler_choice
 from blklab.spec.targets import parse_target
 from blklab.spec.workloads import Workload, parse_workload
+from real_devices import attach_to_new_loop, remove_loop
 
 PROGRAMS = ("fio", "losetup", "mkfs.ext4")
+
+RUN_ID = f"test-{os.getpid()}-{secrets.token_hex(3)}"
+"""Run id of sessions. Run folders and control groups are named after it, and other tests may run beside."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -35,11 +39,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Journals and locks apart from this machine's own."""
-    folder = tmp_path / "state"
-    monkeypatch.setenv("BLKLAB_STATE_DIR", str(folder))
-    return folder
+def _own_state(state: Path) -> None:
+    """Journals and locks apart from this machine's own.
+
+    A loop target locks the disk under its folder too, and another run may be on that disk.
+    """
 
 
 @pytest.fixture
@@ -59,27 +63,26 @@ def queue_of(device: str) -> dict[str, str]:
     return found
 
 
-def loops_over(folder: Path) -> list[str]:
-    """Loop devices whose file is, or was, in a folder."""
-    found = []
-    for path in Path("/sys/block").glob("loop*/loop/backing_file"):
-        with suppress(OSError):
-            if path.read_text().startswith(f"{folder}/"):
-                found.append(path.parts[3])
-    return found
-
-
 @dataclass
 class LoopDevice:
-    """A loop device that was there before blklab: not one of its own."""
+    """A loop device of the test's own, which blklab did not create."""
 
-    device: str
+    number: int
     backing: Path
     before: dict[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
-        return Path(self.device).name
+        return f"loop{self.number}"
+
+    @property
+    def device(self) -> str:
+        return f"/dev/{self.name}"
+
+    @property
+    def disk(self) -> Disk:
+        """The device as it is now."""
+        return read_disk(Path(f"/sys/block/{self.name}").resolve())
 
     def assert_unchanged(self) -> None:
         assert queue_of(self.device) == self.before
@@ -88,26 +91,16 @@ class LoopDevice:
 @contextmanager
 def loop_device(backing: Path, mebibytes: int) -> Iterator[LoopDevice]:
     backing.write_bytes(os.urandom(1 << 20) * mebibytes)
-    made = subprocess.run(
-        ["losetup", "--find", "--show", "--direct-io=on", str(backing)],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    device = made.stdout.strip()
-    folder = Path(f"/sys/block/{Path(device).name}").resolve()
-    before = snapshot(read_disk(folder))
+    number = attach_to_new_loop(lambda _: backing, "--direct-io=on")
     try:
-        yield LoopDevice(device, backing, queue_of(device))
+        yield LoopDevice(number, backing, queue_of(f"/dev/loop{number}"))
     finally:
-        # A test may have detached it, or failed: the number is somebody else's next.
-        restore_snapshot(read_disk(folder), before)
-        subprocess.run(["losetup", "--detach", device], check=False, capture_output=True)
+        remove_loop(number, backing)
 
 
 @pytest.fixture
 def raw(disk_folder: Path) -> Iterator[LoopDevice]:
-    """A block device with data on it that nobody uses."""
+    """A block device with data on it that is not in use."""
     with loop_device(disk_folder / "raw.img", 32) as device:
         yield device
 
@@ -168,12 +161,14 @@ def work(text: str, name: str = "test") -> Workload:
     return parse_workload(text, name=name, source=f"{name}.fio")
 
 
-READ = "[r]\nrw=randread\nbs=4k\nsize=8m\ndirect=1\ntime_based\nruntime=200ms\n"
-WRITE = "[w]\nrw=randwrite\nbs=4k\nsize=8m\ndirect=1\ntime_based\nruntime=200ms\n"
+IOS = 64
+"""I/Os of the two jobs below. They have no runtime, in which a busy machine may do any number of I/Os."""
+READ = f"[r]\nrw=randread\nbs=4k\nsize=8m\ndirect=1\nnumber_ios={IOS}\n"
+WRITE = f"[w]\nrw=randwrite\nbs=4k\nsize=8m\ndirect=1\nnumber_ios={IOS}\n"
 
 
 @contextmanager
-def opened(target: str, run_id: str = "test", **options: object) -> Iterator[Session]:
-    settled = SessionOptions(run_id=run_id, **options)  # type: ignore[arg-type]
+def opened(target: str, run_id: str = RUN_ID, **options: object) -> Iterator[Session]:
+    settled = SessionOptions(run_id=run_id, **options)
     with BACKEND.open(parse_target(target), settled) as session:
         yield session

@@ -1,4 +1,4 @@
-"""What can go wrong on a real machine: each a typed error or a failed sample, and everything as before."""
+"""Failures on a real machine: each is a typed error or a failed sample, and all settings are as before."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,13 +21,47 @@ from blklab.errors import (
     RequirementError,
     SpaceError,
 )
+from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.scratch.data_files import check_space, lay_out
 from blklab.spec.schedulers import parse_scheduler_choices
-from host.conftest import READ, WRITE, Filesystem, LoopDevice, cell, loops_over, opened, work
+from host.conftest import READ, RUN_ID, WRITE, Filesystem, LoopDevice, cell, opened, work
+from real_devices import attach_again, own_loops
+from waiting import wait_until
 
 pytestmark = pytest.mark.root
 
-LONG_READ = "[r]\nrw=randread\nbs=4k\nsize=8m\ndirect=1\nioengine=libaio\niodepth=8\ntime_based\nruntime=3s\n"
+ENDLESS_READ = (
+    "[r]\nrw=randread\nbs=4k\nsize=8m\ndirect=1\nioengine=libaio\niodepth=8\ntime_based\nruntime=1h\n"
+)
+"""Only a fault ends it."""
+
+
+@contextmanager
+def meanwhile(disk: Disk, act: Callable[[], object]) -> Iterator[None]:
+    """Does something once fio is at work on a disk."""
+    path = disk.sys_path / "stat"
+
+    def completed_reads() -> int:
+        return int(path.read_text().split()[0])
+
+    before = completed_reads()
+
+    def act_in_time() -> None:
+        wait_until(lambda: completed_reads() > before, f"fio reads from {disk.name}")
+        act()
+
+    thread = threading.Thread(target=act_in_time)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def detach(disk: Disk) -> None:
+    """Marks a loop device to go away once it is closed, and lets it answer with errors until then."""
+    os.truncate(Path((disk.sys_path / "loop" / "backing_file").read_text().rstrip("\n")), 0)
+    subprocess.run(["losetup", "--detach", disk.dev_path], check=True)
 
 
 def test_no_space_is_found_out_before_anything_is_laid_out(ext4: Filesystem) -> None:
@@ -36,7 +71,7 @@ def test_no_space_is_found_out_before_anything_is_laid_out(ext4: Filesystem) -> 
             session.check([], [big])
         with pytest.raises(SpaceError):
             session.prepare([big], print)
-        assert not (ext4.folder / ".blklab-test").exists()
+        assert not (ext4.folder / f".blklab-{RUN_ID}").exists()
     with pytest.raises(SpaceError), opened(f"loop:1g,dir={ext4.folder}"):
         pass
     ext4.assert_untouched()
@@ -45,7 +80,7 @@ def test_no_space_is_found_out_before_anything_is_laid_out(ext4: Filesystem) -> 
 def test_a_reserve_stays_free(ext4: Filesystem) -> None:
     status = os.statvfs(ext4.folder)
     free = status.f_bavail * status.f_frsize
-    with pytest.raises(SpaceError, match="are to stay free"):
+    with pytest.raises(SpaceError, match="must stay free"):
         check_space(ext4.folder, free - (32 << 20))
     check_space(ext4.folder, free - (70 << 20))
 
@@ -81,12 +116,11 @@ def test_without_fio_nothing_begins(
 
 def test_fio_that_fails_gives_a_failed_sample(raw: LoopDevice) -> None:
     """The device answers with errors from some moment on: its backing file loses its end."""
+    endless = work(ENDLESS_READ)
     with opened(raw.device) as session:
-        session.check(parse_scheduler_choices("mq-deadline"), [work(LONG_READ)])
-        cutter = threading.Timer(1.0, os.truncate, (raw.backing, 0))
-        cutter.start()
-        sample = session.run(cell("mq-deadline", work(LONG_READ)))
-        cutter.join()
+        session.check(parse_scheduler_choices("mq-deadline"), [endless])
+        with meanwhile(raw.disk, lambda: os.truncate(raw.backing, 0)):
+            sample = session.run(cell("mq-deadline", endless))
         assert sample.status == "failed"
         assert sample.error is not None
         assert "Input/output error" in sample.error
@@ -97,39 +131,25 @@ def test_fio_that_fails_gives_a_failed_sample(raw: LoopDevice) -> None:
 
 def test_a_device_that_vanishes_ends_the_experiment(raw: LoopDevice, state: Path) -> None:
     """Detached while fio is on it: it answers with errors and is gone as soon as fio has closed it."""
-
-    def detach() -> None:
-        time.sleep(1)
-        os.truncate(raw.backing, 0)
-        subprocess.run(["losetup", "--detach", raw.device], check=True)
-
+    endless, disk = work(ENDLESS_READ), raw.disk
     with opened(raw.device) as session:
-        session.check(parse_scheduler_choices("bfq"), [work(LONG_READ)])
-        thread = threading.Thread(target=detach)
-        thread.start()
-        with pytest.raises(DeviceVanishedError, match=raw.name):
-            session.run(cell("bfq", work(LONG_READ)))
-        thread.join()
+        session.check(parse_scheduler_choices("bfq"), [endless])
+        with meanwhile(disk, lambda: detach(disk)), pytest.raises(DeviceVanishedError, match=raw.name):
+            session.run(cell("bfq", endless))
         with pytest.raises(DeviceVanishedError):
-            session.run(cell("none", work(LONG_READ)))
+            session.run(cell("none", endless))
     # No journal is kept: the settings went with the device, and another disk is not ours to change.
     assert list((state / "journal").iterdir()) == []
 
 
 def test_our_own_loop_device_may_vanish_too(disk_folder: Path) -> None:
-
-    def detach(name: str) -> None:
-        time.sleep(1)
-        subprocess.run(["losetup", "--detach", f"/dev/{name}"], check=True)
-
+    endless = work(ENDLESS_READ)
     with opened(f"loop:16m,dir={disk_folder}") as session:
-        session.prepare([work(LONG_READ)], print)
-        thread = threading.Thread(target=detach, args=(session.target.disks[0].name,))
-        thread.start()
-        with pytest.raises(DeviceVanishedError):
-            session.run(cell("none", work(LONG_READ)))
-        thread.join()
-    assert loops_over(disk_folder) == []
+        session.prepare([endless], print)
+        disk = read_disk(Path(f"/sys/block/{session.target.disks[0].name}").resolve())
+        with meanwhile(disk, lambda: detach(disk)), pytest.raises(DeviceVanishedError):
+            session.run(cell("none", endless))
+    assert own_loops(disk_folder) == []
     assert list(disk_folder.iterdir()) == []
 
 
@@ -137,7 +157,7 @@ def test_another_disk_under_the_same_name_is_noticed(raw: LoopDevice) -> None:
     with opened(raw.device) as session:
         session.run(cell("none", work(READ)))
         subprocess.run(["losetup", "--detach", raw.device], check=True)
-        subprocess.run(["losetup", raw.device, str(raw.backing)], check=True)
+        attach_again(raw.number, raw.backing)
         with pytest.raises(DeviceVanishedError):
             session.run(cell("none", work(READ)))
 
@@ -147,7 +167,7 @@ import sys
 from blklab.backends.host import BACKEND
 from blklab.backends.protocol import SessionOptions
 from blklab.errors import BlklabError
-from blklab.targets import parse_target
+from blklab.spec.targets import parse_target
 try:
     with BACKEND.open(parse_target(sys.argv[1]), SessionOptions(run_id="second")):
         print("opened")
@@ -166,7 +186,7 @@ def open_elsewhere(device: str) -> str:
 def test_two_runs_on_one_disk_at_once_are_refused(raw: LoopDevice) -> None:
     with opened(raw.device, run_id="first"):
         assert open_elsewhere(raw.device).startswith(
-            f"LockedError another run is on {raw.name}: run first, process"
+            f"LockedError another run uses {raw.name}: run first, process"
         )
     assert open_elsewhere(raw.device) == "opened\n"
 
@@ -188,7 +208,10 @@ def test_root_is_needed(raw: LoopDevice) -> None:
 
 
 def test_unknown_places_are_errors() -> None:
-    with pytest.raises(RequirementError, match="there is no folder"), opened("loop:8m,dir=/nowhere/at/all"):
+    with (
+        pytest.raises(RequirementError, match="there is no directory"),
+        opened("loop:8m,dir=/nowhere/at/all"),
+    ):
         pass
     with pytest.raises(BlklabError), opened("/nowhere/at/all"):
         pass

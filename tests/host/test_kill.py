@@ -1,4 +1,4 @@
-"""Killed at once, without a chance to tidy up: no fio goes on, and the next start puts everything back."""
+"""Sessions killed without a chance to tidy up: no fio is left, and the next start puts everything back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from blklab.linux.journal.recovery import raise_for_failures, recover
-from host.conftest import Filesystem, loops_over, opened, queue_of
+from host.conftest import RUN_ID, Filesystem, opened, queue_of
+from real_devices import own_loops
+from waiting import wait_until
 
 pytestmark = pytest.mark.root
 
@@ -22,10 +24,10 @@ SESSION = """
 import sys
 from blklab.backends.host import BACKEND
 from blklab.backends.protocol import SessionOptions
-from blklab.plan import Cell, CellKey
-from blklab.scheduler_choice import parse_scheduler_choices
-from blklab.targets import parse_target
-from blklab.workloads import parse_workload
+from blklab.spec.plan import Cell, CellKey
+from blklab.spec.schedulers import parse_scheduler_choices
+from blklab.spec.targets import parse_target
+from blklab.spec.workloads import parse_workload
 
 target, run_id = sys.argv[1:]
 text = "[r]\\nrw=randrw\\nbs=4k\\nsize=4m\\nnumjobs=3\\ncgroup=batch\\ntime_based\\nruntime=150ms\\n"
@@ -62,29 +64,29 @@ def fio_processes(run_id: str) -> list[int]:
     return found
 
 
-def wait_for(condition: object, seconds: float = 10) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.005)
-    return True
+def wait_until_running(process: subprocess.Popen[str], run_id: str) -> None:
+    """Waits until all of fio's tasks are alive: the shell, fio and its three jobs."""
+    wait_until(lambda: len(fio_processes(run_id)) >= 4, "fio is running", process=process)
 
 
-def test_sigkill_leaves_no_fio_and_recovery_puts_all_back(ext4: Filesystem, state: Path) -> None:
-    chance = random.Random(4)  # noqa: S311 - not for secrets
+def wait_until_no_fio(run_id: str) -> None:
+    """Waits until the kernel has ended all of fio's tasks, which the death of blklab makes it do."""
+    wait_until(lambda: not fio_processes(run_id), "no fio is left")
+
+
+def test_sigkill_leaves_no_fio_and_recovery_puts_all_back(ext4: Filesystem, state: Path, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - not for secrets
     for attempt in range(12):
-        run_id = f"kill{attempt}"
+        run_id = f"kill{attempt}-{RUN_ID}"
         process = start(str(ext4.folder), run_id)
         if attempt % 3:
-            # Surely in the midst of a run, with fio's tasks alive: the shell, fio and its three jobs.
-            assert wait_for(lambda: len(fio_processes(run_id)) >= 4)  # noqa: B023
+            wait_until_running(process, run_id)
             time.sleep(chance.uniform(0, 0.3))
         else:
             time.sleep(chance.uniform(0, 1.0))
         process.send_signal(signal.SIGKILL)
         process.wait()
-        assert wait_for(lambda: not fio_processes(run_id), 3), fio_processes(run_id)  # noqa: B023
+        wait_until_no_fio(run_id)
         raise_for_failures(recover(state))
         ext4.assert_untouched()
         assert not Path(f"/run/blklab-{run_id}").exists()
@@ -92,12 +94,14 @@ def test_sigkill_leaves_no_fio_and_recovery_puts_all_back(ext4: Filesystem, stat
 
 
 def test_the_next_start_recovers_by_itself(ext4: Filesystem) -> None:
-    process = start(str(ext4.folder), "dead")
-    assert wait_for(lambda: fio_processes("dead"))
+    run_id = f"dead-{RUN_ID}"
+    process = start(str(ext4.folder), run_id)
+    wait_until_running(process, run_id)
     process.kill()
     process.wait()
+    wait_until_no_fio(run_id)
     assert queue_of(ext4.devices[0].device) != ext4.devices[0].before
-    with opened(str(ext4.folder), run_id="next") as session:
+    with opened(str(ext4.folder)) as session:
         assert (
             session.target.default_scheduler
             == ext4.devices[0].before["scheduler"].split("[")[1].split("]")[0]
@@ -108,12 +112,12 @@ def test_the_next_start_recovers_by_itself(ext4: Filesystem) -> None:
 
 def test_sigkill_with_a_loop_target_leaves_no_device(disk_folder: Path, state: Path) -> None:
     for attempt in range(4):
-        process = start(f"loop:16m,dir={disk_folder}", f"loopkill{attempt}")
-        time.sleep(0.1 + 0.5 * attempt)
+        process = start(f"loop:16m,dir={disk_folder}", f"loopkill{attempt}-{RUN_ID}")
+        time.sleep(0.1 + 0.5 * attempt)  # into different phases; none of the assertions depends on which
         process.kill()
         process.wait()
         raise_for_failures(recover(state))
-        assert loops_over(disk_folder) == []
+        assert own_loops(disk_folder) == []
         assert list(disk_folder.iterdir()) == []
 
 
@@ -121,10 +125,11 @@ def test_sigkill_with_a_loop_target_leaves_no_device(disk_folder: Path, state: P
 def test_a_process_without_handlers_that_is_ended_is_recovered_too(
     ext4: Filesystem, state: Path, number: signal.Signals
 ) -> None:
-    process = start(str(ext4.folder), "ended")
-    assert wait_for(lambda: fio_processes("ended"))
+    run_id = f"ended-{RUN_ID}"
+    process = start(str(ext4.folder), run_id)
+    wait_until_running(process, run_id)
     os.kill(process.pid, number)
     process.wait()
-    assert wait_for(lambda: not fio_processes("ended"), 3)
+    wait_until_no_fio(run_id)
     raise_for_failures(recover(state))
     ext4.assert_untouched()

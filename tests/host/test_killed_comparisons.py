@@ -1,114 +1,131 @@
-"""Comparisons on the real disk, killed at random moments: every setting is byte for byte as before.
+"""Comparisons that are killed at random moments: every setting is byte for byte as before.
 
-Half of the kills are SIGKILL, after which `blklab restore` has to do it; the other signals leave the
-restoring to blklab itself.
+Half of the kills are SIGKILL, after which `blklab restore` has to put settings back; the other signals leave
+that to blklab itself.
 """
 
 from __future__ import annotations
 
 import os
 import random
-import re
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from real_devices import SHARED_VARIABLE
+from blklab.linux.disks.disk import Disk
+from blklab.linux.queue.attributes import write_attribute
+from blklab.linux.queue.schedulers import set_scheduler
+from host.conftest import Filesystem, LoopDevice
+from real_devices import changed, own_loops, queue_of
+from waiting import PATIENCE_SECONDS, wait_until
 
 BLKLAB = [sys.executable, "-m", "blklab"]
 JOB = "[mixed]\nrw=randrw\nbs=4k\ndirect=1\nioengine=libaio\niodepth=8\nsize=16m\ntime_based\nruntime=200ms\n"
 QUESTION = [
     "-w", "mixed.fio", "-s", "none,mq-deadline:fifo_batch=4,kyber,bfq", "--queue", "nomerges=1",
-    "--blocks", "2", "-q", "--json", "-",
+    "-q", "--json", "-",
 ]  # fmt: skip
-LONGEST_S = 7.0
-"""A comparison of two blocks as below takes about as long, so moments fall into every phase of it."""
+LONGEST_WAIT_SECONDS = 3.0
+"""A short comparison takes about as long on an idle machine, so moments fall into every phase of it."""
+SHORT_BLOCKS = "2"
+ENDLESS_BLOCKS = "100000"
+"""Of 0.8 s at least: such a comparison does not end before it is killed."""
 
 
-def _settings() -> dict[str, bytes]:
-    """Every readable attribute of every queue of this machine."""
-    found: dict[str, bytes] = {}
-    for queue in Path("/sys/block").glob("*/queue"):
-        for path in [*queue.glob("*"), *queue.glob("iosched/*")]:
-            if path.is_file():
-                try:
-                    found[str(path)] = path.read_bytes()
-                except OSError as error:
-                    found[str(path)] = f"unreadable: {error.errno}".encode()
+def _prepared(disk: Disk) -> Disk:
+    """A disk with other settings than the kernel's defaults, so that falling back to these would not do."""
+    set_scheduler(disk, "mq-deadline")
+    for name, value in (("nr_requests", "100"), ("iosched/fifo_batch", "7"), ("read_ahead_kb", "96")):
+        write_attribute(disk, name, value)
+    return disk
+
+
+def _processes_with(variable: bytes) -> list[int]:
+    """Processes that have a variable in their environment, as all that a comparison starts inherit it."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if variable in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
     return found
 
 
-def _leftovers(folder: Path, state: Path) -> list[str]:
-    """Scratch files, journals, loop devices, control groups and fio processes of ours."""
-    found = [str(path) for path in folder.rglob(".blklab*")]
-    found += [str(path) for path in state.glob("journal/*.journal")]
-    found += [str(path) for path in Path("/sys/fs/cgroup").glob("*/blklab*")]
-    for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
-        if str(folder) in backing.read_text():
-            found.append(str(backing))
-    for command in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = command.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if words and re.search(rb"(^|/)fio$", words[0]):
-            found.append(str(command))
-    return found
+def _kill_comparisons(count: int, folder: Path, disks: list[Disk], working_folder: Path, seed: int) -> None:
+    """Kills comparisons of a folder, and of a loop device over a file in it.
 
-
-def _kill_comparisons(count: int, folder: Path, seed: int) -> None:
-    state = folder / "state"
-    environment = {**os.environ, "BLKLAB_STATE_DIR": str(state), "XDG_DATA_HOME": str(folder / "data")}
-    (folder / "mixed.fio").write_text(JOB)
+    Args:
+        count: How many.
+        folder: On a file system on one of the disks.
+        disks: All of the test's own.
+        working_folder: Holds the job file, the store and the state.
+        seed: Decides targets, moments and signals.
+    """
+    state = working_folder / "state"
+    environment = {
+        **os.environ,
+        "BLKLAB_STATE_DIR": str(state),
+        "XDG_DATA_HOME": str(working_folder / "data"),
+    }
+    ours = f"BLKLAB_STATE_DIR={state}".encode()
+    (working_folder / "mixed.fio").write_text(JOB)
     chance = random.Random(seed)  # noqa: S311 - not for secrets
-    ended_by_themselves = 0
     for number in range(count):
         target = chance.choice([str(folder), f"loop:32m,dir={folder}"])
-        before = _settings()
-        process = subprocess.Popen(
-            [*BLKLAB, "compare", target, *QUESTION],
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-            env=environment, cwd=folder,
-        )  # fmt: skip
-        time.sleep(chance.uniform(0.3, LONGEST_S))
+        # Either at any moment, from the start of Python to the end; or surely while settings are changed.
+        midst = chance.random() < 0.5
         how = chance.choice([signal.SIGKILL] * 3 + [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+        before = [queue_of(disk) for disk in disks]
+        process = subprocess.Popen(
+            [*BLKLAB, "compare", target, *QUESTION, "--blocks", ENDLESS_BLOCKS if midst else SHORT_BLOCKS],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            env=environment, cwd=working_folder,
+        )  # fmt: skip
+        if midst:
+            wait_until(lambda: _journals(state), "the journal is begun", process=process)
+        time.sleep(chance.uniform(0, LONGEST_WAIT_SECONDS))
         process.send_signal(how)
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=PATIENCE_SECONDS)
         moment = f"comparison {number} of {target}, {how.name}, exit code {process.returncode}"
-        ended_by_themselves += process.returncode == 0
         if how == signal.SIGKILL:
+            assert not midst or _journals(state), f"{moment}: no journal to restore from"
             restored = subprocess.run(
                 [*BLKLAB, "restore"], capture_output=True, text=True, env=environment, check=False
             )
             assert restored.returncode == 0, f"{moment}: {restored.stderr}"
+        elif midst:
+            assert process.returncode == 128 + how, f"{moment}: {errors}"
         else:
             # -how: it came before the handlers were in place, while Python was still loading modules.
             assert process.returncode in (0, 128 + how, -how), f"{moment}: {errors}"
-        after = _settings()
-        if os.environ.get(SHARED_VARIABLE):
-            # Somebody else's loop devices come and go.
-            before = {path: value for path, value in before.items() if path in after}
-            after = {path: value for path, value in after.items() if path in before}
-        changed = {
-            path: (before.get(path), after.get(path))
-            for path in before.keys() | after.keys()
-            if before.get(path) != after.get(path)
-        }
-        assert not changed, f"{moment}: {changed}"
-        assert not _leftovers(folder, state), f"{moment}: {_leftovers(folder, state)}"
-    assert ended_by_themselves < count / 2, "most comparisons were over before they were killed"
+        wait_until(lambda: not _processes_with(ours), f"{moment}: no process is left")
+        for disk, content in zip(disks, before, strict=True):
+            assert not changed(content, queue_of(disk)), moment
+        assert own_loops(folder) == [], moment
+        assert _journals(state) == [], moment
+        assert [path.name for path in folder.rglob(".blklab*")] == [], moment
+
+
+def _journals(state: Path) -> list[Path]:
+    return list(state.glob("journal/*.journal"))
+
+
+@pytest.fixture
+def disks(ext4: Filesystem, raw: LoopDevice) -> list[Disk]:
+    """The disk under the folder, and a bystander that no comparison may touch."""
+    return [_prepared(device.disk) for device in (*ext4.devices, raw)]
 
 
 @pytest.mark.root
-def test_a_dozen_random_moments(disk_folder: Path) -> None:
-    _kill_comparisons(12, disk_folder, seed=int(time.time()))
+def test_a_dozen_random_moments(ext4: Filesystem, disks: list[Disk], tmp_path: Path, seed: int) -> None:
+    _kill_comparisons(12, ext4.folder, disks, tmp_path, seed)
 
 
 @pytest.mark.root
 @pytest.mark.slow
-def test_a_hundred_random_moments(disk_folder: Path) -> None:
-    _kill_comparisons(100, disk_folder, seed=int(time.time()))
+def test_a_hundred_random_moments(ext4: Filesystem, disks: list[Disk], tmp_path: Path, seed: int) -> None:
+    _kill_comparisons(100, ext4.folder, disks, tmp_path, seed)

@@ -11,19 +11,21 @@ import pytest
 
 from blklab.errors import RequirementError, RestoreError, SpaceError
 from blklab.execution.pipeline import compare
-from blklab.linux.disks import loop_array
 from blklab.linux.disks.mounts import read_mounts
 from blklab.linux.journal.recovery import preview, raise_for_failures, recover
+from blklab.linux.scratch import loop_array
 from blklab.records.store import Store
 from blklab.simulator.benchmark_emulation import IOZONE_TESTS
 from blklab.spec.schedulers import parse_scheduler_choices
 from blklab.studies.iozone_raid10.experiments import experiments
 from blklab.studies.iozone_raid10.rates import measured_rates
-from blklab.studies.replication.pages import SilentObserver
-from blklab.studies.replication.protocol import Asked
-from blklab.studies.replication.study_folder import Published
-from host.conftest import WRITE, cell, loops_over, opened, work
+from blklab.studies.replication.options import StudyOptions
+from blklab.studies.replication.run import NullRunObserver
+from blklab.studies.replication.study_folder import StudyFolder
+from host.conftest import RUN_ID, WRITE, cell, opened, work
 from host.test_kill import start
+from real_devices import own_loops
+from waiting import wait_until
 
 pytestmark = pytest.mark.root
 
@@ -46,7 +48,7 @@ def _mounts_in(folder: Path) -> list[str]:
 
 def _assert_nothing_is_left(folder: Path) -> None:
     assert _mounts_in(folder) == []
-    assert loops_over(folder) == []
+    assert own_loops(folder) == []
     assert list(folder.iterdir()) == []
 
 
@@ -56,7 +58,7 @@ def _target(folder: Path) -> str:
 
 def test_an_array_is_made_and_removed(folder: Path) -> None:
     with opened(_target(folder)) as session:
-        assert len(session.target.disks) == len(loops_over(folder)) == 4
+        assert len(session.target.disks) == len(own_loops(folder)) == 4
         (point,) = _mounts_in(folder)
         workload = work(WRITE)
         session.check([], [workload])
@@ -74,7 +76,7 @@ def test_an_array_is_made_and_removed(folder: Path) -> None:
 
 
 def test_a_failure_half_way_takes_down_what_there_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_array.LoopArrayPlace, "_mount", lambda self: ["false"])
+    monkeypatch.setattr(loop_array.ScratchLoopArray, "_mount", lambda self: ["false"])
     with pytest.raises(RequirementError, match="false"), opened(_target(folder)):
         pass
     _assert_nothing_is_left(folder)
@@ -87,27 +89,28 @@ def test_too_little_room_is_said_beforehand(folder: Path) -> None:
 
 def test_a_killed_run_is_taken_down_by_the_next(folder: Path, state: Path) -> None:
     for attempt, seconds in enumerate((0.2, 0.6, 1.2, 4.0)):
-        process = start(_target(folder), f"arraykill{attempt}")
-        time.sleep(seconds)
+        process = start(_target(folder), f"arraykill{attempt}-{RUN_ID}")
+        time.sleep(seconds)  # into different phases; none of the assertions depends on which
         process.kill()
         process.wait()
         for report in preview(state):
             assert report.error is None
-        deadline_s = time.monotonic() + 60
-        while True:
-            try:
-                raise_for_failures(recover(state))
-                break
-            except RestoreError:  # a mount that could not be broken off has just come about
-                assert time.monotonic() < deadline_s
-                time.sleep(0.2)
+        wait_until(lambda: _recovered(state), "all is put back")
         _assert_nothing_is_left(folder)
+
+
+def _recovered(state: Path) -> bool:
+    try:
+        raise_for_failures(recover(state))
+    except RestoreError:  # a mount that was under way when its process was killed has just appeared
+        return False
+    return True
 
 
 def test_the_study_on_four_loop_devices(folder: Path) -> None:
     """A tiny form of iozone-raid10: one record size under two schedulers, once."""
-    asked = Asked("host", quick=True)
-    printed, *_ = experiments(asked, Published("iozone-raid10"))
+    options = StudyOptions("host", quick=True)
+    printed, *_ = experiments(options, StudyFolder("iozone-raid10"))
     assert printed.spec.target == "loop:512m,btrfs=raid10,members=4"
     spec = printed.spec.model_copy(
         update={
@@ -117,7 +120,7 @@ def test_the_study_on_four_loop_devices(folder: Path) -> None:
         }
     )
     with Store.opened("sqlite://") as store:
-        record = compare(spec, store, SilentObserver())
+        record = compare(spec, store, NullRunObserver())
     assert [sample.error for sample in record.samples] == [None] * 4
     rates = measured_rates(record)
     assert set(rates) == {(one, test, 1024) for one in ("none", "mq-deadline") for test in IOZONE_TESTS}

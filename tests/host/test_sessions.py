@@ -20,12 +20,13 @@ from blklab.errors import (
     TunableError,
     UnknownNameError,
 )
-from blklab.linux.disks.resolution import read_disk
-from blklab.linux.queue.attributes import set_scheduler, write_attribute
+from blklab.linux.queue.attributes import write_attribute
+from blklab.linux.queue.schedulers import set_scheduler
 from blklab.spec.schedulers import parse_scheduler_choices
 from blklab.spec.targets import parse_target
 from blklab.spec.workloads import load_workload, shipped_workloads
-from host.conftest import READ, WRITE, Filesystem, LoopDevice, cell, loops_over, opened, work
+from host.conftest import IOS, READ, RUN_ID, WRITE, Filesystem, LoopDevice, cell, opened, work
+from real_devices import own_loops
 
 pytestmark = pytest.mark.root
 
@@ -46,7 +47,7 @@ def test_a_directory_is_tested_and_left_as_it_was(ext4: Filesystem) -> None:
         assert session.check(parse_scheduler_choices("bfq,kyber"), [reading, writing]) == []
         ext4.devices[0].assert_unchanged()
         session.prepare([reading, writing], said.append)
-        folder = ext4.folder / ".blklab-test"
+        folder = ext4.folder / f".blklab-{RUN_ID}"
         laid_out = {path.name: (path.stat().st_ino, path.stat().st_size) for path in folder.iterdir()}
         assert {name: size for name, (_, size) in laid_out.items()} == {
             "read-0": 8 << 20,
@@ -59,12 +60,12 @@ def test_a_directory_is_tested_and_left_as_it_was(ext4: Filesystem) -> None:
                 assert sample.status == "ok", sample.error
                 assert sample.settings[f"{name}/scheduler"] == scheduler == scheduler_of(name)
                 assert sample.engine["name"] == "fio"
-                assert sample.jobs[0].directions[0].ios > 10
+                assert sample.jobs[0].directions[0].ios == IOS
         assert {path.name: (path.stat().st_ino, path.stat().st_size) for path in folder.iterdir()} == laid_out
     assert len(said) == 1
     assert "16.0 MiB" in said[0]
     ext4.assert_untouched()
-    assert not Path("/run/blklab-test").exists()
+    assert not Path(f"/run/blklab-{RUN_ID}").exists()
 
 
 def test_a_file_stands_for_the_directory_it_is_in(ext4: Filesystem) -> None:
@@ -134,7 +135,7 @@ def test_a_loop_target_makes_its_device_and_removes_it(disk_folder: Path) -> Non
         assert backing.read_bytes()[-(1 << 20) :].count(0) < 1 << 16
         assert session.run(cell("kyber", work(WRITE))).status == "ok"
         assert scheduler_of(disk.name) == "kyber"
-    assert loops_over(disk_folder) == []
+    assert own_loops(disk_folder) == []
     assert list(disk_folder.iterdir()) == []
 
 
@@ -182,7 +183,7 @@ def test_a_tunable_does_not_leak_into_the_next_run(raw: LoopDevice) -> None:
 
 def test_settings_of_before_do_not_count_as_defaults(raw: LoopDevice) -> None:
     """Somebody tuned the scheduler that is in force: an experiment tests it as the kernel sets it up."""
-    disk = read_disk(Path(f"/sys/block/{raw.name}").resolve())
+    disk = raw.disk
     set_scheduler(disk, "bfq")
     write_attribute(disk, "iosched/slice_idle", "3")
     write_attribute(disk, "nr_requests", "32")
@@ -210,12 +211,12 @@ def test_the_same_choice_again_writes_nothing(raw: LoopDevice, monkeypatch: pyte
 
 
 def test_a_setting_that_somebody_else_changes_is_noticed_and_put_right(raw: LoopDevice) -> None:
-    disk = read_disk(Path(f"/sys/block/{raw.name}").resolve())
+    disk = raw.disk
     with opened(raw.device, runtime_ns=20_000_000) as session:
         first = session.run(cell("mq-deadline", work(READ))).settings
         write_attribute(disk, "iosched/fifo_batch", "1")
         assert session.run(cell("mq-deadline", work(READ))).settings == first
-        # An attribute that no switch resets: whoever changed it means it, and the runs would not compare.
+        # No switch resets this attribute: somebody changed it on purpose, and later runs would not compare.
         write_attribute(disk, "nomerges", "2" if first[f"{raw.name}/nomerges"] != "2" else "0")
         with pytest.raises(RunFailedError, match="nomerges was"):
             session.run(cell("mq-deadline", work(READ)))
@@ -270,7 +271,7 @@ def test_a_dry_run_lists_every_write_and_the_job_file(ext4: Filesystem) -> None:
         f"echo none > {queue}/scheduler\necho bfq > {queue}/scheduler\necho 64 > {queue}/nr_requests",
         f"echo 0 > {queue}/iosched/slice_idle",
         "echo 1 > /proc/sys/vm/drop_caches",
-        f"mkdir -p -m 700 {ext4.folder}/.blklab-test",
+        f"mkdir -p -m 700 {ext4.folder}/.blklab-{RUN_ID}",
         "randseed=5",
         "readwrite=randwrite",
         "fio --output-format=json+",
@@ -286,7 +287,7 @@ def test_a_dry_run_of_a_loop_device_creates_none(disk_folder: Path) -> None:
             session.commands(cell("cfq", work(WRITE)))
     assert "losetup --direct-io=on" in text
     assert "echo kyber > /sys/devices/virtual/block/loop" in text
-    assert loops_over(disk_folder) == []
+    assert own_loops(disk_folder) == []
     assert list(disk_folder.iterdir()) == []
 
 

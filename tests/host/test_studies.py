@@ -10,16 +10,16 @@ from blklab.backends import host
 from blklab.execution.pipeline import compare
 from blklab.linux.load.hdparm import find_hdparm
 from blklab.records.store import Store
-from blklab.studies import study_named
+from blklab.studies import replicable_study
 from blklab.studies.hdparm.four_schedulers.agreement import read_agreement
 from blklab.studies.hdparm.four_schedulers.experiments import AGREEMENT
-from blklab.studies.hdparm.four_schedulers.set_up import SetUp
+from blklab.studies.hdparm.four_schedulers.set_up import FourSchedulersSetUp
 from blklab.studies.hdparm.jobs import BUFFERED, BUFFERED_JOB
-from blklab.studies.replication.pages import SilentObserver
-from blklab.studies.replication.protocol import Asked
-from blklab.studies.replication.run import carry_out
-from blklab.studies.replication.study_folder import Published
-from host.conftest import READ, Filesystem, loops_over, opened, work
+from blklab.studies.replication.options import Scaled, StudyOptions
+from blklab.studies.replication.run import NullRunObserver, run_study
+from blklab.studies.replication.study_folder import StudyFolder
+from host.conftest import READ, Filesystem, opened, work
+from real_devices import own_loops
 from smaller_studies import with_sizes
 
 pytestmark = pytest.mark.root
@@ -35,17 +35,21 @@ def test_a_study_on_a_loop_device(disk_folder: Path, monkeypatch: pytest.MonkeyP
         {
             "tests": {
                 "host_scratch": "96m",
-                "host_area": "48m",
+                "area": Scaled[str](full="48m"),
                 "host_rest": "0s",
-                "quick_cached_runtime": "100ms",
+                "cached_runtime": Scaled[str](full="100ms"),
             },
-            "runs": {"quick_as_printed": 2, "quick_repeats": 2},
-            "busy_disk": {"host_area": "16m", "host_runtime": "200ms", "quick_repeats": 2},
+            "runs": {"as_printed": Scaled[int](full=2), "blocks": Scaled[int](full=2)},
+            "busy_disk": {
+                "area": Scaled[str](full="16m"),
+                "runtime": Scaled[str](full="200ms"),
+                "blocks": Scaled[int](full=2),
+            },
         },
     )
-    asked = Asked("host", quick=True, directory=str(disk_folder))
+    options = StudyOptions("host", quick=True, directory=str(disk_folder))
     with Store.opened("sqlite://") as store:
-        finding = carry_out(study_named("hdparm-fifteen"), asked, store, SilentObserver())
+        finding = run_study(replicable_study("hdparm-fifteen"), options, store, NullRunObserver())
     for record in finding.records.values():
         assert [sample.error for sample in record.samples if sample.status != "ok"] == []
         for sample in record.samples:
@@ -57,10 +61,10 @@ def test_a_study_on_a_loop_device(disk_folder: Path, monkeypatch: pytest.MonkeyP
             record is not finding.records["busy-disk"]
         )
     assert finding.result.statement("order-made-the-order").outcome == "holds"
-    for figure in finding.result.figures:
-        assert figure.ours is not None
-        assert figure.ours.value >= 0
-    assert loops_over(disk_folder) == []
+    for value in finding.result.values:
+        assert value.ours is not None
+        assert value.ours.value >= 0
+    assert own_loops(disk_folder) == []
 
 
 @pytest.mark.slow
@@ -71,24 +75,24 @@ def test_hdparm_and_its_job_agree(disk_folder: Path, monkeypatch: pytest.MonkeyP
     with_sizes(
         monkeypatch,
         {
-            "tests": {"host_scratch": "256m", "host_area": "256m"},
-            "agreement": {"quick_repeats": BLOCKS},
+            "tests": {"host_scratch": "256m", "area": Scaled[str](full="256m")},
+            "agreement": {"blocks": Scaled[int](full=BLOCKS)},
         },
     )
-    published = Published("hdparm-four-schedulers")
-    asked = Asked("host", quick=True, directory=str(disk_folder))
-    found = study_named("hdparm-four-schedulers").experiments(asked, published)
+    folder = StudyFolder("hdparm-four-schedulers")
+    options = StudyOptions("host", quick=True, directory=str(disk_folder))
+    found = replicable_study("hdparm-four-schedulers").experiments(options, folder)
     spec = next(one.spec for one in found if one.name == AGREEMENT)
     with Store.opened("sqlite://") as store:
-        record = compare(spec, store, SilentObserver())
+        record = compare(spec, store, NullRunObserver())
     assert [sample.error for sample in record.samples if sample.status != "ok"] == []
     engines = {(one.cell.workload, one.engine["name"]) for one in record.samples}
     assert engines == {(BUFFERED, "hdparm -t"), (BUFFERED_JOB, "fio")}
-    findings = read_agreement(published.set_up(SetUp).agreement, record)
+    findings = read_agreement(folder.set_up(FourSchedulersSetUp).agreement, record)
     (statement,) = findings.statements
     assert statement.outcome != "fails", statement.found
     assert f"{2 * BLOCKS} pairs" in statement.why
-    ratio = next(one.ours for one in findings.figures if one.name.startswith("the job over"))
+    ratio = next(one.ours for one in findings.values if one.name.startswith("the job over"))
     assert ratio is not None and 0.5 < ratio.value < 2
     (disk,) = record.target.disks
     assert not Path(f"/sys/block/{disk.name}/loop").exists()
@@ -99,4 +103,4 @@ def test_files_are_no_device_for_hdparm(ext4: Filesystem) -> None:
     workload = work(f"; tool: hdparm -t\n{READ}")
     with opened(str(ext4.folder)) as session:
         warnings = session.check([], [workload])
-    assert any("jobs like hdparm -t run instead" in one for one in warnings)
+    assert any("fio jobs emulate hdparm -t instead" in one for one in warnings)

@@ -1,4 +1,4 @@
-"""What host runs record besides figures, preconditioning, and the defaults of tunables."""
+"""Machine events and speed over time of host runs, preconditioning, and the defaults of tunables."""
 
 from __future__ import annotations
 
@@ -6,28 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from blklab.analysis.metrics import METRICS
 from blklab.errors import RefusedError
+from blklab.records.samples import NS_PER_SECOND
 from blklab.spec.schedulers import parse_scheduler_choice
-from host.conftest import READ, WRITE, Filesystem, LoopDevice, cell, opened, work
+from host.conftest import IOS, READ, WRITE, Filesystem, LoopDevice, cell, opened, work
 
 pytestmark = pytest.mark.root
 
-CLONES = (
-    "[r]\nrw=randread\nbs=4k\nsize=4m\ndirect=1\nioengine=libaio\niodepth=4\nnumjobs=3\ntime_based\n"
-    "runtime=400ms\n"
-)
+CLONES = "[r]\nrw=randread\nbs=4k\nsize=4m\ndirect=1\nioengine=libaio\niodepth=4\nnumjobs=3\nnumber_ios=100\n"
 
 
 def test_a_run_knows_what_the_machine_did_and_whose_the_bytes_were(ext4: Filesystem) -> None:
-    reading = work(READ)
+    reading = work(READ.replace(f"number_ios={IOS}", "number_ios=2000"))
     with opened(str(ext4.folder)) as session:
         session.check([parse_scheduler_choice("none")], [reading])
         session.prepare([reading], lambda line: None)
         sample = session.run(cell("none", reading))
     events = sample.events
     assert events is not None
-    assert events.duration_ns >= 200_000_000
+    assert events.duration_ns >= sample.jobs[0].runtime_ns
     if Path("/proc/pressure/io").exists():
         assert events.pressure("io_some") is not None
     assert events.steal_fraction is not None
@@ -41,20 +38,23 @@ def test_a_run_knows_what_the_machine_did_and_whose_the_bytes_were(ext4: Filesys
     assert read.bytes <= events.traffic.read_bytes <= 1.05 * read.bytes + (1 << 20)
 
 
-def test_speed_over_time_adds_up_to_the_run(ext4: Filesystem) -> None:
-    reading = work(READ.replace("runtime=200ms", "runtime=1s"))
+def test_speed_over_time_is_recorded(ext4: Filesystem) -> None:
+    """Its windows lie within the run, and hold no more than was read.
+
+    On a busy machine some lines of fio's log are late and the last ones missing:
+    tests/linux/test_fio_rates.py covers these.
+    """
+    reading = work(READ.replace(f"number_ios={IOS}", "time_based\nruntime=1s"))
     with opened(str(ext4.folder)) as session:
         session.prepare([reading], lambda line: None)
         sample = session.run(cell("none", reading))
     job = sample.jobs[0]
     assert job.rates is not None
     assert job.rates.window_ns == 25_000_000
-    mean = sum(job.rates.bytes_per_second) / len(job.rates.bytes_per_second)
-    throughput = METRICS["throughput"].compute([job])
-    assert throughput is not None
-    # The end of the last window may be missing, and fio rounds to KiB/s.
-    assert mean == pytest.approx(throughput, rel=0.1)
-    assert 36 <= len(job.rates.bytes_per_second) <= 41
+    assert 0 < len(job.rates.bytes_per_second) * job.rates.window_ns <= job.runtime_ns + job.rates.window_ns
+    recorded = sum(job.rates.bytes_per_second) * job.rates.window_ns / NS_PER_SECOND
+    # fio rounds to KiB/s.
+    assert 0 < recorded <= 1.01 * job.directions[0].bytes + (1 << 20)
 
 
 def test_clones_are_told_apart(raw: LoopDevice) -> None:
@@ -65,8 +65,8 @@ def test_clones_are_told_apart(raw: LoopDevice) -> None:
         sample = session.run(cell("none", reading))
     job = sample.jobs[0]
     assert job.clone_bytes is not None
-    assert len(job.clone_bytes) == 3
-    assert sum(job.clone_bytes) == job.directions[0].bytes
+    assert job.clone_bytes == [100 * 4096] * 3
+    assert job.directions[0].bytes == 300 * 4096
 
 
 def test_defaults_of_tunables_are_read_and_nothing_stays_changed(raw: LoopDevice) -> None:
@@ -86,7 +86,7 @@ def test_preconditioning_writes_twice_the_size_and_says_so(ext4: Filesystem) -> 
     with opened(str(ext4.folder), precondition=True) as session:
         session.check([parse_scheduler_choice("none")], [writing])
         session.prepare([writing], said.append)
-    assert "is overwritten at random" in said[-2]
+    assert "overwriting" in said[-2]
     assert said[-1] == "preconditioned: 16.0 MiB written at random"
 
 
@@ -96,7 +96,7 @@ def test_preconditioning_leaves_a_device_alone(raw: LoopDevice) -> None:
     for allowed in (False, True):
         with (
             opened(raw.device, precondition=True, allow_writes=allowed) as session,
-            pytest.raises(RefusedError, match="own scratch space only"),
+            pytest.raises(RefusedError, match="only on blklab.s own scratch space"),
         ):
             session.check([parse_scheduler_choice("none")], [reading])
     assert raw.backing.read_bytes() == before

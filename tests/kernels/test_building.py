@@ -20,9 +20,10 @@ from blklab.errors import (
 )
 from blklab.guests.kernels import store
 from blklab.guests.kernels.building import BuildRequest, build, plan_build
-from blklab.guests.kernels.compilation import SilentObserver
+from blklab.guests.kernels.compilation import SilentBuildObserver
 from blklab.guests.kernels.configuration import merge, read_fragment, shipped_fragment
 from blklab.guests.kernels.digests import digest_file
+from blklab.guests.kernels.names import kernel_names
 
 
 def state_of(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -37,7 +38,7 @@ def state_of(folder: Path) -> dict[str, tuple[int, bytes]]:
 def assert_no_remains(kernel_cache: Path) -> None:
     assert not list((kernel_cache / "work").glob("*/*")) if (kernel_cache / "work").exists() else True
     assert not list((kernel_cache / "builds").glob("*")) if (kernel_cache / "builds").exists() else True
-    assert store.names() == []
+    assert kernel_names() == []
 
 
 def test_a_build_says_what_it_is_and_leaves_the_persons_tree_alone(
@@ -293,7 +294,7 @@ def test_a_patch_that_does_not_apply_is_told_before_anything_is_unpacked(
     elsewhere.write_text(kernel_patch.read_text().replace("kyber.c", "elsewhere.c"))
     announced: list[str] = []
 
-    class Watcher(SilentObserver):
+    class Watcher(SilentBuildObserver):
         def announce(self, line: str) -> None:
             announced.append(line)
 
@@ -312,10 +313,10 @@ def test_a_patch_that_does_not_apply_is_told_before_anything_is_unpacked(
         assert_no_remains(kernel_cache)
     # The kept tree has the patch in it: the trial goes by the source, of which the archive is not read again.
     build(BuildRequest("patched", str(archive), patches=[str(kernel_patch)]))
-    monkeypatch.setattr("blklab.guests.kernels.trial.unpack", None)
+    monkeypatch.setattr("blklab.guests.kernels.patch_check.unpack", None)
     told(torn, archive, "block/kyber.c: hunk 1")
     told(elsewhere, archive, "block/elsewhere.c: not in this source")
-    assert store.names() == ["patched"]
+    assert kernel_names() == ["patched"]
 
 
 def test_a_source_that_cannot_be_built_is_told_before_its_patches(

@@ -6,15 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from blklab.guests.kernels import store
 from blklab.guests.kernels.building import BuildRequest, build
-
-PATIENCE_SECONDS = 60.0
+from blklab.guests.kernels.names import kernel_names
+from waiting import PATIENCE_SECONDS, wait_until
 
 
 def start(kernel_tree: Path, name: str = "mine") -> subprocess.Popen[str]:
@@ -36,14 +35,6 @@ def hanging(kernel_tree: Path, tmp_path: Path) -> Path:
     return kernel_tree
 
 
-def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not path.exists():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def processes_in(folder: Path) -> list[int]:
     """Processes that work somewhere in a folder, which is where compilers of a build work."""
     return [int(process.name) for process in Path("/proc").glob("[0-9]*") if works_in(process, folder)]
@@ -56,19 +47,12 @@ def works_in(process: Path, folder: Path) -> bool:
         return False  # it has ended
 
 
-def wait_until_none_in(folder: Path) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while processes_in(folder):
-        assert time.monotonic() < deadline, "compilers were left behind"
-        time.sleep(0.05)
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_everything_and_leaves_nothing(
     kernel_cache: Path, hanging: Path, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     process = start(hanging)
-    wait_for(tmp_path / "started", process)
+    wait_until((tmp_path / "started").exists, "the compiler has begun", process=process)
     assert processes_in(kernel_cache)
     process.send_signal(number)
     _, messages = process.communicate(timeout=PATIENCE_SECONDS)
@@ -77,19 +61,19 @@ def test_a_signal_ends_everything_and_leaves_nothing(
     assert not processes_in(kernel_cache)
     assert not list((kernel_cache / "work").iterdir())
     assert not (kernel_cache / "builds").exists()
-    assert store.names() == []
+    assert kernel_names() == []
 
 
 def test_a_killed_build_is_cleared_away_by_the_next(
     kernel_cache: Path, hanging: Path, tmp_path: Path
 ) -> None:
     process = start(hanging)
-    wait_for(tmp_path / "started", process)
+    wait_until((tmp_path / "started").exists, "the compiler has begun", process=process)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate(timeout=PATIENCE_SECONDS)
     assert list((kernel_cache / "work").iterdir())  # nobody could clear away
-    assert store.names() == []
-    wait_until_none_in(kernel_cache)
+    assert kernel_names() == []
+    wait_until(lambda: not processes_in(kernel_cache), "no compiler is left")
     (hanging / "block" / "kyber.c").write_text("mended\n")
     kernel, _ = build(BuildRequest("mine", str(hanging)))
     assert kernel.record.compiled_files == 3

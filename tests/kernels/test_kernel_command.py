@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from blklab.cli import run
-from blklab.guests.kernels import store
 from blklab.guests.kernels.building import BuildRequest, build
+from blklab.guests.kernels.names import kernel_names
 
 
 def _build_slow(tree: Path, patch: Path) -> list[str]:
@@ -47,7 +47,7 @@ def test_build_list_show_remove(
     assert "CONFIG_HOSTFS=y\n" in capsys.readouterr().out
 
     assert run(["kernel", "remove", "slow", "--dry-run"]) == 0
-    assert store.names() == ["slow", "stock"]
+    assert kernel_names() == ["slow", "stock"]
     assert run(["kernel", "remove", "slow", "stock", "--json", "-"]) == 0
     removed = json.loads(capsys.readouterr().out[len("would remove the kernel slow\n") :])
     assert removed["removed"] == ["slow", "stock"] and removed["freed_bytes"] > 0

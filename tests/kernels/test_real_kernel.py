@@ -12,9 +12,10 @@ import pytest
 from blklab.errors import RequirementError
 from blklab.guests.kernels import store
 from blklab.guests.kernels.building import BuildPlan, BuildRequest, build, plan_build
+from blklab.guests.kernels.kernel_build import KernelBuild
+from blklab.guests.kernels.names import kernel_names
 from blklab.guests.kernels.patches import apply_patches, read_patch, shipped_patches
 from blklab.guests.kernels.source import unpack
-from blklab.guests.kernels.store import KernelBuild
 from blklab.guests.kernels.trees import find_tree
 
 
@@ -118,5 +119,5 @@ def test_a_variant_compiles_few_files(stock: KernelBuild) -> None:
         kernel, _ = build(BuildRequest(name, patches=["mq-deadline-wrap", "kyber-busy-wait"]))
         assert kernel.record.compiled_files < 20
     finally:
-        if name in store.names():
+        if name in kernel_names():
             store.remove(name)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from blklab.linux.disks.resolution import Disk
+from blklab.linux.disks.disk import Disk
 from blklab.linux.journal import journal as journal_module
 from blklab.linux.journal.file import encode_line
 
@@ -49,7 +49,8 @@ def die_with_journal(state: Path, disk: Disk, run_id: str) -> Path:
         "import os, signal, sys\n"
         "from blklab.linux.disks.resolution import resolve\n"
         "from blklab.linux.journal.journal import Journal\n"
-        "from blklab.linux.queue.attributes import set_scheduler, write_attribute\n"
+        "from blklab.linux.queue.attributes import write_attribute\n"
+        "from blklab.linux.queue.schedulers import set_scheduler\n"
         "disk = resolve(sys.argv[1]).leaves[0]\n"
         "with Journal.create(sys.argv[2], 'a test') as journal:\n"
         "    journal.protect_queue(disk)\n"

@@ -16,8 +16,9 @@ from blklab.linux.disks import loop
 from blklab.linux.disks.resolution import resolve
 from blklab.linux.journal.journal import Journal
 from blklab.linux.journal.locks import disk_locks
-from blklab.linux.processes.interrupts import signals_as_exceptions
-from blklab.linux.queue.attributes import set_scheduler, write_attribute
+from blklab.linux.processes.signals import signals_as_exceptions
+from blklab.linux.queue.attributes import write_attribute
+from blklab.linux.queue.schedulers import set_scheduler
 
 _SETTINGS = {
     "none": [("nr_requests", "32"), ("read_ahead_kb", "64"), ("nomerges", "2")],

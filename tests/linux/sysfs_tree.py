@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from blklab.linux.disks.resolution import Roots
+from blklab.linux.disks.disk import Roots
 
 FOUR_SCHEDULERS = "[mq-deadline] kyber bfq none\n"
 WITHOUT_SCHEDULER = "none\n"

@@ -14,17 +14,18 @@ from typing import cast
 import pytest
 
 from blklab.errors import JobFileError, RequirementError, TunableError, UsageError
-from blklab.linux.cgroups import groups as cgroups
-from blklab.linux.cgroups.groups import Hierarchy, RunGroups, find_hierarchy
+from blklab.linux.cgroups import run_cgroups as cgroups
+from blklab.linux.cgroups.hierarchy import Hierarchy, find_hierarchy
+from blklab.linux.cgroups.run_cgroups import RunCgroups
 from blklab.linux.cgroups.settings import (
-    acts_on_weights,
     device_numbers,
     group_names,
+    honors_weights,
     undo_writes,
     wanted_settings,
 )
-from blklab.linux.disks.resolution import Disk
-from blklab.linux.journal import undo
+from blklab.linux.disks.disk import Disk
+from blklab.linux.journal import undo as journal_undo
 from blklab.linux.journal.journal import Journal
 from blklab.spec.workloads import Workload, parse_workload
 
@@ -99,10 +100,10 @@ def create(
     groups: dict[str, dict[str, str]],
     works: list[Workload],
     journal: TreeJournal | None = None,
-) -> tuple[RunGroups, TreeJournal, dict[str, str]]:
+) -> tuple[RunCgroups, TreeJournal, dict[str, str]]:
     journal = journal or TreeJournal()
     settings = wanted_settings(2, groups, works, DISKS)
-    made = RunGroups(tree, "run")
+    made = RunCgroups(tree, "run")
     made.create(cast("Journal", journal), group_names(groups, works), settings)
     return made, journal, made.read_back(settings)
 
@@ -149,7 +150,7 @@ def test_a_weight_of_a_job_goes_to_every_weight_that_the_kernel_has(tree: Hierar
 def test_a_weight_without_any_weight_in_the_kernel_is_an_error(tree: Hierarchy) -> None:
     journal = TreeJournal()
     journal.files = ("io.max", "cgroup.procs", "cgroup.subtree_control")
-    with pytest.raises(TunableError, match="no weight of I/O"):
+    with pytest.raises(TunableError, match="no I/O weight"):
         create(tree, {}, [workload("[a]\nsize=1m\ncgroup=b\ncgroup_weight=300\n")], journal)
 
 
@@ -202,7 +203,22 @@ def test_a_line_of_defaults_that_the_kernel_keeps_is_no_failure(
     now: str, before: str, restored: bool
 ) -> None:
     """io.cost keeps a line for a device that had none before; anything else must be as it was."""
-    assert undo._only_adds(now, before, ["254:0 enable=0 ctrl=auto"]) is restored
+    assert journal_undo._only_adds(now, before, ["254:0 enable=0 ctrl=auto"]) is restored
+
+
+@pytest.mark.parametrize(
+    ("undo", "lines"),
+    [
+        (["254:0 rbps=max"], "254:0 rbps=5\n"),
+        (["254:0 x", "8:0 x"], "8:0 rbps=7\n254:0 rbps=5\n"),
+        (["-io"], "8:0 rbps=7\n254:0 rbps=5\n8:16 rbps=9\n"),
+        (None, "8:0 rbps=7\n254:0 rbps=5\n8:16 rbps=9\n"),
+    ],
+)
+def test_only_lines_about_the_devices_of_a_run_are_its_own(undo: list[str] | None, lines: str) -> None:
+    """Other programs may limit their devices in the same file meanwhile."""
+    content = "8:0 rbps=7\n254:0 rbps=5\n8:16 rbps=9\n"
+    assert journal_undo._about_devices_of(undo, content) == lines
 
 
 @pytest.mark.parametrize(
@@ -231,14 +247,14 @@ def test_jobs_that_cannot_join_are_errors_with_their_line() -> None:
     with pytest.raises(JobFileError, match=r"w\.fio:3: job a: cgroup_weight needs a cgroup"):
         group_names([], [workload("[a]\nsize=1m\ncgroup_weight=5\n")])
     different = [workload(f"[a]\nsize=1m\ncgroup=x\ncgroup_weight={weight}\n") for weight in (5, 6)]
-    with pytest.raises(JobFileError, match="has the weight 5 already"):
+    with pytest.raises(JobFileError, match="already has the weight 5"):
         wanted_settings(2, {}, different, DISKS)
 
 
 def test_weights_matter_to_bfq_and_io_cost() -> None:
-    assert acts_on_weights("bfq", {})
-    assert not acts_on_weights("kyber", {})
-    assert acts_on_weights("kyber", {"/": {"io.cost.qos": "enable=1"}})
+    assert honors_weights("bfq", {})
+    assert not honors_weights("kyber", {})
+    assert honors_weights("kyber", {"/": {"io.cost.qos": "enable=1"}})
 
 
 def test_a_hidden_path_counts_as_its_device() -> None:

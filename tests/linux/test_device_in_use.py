@@ -10,8 +10,16 @@ import pytest
 
 from blklab.errors import DeviceInUseError, ExitCode, RequirementError, UnknownNameError
 from blklab.linux.disks.device_in_use import check_writable_device, reasons_against_writing
-from blklab.linux.disks.resolution import Disk, resolve
-from real_devices import LoopMaker, Mounter, tool, write_partition_table
+from blklab.linux.disks.disk import Disk
+from blklab.linux.disks.resolution import resolve
+from real_devices import (
+    LoopMaker,
+    Mounter,
+    attach_to_new_loop,
+    remove_loop,
+    tool,
+    write_partition_table,
+)
 
 pytestmark = pytest.mark.root
 
@@ -110,14 +118,12 @@ def test_every_member_of_a_mounted_btrfs(make_loop: LoopMaker, mount: Mounter) -
         assert any(f"{disk.name} belongs to the mounted btrfs" in reason for reason in reasons)
 
 
-def test_a_loop_device_on_top(disk: Disk, make_loop: LoopMaker) -> None:
-    upper = make_loop(16)
-    _run("losetup", "--detach", upper.dev_path)
-    _run("losetup", upper.dev_path, disk.dev_path)
+def test_a_loop_device_on_top(disk: Disk) -> None:
+    upper = attach_to_new_loop(lambda number: disk.dev_path)
     try:
-        assert f"{upper.name} is a loop device on it" in reasons_against_writing(disk.dev_path)
+        assert f"loop{upper} is a loop device on it" in reasons_against_writing(disk.dev_path)
     finally:
-        _run("losetup", "--detach", upper.dev_path)
+        remove_loop(upper, disk.dev_path)
 
 
 def test_a_process_that_has_it_open(disk: Disk) -> None:

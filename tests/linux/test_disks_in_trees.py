@@ -12,7 +12,9 @@ import pytest
 from sysfs_tree import WITHOUT_SCHEDULER, SysfsTree
 
 from blklab.errors import RequirementError
-from blklab.linux.disks.resolution import Resolution, Roots, all_disks, leaves_of, resolve
+from blklab.linux.disks.disk import Roots
+from blklab.linux.disks.resolution import Resolution, resolve
+from blklab.linux.disks.stack import all_disks, leaves_of
 
 
 @pytest.fixture
@@ -181,7 +183,7 @@ def test_persistent_memory_has_no_scheduler(tree: SysfsTree, tmp_path: Path) -> 
         ("tmpfs", "tmpfs", "memory"),
         ("virtiofs", "share", "another machine"),
         ("zfs", "tank/home", "zfs"),
-        ("fuse.mergerfs", "a:b", "no disk is known"),
+        ("fuse.mergerfs", "a:b", "cannot tell which disk"),
     ],
 )
 def test_file_systems_without_a_disk_say_so(
@@ -193,7 +195,7 @@ def test_file_systems_without_a_disk_say_so(
 
 
 def test_overlay_without_upper_directory(tree: SysfsTree, tmp_path: Path) -> None:
-    with pytest.raises(RequirementError, match="takes no writes"):
+    with pytest.raises(RequirementError, match="read-only"):
         _resolve_mounted(tree, tmp_path, "0:50", filesystem="overlay", source="overlay")
 
 

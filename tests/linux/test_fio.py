@@ -8,9 +8,8 @@ import stat
 import subprocess
 import tempfile
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,14 @@ import pytest
 
 from blklab import _core
 from blklab.errors import InterruptedRunError, JobFileError, MissingToolError, RunFailedError
-from blklab.linux.load import bound_process
 from blklab.linux.load import fio as fio_module
+from blklab.linux.load import load_process
 from blklab.linux.load.fio import Fio, check_job_file, expected_runtime_ns, find_fio, job_file_text, run_fio
-from blklab.linux.load.fio_output import FioReport, latency_histogram, read_report
-from blklab.linux.processes.interrupts import signals_as_exceptions
+from blklab.linux.load.fio_output import FioReport, latency_histogram, read_fio_report
+from blklab.linux.processes.signals import signals_as_exceptions
 from blklab.linux.scratch.layout import files_in_directory, regions_in_directory, regions_on_device
 from blklab.spec.workloads import Workload, load_workload, parse_workload, shipped_workloads
+from waiting import wait_until
 
 needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 # Running fio needs a process namespace of its own.
@@ -38,6 +38,21 @@ rw=randread
 bs=4k
 size=2m
 direct=1
+number_ios=200
+[writers]
+rw=randrw
+bs=4k
+size=1m
+numjobs=2
+fdatasync=8
+number_ios=80
+"""
+TIMED = """
+[reader]
+rw=randread
+bs=4k
+size=2m
+direct=1
 time_based
 runtime=300ms
 [writers]
@@ -45,7 +60,6 @@ rw=randrw
 bs=4k
 size=1m
 numjobs=2
-fdatasync=8
 time_based
 ramp_time=100ms
 runtime=200ms
@@ -160,7 +174,7 @@ def test_fio_takes_every_option_that_the_parser_takes() -> None:
 @needs_fio
 def test_what_fio_refuses_is_an_error_in_its_words() -> None:
     work = workload("[a]\nsize=1m\n")
-    with pytest.raises(JobFileError, match=r"fio 3.* does not take it: .*no_such_option"):
+    with pytest.raises(JobFileError, match=r"fio 3.* rejects it: .*no_such_option"):
         check_job_file(find_fio(), work, "[a]\nno_such_option=1\n")
 
 
@@ -182,7 +196,12 @@ def fake_fio(folder: Path, version: str, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="util-linux is not installed")
 @pytest.mark.parametrize(
     ("version", "message"),
-    [("", "fio is not installed"), ("fio-3.17", "too old"), ("fio-2.99", "too old"), ("hello", "no version")],
+    [
+        ("", "fio is not installed"),
+        ("fio-3.17", "too old"),
+        ("fio-2.99", "too old"),
+        ("hello", "not a version"),
+    ],
 )
 def test_a_missing_or_old_fio_is_an_error(
     version: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -210,12 +229,25 @@ def test_a_run_gives_a_sample_for_each_section(folder: Path) -> None:
     assert (reader.name, reader.clones, writers.name, writers.clones) == ("reader", 1, "writers", 2)
     assert [entry.direction for entry in reader.directions] == ["read"]
     assert [entry.direction for entry in writers.directions] == ["read", "write", "sync"]
-    assert reader.directions[0].bytes == reader.directions[0].ios * 4096
-    assert 0.29e9 < reader.runtime_ns < 0.5e9
-    assert 0.19e9 < writers.runtime_ns < 0.4e9
+    assert (reader.directions[0].ios, reader.directions[0].bytes) == (200, 200 * 4096)
+    assert sum(entry.ios for entry in writers.directions if entry.direction != "sync") == 2 * 80
     assert reader.cpu_user_ns is not None
     assert reader.cpu_system_ns is not None
-    assert 0 < reader.cpu_user_ns + reader.cpu_system_ns <= 1.1 * reader.runtime_ns
+
+
+@runs_fio
+def test_time_based_jobs_take_their_runtime(folder: Path) -> None:
+    """No less; a busy machine takes more. A ramp time does not count."""
+    report = run(workload(TIMED), folder)
+    assert report.error is None
+    reader, writers = report.jobs
+    assert reader.runtime_ns > 0.29e9
+    assert writers.runtime_ns > 0.19e9
+    # fio tells the time of a processor in hundredths of a percent of the runtime, and rounds both.
+    for job in report.jobs:
+        assert job.cpu_user_ns is not None
+        assert job.cpu_system_ns is not None
+        assert 0 <= job.cpu_user_ns + job.cpu_system_ns <= 1.1 * job.clones * job.runtime_ns
 
 
 @runs_fio
@@ -276,7 +308,7 @@ def entry(name: str, bins: dict[str, int], **changes: Any) -> dict[str, Any]:
 def test_clones_are_merged_bin_by_bin_and_never_averaged() -> None:
     work = workload("[a]\nsize=1m\nnumjobs=2\n")
     output = {"jobs": [entry("a", {"100": 90, "200": 10}), entry("a", {"100": 5, "9000": 95})]}
-    report = read_report(json.dumps(output, indent=1), messages="", returncode=0, workload=work)
+    report = read_fio_report(json.dumps(output, indent=1), messages="", returncode=0, workload=work)
     latency = report.jobs[0].directions[0].latency
     assert latency.bins == {100: 95, 200: 10, 9000: 95}
     assert (latency.count, latency.min_ns, latency.max_ns) == (200, 100, 9000)
@@ -298,7 +330,7 @@ def test_clones_are_merged_bin_by_bin_and_never_averaged() -> None:
     ],
 )
 def test_failures_are_told_in_words(output: str, messages: str, returncode: int, expected: str) -> None:
-    report = read_report(
+    report = read_fio_report(
         output, messages=messages, returncode=returncode, workload=workload("[a]\nsize=1m\n")
     )
     assert report.error is not None
@@ -308,7 +340,7 @@ def test_failures_are_told_in_words(output: str, messages: str, returncode: int,
 
 def test_messages_before_the_json_are_warnings() -> None:
     output = "fio: something odd\n" + json.dumps({"jobs": [entry("a", {"1": 1})]}, indent=1)
-    report = read_report(
+    report = read_fio_report(
         output, messages="note: x\nnote: x\n", returncode=0, workload=workload("[a]\nsize=1m\n")
     )
     assert report.error is None
@@ -339,26 +371,17 @@ def test_priorities_take_effect(folder: Path) -> None:
     """As the kernel sees them, asked from outside while the job runs."""
     if shutil.which("ionice") is None:
         pytest.skip("ionice (util-linux) is not installed")
-    work = workload("[a]\nsize=1m\ntime_based\nruntime=1s\nprioclass=2\nprio=6\nnice=4\n")
     seen: list[tuple[str, int]] = []
 
-    def look() -> None:
-        deadline = time.monotonic() + 5
-        while time.monotonic() < deadline and ("best-effort: prio 6", 4) not in seen:
-            for pid in processes_in(folder):
-                answer = subprocess.run(
-                    ["ionice", "-p", str(pid)], capture_output=True, text=True, check=False
-                )
-                try:
-                    seen.append((answer.stdout.strip(), os.getpriority(os.PRIO_PROCESS, pid)))
-                except ProcessLookupError:
-                    continue
-            time.sleep(0.02)
+    def priority_is_seen() -> bool:
+        for pid in processes_in(folder):
+            answer = subprocess.run(["ionice", "-p", str(pid)], capture_output=True, text=True, check=False)
+            with suppress(ProcessLookupError):
+                seen.append((answer.stdout.strip(), os.getpriority(os.PRIO_PROCESS, pid)))
+        return ("best-effort: prio 6", 4) in seen
 
-    watcher = threading.Thread(target=look)
-    watcher.start()
-    assert run(work, folder).error is None
-    watcher.join()
+    with terminated_once(priority_is_seen, "a task of fio has the priority"):
+        run(workload(f"{LONG}prioclass=2\nprio=6\nnice=4\n"), folder)
     assert ("best-effort: prio 6", 4) in seen
 
 
@@ -372,29 +395,31 @@ def processes_in(folder: Path) -> list[int]:
     return found
 
 
-def wait_until(condition: Any, seconds: float = 10) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
+LONG = "[a]\nrw=randread\nsize=1m\nnumjobs=3\ntime_based\nruntime=1h\n"
+"""Ended by the tests themselves."""
 
 
-LONG = "[a]\nrw=randread\nsize=1m\nnumjobs=3\ntime_based\nruntime=60s\n"
+@contextmanager
+def terminated_once(condition: Callable[[], bool], awaited: str) -> Iterator[None]:
+    """Sends this process a SIGTERM once a condition holds, by which what is done within must end."""
+
+    def send() -> None:
+        try:
+            wait_until(condition, awaited)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    sender = threading.Thread(target=send)
+    with pytest.raises(InterruptedRunError), signals_as_exceptions():
+        sender.start()
+        yield
+    sender.join()
 
 
 @runs_fio
 def test_a_signal_ends_fio_and_all_its_tasks(folder: Path) -> None:
-    def send() -> None:
-        wait_until(lambda: len(processes_in(folder)) >= 5)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    sender = threading.Thread(target=send)
-    sender.start()
-    with pytest.raises(InterruptedRunError), signals_as_exceptions():
+    with terminated_once(lambda: len(processes_in(folder)) >= 5, "all tasks of fio are alive"):
         run(workload(LONG), folder)
-    sender.join()
     assert processes_in(folder) == []
 
 
@@ -417,7 +442,7 @@ def test_nothing_is_started_once_blklab_is_dead(folder: Path) -> None:
             "KILL",
             "sh",
             "-c",
-            bound_process._ONLY_UNDER_PARENT,
+            load_process._ONLY_UNDER_PARENT,
             "1",
             "touch",
             str(marker),

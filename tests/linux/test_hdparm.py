@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import JobFileError
-from blklab.linux.load.hdparm import Hdparm, read_report
+from blklab.linux.load.hdparm import Hdparm, read_hdparm_report
 from blklab.spec.workloads import Workload, parse_workload
 
 
@@ -22,18 +22,18 @@ SLOW = " Timing buffered disk reads:   2 MB in  4.00 seconds = 512.00 kB/sec\n"
 
 
 def test_buffered_reads() -> None:
-    report = read_report(BUFFERED, returncode=0, workload=workload("hdparm -t"))
+    report = read_hdparm_report(BUFFERED, returncode=0, workload=workload("hdparm -t"))
     (job,) = report.jobs
     (reads,) = job.directions
     assert (job.name, reads.direction, reads.bytes, reads.ios) == ("reader", "read", 684 << 20, 342)
     assert reads.bytes / (1 << 20) / (reads.runtime_ns / 1e9) == pytest.approx(227.32)
     assert reads.latency.count == 0
-    slow = read_report(SLOW, returncode=0, workload=workload("hdparm -t")).jobs[0]
+    slow = read_hdparm_report(SLOW, returncode=0, workload=workload("hdparm -t")).jobs[0]
     assert slow.runtime_ns == pytest.approx(4e9)
 
 
 def test_cached_reads_are_counted_once() -> None:
-    (job,) = read_report(CACHED, returncode=0, workload=workload("hdparm -T")).jobs
+    (job,) = read_hdparm_report(CACHED, returncode=0, workload=workload("hdparm -T")).jobs
     assert job.directions[0].bytes == 26492 << 19
     assert job.runtime_ns == pytest.approx(1.99e9, rel=1e-3)
 
@@ -43,7 +43,7 @@ def test_cached_reads_are_counted_once() -> None:
     [("/dev/loop0: No such file or directory", 2), (BUFFERED, 1), (" Timing buffered disk reads: ", 0)],
 )
 def test_a_test_that_failed(said: str, returncode: int) -> None:
-    report = read_report(said, returncode=returncode, workload=workload("hdparm -t"))
+    report = read_hdparm_report(said, returncode=returncode, workload=workload("hdparm -t"))
     assert report.jobs == []
     assert report.error is not None and report.error.startswith("hdparm -t failed")
 

@@ -11,7 +11,8 @@ from sysfs_tree import SysfsTree
 from blklab.errors import RequirementError
 from blklab.linux.apply.identity import Identity, identify
 from blklab.linux.apply.udev import Rule, build_rule, write_rule
-from blklab.linux.disks.resolution import Disk, all_disks, read_disk
+from blklab.linux.disks.disk import Disk, read_disk
+from blklab.linux.disks.stack import all_disks
 from blklab.spec.schedulers import parse_scheduler_choice
 from real_devices import LoopMaker, in_private_machine, tool
 
@@ -134,10 +135,10 @@ def test_a_rule_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 _TRY = """
 import sys
-from blklab.linux.disks import resolve
-from blklab.linux.identity import identify
-from blklab.linux.udev import build_rule, check_rule, write_rule
-from blklab.scheduler_choice import parse_scheduler_choice
+from blklab.linux.disks.resolution import resolve
+from blklab.linux.apply.identity import identify
+from blklab.linux.apply.udev import build_rule, check_rule, write_rule
+from blklab.spec.schedulers import parse_scheduler_choice
 from blklab.errors import RunFailedError
 disk = resolve(sys.argv[1]).leaves[0]
 rule = build_rule(disk, identify(disk), parse_scheduler_choice(sys.argv[2]), written_by="a test", undo="")

@@ -5,20 +5,33 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from blklab.errors import InterruptedRunError, RequirementError, RestoreError
+from blklab.errors import InterruptedRunError, LockedError, RequirementError, RestoreError
 from blklab.linux.disks import loop
+from blklab.linux.disks.disk import Disk
 from blklab.linux.disks.resolution import resolve
 from blklab.linux.journal.file import decode
 from blklab.linux.journal.journal import Journal
+from blklab.linux.journal.locks import disk_locks
 from blklab.linux.journal.recovery import recover
-from blklab.linux.processes.interrupts import signals_as_exceptions
-from blklab.linux.queue.attributes import schedulers_on_offer, set_scheduler, write_attribute
-from real_devices import LoopMaker, changed, queue_of
+from blklab.linux.processes.signals import signals_as_exceptions
+from blklab.linux.queue.attributes import write_attribute
+from blklab.linux.queue.schedulers import available_schedulers, set_scheduler
+from real_devices import (
+    LoopMaker,
+    backing_of,
+    changed,
+    number_of,
+    own_loops,
+    queue_of,
+    remove_loop,
+)
+from waiting import PATIENCE_SECONDS, wait_until
 
 
 def test_a_normal_end_removes_what_was_made(state: Path, scratch: Path) -> None:
@@ -88,11 +101,11 @@ def test_what_exists_already_is_not_ours(state: Path, scratch: Path) -> None:
     (scratch / ".blklab-old").mkdir()
     (scratch / "old").touch()
     with Journal.create("run-1", "a test") as journal:
-        with pytest.raises(RequirementError, match="there already"):
+        with pytest.raises(RequirementError, match="already exists"):
             journal.own_directory(scratch / ".blklab-old")
-        with pytest.raises(RequirementError, match="there already"):
+        with pytest.raises(RequirementError, match="already exists"):
             journal.own_file(scratch / "old")
-        with pytest.raises(ValueError, match="no name of ours"):
+        with pytest.raises(ValueError, match="does not begin with"):
             journal.own_directory(scratch / "home")
     assert (scratch / ".blklab-old").exists()
     assert (scratch / "old").exists()
@@ -126,7 +139,7 @@ def test_left_over_processes_are_ended(state: Path) -> None:
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as sleeper:
         with Journal.create("run-1", "a test") as journal:
             journal.own_process_group(sleeper.pid)
-        assert sleeper.wait(timeout=10) == -signal.SIGKILL
+        assert sleeper.wait(timeout=PATIENCE_SECONDS) == -signal.SIGKILL
 
 
 def test_a_signal_in_the_midst_of_restoring(
@@ -218,13 +231,12 @@ def test_a_living_run_is_left_alone(state: Path, scratch: Path) -> None:
 
 @pytest.mark.root
 def test_own_loop_device(needs_loop: None, state: Path, scratch: Path) -> None:
-    devices = sorted(path.name for path in Path("/sys/block").iterdir())
     with Journal.create("run-1", "a test") as journal:
         image = journal.own_file(scratch / "image")
         with image.open("wb") as file:
             file.truncate(32 << 20)
         disk = loop.create(journal, image)
-        assert disk.name not in devices
+        assert own_loops(scratch) == [disk.name]
         assert disk.size_bytes == 32 << 20
         assert (disk.sys_path / "loop" / "dio").read_text() == "1\n"
         journal.protect_queue(disk)
@@ -234,9 +246,67 @@ def test_own_loop_device(needs_loop: None, state: Path, scratch: Path) -> None:
             file.truncate(16 << 20)
         other = loop.create(journal, second)
         loop.detach(journal, other)
-        assert not other.sys_path.exists()
-    assert not disk.sys_path.exists()
+        # Of its files, not by its name: another program may get the number at once.
+        assert own_loops(scratch) == [disk.name]
+    assert own_loops(scratch) == []
     assert not image.exists()
+
+
+@pytest.mark.root
+def test_an_empty_loop_device_that_is_there_already_is_not_used(
+    make_loop: LoopMaker, state: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = make_loop(16)
+    number = number_of(there)
+    subprocess.run(["losetup", "--detach", there.dev_path], check=True)
+    monkeypatch.setattr(loop, "first_free_index", lambda: number)
+    with Journal.create("run-1", "a test") as journal:
+        image = journal.own_file(scratch / "image")
+        with image.open("wb") as file:
+            file.truncate(16 << 20)
+        assert number_of(loop.create(journal, image)) > number
+
+
+@pytest.mark.root
+def test_a_loop_device_that_another_program_takes_is_left_to_it(
+    make_loop: LoopMaker, state: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other program attaches a file to the device between our creating it and our attaching one."""
+    theirs = make_loop(16)
+    numbers = iter([number_of(theirs)])
+    add = loop._add
+    monkeypatch.setattr(loop, "_add", lambda journal, image: next(numbers, None) or add(journal, image))
+    with Journal.create("run-1", "a test") as journal:
+        image = journal.own_file(scratch / "image")
+        with image.open("wb") as file:
+            file.truncate(16 << 20)
+        assert loop.create(journal, image).name != theirs.name
+    assert backing_of(number_of(theirs)) is not None
+
+
+@pytest.mark.root
+def test_a_loop_device_that_another_program_removes_is_made_again(
+    needs_loop: None, state: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other program took the device that we had just created, is done with it, and has removed it."""
+    add = loop._add
+    lost: list[int] = []
+
+    def add_and_lose(journal: Journal, image: Path) -> int:
+        number = add(journal, image)
+        if not lost:
+            lost.append(number)
+            remove_loop(number, image)
+        return number
+
+    monkeypatch.setattr(loop, "_add", add_and_lose)
+    with Journal.create("run-1", "a test") as journal:
+        image = journal.own_file(scratch / "image")
+        with image.open("wb") as file:
+            file.truncate(16 << 20)
+        disk = loop.create(journal, image)
+        assert own_loops(scratch) == [disk.name]
+    assert own_loops(scratch) == []
 
 
 @pytest.mark.root
@@ -246,19 +316,36 @@ def test_own_loop_device_over_nothing(needs_loop: None, state: Path, scratch: Pa
 
 
 @pytest.mark.root
-def test_the_real_disk_under_the_root_directory(needs_root: None, state: Path) -> None:
-    """Every scheduler of the disk for a moment, and all is back: loop devices have no hardware to reset."""
+def test_the_real_disk_under_the_root_directory(
+    needs_root: None, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sets every scheduler of the disk for a moment, and all is back: loop devices have no hardware to reset.
+
+    The disk is not the test's own, hence the machine's lock on it: other runs of blklab stay away meanwhile.
+    """
     try:
-        (disk, *_) = resolve("/").leaves
+        leaves = resolve("/").leaves
     except RequirementError as error:
         pytest.skip(f"/ is on no disk here: {error.message}")
-    before = queue_of(disk)
-    with Journal.create("run-1", "a test") as journal:
-        journal.protect_queue(disk)
-        _, offered = schedulers_on_offer(disk)
-        for name in offered:
-            set_scheduler(disk, name)
-            assert schedulers_on_offer(disk)[0] == name
-        write_attribute(disk, "nomerges", "2")
-        write_attribute(disk, "read_ahead_kb", "64")
-    assert not changed(before, queue_of(disk))
+    disk = leaves[0]
+    monkeypatch.delenv("BLKLAB_LOCK_DIR")
+    with ExitStack() as stack:
+        wait_until(lambda: _locked(stack, disk), f"no other run of blklab is on {disk.name}")
+        before = queue_of(disk)
+        with Journal.create("run-1", "a test") as journal:
+            journal.protect_queue(disk)
+            _, offered = available_schedulers(disk)
+            for name in offered:
+                set_scheduler(disk, name)
+                assert available_schedulers(disk)[0] == name
+            write_attribute(disk, "nomerges", "2")
+            write_attribute(disk, "read_ahead_kb", "64")
+        assert not changed(before, queue_of(disk))
+
+
+def _locked(stack: ExitStack, disk: Disk) -> bool:
+    try:
+        stack.enter_context(disk_locks([disk], run_id="test"))
+    except LockedError:
+        return False
+    return True

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import ExitCode, LockedError, RequirementError
-from blklab.linux.disks.resolution import Disk
+from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.locks import disk_locks
 
 _HOLDER = """
 import sys
 from pathlib import Path
-from blklab.linux.disks import Disk
-from blklab.linux.locks import disk_locks
+from blklab.linux.disks.disk import Disk
+from blklab.linux.journal.locks import disk_locks
 def disk(number):
     return Disk("sd" + number, "8:" + number, Path("/x"), Path("/x"), "", "", "", 1, None)
 with disk_locks([disk(number) for number in sys.argv[1:]], run_id="20261121-0231-k3f9"):
@@ -73,7 +73,7 @@ def test_one_process_may_ask_twice(state: Path) -> None:
 def test_a_lock_that_says_nothing_yet(state: Path) -> None:
     with _hold(1) as process:
         (state / "locks" / "8:1.lock").write_text("")
-        with pytest.raises(LockedError, match="just begun"), disk_locks([_disk(1)]):
+        with pytest.raises(LockedError, match="just started"), disk_locks([_disk(1)]):
             pass
         process.communicate()
 

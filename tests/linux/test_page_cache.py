@@ -10,6 +10,7 @@ import pytest
 
 from blklab.errors import NotRootError
 from blklab.linux.scratch.page_cache import commands, drop_page_cache
+from waiting import wait_until
 
 PAGE = mmap.PAGESIZE
 
@@ -29,8 +30,13 @@ def pages_in_memory(path: Path) -> int:
 def test_dirty_and_clean_pages_are_gone() -> None:
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         path = Path(folder) / "file"
-        path.write_bytes(os.urandom(256 * PAGE))
-        assert pages_in_memory(path) == 256
+
+        def written() -> bool:
+            path.write_bytes(os.urandom(256 * PAGE))
+            return pages_in_memory(path) == 256
+
+        # Another program may empty the page cache at any moment too.
+        wait_until(written, "all pages of the file are in memory")
         drop_page_cache()
         assert pages_in_memory(path) == 0
 

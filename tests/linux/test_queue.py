@@ -19,18 +19,11 @@ from blklab.errors import (
     TunableError,
     UnknownNameError,
 )
-from blklab.linux.disks.resolution import Disk
-from blklab.linux.queue.attributes import (
-    differences,
-    read_attribute,
-    restore_snapshot,
-    schedulers_on_offer,
-    set_scheduler,
-    snapshot,
-    tunables,
-    write_attribute,
-)
-from real_devices import LoopMaker, changed, queue_of, remove_loop
+from blklab.linux.disks.disk import Disk
+from blklab.linux.queue.attributes import read_attribute, tunables, write_attribute
+from blklab.linux.queue.schedulers import available_schedulers, set_scheduler
+from blklab.linux.queue.snapshot import differences, restore_snapshot, snapshot
+from real_devices import LoopMaker, changed, queue_of, remove_disk
 
 pytestmark = pytest.mark.root
 
@@ -38,18 +31,18 @@ pytestmark = pytest.mark.root
 @pytest.fixture
 def disk(make_loop: LoopMaker) -> Disk:
     made = make_loop(32)
-    _, offered = schedulers_on_offer(made)
+    _, offered = available_schedulers(made)
     missing = {"none", "mq-deadline", "bfq"} - set(offered)
     if missing:
         pytest.skip(f"this kernel lacks the schedulers {', '.join(sorted(missing))}")
     return made
 
 
-def test_schedulers_on_offer(disk: Disk) -> None:
+def test_available_schedulers(disk: Disk) -> None:
     set_scheduler(disk, "none")
-    assert schedulers_on_offer(disk)[0] == "none"
+    assert available_schedulers(disk)[0] == "none"
     set_scheduler(disk, "mq-deadline")
-    active, offered = schedulers_on_offer(disk)
+    active, offered = available_schedulers(disk)
     assert active == "mq-deadline"
     assert {"none", "mq-deadline"} <= set(offered)
     assert read_attribute(disk, "scheduler") == "mq-deadline"
@@ -116,7 +109,7 @@ def test_what_cannot_be_restored_is_named(disk: Disk) -> None:
         ("nomerges", "5", "kept 1"),
         ("read_ahead_kb", "3", "kept 0"),
         ("iosched/low_latency", "7", "kept 1"),
-        ("logical_block_size", "4096", "can only be read"),
+        ("logical_block_size", "4096", "is read-only"),
         ("write_cache", "sideways", "refused write_cache"),
         ("../../../etc/passwd", "x", "not the name of a queue attribute"),
         ("iosched/../nr_requests", "8", "not the name of a queue attribute"),
@@ -167,9 +160,9 @@ def test_tunables_by_bare_name(disk: Disk) -> None:
 
 def test_a_vanished_disk(disk: Disk) -> None:
     taken = snapshot(disk)
-    remove_loop(int(disk.name.removeprefix("loop")))
+    remove_disk(disk)
     attempts: list[Callable[[], object]] = [
-        lambda: schedulers_on_offer(disk),
+        lambda: available_schedulers(disk),
         lambda: snapshot(disk),
         lambda: read_attribute(disk, "nr_requests"),
         lambda: read_attribute(disk, "iosched/slice_idle"),
@@ -203,7 +196,7 @@ def test_a_read_only_sysfs_is_named(disk: Disk) -> None:
     """As in a container: in a mount namespace of its own /sys is remounted read-only."""
     program = (
         "from blklab.linux.disks.resolution import resolve\n"
-        "from blklab.linux.queue.attributes import set_scheduler\n"
+        "from blklab.linux.queue.schedulers import set_scheduler\n"
         f"set_scheduler(resolve('{disk.dev_path}').leaves[0], 'bfq')"
     )
     script = 'mount -o remount,ro,bind /sys && exec "$0" -c "$1"'

@@ -18,8 +18,17 @@ from blklab.linux.journal.file import decode, encode_line
 from blklab.linux.journal.locks import disk_locks
 from blklab.linux.journal.recovery import preview, raise_for_failures, recover, stale_journals
 from blklab.linux.journal.undo import identity_of
-from blklab.linux.queue.attributes import read_attribute, set_scheduler, write_attribute
-from real_devices import LoopMaker, changed, queue_of, remove_loop
+from blklab.linux.queue.attributes import read_attribute, write_attribute
+from blklab.linux.queue.schedulers import set_scheduler
+from real_devices import (
+    LoopMaker,
+    attach_again,
+    backing_of,
+    changed,
+    number_of,
+    queue_of,
+    remove_disk,
+)
 
 
 def test_a_process_group_number_that_was_used_again_is_left_alone(state: Path) -> None:
@@ -150,7 +159,7 @@ def test_an_entry_that_makes_no_sense(state: Path) -> None:
     dead_journal(state, "dead", [{"kind": "queue"}])
     (report,) = recover(state)
     assert isinstance(report.error, JournalError)
-    assert "makes no sense" in report.error.message
+    assert "malformed entry" in report.error.message
     assert preview(state)[0].error is not None
 
 
@@ -177,12 +186,14 @@ def test_a_journal_of_somebody_else_is_not_obeyed(state: Path, needs_root: None,
 def test_a_disk_that_is_another_one_now(make_loop: LoopMaker, state: Path, scratch: Path) -> None:
     disk = make_loop(32)
     path = die_with_journal(state, disk, "dead")
-    remove_loop(int(disk.name.removeprefix("loop")))
-    subprocess.run(["losetup", disk.dev_path, scratch / f"image-{disk.name[4:]}"], check=True)
+    number = number_of(disk)
+    image = Path(backing_of(number) or "")
+    remove_disk(disk)
+    attach_again(number, image)
     set_scheduler(disk, "kyber")
     (report,) = recover(state)
     assert report.error is None
-    assert report.notes == [f"{disk.name} is another disk now (diskseq differ): left alone"]
+    assert report.notes == [f"{disk.name} is now another disk (diskseq differ): not touched"]
     assert read_attribute(disk, "scheduler") == "kyber"
     assert not path.exists()
 
@@ -191,10 +202,10 @@ def test_a_disk_that_is_another_one_now(make_loop: LoopMaker, state: Path, scrat
 def test_a_loop_device_that_is_gone(make_loop: LoopMaker, state: Path) -> None:
     disk = make_loop(32)
     die_with_journal(state, disk, "dead")
-    remove_loop(int(disk.name.removeprefix("loop")))
+    remove_disk(disk)
     (report,) = recover(state)
     assert report.error is None
-    assert report.notes == [f"{disk.name} is gone, and its settings with it"]
+    assert report.notes == [f"{disk.name} is gone, and so are its settings"]
 
 
 @pytest.mark.root
@@ -216,7 +227,7 @@ def test_after_a_restart_of_the_machine_only_files_are_removed(
     (report,) = recover(state)
     assert report.error is None
     assert report.done == [f"removed {left}"]
-    assert "restarted" in report.notes[0]
+    assert "rebooted" in report.notes[0]
     assert read_attribute(disk, "scheduler") == "bfq"
 
 
@@ -268,15 +279,16 @@ def test_recovery_may_be_killed_and_done_again(make_loop: LoopMaker, state: Path
     program = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from blklab.linux import queue, recovery\n"
-        "real, left = queue.write_once, [int(sys.argv[2])]\n"
+        "from blklab.linux.journal.recovery import recover\n"
+        "from blklab.linux.queue import schedulers, snapshot\n"
+        "real, left = snapshot.write_once, [int(sys.argv[2])]\n"
         "def write(path, value):\n"
         "    if not left[0]:\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "    left[0] -= 1\n"
         "    real(path, value)\n"
-        "queue.write_once = write\n"
-        "recovery.recover(Path(sys.argv[1]))\n"
+        "schedulers.write_once = snapshot.write_once = write\n"
+        "recover(Path(sys.argv[1]))\n"
     )
     for writes in range(3):  # the scheduler, and one tunable: the third attempt gets through
         ended = subprocess.run([sys.executable, "-c", program, str(state), str(writes)], check=False)

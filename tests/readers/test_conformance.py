@@ -39,10 +39,10 @@ def test_figures_stand_where_it_says(reader: str, name: str) -> None:
     assert not reading.problems
     for one in reading.measurements:
         assert math.isfinite(one.value)
-        assert one.place.file == name
-        assert one.place.line is not None
-        assert 1 <= one.place.line <= len(source.lines)
-        assert any(character.isalnum() for character in source.lines[one.place.line - 1])
+        assert one.location.file == name
+        assert one.location.line is not None
+        assert 1 <= one.location.line <= len(source.lines)
+        assert any(character.isalnum() for character in source.lines[one.location.line - 1])
     named = {factor for one in reading.measurements for factor in one.factors}
     if reader != "csv":
         assert named <= reading.roles.keys() | {"version"}, "a tool's factor has no role"
@@ -99,7 +99,7 @@ def test_damage_never_ends_in_an_exception(reader: str, name: str, data: st.Data
     READERS[reader].recognises(source)
     reading = READERS[reader].read(source, options_for(name))
     assert all(math.isfinite(one.value) for one in reading.measurements)
-    assert all(one.place.line is None or one.place.line >= 1 for one in reading.measurements)
+    assert all(one.location.line is None or one.location.line >= 1 for one in reading.measurements)
 
 
 @settings(max_examples=150)

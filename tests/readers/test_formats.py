@@ -31,18 +31,18 @@ def test_hdparm_takes_the_scheduler_from_the_log() -> None:
     assert len(_values(reading, "cached reads", scheduler="none")) == 4
     assert len(_values(reading, "buffered disk reads", scheduler="mq-deadline", device="/dev/loop0")) == 4
     first = _first(reading, "cached reads")
-    assert (first.value, first.unit, first.better, first.place.line) == (27889.04, "MiB/s", "higher", 4)
+    assert (first.value, first.unit, first.better, first.location.line) == (27889.04, "MiB/s", "higher", 4)
     assert reading.chronological
 
 
 def test_logs_that_end_too_soon_between_lines() -> None:
     lines = source_of("hdparm.log").lines
     named = read_text("\n".join(lines[:8]) + "\n")
-    assert [(problem.place.line, "no figure follows" in problem.message) for problem in named.problems] == [
-        (8, True)
-    ]
+    assert [
+        (problem.location.line, "no figure follows" in problem.message) for problem in named.problems
+    ] == [(8, True)]
     half = read_text("\n".join(lines[:9]) + "\n")
-    assert [problem.place.line for problem in half.problems] == [8]
+    assert [problem.location.line for problem in half.problems] == [8]
     assert "buffered disk reads is missing" in half.problems[0].message
     table = source_of("tiotest.txt").lines
     assert "does not end" in read_text("\n".join(table[:7]) + "\n").problems[0].message
@@ -61,7 +61,7 @@ def test_hdparm_says_what_is_cut_off_or_does_not_add_up() -> None:
         " Timing cached reads:   114"
     )
     assert _values(reading, "cached reads") == [5725.27]
-    assert [(problem.place.line, "is not" in problem.message) for problem in reading.problems] == [
+    assert [(problem.location.line, "is not" in problem.message) for problem in reading.problems] == [
         (4, True),
         (7, False),
     ]
@@ -76,7 +76,7 @@ def test_fio_json_gives_each_job_and_direction(name: str) -> None:
     assert not _values(reading, "bandwidth", job="reader", direction="write")
     assert len(_values(reading, "IOPS", job="mixed", direction="write")) == 1
     assert len(_values(reading, "completion latency p99", job="mixed")) == 2
-    line = _first(reading, "bandwidth").place.line
+    line = _first(reading, "bandwidth").location.line
     assert '"jobname" : "reader"' in source_of(name).lines[(line or 1) - 1]
 
 
@@ -201,7 +201,7 @@ def test_tiotest_row_broken_in_two_is_a_problem() -> None:
     text = source_of("tiotest.txt").text.replace("| Read           10 MBs", "| Read\n10 MBs")
     reading = read_text(text)
     assert not _values(reading, "rate", phase="read")
-    assert [problem.place.line for problem in reading.problems] == [7]
+    assert [problem.location.line for problem in reading.problems] == [7]
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_iotop_with_clock_and_percentages() -> None:
         "10:00:02 Total DISK READ :       0.00 B"
     )
     assert _values(reading, "process disk write", priority="be/7", tid="1586") == [518.69]
-    assert [problem.place.line for problem in reading.problems] == [5]
+    assert [problem.location.line for problem in reading.problems] == [5]
 
 
 def test_bonnie_of_three_generations() -> None:
@@ -282,7 +282,7 @@ def test_tables_and_what_is_wrong_with_their_cells() -> None:
     options = ReaderOptions(value_columns=("rate_MBps",))
     reading = READERS["csv"].read(Source("t", text), options)
     assert [one.value for one in reading.measurements] == [1.5, 1.5]
-    assert [problem.place.line for problem in reading.problems] == [4, 5, 6, 7, 8, 9, 10]
+    assert [problem.location.line for problem in reading.problems] == [4, 5, 6, 7, 8, 9, 10]
     comma = ReaderOptions(value_columns=("rate_MBps",), decimal=",")
     settled = READERS["csv"].read(Source("t", text), comma)
     assert [one.value for one in settled.measurements] == [1.5, 1.234]

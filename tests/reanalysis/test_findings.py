@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from blklab.reanalysis.cells import arrange, with_shares
-from blklab.reanalysis.design import DesignRequest, FactorRoles, Scale, infer
-from blklab.reanalysis.findings import ConditionFindings, examine
-from blklab.reanalysis.readers.protocol import Measurement, Place, Problem
-from blklab.reanalysis.report.wording import not_supported, supported
+from blklab.reanalysis.design import ComparisonScale, Design, DesignRequest, infer_design
+from blklab.reanalysis.findings import StratumFindings, analyse_stratum
+from blklab.reanalysis.readers.protocol import Location, Measurement, Problem
+from blklab.reanalysis.report.wording import not_supported_sentences, supported_sentences
+from blklab.reanalysis.strata import arrange_strata, with_shares
 
 
 def _measured(series: Mapping[str, Sequence[float]], **more: Sequence[str]) -> list[Measurement]:
@@ -21,22 +21,22 @@ def _measured(series: Mapping[str, Sequence[float]], **more: Sequence[str]) -> l
         for index, value in enumerate(values):
             factors = {"level": level, "block": str(index)} | {name: v[index] for name, v in more.items()}
             line = len(found) + 1
-            found.append(Measurement("rate", value, "MB/s", "higher", factors, Place("f", line)))
+            found.append(Measurement("rate", value, "MB/s", "higher", factors, Location("f", line)))
     return found
 
 
-def _design(measurements: Sequence[Measurement], **request: object) -> FactorRoles:
+def _design(measurements: Sequence[Measurement], **request: object) -> Design:
     asked = DesignRequest(factor="level", **request)  # type: ignore[arg-type]
-    return infer(measurements, {"block": "description"}, asked, chronological=False)
+    return infer_design(measurements, {"block": "description"}, asked, chronological=False)
 
 
 def _examined(
     series: Mapping[str, Sequence[float]], *, block: bool = False, **more: object
-) -> ConditionFindings:
+) -> StratumFindings:
     measurements = _measured(series)
     design = _design(measurements, block=("block",) if block else (), **more)
-    cells, _, _ = arrange(measurements, design)
-    return examine(cells[0], design, confidence=0.95, margin=0.02)
+    cells, _, _ = arrange_strata(measurements, design)
+    return analyse_stratum(cells[0], design, confidence=0.95, margin=0.02)
 
 
 @pytest.mark.parametrize("block", [False, True])
@@ -61,8 +61,8 @@ def test_true_differences_and_equality_are_found() -> None:
     found = _examined(series)
     outcomes = {(pair.first, pair.second): pair.outcome for pair in found.pairs}
     assert outcomes == {("slow", "fast"): "lower", ("slow", "same"): "equal", ("fast", "same"): "higher"}
-    assert supported(found)[0].startswith("fast is higher than slow (better): +")
-    assert not not_supported(found)
+    assert supported_sentences(found)[0].startswith("fast is higher than slow (better): +")
+    assert not not_supported_sentences(found)
     turned = found.pair("fast", "slow")
     assert turned is not None
     assert (turned.outcome, turned.estimate > 0) == ("higher", True)
@@ -86,12 +86,12 @@ def test_pairing_frees_from_what_blocks_share() -> None:
 
 
 @pytest.mark.parametrize("scale", ["difference", "ratio"])
-def test_one_run_decides_nothing(scale: Scale) -> None:
+def test_one_run_decides_nothing(scale: ComparisonScale) -> None:
     found = _examined({"a": [1.0], "b": [100.0, 101.0]}, scale=scale)
     assert [(pair.outcome, pair.ci_low, pair.p) for pair in found.pairs] == [("open", None, 1.0)]
     assert any("one run only of a" in warning for warning in found.warnings)
     assert any("different numbers" in warning for warning in found.warnings)
-    assert "not enough" in not_supported(found)[0]
+    assert "not enough" in not_supported_sentences(found)[0]
 
 
 def test_zero_has_no_ratio() -> None:
@@ -120,18 +120,18 @@ def test_outliers_are_pointed_out_and_take_part() -> None:
 def test_shares_need_whole_blocks() -> None:
     measurements = _measured({"a": [10.0, 20.0, 30.0], "b": [30.0, 60.0]})
     design = _design(measurements, block=("block",), share=True)
-    cells, _, _ = arrange(measurements, design)
+    cells, _, _ = arrange_strata(measurements, design)
     problems: list[Problem] = []
     shares = with_shares(cells[0], problems)
     assert shares.values("a") == [25.0, 25.0]
     assert shares.values("b") == [75.0, 75.0]
-    assert [str(problem.place) for problem in problems] == ["f:3"]
+    assert [str(problem.location) for problem in problems] == ["f:3"]
 
 
 def test_averages_within_blocks_use_what_both_have() -> None:
     measurements = _measured({"a": [1.0, 4.0, 9.0, 100.0], "b": [2.0, 8.0, 18.0]}, test=["x", "x", "y", "y"])
     design = _design(measurements, block=("test",), average=("block",))
-    cells, _, _ = arrange(measurements, design)
-    pair = examine(cells[0], design, confidence=0.95, margin=0.02).pairs[0]
+    cells, _, _ = arrange_strata(measurements, design)
+    pair = analyse_stratum(cells[0], design, confidence=0.95, margin=0.02).pairs[0]
     assert pair.n == 2
     assert pair.estimate == pytest.approx(0.5)

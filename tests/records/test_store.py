@@ -11,7 +11,8 @@ import pytest
 
 from blklab.errors import StoreError, UnknownNameError
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.store import Store, default_store_url, new_run_id
+from blklab.records.locations import default_store_url
+from blklab.records.store import Store, new_run_id
 from blklab.testing.experiments import make_experiment, make_spec
 
 

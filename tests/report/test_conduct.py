@@ -45,7 +45,7 @@ def test_who_left_and_when_is_told() -> None:
     assert [(one.scheduler, one.blocks) for one in part.departures] == [("bfq", 4)]
     assert part.budget_blocks == 18
     sentence = stopping_sentence(part, still_open=False)
-    assert sentence == f"Blocks were added until all was settled; bfq left {WORKLOAD} after 4 blocks."
+    assert sentence == f"Blocks were added until everything was settled; bfq left {WORKLOAD} after 4 blocks."
     assert "budget was used up" in (stopping_sentence(part, still_open=True) or "")
 
 
@@ -58,7 +58,7 @@ def test_those_that_left_together_are_told_together() -> None:
         departures=[DeparturePart(workload=w, scheduler=s, blocks=n) for w, s, n in left],
     )
     assert stopping_sentence(part, still_open=False) == (
-        "Blocks were added until all was settled; a and b left reads and writes after 4 blocks; "
+        "Blocks were added until everything was settled; a and b left reads and writes after 4 blocks; "
         "c left writes after 1 block."
     )
 

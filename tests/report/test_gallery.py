@@ -11,8 +11,8 @@ from pathlib import Path
 from blklab.report.gallery.page import filled, pictures
 from blklab.report.gallery.scene import portray
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "schedulers.md"
-REFRESH = "refresh with `python -m blklab.report.gallery docs/schedulers.md`"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "schedulers.md"
+REFRESH = "refresh with `python -m blklab.report.gallery docs/explanation/schedulers.md`"
 
 
 def test_the_page_is_up_to_date() -> None:

@@ -159,7 +159,7 @@ def test_order_of_the_content() -> None:
     text = "".join(_outline(html_of("suspicious")).text)
     order = [
         "Withheld: a control differs",
-        "so nothing is recommended",
+        "no scheduler is recommended",
         "1 warning",
         "IOPS, which decides",
         "Against none, block by block",
@@ -170,8 +170,8 @@ def test_order_of_the_content() -> None:
         "Each against each",
         "How to read this",
         "Machine, disk and settings",
-        "Schedulers as asked for",
-        "Do it again",
+        "Schedulers as requested",
+        "Repeat it",
         "Seed",
     ]
     places = [text.index(words) for words in order]
@@ -215,7 +215,7 @@ def test_a_control_that_differs_is_no_winner() -> None:
     text = "".join(_outline(html_of("suspicious")).text)
     assert text.count("⚠ differs") == 2
     assert text.count("★ best") == 2  # the other workload, in the overview and at its head
-    assert "A control differs: something other than the scheduler is at work (other load" in text
+    assert "A control differs, so something other than the scheduler is at work (other load" in text
     assert "⚠ differs" not in html_of("decided")
 
 

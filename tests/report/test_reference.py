@@ -8,12 +8,14 @@ from pathlib import Path
 
 from blklab.report.pages.reference import TABLES, filled
 
-PAGE = Path(__file__).parents[2] / "docs" / "simulator.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "simulator.md"
 
 
 def test_the_tables_are_those_of_the_simulator() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert filled(page) == page, "refresh with `python -m blklab.report.pages.reference docs/simulator.md`"
+    assert filled(page) == page, (
+        "refresh: `python -m blklab.report.pages.reference docs/reference/simulator.md`"
+    )
     for name in TABLES:
         assert page.count(f"<!-- table: {name} -->") == 1
 

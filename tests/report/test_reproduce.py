@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from blklab.cli import compare
 from blklab.errors import SpecError
 from blklab.report.summary.reproduce import continue_command, repeat_command
-from blklab.spec.experiment import ExperimentSpec, SpecValues, build_specs
+from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.request import SpecValues, build_specs
 from blklab.testing.experiments import make_spec
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -15,7 +15,7 @@ from blklab.cli.reference.schemas import DOCUMENTS, schema_text
 from blklab.report.documents.comparison import compare_document, run_document
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "docs" / "schema"
+FOLDER = ROOT / "docs" / "reference" / "schema"
 
 
 def _validator(name: str) -> Draft202012Validator:
@@ -27,7 +27,7 @@ def _validator(name: str) -> Draft202012Validator:
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_files_are_those_of_the_models(name: str) -> None:
     assert (FOLDER / name).read_text(encoding="utf-8") == schema_text(name), (
-        "refresh with `python -m blklab.cli.reference.schemas docs/schema`"
+        "refresh with `python -m blklab.cli.reference.schemas docs/reference/schema`"
     )
 
 
@@ -59,7 +59,7 @@ def test_runs_satisfy_the_schema(case: str) -> None:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_field_is_documented(name: str) -> None:
-    page = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "json.md").read_text(encoding="utf-8")
     schema = json.loads((FOLDER / name).read_text(encoding="utf-8"))
     for field in schema["properties"]:
-        assert f"`{field}`" in page, f"docs/json.md does not explain {field}"
+        assert f"`{field}`" in page, f"docs/reference/json.md does not explain {field}"

@@ -64,5 +64,5 @@ def test_more_blocks_than_anybody_runs_are_no_advice(more: int | None, told: boo
     verdict = replace(analysis.verdict, more_blocks=more)
     document = compare_document(record, replace(analysis, verdict=verdict))
     texts = " ".join(step.text for step in next_steps(document))
-    assert ("would probably decide" in texts) is told
-    assert ("unlikely to decide within reason" in texts) is not told
+    assert ("would probably settle" in texts) is told
+    assert ("are unlikely to settle it" in texts) is not told

@@ -59,7 +59,7 @@ def test_a_file_gives_back_what_was_recorded(timeline: Timeline, tmp_path: Path)
 
 
 def test_the_header_is_all_that_another_reader_needs(timeline: Timeline, tmp_path: Path) -> None:
-    """As docs/simulator.md shows it."""
+    """As docs/reference/simulator.md shows it."""
     timeline.save(tmp_path / "a.timeline")
     content = (tmp_path / "a.timeline").read_bytes()
     length = int.from_bytes(content[20:24], "little")

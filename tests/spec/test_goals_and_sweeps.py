@@ -8,8 +8,8 @@ import pytest
 
 from blklab.analysis.metrics import METRICS
 from blklab.errors import BlklabError, SpecError, TunableError, UsageError
-from blklab.spec.experiment import SpecValues, build_specs, read_spec_file
 from blklab.spec.goals import PRESETS, parse_goal
+from blklab.spec.request import SpecValues, build_specs, read_spec_file
 from blklab.spec.schedulers import parse_scheduler_choices
 from blklab.spec.sweeps import MOST_CELLS, parse_sweep, parse_sweeps, settle_sweep, with_sweep_cells
 

@@ -5,15 +5,9 @@ from pathlib import Path
 import pytest
 
 from blklab.errors import BlklabError, SpecError, UnknownNameError, UsageError
-from blklab.spec.experiment import (
-    DEFAULT_BUDGET_BLOCKS,
-    DEFAULT_WORKLOADS,
-    ExperimentSpec,
-    SpecValues,
-    build_specs,
-    parse_budget,
-    read_spec_file,
-)
+from blklab.spec.budget import DEFAULT_BUDGET_BLOCKS, parse_budget
+from blklab.spec.experiment import DEFAULT_WORKLOADS, ExperimentSpec
+from blklab.spec.request import SpecValues, build_specs, read_spec_file
 
 JOB = "; purpose: Reads.\n[reader]\nrw=randread\nbs=4k\nsize=1m\nnumber_ios=10\ndirect=1\n"
 

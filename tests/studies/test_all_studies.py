@@ -13,29 +13,29 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from blklab.report.drawing.picture_frame import NARROW
-from blklab.studies import study_named, study_names
-from blklab.studies.published.study import study_names as published_studies
+from blklab.studies import replicable_study, replicable_study_names
+from blklab.studies.published.study import published_study_names
 from blklab.studies.replication.expectations import expected_of, unmet
+from blklab.studies.replication.options import StudyOptions
 from blklab.studies.replication.pages import IMAGES, page_and_images, quick_finding
-from blklab.studies.replication.protocol import Asked
 from blklab.studies.replication.report.document import study_document
 from blklab.studies.replication.report.drawing import draw
 from blklab.studies.replication.report.html import render_studies_html
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.study_folder import StudyFolder
 
 ROOT = Path(__file__).parents[2]
-PAGES = ROOT / "docs" / "studies"
+PAGES = ROOT / "docs" / "appendix" / "studies"
 
 
-@pytest.mark.parametrize("name", study_names())
+@pytest.mark.parametrize("name", replicable_study_names())
 def test_what_must_come_out_does(name: str) -> None:
     finding = quick_finding(name)
-    assert unmet(expected_of(finding.published, "sim"), finding.result) == []
+    assert unmet(expected_of(finding.folder, "sim"), finding.result) == []
 
 
-@pytest.mark.parametrize("name", study_names())
+@pytest.mark.parametrize("name", replicable_study_names())
 def test_the_page_and_its_pictures_are_up_to_date(name: str) -> None:
-    refresh = f"refresh with `python -m blklab.studies.replication.pages docs/studies {name}`"
+    refresh = f"refresh with `python -m blklab.studies.replication.pages docs/appendix/studies {name}`"
     page, images = page_and_images(quick_finding(name))
     assert (PAGES / f"{name}.md").read_text(encoding="utf-8") == page, refresh
     folder = PAGES / IMAGES / name
@@ -47,49 +47,49 @@ def test_the_page_and_its_pictures_are_up_to_date(name: str) -> None:
 
 
 def test_pages_are_those_of_studies() -> None:
-    assert {path.stem for path in PAGES.glob("*.md")} == set(study_names())
-    assert {path.name for path in (PAGES / IMAGES).iterdir()} == set(study_names())
-    assert set(study_names()) <= set(published_studies())
+    assert {path.stem for path in PAGES.glob("*.md")} == set(replicable_study_names())
+    assert {path.name for path in (PAGES / IMAGES).iterdir()} == set(replicable_study_names())
+    assert set(replicable_study_names()) <= set(published_study_names())
 
 
-@pytest.mark.parametrize("name", study_names())
+@pytest.mark.parametrize("name", replicable_study_names())
 def test_names_are_unique_and_experiments_pure(name: str) -> None:
-    study, published = study_named(name), Published(name)
+    study, folder = replicable_study(name), StudyFolder(name)
     assert name == study.name
-    for place in study.places:
+    for place in study.backends:
         for quick in (True, False):
-            asked = Asked(place, quick=quick, seed=3)
-            experiments = list(study.experiments(asked, published))
+            options = StudyOptions(place, quick=quick, seed=3)
+            experiments = list(study.experiments(options, folder))
             assert experiments
             assert len({one.name for one in experiments}) == len(experiments)
             assert all(one.spec.seed == 3 for one in experiments)
-            assert experiments == list(study.experiments(asked, published))
+            assert experiments == list(study.experiments(options, folder))
     result = quick_finding(name).result
     for names in (
         [one.name for one in result.statements],
         [one.name for one in result.pictures],
-        [(one.table, one.name) for one in result.figures],
+        [(one.table, one.name) for one in result.values],
     ):
         assert 0 < len(set(names)) == len(names)
-    for figure in result.figures:
-        assert figure.ours is not None or figure.not_asked
+    for value in result.values:
+        assert value.ours is not None or value.not_asked
 
 
-@pytest.mark.parametrize("name", study_names())
+@pytest.mark.parametrize("name", replicable_study_names())
 def test_a_study_can_be_read_again_from_its_records(name: str) -> None:
     finding = quick_finding(name)
-    again = study_named(name).read(finding.asked, finding.published, finding.records)
+    again = replicable_study(name).read(finding.options, finding.folder, finding.records)
     assert again == finding.result
 
 
-@pytest.mark.parametrize("name", study_names())
+@pytest.mark.parametrize("name", replicable_study_names())
 def test_the_folder_has_what_a_reader_needs(name: str) -> None:
     readme = (ROOT / "studies" / name / "README.md").read_text(encoding="utf-8")
-    assert f"docs/studies/{name}.md" in readme
+    assert f"docs/appendix/studies/{name}.md" in readme
     assert len(readme.splitlines()) < 60, "one page"
 
 
-@pytest.mark.parametrize("name", study_names())
+@pytest.mark.parametrize("name", replicable_study_names())
 def test_pictures_fit_small_screens_and_escape_names(name: str) -> None:
     for picture in quick_finding(name).result.pictures:
         drawing = ET.fromstring(str(draw(picture, width=NARROW)))  # noqa: S314 - our own drawing
@@ -97,18 +97,18 @@ def test_pictures_fit_small_screens_and_escape_names(name: str) -> None:
 
 
 def test_the_document_satisfies_its_schema() -> None:
-    schema = json.loads((ROOT / "docs" / "schema" / "study-1.json").read_text(encoding="utf-8"))
-    document = study_document([quick_finding(name) for name in study_names()])
+    schema = json.loads((ROOT / "docs" / "reference" / "schema" / "study-1.json").read_text(encoding="utf-8"))
+    document = study_document([quick_finding(name) for name in replicable_study_names()])
     plain = json.loads(document.model_dump_json(by_alias=True))
     validator = Draft202012Validator(schema)
     validator.validate(plain)
-    assert [one["name"] for one in plain["studies"]] == study_names()
+    assert [one["name"] for one in plain["studies"]] == replicable_study_names()
     del plain["studies"][0]["statements"][0]["outcome"]
     assert not validator.is_valid(plain)
 
 
 def test_the_page_for_a_browser_has_everything() -> None:
-    findings = [quick_finding(name) for name in study_names()]
+    findings = [quick_finding(name) for name in replicable_study_names()]
     page = render_studies_html(findings)
     for finding in findings:
         assert f'id="study-{finding.name}"' in page
@@ -129,9 +129,9 @@ def test_the_page_of_one_study_has_its_title_once() -> None:
 
 def test_what_was_intended_is_not_called_published() -> None:
     finding = quick_finding("ioband")
-    beside = {figure.table: finding.headings(figure.table)[0] for figure in finding.result.figures}
+    beside = {value.table: finding.headings(value.table)[0] for value in finding.result.values}
     assert beside["Case 2: shares of the rates"] == "published"
-    assert beside["Today's ways: shares"] == "intended"
+    assert beside["Today's controllers: shares"] == "intended"
     page, _ = page_and_images(finding)
     assert "|  | Intended | Ours | Ours / intended |" in page
 

@@ -9,29 +9,36 @@ import pytest
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
 from blklab.spec.plan import Plan
-from blklab.studies import study_named
+from blklab.studies import replicable_study
 from blklab.studies.hdparm.fifteen.claims import scatter
-from blklab.studies.hdparm.fifteen.course import laid_over_blocks, session
 from blklab.studies.hdparm.fifteen.experiments import PRINTED, RANDOMISED, experiments
-from blklab.studies.hdparm.fifteen.set_up import BFQ, TUNED, SetUp, choices, disk_text, published_rates
+from blklab.studies.hdparm.fifteen.session_replay import replay_in_blocks, session_values
+from blklab.studies.hdparm.fifteen.set_up import (
+    BFQ,
+    TUNED,
+    FifteenSetUp,
+    choices,
+    device_text,
+    published_rates,
+)
 from blklab.studies.hdparm.jobs import BUFFERED, CACHED
+from blklab.studies.replication.options import StudyOptions
 from blklab.studies.replication.pages import quick_finding
-from blklab.studies.replication.protocol import Asked
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.study_folder import StudyFolder
 
 
 @pytest.fixture(scope="module")
-def published() -> Published:
-    return Published("hdparm-fifteen")
+def folder() -> StudyFolder:
+    return StudyFolder("hdparm-fifteen")
 
 
 @pytest.fixture(scope="module")
-def set_up(published: Published) -> SetUp:
-    return published.set_up(SetUp)
+def set_up(folder: StudyFolder) -> FifteenSetUp:
+    return folder.set_up(FifteenSetUp)
 
 
-def test_the_published_order_is_that_of_the_experiment(published: Published) -> None:
-    spec = next(one.spec for one in experiments(Asked(), published) if one.name == PRINTED)
+def test_the_published_order_is_that_of_the_experiment(folder: StudyFolder) -> None:
+    spec = next(one.spec for one in experiments(StudyOptions(), folder) if one.name == PRINTED)
     cells = [cell for piece in Plan(spec).blocks() for cell in piece]
     labels = [cell.key.scheduler for cell in cells]
     assert list(dict.fromkeys(labels)) == ["mq-deadline", "bfq", "kyber", "none", TUNED]
@@ -40,8 +47,8 @@ def test_the_published_order_is_that_of_the_experiment(published: Published) -> 
     assert [cell.key.workload for cell in cells[:2]] == [CACHED, BUFFERED]
 
 
-def test_the_tuned_bfq_is_as_printed(published: Published, set_up: SetUp) -> None:
-    tuned = choices(published, set_up)[-1]
+def test_the_tuned_bfq_is_as_printed(folder: StudyFolder, set_up: FifteenSetUp) -> None:
+    tuned = choices(folder, set_up)[-1]
     assert tuned.name == BFQ
     assert tuned.tunables == {
         "slice_idle": "20",
@@ -51,14 +58,14 @@ def test_the_tuned_bfq_is_as_printed(published: Published, set_up: SetUp) -> Non
     }
 
 
-def test_rates_are_the_published_ones(published: Published, set_up: SetUp) -> None:
-    rates = published_rates(published, set_up, CACHED)
+def test_rates_are_the_published_ones(folder: StudyFolder, set_up: FifteenSetUp) -> None:
+    rates = published_rates(folder, set_up, CACHED)
     assert [len(runs) for runs in rates.values()] == [15] * 5
     for label, runs in rates.items():
         setting = "tuned" if label == TUNED else "default"
         name = BFQ if label == TUNED else label
         mean, deviation = (
-            published.figures(
+            folder.values(
                 "hdparm_summary.csv",
                 "throughput_MBps",
                 scheduler=name,
@@ -72,39 +79,39 @@ def test_rates_are_the_published_ones(published: Published, set_up: SetUp) -> No
         assert statistics.stdev(runs) == pytest.approx(deviation, abs=0.006)
 
 
-def test_a_steady_disk_has_the_mean_speed_and_no_stalls(published: Published, set_up: SetUp) -> None:
-    steady, stalling = (disk_text(published, set_up, steady=steady) for steady in (True, False))
+def test_a_steady_disk_has_the_mean_speed_and_no_stalls(folder: StudyFolder, set_up: FifteenSetUp) -> None:
+    steady, stalling = (device_text(folder, set_up, steady=steady) for steady in (True, False))
     assert "stall" not in steady
     latency_s = float(steady.split("latency=")[1].split("ns")[0]) / 1e9
-    rates = published_rates(published, set_up, BUFFERED)
+    rates = published_rates(folder, set_up, BUFFERED)
     mean = statistics.fmean(rate for label in set_up.schedulers for rate in rates[label])
     assert 1 / latency_s == pytest.approx(mean, rel=1e-3)
     assert stalling.startswith("fixed,latency=") and ",stall=50ms,stall_every=" in stalling
 
 
-def test_the_disk_scatters_as_published(published: Published, set_up: SetUp) -> None:
+def test_the_disk_scatters_as_published(folder: StudyFolder, set_up: FifteenSetUp) -> None:
     """Over many blocks, within what a sample of that size may differ by."""
     record = quick_finding("hdparm-fifteen").records[RANDOMISED]
     rates = [one.jobs[0].directions[0].bytes for one in record.successes("none", BUFFERED)]
     ours = statistics.stdev(rates) / statistics.fmean(rates)
     theirs = statistics.fmean(
         statistics.stdev(runs) / statistics.fmean(runs)
-        for label, runs in published_rates(published, set_up, BUFFERED).items()
+        for label, runs in published_rates(folder, set_up, BUFFERED).items()
     )
     assert 0.4 < ours / theirs < 2.2
 
 
-def test_a_course_falls_on_all_schedulers_alike(published: Published) -> None:
-    spec = next(one.spec for one in experiments(Asked(), published) if one.name == RANDOMISED)
-    course = [float(number) for number in range(75)]
-    found = laid_over_blocks(course, spec, CACHED)
-    assert sorted(rate for by_block in found.values() for rate in by_block.values()) == course
+def test_a_replayed_session_falls_on_all_schedulers_alike(folder: StudyFolder) -> None:
+    spec = next(one.spec for one in experiments(StudyOptions(), folder) if one.name == RANDOMISED)
+    values = [float(number) for number in range(75)]
+    found = replay_in_blocks(values, spec, CACHED)
+    assert sorted(rate for by_block in found.values() for rate in by_block.values()) == values
     for by_block in found.values():
         # One run in each block of five.
         assert [int(rate) // 5 for _, rate in sorted(by_block.items())] == list(range(15))
-    assert session({"a": [1.0, 2.0], "b": [3.0]}) == [1.0, 2.0, 3.0]
+    assert session_values({"a": [1.0, 2.0], "b": [3.0]}) == [1.0, 2.0, 3.0]
     with pytest.raises(ValueError, match="whole number of blocks"):
-        laid_over_blocks([1.0] * 7, spec, CACHED)
+        replay_in_blocks([1.0] * 7, spec, CACHED)
 
 
 def test_scatter_needs_the_whole_interval() -> None:
@@ -142,12 +149,12 @@ def _faster(record: ExperimentRecord, label: str, factor: float) -> ExperimentRe
 
 def test_statements_follow_the_runs() -> None:
     finding = quick_finding("hdparm-fifteen")
-    study = study_named("hdparm-fifteen")
+    study = replicable_study("hdparm-fifteen")
 
     def outcomes(label: str, factor: float) -> dict[str, str]:
         records = dict(finding.records)
         records[RANDOMISED] = _faster(records[RANDOMISED], label, factor)
-        result = study.read(finding.asked, finding.published, records)
+        result = study.read(finding.options, finding.folder, records)
         return {one.name: one.outcome for one in result.statements}
 
     kyber = outcomes("kyber", 1.05)

@@ -7,7 +7,7 @@ import pytest
 from blklab.records.samples import DirectionSample, JobSample, LatencyHistogram, RunSample
 from blklab.spec.plan import CellKey
 from blklab.studies.ioband.cases import completion_shares
-from blklab.studies.ioband.set_up import PHASES, SetUp
+from blklab.studies.ioband.set_up import PHASES, IobandSetUp
 from blklab.studies.ioband.shares import (
     case_shares,
     farthest,
@@ -15,12 +15,12 @@ from blklab.studies.ioband.shares import (
     published_latencies,
     published_shares,
 )
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.study_folder import StudyFolder
 
 
 @pytest.fixture(scope="module")
-def published() -> Published:
-    return Published("ioband")
+def folder() -> StudyFolder:
+    return StudyFolder("ioband")
 
 
 def run(rates: tuple[int, int, int], latencies: dict[int, int]) -> RunSample:
@@ -77,19 +77,19 @@ def test_latencies_are_counted_as_tiotest_counts_them() -> None:
     assert found.over_10s_percent == pytest.approx(1)
 
 
-def test_published_tables_are_read(published: Published) -> None:
-    assert published_shares(published, "case 2", "read") == pytest.approx(
+def test_published_tables_are_read(folder: StudyFolder) -> None:
+    assert published_shares(folder, "case 2", "read") == pytest.approx(
         tuple(100 * rate / (38.002 + 52.181 + 50.380) for rate in (38.002, 52.181, 50.380))
     )
-    assert published_latencies(published, "case 1", "write").maximum_ms == 4108.431
+    assert published_latencies(folder, "case 1", "write").maximum_ms == 4108.431
 
 
-def test_weights_are_those_of_the_document(published: Published) -> None:
-    lines = published.rows("tiotest_throughput.csv", test_case="case 1", phase="read")
-    set_up = published.set_up(SetUp)
+def test_weights_are_those_of_the_document(folder: StudyFolder) -> None:
+    lines = folder.rows("tiotest_throughput.csv", test_case="case 1", phase="read")
+    set_up = folder.set_up(IobandSetUp)
     assert [int(line["weight"]) for line in lines] == set_up.weights
     assert {int(line["io_threads"]) for line in lines} == {set_up.threads}
     for name, case in set_up.cases.items():
-        for line in published.rows("tiotest_throughput.csv", test_case=name):
+        for line in folder.rows("tiotest_throughput.csv", test_case=name):
             assert case.thread_size == f"{line['tiotest_f_MB_per_thread']}m"
             assert case.buffered == (line["io_mode"] == "buffered")

@@ -12,27 +12,27 @@ from blklab.quantities.formatting import rounded
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import JobSample, RunSample
 from blklab.simulator.simulation import simulate
-from blklab.studies import study_named
+from blklab.studies import replicable_study
 from blklab.studies.ionice.distance import irregular_ratio, regular_ratio
 from blklab.studies.ionice.experiments import REPEATED, entry_priority, pairs_of
 from blklab.studies.ionice.reading import published_ratio
-from blklab.studies.ionice.set_up import PublishedDisk, SetUp, disk_text, published_disk
+from blklab.studies.ionice.set_up import IoniceSetUp, PublishedDisk, disk_target, published_disk
 from blklab.studies.ionice.shares import first_share, seconds_of
 from blklab.studies.replication.pages import quick_finding
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.study_folder import StudyFolder
 
 
 def test_the_published_ratio_is_that_of_the_analysis() -> None:
-    published = Published("ionice")
-    ratio = published_ratio(published)
-    pair = published.readings.answers["priorities"].findings[0].pairs[0]
+    folder = StudyFolder("ionice")
+    ratio = published_ratio(folder)
+    pair = folder.readings.answers["priorities"].findings[0].pairs[0]
     found = sorted([pair.estimate, 1 / pair.estimate])[1]
     assert ratio.value == pytest.approx(found)
     assert (round(ratio.low or 0, 2), round(ratio.high or 0, 2)) == (2.22, 3.86)
 
 
 def test_the_published_disk() -> None:
-    disk = published_disk(Published("ionice"))
+    disk = published_disk(StudyFolder("ionice"))
     assert disk.bytes_per_second == pytest.approx(2 * 2147483648 / 5.39265)
     assert disk.irregularity == pytest.approx(0.2213, abs=1e-3)
     low, high = disk.irregularity_interval
@@ -50,11 +50,11 @@ def test_counted_turns() -> None:
 
 def test_a_disk_that_stalls_is_as_irregular_as_was_asked() -> None:
     """The share of stalls from the wanted irregularity, checked on the device alone."""
-    set_up = Published("ionice").set_up(SetUp)
+    set_up = StudyFolder("ionice").set_up(IoniceSetUp)
     wanted = PublishedDisk(bytes_per_second=400e6, irregularity=0.2, nr_totals=4)
     share = wanted.stalled_share(100_000_000)
     assert share == pytest.approx(0.4)
-    text = disk_text("sim", set_up, command_ns=1_000_000, stalled_share=share, stall="100ms")
+    text = disk_target("sim", set_up, command_ns=1_000_000, stalled_share=share, stall="100ms")
     jobs: dict[str, dict[str, str | int]] = {
         "w": {"rw": "write", "bs": "256k", "direct": 1, "time_based": 1, "runtime": "200s", "size": "32g"}
     }
@@ -104,7 +104,7 @@ def test_statements_fail_for_results_that_say_the_opposite() -> None:
     finding = quick_finding("ionice")
     records = dict(finding.records)
     records[REPEATED] = _with_levels_swapped(records[REPEATED])
-    result = study_named("ionice").read(finding.asked, finding.published, records)
+    result = replicable_study("ionice").read(finding.options, finding.folder, records)
     for name in ("level-0-faster", "cfq-ratio", "distance-irregular", "bfq-level-0-faster"):
         assert finding.result.statement(name).outcome == "holds"
         assert result.statement(name).outcome == "fails"
@@ -138,7 +138,7 @@ def test_the_order_of_two_buffered_writers_is_not_taken_for_their_classes() -> N
     for equals_too, outcome in ((True, "holds"), (False, "fails")):
         changed = _with_more_for_the_first(whole, equals_too=equals_too)
         records = {**finding.records, "matrix-buffered": changed}
-        result = study_named("ionice").read(finding.asked, finding.published, records)
+        result = replicable_study("ionice").read(finding.options, finding.folder, records)
         assert result.statement("bfq-buffered").outcome == outcome
         pairs = {sample.cell.workload for sample in changed.samples}
         equals = [pair for pair in pairs if len(set(pair.split("-"))) == 1]

@@ -13,10 +13,10 @@ from blklab.simulator.benchmark_emulation import IOZONE_TESTS
 from blklab.studies.iozone_raid10.experiments import DIRECT_TESTS, STDIO_TESTS, experiments
 from blklab.studies.iozone_raid10.orders import order_statements
 from blklab.studies.iozone_raid10.rates import mean_rates, overall_ratio, published_rates, rises
+from blklab.studies.replication.options import StudyOptions
 from blklab.studies.replication.pictures import SurfacePicture
-from blklab.studies.replication.protocol import Asked
 from blklab.studies.replication.report.drawing import draw
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.study_folder import StudyFolder
 
 SURFACE = SurfacePicture(
     "surface",
@@ -32,23 +32,23 @@ SURFACE = SurfacePicture(
 
 
 @pytest.fixture(scope="module")
-def published() -> Published:
-    return Published("iozone-raid10")
+def folder() -> StudyFolder:
+    return StudyFolder("iozone-raid10")
 
 
-def sizes(published: Published) -> list[int]:
-    return sorted({size for _, _, size in published_rates(published)})
+def sizes(folder: StudyFolder) -> list[int]:
+    return sorted({size for _, _, size in published_rates(folder)})
 
 
-def test_the_published_table_is_complete(published: Published) -> None:
-    rates = published_rates(published)
+def test_the_published_table_is_complete(folder: StudyFolder) -> None:
+    rates = published_rates(folder)
     assert len(rates) == 390
     assert rates["noop", "write", 32] == pytest.approx(77.720 * 1.024)
     assert {test for _, test, _ in rates} == set(IOZONE_TESTS) == {*DIRECT_TESTS, *STDIO_TESTS}
 
 
-def test_the_published_ratio_is_that_of_its_reading(published: Published) -> None:
-    found = overall_ratio(published_rates(published), "deadline", "noop", sizes(published))
+def test_the_published_ratio_is_that_of_its_reading(folder: StudyFolder) -> None:
+    found = overall_ratio(published_rates(folder), "deadline", "noop", sizes(folder))
     assert (found.value, found.low, found.high) == pytest.approx((0.998, 0.987, 1.008), abs=5e-4)
 
 
@@ -57,8 +57,8 @@ def test_rows_rise_within_the_slack() -> None:
     assert not rises([1.0, 2.0, 1.7, 3.0], 0.08)
 
 
-def test_orders_can_fail(published: Published) -> None:
-    theirs, records = mean_rates(published_rates(published)), sizes(published)
+def test_orders_can_fail(folder: StudyFolder) -> None:
+    theirs, records = mean_rates(published_rates(folder)), sizes(folder)
     same = {one.name: one.outcome for one in order_statements(theirs, theirs, records, records)}
     assert set(same.values()) == {"holds"}
     level = dict.fromkeys(theirs, 100.0)
@@ -68,12 +68,12 @@ def test_orders_can_fail(published: Published) -> None:
     }
 
 
-def test_the_printed_experiment_has_every_cell(published: Published) -> None:
-    printed, *_ = experiments(Asked(), published)
+def test_the_printed_experiment_has_every_cell(folder: StudyFolder) -> None:
+    printed, *_ = experiments(StudyOptions(), folder)
     spec = printed.spec
     assert (spec.order, spec.blocks) == ("by-scheduler", 1)
     assert [choice.label for choice in spec.schedulers] == ["noop", "cfq", "deadline"]
-    assert len(spec.workloads) == 2 * len(sizes(published))
+    assert len(spec.workloads) == 2 * len(sizes(folder))
     assert "raid=10,members=4" in spec.target
 
 

@@ -15,16 +15,16 @@ from blklab.cli.analyse import command
 from blklab.errors import SpecError, UnknownNameError
 from blklab.studies.published.claims import Claim, read_claim
 from blklab.studies.published.page import IMAGES, page_and_images
-from blklab.studies.published.study import load_study, read_study, study_names
+from blklab.studies.published.study import load_published_study, published_study_names, read_published_study
 
 ROOT = Path(__file__).parents[2]
-REFRESH = "refresh with `python -m blklab.studies.published.page docs/studies.md`"
+REFRESH = "refresh with `python -m blklab.studies.published.page docs/appendix/studies.md`"
 
 
-def _cells(study: str, question: str, *more: str) -> list[dict[str, object]]:
-    """The cells that the command itself prints for a question of a study."""
-    asked = next(one for one in load_study(study)[0].questions if one.name == question)
-    arguments = asked.arguments(study)
+def _cells(study: str, reanalysis: str, *more: str) -> list[dict[str, object]]:
+    """The cells that the command itself prints for a reanalysis of a study."""
+    options = next(one for one in load_published_study(study)[0].reanalyses if one.name == reanalysis)
+    arguments = options.arguments(study)
     arguments[0] = str(ROOT / arguments[0])
     result = CliRunner().invoke(command, [*arguments, *more, "--json", "-"], standalone_mode=False)
     assert result.exception is None, result.output
@@ -38,8 +38,8 @@ def _pair(cell: dict[str, object], first: str, second: str) -> dict[str, Any]:
     found: dict[str, Any] = next(one for one in pairs if {one["first"], one["second"]} == {first, second})
     if found["first"] == first:
         return found
-    figures = (found["estimate"], found["ci_high"], found["ci_low"])
-    turned = [1 / figure if found["scale"] == "ratio" else -figure for figure in figures]
+    values = (found["estimate"], found["ci_high"], found["ci_low"])
+    turned = [1 / value if found["scale"] == "ratio" else -value for value in values]
     return {**found, **dict(zip(("estimate", "ci_low", "ci_high"), turned, strict=True))}
 
 
@@ -87,7 +87,7 @@ def test_ioband_weights_are_not_visible() -> None:
     levels = case_1["levels"]
     assert isinstance(levels, list)
     assert [round(one["mean"], 1) for one in levels] == [33.3, 33.3, 33.4]
-    assert {reading.status for reading in read_study("ioband").claims} == {"contradicted"}
+    assert {reading.status for reading in read_published_study("ioband").claims} == {"contradicted"}
 
 
 def test_ionice_ratio_is_the_mean_of_four_samples() -> None:
@@ -105,9 +105,9 @@ def test_deadline_and_noop_are_equal() -> None:
 
 def test_every_claim_is_read_and_the_readings_are_these() -> None:
     counts = {
-        name: [claim.status for claim in read_study(name).claims]
-        for name in study_names()
-        if load_study(name)[0].claims
+        name: [claim.status for claim in read_published_study(name).claims]
+        for name in published_study_names()
+        if load_published_study(name)[0].claims
     }
     assert set(counts) == {"hdparm-fifteen", "hdparm-four-schedulers", "ioband", "ionice", "iozone-raid10"}
     assert counts["ionice"] == ["supported"]
@@ -117,14 +117,14 @@ def test_every_claim_is_read_and_the_readings_are_these() -> None:
 
 
 def test_a_claim_turned_round_is_contradicted() -> None:
-    reading = read_study("ionice")
+    reading = read_published_study("ionice")
     turned = reading.study.claims[0].model_copy(update={"kind": "lower"})
     answer = reading.answers["priorities"]
     assert read_claim(turned, answer.findings, 0.95).status == "contradicted"
-    fifteen = read_study("hdparm-fifteen").answers["schedulers"]
+    fifteen = read_published_study("hdparm-fifteen").answers["schedulers"]
     claim = Claim(
         says="mq-deadline beats bfq",
-        question="schedulers",
+        reanalysis="schedulers",
         condition={"test": "buffered disk reads"},
         kind="higher",
         level="mq-deadline",
@@ -135,10 +135,10 @@ def test_a_claim_turned_round_is_contradicted() -> None:
         read_claim(claim.model_copy(update={"kind": "equal"}), fifteen.findings, 0.95).status
         == "contradicted"
     )
-    shares = read_study("ioband").answers["shares"]
+    shares = read_published_study("ioband").answers["shares"]
     thirds = Claim(
         says="a third each",
-        question="shares",
+        reanalysis="shares",
         condition={"test_case": "case 1"},
         kind="shares",
         shares={"1": 33.3, "2": 33.3, "3": 33.4},
@@ -152,8 +152,8 @@ def test_a_claim_turned_round_is_contradicted() -> None:
 
 def test_the_page_and_its_plots_are_up_to_date() -> None:
     page, images = page_and_images()
-    assert (ROOT / "docs/studies.md").read_text(encoding="utf-8") == page, REFRESH
-    folder = ROOT / "docs" / IMAGES
+    assert (ROOT / "docs/appendix/studies.md").read_text(encoding="utf-8") == page, REFRESH
+    folder = ROOT / "docs" / "appendix" / IMAGES
     assert {path.name for path in folder.iterdir()} == set(images), REFRESH
     for name, text in images.items():
         assert (folder / name).read_text(encoding="utf-8") == text, f"{name}: {REFRESH}"
@@ -173,6 +173,6 @@ def test_the_command_writes_page_and_plots(tmp_path: Path) -> None:
 def test_unknown_study() -> None:
     with pytest.raises(UnknownNameError, match="there are: hdparm-fifteen"):
         try:
-            load_study("x")
+            load_published_study("x")
         except UnknownNameError as error:
             raise UnknownNameError(error.hint or "") from error

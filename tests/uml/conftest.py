@@ -12,10 +12,11 @@ import pytest
 
 from blklab.errors import BlklabError
 from blklab.guests.boot import Boot
-from blklab.guests.guest import Guests, Image
-from blklab.guests.kernels.store import KernelBuild, find
-from blklab.guests.scratch import choose_place
-from blklab.guests.watch import Patience
+from blklab.guests.guest import GuestImage, Guests
+from blklab.guests.kernels.kernel_build import KernelBuild
+from blklab.guests.kernels.store import find
+from blklab.guests.scratch import choose_scratch
+from blklab.guests.watchdog import WatchdogLimits
 from blklab.shipped import guest_program
 
 MEMORY_BYTES = 128 << 20
@@ -59,21 +60,21 @@ def misbehaving(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def image(kernel: KernelBuild, misbehaving: Path) -> Image:
-    return Image(kernel.linux, kernel.build_id, misbehaving, {})
+def image(kernel: KernelBuild, misbehaving: Path) -> GuestImage:
+    return GuestImage(kernel.linux, kernel.build_id, misbehaving, {})
 
 
 @pytest.fixture
 def guests() -> Iterator[Guests]:
     """Guests that may not say much."""
-    place, _ = choose_place(MEMORY_BYTES)
-    with Guests(place, Boot(MEMORY_BYTES), Patience(log_bytes=1 << 20)) as session:
+    place, _ = choose_scratch(MEMORY_BYTES)
+    with Guests(place, Boot(MEMORY_BYTES), WatchdogLimits(log_bytes=1 << 20)) as session:
         yield session
 
 
 @pytest.fixture
 def impatient() -> Iterator[Guests]:
     """Guests that count as hung soon."""
-    place, _ = choose_place(MEMORY_BYTES)
-    with Guests(place, Boot(MEMORY_BYTES), Patience(silence_s=1.5)) as session:
+    place, _ = choose_scratch(MEMORY_BYTES)
+    with Guests(place, Boot(MEMORY_BYTES), WatchdogLimits(silence_s=1.5)) as session:
         yield session

@@ -30,7 +30,7 @@ def measure(
     workload = parse_workload(jobs, name="jobs", source="jobs.fio")
     key = CellKey(block=0, sequence=0, position=0, workload="jobs", scheduler=choice.label, seed=seed)
     options = SessionOptions(
-        "test",
+        run_id="test",
         queue=dict(queue or {}),
         cgroups={name: dict(settings) for name, settings in (cgroups or {}).items()},
         kernels=(choice.kernel,),

@@ -7,12 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from blklab.backends.modelled import facts_of, modelled
+from blklab.backends.modelled_device import device_facts, require_model
 from blklab.backends.protocol import SessionOptions
 from blklab.backends.uml import BACKEND
 from blklab.backends.uml_arrays import Array, array_of, require_array
 from blklab.errors import KernelLacksError, MissingToolError, TunableError
-from blklab.guests.kernels.store import KernelBuild, find
+from blklab.guests.kernels.kernel_build import KernelBuild
+from blklab.guests.kernels.store import find
 from blklab.guests.programs import program_files
 from blklab.records.samples import NS_PER_SECOND, RunSample
 from blklab.simulator.simulation import simulate
@@ -209,19 +210,21 @@ def test_a_kernel_without_md_can_have_btrfs() -> None:
 
 def test_arrays_are_recognised() -> None:
     def found(text: str) -> Array | None:
-        model = modelled(parse_target(text))
-        return array_of(facts_of(model, load_profile(model.device)))
+        model = require_model(parse_target(text))
+        return array_of(device_facts(model, load_profile(model.device)))
 
     assert found("uml:fixed") is None
     array = found("uml:fixed,raid=5,members=3")
     assert array == Array("5", 3)
-    assert array.made_by(None) == "md raid5 of 3 disks"
-    assert array.made_by("btrfs") == "btrfs raid5 of 3 disks"
+    assert array.description(None) == "md raid5 of 3 disks"
+    assert array.description("btrfs") == "btrfs raid5 of 3 disks"
 
 
 def test_the_report_says_who_made_the_array(kernel: KernelBuild, real_guest: object) -> None:
     find()
-    with BACKEND.open(parse_target(DISKS), SessionOptions("test", guest=BTRFS, dry_run=True)) as session:
+    with BACKEND.open(
+        parse_target(DISKS), SessionOptions(run_id="test", guest=BTRFS, dry_run=True)
+    ) as session:
         assert session.target.details["array"] == "btrfs raid10 of 4 disks"
         single = BACKEND.describe(parse_target("uml:hdd-7200")).disks[0].size_bytes
         assert session.target.disks[0].size_bytes == pytest.approx(2 * single, rel=0.001)

@@ -9,7 +9,7 @@ import pytest
 from blklab.cli import run
 from blklab.cli.apply import resolve_run
 from blklab.errors import RefusedError
-from blklab.guests.kernels.store import KernelBuild
+from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.records.store import Store
 from blklab.testing.experiments import SchedulerBehaviour, make_experiment, make_spec
 
@@ -51,7 +51,7 @@ def test_other_targets_have_no_guests(
         (("--time", "local"), "time of a guest is virtual or host"),
         (("--filesystem", "vfat"), "filesystem of a guest is ext4 or xfs or btrfs"),
         (("--memory", "1m"), "a guest's memory lies between 64.0 MiB and 64.0 GiB"),
-        (("--precondition",), "--precondition is for flash, and this is a device of the kind fixed"),
+        (("--precondition",), "--precondition works only on flash, and this device is of kind fixed"),
     ],
 )
 def test_bad_values(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str) -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from blklab.backends.uml_clocks import check_clocks, warning_about_bfq, warnings_about
+from blklab.backends.uml_clocks import bfq_idling_warning, check_clocks, clock_warnings
 from blklab.errors import RequirementError
-from blklab.guests.kernels.store import BuildRecord, InstrumentRecord, KernelBuild
+from blklab.guests.kernels.build_record import BuildRecord, InstrumentRecord
+from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.spec.guest import GuestOptions
 
 EXACT = InstrumentRecord(name="exact-clock", sha256="aa", files=["arch/um/kernel/time.c"])
@@ -61,7 +62,7 @@ LATER = EXACT.model_copy(update={"sha256": "bb"})
 def test_kernels_with_one_clock_are_compared(make: Maker) -> None:
     kernels = [make("a", EXACT), make("b", EXACT)]
     check_clocks(kernels, VIRTUAL)
-    assert warnings_about(kernels, VIRTUAL) == []
+    assert clock_warnings(kernels, VIRTUAL) == []
 
 
 @pytest.mark.parametrize(
@@ -81,8 +82,8 @@ def test_others_are_refused_unless_that_is_wanted(
         check_clocks(kernels, VIRTUAL)
     assert "--clocks any" in (caught.value.hint or "")
     check_clocks(kernels, ANY)
-    (warning,) = warnings_about(kernels, ANY)
-    assert "may be the clocks' doing" in warning
+    (warning,) = clock_warnings(kernels, ANY)
+    assert "may come from their clocks" in warning
 
 
 def test_in_this_machines_time_only_ticks_count(make: Maker) -> None:
@@ -101,6 +102,6 @@ def test_a_kernel_without_virtual_time(make: Maker) -> None:
 
 def test_bfq_where_no_time_passes(make: Maker) -> None:
     exact, ticking = make("exact", EXACT), make("ticking")
-    assert "may not wait for sequential readers" in (warning_about_bfq(exact, VIRTUAL) or "")
-    assert warning_about_bfq(exact, HOST) is None
-    assert warning_about_bfq(ticking, VIRTUAL) is None
+    assert "may not wait for sequential readers" in (bfq_idling_warning(exact, VIRTUAL) or "")
+    assert bfq_idling_warning(exact, HOST) is None
+    assert bfq_idling_warning(ticking, VIRTUAL) is None

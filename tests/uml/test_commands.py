@@ -21,8 +21,9 @@ import pytest
 import blklab
 from blklab.cli import run
 from blklab.guests import scratch
-from blklab.guests.kernels.folder import kernels_folder
+from blklab.guests.kernels.cache import kernel_cache
 from blklab.records.store import Store
+from waiting import wait_until
 
 from .ordinary_user import as_user, can_mount
 from .test_guests import processes_in
@@ -141,15 +142,17 @@ def test_no_end_leaves_anything_behind(
     job.write_text(JOB + "; loop without calls\n")
     process = subprocess.Popen(
         [sys.executable, "-c", WITH_OTHER_GUEST, str(misbehaving), "compare", DEVICE, "-w", str(job), "-q"],
-        env={**os.environ, scratch.PLACE_VARIABLE: str(place)},
+        env={**os.environ, scratch.SCRATCH_VARIABLE: str(place)},
         stderr=subprocess.PIPE,
         text=True,
     )
     try:
         wanted = min(len(os.sched_getaffinity(0)), 4)
-        while len([pid for pid in processes_in(place) if _is_guest(pid)]) < 2 * wanted:
-            assert process.poll() is None, process.communicate()[1]
-            time.sleep(0.02)
+        wait_until(
+            lambda: len([pid for pid in processes_in(place) if _is_guest(pid)]) >= 2 * wanted,
+            "all guests run",
+            process=process,
+        )
         process.send_signal(number)
         process.communicate()
         assert process.returncode == code
@@ -157,9 +160,7 @@ def test_no_end_leaves_anything_behind(
         process.kill()
         process.wait()
     # Supervisors outlive a killed blklab by a moment.
-    deadline_s = time.monotonic() + 20
-    while (processes_in(place) or any(place.iterdir())) and time.monotonic() < deadline_s:
-        time.sleep(0.02)
+    wait_until(lambda: not processes_in(place) and not any(place.iterdir()), "nothing is left")
 
 
 def _is_guest(pid: int) -> bool:
@@ -213,13 +214,13 @@ def test_an_ordinary_user_needs_no_rights(job: str, place: Path) -> None:
         [sys.executable, "-m", "blklab", "run", DEVICE, job, "--scheduler", "bfq", "-q"],
         uid=nobody.pw_uid,
         gid=nobody.pw_gid,
-        needs=[Path(sys.base_prefix), Path(sys.prefix), package, kernels_folder(), Path(job).parent],
+        needs=[Path(sys.base_prefix), Path(sys.prefix), package, kernel_cache(), Path(job).parent],
     )
     environment = {
         **os.environ,
         "HOME": "/nonexistent",
-        "XDG_CACHE_HOME": str(kernels_folder().resolve().parents[1]),
-        scratch.PLACE_VARIABLE: str(place),
+        "XDG_CACHE_HOME": str(kernel_cache().resolve().parents[1]),
+        scratch.SCRATCH_VARIABLE: str(place),
     }
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -65,8 +65,9 @@ def test_nothing_of_the_guest_takes_an_io_time() -> None:
     assert (latency.count, latency.min_ns, latency.max_ns) == (3500, 1_000_000, 1_000_000)
 
 
-def test_bfq_shares_by_weight() -> None:
-    groups = {"low": "100", "middle": "300", "high": "600"}
+@pytest.mark.parametrize("weights", [(100, 300, 600), (100, 100, 100)])
+def test_bfq_shares_by_weight(weights: tuple[int, int, int]) -> None:
+    groups = {name: str(weight) for name, weight in zip(("low", "middle", "high"), weights, strict=True)}
     sample = measure(
         "uml:fixed,latency=500us,depth=4,jitter=50us",
         _readers(*(f"[{name}]\ncgroup={name}" for name in groups), numjobs=4, runtime="4s"),
@@ -75,8 +76,8 @@ def test_bfq_shares_by_weight() -> None:
         cgroups={name: {"io.bfq.weight": weight} for name, weight in groups.items()},
     )
     low, middle, high = (rate(sample, name) for name in groups)
-    assert middle / low == pytest.approx(3, rel=0.1)
-    assert high / low == pytest.approx(6, rel=0.1)
+    assert middle / low == pytest.approx(weights[1] / weights[0], rel=0.1)
+    assert high / low == pytest.approx(weights[2] / weights[0], rel=0.1)
 
 
 def test_bfq_prefers_the_higher_level() -> None:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import pytest
 
 from blklab.records.store import Store
-from blklab.studies import study_named
+from blklab.studies import replicable_study
 from blklab.studies.replication.expectations import expected_of, unmet
-from blklab.studies.replication.pages import SilentObserver
-from blklab.studies.replication.protocol import Asked
-from blklab.studies.replication.run import carry_out
+from blklab.studies.replication.options import Scaled, StudyOptions
+from blklab.studies.replication.run import NullRunObserver, run_study
 from smaller_studies import with_sizes
 
 pytestmark = pytest.mark.usefixtures("real_guest")
 
 FEWER: dict[str, dict[str, object]] = {
-    "tests": {"uml_area": "32m", "uml_cached_runtime": "20ms"},
-    "runs": {"uml_as_printed": 2, "uml_repeats": 2},
-    "busy_disk": {"quick_repeats": 3},
+    "tests": {"area": Scaled[str](full="32m"), "cached_runtime": Scaled[str](full="20ms")},
+    "runs": {"as_printed": Scaled[int](full=2), "blocks": Scaled[int](full=2)},
+    "busy_disk": {"blocks": Scaled[int](full=3)},
 }
 """Tables of set-up.toml as far as they differ: a guest boots for every run."""
 
@@ -26,8 +25,10 @@ def test_fifteen_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """What must come out of the study on a kernel does, with fewer and shorter runs."""
     with_sizes(monkeypatch, FEWER)
     with Store.opened("sqlite://") as store:
-        finding = carry_out(study_named("hdparm-fifteen"), Asked("uml", quick=True), store, SilentObserver())
+        finding = run_study(
+            replicable_study("hdparm-fifteen"), StudyOptions("uml", quick=True), store, NullRunObserver()
+        )
     for record in finding.records.values():
         assert [sample.error for sample in record.samples if sample.status != "ok"] == []
         assert {sample.engine["kernel"]["name"] for sample in record.samples} == {"stock"}
-    assert unmet(expected_of(finding.published, "uml"), finding.result) == []
+    assert unmet(expected_of(finding.folder, "uml"), finding.result) == []

@@ -9,15 +9,14 @@ from blklab.execution.pipeline import compare
 from blklab.guests.programs import program_files
 from blklab.records.store import Store
 from blklab.spec.schedulers import parse_scheduler_choices
-from blklab.studies import study_named
+from blklab.studies import replicable_study
 from blklab.studies.iozone_raid10.experiments import DIRECT_TESTS, experiments
 from blklab.studies.iozone_raid10.rates import measured_rates
 from blklab.studies.replication.expectations import expected_of, unmet
-from blklab.studies.replication.pages import SilentObserver
-from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.options import StudyOptions
 from blklab.studies.replication.report.html import render_studies_html
-from blklab.studies.replication.run import carry_out
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.run import NullRunObserver, run_study
+from blklab.studies.replication.study_folder import StudyFolder
 
 NAME = "iozone-raid10"
 
@@ -32,7 +31,7 @@ def btrfs(real_guest: object) -> None:
 
 def test_all_four_disks_share_the_work() -> None:
     """A tiny form of it: one record size under two schedulers, once."""
-    printed, *_ = experiments(Asked("uml", quick=True), Published(NAME))
+    printed, *_ = experiments(StudyOptions("uml", quick=True), StudyFolder(NAME))
     spec = printed.spec.model_copy(
         update={
             "schedulers": parse_scheduler_choices("none,bfq:slice_idle=0"),
@@ -40,7 +39,7 @@ def test_all_four_disks_share_the_work() -> None:
         }
     )
     with Store.opened("sqlite://") as store:
-        record = compare(spec, store, SilentObserver())
+        record = compare(spec, store, NullRunObserver())
     for sample in record.samples:
         assert sample.error is None
         served = [member["requests"] for member in sample.engine["members"]]
@@ -56,8 +55,8 @@ def test_all_four_disks_share_the_work() -> None:
 @pytest.mark.slow
 def test_what_must_come_out_does() -> None:
     with Store.opened("sqlite://") as store:
-        finding = carry_out(study_named(NAME), Asked("uml", quick=True), store, SilentObserver())
-    assert unmet(expected_of(finding.published, "uml"), finding.result) == []
+        finding = run_study(replicable_study(NAME), StudyOptions("uml", quick=True), store, NullRunObserver())
+    assert unmet(expected_of(finding.folder, "uml"), finding.result) == []
     page = render_studies_html([finding])
     # Heat maps of rates and differences and a surface, of the published figures and of ours.
     assert len(finding.result.pictures) == 6

@@ -1,19 +1,19 @@
-//! The answer, in the form of the simulator's.
+//! The answer, in the simulator's format.
 
 use std::sync::atomic::Ordering::SeqCst;
 
-use blksim::host::MACHINE;
-use blksim::params::Values;
-use blksim::record::JobRecord;
+use blksim::core::params::Values;
+use blksim::core::record::JobRecord;
+use blksim::machine_parameters::MACHINE;
 use blksim::simulate::DiskFigures;
 use blksim_json::{device_in_force, job_samples, settings, tell_members, warnings};
 use serde_json::{Value, json};
 
-use crate::board::{DeviceFigures, Shared};
 use crate::failure::Failure;
 use crate::mounts::{kernel_release, read_line};
 use crate::queue::InForce;
 use crate::request::{Driver, Load, Request};
+use crate::shared_memory::{DeviceStats, SharedMemory};
 use crate::ublk::Disk;
 
 /// Counters of `/sys/block/*/stat` (`Documentation/block/stat.rst`).
@@ -26,14 +26,14 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// What the kernel has counted so far.
+    /// Reads the kernel's counters.
     pub fn read(disk: &Disk) -> Result<Self, Failure> {
         let text = read_line(&format!("/sys/block/{}/stat", disk.name))
             .map_err(|error| Failure::kernel("reading the disk's counters", error))?;
         Ok(Self::parse(&text))
     }
 
-    /// The same of each disk.
+    /// Reads the counters of each disk.
     pub fn read_all(disks: &[Disk]) -> Result<Vec<Self>, Failure> {
         disks.iter().map(Self::read).collect()
     }
@@ -60,13 +60,13 @@ impl Counters {
     }
 }
 
-/// The machine around the queue, as the request wants it.
+/// The machine around the queue, as requested.
 pub fn machine(request: &Request) -> Result<Values, Failure> {
     let mut values = Values::defaults(MACHINE);
     for (name, text) in &request.setup.machine {
         values.set(name, text).map_err(|error| {
             Failure::of(
-                blksim::error::ErrorKind::OutOfRange,
+                blksim::core::error::ErrorKind::OutOfRange,
                 name,
                 format!("machine: {}", error.message),
             )
@@ -75,26 +75,26 @@ pub fn machine(request: &Request) -> Result<Values, Failure> {
     Ok(values)
 }
 
-/// Everything that a run left behind.
+/// The results of a run.
 #[derive(Debug)]
 pub struct Findings {
     pub in_force: InForce,
     pub cgroups: Value,
-    /// Where the first search for a tag of the scheduler's began, as far as that is known.
+    /// The scheduler tag at which the first search started, if known.
     pub first_tag: Option<u32>,
-    /// What free pages and the page cache share, as far as that is known.
+    /// Memory shared by free pages and the page cache, if known.
     pub memory_bytes: Option<u64>,
     pub machine: Values,
     pub records: Vec<JobRecord>,
-    /// fio's, if it was the generator; below 0 for a signal.
+    /// fio's exit code, if fio made the load; negative for a signal.
     pub fio_exit_code: Option<i32>,
-    /// Of each disk.
+    /// Per disk.
     pub before: Vec<Counters>,
     pub after: Vec<Counters>,
 }
 
-/// The answer of a run that went well.
-pub fn answer(request: &Request, shared: Shared, findings: Findings) -> Value {
+/// The answer of a successful run.
+pub fn answer(request: &Request, shared: SharedMemory, findings: Findings) -> Value {
     let Findings { in_force, cgroups, first_tag, memory_bytes, machine, records, .. } = findings;
     let Findings { fio_exit_code, before, after, .. } = findings;
     let mut machine = settings(&machine);
@@ -105,9 +105,9 @@ pub fn answer(request: &Request, shared: Shared, findings: Findings) -> Value {
     let disks: Vec<DiskFigures> = after
         .iter()
         .zip(before)
-        .zip(&shared.figures)
-        .map(|((after, before), figures)| {
-            figures_of(after.since(before), served.then_some(figures), simulated_ns)
+        .zip(&shared.stats)
+        .map(|((after, before), stats)| {
+            disk_stats(after.since(before), served.then_some(stats), simulated_ns)
         })
         .collect();
     let sum = |figure: fn(&DiskFigures) -> u64| disks.iter().map(figure).sum::<u64>();
@@ -132,13 +132,13 @@ pub fn answer(request: &Request, shared: Shared, findings: Findings) -> Value {
             "generator": if request.options.generator == Load::Fio { "fio" } else { "blkguest" },
             "machine": machine,
             "first_tag": first_tag,
-            // By the guest's own clock.
+            // Measured by the guest's own clock.
             "start_ns": start_ns,
             "requests": sum(|disk| disk.requests),
             "merges": sum(|disk| disk.merges),
             "flushes": sum(|disk| disk.flushes),
             "simulated_ns": simulated_ns,
-            // Mean of the members, for an array.
+            // For an array, the members' mean.
             "device_busy_ns": sum(|disk| disk.busy_ns) / disks.len() as u64,
             "peak_in_flight": peak,
         },
@@ -147,14 +147,14 @@ pub fn answer(request: &Request, shared: Shared, findings: Findings) -> Value {
     answer
 }
 
-/// What a disk did: as its server saw it, or else as the kernel counted.
-fn figures_of(counted: Counters, server: Option<&DeviceFigures>, simulated_ns: u64) -> DiskFigures {
+/// A disk's I/O: from its server's counters, or else from the kernel's.
+fn disk_stats(counted: Counters, server: Option<&DeviceStats>, simulated_ns: u64) -> DiskFigures {
     let (requests, flushes, busy_ns, peak_in_flight) = match server {
-        Some(figures) => (
-            figures.reads.load(SeqCst) + figures.writes.load(SeqCst),
-            figures.flushes.load(SeqCst),
-            figures.busy_ns.load(SeqCst),
-            figures.peak_in_flight.load(SeqCst),
+        Some(stats) => (
+            stats.reads.load(SeqCst) + stats.writes.load(SeqCst),
+            stats.flushes.load(SeqCst),
+            stats.busy_ns.load(SeqCst),
+            stats.peak_in_flight.load(SeqCst),
         ),
         None => (counted.requests, counted.flushes, counted.busy_ms * 1_000_000, 0),
     };

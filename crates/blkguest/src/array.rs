@@ -1,15 +1,15 @@
-//! The array that a request asks for, and who makes it: btrfs of its own disks, or md.
+//! The array that a request asks for: made by btrfs from its own disks, or by md.
 
+use blksim::core::error::{ErrorKind, SimulationError};
 use blksim::devices::Profile;
-use blksim::error::{ErrorKind, SimulationError};
-use blksim::host::{RAID, RaidLevel};
+use blksim::devices::raid::{RAID, RaidLevel};
 
 use crate::failure::Failure;
 use crate::md;
 use crate::request::FilesystemKind;
 use crate::ublk::Disk;
 
-/// Bytes that btrfs puts on a disk before the next one's turn (`BTRFS_STRIPE_LEN` of
+/// Bytes that btrfs writes to one disk before it moves to the next (`BTRFS_STRIPE_LEN` of
 /// `fs/btrfs/volumes.h`, Linux 6.1).
 const BTRFS_STRIPE_BYTES: u64 = 64 << 10;
 
@@ -19,13 +19,13 @@ pub struct Array {
     pub level: RaidLevel,
     pub members: u32,
     pub chunk_bytes: u64,
-    /// btrfs spreads over the disks by itself.
+    /// btrfs does the striping.
     by_btrfs: bool,
 }
 
 impl Array {
-    /// The array of a profile; `None` for a single disk. Puts btrfs's stripes into the profile where
-    /// they decide.
+    /// The array of a profile; `None` for a single disk. Where btrfs does the striping, the profile gets
+    /// its stripe length.
     pub fn of(
         profile: &mut Profile,
         filesystem: Option<FilesystemKind>,
@@ -40,7 +40,7 @@ impl Array {
                 let message = format!("btrfs's stripes are of 64 KiB; chunk = {chunk} cannot be");
                 return Err(SimulationError::of(ErrorKind::OutOfRange, "chunk", message));
             }
-            // A value within the bounds of the parameter.
+            // Within the parameter's bounds.
             let _ = profile.raid.set("chunk", &BTRFS_STRIPE_BYTES.to_string());
             if level == RaidLevel::Mirrors && members > 4 {
                 let message = format!("btrfs keeps four copies at most, not {members}");
@@ -51,7 +51,7 @@ impl Array {
         Ok(Some(Self { level, members, chunk_bytes, by_btrfs }))
     }
 
-    /// The name that mkfs.btrfs has for it.
+    /// Its name for mkfs.btrfs.
     pub fn btrfs_profile(&self) -> &'static str {
         match (self.level, self.members) {
             (RaidLevel::Stripes, _) => "raid0",
@@ -63,7 +63,7 @@ impl Array {
         }
     }
 
-    /// Makes one disk of the members; btrfs takes them as they are, and begins with the first.
+    /// Assembles one disk from the members; btrfs takes the members themselves, starting with the first.
     pub fn assemble(&self, members: &[Disk]) -> Result<Disk, Failure> {
         if self.by_btrfs {
             return Ok(members[0].clone());

@@ -1,14 +1,14 @@
 //! Control groups (version 2): created, set and read back.
 //!
-//! Attributes are the kernel's (`Documentation/admin-guide/cgroup-v2.rst`, Linux 6.1); the
-//! root is `/`; a leading device number is replaced by those of the disks.
+//! Attributes are the kernel's (`Documentation/admin-guide/cgroup-v2.rst`, Linux 6.1); `/` is the
+//! root; a leading device number is replaced by the disks' numbers.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-use blksim::error::ErrorKind;
-use blksim::host::{COST_MODEL, COST_QOS, Cgroups, MAX};
-use blksim::params::Param;
+use blksim::block::cgroup::{COST_MODEL, COST_QOS, Cgroups, MAX};
+use blksim::core::error::ErrorKind;
+use blksim::core::params::Param;
 use serde_json::{Map, Value};
 
 use crate::failure::Failure;
@@ -17,32 +17,32 @@ use crate::queue::{kernel_text, plain};
 use crate::request::Request;
 use crate::ublk::Disk;
 
-/// Attributes that go by device, with the options in their values.
+/// Attributes keyed by device, with the options of their values.
 const BY_DEVICE: &[(&str, &[Param])] = &[
     ("io.max", MAX),
     ("io.latency", &[]),
     ("io.cost.qos", COST_QOS),
     ("io.cost.model", COST_MODEL),
 ];
-/// Weights that a job's `cgroup_weight` sets, as far as the kernel has them, with the largest value.
+/// Weights that a job's `cgroup_weight` sets where the kernel has them, with their largest value.
 const WEIGHTS: &[(&str, u64)] = &[("io.bfq.weight", 1000), ("io.weight", 10_000)];
 
 /// The groups of a run.
 #[derive(Debug, Default)]
 pub struct Groups {
-    /// Attributes that were set: group, attribute.
+    /// Attributes that were set, by group.
     written: Vec<(String, String)>,
 }
 
 impl Groups {
-    /// Creates all groups that the request names, and sets their attributes.
+    /// Creates the groups named in the request and sets their attributes.
     pub fn create(request: &Request, disks: &[Disk]) -> Result<Self, Failure> {
         let setup = &request.setup;
         let named = request.jobs.iter().any(|job| job.cgroup.is_some());
         if setup.cgroups.is_empty() && !named {
             return Ok(Self::default());
         }
-        // Names and the tree are what the simulator takes, too; attributes are the kernel's to judge.
+        // Names and tree are checked as in the simulator; the kernel judges the attributes.
         let names: Vec<_> =
             setup.cgroups.iter().map(|(name, _)| (name.clone(), Vec::new())).collect();
         let tree = Cgroups::new(&names, &request.jobs)?;
@@ -119,7 +119,7 @@ impl Groups {
         Ok(())
     }
 
-    /// What is in force: group to attribute to the content of its file.
+    /// The attributes in force: group to attribute to file content.
     pub fn read(&self) -> Value {
         let mut found: Map<String, Value> = Map::new();
         for (group, attribute) in &self.written {
@@ -132,7 +132,7 @@ impl Groups {
     }
 }
 
-/// The file through which a process joins a group.
+/// The file that a process writes to in order to join a group.
 pub fn processes_file(group: &str) -> String {
     format!("{}/cgroup.procs", folder(group))
 }
@@ -156,7 +156,7 @@ fn pass_on_control(group: &str) -> Result<(), Failure> {
     })
 }
 
-/// Values as the kernel takes them: with a disk's number in front, once for each, and plain numbers.
+/// Values in the kernel's form: one per disk, with the disk's number in front, and plain numbers.
 fn values_for(attribute: &str, text: &str, numbers: &[String]) -> Vec<String> {
     let Some((_, table)) = BY_DEVICE.iter().find(|(name, _)| *name == attribute) else {
         return vec![text.trim().to_owned()];

@@ -1,13 +1,13 @@
-//! The guest's clock. Under time travel it moves only when everybody sleeps.
+//! The guest's clock. Under time travel it advances only while every process sleeps.
 
 use std::mem::MaybeUninit;
 use std::ptr;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// The least that timers can be late, unless another one fires before.
+/// The smallest timer slack the kernel accepts.
 pub const SLACK_NS: u64 = 1;
 
-/// Nanoseconds of `CLOCK_MONOTONIC`. A system call in a guest: some microseconds of real time.
+/// `CLOCK_MONOTONIC` in nanoseconds. In a guest this is a system call, some microseconds of real time.
 pub fn now_ns() -> u64 {
     let mut time = MaybeUninit::<libc::timespec>::uninit();
     // SAFETY: the call fills in the structure; it cannot fail for this clock.
@@ -18,11 +18,11 @@ pub fn now_ns() -> u64 {
     time.tv_sec as u64 * SECOND_NS + time.tv_nsec as u64
 }
 
-/// Sleeps until a moment of `CLOCK_MONOTONIC`. Of the slack that [`no_slack`] leaves the kernel
-/// makes use, so that it is asked for the nanosecond before.
+/// Sleeps until a `CLOCK_MONOTONIC` time. The kernel uses the nanosecond of slack that [`no_slack`]
+/// leaves, so the sleep ends one nanosecond earlier on request.
 pub fn sleep_until(moment_ns: u64) {
     let time = timespec(moment_ns.saturating_sub(SLACK_NS));
-    // SAFETY: the pointer is valid for the call. Interrupted sleeps go on.
+    // SAFETY: the pointer is valid for the call. Interrupted sleeps resume.
     unsafe {
         while libc::clock_nanosleep(
             libc::CLOCK_MONOTONIC,
@@ -34,7 +34,7 @@ pub fn sleep_until(moment_ns: u64) {
     }
 }
 
-/// Lets timers of this process fire almost exactly; the kernel would otherwise add up to 50 µs.
+/// Makes this process's timers fire almost exactly; the kernel otherwise adds up to 50 µs.
 pub fn no_slack() {
     // SAFETY: a plain call with numbers.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, SLACK_NS) };

@@ -1,20 +1,20 @@
-//! What can go wrong inside the guest, and how the world outside learns of it.
+//! Failures inside the guest, and the answers that report them.
 
 use std::fmt::Display;
 use std::io;
 
-use blksim::error::{Error, ErrorKind, ProfileError, SimulationError};
+use blksim::core::error::{Error, ErrorKind, ProfileError, SimulationError};
 use serde_json::{Value, json};
 
-/// Everything that ends a run. Kinds of blksim's own errors keep their names.
+/// Anything that ends a run. blksim's own kinds of errors keep their names.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Failure {
     #[error(transparent)]
     Request(#[from] Error),
-    /// The kernel refused something that every run needs.
+    /// The kernel refused something every run needs.
     #[error("{doing}: {message}")]
     Kernel { doing: String, message: String },
-    /// The kernel lacks something that this run needs.
+    /// The kernel lacks something this run needs.
     #[error("{message}")]
     Unsupported { field: String, message: String },
     /// A read, write or sync of a job failed.
@@ -23,7 +23,7 @@ pub enum Failure {
     /// A program in the guest (mkfs, fio) failed.
     #[error("{program} failed: {message}")]
     Program { program: String, message: String },
-    /// A process of the guest ended before its time.
+    /// A process of the guest ended early.
     #[error("{message}")]
     Died { message: String },
     /// A defect of this program.
@@ -52,12 +52,12 @@ impl Failure {
         Self::Kernel { doing: doing.into(), message: error.to_string() }
     }
 
-    /// The failure of a system call, as `errno` tells it.
+    /// A failed system call, from `errno`.
     pub fn last(doing: impl Into<String>) -> Self {
         Self::kernel(doing, io::Error::last_os_error())
     }
 
-    /// The name that is shown to programs.
+    /// Its name for programs.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Request(Error::Simulation(error)) => error.kind.name(),
@@ -86,7 +86,7 @@ impl Failure {
     }
 }
 
-/// Turns the result of a system call that tells failure by a negative value into a `Result`.
+/// Converts a system call's return value, negative on failure, into a `Result`.
 pub fn checked(doing: &str, result: libc::c_int) -> Result<libc::c_int, Failure> {
     if result < 0 { Err(Failure::last(doing)) } else { Ok(result) }
 }

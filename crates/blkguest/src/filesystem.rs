@@ -1,7 +1,7 @@
-//! A file system on the disk or disks, with a file for each of the layout's.
+//! A file system on the disk or disks, with one file for each file of the layout.
 //!
-//! It is made while the disk still takes no time. Files are written with zeroes, which the
-//! disk keeps without memory; a file that was only allocated would be read without I/O.
+//! It is made before the device model's latencies apply. Files are written with zeroes, which the
+//! disk stores without memory; a file that was only allocated would be read without I/O.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -17,12 +17,12 @@ use crate::program;
 use crate::request::FilesystemKind;
 use crate::ublk::Disk;
 
-/// What would otherwise be drawn at random.
+/// Fixed in place of a random identifier.
 const IDENTITY: &str = "b1b1ab00-0000-4000-8000-000000000001";
-/// Bytes of one write of the layout.
+/// Bytes per write when files are laid out.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// A page-aligned piece of zeroes, as direct writes want it.
+/// Page-aligned zeroes, as direct writes need.
 #[repr(align(4096))]
 struct Zeroes([u8; WRITE_BYTES]);
 
@@ -30,7 +30,7 @@ static ZEROES: Zeroes = Zeroes([0; WRITE_BYTES]);
 
 /// Makes and mounts the file system, and writes its files.
 ///
-/// btrfs takes the members of an array as they are, the others the disk that was made of them.
+/// btrfs takes the members of an array; every other file system takes the assembled disk.
 pub fn create(
     kind: FilesystemKind,
     array: Option<&Array>,
@@ -44,7 +44,7 @@ pub fn create(
             let extended =
                 format!("nodiscard,lazy_itable_init=1,lazy_journal_init=1,hash_seed={IDENTITY}");
             program::run("mkfs.ext4", &["-q", "-F", "-U", IDENTITY, "-E", &extended, &path])?;
-            // What the kernel would else do in the background, minutes long.
+            // Otherwise the kernel does this in the background for minutes.
             ("ext4", "noinit_itable".to_owned())
         }
         FilesystemKind::Xfs => {
@@ -61,7 +61,7 @@ pub fn create(
             }
             arguments.extend(paths.iter().map(String::as_str));
             program::run("mkfs.btrfs", &arguments)?;
-            // Nobody has told the kernel of the other disks.
+            // The kernel does not know the other members yet.
             let others: Vec<_> = paths[1..].iter().map(|path| format!("device={path}")).collect();
             ("btrfs", others.join(","))
         }
@@ -76,7 +76,7 @@ pub fn create(
         .map_err(|error| Failure::kernel("emptying the page cache", error))
 }
 
-/// The file of the layout with this number.
+/// Path of the layout's file with this number.
 pub fn file_path(index: usize) -> String {
     format!("{DATA}/file-{index}")
 }
@@ -93,12 +93,12 @@ fn write(path: &str, bytes: u64) -> Result<(), Failure> {
         .map_err(failed)?;
     // SAFETY: plain calls with a descriptor, numbers and a static.
     unsafe {
-        // In one piece, as far as the file system can.
+        // Contiguous, as far as the file system allows.
         checked("allocating a file", libc::fallocate(file.as_raw_fd(), 0, 0, bytes as libc::off_t))
             .map_err(|_| failed(io::Error::last_os_error()))?;
         let mut done = 0_u64;
         while done < bytes {
-            // Whole pages: the last one is cut off again.
+            // Whole pages; the last one is truncated again.
             let piece = (bytes - done).min(WRITE_BYTES as u64).next_multiple_of(4096) as usize;
             let start = ZEROES.0.as_ptr().cast();
             let written = libc::pwrite(file.as_raw_fd(), start, piece, done as libc::off_t);

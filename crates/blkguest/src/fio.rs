@@ -1,4 +1,4 @@
-//! fio as the generator, to compare it with this program's own.
+//! fio as the load generator, for comparison with this program's own.
 
 use std::fs::File;
 use std::os::unix::fs::symlink;
@@ -6,20 +6,20 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering::SeqCst;
 
-use crate::board::Shared;
 use crate::clock;
 use crate::failure::Failure;
+use crate::shared_memory::SharedMemory;
 use crate::ublk::Disk;
 
-/// The job file, with the guest's paths in it, fio's report and its other words.
+/// The job file with the guest's paths, fio's report, and its other output.
 const JOBS: &str = "/job.fio";
 const REPORT: &str = "/output.json";
 const LOG: &str = "/fio.log";
-/// The disk, whatever it is really called.
+/// A fixed name for the disk.
 const DISK_LINK: &str = "/dev/blklab";
 
-/// Runs fio; gives its exit code, below 0 for a signal.
-pub fn run(disk: &Disk, shared: Shared) -> Result<i32, Failure> {
+/// Runs fio; returns its exit code, negative for a signal.
+pub fn run(disk: &Disk, shared: SharedMemory) -> Result<i32, Failure> {
     let failed = |error: std::io::Error| Failure::Program {
         program: "fio".to_owned(),
         message: error.to_string(),
@@ -30,7 +30,7 @@ pub fn run(disk: &Disk, shared: Shared) -> Result<i32, Failure> {
     shared.modelled.store(1, SeqCst);
     let status = Command::new("/bin/fio")
         .args(["--output-format=json+", &format!("--output={REPORT}"), "--eta=never"])
-        // fio's default clock is the processor's counter, which runs in the host's time.
+        // fio's default clock is the processor's time-stamp counter, which runs in host time.
         .args(["--clocksource=clock_gettime", JOBS])
         .stdin(Stdio::null())
         .stdout(log.try_clone().map_err(failed)?)

@@ -1,12 +1,11 @@
-//! The first process of a guest kernel: makes disks of device models, runs one
-//! experiment on them, leaves the answer, and ends the guest.
+//! The first process of a guest kernel: makes disks out of device models, runs one experiment on
+//! them, writes the answer, and powers the guest off.
 //!
-//! The root of the guest is a folder of the host. `/request.json` is read,
-//! `/answer.json` written; both are JSON as blksim's own requests and answers.
+//! The guest's root is a folder of the host. The program reads `/request.json` and writes
+//! `/answer.json`, both in the JSON of blksim's own requests and answers.
 
 mod answer;
 mod array;
-mod board;
 mod cgroups;
 mod clock;
 mod failure;
@@ -23,6 +22,7 @@ mod progress;
 mod queue;
 mod request;
 mod run;
+mod shared_memory;
 mod ublk;
 
 use std::fs;
@@ -53,17 +53,17 @@ fn main() {
     let outcome =
         catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(process::defect(&*panic)));
     let answer = outcome.unwrap_or_else(|failure| failure.answer());
-    leave(&answer);
+    write_answer(&answer);
     mounts::power_off()
 }
 
-/// Writes the answer so that it is there as a whole or not at all.
-fn leave(answer: &Value) {
+/// Writes the answer atomically.
+fn write_answer(answer: &Value) {
     let temporary = format!("{ANSWER}.part");
     let written =
         fs::write(&temporary, answer.to_string()).and_then(|()| fs::rename(&temporary, ANSWER));
     if let Err(error) = written {
-        // All that is left is the console.
+        // Only the console is left.
         eprintln!("blkguest: the answer cannot be written: {error}");
     }
 }

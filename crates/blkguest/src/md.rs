@@ -1,18 +1,18 @@
-//! Arrays of the kernel's own (md): without superblocks, and clean, so that nothing is synchronised.
+//! Arrays of the kernel's md driver, without superblocks and marked clean, so that no resync runs.
 //!
-//! The interface is that of `include/uapi/linux/raid/md_u.h`, Linux 6.1.
+//! The interface is `include/uapi/linux/raid/md_u.h`, Linux 6.1.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::linux::fs::MetadataExt;
 
-use blksim::host::RaidLevel;
+use blksim::devices::raid::RaidLevel;
 
 use crate::array::Array;
 use crate::failure::{Failure, checked};
 use crate::ublk::Disk;
 
-/// Creates an array's device when a name is written to it (`add_named_array` of `drivers/md/md.c`).
+/// Writing a name to it creates an array's device (`add_named_array` of `drivers/md/md.c`).
 const NEW_ARRAY: &str = "/sys/module/md_mod/parameters/new_array";
 const NAME: &str = "md0";
 
@@ -51,7 +51,7 @@ struct DiskInfo {
     state: i32,
 }
 
-/// `mdu_param_t`, which the kernel ignores for an array that was described.
+/// `mdu_param_t`, which the kernel ignores once an array has been described.
 #[repr(C)]
 #[derive(Debug, Default)]
 struct Parameters {
@@ -74,7 +74,7 @@ const RUN_ARRAY: u64 = request::<Parameters>(0x30);
 const CLEAN: i32 = 1;
 const ACTIVE_AND_IN_SYNC: i32 = 1 << 1 | 1 << 2;
 
-/// Puts the members together, in their order.
+/// Assembles the members in order.
 pub fn assemble(array: &Array, members: &[Disk]) -> Result<Disk, Failure> {
     let device = create()?;
     let (level, layout, chunk_bytes) = match array.level {
@@ -115,7 +115,7 @@ pub fn assemble(array: &Array, members: &[Disk]) -> Result<Disk, Failure> {
         call(&device, "adding a disk to the array", ADD_NEW_DISK, &info)?;
     }
     call(&device, "starting the array", RUN_ARRAY, &Parameters::default())?;
-    // An array whose last user leaves may be taken down: this one stays until the guest ends.
+    // md may stop an array whose last user closes it: this descriptor stays open until the guest ends.
     let _ = device.into_raw_fd();
     Ok(Disk { name: NAME.to_owned() })
 }
@@ -135,7 +135,7 @@ fn create() -> Result<File, Failure> {
 }
 
 fn call<T>(device: &File, doing: &str, request: u64, argument: &T) -> Result<(), Failure> {
-    // SAFETY: the argument is the structure that the request takes, and outlives the call.
+    // SAFETY: the argument is the structure that the request expects, and outlives the call.
     let result = unsafe { libc::ioctl(device.as_raw_fd(), request, std::ptr::from_ref(argument)) };
     checked(doing, result).map(|_| ())
 }

@@ -1,16 +1,16 @@
-//! What the page cache may take.
+//! Memory available to the page cache.
 
 use std::fs;
 
-use blksim::host::PAGE_BYTES;
+use blksim::mm::page_cache::PAGE_BYTES;
 
 /// Memory that free pages and the page cache share (`global_dirtyable_memory` in
-/// `mm/page-writeback.c`, Linux 6.1): the kernel tells how many pages `dirty_ratio` percent of it are.
+/// `mm/page-writeback.c`, Linux 6.1): the kernel reports how many pages `dirty_ratio` percent of it are.
 pub fn shared_bytes(dirty_ratio: u64) -> Option<u64> {
     shared_by(&fs::read_to_string("/proc/vmstat").ok()?, dirty_ratio)
 }
 
-/// The same from the text of `vmstat`.
+/// As above, from the text of `vmstat`.
 fn shared_by(counters: &str, dirty_ratio: u64) -> Option<u64> {
     let threshold = counters.lines().find_map(|line| line.strip_prefix("nr_dirty_threshold "))?;
     (threshold.parse::<u64>().ok()? * PAGE_BYTES * 100).checked_div(dirty_ratio)

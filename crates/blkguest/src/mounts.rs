@@ -1,4 +1,4 @@
-//! The file systems that the guest needs, and the way out.
+//! The guest's file systems, and powering it off.
 
 use std::ffi::CString;
 use std::fs;
@@ -7,24 +7,24 @@ use std::ptr;
 
 use crate::failure::Failure;
 
-/// Where the control groups are.
+/// Mount point of the control groups.
 pub const CGROUPS: &str = "/sys/fs/cgroup";
-/// Where the kernel's objects are configured.
+/// Mount point of configfs.
 pub const CONFIGFS: &str = "/sys/kernel/config";
-/// Where the kernel shows what is meant for its developers.
+/// Mount point of debugfs.
 pub const DEBUGFS: &str = "/sys/kernel/debug";
-/// A place in memory for what the guest's processes leave to each other.
+/// A tmpfs for files that the guest's processes exchange.
 pub const RUN: &str = "/run";
-/// Where a file system on the modelled disk is mounted.
+/// Mount point of the file system on the modelled disk.
 pub const DATA: &str = "/mnt";
 
-/// Mounts what every run needs. The mount points of the first level are there already.
+/// Mounts what every run needs. Top-level mount points exist already.
 pub fn mount_basics() -> Result<(), Failure> {
     mount("proc", "/proc", "proc", "")?;
     mount("sysfs", "/sys", "sysfs", "")?;
     mount("devtmpfs", "/dev", "devtmpfs", "")?;
     mount("tmpfs", RUN, "tmpfs", "")?;
-    // A kernel without it tells less.
+    // Without it some facts are unknown.
     mount("debugfs", DEBUGFS, "debugfs", "").or_else(|failure| match failure {
         Failure::Unsupported { .. } => Ok(()),
         other => Err(other),
@@ -55,22 +55,22 @@ pub fn mount(source: &str, target: &str, kind: &str, options: &str) -> Result<()
     }
 }
 
-/// Reads a small file of proc or sysfs, without the newline at its end.
+/// Reads a small file of proc or sysfs, without its trailing newline.
 pub fn read_line(path: &str) -> io::Result<String> {
     Ok(fs::read_to_string(path)?.trim_end().to_owned())
 }
 
-/// Ends the guest. Does not return.
+/// Powers the guest off. Does not return.
 pub fn power_off() -> ! {
     // SAFETY: plain calls; with RB_POWER_OFF the kernel does not return.
     unsafe {
         libc::reboot(libc::RB_POWER_OFF);
-        // Not reached in a guest. Outside of one, the process ends.
+        // Not reached in a guest. Elsewhere the process ends.
         libc::_exit(1)
     }
 }
 
-/// The kernel's release and machine, as `uname` tells.
+/// The kernel's release and machine, from `uname`.
 pub fn kernel_release() -> String {
     // SAFETY: zero is a valid value of the structure, which the call fills in.
     let name = unsafe {

@@ -1,4 +1,4 @@
-//! The kernel's own null device as the disk: a fixed latency, for kernels without ublk.
+//! null_blk as the disk: a fixed latency, for kernels without ublk.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ pub fn start(request: &Request) -> Result<Disk, Failure> {
     let facts = &request.facts;
     let mebibytes = (facts.capacity_bytes >> 20).max(1);
     for (attribute, value) in [
-        // 2: answers from a timer.
+        // 2: completion from a timer.
         ("irqmode", 2),
         ("completion_nsec", values.get("latency")),
         ("hw_queue_depth", u64::from(facts.queue_depth)),
@@ -38,7 +38,7 @@ pub fn start(request: &Request) -> Result<Disk, Failure> {
         .map_err(|error| Failure::kernel("switching null_blk on", error))?;
     let index = fs::read_to_string(format!("{folder}/index")).unwrap_or_default();
     let index = if index.trim().is_empty() { "0" } else { index.trim() };
-    // A device made through configfs is called after its folder since 6.6, by its index before.
+    // Since 6.6 a device made through configfs is named after its folder; before, by its index.
     let names = [format!("nullb{index}"), "blklab".to_owned()];
     let name = names.into_iter().find(|name| fs::metadata(format!("/sys/block/{name}")).is_ok());
     let name = name.ok_or_else(|| Failure::kernel("creating the disk", "no /sys/block/nullb0"))?;

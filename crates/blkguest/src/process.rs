@@ -4,17 +4,17 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
-use crate::board::Shared;
 use crate::clock;
 use crate::failure::{Failure, checked};
+use crate::shared_memory::SharedMemory;
 
-/// Runs `work` in a new process; a failure there ends up on the board. Returns its id.
+/// Runs `work` in a new process and returns its id; a failure there goes to the shared memory.
 pub fn spawn(
     what: &str,
-    shared: Shared,
+    shared: SharedMemory,
     work: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<libc::pid_t, Failure> {
-    // SAFETY: this program has a single thread, so that the child may do anything.
+    // SAFETY: this program has a single thread, so the child may do anything.
     let child = checked(&format!("creating {what}"), unsafe { libc::fork() })?;
     if child != 0 {
         return Ok(child);
@@ -24,11 +24,11 @@ pub fn spawn(
     if let Err(failure) = &outcome {
         shared.fail(failure);
     }
-    // SAFETY: ends this process without running what belongs to its parent.
+    // SAFETY: ends this process without running its parent's exit handlers.
     unsafe { libc::_exit(i32::from(outcome.is_err())) }
 }
 
-/// A panic as a failure.
+/// Converts a panic into a failure.
 pub fn defect(panic: &(dyn std::any::Any + Send)) -> Failure {
     let text = panic
         .downcast_ref::<&str>()
@@ -37,8 +37,8 @@ pub fn defect(panic: &(dyn std::any::Any + Send)) -> Failure {
     Failure::Internal { message: text.unwrap_or_else(|| "unknown cause".to_owned()) }
 }
 
-/// Finds out whether a process left a failure or was killed.
-pub fn look(shared: Shared) -> Result<(), Failure> {
+/// Checks whether a process recorded a failure or was killed.
+pub fn look(shared: SharedMemory) -> Result<(), Failure> {
     if shared.failure().is_some() {
         return Err(Failure::Died { message: "a process of the guest has failed".to_owned() });
     }

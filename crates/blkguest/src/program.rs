@@ -1,12 +1,12 @@
-//! Other programs that a run may need, found in the guest's root.
+//! Programs in the guest's root that a run may need.
 
 use std::process::{Command, Stdio};
 
 use crate::failure::Failure;
 
-/// Where programs may lie.
+/// Folders searched for programs.
 const FOLDERS: &[&str] = &["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin"];
-/// What is told of a failed program's last words.
+/// Most bytes of a failed program's output that are reported.
 const LAST_WORDS: usize = 2000;
 
 /// Runs a program to its end.

@@ -1,30 +1,30 @@
-//! Signs of life for whoever watches the guest from outside.
+//! Progress reports for the watchdog outside the guest.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering::SeqCst;
 
 use crate::answer::Counters;
-use crate::board::{DeviceFigures, Shared};
 use crate::clock;
 use crate::failure::Failure;
 use crate::process;
+use crate::shared_memory::{DeviceStats, SharedMemory};
 use crate::ublk::Disk;
 
 const PROGRESS: &str = "/progress";
-/// How often it is looked whether something has happened, in guest time.
+/// Interval between two looks at the counters, in guest time.
 const PERIOD_NS: u64 = 1_000_000_000;
 
-/// Starts a process that writes the guest's time and the disks' I/Os so far, when there are new
-/// ones: time alone also passes, and fast, where everybody waits for something that never comes.
-pub fn report(disks: &[Disk], shared: Shared) -> Result<(), Failure> {
+/// Starts a process that writes the guest's time and the disks' I/O counts whenever a count has
+/// changed. Time alone proves nothing: it passes quickly while every process waits in vain.
+pub fn report(disks: &[Disk], shared: SharedMemory) -> Result<(), Failure> {
     process::spawn("the reporter of progress", shared, || {
         let file = File::create(PROGRESS)
             .map_err(|error| Failure::kernel("creating the report of progress", error))?;
         let mut reported = None;
         loop {
-            let served = |one: &DeviceFigures| one.reads.load(SeqCst) + one.writes.load(SeqCst);
-            let served: u64 = shared.figures.iter().map(served).sum();
+            let served = |one: &DeviceStats| one.reads.load(SeqCst) + one.writes.load(SeqCst);
+            let served: u64 = shared.stats.iter().map(served).sum();
             let counted: u64 = Counters::read_all(disks)?.iter().map(|one| one.requests).sum();
             let ios = served.max(counted);
             let now_ns = clock::now_ns();

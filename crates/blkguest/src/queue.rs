@@ -1,12 +1,12 @@
-//! The disk's queue in sysfs: scheduler, its tunables, attributes; each read back.
+//! The disk's queue in sysfs: scheduler, tunables and attributes, each written and read back.
 
 use std::fs;
 use std::io;
 
-use blksim::error::ErrorKind;
-use blksim::host::QUEUE;
-use blksim::params::{Param, Shown, Unit, Values, unknown};
-use blksim::schedulers;
+use blksim::block::attributes::QUEUE;
+use blksim::core::error::ErrorKind;
+use blksim::core::params::{Param, Shown, Unit, Values, unknown};
+use blksim::elevator;
 use blksim::simulate::{Given, Setup};
 use serde_json::{Map, Value};
 
@@ -14,8 +14,8 @@ use crate::failure::Failure;
 use crate::mounts::{DEBUGFS, read_line};
 use crate::ublk::Disk;
 
-/// Attributes that a request may set, in the order in which they are written. `read_ahead_kb`
-/// comes last, because a change of the queue's limits makes the kernel compute it anew.
+/// Attributes that a request may set, in the order of writing. `read_ahead_kb` comes last, because
+/// the kernel recomputes it when the queue's limits change.
 const ATTRIBUTES: &[&str] = &[
     "add_random",
     "io_poll",
@@ -30,15 +30,15 @@ const ATTRIBUTES: &[&str] = &[
     "write_cache",
     "read_ahead_kb",
 ];
-/// Attributes that every answer tells.
+/// Attributes that every answer reports.
 const REPORTED: &[&str] =
     &["nr_requests", "read_ahead_kb", "max_sectors_kb", "nomerges", "wbt_lat_usec"];
 
-/// How often a scheduler is set anew, so that the first search for a tag begins at one that there is: with 4
-/// left of 256 tags the first hit comes after 64 on average, each a few milliseconds.
+/// Most times a scheduler is set again until its first search for a tag starts at an existing one: with 4 of
+/// 256 tags left that takes 64 tries on average, a few milliseconds each.
 const MOST_DRAWS: u32 = 500;
 
-/// What is in force.
+/// The settings in force.
 #[derive(Debug, PartialEq)]
 pub struct InForce {
     pub scheduler: String,
@@ -46,9 +46,9 @@ pub struct InForce {
     pub queue: Map<String, Value>,
 }
 
-/// Sets the scheduler, then the attributes of the queue, then the scheduler's tunables: a change of
-/// `nr_requests` makes mq-deadline compute its `async_depth` anew (`dd_depth_updated` in
-/// `block/mq-deadline.c`, Linux 6.1). All must hold in the end.
+/// Sets the scheduler, then the queue's attributes, then the scheduler's tunables: a change of
+/// `nr_requests` makes mq-deadline recompute its `async_depth` (`dd_depth_updated` in
+/// `block/mq-deadline.c`, Linux 6.1). All must be in force at the end.
 pub fn set(disk: &Disk, setup: &Setup) -> Result<(), Failure> {
     let scheduler = &setup.scheduler;
     set_scheduler(disk, scheduler)?;
@@ -68,9 +68,9 @@ pub fn set(disk: &Disk, setup: &Setup) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Sets the scheduler anew until its first tag is one that there is. The kernel draws it by lot for a new set
-/// of tags (`init_alloc_hint` in `lib/sbitmap.c`, Linux 6.1), and again with the first request if fewer are left
-/// of them than it says, which no one can see then.
+/// Sets the scheduler again until its allocation hint is an existing tag. The kernel draws the hint at random
+/// for a new sbitmap (`init_alloc_hint` in `lib/sbitmap.c`, Linux 6.1), and draws again at the first request if
+/// the hint is beyond the depth, which cannot be observed.
 pub fn draw_first_tag(disk: &Disk, setup: &Setup) -> Result<(), Failure> {
     for _ in 0..MOST_DRAWS {
         if first_tag(disk).is_none_or(|tag| tag < nr_requests(disk)) {
@@ -82,14 +82,14 @@ pub fn draw_first_tag(disk: &Disk, setup: &Setup) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Of the scheduler's tags the one at which the next search for a free one begins. `None` without a scheduler,
-/// and where the kernel does not show it.
+/// The scheduler tag at which the next search for a free tag starts. `None` without a scheduler, and
+/// where the kernel does not show it.
 pub fn first_tag(disk: &Disk) -> Option<u32> {
     let path = format!("{DEBUGFS}/block/{}/hctx0/sched_tags", disk.name);
     hint_of(&fs::read_to_string(path).ok()?)
 }
 
-/// The first processor's hint in what the kernel shows of a map of tags: `alloc_hint={17, 4}`.
+/// The first processor's hint in the kernel's dump of an sbitmap: `alloc_hint={17, 4}`.
 fn hint_of(shown: &str) -> Option<u32> {
     let hints = shown.lines().find_map(|line| line.strip_prefix("alloc_hint={"))?;
     hints.split([',', '}']).next()?.trim().parse().ok()
@@ -100,7 +100,7 @@ fn nr_requests(disk: &Disk) -> u32 {
     shown.and_then(|text| text.parse().ok()).unwrap_or(u32::MAX)
 }
 
-/// A file that was written, its name, and what it then showed; nothing if it can only be written.
+/// A written file's name and the value it then showed; `None` if the file is write-only.
 type Kept = (String, String, Option<String>);
 
 fn set_attributes(disk: &Disk, queue: &Given) -> Result<Vec<Kept>, Failure> {
@@ -124,7 +124,7 @@ fn set_attributes(disk: &Disk, queue: &Given) -> Result<Vec<Kept>, Failure> {
 }
 
 fn set_tunables(disk: &Disk, scheduler: &str, tunables: &Given) -> Result<Vec<Kept>, Failure> {
-    let table = schedulers::info(scheduler).map_or(&[][..], |info| info.tunables);
+    let table = elevator::info(scheduler).map_or(&[][..], |info| info.tunables);
     let mut kept = Vec::new();
     for (name, text) in tunables {
         let path = disk.queue(&format!("iosched/{name}"));
@@ -141,7 +141,7 @@ fn set_tunables(disk: &Disk, scheduler: &str, tunables: &Given) -> Result<Vec<Ke
     Ok(kept)
 }
 
-/// Sets how far an array above the disks reads ahead, if that was asked for: its value counts, not theirs.
+/// Sets the readahead of an array above the disks, if requested: the array's value counts, not theirs.
 pub fn set_read_ahead(disk: &Disk, queue: &Given) -> Result<(), Failure> {
     let Some((name, text)) = queue.iter().find(|(name, _)| name == "read_ahead_kb") else {
         return Ok(());
@@ -149,7 +149,7 @@ pub fn set_read_ahead(disk: &Disk, queue: &Given) -> Result<(), Failure> {
     write(&disk.queue(name), name, "queue attribute", &kernel_text(QUEUE, name, text))
 }
 
-/// What is in force on all disks alike.
+/// The settings in force, equal on all disks.
 pub fn read_all(disks: &[Disk]) -> Result<InForce, Failure> {
     let first = read(&disks[0])?;
     for disk in &disks[1..] {
@@ -187,21 +187,21 @@ fn set_scheduler(disk: &Disk, scheduler: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is in force now.
+/// Reads the settings in force.
 fn read(disk: &Disk) -> Result<InForce, Failure> {
     let scheduler = read_line(&disk.queue("scheduler"))
         .map_err(|error| Failure::kernel("reading the scheduler", error))?;
     let scheduler = bracketed(&scheduler).unwrap_or("none").to_owned();
     let mut tunables = Map::new();
     for name in tunable_names(disk) {
-        // One that can only be written has no value to tell.
+        // A write-only attribute has no value to report.
         if let Ok(text) = read_line(&disk.queue(&format!("iosched/{name}"))) {
             tunables.insert(name, number_or_word(&text));
         }
     }
     let mut queue = Map::new();
     for name in REPORTED {
-        // A kernel without writeback throttling, say, lacks an attribute.
+        // An attribute may be missing, for example without writeback throttling.
         if let Ok(text) = read_line(&disk.queue(name)) {
             queue.insert((*name).to_owned(), number_or_word(&text));
         }
@@ -217,8 +217,8 @@ fn tunable_names(disk: &Disk) -> Vec<String> {
     names
 }
 
-/// A value as sysfs takes it: the simulator's units (`8ms`) become bare numbers. What the
-/// simulator does not know is passed on for the kernel to judge.
+/// A value in sysfs form: the simulator's units (`8ms`) become bare numbers. Values unknown to the
+/// simulator pass unchanged, for the kernel to judge.
 pub fn kernel_text(table: &'static [Param], name: &str, text: &str) -> String {
     let mut values = Values::defaults(table);
     if values.set(name, text).is_err() {
@@ -241,7 +241,7 @@ fn write(path: &str, name: &str, what: &str, text: &str) -> Result<(), Failure> 
     };
     fs::write(path, text)
         .map_err(|error| wrong(format!("the kernel refused it ({})", plain(&error))))?;
-    // Some can only be written.
+    // Some are write-only.
     let Ok(kept) = read_line(path) else { return Ok(()) };
     let is_default_request =
         matches!((name, text), ("wbt_lat_usec", "-1") | ("max_sectors_kb", "0"));
@@ -251,20 +251,20 @@ fn write(path: &str, name: &str, what: &str, text: &str) -> Result<(), Failure> 
     Err(wrong(format!("the kernel kept {kept}")))
 }
 
-/// The kernel's words for an error, without its number.
+/// The kernel's message for an error, without the number.
 pub fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }
 
-/// What the kernel shows means what was written.
+/// Whether the value that the kernel shows means the value written.
 fn same(kept: &str, written: &str) -> bool {
     let kept = bracketed(kept).unwrap_or(kept);
     kept == written
         || matches!((kept.parse::<i64>(), written.parse::<i64>()), (Ok(a), Ok(b)) if a == b)
 }
 
-/// The word in brackets: the one chosen.
+/// The bracketed word, which is the selected one.
 fn bracketed(text: &str) -> Option<&str> {
     text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
 }
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn kernel_texts_have_no_units() {
-        let table = schedulers::info("bfq").unwrap().tunables;
+        let table = elevator::info("bfq").unwrap().tunables;
         assert_eq!(kernel_text(table, "slice_idle", "8ms"), "8");
         assert_eq!(kernel_text(table, "slice_idle", "8"), "8");
         assert_eq!(kernel_text(table, "low_latency", "off"), "0");

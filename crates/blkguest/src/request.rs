@@ -1,10 +1,10 @@
-//! What the guest is asked to do.
+//! The request to a guest.
 
 use std::fs;
 
-use blksim::device::Facts;
-use blksim::error::{ErrorKind, SimulationError};
-use blksim::request::SECTOR_BYTES;
+use blksim::block::request::SECTOR_BYTES;
+use blksim::core::error::{ErrorKind, SimulationError};
+use blksim::devices::device::Facts;
 use blksim::simulate::Setup;
 use blksim::workload::Job;
 use blksim::workload::layout::{Layout, lay_out};
@@ -13,21 +13,21 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::array::Array;
-use crate::board::MAX_DISKS;
 use crate::failure::Failure;
+use crate::shared_memory::MAX_DISKS;
 
-/// What serves the disk.
+/// The driver that serves the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Driver {
     /// Any device model, in this program (Linux 6.0 and later).
     #[default]
     Ublk,
-    /// The kernel's own null device: a fixed latency only.
+    /// The kernel's null_blk: a fixed latency only.
     NullBlk,
 }
 
-/// What issues the I/O.
+/// The load generator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Load {
@@ -45,17 +45,17 @@ pub enum FilesystemKind {
     Btrfs,
 }
 
-/// Whose time passes.
+/// The clock of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeKind {
-    /// Time travel: none, unless everybody sleeps.
+    /// Time travel: the clock advances only while every process sleeps.
     #[default]
     Virtual,
     Host,
 }
 
-/// The part of the request that only a guest understands.
+/// The part of the request for guests only.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Options {
@@ -65,12 +65,12 @@ pub struct Options {
     pub time: TimeKind,
 }
 
-/// A request with everything settled that can be without a kernel.
+/// A request, resolved as far as possible without a kernel.
 #[derive(Debug)]
 pub struct Request {
     pub setup: Setup,
     pub options: Options,
-    /// Of the disk, or of each member of the array.
+    /// Profile of the disk, or of each member of the array.
     pub facts: Facts,
     pub array: Option<Array>,
     pub capacity_bytes: u64,
@@ -78,7 +78,7 @@ pub struct Request {
     pub layout: Layout,
 }
 
-/// Clones that a guest can hold; each is a process.
+/// Most clones of a guest; each is a process.
 const MAX_CLONES: u64 = 4096;
 
 impl Request {
@@ -98,9 +98,9 @@ impl Request {
         };
         let mut setup = setup_of(value)?.setup;
         let device = setup.profile.build(setup.seed)?;
-        let facts = blksim::device::Device::facts(&device).clone();
+        let facts = blksim::devices::device::Device::facts(&device).clone();
         let array = Array::of(&mut setup.profile, options.filesystem)?;
-        let raid = blksim::devices::array(&setup.profile, &facts)?;
+        let raid = blksim::block::raid::array(&setup.profile, &facts)?;
         let capacity_bytes =
             raid.map_or(facts.capacity_bytes, |raid| raid.capacity_sectors * SECTOR_BYTES);
         let jobs = setup.timed_jobs()?;
@@ -116,7 +116,7 @@ impl Request {
         Ok(request)
     }
 
-    /// Disks that the guest has.
+    /// Number of disks of the guest.
     pub fn nr_disks(&self) -> u32 {
         self.array.map_or(1, |array| array.members)
     }
@@ -158,7 +158,7 @@ impl Request {
         Ok(())
     }
 
-    /// Phase of each job: a stonewall begins a new one.
+    /// Phase of each job; a stonewall starts a new phase.
     pub fn phases(&self) -> Vec<usize> {
         let mut phase = 0;
         let numbered = self.jobs.iter().enumerate().map(|(index, job)| {

@@ -3,54 +3,54 @@
 use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
 
-use blksim::host::MACHINE;
-use blksim::params::Values;
-use blksim::record::JobRecord;
+use blksim::core::params::Values;
+use blksim::core::record::JobRecord;
+use blksim::machine_parameters::MACHINE;
 use serde_json::Value;
 
 use crate::answer::{self, Counters, Findings};
-use crate::board::Shared;
 use crate::cgroups::Groups;
 use crate::clock;
 use crate::failure::Failure;
 use crate::filesystem;
 use crate::fio;
-use crate::load::{self, Clone, Timing};
+use crate::load::{self, JobProcess, Timing};
 use crate::memory;
 use crate::null_blk;
 use crate::process;
 use crate::progress;
 use crate::queue;
 use crate::request::{Driver, Load, Request, TimeKind};
+use crate::shared_memory::SharedMemory;
 use crate::ublk::{self, Disk, Ring};
 
-/// Least time between the end of the preparation and the first I/O: all clones sleep by then, and what a
-/// scheduler counts from the moment at which it was chosen is over, as on any host (200 ms,
-/// `BFQ_CL_IDLE_TIMEOUT` in `block/bfq-iosched.c`, Linux 6.1). In virtual time it costs next to nothing.
+/// Least time between the end of the preparation and the first I/O: all clones sleep by then, and timeouts that
+/// a scheduler starts when it is selected have expired, as on any host (200 ms,
+/// `BFQ_CL_IDLE_TIMEOUT` in `block/bfq-iosched.c`, Linux 6.1). In virtual time the wait is free.
 const START_MARGIN_NS: u64 = 250_000_000;
-/// The first I/O comes at a multiple of this, which is one of the period of the kernel's ticks at 100, 250,
-/// 300 and 1000 Hz: ticks fall at multiples of their period (`tick_init_jiffy_update()` of
-/// `kernel/time/tick-sched.c`, Linux 6.1). What schedulers count in ticks would otherwise depend on how
+/// The first I/O comes at a multiple of this, which is a multiple of the tick's period at 100, 250, 300 and
+/// 1000 Hz: ticks fall at multiples of their period (`tick_init_jiffy_update()` of
+/// `kernel/time/tick-sched.c`, Linux 6.1). Otherwise times that schedulers count in ticks would depend on how
 /// long the preparation took, and differ from the simulator, whose first tick is the start.
 const START_GRID_NS: u64 = 100_000_000;
 
-/// Runs what a request asks for.
+/// Runs a request.
 pub fn run(request: &Request) -> Result<Value, Failure> {
     let phases = request.phases();
     let mut clones_of_phases = vec![0; phases.last().map_or(1, |last| last + 1)];
     for (job, phase) in request.jobs.iter().zip(&phases) {
         clones_of_phases[*phase] += job.numjobs;
     }
-    let shared = Shared::new(&clones_of_phases)?;
+    let shared = SharedMemory::new(&clones_of_phases)?;
     let outcome = run_on(request, &phases, shared);
-    // The first failure is the cause; what this process saw of it comes second.
+    // The first failure is the cause; this process's own error is its consequence.
     match (shared.failure(), outcome) {
         (Some(text), Err(failure)) => serde_json::from_str(&text).map_err(|_| failure),
         (_, outcome) => outcome,
     }
 }
 
-fn run_on(request: &Request, phases: &[usize], shared: Shared) -> Result<Value, Failure> {
+fn run_on(request: &Request, phases: &[usize], shared: SharedMemory) -> Result<Value, Failure> {
     let machine = answer::machine(request)?;
     let (disks, ring) = match request.options.driver {
         Driver::Ublk => {
@@ -63,12 +63,12 @@ fn run_on(request: &Request, phases: &[usize], shared: Shared) -> Result<Value, 
     for disk in &disks {
         queue::set(disk, setup)?;
     }
-    // Members of an array draw each for itself.
+    // Each member of an array draws its own hint.
     let alone = if let [disk] = &disks[..] { Some(disk) } else { None };
     if let Some(disk) = alone {
         queue::draw_first_tag(disk, setup)?;
     }
-    // Later than the members' settings, whose limits become the array's.
+    // After the members' settings, whose limits the array inherits.
     let disk = match &request.array {
         None => disks[0].clone(),
         Some(array) => array.assemble(&disks)?,
@@ -104,18 +104,18 @@ fn run_on(request: &Request, phases: &[usize], shared: Shared) -> Result<Value, 
     Ok(answer::answer(request, shared, findings))
 }
 
-/// Runs all clones; gives the records of the jobs.
+/// Runs all clones; returns the jobs' records.
 fn run_clones(
     request: &Request,
     phases: &[usize],
     disk: &Disk,
     ring: Option<Ring>,
     machine: &Values,
-    shared: Shared,
+    shared: SharedMemory,
 ) -> Result<Vec<JobRecord>, Failure> {
     let setup = &request.setup;
     let virtual_time = request.options.time == TimeKind::Virtual;
-    // These let tasks sleep until timers of their own.
+    // These put tasks to sleep on timers of their own.
     let policies = ["io.cost.qos", "io.latency"];
     let slept_by_timers = setup.cgroups.iter().any(|(_, attributes)| {
         attributes.iter().any(|(name, _)| policies.contains(&name.as_str()))
@@ -134,7 +134,7 @@ fn run_clones(
     let mut clones = Vec::new();
     for ((job, phase), regions) in request.jobs.iter().zip(phases).zip(&request.layout.regions) {
         for (index, region) in regions.iter().enumerate() {
-            clones.push(Clone {
+            clones.push(JobProcess {
                 number: clones.len() as u32,
                 job,
                 index: index as u32,
@@ -160,7 +160,7 @@ fn run_clones(
     Ok(records)
 }
 
-/// What the page cache may hold of dirty data, and for how long.
+/// Sets the limits of dirty data in the page cache, and its age.
 fn set_writeback(request: &Request) -> Result<(), Failure> {
     let ours = [
         "dirty_background_ratio",
@@ -177,12 +177,12 @@ fn set_writeback(request: &Request) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes the clones' processes, one after the other, and starts them all at one moment.
+/// Makes the clones' processes one after another, and starts them all at one time.
 fn start_clones(
     request: &Request,
     disk: &Disk,
-    clones: &[Clone],
-    shared: Shared,
+    clones: &[JobProcess],
+    shared: SharedMemory,
 ) -> Result<(), Failure> {
     for clone in clones {
         let file = clone.region.file as usize;
@@ -191,7 +191,7 @@ fn start_clones(
             Some(_) => (filesystem::file_path(file), request.layout.files[file].start),
         };
         process::spawn("a clone", shared, move || load::run_clone(clone, &path, start, shared))?;
-        // One by one, so that they wait for the start in their order.
+        // One by one, so that they wait for the start in order.
         shared.wait_for(&shared.clones_ready, clone.number + 1, || process::look(shared))?;
     }
     let start_ns = (clock::now_ns() + START_MARGIN_NS).next_multiple_of(START_GRID_NS);
@@ -201,7 +201,7 @@ fn start_clones(
     Ok(())
 }
 
-fn wait_for_end(request: &Request, clones: u32, shared: Shared) -> Result<(), Failure> {
+fn wait_for_end(request: &Request, clones: u32, shared: SharedMemory) -> Result<(), Failure> {
     let limit_ns = request.setup.limits.simulated_ns;
     shared.wait_for(&shared.clones_ended, clones, || {
         process::look(shared)?;
@@ -211,7 +211,7 @@ fn wait_for_end(request: &Request, clones: u32, shared: Shared) -> Result<(), Fa
                 "the limit of {limit_ns} ns of simulated time was reached; give the jobs a runtime or a \
                  smaller size, or raise the limit simulated_ns"
             );
-            return Err(Failure::of(blksim::error::ErrorKind::Limit, "simulated_ns", message));
+            return Err(Failure::of(blksim::core::error::ErrorKind::Limit, "simulated_ns", message));
         }
         Ok(())
     })

@@ -1,6 +1,6 @@
-//! One place that turns blksim's errors into Python exceptions.
+//! blksim's errors as Python exceptions.
 
-use blksim::error::{Error, ErrorKind, JobFileError, ProfileError, SimulationError};
+use blksim::core::error::{Error, ErrorKind, JobFileError, ProfileError, SimulationError};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::{create_exception, types::PyType};
@@ -30,7 +30,7 @@ create_exception!(
     "A simulation cannot run: `message`, `field` (None if unknown) and `kind`."
 );
 
-/// Registers the exceptions under the names that Python sees.
+/// Registers the exceptions under their Python names.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let add = |name: &str, class: Bound<'_, PyType>| -> PyResult<()> {
         class.setattr("__name__", name)?;
@@ -92,7 +92,7 @@ fn with(
     }
 }
 
-/// The error for a simulation that was never made; it stands behind another one's.
+/// The error for a simulation that was skipped because an earlier one failed.
 pub fn not_run() -> Error {
     SimulationError::new(ErrorKind::Internal, "a simulation was left out").into()
 }

@@ -1,20 +1,19 @@
 //! The Python module `blklab._core`: blksim behind JSON texts.
 //!
-//! Nothing is decided here. Values cross the border as JSON; errors become the
-//! exceptions of error.rs; a panic becomes a `SimulationError` of kind
-//! `internal`.
+//! A thin layer: values cross as JSON, errors become the exceptions of error.rs, and a panic becomes a
+//! `SimulationError` of kind `internal`.
 
 mod error;
 mod running;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use blksim::error::Error;
+use blksim::core::error::Error;
 use blksim_json as convert;
 use pyo3::prelude::*;
 use serde_json::Value;
 
-/// Runs `work` without the interpreter's lock and turns its result into text.
+/// Runs `work` without the interpreter's lock and returns its result as text.
 fn detached(
     py: Python<'_>,
     work: impl FnOnce() -> Result<Value, Error> + Send,
@@ -29,7 +28,7 @@ fn detached(
     }
 }
 
-/// Reads a job file; returns its jobs, warnings and host-only options as JSON.
+/// Parses a job file; returns its jobs, warnings and host-only options as JSON.
 #[pyfunction]
 fn parse_jobs(py: Python<'_>, text: &str, source: &str) -> PyResult<String> {
     detached(py, || Ok(convert::job_file(&blksim::workload::parse(text, source)?)))
@@ -81,13 +80,13 @@ fn simulate(py: Python<'_>, request: &str) -> PyResult<String> {
     Ok(running::one(py, request)?.0)
 }
 
-/// Runs one simulation; gives the answer and, if the request has a `timeline`, the rows of its tables.
+/// Runs one simulation; returns the answer and, if the request has a `timeline`, the rows of its tables.
 #[pyfunction]
 fn simulate_recorded(py: Python<'_>, request: &str) -> PyResult<running::PyAnswer> {
     running::one(py, request)
 }
 
-/// Runs many simulations on so many threads; answers in the order of the requests.
+/// Runs many simulations on `workers` threads; returns the answers in the order of the requests.
 #[pyfunction]
 fn simulate_many(
     py: Python<'_>,

@@ -1,12 +1,12 @@
-//! Runs simulations outside the interpreter's lock, in slices, so that a
-//! signal (Ctrl-C) ends them soon; one, or many on several threads.
+//! Runs one simulation, or many on several threads, without the interpreter's lock and in slices, so
+//! that a signal (Ctrl-C) ends them soon.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use blksim::error::Error;
+use blksim::core::error::Error;
 use blksim::simulate::Simulation;
 use blksim::timeline::Timeline;
 use pyo3::prelude::*;
@@ -15,18 +15,18 @@ use pyo3::types::PyBytes;
 use crate::error;
 use blksim_json as convert;
 
-/// Events between two looks at the signals: some tens of milliseconds.
+/// Events between two checks for signals: some tens of milliseconds.
 const SLICE_EVENTS: u64 = 200_000;
-/// How often the caller of many simulations looks.
+/// Interval between checks for signals while many simulations run.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// An answer in JSON, and both tables if they were asked for.
+/// An answer in JSON, and both tables if requested.
 pub struct Answer {
     text: String,
     timeline: Option<Timeline>,
 }
 
-/// What Python gets: the answer and, where recorded, the rows of both tables.
+/// The Python value: the answer and, if recorded, the rows of both tables.
 pub type PyAnswer = (String, Option<(Py<PyBytes>, Py<PyBytes>)>);
 
 impl Answer {
@@ -52,13 +52,13 @@ fn begin(request: &str) -> Result<(convert::Prepared, Simulation), Error> {
     Ok((prepared, simulation))
 }
 
-/// A panic becomes an error.
+/// Converts a panic into an error.
 fn caught<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|panic| Err(error::from_panic(panic.as_ref())))
 }
 
-/// Runs one simulation. Signals are looked at between slices.
+/// Runs one simulation, checking for signals between slices.
 pub fn one(py: Python<'_>, request: &str) -> PyResult<PyAnswer> {
     let raised = |cause: Error| error::raise(py, &cause);
     let (request, mut simulation) = py.detach(|| caught(|| begin(request))).map_err(raised)?;
@@ -69,7 +69,7 @@ pub fn one(py: Python<'_>, request: &str) -> PyResult<PyAnswer> {
     Ok(answer.map_err(raised)?.into_python(py))
 }
 
-/// Runs one of many; nothing if it was told to stop on the way.
+/// Runs one of many; `None` if it was stopped.
 fn until_stopped(request: &str, stop: &AtomicBool) -> Result<Option<Answer>, Error> {
     caught(|| {
         let (request, mut simulation) = begin(request)?;
@@ -101,8 +101,8 @@ pub fn many(py: Python<'_>, requests: Vec<String>, workers: usize) -> PyResult<V
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(request) = requests.get(index) else { break };
                     let answer = until_stopped(request, stop);
-                    // After an error nothing later can matter, and earlier
-                    // requests are all under way.
+                    // After an error later requests cannot matter, and earlier ones are
+                    // already running.
                     let failed = answer.is_err();
                     let gone = sender.send((index, answer)).is_err();
                     if failed || gone || stop.load(Ordering::Relaxed) {
@@ -114,7 +114,7 @@ pub fn many(py: Python<'_>, requests: Vec<String>, workers: usize) -> PyResult<V
         }
         drop(sender);
         loop {
-            // The receiver goes with the wait and comes back: it is no shared thing.
+            // The receiver is moved into the wait and back: it cannot be shared.
             let heard = py.detach(move || (receiver.recv_timeout(LOOK), receiver));
             receiver = heard.1;
             match heard.0 {
@@ -125,7 +125,7 @@ pub fn many(py: Python<'_>, requests: Vec<String>, workers: usize) -> PyResult<V
             if let Err(signal) = py.check_signals() {
                 stop.store(true, Ordering::Relaxed);
                 next.store(requests.len(), Ordering::Relaxed);
-                // The threads end with their slices; none needs the interpreter.
+                // The threads end with their current slices; none needs the interpreter.
                 return Err(signal);
             }
         }
@@ -136,7 +136,7 @@ pub fn many(py: Python<'_>, requests: Vec<String>, workers: usize) -> PyResult<V
         match answer {
             Some(Ok(Some(answer))) => given.push(answer.into_python(py)),
             Some(Err(cause)) => return Err(error::raise(py, &cause)),
-            // Not reached without an error before it.
+            // Reached only after an error.
             Some(Ok(None)) | None => return Err(error::raise(py, &error::not_run())),
         }
     }

@@ -1,9 +1,9 @@
-//! Answers of the simulator, and of whatever else answers in its form.
+//! Answers of the simulator, and of the guest program, which uses the same format.
 
-use blksim::device::Facts;
+use blksim::block::cgroup::GivenGroups;
+use blksim::core::record::{Direction, Histogram, JobRecord};
 use blksim::devices::Profile;
-use blksim::host::GivenGroups;
-use blksim::record::{Direction, Histogram, JobRecord};
+use blksim::devices::device::Facts;
 use blksim::simulate::{Checked, DiskFigures, Outcome, Setup};
 use blksim::workload::JobFile;
 use serde_json::{Map, Value, json};
@@ -49,7 +49,7 @@ pub fn outcome(setup: &Setup, outcome: &Outcome) -> Value {
     answer
 }
 
-/// Adds what each member of an array did; a single disk has nothing to add.
+/// Adds the counters of each member of an array; does nothing for a single disk.
 pub fn tell_members(engine: &mut Value, disks: &[DiskFigures]) {
     if disks.len() < 2 {
         return;
@@ -74,7 +74,7 @@ pub fn device_in_force(profile: &Profile, facts: &Facts) -> Value {
     shown
 }
 
-/// Settings of the control groups, as they were given.
+/// Settings of the control groups, as given.
 fn groups(given: &GivenGroups) -> Value {
     let attributes = |given: &[(String, String)]| -> Map<String, Value> {
         given.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect()
@@ -83,12 +83,12 @@ fn groups(given: &GivenGroups) -> Value {
     Value::Object(groups.collect())
 }
 
-/// What was accepted in a job file and has no effect.
+/// Options of a job file that are accepted and have no effect.
 pub fn warnings(jobs: &JobFile) -> Value {
     jobs.warnings.iter().map(remark).collect()
 }
 
-/// What the jobs did.
+/// The jobs' results.
 pub fn job_samples(records: &[JobRecord]) -> Value {
     records.iter().map(job_sample).collect()
 }

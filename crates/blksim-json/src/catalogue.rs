@@ -1,11 +1,12 @@
-//! What there is, as JSON: job files, options, schedulers, devices, timelines.
+//! Catalogues as JSON: job files, options, schedulers, devices, timelines.
 
-use blksim::device::Facts;
-use blksim::devices::{KINDS, Profile, check, default_scheduler};
-use blksim::error::Error;
-use blksim::host::RAID;
-use blksim::params::{Param, Shown, Unit, Values};
-use blksim::schedulers;
+use blksim::block::raid::check;
+use blksim::core::error::Error;
+use blksim::core::params::{Param, Shown, Unit, Values};
+use blksim::devices::device::Facts;
+use blksim::devices::raid::RAID;
+use blksim::devices::{KINDS, Profile};
+use blksim::elevator;
 use blksim::timeline;
 use blksim::workload::job::{Extent, Remark};
 use blksim::workload::options::OPTIONS;
@@ -88,9 +89,9 @@ pub fn job_options() -> Value {
         .collect()
 }
 
-/// The schedulers that are simulated.
+/// The simulated schedulers.
 pub fn schedulers() -> Value {
-    schedulers::ALL
+    elevator::ALL
         .iter()
         .map(|info| {
             json!({
@@ -112,7 +113,7 @@ pub fn devices() -> Value {
                 "kind": kind.name,
                 "summary": kind.summary,
                 "parameters": params(kind.parameters),
-                // Of every kind: an array of such devices.
+                // Every kind can be an array of such devices.
                 "array_parameters": params(RAID),
             })
         })
@@ -191,6 +192,6 @@ pub(crate) fn device(profile: &Profile, facts: &Facts) -> Value {
         "queue_depth": facts.queue_depth,
         "nr_hw_queues": facts.nr_hw_queues,
         "volatile_cache": facts.volatile_cache,
-        "default_scheduler": default_scheduler(facts),
+        "default_scheduler": elevator::default_for(facts.nr_hw_queues),
     })
 }

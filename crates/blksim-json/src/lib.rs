@@ -1,5 +1,4 @@
-//! Between JSON and the types of blksim: what the Python module and the program
-//! inside a guest kernel have in common.
+//! blksim's types as JSON, for the Python module and for the program inside guest kernels.
 
 mod answer;
 mod catalogue;

@@ -1,16 +1,17 @@
-//! From a request in JSON to the setup of a simulation.
+//! Parses a JSON request into the setup of a simulation.
 
 use std::collections::BTreeMap;
 
-use blksim::devices::{Profile, check, default_scheduler};
+use blksim::block::raid::check;
+use blksim::core::error::{Error, ErrorKind, SimulationError};
+use blksim::devices::Profile;
 use blksim::engine::Limits;
-use blksim::error::{Error, ErrorKind, SimulationError};
 use blksim::simulate::Setup;
 use blksim::workload::{JobFile, parse};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A request to simulate, as it comes from outside.
+/// A request to simulate, as received.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
@@ -30,19 +31,19 @@ struct Request {
     seed: u64,
     #[serde(default)]
     limits: LimitsRequest,
-    /// Record what happens inside.
+    /// Records a timeline.
     #[serde(default)]
     timeline: bool,
 }
 
-/// What a timeline may take by default: 2 GiB.
+/// Default limit of a timeline: 2 GiB.
 const TIMELINE_BYTES: u64 = 2 << 30;
 
-/// A request to simulate, read.
+/// A parsed request to simulate.
 #[derive(Debug)]
 pub struct Prepared {
     pub setup: Setup,
-    /// Limit of the timeline, if one is wanted.
+    /// Limit of the timeline; `None` if none is recorded.
     pub timeline_bytes: Option<u64>,
 }
 
@@ -72,12 +73,12 @@ struct LimitsRequest {
     timeline_bytes: Option<u64>,
 }
 
-/// Reads a request to simulate.
+/// Parses a request to simulate.
 pub fn setup(text: &str) -> Result<Prepared, Error> {
     prepare(request(text)?)
 }
 
-/// As [`setup`], of a request that is JSON already.
+/// As [`setup`], for parsed JSON.
 pub fn setup_of(value: Value) -> Result<Prepared, Error> {
     prepare(serde_json::from_value(value).map_err(|error| malformed(&error))?)
 }
@@ -94,7 +95,7 @@ fn prepare(request: Request) -> Result<Prepared, Error> {
     Ok(Prepared { setup: settle(request)?, timeline_bytes })
 }
 
-/// Reads a request to check: without a scheduler it means the device's default, without jobs an idle device.
+/// Parses a request to check: a missing scheduler means the device's default, missing jobs an idle device.
 pub fn partial_setup(text: &str) -> Result<Setup, Error> {
     settle(request(text)?)
 }
@@ -107,7 +108,7 @@ fn malformed(error: &serde_json::Error) -> Error {
     bad_request(format!("the request is not as expected: {error}"))
 }
 
-/// The error for a request that is not well formed.
+/// The error for a malformed request.
 pub fn bad_request(message: String) -> Error {
     SimulationError::new(ErrorKind::Request, message).into()
 }
@@ -136,7 +137,7 @@ fn settle(request: Request) -> Result<Setup, Error> {
     let defaults = Limits::default();
     let scheduler = match request.scheduler {
         Some(name) => name,
-        None => default_scheduler(&check(&profile)?).to_owned(),
+        None => blksim::elevator::default_for(check(&profile)?.nr_hw_queues).to_owned(),
     };
     let jobs = match request.jobs {
         Some(jobs) => parse(&jobs.text, &jobs.source)?,

@@ -1,12 +1,11 @@
-//! The engine: takes events off the agenda, one by one, until the jobs have
-//! ended. The only place, beside the stand-alone device runner, where time
-//! moves.
+//! The engine: takes events off the event queue, one by one, until the jobs have ended. Time moves
+//! only here and in the stand-alone device runner.
 
-use crate::error::{ErrorKind, SimulationError};
-use crate::host::Machine;
-use crate::quantity::format_duration;
+use crate::core::error::{ErrorKind, SimulationError};
+use crate::core::quantity::format_duration;
+use crate::machine::Machine;
 
-/// How far a simulation may go.
+/// Limits of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub events: u64,
@@ -52,8 +51,8 @@ impl Engine {
         self.advance(u64::MAX).map(|_| ())
     }
 
-    /// Handles up to `events` events; tells whether all jobs have ended. In
-    /// how many steps a run is made does not change it.
+    /// Handles up to `events` events. Returns whether all jobs have ended. The number of calls that
+    /// a run is divided into does not change it.
     pub fn advance(&mut self, events: u64) -> Result<bool, SimulationError> {
         if !self.started {
             self.started = true;
@@ -67,7 +66,7 @@ impl Engine {
             if at_end && self.events >= stop {
                 return Ok(false);
             }
-            let Some(event) = self.machine.agenda.advance() else {
+            let Some(event) = self.machine.block.events.advance() else {
                 return Err(SimulationError::new(
                     ErrorKind::Internal,
                     "the simulation stands still although jobs have not ended; this is a defect of blksim",
@@ -92,7 +91,7 @@ impl Engine {
         let message = format!(
             "the limit of {value} {what} was reached before the jobs ended (at {} after {} events); \
              give the jobs a runtime, size or number_ios, or raise the limit",
-            format_duration(self.machine.agenda.now_ns()),
+            format_duration(self.machine.block.events.now_ns()),
             self.events
         );
         SimulationError::of(ErrorKind::Limit, limit, message)

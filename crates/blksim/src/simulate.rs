@@ -1,30 +1,33 @@
-//! From a request to a result: checks everything a user gave, builds the
-//! machine, runs it.
+//! From a request to a result: checks the request, builds the machine, runs it.
 
-use crate::device::{Device, Facts};
-use crate::devices::{Profile, array};
+use crate::block::attributes::{default_nr_requests, nr_scheduler_tags, queue_values};
+use crate::block::cgroup::{Cgroups, GivenGroups};
+use crate::block::disk::Disk;
+use crate::block::disks::Disks;
+use crate::block::queue_facts::QueueFacts;
+use crate::block::raid::{Raid, array};
+use crate::block::request::SECTOR_BYTES;
+use crate::block::sbitmap::bits_per_word;
+use crate::core::error::{Error, ErrorKind, SimulationError};
+use crate::core::jiffies::jiffy_ns;
+use crate::core::params::{Problem, Values, unknown};
+use crate::core::record::JobRecord;
+use crate::devices::Profile;
+use crate::devices::device::{Device, Facts};
+use crate::elevator::scheduler::Info;
 use crate::engine::{Engine, Limits};
-use crate::error::{Error, ErrorKind, SimulationError};
-use crate::host::{
-    Cgroups, Disk, Disks, GivenGroups, MACHINE, Machine, Raid, default_nr_requests, queue_values,
-};
-use crate::jiffies::jiffy_ns;
-use crate::params::{Problem, Values, unknown};
-use crate::policies;
-use crate::policy::Policy;
-use crate::record::JobRecord;
-use crate::request::SECTOR_BYTES;
-use crate::scheduler::{Family, Info, QueueFacts};
-use crate::schedulers;
-use crate::tag_map::word_of;
+use crate::machine::Machine;
+use crate::machine_parameters::MACHINE;
+use crate::rqos::policy::Policy;
 use crate::timeline::Timeline;
 use crate::workload::layout::{Layout, lay_out};
 use crate::workload::{Job, JobFile};
+use crate::{elevator, rqos};
 
 /// Options as the user gave them.
 pub type Given = Vec<(String, String)>;
 
-/// All that a simulation depends on.
+/// The complete input of a simulation.
 #[derive(Debug, Clone)]
 pub struct Setup {
     pub profile: Profile,
@@ -32,9 +35,9 @@ pub struct Setup {
     pub tunables: Given,
     /// Queue attributes, with sysfs names and units.
     pub queue: Given,
-    /// The machine around the queue.
+    /// Parameters of the machine, [`MACHINE`].
     pub machine: Given,
-    /// Control groups and what they are set to; the root is `/`.
+    /// Control groups with their settings; the root is `/`.
     pub cgroups: GivenGroups,
     pub jobs: JobFile,
     /// Overrides the runtime of time-based jobs.
@@ -44,7 +47,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The jobs, those that are time-based with the setup's runtime if it has one.
+    /// The jobs; time-based ones have the setup's runtime, if it has one.
     pub fn timed_jobs(&self) -> Result<Vec<Job>, SimulationError> {
         let mut jobs = self.jobs.jobs.clone();
         if let Some(runtime_ns) = self.runtime_ns {
@@ -60,18 +63,18 @@ impl Setup {
     }
 }
 
-/// What one disk did.
+/// The counters of one disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskFigures {
     pub requests: u64,
     pub merges: u64,
     pub flushes: u64,
-    /// No longer than the simulation.
+    /// At most the length of the simulation.
     pub busy_ns: u64,
     pub peak_in_flight: u32,
 }
 
-/// What a simulation found.
+/// The result of a simulation.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub scheduler: &'static Info,
@@ -99,7 +102,7 @@ pub fn simulate(setup: &Setup) -> Result<Outcome, Error> {
     simulate_with(setup, Vec::new())
 }
 
-/// What is known of a request before anything is simulated.
+/// The settled values of a checked request.
 #[derive(Debug, Clone)]
 pub struct Checked {
     pub tunables: Values,
@@ -113,7 +116,7 @@ pub fn check(setup: &Setup) -> Result<Checked, Error> {
     Ok(Checked { tunables: prepared.tunables, queue: prepared.queue, facts: prepared.facts })
 }
 
-/// A request with everything in it checked and settled.
+/// A checked and settled request.
 struct Prepared {
     info: &'static Info,
     tunables: Values,
@@ -142,38 +145,38 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
     if let Some(raid) = &raid {
         facts.capacity_bytes = raid.capacity_sectors * SECTOR_BYTES;
     }
-    let queue = queue_values(&setup.queue, &facts, info.family, info.name)?;
+    let queue = queue_values(&setup.queue, &facts, info)?;
     let machine = machine_values(&setup.machine)?;
     let jobs = setup.timed_jobs()?;
     let layout = lay_out(&jobs, facts.capacity_bytes)?;
-    let initial_requests = default_nr_requests(&facts, info.family, info.name) as u32;
+    let initial_requests = default_nr_requests(&facts, info) as u32;
     let nr_requests = queue.get("nr_requests") as u32;
     let queue_facts = QueueFacts {
         rotational: facts.rotational,
         device_depth: facts.queue_depth,
-        told_depth: if machine.flag("untold_depth") {
-            default_nr_requests(&facts, Family::MultiQueue, "mq-deadline") as u32
+        reported_depth: if machine.flag("hide_queue_depth") {
+            nr_scheduler_tags(&facts) as u32
         } else {
             facts.queue_depth
         },
         nr_requests,
         // A map that is made smaller keeps its words.
-        word_tags: word_of(nr_requests.max(initial_requests)),
+        bits_per_word: bits_per_word(nr_requests.max(initial_requests)),
         initial_requests,
         jiffy_ns: jiffy_ns(machine.get("hz")),
-        instant: machine.flag("instant"),
+        zero_cpu_time: machine.flag("zero_cpu_time"),
     };
     let mut tunables = tunable_values(info, queue_facts, &setup.tunables)?;
     let cgroups = Cgroups::new(&setup.cgroups, &jobs)?;
     let mut build_disk = |index, device| -> Result<Disk, Error> {
-        let scheduler = schedulers::build(info.name, &tunables, queue_facts)
+        let scheduler = elevator::build(info.name, &tunables, queue_facts)
             .ok_or_else(|| unknown_scheduler(info.name))?;
         if index == 0 {
-            scheduler.effective(&mut tunables);
+            scheduler.effective_tunables(&mut tunables);
         }
         let mut disk = Disk::new(index as u8, device, scheduler, info, queue_facts, &queue);
         disk.view.groups = cgroups.weights();
-        for policy in policies::build(&cgroups, &queue, queue_facts, &jobs, setup.seed) {
+        for policy in rqos::build(&cgroups, &queue, queue_facts, &jobs, setup.seed) {
             disk.add_policy(policy);
         }
         Ok(disk)
@@ -194,7 +197,7 @@ pub fn simulate_with(setup: &Setup, policies: Vec<Box<dyn Policy>>) -> Result<Ou
     Ok(simulation.outcome())
 }
 
-/// A simulation under way, for a caller that wants to look up now and then.
+/// A running simulation, for a caller that wants to do something now and then.
 #[derive(Debug)]
 pub struct Simulation {
     engine: Engine,
@@ -206,8 +209,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Checks a request and puts its machine together; the policies stand
-    /// before the first disk.
+    /// Checks a request and builds its machine. The policies stand before the first disk.
     pub fn new(setup: &Setup, policies: Vec<Box<dyn Policy>>) -> Result<Self, Error> {
         let mut policies = Some(policies);
         Self::with_policies(setup, |_| policies.take().unwrap_or_default())
@@ -250,7 +252,7 @@ impl Simulation {
         self.engine.machine_mut().record(limit_bytes);
     }
 
-    /// Goes on for up to `events` events; tells whether all jobs have ended.
+    /// Goes on for up to `events` events. Returns whether all jobs have ended.
     pub fn advance(&mut self, events: u64) -> Result<bool, Error> {
         let finished = self.engine.advance(events)?;
         if self.engine.machine().timeline_is_full() {
@@ -262,18 +264,19 @@ impl Simulation {
         Ok(finished)
     }
 
-    /// What was recorded, if that was asked for.
+    /// The timeline, if one was recorded.
     pub fn take_timeline(&mut self) -> Option<Timeline> {
         self.engine.machine_mut().take_timeline()
     }
 
-    /// What the jobs did so far.
+    /// The results so far.
     pub fn outcome(&self) -> Outcome {
         let host = self.engine.machine();
-        let now_ns = host.agenda.now_ns();
-        let sum = |figure: fn(&Disk) -> u64| host.disks.iter().map(figure).sum::<u64>();
-        let most = |figure: fn(&Disk) -> u32| host.disks.iter().map(figure).max().unwrap_or(0);
-        let busy_ns = sum(|disk| disk.device.busy_ns()) / host.disks.count() as u64;
+        let now_ns = host.block.events.now_ns();
+        let sum = |figure: fn(&Disk) -> u64| host.block.disks.iter().map(figure).sum::<u64>();
+        let most =
+            |figure: fn(&Disk) -> u32| host.block.disks.iter().map(figure).max().unwrap_or(0);
+        let busy_ns = sum(|disk| disk.device.busy_ns()) / host.block.disks.count() as u64;
         Outcome {
             scheduler: self.info,
             tunables: self.tunables.clone(),
@@ -289,7 +292,7 @@ impl Simulation {
             device_busy_ns: busy_ns.min(now_ns),
             peak_tags: most(|disk| disk.counters.peak_tags),
             peak_in_flight: most(|disk| disk.counters.peak_in_flight),
-            disks: host.disks.iter().map(|disk| figures_of(disk, now_ns)).collect(),
+            disks: host.block.disks.iter().map(|disk| figures_of(disk, now_ns)).collect(),
         }
     }
 }
@@ -306,13 +309,13 @@ fn figures_of(disk: &Disk, now_ns: u64) -> DiskFigures {
 }
 
 fn unknown_scheduler(name: &str) -> SimulationError {
-    let names: Vec<_> = schedulers::ALL.iter().map(|info| info.name).collect();
+    let names: Vec<_> = elevator::ALL.iter().map(|info| info.name).collect();
     let message = format!("scheduler {name:?} is not simulated; there are {}", names.join(", "));
     SimulationError::of(ErrorKind::UnknownScheduler, "scheduler", message)
 }
 
 fn find_scheduler(name: &str) -> Result<&'static Info, SimulationError> {
-    schedulers::info(name).ok_or_else(|| unknown_scheduler(name))
+    elevator::info(name).ok_or_else(|| unknown_scheduler(name))
 }
 
 fn tunable_values(
@@ -320,7 +323,7 @@ fn tunable_values(
     queue: QueueFacts,
     given: &Given,
 ) -> Result<Values, SimulationError> {
-    let mut values = schedulers::defaults(info, queue);
+    let mut values = elevator::defaults(info, queue);
     for (name, text) in given {
         values.set(name, text).map_err(|error| {
             if error.problem == Problem::Unknown {

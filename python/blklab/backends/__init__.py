@@ -1,12 +1,13 @@
-"""Backends by kind of target. A new one is a file beside this one and a line in `_MODULES`."""
+"""The backends, by kind of target. To add one, add a file here and its line in `_MODULES`."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import cast
 
-from blklab.backends.protocol import Announce, Backend, Session, SessionOptions
+from blklab.backends.protocol import Backend, Session, SessionOptions
 from blklab.errors import UnknownNameError
+from blklab.linux.scratch.space import Announce
 from blklab.spec.targets import LoopTarget, ModelTarget, PathTarget, Target
 
 __all__ = ["Announce", "Backend", "Session", "SessionOptions", "backend_for"]
@@ -15,7 +16,7 @@ _MODULES = {"host": "blklab.backends.host", "sim": "blklab.backends.sim", "uml":
 
 
 def backend_for(target: Target) -> Backend:
-    """The backend that serves a target.
+    """The backend for a target.
 
     Raises:
         UnknownNameError: if this version has no backend for the target's scheme.

@@ -1,7 +1,7 @@
-"""The running kernel as a backend: real disks, the kernel's own schedulers, fio as the load.
+"""The running kernel as a backend: real disks, the kernel's own schedulers, fio as the load generator.
 
-`open` takes locks, finishes what a killed run left behind, and starts a journal. Everything that a session
-changes is announced there first and undone when the session ends, however it ends.
+`open` takes locks, recovers from killed runs, and starts a journal. A session records every change there
+before making it, and undoes it when the session ends, whatever the cause.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 from blklab.backends.host_session import HostSession
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.errors import LockedError, RequirementError
+from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.disks.loop import first_free_index
-from blklab.linux.disks.loop_array import FILESYSTEM, MOUNT_OPTIONS, LoopArrayPlace
-from blklab.linux.disks.resolution import Disk, Resolution, read_disk, resolve
+from blklab.linux.disks.resolution import Resolution, resolve
 from blklab.linux.journal.journal import Journal
 from blklab.linux.journal.locks import disk_locks
 from blklab.linux.journal.recovery import raise_for_failures, recover
@@ -24,8 +24,13 @@ from blklab.linux.journal.state import state_directory
 from blklab.linux.load.fio import find_fio
 from blklab.linux.load.hdparm import find_hdparm
 from blklab.linux.machine.requirements import require_linux, require_root
-from blklab.linux.queue.attributes import schedulers_on_offer, snapshot
-from blklab.linux.scratch.space import DEFAULT_SCRATCH_FOLDER, DevicePlace, DirectoryPlace, LoopPlace, Place
+from blklab.linux.queue.schedulers import available_schedulers
+from blklab.linux.queue.snapshot import snapshot
+from blklab.linux.scratch.directory import ScratchDirectory
+from blklab.linux.scratch.loop import DEFAULT_SCRATCH_FOLDER, ScratchLoop
+from blklab.linux.scratch.loop_array import FILESYSTEM, MOUNT_OPTIONS, ScratchLoopArray
+from blklab.linux.scratch.raw_device import RawDevice
+from blklab.linux.scratch.space import ScratchSpace
 from blklab.quantities.units import format_bytes
 from blklab.records.samples import DiskDescription, TargetDescription
 from blklab.spec.targets import LoopTarget, ModelTarget, PathTarget, Target
@@ -35,22 +40,22 @@ _VIRTUAL_BLOCK = Path("/sys/devices/virtual/block")
 
 
 class HostBackend:
-    """Carries out experiments on this machine."""
+    """Runs experiments on this machine's disks."""
 
     NAME = "host"
     TIMELINES = False
     GUESTS = False
 
     def describe(self, target: Target) -> TargetDescription:
-        """Finds out what a target is: what lies under a path, or what a loop device would be.
+        """Describes the disks beneath a path, or the loop device that a target asks for.
 
         Raises:
             UnknownNameError: if there is no such path.
-            RequirementError: if no disk lies beneath it.
+            RequirementError: if no disk is beneath it.
         """
         require_linux("testing a disk")
         if isinstance(target, LoopTarget):
-            return _describe_future_loop(target)
+            return _describe_planned_loop(target)
         return _describe_path(target, _resolve(target))
 
     @contextmanager
@@ -62,32 +67,32 @@ class HostBackend:
         require_root("testing a disk")
         fio = find_fio()
         with ExitStack() as stack:
-            place: Place
+            space: ScratchSpace
             watched: list[Disk] | None = None
             if isinstance(target, LoopTarget):
                 folder = _scratch_folder(target)
                 watched = _disks_under(folder)
-                # Its own queue is new, but the disk under its file serves the I/O: nobody else may test that.
+                # The loop device's queue is new, but the disk under its file serves the I/O: lock that disk.
                 stack.enter_context(disk_locks(watched, run_id=options.run_id))
-                _finish_dead_runs()
+                _recover_killed_runs()
                 journal = stack.enter_context(Journal.create(options.run_id, f"test of {target.text}"))
-                place, leaves = _create_loops(target, folder, options, journal)
+                space, leaves = _create_loops(target, folder, options, journal)
                 description = _describe_loops(target, leaves)
             else:
                 resolution = _resolve(target)
                 leaves = resolution.leaves
                 stack.enter_context(disk_locks(leaves, run_id=options.run_id))
-                _finish_dead_runs()
+                _recover_killed_runs()
                 description = _describe_path(target, resolution)
                 journal = stack.enter_context(Journal.create(options.run_id, f"test of {target.text}"))
-                place = _place_of(resolution, options, journal)
-            stack.callback(place.close)
+                space = _space_of(resolution, options, journal)
+            stack.callback(space.close)
             for leaf in leaves:
                 journal.protect_queue(leaf)
             yield HostSession(
                 description,
                 leaves,
-                place,
+                space,
                 options,
                 fio=fio,
                 hdparm=find_hdparm(),
@@ -103,20 +108,20 @@ class HostBackend:
                 for disk in description.disks
             ]
             folder = _scratch_folder(target)
-            place: Place = (
-                LoopArrayPlace(target, folder, options.run_id, [leaf.name for leaf in leaves])
+            space: ScratchSpace = (
+                ScratchLoopArray(target, folder, options.run_id, [leaf.name for leaf in leaves])
                 if target.btrfs is not None
-                else LoopPlace(target.size_bytes, folder, options.run_id, leaves[0].name)
+                else ScratchLoop(target.size_bytes, folder, options.run_id, leaves[0].name)
             )
             return HostSession(
-                description, leaves, place, options, fio=find_fio(), hdparm=find_hdparm(), journal=None
+                description, leaves, space, options, fio=find_fio(), hdparm=find_hdparm(), journal=None
             )
         resolution = _resolve(target)
-        place = _place_of(resolution, options, None)
+        space = _space_of(resolution, options, None)
         return HostSession(
             description,
             resolution.leaves,
-            place,
+            space,
             options,
             fio=find_fio(),
             hdparm=find_hdparm(),
@@ -131,33 +136,33 @@ def _resolve(target: Target) -> Resolution:
     if isinstance(target, PathTarget):
         return resolve(target.path)
     if isinstance(target, ModelTarget):
-        raise RequirementError(f"{target.text} is a model, not something of this machine")
+        raise RequirementError(f"{target.text} is a model, not a disk of this machine")
     return resolve(str(_scratch_folder(target)))
 
 
 def _create_loops(
     target: LoopTarget, folder: Path, options: SessionOptions, journal: Journal
-) -> tuple[Place, list[Disk]]:
-    """The loop devices that a target asks for, and where jobs work on them."""
+) -> tuple[ScratchSpace, list[Disk]]:
+    """Creates the loop devices that a target asks for, and the scratch space on them."""
     if target.btrfs is not None:
-        names = _names_of_future_loops(target)
-        array = LoopArrayPlace(target, folder, options.run_id, names)
+        names = _expected_loop_names(target)
+        array = ScratchLoopArray(target, folder, options.run_id, names)
         return array, array.create(journal)
-    place = LoopPlace(target.size_bytes, folder, options.run_id, _names_of_future_loops(target)[0])
-    return place, [place.create(journal)]
+    space = ScratchLoop(target.size_bytes, folder, options.run_id, _expected_loop_names(target)[0])
+    return space, [space.create(journal)]
 
 
-def _place_of(resolution: Resolution, options: SessionOptions, journal: Journal | None) -> Place:
+def _space_of(resolution: Resolution, options: SessionOptions, journal: Journal | None) -> ScratchSpace:
     path = Path(resolution.path).resolve()
     if resolution.kind == "block":
-        return DevicePlace(path, allow_writes=options.allow_writes)
-    return DirectoryPlace(path if resolution.kind == "directory" else path.parent, options.run_id, journal)
+        return RawDevice(path, allow_writes=options.allow_writes)
+    return ScratchDirectory(path if resolution.kind == "directory" else path.parent, options.run_id, journal)
 
 
-def _finish_dead_runs() -> None:
-    """Puts back what killed runs left, before their settings are taken for this machine's own."""
+def _recover_killed_runs() -> None:
+    """Restores the settings of killed runs, so that they are not mistaken for this machine's own."""
     reports = recover(state_directory())
-    # A journal whose disk a living run holds is that run's affair.
+    # If a living run holds a journal's disk, the journal has to wait; it does not concern this run.
     raise_for_failures([report for report in reports if not isinstance(report.error, LockedError)])
 
 
@@ -165,7 +170,7 @@ def _scratch_folder(target: LoopTarget) -> Path:
     folder = Path(target.directory) if target.directory is not None else DEFAULT_SCRATCH_FOLDER
     if not folder.is_dir():
         raise RequirementError(
-            f"{target.text}: there is no folder {folder}", hint="name one: loop:1g,dir=PATH"
+            f"{target.text}: there is no directory {folder}", hint="name one: loop:1g,dir=PATH"
         )
     return folder
 
@@ -174,11 +179,11 @@ def _disks_under(folder: Path) -> list[Disk]:
     try:
         return resolve(str(folder)).leaves
     except RequirementError:
-        return []  # on something that is no disk of this machine there is nothing to lock
+        return []  # not on a disk of this machine, so there is no disk to lock
 
 
 def _describe_disk(leaf: Disk) -> DiskDescription:
-    active, offered = schedulers_on_offer(leaf)
+    active, offered = available_schedulers(leaf)
     return DiskDescription(
         name=leaf.name,
         model=leaf.model,
@@ -207,8 +212,8 @@ def _describe_path(target: Target, resolution: Resolution) -> TargetDescription:
         backend="host",
         summary=f"{target.text}: {what}, {' + '.join(parts)}",
         disks=disks,
-        default_scheduler=_common([disk.scheduler for disk in disks]),
-        schedulers=_offered_by_all(disks),
+        default_scheduler=_common_value([disk.scheduler for disk in disks]),
+        schedulers=_common_schedulers(disks),
         details={key: value for key, value in details.items() if value},
     )
 
@@ -221,8 +226,8 @@ def _describe_loops(target: LoopTarget, leaves: Sequence[Disk]) -> TargetDescrip
         backend="host",
         summary=_summary_of_loops(target, names),
         disks=disks,
-        default_scheduler=_common([disk.scheduler for disk in disks]),
-        schedulers=_offered_by_all(disks),
+        default_scheduler=_common_value([disk.scheduler for disk in disks]),
+        schedulers=_common_schedulers(disks),
         details=_details_of_loops(target),
     )
 
@@ -244,18 +249,18 @@ def _details_of_loops(target: LoopTarget) -> dict[str, str]:
     return details
 
 
-def _names_of_future_loops(target: LoopTarget) -> list[str]:
+def _expected_loop_names(target: LoopTarget) -> list[str]:
     first = first_free_index()
     return [f"loop{first + number}" for number in range(target.members)]
 
 
-def _describe_future_loop(target: LoopTarget) -> TargetDescription:
-    """A loop device that does not exist yet offers what others of this kernel do."""
-    names = _names_of_future_loops(target)
+def _describe_planned_loop(target: LoopTarget) -> TargetDescription:
+    """Describes a loop device that does not exist yet: it will offer the same schedulers as others."""
+    names = _expected_loop_names(target)
     active: str | None = None
     offered: list[str] = []
     for folder in [*sorted(_SYS_BLOCK.glob("loop*")), *sorted(_SYS_BLOCK.glob("*"))]:
-        active, offered = schedulers_on_offer(read_disk(folder.resolve()))
+        active, offered = available_schedulers(read_disk(folder.resolve()))
         if offered:
             break
     return TargetDescription(
@@ -283,11 +288,11 @@ def _in_words(disk: DiskDescription) -> str:
     return ", ".join(part for part in (disk.model, format_bytes(disk.size_bytes), kind) if part)
 
 
-def _common(values: Sequence[str | None]) -> str | None:
+def _common_value(values: Sequence[str | None]) -> str | None:
     return values[0] if values and len(set(values)) == 1 else None
 
 
-def _offered_by_all(disks: Sequence[DiskDescription]) -> list[str]:
+def _common_schedulers(disks: Sequence[DiskDescription]) -> list[str]:
     return (
         [name for name in disks[0].schedulers if all(name in disk.schedulers for disk in disks)]
         if disks

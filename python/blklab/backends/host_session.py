@@ -1,4 +1,4 @@
-"""An opened target of the host backend: checks, preparation, runs."""
+"""Sessions of the host backend: checks, preparation, runs."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from blklab.backends.protocol import Announce, SessionOptions
+from blklab.backends.protocol import SessionOptions
 from blklab.errors import DeviceVanishedError
-from blklab.linux.cgroups.groups import RunGroups, find_hierarchy
-from blklab.linux.cgroups.settings import Setting, acts_on_weights, group_names, wanted_settings
-from blklab.linux.disks.resolution import Disk, read_disk
+from blklab.linux.cgroups.hierarchy import find_hierarchy
+from blklab.linux.cgroups.run_cgroups import RunCgroups
+from blklab.linux.cgroups.settings import CgroupSetting, group_names, honors_weights, wanted_settings
+from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.journal.journal import Journal
 from blklab.linux.load.fio import JOB_FILE, Fio, check_job_file, job_file_text, run_fio
 from blklab.linux.load.hdparm import Hdparm, run_hdparm
-from blklab.linux.machine.watch import MachineWatch
-from blklab.linux.queue.attributes import TUNABLE_PREFIX, restore_snapshot, unavailable_scheduler
+from blklab.linux.machine.monitor import MachineMonitor
+from blklab.linux.processes.io_priority import ignores_priorities
+from blklab.linux.queue.schedulers import unavailable_scheduler
 from blklab.linux.queue.settings import QueueSettings
+from blklab.linux.queue.snapshot import restore_snapshot
+from blklab.linux.queue.sysfs import TUNABLE_PREFIX
 from blklab.linux.scratch import page_cache
 from blklab.linux.scratch.precondition import (
     check_precondition,
@@ -26,15 +30,15 @@ from blklab.linux.scratch.precondition import (
     precondition,
     precondition_job,
 )
-from blklab.linux.scratch.space import Place
+from blklab.linux.scratch.space import Announce, ScratchSpace
 from blklab.records.samples import RunSample, TargetDescription
 from blklab.spec.plan import Cell
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.workloads import Workload
 
-_WORK_FOLDERS = (Path("/run"), Path("/tmp"))  # noqa: S108 - the folder in it is new, and ours alone (mode 700)
+_WORK_FOLDERS = (Path("/run"), Path("/tmp"))  # noqa: S108 - our directory in it is new, with mode 700
 _DATA_LINK = "data"
-"""Name under which fio, running in the work folder, finds the test files: paths need no quoting this way."""
+"""Link in fio's working directory to the test files, so that paths need no quoting."""
 
 
 class HostSession:
@@ -44,7 +48,7 @@ class HostSession:
         self,
         target: TargetDescription,
         leaves: Sequence[Disk],
-        place: Place,
+        space: ScratchSpace,
         options: SessionOptions,
         *,
         fio: Fio,
@@ -52,36 +56,36 @@ class HostSession:
         journal: Journal | None,
         watched: Sequence[Disk] | None = None,
     ) -> None:
-        """Opens nothing by itself.
+        """Only stores its arguments; the backend has opened everything.
 
         Args:
-            target: What was found.
+            target: The target as found.
             leaves: The disks whose queues are set.
-            place: Where the load works.
-            options: What holds for all runs.
+            space: The scratch space or device that the load works on.
+            options: Options of all runs.
             fio: The load generator.
-            hdparm: Makes the load of workloads that are its tests; nothing where it is not installed.
-            journal: Takes every change; nothing for a dry run.
-            watched: The disks that serve the I/O, where they are others than the leaves.
+            hdparm: The load generator for workloads that are its tests; None if it is not installed.
+            journal: Records every change; None for a dry run.
+            watched: The disks that serve the I/O, if they are not the leaves.
         """
         self._target = target
         self._leaves = leaves
-        self._place = place
+        self._space = space
         self._options = options
         self._fio = fio
         self._hdparm = hdparm
         self._journal_or_none = journal
         self._settings = QueueSettings(leaves, options.queue)
-        self._groups: RunGroups | None = None
-        self._group_settings: list[Setting] = []
+        self._groups: RunCgroups | None = None
+        self._group_settings: list[CgroupSetting] = []
         self._work_folder: Path | None = None
         self._preconditioned = False
         disks = leaves if watched is None else watched
-        self._watch = MachineWatch([disk.sys_path for disk in disks])
+        self._monitor = MachineMonitor([disk.sys_path for disk in disks])
 
     @property
     def target(self) -> TargetDescription:
-        """What was found."""
+        """The target as found."""
         return self._target
 
     @property
@@ -90,7 +94,7 @@ class HostSession:
         return 1
 
     def stop(self) -> None:
-        """Nothing runs beside the caller."""
+        """Does nothing: no other thread has runs."""
 
     @property
     def _journal(self) -> Journal:
@@ -99,23 +103,23 @@ class HostSession:
         return self._journal_or_none
 
     def tunable_defaults(self, choice: SchedulerChoice) -> Mapping[str, str] | None:
-        """Brings the scheduler into force for a moment and reads what it has; puts queues back."""
+        """Switches to the scheduler briefly, reads its tunables, and restores the queues."""
         if self._journal_or_none is None:
             return None
         try:
             settings = self._settings.apply(choice.model_copy(update={"tunables": {}}))
         finally:
-            self._put_queues_back()
+            self._restore_queues()
         prefix = f"{self._leaves[0].name}/{TUNABLE_PREFIX}"
         return {
             name.removeprefix(prefix): value for name, value in settings.items() if name.startswith(prefix)
         }
 
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
-        """Tries every job file, control group, scheduler and setting once; puts queues back."""
-        self._place.check(workloads)
+        """Tries every job file, control group, scheduler and setting once, and restores the queues."""
+        self._space.check(workloads)
         if self._options.precondition:
-            check_precondition(self._place, self._target.details)
+            check_precondition(self._space, self._target.details)
         for workload in workloads:
             check_job_file(self._fio, workload, self._job_file(workload, seed=0))
         self._create_groups(workloads)
@@ -123,36 +127,36 @@ class HostSession:
             for choice in choices:
                 self._settings.apply(choice)
         finally:
-            self._put_queues_back()
+            self._restore_queues()
         return self._warnings(choices, workloads)
 
-    def _put_queues_back(self) -> None:
+    def _restore_queues(self) -> None:
         self._settings.forget()
         for leaf in self._leaves:
             restore_snapshot(leaf, self._journal.protect_queue(leaf))
 
     def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
-        """Lays out the test files, and preconditions them once if that was asked for."""
+        """Lays out the test files, and preconditions them once if requested."""
         self._create_groups(workloads)
-        self._place.prepare(workloads, announce)
+        self._space.prepare(workloads, announce)
         if self._options.precondition and not self._preconditioned:
             folder = self._ready_work_folder()
-            files = files_to_overwrite(self._place, workloads)
-            announce(f"preconditioning: {self._target.target} is overwritten at random")
+            files = files_to_overwrite(self._space, workloads)
+            announce(f"preconditioning: overwriting {self._target.target} at random")
             announce(precondition(self._fio, files, folder=self._data_link, work_folder=folder))
             self._preconditioned = True
-        self._check_alive()
+        self._check_disks()
 
     def run(self, cell: Cell) -> RunSample:
-        """Sets the scheduler, empties the page cache, runs the load, reads what it says."""
+        """Sets the scheduler, drops the page cache, runs the load, reads its report."""
         started_at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         started_ns = time.monotonic_ns()
-        self._check_alive()
+        self._check_disks()
         settings = self._settings.apply(cell.scheduler)
         page_cache.drop_page_cache()
-        folder, tested = self._ready_work_folder(), self._tested_by_hdparm(cell.workload)
+        folder, tested = self._ready_work_folder(), self._hdparm_test(cell.workload)
         text = self._job_file(cell.workload, seed=cell.key.seed)
-        with self._watch.watching():
+        with self._monitor.monitoring():
             if tested is not None:
                 hdparm, device = tested
                 report = run_hdparm(hdparm, cell.workload, device, folder)
@@ -162,17 +166,17 @@ class HostSession:
                     cell.workload,
                     text,
                     folder,
-                    read_only=self._place.read_only,
+                    read_only=self._space.read_only,
                     runtime_ns=self._options.runtime_ns,
                 )
-        self._check_alive()
+        self._check_disks()
         error = report.error
         now = self._settings.read()
         if error is None and now != settings:
             changed = sorted(
                 name for name in now.keys() | settings.keys() if now.get(name) != settings.get(name)
             )
-            error = f"settings were changed during the run by something else: {', '.join(changed)}"
+            error = f"another program changed settings during the run: {', '.join(changed)}"
             self._settings.forget()
         if self._groups is not None:
             settings |= self._groups.read_back(self._group_settings)
@@ -188,57 +192,57 @@ class HostSession:
             if tested is None
             else {"name": cell.workload.tool, "version": tested[0].version},
             warnings=report.warnings,
-            events=self._watch.events,
+            events=self._monitor.events,
         )
 
     def commands(self, cell: Cell) -> list[str]:
-        """Everything from laying out to fio. What is in force already is not written again by `run`."""
+        """All steps from laying out files to fio; `run` skips settings that are in effect already."""
         choice = cell.scheduler
         if choice.name not in self._target.schedulers:
             raise unavailable_scheduler(self._target.target, choice.name, self._target.schedulers)
-        lines = self._place.commands([cell.workload])
+        lines = self._space.commands([cell.workload])
         names = group_names(self._options.cgroups, [cell.workload])
         if names or self._options.cgroups:
             hierarchy = find_hierarchy()
-            groups = RunGroups(hierarchy, self._options.run_id)
+            groups = RunCgroups(hierarchy, self._options.run_id)
             wanted = wanted_settings(hierarchy.version, self._options.cgroups, [cell.workload], self._leaves)
             lines += groups.commands(names, wanted)
         lines += self._settings.commands(choice, self._target.schedulers)
         lines += page_cache.commands()
-        folder = self._work_folder or self._future_work_folder()
+        folder = self._work_folder or self._planned_work_folder()
         lines += [f"mkdir -p -m 700 {shlex.quote(str(folder))}", f"cd {shlex.quote(str(folder))}"]
-        if self._place.folder is not None:
-            lines.append(f"ln -sfn {shlex.quote(str(self._place.folder))} {_DATA_LINK}")
+        if self._space.folder is not None:
+            lines.append(f"ln -sfn {shlex.quote(str(self._space.folder))} {_DATA_LINK}")
         if self._options.precondition:
-            check_precondition(self._place, self._target.details)
-            files = files_to_overwrite(self._place, [cell.workload])
+            check_precondition(self._space, self._target.details)
+            files = files_to_overwrite(self._space, [cell.workload])
             _, _, overwriting = precondition_job(files, folder=self._data_link)
             lines.append(f"cat > {JOB_FILE} <<'END'\n{overwriting}END")
             lines.append(shlex.join(self._fio.command()))
-        tested = self._tested_by_hdparm(cell.workload)
+        tested = self._hdparm_test(cell.workload)
         if tested is not None:
             hdparm, device = tested
             return [*lines, shlex.join(hdparm.command(cell.workload.tool, device))]
         text = self._job_file(cell.workload, seed=cell.key.seed)
         lines.append(f"cat > {JOB_FILE} <<'END'\n{text}END")
-        lines.append(shlex.join(self._fio.command(read_only=self._place.read_only)))
+        lines.append(shlex.join(self._fio.command(read_only=self._space.read_only)))
         return lines
 
-    def _tested_by_hdparm(self, workload: Workload) -> tuple[Hdparm, Path] | None:
-        """The program and the device, where it makes the load of a workload."""
-        if not workload.tool or self._hdparm is None or self._place.device is None:
+    def _hdparm_test(self, workload: Workload) -> tuple[Hdparm, Path] | None:
+        """The program and the device, if hdparm generates this workload's load; otherwise None."""
+        if not workload.tool or self._hdparm is None or self._space.device is None:
             return None
-        return self._hdparm, self._place.device
+        return self._hdparm, self._space.device
 
     def _job_file(self, workload: Workload, *, seed: int) -> str:
         joins = {}
         for job in workload.jobs:
             if job.cgroup is not None:
-                groups = self._groups or RunGroups(find_hierarchy(), self._options.run_id)
+                groups = self._groups or RunCgroups(find_hierarchy(), self._options.run_id)
                 joins[job.cgroup] = shlex.quote(str(groups.processes_file(job.cgroup)))
         return job_file_text(
             workload,
-            self._place.regions(workload),
+            self._space.regions(workload),
             seed=seed,
             runtime_ns=self._options.runtime_ns,
             group_joins=joins,
@@ -247,57 +251,57 @@ class HostSession:
 
     @property
     def _data_link(self) -> str | None:
-        """Where fio finds the test files from its folder; nothing for devices."""
-        return None if self._place.folder is None else _DATA_LINK
+        """The test files' directory, relative to fio's working directory; None for devices."""
+        return None if self._space.folder is None else _DATA_LINK
 
     def _create_groups(self, workloads: Sequence[Workload]) -> None:
-        """Creates all control groups at once, the first time that it is known which."""
+        """Creates all control groups at once, on the first call with workloads that need any."""
         names = group_names(self._options.cgroups, workloads)
         if self._groups is not None or not (names or self._options.cgroups):
             return
         hierarchy = find_hierarchy()
         settings = wanted_settings(hierarchy.version, self._options.cgroups, workloads, self._leaves)
-        groups = RunGroups(hierarchy, self._options.run_id)
+        groups = RunCgroups(hierarchy, self._options.run_id)
         groups.create(self._journal, names, settings)
         self._groups, self._group_settings = groups, settings
 
     def _ready_work_folder(self) -> Path:
         if self._work_folder is None:
-            folder = self._journal.own_directory(self._future_work_folder())
-            if self._place.folder is not None:
-                (folder / _DATA_LINK).symlink_to(self._place.folder)
+            folder = self._journal.own_directory(self._planned_work_folder())
+            if self._space.folder is not None:
+                (folder / _DATA_LINK).symlink_to(self._space.folder)
             self._work_folder = folder
         return self._work_folder
 
-    def _future_work_folder(self) -> Path:
+    def _planned_work_folder(self) -> Path:
         parent = next(folder for folder in _WORK_FOLDERS if folder.is_dir())
         return parent / f"blklab-{self._options.run_id}"
 
-    def _check_alive(self) -> None:
-        """Makes sure that every leaf is still there and still the same disk."""
+    def _check_disks(self) -> None:
+        """Makes sure that every leaf still exists and is still the same disk."""
         for leaf in self._leaves:
             now = read_disk(leaf.sys_path, node=leaf.dev_path)
             same = (now.device_number, now.serial, now.wwid) == (leaf.device_number, leaf.serial, leaf.wwid)
             if not now.size_bytes or not same or now.diskseq != leaf.diskseq:
                 raise DeviceVanishedError(
-                    f"the disk {leaf.name} went away during the experiment",
-                    hint="what was measured before is kept; the kernel's log (dmesg) may say why",
+                    f"the disk {leaf.name} vanished during the experiment",
+                    hint="earlier measurements are kept; the kernel's log (dmesg) may give the reason",
                 )
 
     def _warnings(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         warnings = []
-        weighs = any("weight" in setting.attribute for setting in self._group_settings)
-        deaf = [choice.label for choice in choices if not acts_on_weights(choice.name, self._options.cgroups)]
-        if weighs and deaf:
-            warnings.append(f"weights of control groups make no difference under {', '.join(deaf)}")
+        has_weights = any("weight" in setting.attribute for setting in self._group_settings)
+        ignoring = [
+            choice.label for choice in choices if not honors_weights(choice.name, self._options.cgroups)
+        ]
+        if has_weights and ignoring:
+            warnings.append(f"control group weights have no effect under {', '.join(ignoring)}")
         for workload in workloads:
-            if workload.tool and self._tested_by_hdparm(workload) is None:
+            if workload.tool and self._hdparm_test(workload) is None:
                 reason = "is not installed" if self._hdparm is None else "tests devices, not files"
-                warnings.append(f"{workload.name}: hdparm {reason}; jobs like {workload.tool} run instead")
-            idle = [job.name for job in workload.jobs if job.prioclass is not None or job.prio is not None]
-            deaf = [
-                choice.label for choice in choices if choice.name in ("none", "kyber", "noop", "deadline")
-            ]
-            if idle and deaf:
-                warnings.append(f"{workload.name}: I/O priorities make no difference under {', '.join(deaf)}")
+                warnings.append(f"{workload.name}: hdparm {reason}; fio jobs emulate {workload.tool} instead")
+            has_priorities = any(job.prioclass is not None or job.prio is not None for job in workload.jobs)
+            ignoring = [choice.label for choice in choices if ignores_priorities(choice.name)]
+            if has_priorities and ignoring:
+                warnings.append(f"{workload.name}: I/O priorities have no effect under {', '.join(ignoring)}")
         return warnings

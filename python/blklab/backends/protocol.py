@@ -1,49 +1,35 @@
-"""What a backend is: the only place that touches a kernel or the simulator.
+"""The interface of backends, which are the only code that touches a kernel or the simulator.
 
-A backend opens a target, giving a session; the session runs cells and, as a context manager, puts back
-everything it changed, whatever happens in between.
+A backend opens a target as a session. The session runs cells. It is a context manager, and on exit restores
+everything that it changed, whatever the cause.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import Protocol
 
+from blklab.linux.scratch.space import Announce
 from blklab.records.samples import RunSample, TargetDescription
-from blklab.spec.guest import GuestOptions
+from blklab.spec.experiment import Conditions
 from blklab.spec.plan import Cell
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.targets import Target
 from blklab.spec.workloads import Workload
 
 
-@dataclass(frozen=True)
-class SessionOptions:
-    """What holds for all runs of a session."""
+class SessionOptions(Conditions):
+    """Options of all runs of a session."""
 
     run_id: str
-    """Names journals, scratch folders and control groups, so that leftovers can be told apart."""
-    queue: dict[str, str] = field(default_factory=dict)
-    cgroups: dict[str, dict[str, str]] = field(default_factory=dict)
-    runtime_ns: int | None = None
-    allow_writes: bool = False
-    precondition: bool = False
-    """Whether scratch space is written over at random before the first run."""
+    """Names journals, scratch directories and control groups, so that leftovers can be attributed."""
     kernels: tuple[str | None, ...] = ()
-    """Guest kernels that runs will name, on backends with `GUESTS`; nothing stands for the backend's own."""
-    guest: GuestOptions = field(default_factory=GuestOptions)
+    """Guest kernels that runs will name, on backends with `GUESTS`; None is the backend's default kernel."""
     timeline_file: str | None = None
-    """Where the run leaves its inside view, on backends that have one (`TIMELINES`)."""
-    rate_window_ns: int | None = None
-    """Length of the windows of `JobSample.rates`, where the backend leaves the choice."""
+    """File for the run's timeline, on backends with `TIMELINES`."""
     dry_run: bool = False
     """Only `Session.target` and `Session.commands` will be used: nothing is locked, created or changed."""
-
-
-Announce = Callable[[str], None]
-"""Takes a line for people about what is going on (laying out files …)."""
 
 
 class Session(Protocol):
@@ -51,12 +37,12 @@ class Session(Protocol):
 
     @property
     def target(self) -> TargetDescription:
-        """What was found, before anything was changed."""
+        """The target as found, before any change."""
 
     def tunable_defaults(self, choice: SchedulerChoice) -> Mapping[str, str] | None:
-        """The tunables of a scheduler on this target, as they are without being changed.
+        """The tunables of a scheduler on this target, with their defaults.
 
-        Nothing stays changed. A dry run, which may not switch, may answer nothing.
+        Leaves no change behind. A dry run, which must not switch, may return None.
 
         Raises:
             BlklabError: if the target does not offer the scheduler.
@@ -64,49 +50,51 @@ class Session(Protocol):
 
     @property
     def parallel(self) -> int:
-        """How many runs may go on at once without touching one another's results; 1 on real disks.
+        """How many runs may be under way at once without affecting each other's results; 1 on real disks.
 
-        Where it is more, `run` may be called from that many threads.
+        Up to that many threads may call `run` at the same time.
         """
 
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         """Makes sure that every scheduler, tunable, queue attribute and job will work.
 
+        Leaves no change behind.
+
         Returns:
-            Warnings for the person.
+            Warnings for the user.
 
         Raises:
-            BlklabError: for the first thing that will not work. Nothing stays changed.
+            BlklabError: for the first one that will not work.
         """
 
     def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
-        """Does once what all runs need: lays out test files, checks space."""
+        """Prepares once for all runs: lays out test files, checks free space."""
 
     def run(self, cell: Cell) -> RunSample:
         """Makes one run.
 
-        A load that fails gives a sample with status ``failed``. An exception means that going on is
-        pointless (the device vanished, a setting could not be made).
+        If the load fails, the sample has the status ``failed``. An exception means that further runs are
+        pointless (the device vanished, a setting failed).
         """
 
     def stop(self) -> None:
-        """Breaks off runs that other threads have under way, and lets none begin."""
+        """Aborts the runs of other threads, and lets no new run begin."""
 
     def commands(self, cell: Cell) -> list[str]:
-        """What `run` would do, as shell commands a person can read and repeat; nothing is changed."""
+        """The steps of `run` as shell commands that a person can read and repeat; changes nothing."""
 
 
 class Backend(Protocol):
-    """A way to carry out experiments."""
+    """A way to run experiments."""
 
     NAME: str
     TIMELINES: bool
-    """Whether its sessions can leave a timeline."""
+    """Whether its sessions can record a timeline."""
     GUESTS: bool
-    """Whether its runs happen in a guest kernel: kernels can be named, and `SessionOptions.guest` counts."""
+    """Whether it runs guest kernels, so that kernels can be named and `SessionOptions.guest` applies."""
 
     def describe(self, target: Target) -> TargetDescription:
-        """Finds out what a target is, without changing anything.
+        """Describes a target; changes nothing.
 
         Raises:
             BlklabError: if there is no such target.
@@ -116,5 +104,5 @@ class Backend(Protocol):
         """Opens a target for runs.
 
         Raises:
-            BlklabError: if a requirement is not met (root, tools, a free device); nothing is changed then.
+            BlklabError: if a requirement is not met (root, tools, a free device); then nothing has changed.
         """

@@ -1,6 +1,6 @@
-"""The simulator as a backend: modelled devices under modelled schedulers, on any machine, without root.
+"""The simulator as a backend: modelled schedulers on modelled devices, on any machine, without root.
 
-A run depends on the cell alone: job text, scheduler, tunables, queue attributes, device and seed.
+A run depends only on its cell: job text, scheduler, tunables, queue attributes, device and seed.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from blklab import _core
-from blklab.backends.modelled import ask_core, disk_of, facts_of, modelled
-from blklab.backends.protocol import Announce, Session, SessionOptions
+from blklab.backends.modelled_device import check_with_core, describe_disk, device_facts, require_model
+from blklab.backends.protocol import Session, SessionOptions
 from blklab.errors import SimulationError
+from blklab.linux.scratch.space import Announce
 from blklab.records.samples import JobSample, RunSample, TargetDescription
-from blklab.simulator.simulation import call_core, device_request, read_back_settings, run_facts
+from blklab.simulator.core import call_core, device_request, read_back_settings, run_facts
 from blklab.simulator.timeline import Timeline
 from blklab.simulator.timeline_summary import background_requests, with_rates
 from blklab.spec.plan import Cell
@@ -36,11 +37,11 @@ class SimBackend:
     GUESTS = False
 
     def describe(self, target: Target) -> TargetDescription:
-        """Describes the modelled device and the schedulers that the simulator has."""
-        model = modelled(target)
+        """Describes the modelled device and the simulator's schedulers."""
+        model = require_model(target)
         profile = load_profile(model.device)
         schedulers = [entry["name"] for entry in json.loads(_core.schedulers())]
-        disk = disk_of(profile, facts_of(model, profile), schedulers)
+        disk = describe_disk(profile, device_facts(model, profile), schedulers)
         return TargetDescription(
             target=model.text,
             backend=self.NAME,
@@ -53,8 +54,8 @@ class SimBackend:
 
     @contextmanager
     def open(self, target: Target, options: SessionOptions) -> Iterator[Session]:
-        """Opens a modelled device; there is nothing to restore."""
-        model = modelled(target, precondition=options.precondition)
+        """Opens a modelled device, which needs no restoring."""
+        model = require_model(target, precondition=options.precondition)
         yield SimSession(model, self.describe(model), options)
 
 
@@ -69,9 +70,9 @@ class SimSession:
         self._options = options
 
     def tunable_defaults(self, choice: SchedulerChoice) -> Mapping[str, str] | None:
-        """What the modelled scheduler has on this device."""
+        """The modelled scheduler's tunables on this device."""
         request = self._device | {"scheduler": choice.name, "queue": self._options.queue}
-        facts = ask_core(request)
+        facts = check_with_core(request)
         return {name: str(value) for name, value in facts["tunables"].items()}
 
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
@@ -79,11 +80,11 @@ class SimSession:
         for workload in workloads:
             workload.refuse_host_only("the simulator", "leave it out, or test on this machine's disk")
             for choice in choices:
-                ask_core(self._request(choice, workload, seed=0), source=workload.source)
+                check_with_core(self._request(choice, workload, seed=0), source=workload.source)
         return remarks_on(workloads)
 
     def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
-        """Nothing to prepare: a modelled device holds no files."""
+        """Does nothing: a modelled device holds no files."""
 
     def run(self, cell: Cell) -> RunSample:
         """Simulates one cell."""
@@ -122,10 +123,10 @@ class SimSession:
         )
 
     def stop(self) -> None:
-        """Nothing runs beside the caller."""
+        """Does nothing: no other thread has runs."""
 
     def commands(self, cell: Cell) -> list[str]:
-        """The simulation as a command; it changes nothing anyway."""
+        """The simulation as a command."""
         tunables = "".join(f" --tunable {key}={value}" for key, value in cell.scheduler.tunables.items())
         queue = "".join(f" --queue {key}={value}" for key, value in self._options.queue.items())
         groups = "".join(

@@ -1,8 +1,8 @@
-"""Guest kernels as a backend: real scheduler code over a modelled disk, without root.
+"""Guest kernels as a backend: real scheduler code on a modelled disk, without root.
 
-Each run boots user-mode Linux afresh; in it the guest program serves the modelled disk, sets it up and makes
-the load. In virtual time, the default, a run depends on cell, kernel and guest program alone, so runs go on
-side by side, one a processor.
+Each run boots User-mode Linux afresh. In it the guest program serves the modelled disk, configures it and
+generates the load. In virtual time, the default, a run depends only on cell, kernel and guest program, so
+runs are parallel, one on each processor.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from blklab.backends.modelled import disk_of, facts_of, modelled
+from blklab.backends.modelled_device import describe_disk, device_facts, require_model
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.backends.uml_arrays import array_of, require_array
 from blklab.backends.uml_clocks import check_clocks
@@ -20,13 +20,15 @@ from blklab.backends.uml_session import UmlSession, summary_of
 from blklab.errors import RequirementError
 from blklab.guests.boot import Boot
 from blklab.guests.guest import Guests
-from blklab.guests.kernels.store import DEFAULT_NAME, KernelBuild, find
+from blklab.guests.kernels.kernel_build import KernelBuild
+from blklab.guests.kernels.names import DEFAULT_NAME
+from blklab.guests.kernels.store import find
 from blklab.guests.programs import program_files
-from blklab.guests.scratch import choose_place, remove_abandoned
+from blklab.guests.scratch import choose_scratch, remove_stale_folders
 from blklab.linux.load.fio import find_fio
 from blklab.linux.machine.requirements import require_linux
 from blklab.records.samples import TargetDescription
-from blklab.simulator.simulation import device_request
+from blklab.simulator.core import device_request
 from blklab.spec.profiles import load_profile
 from blklab.spec.targets import ModelTarget, Target
 
@@ -44,35 +46,35 @@ class UmlBackend:
         Raises:
             BlklabError: if there is no such device or kernel.
         """
-        return _describe(modelled(target), {DEFAULT_NAME: find()}, SessionOptions(""))
+        return _describe(require_model(target), {DEFAULT_NAME: find()}, SessionOptions(run_id=""))
 
     @contextmanager
     def open(self, target: Target, options: SessionOptions) -> Iterator[Session]:
-        """Makes the scratch folder of the session's guests; it goes away with the session."""
+        """Opens a session with a scratch directory for its guests, which is removed at the end."""
         require_linux("running guest kernels")
-        model = modelled(target, precondition=options.precondition)
+        model = require_model(target, precondition=options.precondition)
         names = dict.fromkeys(name or DEFAULT_NAME for name in options.kernels or (None,))
         kernels = {name: find(name) for name in names}
         check_clocks(list(kernels.values()), options.guest)
-        array = array_of(facts_of(model, load_profile(model.device)))
+        array = array_of(device_facts(model, load_profile(model.device)))
         for kernel in kernels.values():
             require_array(array, kernel, options.guest)
         description = _describe(model, kernels, options)
         init = require_guest_program()
         programs = program_files(_programs(options))
         boot = Boot(options.guest.memory_bytes, virtual_time=options.guest.time == "virtual")
-        place, room = choose_place(options.guest.memory_bytes)
+        folder, room = choose_scratch(options.guest.memory_bytes)
         device = device_request(model, load_profile(model.device))
         session = UmlSession(description, device, options, kernels, init=init, programs=programs, boot=boot)
         if options.dry_run:
             yield session
             return
-        remove_abandoned(place)
+        remove_stale_folders(folder)
         session.parallel = min(_processors(options), room)
         with ExitStack() as stack:
             for kernel in kernels.values():
                 stack.enter_context(kernel.in_use())
-            session.guests = stack.enter_context(Guests(place, boot))
+            session.guests = stack.enter_context(Guests(folder, boot))
             yield session
 
 
@@ -80,15 +82,15 @@ BACKEND = UmlBackend()
 
 
 def _processors(options: SessionOptions) -> int:
-    """In host time guests would take one another's processor time, which there is part of the result."""
+    """The number of parallel guests: one in host time, where processor time is part of the result."""
     return len(os.sched_getaffinity(0)) if options.guest.time == "virtual" else 1
 
 
 def _programs(options: SessionOptions) -> list[str]:
-    """Programs of this machine that the guest runs.
+    """The programs of this machine that the guest runs.
 
     Raises:
-        MissingToolError: if there is no fio that can be used.
+        MissingToolError: if there is no usable fio.
     """
     guest = options.guest
     programs = [] if guest.filesystem is None else [f"mkfs.{guest.filesystem}"]
@@ -106,13 +108,13 @@ def _describe(
     schedulers = [name for name in first.schedulers if all(name in kernel.schedulers for kernel in others)]
     if not schedulers:
         raise RequirementError(f"the kernels {', '.join(kernels)} have no scheduler in common")
-    facts = facts_of(model, profile)
-    disk = disk_of(profile, facts, schedulers)
+    facts = device_facts(model, profile)
+    disk = describe_disk(profile, facts, schedulers)
     guest = options.guest
     clock = "virtual time" if guest.time == "virtual" else "host time"
     details = {"kind": profile.kind, **dict(model.parameters)}
     array = array_of(facts)
-    details["array"] = "" if array is None else array.made_by(guest.filesystem)
+    details["array"] = "" if array is None else array.description(guest.filesystem)
     details |= {f"kernel {name}": summary_of(kernel) for name, kernel in kernels.items()}
     details |= {"time": guest.time, "generator": guest.generator, "filesystem": guest.filesystem or ""}
     names = ", ".join(f"{name} ({kernel.version})" for name, kernel in kernels.items())

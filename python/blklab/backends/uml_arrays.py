@@ -1,4 +1,4 @@
-"""Arrays of modelled disks in a guest: btrfs makes its own of them, all else needs the kernel's (md)."""
+"""Arrays of modelled disks in a guest: btrfs makes its own; other file systems need the kernel's md."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from blklab.errors import KernelLacksError
-from blklab.guests.kernels.store import KernelBuild
+from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.spec.guest import GuestFilesystem, GuestOptions
 
 _OPTIONS = {
@@ -16,7 +16,7 @@ _OPTIONS = {
     "10": "CONFIG_MD_RAID10",
     "5": "CONFIG_MD_RAID456",
 }
-"""Of the kernel, by level."""
+"""The kernel option for each RAID level."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,14 @@ class Array:
     level: str
     members: int
 
-    def made_by(self, filesystem: GuestFilesystem | None) -> str:
-        """Who makes it, of how many disks: for reports."""
+    def description(self, filesystem: GuestFilesystem | None) -> str:
+        """Maker, level and number of disks, for reports."""
         maker = "btrfs" if filesystem == "btrfs" else "md"
         return f"{maker} raid{self.level} of {self.members} disks"
 
 
 def array_of(facts: Mapping[str, Any]) -> Array | None:
-    """The array among the facts of a target (`blklab.backends.modelled`); nothing for a single disk."""
+    """The array in the facts of a target (`blklab.backends.modelled_device`); None for a single disk."""
     array = facts["array"]
     return None if array["raid"] == "none" else Array(array["raid"], array["members"])
 
@@ -48,7 +48,8 @@ def require_array(array: Array | None, kernel: KernelBuild, guest: GuestOptions)
         return
     if not kernel.has_ublk:
         raise KernelLacksError(
-            f"the kernel {kernel.name} ({kernel.version}) has no ublk, and so no modelled disks for an array",
+            f"the kernel {kernel.name} ({kernel.version}) has no ublk, so it cannot have an array of "
+            "modelled disks",
             hint="Linux 6.0 and later have it; sim: has arrays of any disks",
         )
     option = _OPTIONS[array.level]
@@ -56,6 +57,6 @@ def require_array(array: Array | None, kernel: KernelBuild, guest: GuestOptions)
         raise KernelLacksError(
             f"the kernel {kernel.name} ({kernel.version}) was built without {option}, "
             f"which is needed for raid={array.level}",
-            hint=f"--filesystem btrfs makes such an array by itself; `blklab kernel build {kernel.name}` "
+            hint=f"--filesystem btrfs makes such an array itself; `blklab kernel build {kernel.name}` "
             "builds a kernel that has it",
         )

@@ -1,4 +1,4 @@
-"""What a workload asks of the program that makes the load in a guest, and whether that program does it."""
+"""Checks whether a guest's load generator supports a workload."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _POLLS: dict[str, Callable[[Job], bool]] = {
     "iodepth_batch_complete_min": lambda job: _never_waits(job, "iodepth_batch_complete_min"),
     "iodepth_batch_complete": lambda job: _never_waits(job, "iodepth_batch_complete"),
 }
-"""Options with which fio looks for completions again and again without sleeping or reading the clock."""
+"""Options with which fio polls for completions without sleeping or reading the clock."""
 
 
 def check_load(workload: Workload, guest: GuestOptions) -> list[str]:
-    """Makes sure that the load can be made as the job file has it.
+    """Makes sure that the guest can generate a workload's load.
 
     Returns:
-        What is done otherwise than the job file says, for the person.
+        Deviations from the job file, as remarks for the user.
 
     Raises:
-        JobFileError: for an option that the guest's own generator does not know, or one that would stop the
-            guest's clock.
+        JobFileError: for an option that the guest's own generator does not support, or one that would stop
+            the guest's clock.
     """
     if guest.generator == "blkguest":
         workload.refuse_host_only(
@@ -50,12 +50,12 @@ def _refuse_polling(workload: Workload) -> None:
         for option, polls in _POLLS.items():
             if polls(job):
                 raise JobFileError(
-                    f"with {option} fio polls for completions without sleeping, and virtual time moves only "
-                    "while everybody sleeps: it would never end",
+                    f"with {option} fio polls for completions without sleeping, and virtual time advances "
+                    "only while every task sleeps: the run would never end",
                     source=workload.source,
                     line=job.option_lines.get(option),
                     option=option,
-                    hint="leave it out, or let the guest have this machine's clock: --time host",
+                    hint="leave it out, or run the guest on this machine's clock: --time host",
                 )
 
 
@@ -64,7 +64,7 @@ def _never_waits(job: Job, option: str) -> bool:
 
 
 def _remarks(workload: Workload) -> list[str]:
-    """Interfaces of asynchronous I/O that the guest's own generator has none of."""
+    """Remarks on asynchronous I/O interfaces that the guest's own generator lacks."""
     lines = {
         (job.option_lines.get("ioengine", job.line), job.ioengine)
         for job in workload.jobs

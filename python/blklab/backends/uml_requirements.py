@@ -1,4 +1,4 @@
-"""What guest kernels need of this machine, and whether it is there. Changes nothing."""
+"""Checks whether this machine has what guest kernels need. Read-only."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from blklab.errors import BlklabError, MissingToolError
-from blklab.guests.kernels.store import DEFAULT_NAME, find
-from blklab.guests.scratch import choose_place
+from blklab.guests.kernels.names import DEFAULT_NAME
+from blklab.guests.kernels.store import find
+from blklab.guests.scratch import choose_scratch
 from blklab.linux.machine.doctor import Finding
 from blklab.linux.machine.requirements import require_linux
 from blklab.shipped import guest_program
@@ -24,13 +25,13 @@ def require_guest_program() -> Path:
     if path is None:
         raise MissingToolError(
             "this installation has no guest program (blkguest)",
-            hint="`make build` makes it; sim: targets do without",
+            hint="`make build` makes it; sim: targets do not need it",
         )
     return path
 
 
 def guest_findings() -> list[Finding]:
-    """What was found, for `blklab doctor`; nothing of it is needed for this machine's own disks."""
+    """The findings for `blklab doctor`; this machine's own disks need none of it."""
     return [
         _finding("guest kernel", lambda: f"{DEFAULT_NAME}: Linux {find().version}"),
         _finding("guest program", lambda: str(require_guest_program())),
@@ -39,7 +40,7 @@ def guest_findings() -> list[Finding]:
 
 
 def guest_obstacle() -> str | None:
-    """Why targets that run in a guest kernel cannot be tested here; nothing if they can."""
+    """The reason why guest kernels cannot run here; None if they can."""
     try:
         require_linux("running guest kernels")
     except BlklabError as error:
@@ -48,8 +49,8 @@ def guest_obstacle() -> str | None:
 
 
 def _room() -> str:
-    place, guests = choose_place(DEFAULT_MEMORY_BYTES)
-    return f"room for {guests} at once in {place}"
+    folder, guests = choose_scratch(DEFAULT_MEMORY_BYTES)
+    return f"room for {guests} at once in {folder}"
 
 
 def _finding(subject: str, look: Callable[[], str]) -> Finding:

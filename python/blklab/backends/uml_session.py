@@ -1,4 +1,4 @@
-"""An opened target of the uml backend: checks, and runs of one guest each."""
+"""Sessions of the uml backend: checks, and runs of one guest each."""
 
 from __future__ import annotations
 
@@ -12,51 +12,54 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from blklab.backends.modelled import ask_core
-from blklab.backends.protocol import Announce, SessionOptions
-from blklab.backends.uml_clocks import warning_about_bfq, warnings_about
+from blklab.backends.modelled_device import check_with_core
+from blklab.backends.protocol import SessionOptions
+from blklab.backends.uml_clocks import bfq_idling_warning, clock_warnings
 from blklab.backends.uml_load import check_load
 from blklab.errors import RunFailedError
 from blklab.guests.boot import INIT, KERNEL, Boot
-from blklab.guests.guest import REQUEST, GuestEnd, Guests, Image
-from blklab.guests.kernels.store import DEFAULT_NAME, KernelBuild, find
-from blklab.guests.log import with_end_of
+from blklab.guests.guest import REQUEST, GuestImage, GuestResult, Guests
+from blklab.guests.kernels.kernel_build import KernelBuild
+from blklab.guests.kernels.names import DEFAULT_NAME
+from blklab.guests.kernels.store import find
+from blklab.guests.log import with_log_tail
 from blklab.guests.scratch import MOUNT_POINTS
-from blklab.guests.watch import ANSWER
+from blklab.guests.watchdog import ANSWER
 from blklab.linux.load.fio import JOB_FILE, OUTPUT_FILE, expected_runtime_ns, job_file_text
-from blklab.linux.load.fio_output import read_report
+from blklab.linux.load.fio_output import read_fio_report
 from blklab.linux.scratch.layout import JobRegions, regions_in_numbered_files, regions_on_device
+from blklab.linux.scratch.space import Announce
 from blklab.quantities.units import format_duration
 from blklab.records.samples import JobSample, RunSample, TargetDescription
-from blklab.simulator.simulation import core_error, read_back_settings
+from blklab.simulator.core import core_error, read_back_settings
 from blklab.spec.guest import GuestOptions
 from blklab.spec.plan import Cell, CellKey
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.workloads import Workload, parse_workload, remarks_on, shipped_workloads
 
 _DISK = "/dev/blklab"
-"""Link in the guest to the modelled disk, whatever driver serves it."""
+"""Link in the guest to the modelled disk, for every driver."""
 _DATA = "/mnt"
-"""Where the guest program mounts the jobs' file system."""
+"""Mount point of the jobs' file system in the guest."""
 _GROUPS = "/sys/fs/cgroup"
 _FIO_LOG = "fio.log"
 _PROBE = parse_workload("[probe]\nrw=read\nbs=4k\nsize=4k\ndirect=1\n", name="probe", source="probe")
-"""What a guest does that is only asked for its settings."""
+"""The workload of a guest that is booted only to read or try its settings."""
 _SIMULATED_RESERVE_NS = 3_600_000_000_000
-"""How much longer than its jobs' own times a run may take in virtual time before it is given up."""
+"""Virtual time beyond its jobs' own runtimes after which a run is aborted."""
 _USUAL_LIMIT_NS = 24 * _SIMULATED_RESERVE_NS
-"""The same for jobs that end by their number of I/Os."""
+"""Limit in virtual time for jobs that end after a number of I/Os."""
 
 
 FAST_RUNTIME_NS = 100_000_000
-"""Of shipped workloads on disks without a head: some ten thousand I/Os, seconds of a guest's work."""
+"""Runtime of shipped workloads on non-rotational disks: some ten thousand I/Os, seconds of a guest's work."""
 
 
 class UmlSession:
     """See `blklab.backends.protocol.Session`."""
 
     guests: Guests
-    """Set before anything runs; a dry run has none."""
+    """Set before the first run; a dry run has none."""
 
     def __init__(
         self,
@@ -80,80 +83,79 @@ class UmlSession:
         self._boot = boot
 
     def tunable_defaults(self, choice: SchedulerChoice) -> Mapping[str, str] | None:
-        """What a guest's kernel says; a dry run boots none."""
+        """The tunables that a guest's kernel reports; None in a dry run, which boots no guest."""
         if self._options.dry_run:
             return None
         self._kernel_of(choice).require_scheduler(choice.name)
         sample = self._probe(choice.model_copy(update={"tunables": {}}))
         if sample.status == "failed":
-            raise RunFailedError(
-                f"the tunables of {choice.without_label} cannot be found out: {sample.error}"
-            )
+            raise RunFailedError(f"the tunables of {choice.without_label} cannot be read: {sample.error}")
         prefix = f"{self.target.disks[0].name}/iosched/"
         found = sample.settings.items()
         return {name.removeprefix(prefix): value for name, value in found if name.startswith(prefix)}
 
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
-        """Checks kernels, schedulers and jobs, and has the kernels judge the settings.
+        """Checks kernels, schedulers and jobs, and tries the settings in a guest.
 
-        A single run is its own judge.
+        With a single choice, the run itself is the trial.
         """
         for choice in choices:
             self._kernel_of(choice).require_scheduler(choice.name)
-        notes = warnings_about(list(self._kernels.values()), self._options.guest) + remarks_on(workloads)
+        notes = clock_warnings(list(self._kernels.values()), self._options.guest) + remarks_on(workloads)
         for workload in workloads:
             notes += check_load(workload, self._options.guest)
-            # A device without scheduler or settings takes every job that the guest's will take.
+            # Jobs are valid or not regardless of scheduler and settings, so the core checks them without
+            # these.
             plain = {**self._device, "scheduler": "none", "jobs": _jobs(workload)}
             plain["runtime_ns"] = self._runtime_ns(workload)
-            ask_core(plain, source=workload.source)
-        notes += self._remarks_on_bfq(choices)
+            check_with_core(plain, source=workload.source)
+        notes += self._bfq_warnings(choices)
         if any(self._shortened(workload) for workload in workloads):
             notes.append(
-                f"shipped workloads run for {format_duration(FAST_RUNTIME_NS)} of the guest's time each: "
-                "every I/O of a fast disk is real work for the guest; --runtime sets another length"
+                f"shipped workloads run for {format_duration(FAST_RUNTIME_NS)} of the guest's time each, "
+                "because every I/O of a fast disk is real work for the guest; --runtime sets another length"
             )
         if len(choices) > 1:
             self._try_settings(choices)
         return notes
 
-    def _remarks_on_bfq(self, choices: Sequence[SchedulerChoice]) -> list[str]:
-        """One for each kernel that bfq runs under, where it would wait for readers."""
+    def _bfq_warnings(self, choices: Sequence[SchedulerChoice]) -> list[str]:
+        """One warning for each kernel under which bfq would idle for readers."""
         if not any(disk.rotational for disk in self.target.disks):
             return []
         kernels = [self._kernel_of(choice) for choice in choices if choice.name == "bfq"]
-        found = (warning_about_bfq(kernel, self._options.guest) for kernel in kernels)
+        found = (bfq_idling_warning(kernel, self._options.guest) for kernel in kernels)
         return list(dict.fromkeys(warning for warning in found if warning is not None))
 
     def _try_settings(self, choices: Sequence[SchedulerChoice]) -> None:
-        """Boots a guest for each scheduler that something is set of, so that no block begins in vain."""
+        """Boots a guest for each choice with settings, so that a refusal comes before the first block."""
         everywhere = bool(self._options.queue or self._options.cgroups)
         tried = [choice for choice in choices if everywhere or choice.tunables]
         with ThreadPoolExecutor(self.parallel) as executor:
             for _ in executor.map(self._probe, tried):
-                pass  # a guest that fails is told of by its runs; a setting that is refused raises
+                pass  # a refused setting raises; a guest that fails is reported by its runs
 
     def _probe(self, choice: SchedulerChoice) -> RunSample:
-        """A run that does next to nothing."""
+        """Makes a minimal run."""
         key = CellKey(block=0, sequence=0, position=0, workload=_PROBE.name, scheduler=choice.label, seed=0)
         return self.run(Cell(key=key, scheduler=choice, workload=_PROBE))
 
     def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
-        """Nothing to prepare: each guest makes its own disk."""
+        """Does nothing: each guest makes its own disk."""
 
     def run(self, cell: Cell) -> RunSample:
         """Boots a guest for one cell.
 
         Raises:
-            BlklabError: if the guest's kernel refused a setting of the cell, or no guest can be started.
+            BlklabError: if the guest's kernel refuses a setting of the cell, or no guest can be started.
         """
         started_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
         start_ns = time.monotonic_ns()
         kernel = self._kernel_of(cell.scheduler)
-        image = Image(kernel.linux, kernel.build_id, self._init, self._programs)
+        image = GuestImage(kernel.linux, kernel.build_id, self._init, self._programs)
         fio = self._guest_for(cell).generator == "fio"
         wanted = (OUTPUT_FILE, _FIO_LOG) if fio else ()
-        end = self.guests.run(image, self._request(cell), self._texts(cell), wanted)
+        end = self.guests.run(image, self._request(cell), self._files(cell), wanted)
         jobs, error, warnings = self._judge(cell, end)
         answer = end.answer or {}
         engine = dict(answer.get("engine", {}))
@@ -175,7 +177,7 @@ class UmlSession:
         self.guests.stop()
 
     def commands(self, cell: Cell) -> list[str]:
-        """The guest's folder, request and boot command; a shell that follows them makes the same run."""
+        """The guest's directory, request and boot command; running them in a shell repeats the run."""
         kernel = self._kernel_of(cell.scheduler)
         files = {KERNEL: kernel.linux, INIT: self._init, **self._programs}
         lines = [f"# kernel {kernel.name}: {summary_of(kernel)}", 'cd "$(mktemp -d -p /dev/shm)"']
@@ -183,7 +185,7 @@ class UmlSession:
         lines.append(f"mkdir -p {' '.join([*MOUNT_POINTS, *folders])}")
         lines += [f"cp {path} {name}" for name, path in files.items()]
         request = json.dumps(self._request(cell), indent=1, ensure_ascii=False)
-        for name, text in {**self._texts(cell), REQUEST: request}.items():
+        for name, text in {**self._files(cell), REQUEST: request}.items():
             lines.append(f"cat > {name} <<'END'\n{text.rstrip()}\nEND")
         return [*lines, self._boot.command(), f"cat {ANSWER}"]
 
@@ -192,21 +194,21 @@ class UmlSession:
         return self._kernels[name] if name in self._kernels else find(name)
 
     def _guest_for(self, cell: Cell) -> GuestOptions:
-        """What is asked for; where settings are only tried, the plainest there is."""
+        """The requested guest; a trial of settings gets a minimal one."""
         asked = self._options.guest
         if cell.workload != _PROBE:
             return asked
-        # An array may be one that only its file system can make.
+        # Some arrays can be made only by their file system.
         filesystem = asked.filesystem if self.target.details.get("array") else None
         return GuestOptions(time=asked.time, filesystem=filesystem)
 
     def _shortened(self, workload: Workload) -> bool:
-        """Whether the runtime is ours to choose: a person's own job file means what it says."""
+        """Tells whether to shorten the runtime: only for shipped workloads, never for a user's job file."""
         shipped = workload.source in shipped_workloads()
         return self._shortens and shipped and any(job.time_based for job in workload.jobs)
 
     def _runtime_ns(self, workload: Workload) -> int | None:
-        """Of time-based jobs; nothing leaves it to the job file."""
+        """The runtime of time-based jobs; None for that of the job file."""
         return FAST_RUNTIME_NS if self._shortened(workload) else self._options.runtime_ns
 
     def _request(self, cell: Cell) -> dict[str, Any]:
@@ -232,10 +234,10 @@ class UmlSession:
         }
 
     def _driver(self, cell: Cell) -> str:
-        """Linux before 6.0 cannot take a disk from user space; null_blk is one of a fixed latency."""
+        """The disk's driver: before Linux 6.0 there is no ublk; null_blk is a disk of fixed latency."""
         return "ublk" if self._kernel_of(cell.scheduler).has_ublk else "null_blk"
 
-    def _texts(self, cell: Cell) -> dict[str, str]:
+    def _files(self, cell: Cell) -> dict[str, str]:
         if self._guest_for(cell).generator != "fio":
             return {}
         joins = {
@@ -251,17 +253,17 @@ class UmlSession:
         return {JOB_FILE: text}
 
     def _regions(self, workload: Workload) -> list[JobRegions]:
-        """Where fio's jobs find their data in the guest."""
+        """The regions that fio's jobs work on in the guest."""
         size_bytes = self.target.disks[0].size_bytes
         if self._options.guest.filesystem is None:
             return regions_on_device(workload, _DISK, size_bytes)
         return regions_in_numbered_files(workload, _DATA, size_bytes)
 
-    def _judge(self, cell: Cell, end: GuestEnd) -> tuple[list[JobSample], str | None, list[str]]:
-        """Jobs, what went wrong, and warnings.
+    def _judge(self, cell: Cell, end: GuestResult) -> tuple[list[JobSample], str | None, list[str]]:
+        """Reads jobs, error and warnings from a guest's result.
 
         Raises:
-            BlklabError: if the request was refused: it would be in every block.
+            BlklabError: if the guest refused the request, as it would in every block.
         """
         answer = end.answer
         if answer is None:
@@ -271,9 +273,9 @@ class UmlSession:
             error = core_error(refused)
             if not isinstance(error, RunFailedError):
                 raise error
-            return [], with_end_of(error.message, end.log), []
+            return [], with_log_tail(error.message, end.log), []
         if (fio := answer.get("fio")) is not None:
-            report = read_report(
+            report = read_fio_report(
                 end.files.get(OUTPUT_FILE, ""),
                 messages=end.files.get(_FIO_LOG, ""),
                 returncode=fio["exit_code"],
@@ -283,11 +285,11 @@ class UmlSession:
         try:
             return [JobSample.model_validate(job) for job in answer["jobs"]], None, []
         except (KeyError, TypeError, ValidationError) as error:
-            return [], with_end_of(f"the guest's answer is not as expected: {error}", end.log), []
+            return [], with_log_tail(f"the guest's answer is not as expected: {error}", end.log), []
 
 
 def summary_of(kernel: KernelBuild) -> str:
-    """A line about a kernel for reports: what it was made of."""
+    """One line about a kernel for reports: its source, patches and instruments."""
     patches = ", ".join(patch.name for patch in kernel.record.patches)
     source = Path(kernel.record.source).name
     made_of = f"from {source} with {patches}" if patches else f"from {source}, unpatched"

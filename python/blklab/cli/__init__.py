@@ -13,7 +13,7 @@ import click
 import blklab
 from blklab.cli import output
 from blklab.errors import BlklabError, ExitCode, InterruptedRunError, SpaceError
-from blklab.linux.processes.interrupts import signals_as_exceptions
+from blklab.linux.processes.signals import signals_as_exceptions
 
 _COMMANDS = {
     "compare": "Find out which scheduler is best, and how sure that is.",
@@ -31,6 +31,7 @@ _COMMANDS = {
     "apply": "Give a disk a scheduler, now and at every start.",
     "restore": "Put back what a killed run left changed.",
     "doctor": "Say what this machine can do, and how to get the rest.",
+    "completion": "Print the completion script for bash, zsh or fish.",
 }
 """What the help lists, in its order; the command ``x`` is `blklab.cli.x.command`."""
 
@@ -38,10 +39,22 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 DEBUG_VARIABLE = "BLKLAB_DEBUG"
 
-_EPILOG = """\b
-Exit codes: 0 done · 1 a defect in blklab · 2 the request is wrong ·
-3 this machine lacks something · 4 refused for safety · 5 the run failed ·
-6 data cannot be read · 7 only a part could be used · 128+N ended by signal N (130: Ctrl-C)."""
+EXIT_MEANINGS = {
+    ExitCode.OK: "done",
+    ExitCode.INTERNAL: "a defect in blklab",
+    ExitCode.USAGE: "the request is wrong",
+    ExitCode.REQUIREMENT: "this machine lacks something",
+    ExitCode.REFUSED: "refused for safety",
+    ExitCode.RUN_FAILED: "the run failed",
+    ExitCode.DATA: "data cannot be read",
+    ExitCode.PARTIAL: "only a part could be used",
+}
+_EPILOG = "Exit codes: " + " · ".join(
+    [
+        *(f"{code.value} {meaning}" for code, meaning in EXIT_MEANINGS.items()),
+        "128+N ended by signal N (130: Ctrl-C).",
+    ]
+)
 
 
 class _LazyGroup(click.Group):

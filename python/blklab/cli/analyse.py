@@ -8,7 +8,7 @@ from blklab.cli.options import json_option
 from blklab.cli.output import console_out, print_error, write_text
 from blklab.errors import DesignError, ExitCode, UsageError
 from blklab.reanalysis.analysis import AnalysisRequest, analyse_files
-from blklab.reanalysis.design import DesignRequest, Scale
+from blklab.reanalysis.design import ComparisonScale, DesignRequest
 from blklab.reanalysis.readers import READERS
 from blklab.reanalysis.readers.protocol import ReaderOptions
 from blklab.reanalysis.report.document import analyse_document
@@ -141,7 +141,7 @@ def command(
         return ExitCode.OK
     first = analysis.problems[0]
     print_error(
-        f"not everything could be used: {first.place}: {first.message}",
+        f"not everything could be used: {first.location}: {first.message}",
         "the result rests on what could be used, and lists what could not",
     )
     return ExitCode.PARTIAL
@@ -173,7 +173,7 @@ def _labels(texts: tuple[str, ...], files: tuple[str, ...]) -> dict[str, str]:
     return labels
 
 
-def _scale(text: str | None) -> Scale | None:
+def _scale(text: str | None) -> ComparisonScale | None:
     return "difference" if text == "difference" else "ratio" if text == "ratio" else None
 
 

@@ -14,10 +14,10 @@ from blklab.cli.output import console_out, print_note, write_text
 from blklab.errors import RefusedError, UsageError
 from blklab.linux.machine.requirements import require_linux, require_root
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
-from blklab.spec.targets import PathTarget, parse_target
+from blklab.spec.targets import PathTarget
 
 if TYPE_CHECKING:
-    from blklab.linux.apply.application import Application, Undoing
+    from blklab.linux.apply.application import ApplyPlan, UndoPlan
 
 SCHEMA = "blklab.apply/1"
 _RUN_ID = re.compile(r"latest|\d[\da-z-]*|(?=.*\d)[\da-z]{4}")
@@ -40,7 +40,7 @@ def resolve_run(run_id: str, store_url: str | None, force: bool) -> tuple[Schedu
 
     with Store.opened(store_url) as store:
         record = store.load(run_id)
-    target = parse_target(record.spec.target)
+    target = record.spec.parsed_target
     if not isinstance(target, PathTarget):
         _refuse_kernels(record, analyse(record).verdict.best)
         raise UsageError(
@@ -162,7 +162,7 @@ def _apply(
     if permanent:
         require_udev()
     plans = [application.plan(disk, choice, permanent=permanent) for disk in resolve(device).leaves]
-    remarks = [] if dry_run else application.carry_out(plans, choice)
+    remarks = [] if dry_run else application.apply(plans, choice)
     if dry_run:
         remarks += [plan.identity.warning for plan in plans if plan.rule and plan.identity.warning]
     _report(_apply_document(plans, choice, remarks, dry_run=dry_run), json_file)
@@ -182,7 +182,7 @@ def _undo(device: str, *, dry_run: bool, force: bool, json_file: str | None) -> 
 
 
 def _apply_document(
-    plans: list[Application], choice: SchedulerChoice, remarks: list[str], *, dry_run: bool
+    plans: list[ApplyPlan], choice: SchedulerChoice, remarks: list[str], *, dry_run: bool
 ) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
@@ -204,7 +204,7 @@ def _apply_document(
     }
 
 
-def _undo_document(plans: list[Undoing], *, dry_run: bool) -> dict[str, Any]:
+def _undo_document(plans: list[UndoPlan], *, dry_run: bool) -> dict[str, Any]:
     from blklab.linux.apply.application import undo_commands  # noqa: PLC0415 - needs Linux
 
     return {

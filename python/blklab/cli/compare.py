@@ -11,141 +11,52 @@ from pathlib import Path
 import click
 
 from blklab.analysis.verdict import analyse
-from blklab.cli.options import (
-    guest_options,
-    guest_values,
-    json_option,
-    parse_assignments,
-    parse_cgroup_settings,
-    store_option,
-)
+from blklab.cli.options import TopicCommand, experiment_options, json_option, store_option
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import BlklabError, InterruptedRunError, SpecError
-from blklab.execution.nearest_model import simulated_twin
+from blklab.execution.nearest_model import answer_of_nearest_model, nearest_model_beneath
 from blklab.execution.pipeline import compare, planned_commands
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.store import Store, default_report_folder
+from blklab.records.locations import default_report_folder
+from blklab.records.store import Store
 from blklab.report.documents.comparison import COMPARE_SCHEMA, CompareDocument, compare_document
 from blklab.report.html.comparison import render_html
 from blklab.report.text.comparison import render
-from blklab.spec.experiment import (
-    NO_LIMITS,
-    ORDERS,
-    ExperimentSpec,
-    SpecValues,
-    build_specs,
-    read_spec_file,
-    run_limits,
-)
-from blklab.spec.goals import parse_goal
+from blklab.spec.budget import NO_LIMITS
+from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.request import SpecValues, build_specs, read_spec_file, run_limits
 
 
-@click.command(name="compare")
-@click.argument("target", required=False)
+@click.command(name="compare", cls=TopicCommand)
+@experiment_options("compare")
 @click.option(
     "--spec", "spec_file", type=click.Path(path_type=Path), help="Experiment description (TOML); flags win."
 )
-@click.option("-w", "--workload", "workloads", multiple=True, metavar="NAME|FILE.fio", help="Repeatable.")
-@click.option(
-    "-s", "--schedulers", multiple=True, metavar="A,B,…", help="Default: all that the target offers."
-)
-@click.option(
-    "--kernel",
-    "kernels",
-    multiple=True,
-    metavar="A,B,…",
-    help="Guest kernels (uml: targets): every scheduler on each of them. Default: stock.",
-)
-@guest_options
-@click.option(
-    "-n",
-    "--blocks",
-    type=click.IntRange(min=1),
-    help="A fixed number of blocks; each runs every scheduler once.",
-)
-@click.option(
-    "--budget",
-    metavar="TIME|Nblocks",
-    help="Blocks are added until all is settled, up to this, e.g. 5m. Default: 18blocks.",
-)
-@click.option(
-    "--order",
-    type=click.Choice(ORDERS),
-    help="by-scheduler: all runs of one scheduler after another, as others did; needs --blocks.",
-)
-@click.option("--seed", type=click.IntRange(min=0), help="Of the order and the load's random choices.")
-@click.option("--runtime", metavar="TIME", help="Length of each run of a time-based workload.")
-@click.option(
-    "--queue", "queue", multiple=True, metavar="KEY=VALUE", help="Queue attribute for all runs. Repeatable."
-)
-@click.option(
-    "--cgroup", "cgroups", multiple=True, metavar="GROUP:KEY=VALUE", help="Setting of a group. Repeatable."
-)
-@click.option("--confidence", type=float, help="Default 0.95.")
-@click.option("--margin", type=float, help="Differences below this fraction do not matter; default 0.02.")
-@click.option(
-    "--goal",
-    metavar="NAME|METRIC=WEIGHT,…",
-    help="One answer for one purpose: throughput, latency, fairness, balanced, or weights of your own.",
-)
-@click.option(
-    "--sweep",
-    "sweeps",
-    multiple=True,
-    metavar="NAME:TUNABLE=V,V,…",
-    help="Compare values of tunables, the default among them, e.g. bfq:slice_idle=0,2,20. Repeatable.",
-)
-@click.option(
-    "--precondition",
-    is_flag=True,
-    default=None,
-    help="Overwrite scratch space at random first: flash as after long use.",
-)
-@click.option(
-    "--allow-writes",
-    is_flag=True,
-    default=None,
-    help="Let workloads write to a raw device. DESTROYS its data.",
-)
-@click.option("--resume", "resume", metavar="RUN", help="Go on with a stored run.")
+@click.option("--resume", "resume", metavar="RUN", help="Continue a stored run.")
 @click.option(
     "--dry-run", is_flag=True, help="Print every setting and command of the first block; change nothing."
 )
 @json_option
-@click.option("--html", "html_file", metavar="FILE", help="Where the HTML report goes.")
+@click.option("--html", "html_file", metavar="FILE", help="Write the HTML report to FILE.")
+@click.option(
+    "--model-answer/--no-model-answer",
+    "model_answer",
+    default=None,
+    help="Show the nearest modelled disk's answer as well. Default: if this disk's is undecided.",
+)
 @store_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def command(
     *,
-    target: str | None,
+    given: SpecValues,
     spec_file: Path | None,
-    workloads: tuple[str, ...],
-    schedulers: tuple[str, ...],
-    kernels: tuple[str, ...],
-    generator: str | None,
-    time: str | None,
-    filesystem: str | None,
-    memory: str | None,
-    clocks: str | None,
-    blocks: int | None,
-    budget: str | None,
-    order: str | None,
-    seed: int | None,
-    runtime: str | None,
-    queue: tuple[str, ...],
-    cgroups: tuple[str, ...],
-    confidence: float | None,
-    margin: float | None,
-    goal: str | None,
-    sweeps: tuple[str, ...],
-    precondition: bool | None,
-    allow_writes: bool | None,
     resume: str | None,
     dry_run: bool,
     json_file: str | None,
     html_file: str | None,
+    model_answer: bool | None,
     store_url: str | None,
     quiet: bool,
 ) -> None:
@@ -156,28 +67,6 @@ def command(
     a real kernel in virtual time. Without TARGET: the disk beneath the current
     directory as root on Linux, else a simulated disk.
     """
-    given = SpecValues(
-        targets=[target] if target else None,
-        workloads=list(workloads) or None,
-        schedulers=list(schedulers) or None,
-        blocks=blocks,
-        budget=budget,
-        order=next((one for one in ORDERS if one == order), None),
-        seed=seed,
-        runtime=runtime,
-        queue=parse_assignments(queue, "--queue") or None,
-        cgroups=parse_cgroup_settings(cgroups) or None,
-        confidence=confidence,
-        margin=margin,
-        allow_writes=allow_writes,
-        goal=None if goal is None else parse_goal(goal),
-        sweeps=list(sweeps) or None,
-        precondition=precondition,
-        kernels=list(kernels) or None,
-        guest=guest_values(
-            generator=generator, time=time, filesystem=filesystem, memory=memory, clocks=clocks
-        ),
-    )
     resumed: ExperimentRecord | None = None
     if resume is not None:
         if dry_run or spec_file is not None:
@@ -187,7 +76,7 @@ def command(
         specs = [_resumed_spec(resumed.spec, given)]
     else:
         values = read_spec_file(spec_file).overlaid_by(given) if spec_file else given
-        specs = build_specs(values if values.targets is not None else _with_default_target(values))
+        specs = build_specs(values if "targets" in values.names else _with_default_target(values))
     if dry_run:
         for spec in specs:
             _print_plan(spec)
@@ -204,14 +93,14 @@ def command(
                 raise
             document = compare_document(record, analyse(record))
             documents.append(document)
-            _deliver(record, document, json_file, html_file, several=len(specs) > 1)
+            _deliver(record, document, json_file, html_file, several=len(specs) > 1, ask_model=model_answer)
     if json_file is not None:
         write_text(json_file, _as_json(documents))
 
 
 def _resumed_spec(stored: ExperimentSpec, given: SpecValues) -> ExperimentSpec:
     """The stored experiment; only how long it goes on may change."""
-    changed = given.model_dump(exclude_none=True).keys() - {"blocks", "budget"}
+    changed = given.names - {"blocks", "budget"}
     if changed:
         raise SpecError(
             f"--resume keeps the stored experiment as it was; it cannot change {min(changed)}",
@@ -233,15 +122,15 @@ def _resumed_spec(stored: ExperimentSpec, given: SpecValues) -> ExperimentSpec:
 def _with_default_target(values: SpecValues) -> SpecValues:
     """The disk here, where it can be tested; else a simulated one, and that is said."""
     if sys.platform == "linux" and os.geteuid() == 0:
-        return values.model_copy(update={"targets": ["."]})
+        return values.overlaid_by(SpecValues(targets=["."]))
     reason = (
         "without root this disk's scheduler cannot be changed"
         if sys.platform == "linux"
         else "this is not Linux"
     )
-    twin = simulated_twin(Path.cwd())
-    print_note(f"{reason}: the answer is for a simulated disk, {twin}")
-    return values.model_copy(update={"targets": [twin]})
+    model = nearest_model_beneath(Path.cwd())
+    print_note(f"{reason}: the answer is for a simulated disk, {model}")
+    return values.overlaid_by(SpecValues(targets=[model]))
 
 
 def _print_plan(spec: ExperimentSpec) -> None:
@@ -282,18 +171,21 @@ def _deliver(
     html_file: str | None,
     *,
     several: bool,
+    ask_model: bool | None,
 ) -> None:
-    if json_file != "-":
-        render(document, console_out())
-    if html_file is None and json_file is not None:
-        return
+    writes_html = html_file is not None or json_file is None
     destination = html_file or str(default_report_folder() / f"{record.run_id}.html")
     if html_file and several:
         path = Path(html_file)
         destination = str(path.with_name(f"{path.stem}-{record.run_id}{path.suffix}"))
-    write_text(destination, render_html(record, document))
+    model = None
+    if ask_model or (ask_model is None and document.verdict.status == "undecided"):
+        model = answer_of_nearest_model(record) if writes_html or json_file != "-" else None
+    if writes_html:
+        write_text(destination, render_html(record, document, model=model))
     if json_file != "-":
-        console_out().print(f"report: {shlex.quote(destination)}", markup=False, soft_wrap=True)
+        report_file = shlex.quote(destination) if writes_html else None
+        render(document, console_out(), model=model, report_file=report_file)
 
 
 def _as_json(documents: list[CompareDocument]) -> str:

@@ -6,7 +6,7 @@ import shlex
 
 import click
 
-from blklab.cli.options import json_option, parse_assignments
+from blklab.cli.options import TopicCommand, experiment_options, json_option
 from blklab.cli.output import console_out, print_note, write_text
 from blklab.errors import UsageError
 from blklab.quantities.units import parse_duration_ns
@@ -16,22 +16,24 @@ from blklab.report.trace.holding import holding_of
 from blklab.report.trace.html import render_explanation_page
 from blklab.report.trace.parties import cast_of
 from blklab.report.trace.text import render_explanation
-from blklab.simulator.simulation import SimulationRequest, run_request
+from blklab.simulator.request import SimulationRequest
+from blklab.simulator.simulation import run_request
 from blklab.simulator.timeline import Timeline
+from blklab.spec.experiment import DEFAULT_SEED
+from blklab.spec.forms import parse_assignments
+from blklab.spec.request import SpecValues
 from blklab.spec.targets import ModelTarget, parse_target
 
 
-@click.command(name="explain")
+@click.command(name="explain", cls=TopicCommand)
 @click.argument("target", required=False)
 @click.argument("workload", metavar="NAME|FILE.fio", required=False)
 @click.option("--from", "from_file", metavar="FILE", help="Draw a timeline that `blklab run` left.")
 @click.option("--scheduler", metavar="NAME", help="Default: the one that the kernel would choose.")
 @click.option(
-    "--tunable", "tunables", multiple=True, metavar="KEY=VALUE", help="Of the scheduler. Repeatable."
+    "--tunable", "tunables", multiple=True, metavar="KEY=VALUE", help="Tunable of the scheduler. Repeatable."
 )
-@click.option("--queue", "queue", multiple=True, metavar="KEY=VALUE", help="Queue attribute. Repeatable.")
-@click.option("--seed", type=click.IntRange(min=0), help="Of the load's random choices and the model's.")
-@click.option("--runtime", metavar="TIME", help="Length of the run, if the workload is time-based.")
+@experiment_options("explain")
 @click.option(
     "--window", metavar="FROM-TO", help="Part to look at closely, as 1.2s-1.3s; default: the slowest request."
 )
@@ -44,9 +46,7 @@ def command(
     from_file: str | None,
     scheduler: str | None,
     tunables: tuple[str, ...],
-    queue: tuple[str, ...],
-    seed: int | None,
-    runtime: str | None,
+    given: SpecValues,
     window: str | None,
     html_file: str | None,
     json_file: str | None,
@@ -67,15 +67,14 @@ def command(
             workload,
             scheduler=scheduler,
             tunables=parse_assignments(tunables, "--tunable"),
-            queue=parse_assignments(queue, "--queue"),
-            seed=1 if seed is None else seed,
-            runtime=runtime,
+            queue=given.get("queue") or {},
+            seed=DEFAULT_SEED if given.get("seed") is None else given.get("seed"),
+            runtime=given.get("runtime"),
             timeline=True,
         )
         timeline = _simulate(request)
     else:
-        given = (target, workload, scheduler, seed, runtime)
-        if tunables or queue or any(value is not None for value in given):
+        if tunables or given.names or any(value is not None for value in (target, workload, scheduler)):
             raise UsageError("--from draws a run as it was made; leave out what describes another")
         timeline = Timeline.load(from_file)
     cast = cast_of(timeline)

@@ -47,7 +47,7 @@ _LOG_INTERVAL_S = 10
 @click.option("--kernel", default="stock", show_default=True, help="A kernel of `blklab kernel list`.")
 @click.option("--jobs", "workers", type=click.IntRange(min=1), help="Guests at once; default: processors.")
 @click.option("--against", metavar="FILE", help="Show what changed since this earlier --json result.")
-@click.option("--page", metavar="FILE", help="Fill the tables of this page (docs/fidelity.md).")
+@click.option("--page", metavar="FILE", help="Fill the tables of this page (docs/appendix/fidelity.md).")
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def command(

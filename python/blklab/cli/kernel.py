@@ -14,9 +14,10 @@ from blklab.cli.output import console_out, print_note, write_text
 from blklab.errors import ExitCode
 from blklab.guests.kernels import store
 from blklab.guests.kernels.building import BuildPlan, BuildRequest, build, plan_build
-from blklab.guests.kernels.folder import folder_size_bytes, kernels_folder
-from blklab.guests.kernels.store import KernelBuild
-from blklab.guests.kernels.trial import try_patches
+from blklab.guests.kernels.cache import folder_size_bytes, kernel_cache
+from blklab.guests.kernels.kernel_build import KernelBuild
+from blklab.guests.kernels.names import DEFAULT_NAME, kernel_names
+from blklab.guests.kernels.patch_check import check_patches
 from blklab.quantities.units import format_bytes, format_duration
 
 SCHEMA = "blklab.kernel/1"
@@ -28,7 +29,7 @@ def command() -> None:
 
 
 @command.command(name="build")
-@click.argument("name", default=store.DEFAULT_NAME)
+@click.argument("name", default=DEFAULT_NAME)
 @click.option(
     "--source",
     metavar="debian|DIR|ARCHIVE",
@@ -81,7 +82,7 @@ def build_command(
         plan = plan_build(request)
         if plan.existing is None:
             with BuildDisplay(quiet=quiet) as display:
-                try_patches(plan.patches, plan.source, plan.tree_id, display)
+                check_patches(plan.patches, plan.source, plan.tree_id, display)
         _show_plan(plan, json_file)
         return
     with BuildDisplay(quiet=quiet) as display:
@@ -107,8 +108,8 @@ def list_command(*, json_file: str | None) -> None:
         content = {
             "kernels": [_as_json(kernel) for kernel in kernels],
             "damaged": [error.message for error in damaged],
-            "folder": str(kernels_folder()),
-            "size_bytes": folder_size_bytes(kernels_folder()),
+            "folder": str(kernel_cache()),
+            "size_bytes": folder_size_bytes(kernel_cache()),
         }
         _write_json(json_file, content)
         return
@@ -129,11 +130,11 @@ def list_command(*, json_file: str | None) -> None:
             record.built_at[:16].replace("T", " "),
         )
     console_out().print(table)
-    _say(f"{format_bytes(folder_size_bytes(kernels_folder()))} in {kernels_folder()}")
+    _say(f"{format_bytes(folder_size_bytes(kernel_cache()))} in {kernel_cache()}")
 
 
 @command.command(name="show")
-@click.argument("name", default=store.DEFAULT_NAME)
+@click.argument("name", default=DEFAULT_NAME)
 @click.option("--configuration", is_flag=True, help="Print its whole configuration instead.")
 @json_option
 def show_command(*, name: str, configuration: bool, json_file: str | None) -> None:
@@ -180,9 +181,9 @@ def remove_command(*, names: tuple[str, ...], trees: bool, dry_run: bool, json_f
     """
     if not names and not trees:
         raise click.UsageError("name the kernels to remove, or --trees")
-    folder = kernels_folder()
+    folder = kernel_cache()
     for name in names:
-        if name not in store.names():
+        if name not in kernel_names():
             store.find(name)  # says what is wrong
     before_bytes = folder_size_bytes(folder)
     if not dry_run:
@@ -238,7 +239,7 @@ def _show_plan(plan: BuildPlan, json_file: str | None) -> None:
         _say(f"  it was built before: {existing.folder}; nothing would be compiled")
         return
     start = "the objects of a former build" if tree else "nothing"
-    _say(f"  would be built from {start}, in {kernels_folder()}")
+    _say(f"  would be built from {start}, in {kernel_cache()}")
     _say(f"  room needed meanwhile: {format_bytes(plan.needed_bytes)}")
     _say(f"  make -j{plan.jobs} ARCH=um SUBARCH=x86_64 linux")
 

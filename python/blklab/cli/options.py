@@ -1,13 +1,17 @@
-"""Options that several commands share."""
+"""Flags of commands: those of an experiment, from its table of options, and a few that commands share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
-from blklab.errors import UsageError
+from blklab.spec.experiment import OPTIONS
+from blklab.spec.forms import NUMBER, WORD
+from blklab.spec.options import Option, Topic, Use
+from blklab.spec.request import SpecValues
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -33,57 +37,117 @@ def json_option(function: Decorated) -> Decorated:
     )(function)
 
 
-def guest_options(function: Decorated) -> Decorated:
-    """Adds what targets that run in a guest kernel take; `guest_values` puts it together."""
-    for name, metavar, help_text in reversed(_GUEST_OPTIONS):
-        function = click.option(f"--{name}", metavar=metavar, help=help_text)(function)
-    return function
+def experiment_options(
+    command: str, *, apart: tuple[str, ...] = (), required: tuple[str, ...] = ()
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds the flags (and the target) that a subcommand takes, for what it then gets as ``given``.
 
-
-_GUEST_OPTIONS = (
-    ("generator", "blkguest|fio", "What makes the load in a guest; default blkguest."),
-    ("time", "virtual|host", "Whose clock a guest has; default virtual."),
-    ("filesystem", "ext4|xfs|btrfs", "In a guest: files lie on one, made for each run."),
-    ("memory", "SIZE", "Of a guest; default 512m."),
-    ("clocks", "same|any", "Of guest kernels compared; default same: others are refused."),
-)
-
-
-def guest_values(**given: str | None) -> dict[str, str] | None:
-    """The options of `guest_options` that were given, as a specification has them."""
-    return {name: value for name, value in given.items() if value is not None} or None
-
-
-def parse_assignments(texts: Iterable[str], option: str) -> dict[str, str]:
-    """Reads repeated ``KEY=VALUE`` options.
-
-    Raises:
-        UsageError: for one that is not of that form, or a key given twice.
+    Args:
+        command: The subcommand, as `Option.commands` names it.
+        apart: Keys of options that the subcommand declares itself, since it takes them in another way.
+        required: Keys of arguments that it cannot do without.
     """
-    assignments: dict[str, str] = {}
-    for text in texts:
-        key, separator, value = text.partition("=")
-        if not (separator and key.strip() and value.strip()):
-            raise UsageError(f"{option} {text!r} is not KEY=VALUE")
-        if key.strip() in assignments:
-            raise UsageError(f"{option} sets {key.strip()} twice")
-        assignments[key.strip()] = value.strip()
-    return assignments
+    options = [option for option in OPTIONS if command in option.commands and option.key not in apart]
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def collected(**arguments: Any) -> Any:
+            given: dict[str, Any] = {}
+            for option in options:
+                written = option.form.gather(arguments.pop(_parameter(option)), option.flag)
+                if written is not None:
+                    place = given.setdefault(option.table, {}) if option.table else given
+                    place[option.name] = written
+            return function(given=SpecValues(**given), **arguments)
+
+        for option in reversed(options):
+            collected = experiment_parameter(option, required=option.key in required)(collected)
+        return collected
+
+    return decorate
 
 
-def parse_cgroup_settings(texts: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Reads repeated ``GROUP:ATTRIBUTE=VALUE`` options.
+def experiment_parameter(option: Option, *, required: bool = False) -> Callable[[Decorated], Decorated]:
+    """The click parameter of one option; its value is None (or an empty tuple) where it is not given."""
+    if option.positional:
+        metavar = option.metavar if required else f"[{option.metavar}]"
+        return click.argument(_parameter(option), metavar=metavar, required=required)
+    kind = _click_type(option)
+    return click.option(
+        *option.flags,
+        _parameter(option),
+        cls=ExperimentFlag,
+        experiment_option=option,
+        type=kind,
+        is_flag=option.form.use is Use.SWITCH,
+        multiple=option.form.use is Use.REPEATED,
+        metavar=None if isinstance(kind, click.Choice) else option.shown_metavar or None,
+        default=None,
+        help=flag_help(option),
+    )
 
-    Raises:
-        UsageError: for one that is not of that form, or a setting given twice.
-    """
-    groups: dict[str, dict[str, str]] = {}
-    for text in texts:
-        group, separator, setting = text.partition(":")
-        if not (separator and group):
-            raise UsageError(f"--cgroup {text!r} is not GROUP:ATTRIBUTE=VALUE")
-        for key, value in parse_assignments([setting], "--cgroup").items():
-            if key in groups.setdefault(group, {}):
-                raise UsageError(f"--cgroup sets {group}:{key} twice")
-            groups[group][key] = value
-    return groups
+
+def flag_help(option: Option) -> str:
+    """Help for the flag: what it means, whether it can be repeated, and its default."""
+    repeated = " Repeatable." if option.form.use is Use.REPEATED else ""
+    default = f" Default: {option.shown_default}." if option.shown_default else ""
+    return f"{option.help}{repeated}{default}"
+
+
+def _parameter(option: Option) -> str:
+    """The name under which click passes the value."""
+    return option.key.replace(".", "_")
+
+
+def _click_type(option: Option) -> click.ParamType[Any] | None:
+    """What click itself checks; everything else is checked where the experiment is made."""
+    if option.form is not NUMBER and option.form is not WORD:
+        return None
+    if option.choices and not option.table:
+        return click.Choice(option.choices)
+    if option.type is int:
+        return click.IntRange(option.bound("ge"), option.bound("le"))
+    if option.type is float:
+        least, most = option.bound("ge"), option.bound("le")
+        return click.FloatRange(
+            option.bound("gt") if least is None else least,
+            option.bound("lt") if most is None else most,
+            min_open=least is None,
+            max_open=most is None,
+        )
+    return None
+
+
+_HEADINGS = tuple(topic.value for topic in Topic)
+
+
+class ExperimentFlag(click.Option):
+    """A flag of an option of experiments; help lists it under the option's topic."""
+
+    def __init__(self, *arguments: Any, experiment_option: Option, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self.experiment_option = experiment_option
+
+
+class TopicCommand(click.Command):
+    """A command whose help lists its flags by topic, the command's own last."""
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes one list of flags for each topic."""
+        for heading, parameters in parameters_by_topic(self, context).items():
+            flags = [one for one in parameters if isinstance(one, click.Option)]
+            records = [record for one in flags if (record := one.get_help_record(context)) is not None]
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+
+def parameters_by_topic(command: click.Command, context: click.Context) -> dict[str, list[click.Parameter]]:
+    """A command's parameters by the heading under which help lists them."""
+    found: dict[str, list[click.Parameter]] = {heading: [] for heading in (*_HEADINGS, "Options")}
+    for parameter in command.get_params(context):
+        heading = "Options"
+        if isinstance(parameter, ExperimentFlag):
+            heading = parameter.experiment_option.topic.value
+        found[heading].append(parameter)
+    return {heading: parameters for heading, parameters in found.items() if parameters}

@@ -4,43 +4,29 @@ from __future__ import annotations
 
 import click
 
-from blklab.cli.options import (
-    guest_options,
-    guest_values,
-    json_option,
-    parse_assignments,
-    parse_cgroup_settings,
-)
+from blklab.cli.options import TopicCommand, experiment_options, json_option
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import UsageError
 from blklab.execution.pipeline import planned_commands, run_once
 from blklab.report.documents.comparison import run_document
 from blklab.report.text.comparison import render_run
-from blklab.spec.experiment import ExperimentSpec, SpecValues, build_specs
+from blklab.spec.experiment import option_named
+from blklab.spec.forms import parse_assignments
+from blklab.spec.request import SpecValues, build_specs
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
 
+KERNELS = option_named("kernels")
 
-@click.command(name="run")
-@click.argument("target")
+
+@click.command(name="run", cls=TopicCommand)
+@experiment_options("run", apart=("kernels",), required=("targets",))
 @click.argument("workload", metavar="NAME|FILE.fio")
 @click.option("--scheduler", metavar="NAME", help="Default: the one in force on the target.")
 @click.option(
-    "--tunable", "tunables", multiple=True, metavar="KEY=VALUE", help="Of the scheduler. Repeatable."
+    "--tunable", "tunables", multiple=True, metavar="KEY=VALUE", help="Tunable of the scheduler. Repeatable."
 )
-@click.option("--kernel", metavar="NAME", help="Guest kernel (uml: targets); default stock.")
-@guest_options
-@click.option("--queue", "queue", multiple=True, metavar="KEY=VALUE", help="Queue attribute. Repeatable.")
-@click.option(
-    "--cgroup", "cgroups", multiple=True, metavar="GROUP:KEY=VALUE", help="Setting of a group. Repeatable."
-)
-@click.option(
-    "--seed", type=click.IntRange(min=0), help="Of the load's random choices and the model's jitter."
-)
-@click.option("--runtime", metavar="TIME", help="Length of the run, if the workload is time-based.")
-@click.option(
-    "--allow-writes", is_flag=True, default=None, help="Let it write to a raw device. DESTROYS its data."
-)
+@click.option(KERNELS.flag, metavar="NAME", help="Guest kernel of a uml: target. Default: stock.")
 @click.option(
     "--timeline", "timeline_file", metavar="FILE", help="Write what happened inside (simulated targets only)."
 )
@@ -49,21 +35,11 @@ from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def command(
     *,
-    target: str,
+    given: SpecValues,
     workload: str,
     scheduler: str | None,
     tunables: tuple[str, ...],
     kernel: str | None,
-    generator: str | None,
-    time: str | None,
-    filesystem: str | None,
-    memory: str | None,
-    clocks: str | None,
-    queue: tuple[str, ...],
-    cgroups: tuple[str, ...],
-    seed: int | None,
-    runtime: str | None,
-    allow_writes: bool | None,
     timeline_file: str | None,
     dry_run: bool,
     json_file: str | None,
@@ -73,26 +49,13 @@ def command(
 
     Nothing is stored. A run of a comparison is repeated with its seed.
     """
-    queue_attributes = parse_assignments(queue, "--queue")
     choice = _choice(scheduler, parse_assignments(tunables, "--tunable"))
     if kernel is not None and "," in kernel:
         raise UsageError(f"one run has one kernel, not {kernel}", hint="`blklab compare` takes several")
     if kernel is not None and choice is not None and choice.kernel not in (None, kernel):
         raise UsageError(f"--kernel {kernel} contradicts {choice.without_label}")
-    values = SpecValues(
-        targets=[target],
-        workloads=[workload],
-        seed=seed,
-        runtime=runtime,
-        queue=queue_attributes or None,
-        cgroups=parse_cgroup_settings(cgroups) or None,
-        allow_writes=allow_writes,
-        kernels=None if kernel is None else [kernel],
-        guest=guest_values(
-            generator=generator, time=time, filesystem=filesystem, memory=memory, clocks=clocks
-        ),
-    )
-    spec: ExperimentSpec = build_specs(values)[0].with_schedulers([choice] if choice else [])
+    placed = SpecValues(workloads=[workload], kernels=None if kernel is None else [kernel])
+    spec = build_specs(given.overlaid_by(placed))[0].with_schedulers([choice] if choice else [])
     if dry_run:
         _, cells = planned_commands(spec, blocks=None)
         for line in (line for _, lines in cells for line in lines):
@@ -106,7 +69,7 @@ def command(
     if timeline_file is not None:
         print_note(f"timeline: {timeline_file}; `blklab explain --from {timeline_file}` draws it")
     document = run_document(
-        spec.target, sample, scheduler=used.name, tunables=used.tunables, queue=queue_attributes
+        spec.target, sample, scheduler=used.name, tunables=used.tunables, queue=spec.queue
     )
     if json_file != "-":
         render_run(document, console_out())

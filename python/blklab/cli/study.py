@@ -16,14 +16,14 @@ from blklab.errors import InterruptedRunError, UsageError
 from blklab.records.store import Store
 from blklab.report.text.comparison import Printer
 from blklab.spec.experiment import DEFAULT_SEED
-from blklab.studies import study_named, study_names
-from blklab.studies.replication.protocol import PLACES, Asked
+from blklab.studies import replicable_study, replicable_study_names
+from blklab.studies.replication.options import STUDY_BACKENDS, StudyOptions
 from blklab.studies.replication.report.document import study_document
 from blklab.studies.replication.report.finding import StudyFinding
 from blklab.studies.replication.report.html import render_studies_html
 from blklab.studies.replication.report.text import render_study
-from blklab.studies.replication.run import carry_out
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.run import run_study
+from blklab.studies.replication.study_folder import StudyFolder
 
 ALL = "all"
 
@@ -37,7 +37,7 @@ def command() -> None:
 @json_option
 def list_command(*, json_file: str | None) -> None:
     """List the studies that ship."""
-    entries = [_entry(name) for name in study_names()]
+    entries = [_entry(name) for name in replicable_study_names()]
     if json_file is not None:
         content = {"schema": "blklab.studies/1", "studies": [entry.as_dict() for entry in entries]}
         write_text(json_file, json.dumps(content, indent=2, ensure_ascii=False))
@@ -63,14 +63,19 @@ class _Entry:
 
 
 def _entry(name: str) -> _Entry:
-    claims = Published(name).claims
-    return _Entry(name, claims.title, claims.source, list(study_named(name).places))
+    claims = StudyFolder(name).claims
+    return _Entry(name, claims.title, claims.source, list(replicable_study(name).backends))
 
 
 @command.command(name="run")
 @click.argument("names", nargs=-1, required=True, metavar="NAME…|all")
 @click.option(
-    "--on", "place", type=click.Choice(PLACES), default="sim", show_default=True, help="Where it runs."
+    "--on",
+    "backend_name",
+    type=click.Choice(STUDY_BACKENDS),
+    default="sim",
+    show_default=True,
+    help="Where it runs.",
 )
 @click.option("--quick", is_flag=True, help="Smaller sizes and fewer cases: seconds on the simulator.")
 @click.option(
@@ -95,7 +100,7 @@ def _entry(name: str) -> _Entry:
 def run_command(
     *,
     names: tuple[str, ...],
-    place: str,
+    backend_name: str,
     quick: bool,
     seed: int,
     directory: str | None,
@@ -109,16 +114,16 @@ def run_command(
     Prints each published claim with what was found, and the published figures beside ours. Runs are stored
     like those of `blklab compare`. On the host only scratch files are written.
     """
-    if directory is not None and place != "host":
+    if directory is not None and backend_name != "host":
         raise UsageError("--target goes with --on host", hint="models need no folder")
-    where = next(one for one in PLACES if one == place)
-    asked = Asked(
-        where, quick=quick, seed=seed, directory=_folder(directory), directory_named=directory is not None
+    backend = next(one for one in STUDY_BACKENDS if one == backend_name)
+    options = StudyOptions(
+        backend, quick=quick, seed=seed, directory=_folder(directory), directory_named=directory is not None
     )
-    studies = [study_named(name) for name in _chosen(names)]
+    studies = [replicable_study(name) for name in _chosen(names)]
     if ALL in names:
-        for study in [one for one in studies if where not in one.places]:
-            print_note(f"{study.name} does not run on {place}: left out")
+        for study in [one for one in studies if backend not in one.backends]:
+            print_note(f"{study.name} does not run on {backend}: left out")
             studies.remove(study)
     require_writable(html_file, json_file)
     findings: list[StudyFinding] = []
@@ -126,7 +131,7 @@ def run_command(
         for study in studies:
             try:
                 with ProgressDisplay(quiet=quiet) as display:
-                    finding = carry_out(study, asked, store, display)
+                    finding = run_study(study, options, store, display)
             except InterruptedRunError:
                 if display.run_id is not None:
                     print_note(f"what was measured is kept as {display.run_id} (`blklab report` shows it)")
@@ -144,7 +149,7 @@ def run_command(
 
 def _chosen(names: tuple[str, ...]) -> list[str]:
     if ALL in names:
-        return study_names()
+        return replicable_study_names()
     return list(dict.fromkeys(names))
 
 

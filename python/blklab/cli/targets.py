@@ -14,13 +14,15 @@ from blklab.cli.options import json_option
 from blklab.cli.output import console_out, write_text
 from blklab.errors import BlklabError
 from blklab.linux.disks.device_in_use import reasons_against_writing
+from blklab.linux.disks.disk import Disk, Roots
 from blklab.linux.disks.mounts import Mount, read_mounts
-from blklab.linux.disks.resolution import Disk, Roots, all_disks, leaves_of, resolve
-from blklab.linux.queue.attributes import schedulers_on_offer
+from blklab.linux.disks.resolution import resolve
+from blklab.linux.disks.stack import all_disks, leaves_of
+from blklab.linux.queue.schedulers import available_schedulers
 from blklab.quantities.units import format_bytes
 from blklab.spec.profiles import device_kinds, shipped_profiles
 
-SCHEMA = "blklab.spec.targets/1"
+SCHEMA = "blklab.targets/1"
 
 
 @click.command(name="targets")
@@ -76,7 +78,7 @@ def _disk_entry(disk: Disk) -> dict[str, Any]:
     }
     try:
         leaves = leaves_of(disk)
-        offers = [schedulers_on_offer(leaf) for leaf in leaves]
+        offers = [available_schedulers(leaf) for leaf in leaves]
         entry["scheduler"] = offers[0][0]
         entry["schedulers"] = [name for name in offers[0][1] if all(name in offered for _, offered in offers)]
         entry["readable"] = True

@@ -20,10 +20,10 @@ from rich.text import Text
 
 from blklab.cli.output import console_out, print_note
 from blklab.errors import BlklabError, InterruptedRunError, SpaceError
-from blklab.linux.disks.resolution import all_disks, leaves_of
-from blklab.linux.processes.io_priority import heeded_by
-from blklab.linux.processes.task_io import Look, TaskRate, TaskReader, by_process, rates
-from blklab.linux.queue.attributes import schedulers_on_offer
+from blklab.linux.disks.stack import all_disks, leaves_of
+from blklab.linux.processes.io_priority import priority_support
+from blklab.linux.processes.task_io import TaskRate, TaskReader, TaskSnapshot, by_process, rates
+from blklab.linux.queue.schedulers import available_schedulers
 from blklab.quantities.units import format_bytes, parse_duration_ns
 
 SCHEMA = "blklab.top/1"
@@ -77,19 +77,21 @@ def command(*, batch: bool, samples: int | None, delay: str, processes: bool, js
 
 def _samples(delay_ns: int, count: int | None, *, processes: bool) -> Iterator[TopSample]:
     reader = TaskReader()
-    before = reader.look()
+    before = reader.read()
     if before.hidden and os.geteuid() != 0:
         print_note("processes of other users are not seen; root sees all")
     number = 0
     while count is None or number < count:
         time.sleep(delay_ns / 1e9)
-        after = reader.look()
+        after = reader.read()
         number += 1
         yield _sample(number, before, after, reader, processes=processes)
         before = after
 
 
-def _sample(number: int, before: Look, after: Look, reader: TaskReader, *, processes: bool) -> TopSample:
+def _sample(
+    number: int, before: TaskSnapshot, after: TaskSnapshot, reader: TaskReader, *, processes: bool
+) -> TopSample:
     rows = rates(before, after, reader)
     return TopSample(
         number=number,
@@ -105,7 +107,7 @@ def _active_schedulers() -> dict[str, str]:
     for disk in all_disks():
         with contextlib.suppress(BlklabError):
             for leaf in leaves_of(disk):
-                scheduler, _ = schedulers_on_offer(leaf)
+                scheduler, _ = available_schedulers(leaf)
                 if scheduler is not None:
                     active[leaf.name] = scheduler
     return active
@@ -159,7 +161,9 @@ def _heading(sample: TopSample) -> list[Text]:
     shares = [f"{name} {_rate(rate)}" for name, rate in sample.by_priority().items() if rate > 0]
     if shares:
         total += " (" + ", ".join(shares) + ")"
-    heeds = [f"{disk} {name} heeds {heeded_by(name)}" for disk, name in _by_scheduler(sample.schedulers)]
+    heeds = [
+        f"{disk} {name} heeds {priority_support(name)}" for disk, name in _by_scheduler(sample.schedulers)
+    ]
     return [Text(total, style="bold"), Text("; ".join(heeds))] if heeds else [Text(total, style="bold")]
 
 

@@ -21,7 +21,7 @@ def command(*, names: tuple[str, ...], show: bool, json_file: str | None) -> Non
     workloads = [load_workload(name) for name in names or shipped_workloads()]
     if json_file is not None:
         entries = [_entry(workload) for workload in workloads]
-        content = {"schema": "blklab.spec.workloads/1", "workloads": entries}
+        content = {"schema": "blklab.workloads/1", "workloads": entries}
         write_text(json_file, json.dumps(content, indent=2, ensure_ascii=False))
         return
     console = console_out()

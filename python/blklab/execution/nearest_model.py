@@ -1,27 +1,136 @@
-"""The simulated device nearest to the disk beneath a path: tested instead of the disk without root."""
+"""The modelled disk nearest to a real one, and its answer to the same question.
+
+The simulator answers within seconds, without root and without noise. Its answer stands for the model, never
+for the disk: it is neither stored nor mixed with the disk's figures.
+"""
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from pathlib import Path
 
 from blklab.errors import BlklabError
+from blklab.execution.blocks import Progress
+from blklab.execution.pipeline import compare
 from blklab.linux.disks.resolution import resolve
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.samples import RunSample
+from blklab.records.store import Store
+from blklab.report.summary.model_answer import ModelAnswer, model_answer
+from blklab.spec.experiment import ExperimentSpec
 
 _DEFAULT = "sim:ssd-sata"
+_IN_MEMORY = "sqlite://"
+
+MODEL_BLOCKS = 12
+"""At most so many blocks: a model that needs more is as undecided as the disk."""
+MODEL_TIME_NS = 6_000_000_000
+"""The answer is dropped if it takes longer, so that it never delays a report noticeably."""
+MOST_SIMULATED_NS = 3_000_000_000
+"""Longest simulated run; a noiseless model gains little from longer ones."""
 
 
-def simulated_twin(path: Path) -> str:
-    """A target of the simulator: a rotating disk, NVMe flash or SATA flash.
+def nearest_model_beneath(path: Path) -> str:
+    """The nearest modelled disk (``sim:…``) to the first disk beneath a path.
 
-    SATA flash is the default, for virtual disks, which reveal little, and for systems other than Linux.
+    Elsewhere than on Linux, and where the disk cannot be found, it is SATA flash.
     """
     try:
-        leaves = resolve(str(path)).leaves
+        leaf = resolve(str(path)).leaves[0]
     except (BlklabError, OSError):
         return _DEFAULT
-    disk = leaves[0]
-    if disk.name.startswith("nvme"):
+    return nearest_model(leaf.name, rotational=leaf.rotational)
+
+
+def nearest_model(name: str, *, rotational: bool | None) -> str:
+    """The nearest modelled disk: rotating, NVMe or SATA flash.
+
+    Args:
+        name: The kernel's name of the disk, e.g. ``nvme0n1``.
+        rotational: As sysfs has it; None if unknown.
+    """
+    if name.startswith("nvme"):
         return "sim:nvme-tlc"
-    # Virtual disks report themselves as rotational by default, whatever their backing store is.
-    is_virtual = disk.name.startswith(("vd", "xvd"))
-    return "sim:hdd-7200" if disk.rotational and not is_virtual else _DEFAULT
+    # A virtual disk reports itself as rotational by default, whatever its host keeps it on.
+    is_virtual = name.startswith(("vd", "xvd"))
+    return "sim:hdd-7200" if rotational and not is_virtual else _DEFAULT
+
+
+def answer_of_nearest_model(record: ExperimentRecord) -> ModelAnswer | None:
+    """Asks the nearest modelled disk what an experiment on a real disk asked.
+
+    Workloads, schedulers, confidence and margin are the same. If the nearest model is undecided as well, SATA
+    flash is asked too, and its answer is taken if it is settled.
+
+    Args:
+        record: An experiment on the disks of this machine.
+
+    Returns:
+        The answer; None if the experiment did not run on a real disk, if the simulator lacks one of the
+        schedulers or part of a workload, or if it takes too long.
+    """
+    if record.target.backend != "host" or not record.target.disks:
+        return None
+    disk = record.target.disks[0]
+    deadline_ns = time.monotonic_ns() + MODEL_TIME_NS
+    answers: list[ModelAnswer] = []
+    for model in dict.fromkeys((nearest_model(disk.name, rotational=disk.rotational), _DEFAULT)):
+        answer = _ask(model, record.spec, deadline_ns)
+        if answer is not None:
+            if answer.is_settled:
+                nearest = answers[0].document.target if answers else None
+                return replace(answer, undecided_nearest=nearest)
+            answers.append(answer)
+    return answers[0] if answers else None
+
+
+def _ask(model: str, spec: ExperimentSpec, deadline_ns: int) -> ModelAnswer | None:
+    runtime_ns = MOST_SIMULATED_NS if spec.runtime_ns is None else min(spec.runtime_ns, MOST_SIMULATED_NS)
+    asked = spec.model_copy(
+        update={
+            "target": model,
+            # Sweeps are settled: their cells are among the schedulers.
+            "sweeps": [],
+            "stopping": "settled",
+            "order": "randomised",
+            "blocks": None,
+            "budget_blocks": MODEL_BLOCKS,
+            "budget_ns": None,
+            "runtime_ns": runtime_ns,
+            "allow_writes": False,
+            "rate_window_ns": None,
+        }
+    )
+    try:
+        with Store.opened(_IN_MEMORY) as store:
+            found = compare(asked, store, _Deadline(deadline_ns))
+    except (BlklabError, _TooLateError):
+        return None
+    return model_answer(found)
+
+
+class _TooLateError(Exception):
+    """The model takes longer than anyone wants to wait."""
+
+
+class _Deadline:
+    """An observer that ends an experiment at its deadline."""
+
+    def __init__(self, deadline_ns: int) -> None:
+        self._deadline_ns = deadline_ns
+
+    def announce(self, line: str) -> None:
+        """Not shown."""
+
+    def begun(self, record: ExperimentRecord) -> None:
+        """Not shown."""
+
+    def progressed(self, progress: Progress) -> None:
+        """A run begins, unless the time is over."""
+        del progress
+        if time.monotonic_ns() > self._deadline_ns:
+            raise _TooLateError
+
+    def measured(self, sample: RunSample) -> None:
+        """Not shown."""

@@ -15,11 +15,10 @@ from blklab.linux.machine.description import describe_machine
 from blklab.records.experiment import ExperimentRecord, RunState
 from blklab.records.samples import RunSample
 from blklab.records.store import Store, new_run_id
-from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.experiment import OPTIONS, ExperimentSpec
 from blklab.spec.plan import Cell, CellKey, Plan
 from blklab.spec.schedulers import SchedulerChoice, across_kernels
 from blklab.spec.sweeps import Sweep, settle_sweep, with_sweep_cells
-from blklab.spec.targets import parse_target
 
 
 def compare(
@@ -44,9 +43,8 @@ def compare(
         metric_named(workload.decide_by)
     for metric in spec.goal.weights if spec.goal is not None else ():
         metric_named(metric)
-    target = parse_target(spec.target)
     backend = _backend_of(spec)
-    with backend.open(target, _session_options(spec, run_id)) as session:
+    with backend.open(spec.parsed_target, _session_options(spec, run_id)) as session:
         spec = settle_schedulers(spec, session.target.schedulers, session.tunable_defaults)
         warnings = [*session.check(spec.schedulers, spec.workloads), *_of_order(spec)]
         if resumed is None:
@@ -157,7 +155,6 @@ def run_once(
         BlklabError: if the run cannot be made.
     """
     workload = spec.workloads[0]
-    target = parse_target(spec.target)
     backend = _backend_of(spec)
     if timeline_file is not None and not backend.TIMELINES:
         raise UsageError(
@@ -165,7 +162,7 @@ def run_once(
             hint="leave out --timeline, or name a target such as sim:hdd-7200",
         )
     options = _session_options(spec, _fresh_run_id(), timeline_file=timeline_file)
-    with backend.open(target, options) as session:
+    with backend.open(spec.parsed_target, options) as session:
         choice = _choice_for(spec, session)
         warnings = session.check([choice], [workload])
         session.prepare([workload], observer.announce)
@@ -185,9 +182,8 @@ def planned_commands(
         spec: The experiment.
         blocks: Number of blocks; None for a single run like that of `run_once`.
     """
-    target = parse_target(spec.target)
     options = _session_options(spec, _fresh_run_id(), dry_run=True)
-    with _backend_of(spec).open(target, options) as session:
+    with _backend_of(spec).open(spec.parsed_target, options) as session:
         if blocks is None:
             cells = [_single_cell(spec, _choice_for(spec, session))]
         else:
@@ -209,7 +205,7 @@ def _backend_of(spec: ExperimentSpec) -> Backend:
     Raises:
         UsageError: if guest kernels or their options are given but the backend has no guests.
     """
-    backend = backend_for(parse_target(spec.target))
+    backend = backend_for(spec.parsed_target)
     if backend.GUESTS:
         return backend
     named = [name for name in _kernels_of(spec) if name is not None]
@@ -218,11 +214,13 @@ def _backend_of(spec: ExperimentSpec) -> Backend:
             f"{spec.target} runs in no guest kernel: it cannot run under the kernel {named[0]}",
             hint="leave out --kernel and @KERNEL, or name a target such as uml:nvme-tlc",
         )
-    changed = spec.guest.model_dump(exclude_defaults=True)
+    of_guests = [option for option in OPTIONS if option.table == "guest"]
+    changed = [option.name for option in of_guests if option.arguments(spec)]
     if changed:
+        names = [option.name for option in of_guests]
         raise UsageError(
-            f"{spec.target} runs in no guest kernel: {min(changed).removesuffix('_bytes')} cannot be chosen",
-            hint="generator, time, filesystem, memory and clocks belong to targets such as uml:nvme-tlc",
+            f"{spec.target} runs in no guest kernel: {min(changed)} cannot be chosen",
+            hint=f"{', '.join(names[:-1])} and {names[-1]} belong to targets such as uml:nvme-tlc",
         )
     return backend
 
@@ -236,16 +234,10 @@ def _session_options(
 ) -> SessionOptions:
     return SessionOptions(
         run_id=run_id,
-        queue=spec.queue,
-        cgroups=spec.cgroups,
-        runtime_ns=spec.runtime_ns,
-        allow_writes=spec.allow_writes,
-        precondition=spec.precondition,
         kernels=tuple(dict.fromkeys(_kernels_of(spec))),
-        guest=spec.guest,
         timeline_file=timeline_file,
-        rate_window_ns=spec.rate_window_ns,
         dry_run=dry_run,
+        **spec.conditions(),
     )
 
 

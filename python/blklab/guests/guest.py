@@ -14,17 +14,17 @@ from typing import Any
 
 from blklab.errors import RunFailedError
 from blklab.guests.boot import INIT, KERNEL, Boot
-from blklab.guests.log import reason_in, with_end_of
+from blklab.guests.log import failure_reason, with_log_tail
 from blklab.guests.process import GuestProcess
-from blklab.guests.scratch import RunFolder, ScratchFolder
-from blklab.guests.watch import ANSWER, Patience, watch
+from blklab.guests.scratch import GuestFolder, SessionFolder
+from blklab.guests.watchdog import ANSWER, WatchdogLimits, watch
 
 REQUEST = "request.json"
 _STOPPED = "the session was stopped before the run had ended"
 
 
 @dataclass(frozen=True)
-class Image:
+class GuestImage:
     """What a guest is made of, on this machine."""
 
     kernel: Path
@@ -36,7 +36,7 @@ class Image:
 
 
 @dataclass(frozen=True)
-class GuestEnd:
+class GuestResult:
     """How a guest ended: with an answer or with an error."""
 
     answer: dict[str, Any] | None
@@ -49,10 +49,10 @@ class GuestEnd:
 class Guests:
     """The guests of a session, side by side; a context manager that leaves nothing behind."""
 
-    def __init__(self, place: Path, boot: Boot, patience: Patience | None = None) -> None:
+    def __init__(self, place: Path, boot: Boot, patience: WatchdogLimits | None = None) -> None:
         self._boot = boot
-        self._patience = patience or Patience()
-        self._scratch = ScratchFolder(place)
+        self._patience = patience or WatchdogLimits()
+        self._scratch = SessionFolder(place)
         self._mutex = threading.Lock()
         self._running: dict[GuestProcess, int] = {}
         """With the processor of each."""
@@ -75,8 +75,12 @@ class Guests:
                 process.kill()
 
     def run(
-        self, image: Image, request: Mapping[str, Any], texts: Mapping[str, str], wanted: tuple[str, ...] = ()
-    ) -> GuestEnd:
+        self,
+        image: GuestImage,
+        request: Mapping[str, Any],
+        texts: Mapping[str, str],
+        wanted: tuple[str, ...] = (),
+    ) -> GuestResult:
         """Boots a guest and waits for its end.
 
         Args:
@@ -101,7 +105,7 @@ class Guests:
         finally:
             self._scratch.remove_run(folder)
 
-    def _live(self, folder: RunFolder) -> tuple[int | None, str | None, str]:
+    def _live(self, folder: GuestFolder) -> tuple[int | None, str | None, str]:
         process: GuestProcess | None = None
         try:
             with self._mutex:
@@ -129,8 +133,8 @@ class Guests:
         return random.choice(sorted(free))  # noqa: S311 - several sessions must not all take the first
 
     def _judge(
-        self, folder: RunFolder, code: int | None, lost: str | None, log: str, wanted: tuple[str, ...]
-    ) -> GuestEnd:
+        self, folder: GuestFolder, code: int | None, lost: str | None, log: str, wanted: tuple[str, ...]
+    ) -> GuestResult:
         files = {name: text for name in wanted if (text := _text(folder.path / name)) is not None}
         answer = _text(folder.path / ANSWER)
         if answer is not None:
@@ -139,10 +143,10 @@ class Guests:
             except ValueError:
                 read = None
             if isinstance(read, dict):
-                return GuestEnd(read, None, files, log)
-            return GuestEnd(None, with_end_of("the guest's answer cannot be read", log), files, log)
-        why = lost or reason_in(log) or f"the guest ended without an answer (exit code {code})"
-        return GuestEnd(None, with_end_of(why, log), files, log)
+                return GuestResult(read, None, files, log)
+            return GuestResult(None, with_log_tail("the guest's answer cannot be read", log), files, log)
+        why = lost or failure_reason(log) or f"the guest ended without an answer (exit code {code})"
+        return GuestResult(None, with_log_tail(why, log), files, log)
 
 
 def _text(path: Path) -> str | None:

@@ -15,7 +15,7 @@ _OUT_OF_MEMORY = re.compile(
 _LINES = 8
 
 
-def reason_in(log: str) -> str | None:
+def failure_reason(log: str) -> str | None:
     """Why the guest's kernel stopped, if it says so."""
     if _OUT_OF_MEMORY.search(log):
         return "the guest ran out of memory (--memory gives it more)"
@@ -25,7 +25,7 @@ def reason_in(log: str) -> str | None:
     return None
 
 
-def end_of(log: str) -> str:
+def log_tail(log: str) -> str:
     """The last lines that say something, joined by ``|``: no time stamps, stacks or repeated lines."""
     lines = [_STAMP.sub("", line).strip() for line in log.splitlines()]
     telling: list[str] = []
@@ -35,7 +35,7 @@ def end_of(log: str) -> str:
     return " | ".join(telling[-_LINES:])
 
 
-def with_end_of(message: str, log: str) -> str:
+def with_log_tail(message: str, log: str) -> str:
     """A message with the end of the log behind it."""
-    end = end_of(log)
+    end = log_tail(log)
     return f"{message}; its log ends with: {end}" if end else f"{message}; its log is empty"

@@ -15,8 +15,8 @@ from pathlib import Path
 from blklab.errors import RequirementError, RunFailedError
 from blklab.guests import supervisor
 from blklab.guests.boot import KERNEL, Boot
-from blklab.guests.scratch import RunFolder
-from blklab.linux.processes.interrupts import shielded
+from blklab.guests.scratch import GuestFolder
+from blklab.linux.processes.signals import shielded
 
 _DYING_S = 30
 """How long killed processes may take to go away."""
@@ -27,7 +27,7 @@ _SUPERVISOR = Path(supervisor.__file__).resolve()
 class GuestProcess:
     """A running guest. `end` must be called, whatever happens."""
 
-    def __init__(self, boot: Boot, folder: RunFolder, processor: int) -> None:
+    def __init__(self, boot: Boot, folder: GuestFolder, processor: int) -> None:
         """Starts a guest in its folder, on that processor of this machine.
 
         Raises:

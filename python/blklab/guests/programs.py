@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
 from blklab.errors import MissingToolError
+from blklab.linux.processes.programs import find_program
 
 _LIBRARY = re.compile(r"^\s*(?:\S+ => )?(/\S+) \(0x[0-9a-f]+\)$", re.MULTILINE)
 _MISSING = re.compile(r"^\s*(\S+) => not found$", re.MULTILINE)
-_ADMINISTRATORS_PATHS = "/usr/local/sbin:/usr/sbin:/sbin"
-"""Where mkfs is, which a user's PATH may lack."""
 _TIMEOUT_S = 20
 
 PACKAGES = {"fio": "fio", "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "mkfs.btrfs": "btrfs-progs"}
@@ -32,7 +30,7 @@ def program_files(names: Iterable[str]) -> dict[str, Path]:
     """
     files: dict[str, Path] = {}
     for name in names:
-        path = shutil.which(name) or shutil.which(name, path=_ADMINISTRATORS_PATHS)
+        path = find_program(name)
         if path is None:
             package = PACKAGES.get(name, name)
             raise MissingToolError(f"{name} is not installed", hint=f"apt install {package}")

@@ -5,7 +5,7 @@
     /dev/shm/blklab-guests-*/            one a session, mode 700
         lock                             held (flock) while the session lives
         shared/                          kernels and programs, copied once
-        run-0/                           one a guest: its whole file system; see `RunFolder`
+        run-0/                           one a guest: its whole file system; see `GuestFolder`
 
 A guest's memory is an unnamed file in its folder, gone with its process. Folders whose lock nobody holds
 belonged to sessions that were killed; the next one removes them.
@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.errors import RequirementError, SpaceError
-from blklab.linux.processes.interrupts import shielded
+from blklab.linux.processes.signals import shielded
 from blklab.quantities.units import format_bytes
 
-PLACE_VARIABLE = "BLKLAB_SCRATCH"
+SCRATCH_VARIABLE = "BLKLAB_SCRATCH"
 """Names a folder for scratch folders in place of the usual ones."""
 
 MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - folders in it are new, and ours alone (mode 700)
@@ -43,7 +43,7 @@ _READ_ONLY_PROGRAM = 0o555
 
 
 @dataclass(frozen=True)
-class RunFolder:
+class GuestFolder:
     """The file system of one guest: all that it sees of this machine."""
 
     path: Path
@@ -54,7 +54,7 @@ class RunFolder:
         return self.path / "log"
 
 
-class ScratchFolder:
+class SessionFolder:
     """The folder of one session; to be removed by `remove`."""
 
     def __init__(self, place: Path) -> None:
@@ -80,7 +80,7 @@ class ScratchFolder:
                 _copied(source, copy)
         return copy
 
-    def new_run(self, files: Mapping[str, Path], texts: Mapping[str, str]) -> RunFolder:
+    def new_run(self, files: Mapping[str, Path], texts: Mapping[str, str]) -> GuestFolder:
         """Makes the folder of a guest.
 
         Args:
@@ -104,9 +104,9 @@ class ScratchFolder:
                 (path / name).write_text(text, encoding="utf-8")
         except OSError as error:
             raise _no_room(error, path) from error
-        return RunFolder(path)
+        return GuestFolder(path)
 
-    def remove_run(self, folder: RunFolder) -> None:
+    def remove_run(self, folder: GuestFolder) -> None:
         """Removes the folder of a guest that has ended: its memory and files take room."""
         shutil.rmtree(folder.path, ignore_errors=True)
 
@@ -116,7 +116,7 @@ class ScratchFolder:
         os.close(self._lock)
 
 
-def choose_place(needed_bytes: int) -> tuple[Path, int]:
+def choose_scratch(needed_bytes: int) -> tuple[Path, int]:
     """Where scratch folders go, and how many guests find room there.
 
     Args:
@@ -127,7 +127,7 @@ def choose_place(needed_bytes: int) -> tuple[Path, int]:
         RequirementError: if no folder can be written.
     """
     each = needed_bytes + _PROGRAMS_BYTES
-    named = os.environ.get(PLACE_VARIABLE)
+    named = os.environ.get(SCRATCH_VARIABLE)
     candidates = [Path(named)] if named else [MEMORY_FOLDER, Path(tempfile.gettempdir())]
     usable = [
         place.resolve() for place in candidates if place.is_dir() and os.access(place, os.W_OK | os.X_OK)
@@ -135,7 +135,7 @@ def choose_place(needed_bytes: int) -> tuple[Path, int]:
     if not usable:
         raise RequirementError(
             f"scratch folders of guests cannot be made in {' or '.join(map(str, candidates))}",
-            hint=f"name a folder that can be written: {PLACE_VARIABLE}=DIR",
+            hint=f"name a folder that can be written: {SCRATCH_VARIABLE}=DIR",
         )
     room = {place: shutil.disk_usage(place).free for place in usable}
     for place, free in room.items():
@@ -145,7 +145,7 @@ def choose_place(needed_bytes: int) -> tuple[Path, int]:
     places = ", ".join(f"{place} has {format_bytes(free)}" for place, free in room.items())
     raise SpaceError(
         f"a guest needs {format_bytes(each)} for its memory and programs; {places}",
-        hint=f"give guests less memory (--memory 256m), or name another folder: {PLACE_VARIABLE}=DIR",
+        hint=f"give guests less memory (--memory 256m), or name another folder: {SCRATCH_VARIABLE}=DIR",
     )
 
 
@@ -159,7 +159,7 @@ def _available_memory_bytes() -> int | None:
         return None
 
 
-def remove_abandoned(place: Path) -> None:
+def remove_stale_folders(place: Path) -> None:
     """Removes what sessions of this user left behind that were killed."""
     for folder in place.glob(f"{_PREFIX}*"):
         with suppress(OSError):
@@ -190,7 +190,7 @@ def _copied(source: Path, copy: Path) -> None:
         raise _no_room(error, copy) from error
 
 
-_ROOM_HINT = f"make room, or name another folder: {PLACE_VARIABLE}=DIR"
+_ROOM_HINT = f"make room, or name another folder: {SCRATCH_VARIABLE}=DIR"
 
 
 def _no_room(error: OSError, path: Path) -> SpaceError:

@@ -1,1 +1,1 @@
-"""The host's controls: disks and what lies on them, queue settings, the journal that puts them back."""
+"""Control of the host: its disks, their queues, load on them, and the journal that restores every setting."""

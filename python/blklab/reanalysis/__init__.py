@@ -1,1 +1,1 @@
-"""What figures that other tools left behind support: their design, the comparisons it allows, claims."""
+"""Analyses results that other tools left behind: reads them, settles the design, compares the levels."""

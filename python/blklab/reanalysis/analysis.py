@@ -1,4 +1,4 @@
-"""From files to findings: reads them, settles the design of each kind of figures, examines every cell."""
+"""Analyses files: reads them, settles the design of each kind of values, compares within every stratum."""
 
 from __future__ import annotations
 
@@ -7,58 +7,58 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from blklab.errors import DesignError, FormatError
-from blklab.reanalysis.cells import arrange, with_shares
-from blklab.reanalysis.design import FILE, GIVEN_ORDER, LABEL, RUN, DesignRequest, FactorRoles, infer
-from blklab.reanalysis.findings import ConditionFindings, examine
+from blklab.reanalysis.design import FILE, GIVEN_ORDER, LABEL, RUN, Design, DesignRequest, infer_design
+from blklab.reanalysis.findings import StratumFindings, analyse_stratum
 from blklab.reanalysis.readers import load_source, read_source
 from blklab.reanalysis.readers.protocol import Measurement, Problem, ReaderOptions, Reading, Role, Source
+from blklab.reanalysis.strata import arrange_strata, with_shares
 
 
 @dataclass(frozen=True)
-class FileUnderstood:
-    """What became of one file."""
+class FileSummary:
+    """How much of a file was read."""
 
     name: str
     reader: str
-    figures: int
+    nr_values: int
     lines: int
     skipped_lines: tuple[int, ...]
 
 
 @dataclass
-class Section:
-    """Figures of one kind: those of one reader's metrics that share a design."""
+class DesignSection:
+    """The metrics of one reader that share a design."""
 
     reader: str
-    design: FactorRoles
-    findings: list[ConditionFindings] = field(default_factory=list)
+    design: Design
+    findings: list[StratumFindings] = field(default_factory=list)
 
 
 @dataclass
 class FileAnalysis:
-    """Everything that some files say."""
+    """The analysis of some files."""
 
     confidence: float
     margin: float
-    files: list[FileUnderstood] = field(default_factory=list)
+    files: list[FileSummary] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    sections: list[Section] = field(default_factory=list)
+    sections: list[DesignSection] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:
-        """Whether everything that should be a figure was one, and was used."""
+        """Whether every expected value was read and used."""
         return not self.problems
 
     @property
-    def findings(self) -> list[ConditionFindings]:
-        """Of all sections."""
+    def findings(self) -> list[StratumFindings]:
+        """Findings of all sections."""
         return [found for section in self.sections for found in section.findings]
 
 
 @dataclass(frozen=True)
 class AnalysisRequest:
-    """What a person asks of some files."""
+    """A request to analyse some files."""
 
     paths: Sequence[str]
     design: DesignRequest = field(default_factory=DesignRequest)
@@ -72,7 +72,7 @@ class AnalysisRequest:
 
 @dataclass
 class _Kind:
-    """Measurements of one reader and metric, of all files."""
+    """Measurements of one reader and metric from all files."""
 
     roles: dict[str, Role]
     measurements: list[Measurement] = field(default_factory=list)
@@ -84,8 +84,8 @@ def analyse_files(request: AnalysisRequest) -> FileAnalysis:
     """Reads and analyses files.
 
     Raises:
-        FormatError: for a file that cannot be read or is in no known format, and where no file has a figure.
-        DesignError: where the design is ambiguous or names what does not exist.
+        FormatError: if a file cannot be read or is in no known format, or no file has a value.
+        DesignError: if the design is ambiguous or names something that does not exist.
         UnknownNameError: for an unknown reader.
     """
     result = FileAnalysis(request.confidence, request.margin)
@@ -99,16 +99,16 @@ def analyse_files(request: AnalysisRequest) -> FileAnalysis:
             _examine_kind(reader, chosen, kind, request, result)
     if not result.sections:
         where = "; ".join(f"{name} {' or '.join(values)}" for name, values in request.design.where.items())
-        first = "; ".join(f"{one.place}: {one.message}" for one in result.problems[:3])
+        first = "; ".join(f"{one.location}: {one.message}" for one in result.problems[:3])
         raise FormatError(
-            "not one figure could be used" + (f" ({first})" if first else ""),
-            hint=f"--where leaves nothing: {where}" if where and not first else None,
+            "no value could be used" + (f" ({first})" if first else ""),
+            hint=f"no value matches --where {where}" if where and not first else None,
         )
     return result
 
 
 def _sources(request: AnalysisRequest, result: FileAnalysis) -> list[Source]:
-    """The files' texts; a file whose content was given before is left out and said."""
+    """The files' texts; a file with the content of an earlier one is left out and reported."""
     sources: list[Source] = []
     seen: dict[str, str] = {}
     for path in request.paths:
@@ -116,9 +116,7 @@ def _sources(request: AnalysisRequest, result: FileAnalysis) -> list[Source]:
         digest = hashlib.sha256(source.text.strip().encode()).hexdigest()
         if digest in seen:
             result.problems.append(
-                Problem(
-                    source.at(None), f"has the same content as {seen[digest]}; its figures are counted once"
-                )
+                Problem(source.at(None), f"has the same content as {seen[digest]}; its values count once")
             )
             continue
         seen[digest] = path
@@ -138,10 +136,10 @@ def _kinds(
         result.notes += reading.notes
         result.notes += _unended(source, reading)
         result.files.append(
-            FileUnderstood(
+            FileSummary(
                 name=source.name,
                 reader=reader.NAME,
-                figures=len(reading.measurements),
+                nr_values=len(reading.measurements),
                 lines=len(source.text.rstrip("\n").split("\n")),
                 skipped_lines=tuple(reading.skipped_lines),
             )
@@ -154,13 +152,13 @@ def _kinds(
 
 
 def _unended(source: Source, reading: Reading) -> list[str]:
-    """A remark where the last figures may be cut: a cut number cannot be told from a whole one."""
+    """A note if the last values may be truncated; a truncated number still looks like a number."""
     if source.text.endswith("\n"):
         return []
     last = len(source.lines)
-    if not any(one.place.line == last for one in reading.measurements):
+    if not any(one.location.line == last for one in reading.measurements):
         return []
-    return [f"{source.at(last)}: the line has no end; if the file was cut off, its figures may be cut too"]
+    return [f"{source.at(last)}: the line has no line feed; if the file was truncated, its values may be too"]
 
 
 def _add(
@@ -177,7 +175,7 @@ def _add(
         kind = kinds.setdefault((reader, one.metric), _Kind(dict(reading.roles)))
         if one.metric not in metrics:
             metrics.add(one.metric)
-            # A second file's place in time is not known, whatever its tool says of its own lines.
+            # The order between files is unknown, even if a tool writes its own lines in order.
             kind.chronological = reading.chronological and not kind.measurements
             kind.files_chronological &= reading.chronological
             kind.roles |= dict.fromkeys(extra, "level")
@@ -190,7 +188,7 @@ def _check_labels(request: AnalysisRequest, sources: Sequence[Source]) -> None:
         return
     names = {source.name for source in sources}
     if unknown := [name for name in request.labels if name not in request.paths]:
-        raise DesignError(f"--label {unknown[0]}: no such file is given")
+        raise DesignError(f"--label {unknown[0]}: this file is not among the files to analyse")
     if lacking := sorted(names - request.labels.keys()):
         raise DesignError(f"{lacking[0]} has no label", hint="label all files, or none")
 
@@ -209,7 +207,7 @@ def _check_names(request: AnalysisRequest, kinds: Mapping[tuple[str, str], _Kind
 
 
 def _selected(measurements: Sequence[Measurement], request: AnalysisRequest) -> list[Measurement]:
-    """Those that ``--metric`` and ``--where`` leave."""
+    """The measurements that ``--metric`` and ``--where`` select."""
     if request.metrics and measurements[0].metric not in request.metrics:
         return []
     return [
@@ -222,24 +220,24 @@ def _selected(measurements: Sequence[Measurement], request: AnalysisRequest) -> 
 def _examine_kind(
     reader: str, chosen: Sequence[Measurement], kind: _Kind, request: AnalysisRequest, result: FileAnalysis
 ) -> None:
-    design = infer(
+    design = infer_design(
         chosen,
         kind.roles,
         request.design,
         chronological=kind.chronological,
         files_chronological=kind.files_chronological,
     )
-    cells, problems, notes = arrange(chosen, design)
+    strata, problems, notes = arrange_strata(chosen, design)
     result.problems += problems
     result.notes += notes
     if design.share:
-        cells = [with_shares(cell, result.problems) for cell in cells]
+        strata = [with_shares(stratum, result.problems) for stratum in strata]
     section = next((one for one in result.sections if (one.reader, one.design) == (reader, design)), None)
     if section is None:
-        section = Section(reader, design)
+        section = DesignSection(reader, design)
         result.sections.append(section)
     section.findings += [
-        examine(cell, design, confidence=request.confidence, margin=request.margin)
-        for cell in cells
-        if cell.series
+        analyse_stratum(stratum, design, confidence=request.confidence, margin=request.margin)
+        for stratum in strata
+        if stratum.series
     ]

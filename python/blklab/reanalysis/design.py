@@ -1,8 +1,8 @@
-"""What the figures of a file are: what was compared, what is a run, which belong together, in which order.
+"""Settles the design of the values in a file: what was compared, what is a run, which values belong together.
 
-A tool's reader knows what most of its factors are. What it cannot know (which of two columns was compared,
-whether runs of the same number belong together) is never guessed: it follows from the figures in exactly
-one way, which is then said, or it is asked for.
+A tool's reader knows the role of most factors. It cannot know which of two columns was compared, or whether
+runs with the same number belong together. Such a role is never guessed: it either follows from the values in
+exactly one way, and the report says so, or the user must name it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Literal
 from blklab.errors import DesignError
 from blklab.reanalysis.readers.protocol import Measurement, Role
 
-Scale = Literal["difference", "ratio"]
+ComparisonScale = Literal["difference", "ratio"]
 
 FILE = "file"
-"""Factor that tells files apart; its levels are their names, or the labels that were given."""
+"""Factor that distinguishes files; its levels are their names."""
 LABEL = "label"
-"""Factor that ``--label FILE=NAME`` makes."""
+"""Factor that ``--label FILE=NAME`` adds."""
 RUN = "run"
-"""Factor that counts the repetitions of one thing in a file that a tool wrote in order of time."""
+"""Factor that counts repetitions in a file that a tool wrote in chronological order."""
 GIVEN_ORDER = "given"
 
 MOST_LEVELS_SHOWN = 6
@@ -29,7 +29,7 @@ MOST_LEVELS_SHOWN = 6
 
 @dataclass(frozen=True)
 class DesignRequest:
-    """What a person says of the design; nothing is what is to follow from the figures."""
+    """The user's statements about the design; whatever is None or empty follows from the values."""
 
     factor: str | None = None
     by: tuple[str, ...] = ()
@@ -39,57 +39,57 @@ class DesignRequest:
     run: str | None = None
     order: str | None = None
     where: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    scale: Scale | None = None
+    scale: ComparisonScale | None = None
     share: bool = False
 
     @property
     def named(self) -> list[str]:
-        """All factors that it names."""
+        """All factors that the request names."""
         single = [name for name in (self.factor, self.run) if name]
         order = [self.order] if self.order and self.order != GIVEN_ORDER else []
         return [*single, *order, *self.by, *self.block, *self.average, *self.pool, *self.where]
 
 
 @dataclass(frozen=True)
-class FactorRoles:
-    """The roles of the factors of one kind of figures."""
+class Design:
+    """The roles of the factors in one kind of values."""
 
     factor: str | None
-    """What was compared; nothing if only one thing was measured."""
+    """The compared factor; None if nothing is compared."""
     conditions: tuple[str, ...]
-    """Figures are compared only where these agree."""
+    """Values are compared only if these factors agree."""
     block: tuple[str, ...]
-    """Figures that agree in these belong together: differences are taken within."""
+    """Values with the same levels of these factors form a block; differences are taken within blocks."""
     average: tuple[str, ...]
-    """Within a block and level, figures are averaged over these."""
+    """Within a block and level, values are averaged over these."""
     run: str | None
     order: str | None
-    """`GIVEN_ORDER`, a factor's name, or nothing where the order is not known."""
-    scale: Scale
+    """`GIVEN_ORDER`, the name of a factor, or None if the order is unknown."""
+    scale: ComparisonScale
     share: bool
     reasons: tuple[str, ...]
-    """How each part was settled, for the reader."""
+    """One sentence on how each role was settled."""
 
 
-def infer(
+def infer_design(
     measurements: Sequence[Measurement],
     roles: Mapping[str, Role],
     request: DesignRequest,
     *,
     chronological: bool,
     files_chronological: bool = False,
-) -> FactorRoles:
-    """Settles the roles of all factors of some measurements of one metric.
+) -> Design:
+    """Settles the roles of all factors in the measurements of one metric.
 
     Args:
-        measurements: Of one metric; at least one.
-        roles: What the reader knows of its factors.
-        request: What the person says.
-        chronological: Whether the order of the measurements is that of the runs.
-        files_chronological: Whether it is so within each file.
+        measurements: Measurements of one metric; at least one.
+        roles: The roles that the reader knows.
+        request: The roles that the user names.
+        chronological: Whether the measurements are in the order of the runs.
+        files_chronological: Whether they are within each file.
 
     Raises:
-        DesignError: where more than one design would do, with the options that settle it.
+        DesignError: if more than one design is possible; the hint names the options that settle it.
     """
     levels = levels_of(measurements)
     varying = [name for name, values in levels.items() if len(values) > 1]
@@ -105,17 +105,17 @@ def infer(
             conditions.append(name)
         elif roles[name] == "block" and not request.block and factor is not None:
             block = (name,)
-            reasons.append(f"figures of one {name} belong together, because the tool took them at once")
+            reasons.append(f"values with the same {name} form a block, because the tool took them at once")
     reasons += _reasons(factor, conditions, block, request, levels)
     if request.factor is not None and factor is None:
         pooled = [name for name in varying if name not in taken and roles.get(name) == "level"]
-        reasons += [f"figures of all levels of {name} taken together" for name in pooled]
+        reasons += [f"all levels of {name} are pooled" for name in pooled]
     run = request.run if request.run in levels else None
     if files_chronological and factor in (FILE, LABEL) and RUN in levels and not run:
         ordered_by: str | None = RUN
     else:
         ordered_by = run
-    design = FactorRoles(
+    design = Design(
         factor=factor,
         conditions=tuple(conditions),
         block=block,
@@ -127,15 +127,13 @@ def infer(
         reasons=tuple(reasons),
     )
     if request.share and not block:
-        raise DesignError(
-            "--share needs blocks within which shares are taken", hint="name them: --block COLUMN"
-        )
+        raise DesignError("--share needs blocks in which to take shares", hint="name them: --block COLUMN")
     _check_unassigned(measurements, design, varying, roles, request)
     return design
 
 
 def levels_of(measurements: Sequence[Measurement]) -> dict[str, list[str]]:
-    """Each factor's levels, in the order in which they appear."""
+    """Each factor's levels in order of appearance."""
     levels: dict[str, dict[str, None]] = {}
     for measurement in measurements:
         for name, value in measurement.factors.items():
@@ -156,13 +154,13 @@ def _factor(
     reasons: list[str],
 ) -> str | None:
     if request.factor == "none":
-        reasons.append("nothing is compared, as asked")
+        reasons.append("no comparison, as requested")
         return None
     if request.factor is not None:
         if request.factor not in levels:
-            reasons.append(f"nothing is compared: these figures have no {request.factor}")
+            reasons.append(f"no comparison: these values have no {request.factor}")
             return None
-        reasons.append(f"compared: {request.factor}, as asked")
+        reasons.append(f"compared: {request.factor}, as requested")
         return request.factor
     settled = {request.run, request.order, *request.by, *request.block, *request.average, *request.pool}
     candidates = [
@@ -170,20 +168,20 @@ def _factor(
     ]
     different = _without_aliases(measurements, candidates)
     if not different:
-        reasons.append("nothing varies that could have been compared")
+        reasons.append("no comparison: no factor varies that could have been compared")
         return None
     if len(different) == 1:
-        reasons.append(f"compared: {different[0]}, the only thing that varies")
+        reasons.append(f"compared: {different[0]}, the only factor that varies")
         return different[0]
     described = "; ".join(f"{name} ({_levels_text(levels[name])})" for name in different)
     raise DesignError(
-        f"several things vary, and any could have been compared: {described}",
-        hint="--factor NAME says which; --by, --block, --run, --pool or --where NAME=VALUE settle the others",
+        f"several factors vary, and any of them could have been compared: {described}",
+        hint="choose one with --factor NAME; settle the others with --by, --block, --run, --pool or --where NAME=VALUE",
     )
 
 
 def _without_aliases(measurements: Sequence[Measurement], names: Sequence[str]) -> list[str]:
-    """Names without those that say the same as an earlier one."""
+    """Names without those whose levels map one to one to those of an earlier name."""
     kept: list[str] = []
     for name in names:
         same = any(
@@ -196,7 +194,7 @@ def _without_aliases(measurements: Sequence[Measurement], names: Sequence[str]) 
 
 
 def _determined(measurements: Sequence[Measurement], name: str, by: Sequence[str]) -> bool:
-    """Whether a factor's level follows from the levels of others."""
+    """Whether the levels of other factors determine a factor's level."""
     seen: dict[tuple[str, ...], str] = {}
     for one in measurements:
         key = tuple(one.factors.get(other, "") for other in by)
@@ -207,12 +205,12 @@ def _determined(measurements: Sequence[Measurement], name: str, by: Sequence[str
 
 def _check_unassigned(
     measurements: Sequence[Measurement],
-    design: FactorRoles,
+    design: Design,
     varying: Sequence[str],
     roles: Mapping[str, Role],
     request: DesignRequest,
 ) -> None:
-    """Every factor that varies has a role, or follows from those that have one."""
+    """Checks that every factor that varies has a role or is determined by factors with one."""
     order = () if design.order in (None, GIVEN_ORDER) else (design.order,)
     assigned = [
         name
@@ -236,10 +234,10 @@ def _check_unassigned(
             continue
         shown = _levels_text(levels_of(measurements)[name])
         raise DesignError(
-            f"{name} varies ({shown}), and what it means is not said",
-            hint=f"--by {name}: compare only where it agrees; --block {name}: what agrees in it belongs "
-            f"together; --run {name}: it numbers the runs; --pool {name}: it does not matter; "
-            f"--where {name}=VALUE: only those",
+            f"{name} varies ({shown}) and has no role",
+            hint=f"--by {name}: compare only equal levels; --block {name}: equal levels form a block; "
+            f"--run {name}: it numbers the runs; --pool {name}: it does not matter; "
+            f"--where {name}=VALUE: use only these",
         )
 
 
@@ -252,17 +250,17 @@ def _reasons(
 ) -> list[str]:
     reasons = []
     if conditions:
-        reasons.append(f"each {' and '.join(conditions)} for itself")
+        reasons.append(f"each {' and '.join(conditions)} separately")
     if request.block and factor is not None:
-        reasons.append(f"figures that agree in {' and '.join(block)} belong together, as asked")
+        reasons.append(f"values with the same {' and '.join(block)} form a block, as requested")
     if request.average:
-        reasons.append(f"averaged over {' and '.join(request.average)} within them, as asked")
+        reasons.append(f"averaged over {' and '.join(request.average)} within blocks, as requested")
     if pooled := [name for name in request.pool if name in levels]:
-        reasons.append(f"{' and '.join(pooled)} taken as of no matter, as asked")
+        reasons.append(f"{' and '.join(pooled)} pooled, as requested")
     for name, values in request.where.items():
-        reasons.append(f"only {name} {' or '.join(sorted(values))}, as asked")
+        reasons.append(f"only {name} {' or '.join(sorted(values))}, as requested")
     if not block and factor is not None:
-        reasons.append("runs are independent of one another: nothing says which belong together")
+        reasons.append("runs are independent: no factor puts them into blocks")
     return reasons
 
 
@@ -275,22 +273,22 @@ def _order(
     chronological: bool,
 ) -> str | None:
     if request.order == GIVEN_ORDER:
-        reasons.append("made in the order given, as asked")
+        reasons.append("in the given order, as requested")
         return GIVEN_ORDER
     if request.order is not None:
         if request.order not in levels:
             return None
         _require_numbers(levels[request.order], request.order)
-        reasons.append(f"made in the order of {request.order}, as asked")
+        reasons.append(f"in the order of {request.order}, as requested")
         return request.order
     if chronological:
-        reasons.append("made in the order of the file, as the tool writes it")
+        reasons.append("in the order of the file, as the tool writes it")
         return GIVEN_ORDER
     if run is not None and all(map(_is_number, levels[run])):
         what = "its file, as the tool writes it" if run == RUN and run != request.run else run
-        reasons.append(f"runs of one level were made in the order of {what}")
+        reasons.append(f"runs of one level are in the order of {what}")
         return run
-    reasons.append("the order of the runs is not known: drift cannot be looked for (--order settles it)")
+    reasons.append("the order of the runs is unknown, so drift cannot be detected (--order settles it)")
     return None
 
 

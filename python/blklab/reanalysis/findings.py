@@ -1,8 +1,8 @@
-"""What the figures of a cell support: means, all pairs, drift, and what could not have been seen.
+"""Compares the levels of a stratum: means, all pairs, drift, and the smallest detectable differences.
 
-Pairs are corrected by Holm's method within their cell. A pair is **higher** or **lower** if the difference is
-real at the confidence asked for and its estimate lies beyond the margin of practical equality, **equal** if
-two one-sided tests place it within the margin, **open** otherwise.
+Holm's method corrects the pairs of a stratum together. A pair is **higher** or **lower** if the difference is
+significant at the chosen confidence and its estimate lies beyond the margin of practical equality, **equal**
+if two one-sided tests place it within the margin, and **open** otherwise.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from blklab.analysis.statistics.two_samples import (
     matched_difference,
     standardised_difference,
 )
-from blklab.reanalysis.cells import ALL, ConditionSeries, block_means, matched
-from blklab.reanalysis.design import FactorRoles, Scale
+from blklab.reanalysis.design import ComparisonScale, Design
+from blklab.reanalysis.strata import ALL_VALUES, Stratum, block_means, matched
 
-Outcome = Literal["higher", "lower", "equal", "open"]
+PairOutcome = Literal["higher", "lower", "equal", "open"]
 
 POWER = 0.8
-"""Chance with which the smallest detectable difference would have been found."""
+"""Power of the test at the smallest detectable difference."""
 OUTLIER_DEVIATIONS = 5.0
-"""Median absolute deviations (scaled to a normal's sigma) beyond which a figure is pointed out."""
+"""Median absolute deviations (scaled to a normal's sigma) beyond which a value counts as an outlier."""
 MOST_OUTLIERS_NAMED = 4
 _MAD_TO_SIGMA = 1.4826
 _LARGEST_LOGARITHM = 300.0
@@ -40,64 +40,65 @@ _LARGEST_LOGARITHM = 300.0
 
 @dataclass(frozen=True)
 class LevelSummary:
-    """One level's figures."""
+    """One level's values."""
 
     level: str
     n: int
     blocks: int | None
-    """That have a figure of it; nothing of independent runs. Mean and interval are over blocks."""
+    """Blocks with a value of this level; None for independent runs. Mean and interval are over blocks."""
     mean: float
-    """Arithmetic, or geometric on the scale of ratios."""
+    """Arithmetic mean, or geometric mean on the ratio scale."""
     ci_low: float | None
     ci_high: float | None
     deviation: float | None
     minimum: float
     maximum: float
     outliers: tuple[str, ...]
-    """Places of figures far from the rest; they take part like all others."""
+    """Locations of values far from the rest; they are not left out."""
     trend: Trend | None
     p_trend: float | None
-    """After Holm's correction over the levels of the cell."""
+    """After Holm's correction over the levels of the stratum."""
 
 
 @dataclass(frozen=True)
 class PairFinding:
-    """Two levels against one another."""
+    """Comparison of two levels."""
 
     first: str
     second: str
     n: int
-    """Blocks that both have; of independent runs the smaller number."""
+    """Common blocks; for independent runs the smaller number of runs."""
     paired: bool
-    scale: Scale
+    scale: ComparisonScale
     estimate: float
-    """First minus second in the unit, or first over second."""
+    """First minus second in the stratum's unit, or first over second."""
     ci_low: float | None
     ci_high: float | None
     p: float
     p_adjusted: float
-    outcome: Outcome
+    outcome: PairOutcome
     effect_size: float | None
-    """Hedges' g, of independent runs."""
+    """Hedges' g; None for paired runs."""
     detectable: float | None
-    """Smallest difference (or ratio above 1) that would have been found with a chance of `POWER`."""
+    """Smallest difference (or ratio above 1) that the test detects with `POWER`."""
     spread: SpreadRatio | None
     p_spread: float | None
-    """Of equal scatter, after Holm's correction over the pairs of the cell; of independent runs."""
+    """p value of equal scatter after Holm's correction over the pairs of the stratum; None for paired
+    runs."""
 
     @property
     def different(self) -> bool:
-        """Whether the difference is real, however small."""
+        """Whether one level is higher than the other."""
         return self.outcome in ("higher", "lower")
 
     def _turned(self, value: float) -> float:
         return -value if self.scale == "difference" else 1 / value
 
     def seen_from(self, level: str) -> PairFinding:
-        """The same with `level` first."""
+        """The same comparison with `level` first."""
         if level == self.first:
             return self
-        opposite: dict[Outcome, Outcome] = {"higher": "lower", "lower": "higher"}
+        opposite: dict[PairOutcome, PairOutcome] = {"higher": "lower", "lower": "higher"}
         return replace(
             self,
             first=self.second,
@@ -112,17 +113,17 @@ class PairFinding:
 
 
 @dataclass
-class ConditionFindings:
-    """Everything that one cell says."""
+class StratumFindings:
+    """Summaries and comparisons of one stratum."""
 
-    cell: ConditionSeries
-    scale: Scale
+    stratum: Stratum
+    scale: ComparisonScale
     levels: list[LevelSummary]
     pairs: list[PairFinding] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def pair(self, first: str, second: str) -> PairFinding | None:
-        """A pair as seen from its first level."""
+        """The comparison of two levels, with `first` as its first level."""
         for one in self.pairs:
             if {one.first, one.second} == {first, second}:
                 return one.seen_from(first)
@@ -133,112 +134,112 @@ class ConditionFindings:
         return next((one for one in self.levels if one.level == name), None)
 
 
-def examine(
-    cell: ConditionSeries, design: FactorRoles, *, confidence: float, margin: float
-) -> ConditionFindings:
-    """Analyses one cell.
+def analyse_stratum(stratum: Stratum, design: Design, *, confidence: float, margin: float) -> StratumFindings:
+    """Analyses one stratum.
 
     Args:
-        cell: Its figures.
-        design: What they are.
-        confidence: Of intervals and of the family of pairs, such as 0.95.
-        margin: Relative differences up to this count as equal.
+        stratum: The values.
+        design: The design of the values.
+        confidence: Confidence of the intervals and of the family of pairs, such as 0.95.
+        margin: Relative difference that counts as equal.
     """
     scale = design.scale
     warnings: list[str] = []
-    if scale == "ratio" and any(one.value <= 0 for series in cell.series.values() for one in series):
-        warnings.append("some figures are zero or less, which has no ratio: compared by differences")
+    if scale == "ratio" and any(one.value <= 0 for series in stratum.series.values() for one in series):
+        warnings.append("some values are zero or negative and have no ratio: compared by differences")
         scale = "difference"
-    found = ConditionFindings(cell, scale, _levels(cell, design, scale, confidence), warnings=warnings)
-    if len(cell.series) > 1:
-        found.pairs = _pairs(cell, design, scale, confidence, margin, warnings)
-    warnings += _warnings(cell, design, found)
+    found = StratumFindings(stratum, scale, _levels(stratum, design, scale, confidence), warnings=warnings)
+    if len(stratum.series) > 1:
+        found.pairs = _pairs(stratum, design, scale, confidence, margin, warnings)
+    warnings += _warnings(stratum, design, found)
     return found
 
 
 def _levels(
-    cell: ConditionSeries, design: FactorRoles, scale: Scale, confidence: float
+    stratum: Stratum, design: Design, scale: ComparisonScale, confidence: float
 ) -> list[LevelSummary]:
-    # Figures of different tests that are averaged within blocks have neither a trend nor outliers.
+    # Values of different tests, averaged within blocks, have neither a trend nor outliers.
     averages = bool(design.average)
     trends = {
-        level: trend_of([one.value for one in series]) if cell.order_known and not averages else None
-        for level, series in cell.series.items()
+        level: trend_of([one.value for one in series]) if stratum.order_known and not averages else None
+        for level, series in stratum.series.items()
     }
     tested = [level for level, trend in trends.items() if trend is not None]
     adjusted = dict(zip(tested, holm([trend.p for trend in trends.values() if trend]), strict=True))
     return [
-        _level(level, cell, design, scale, confidence, trends[level], adjusted.get(level))
-        for level in cell.series
+        _level(level, stratum, design, scale, confidence, trends[level], adjusted.get(level))
+        for level in stratum.series
     ]
 
 
 def _level(
     level: str,
-    cell: ConditionSeries,
-    design: FactorRoles,
-    scale: Scale,
+    stratum: Stratum,
+    design: Design,
+    scale: ComparisonScale,
     confidence: float,
     trend: Trend | None,
     p_trend: float | None,
 ) -> LevelSummary:
-    values = cell.values(level)
-    figures = block_means(cell, level, logarithmic=scale == "ratio")
-    # The mean alone is the difference to a sample that is exactly zero.
-    mean = matched_difference(figures, [0.0] * len(figures))
+    values = stratum.values(level)
+    means = block_means(stratum, level, logarithmic=scale == "ratio")
+    # The mean is the difference from a sample of zeros.
+    mean = matched_difference(means, [0.0] * len(means))
     interval = mean.interval(confidence)
     back = _from_logarithm if scale == "ratio" else float
     return LevelSummary(
         level=level,
         n=len(values),
-        blocks=len(figures) if design.block else None,
+        blocks=len(means) if design.block else None,
         mean=back(mean.estimate),
         ci_low=back(interval[0]) if interval else None,
         ci_high=back(interval[1]) if interval else None,
         deviation=statistics.stdev(values) if len(values) > 1 else None,
         minimum=min(values),
         maximum=max(values),
-        outliers=() if design.average else _outliers(cell, level),
+        outliers=() if design.average else _outliers(stratum, level),
         trend=trend,
         p_trend=p_trend,
     )
 
 
 def _from_logarithm(value: float) -> float:
-    """The number whose logarithm this is; intervals of two wild figures may lie beyond all numbers."""
+    """Inverse of the logarithm, clamped because intervals of two extreme values may overflow."""
     return math.exp(min(max(value, -_LARGEST_LOGARITHM), _LARGEST_LOGARITHM))
 
 
-def _outliers(cell: ConditionSeries, level: str) -> tuple[str, ...]:
-    series = cell.series[level]
+def _outliers(stratum: Stratum, level: str) -> tuple[str, ...]:
+    series = stratum.series[level]
     if len(series) < 5:
         return ()
     middle = statistics.median(one.value for one in series)
     deviation = _MAD_TO_SIGMA * statistics.median(abs(one.value - middle) for one in series)
     if deviation == 0:
         return ()
-    return tuple(str(one.place) for one in series if abs(one.value - middle) > OUTLIER_DEVIATIONS * deviation)
+    return tuple(
+        str(one.location) for one in series if abs(one.value - middle) > OUTLIER_DEVIATIONS * deviation
+    )
 
 
 def _pairs(
-    cell: ConditionSeries,
-    design: FactorRoles,
-    scale: Scale,
+    stratum: Stratum,
+    design: Design,
+    scale: ComparisonScale,
     confidence: float,
     margin: float,
     warnings: list[str],
 ) -> list[PairFinding]:
-    names = list(itertools.combinations(cell.series, 2))
+    names = list(itertools.combinations(stratum.series, 2))
     level = (1 - confidence) / len(names)
-    samples = {name: Sample(cell.values(name)) for name in cell.series}
-    differences, alone = _differences(cell, design, scale, names)
+    samples = {name: Sample(stratum.values(name)) for name in stratum.series}
+    differences, alone = _differences(stratum, design, scale, names)
     if alone:
         warnings.append(
-            f"up to {alone} figures of a pair have no counterpart in their block and are not compared"
+            f"up to {alone} values of a pair have no counterpart in their block and are not compared"
         )
     present = [one for one in differences if one is not None]
     adjusted = iter(holm([one.p_difference for one in present]))
-    bounds = [_bound(cell, scale, second, margin) for _, second in names]
+    bounds = [_bound(stratum, scale, second, margin) for _, second in names]
     equivalent = iter(
         holm([d.p_equivalence(b) for d, b in zip(differences, bounds, strict=True) if d is not None])
     )
@@ -279,30 +280,30 @@ def _pairs(
 
 
 def _differences(
-    cell: ConditionSeries, design: FactorRoles, scale: Scale, names: Sequence[tuple[str, str]]
+    stratum: Stratum, design: Design, scale: ComparisonScale, names: Sequence[tuple[str, str]]
 ) -> tuple[list[MeanDifference | None], int]:
-    """Of every pair; within blocks also the most figures of a pair that have no counterpart."""
+    """The difference of every pair, and for blocks the largest number of values without a counterpart."""
     if design.block:
-        series = [matched(cell, first, second, logarithmic=scale == "ratio") for first, second in names]
+        series = [matched(stratum, first, second, logarithmic=scale == "ratio") for first, second in names]
         return (
             [matched_difference(one, other) if one else None for one, other, _ in series],
             max(alone for _, _, alone in series),
         )
     scaled = math.log if scale == "ratio" else float
-    samples = {name: Sample([scaled(value) for value in cell.values(name)]) for name in cell.series}
+    samples = {name: Sample([scaled(value) for value in stratum.values(name)]) for name in stratum.series}
     return [independent_difference(samples[first], samples[second]) for first, second in names], 0
 
 
-def _bound(cell: ConditionSeries, scale: Scale, reference: str, margin: float) -> float:
-    """The margin on the scale of the differences; relative to the second level's mean."""
+def _bound(stratum: Stratum, scale: ComparisonScale, reference: str, margin: float) -> float:
+    """The margin on the scale of the differences, relative to the second level's mean."""
     if scale == "ratio":
         return math.log1p(margin)
-    return margin * abs(statistics.fmean(cell.values(reference)))
+    return margin * abs(statistics.fmean(stratum.values(reference)))
 
 
 def _outcome(
     difference: MeanDifference, p_different: float, p_equivalent: float, bound: float, confidence: float
-) -> Outcome:
+) -> PairOutcome:
     if p_equivalent < 1 - confidence:
         return "equal"
     if p_different < 1 - confidence and abs(difference.estimate) > bound:
@@ -310,55 +311,57 @@ def _outcome(
     return "open"
 
 
-def _warnings(cell: ConditionSeries, design: FactorRoles, found: ConditionFindings) -> list[str]:
+def _warnings(stratum: Stratum, design: Design, found: StratumFindings) -> list[str]:
     warnings = []
     single = [one.level for one in found.levels if one.n == 1]
     if single:
         whose = "each" if len(single) == len(found.levels) > 1 else ", ".join(single)
-        whose = "it" if whose == ALL else whose
+        whose = "it" if whose == ALL_VALUES else whose
         if not (design.block and len(found.levels) > 1):
-            warnings.append(f"one run only of {whose}: the scatter is unknown, so no interval and no test")
+            warnings.append(
+                f"only one run of {whose}: its scatter is unknown, so there is no interval and no test"
+            )
     counts = sorted({one.n for one in found.levels})
     if len(counts) > 1:
         warnings.append(
-            f"levels have different numbers of figures ({counts[0]} to {counts[-1]}): some may be missing"
+            f"levels have different numbers of values ({counts[0]} to {counts[-1]}): some may be missing"
         )
     warnings += [
-        f"{one.level}: {_some(one.outliers)} far from its other figures; not left out"
+        f"{one.level}: {_some(one.outliers)} far from its other values; not left out"
         for one in found.levels
         if one.outliers
     ]
     drifting = [one for one in found.levels if one.p_trend is not None and one.p_trend < 0.05]
     warnings += [
         f"{one.level} drifts: its runs {'rise' if one.trend.tau > 0 else 'fall'} with their order "
-        f"(Kendall's tau {one.trend.tau:+.2f}, p = {one.p_trend:.2g}), so they do not repeat one thing"
+        f"(Kendall's tau {one.trend.tau:+.2f}, p = {one.p_trend:.2g}), so its runs are not repetitions"
         for one in drifting
         if one.trend is not None
     ]
-    if cell.order_across_levels and not design.block and _one_stretch_each(cell):
+    if stratum.order_across_levels and not design.block and _one_stretch_each(stratum):
         warnings.append(
-            "all runs of a level were made in one stretch: what changed on the machine meanwhile looks "
-            "like a difference between levels, and no analysis can tell them apart"
+            "all runs of a level were made in one stretch: a change of the machine during it looks "
+            "like a difference between levels, and no analysis can separate the two"
         )
     return warnings
 
 
 def _some(places: Sequence[str]) -> str:
-    """The first few, and how many more there are."""
+    """The first few locations and the number of the others."""
     more = len(places) - MOST_OUTLIERS_NAMED
     shown = ", ".join(places[:MOST_OUTLIERS_NAMED])
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _one_stretch_each(cell: ConditionSeries) -> bool:
-    """Whether the levels' runs were made one level after the other."""
-    if len(cell.series) < 2 or max(map(len, cell.series.values())) < 2:
+def _one_stretch_each(stratum: Stratum) -> bool:
+    """Whether the runs were made one level after another."""
+    if len(stratum.series) < 2 or max(map(len, stratum.series.values())) < 2:
         return False
-    ordered = sorted((one.order or 0.0, level) for level, series in cell.series.items() for one in series)
+    ordered = sorted((one.order or 0.0, level) for level, series in stratum.series.items() for one in series)
     changes = sum(a[1] != b[1] for a, b in itertools.pairwise(ordered))
-    return changes == len(cell.series) - 1
+    return changes == len(stratum.series) - 1
 
 
-def supported(findings: Sequence[ConditionFindings]) -> list[tuple[ConditionFindings, PairFinding]]:
-    """Pairs that differ for certain."""
+def different_pairs(findings: Sequence[StratumFindings]) -> list[tuple[StratumFindings, PairFinding]]:
+    """Pairs in which one level is higher."""
     return [(found, pair) for found in findings for pair in found.pairs if pair.different]

@@ -7,7 +7,6 @@ run, written as soon as the run ends, so that an interruption loses no finished 
 from __future__ import annotations
 
 import datetime
-import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,10 +21,10 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from blklab.errors import StoreError, UnknownNameError
 from blklab.records.experiment import ExperimentRecord, RunState
+from blklab.records.locations import default_store_url
 from blklab.records.samples import MachineDescription, RunSample, TargetDescription
 from blklab.spec.experiment import ExperimentSpec
 
-STORE_VARIABLE = "BLKLAB_STORE"
 FORMAT = 1
 """Number of the tables' layout; a store with another number is refused."""
 
@@ -73,23 +72,6 @@ class RunSummary:
     schedulers: list[str]
     workloads: list[str]
     samples: int
-
-
-def default_store_url() -> str:
-    """The store named by ``BLKLAB_STORE``, else ``blklab/runs.sqlite`` in the XDG data folder."""
-    if named := os.environ.get(STORE_VARIABLE):
-        return named
-    return f"sqlite:///{_data_folder() / 'runs.sqlite'}"
-
-
-def default_report_folder() -> Path:
-    """The default folder of HTML reports."""
-    return _data_folder() / "reports"
-
-
-def _data_folder() -> Path:
-    data_home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return Path(data_home) / "blklab"
 
 
 def new_run_id(now: datetime.datetime) -> str:

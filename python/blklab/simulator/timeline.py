@@ -12,7 +12,7 @@ the tables            rows of fixed size, one table behind the other, in the ord
 ====================  ====================================================================================
 
 All integers are unsigned and little endian. The header names every column, so a reader in any language
-needs nothing else; docs/simulator.md lists the columns.
+needs nothing else; docs/reference/simulator.md lists the columns.
 """
 
 from __future__ import annotations

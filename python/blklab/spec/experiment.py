@@ -1,118 +1,281 @@
-"""What a person asks for: one experiment, from a TOML file, from flags, or both.
+"""An experiment: its schedulers, workloads, number of runs, their conditions, and when to call two equal.
 
-A TOML file has these keys, all optional but the target's::
-
-    target = "/var/lib/postgresql"          # or targets = ["…", "…"]
-    schedulers = ["none", "bfq:slice_idle=0"]
-    workloads = ["random-read-4k-qd32", "./mine.fio"]
-    budget = "5m"                            # or "30blocks"; or blocks = 10, a fixed number
-    order = "randomised"                     # or "by-scheduler", which needs blocks
-    seed = 1
-    runtime = "3s"                           # overrides the runtime of time-based workloads
-    confidence = 0.95
-    margin = 0.02                            # differences below 2 % do not matter
-    allow_writes = false                     # raw devices only
-    goal = "latency"                         # or weights: goal = "iops=0.6,latency_p99=0.4", or [goal]
-    sweeps = ["bfq:slice_idle=0,2,20"]       # every combination becomes a scheduler
-    precondition = false                     # flash: overwrite scratch space at random first
-
-    [queue]
-    nr_requests = 64
-
-    [cgroups.batch]                          # a job joins it with cgroup=batch
-    "io.weight" = "50"
-
-Targets that run in a guest kernel (``uml:``) know two more::
-
-    kernels = ["stock", "patched"]           # every scheduler on each of these kernels
-
-    [guest]
-    generator = "fio"                        # default: blkguest
-    time = "host"                            # default: virtual
-    filesystem = "ext4"                      # files of the jobs lie on one; default: on the bare device
-    memory = "1g"                            # default: 512m
+The fields of `ExperimentSpec` that a person can set declare an `Option` each. They are the one list of
+options: `OPTIONS` collects them.
 """
 
 from __future__ import annotations
 
-import re
-import sys
-from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from blklab.errors import SpecError
-from blklab.quantities.units import parse_duration_ns
-from blklab.spec.goals import Goal, goal_from_weights, parse_goal
-from blklab.spec.guest import GuestOptions, guest_options
-from blklab.spec.schedulers import SchedulerChoice, check_kernel_name, parse_scheduler_choices
-from blklab.spec.sweeps import Sweep, parse_sweeps
-from blklab.spec.targets import parse_target
-from blklab.spec.workloads import Workload, load_workload
+from blklab.spec.budget import BUDGET, DEFAULT_BUDGET_BLOCKS, MAX_BLOCKS
+from blklab.spec.forms import (
+    ASSIGNMENTS,
+    DURATION,
+    GOAL,
+    GROUP_ASSIGNMENTS,
+    KERNELS,
+    NUMBER,
+    SCHEDULERS,
+    SWEEPS,
+    SWITCH,
+    TARGETS,
+    WORD,
+    WORKLOADS,
+)
+from blklab.spec.goals import PRESETS, Goal
+from blklab.spec.guest import GuestOptions
+from blklab.spec.options import Option, Topic, options_of
+from blklab.spec.schedulers import SchedulerChoice
+from blklab.spec.sweeps import Sweep
+from blklab.spec.targets import Target, parse_target
+from blklab.spec.workloads import Workload
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-DEFAULT_BUDGET_BLOCKS = 18
-"""Where a person sets no budget: a fifth more than the fifteen runs of a careful fixed design."""
 DEFAULT_CONFIDENCE = 0.95
 DEFAULT_MARGIN = 0.02
 DEFAULT_SEED = 1
 DEFAULT_WORKLOADS = ("random-read-4k-qd32", "reader-beside-writers")
-MAX_BLOCKS = 100_000
-
 
 Order = Literal["randomised", "by-scheduler"]
-ORDERS: tuple[Order, ...] = get_args(Order)
+
+EVERY_RUN = ("compare", "run")
+"""Commands that take the options of a single run."""
 
 
-class ExperimentSpec(BaseModel):
-    """A complete experiment on one target. Holds job texts, so it repeats from the store alone."""
+class Conditions(BaseModel):
+    """What holds for every run of an experiment."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    target: str
-    schedulers: list[SchedulerChoice]
-    """Empty: every scheduler that the target offers."""
-    workloads: list[Workload]
-    stopping: Literal["fixed", "settled"] = "fixed"
-    """Whether blocks are added until each question is settled, which the analysis must allow for."""
-    blocks: int | None = Field(default=None, ge=1, le=MAX_BLOCKS)
-    """Number of blocks; nothing if the samples or the budget decide."""
-    budget_ns: int | None = Field(default=None, gt=0)
-    """Time at the most."""
-    budget_blocks: int | None = Field(default=None, ge=1, le=MAX_BLOCKS)
-    """Blocks at the most, where the samples decide how many there are."""
-    seed: int = Field(default=DEFAULT_SEED, ge=0, lt=1 << 53)
-    runtime_ns: int | None = Field(default=None, gt=0)
-    """Runtime of time-based jobs in place of what the job file says."""
-    queue: dict[str, str] = {}
-    """Queue attributes (``nr_requests`` …) set for every run, in sysfs units."""
-    cgroups: dict[str, dict[str, str]] = {}
-    """Settings of control groups by name; ``/`` is the root group (``io.cost.qos``, ``io.cost.model``)."""
-    confidence: float = Field(default=DEFAULT_CONFIDENCE, gt=0.5, lt=1)
-    margin: float = Field(default=DEFAULT_MARGIN, ge=0, lt=1)
-    allow_writes: bool = False
-    goal: Goal | None = None
-    """What the answer is for; nothing: each workload's own metric, and best in all of them."""
-    sweeps: list[Sweep] = []
-    """Their cells are among the schedulers once these are settled."""
-    precondition: bool = False
-    """Whether scratch space is written over at random first, as flash that has been in use for long."""
-    kernels: list[str] = []
-    """Guest kernels: every scheduler that names none is tried on each of them."""
+    runtime_ns: Annotated[
+        int | None,
+        Field(gt=0),
+        Option(
+            DURATION,
+            "Length of each run of a time-based workload, such as 3s.",
+            name="runtime",
+            metavar="TIME",
+            default_text="what the job file says",
+            commands=(*EVERY_RUN, "explain"),
+        ),
+    ] = None
+    queue: Annotated[
+        dict[str, str],
+        Option(
+            ASSIGNMENTS,
+            "Queue attribute in force during all runs, in sysfs units, such as nr_requests=64.",
+            metavar="KEY=VALUE",
+            default_text="as found",
+            commands=(*EVERY_RUN, "explain"),
+        ),
+    ] = {}
+    cgroups: Annotated[
+        dict[str, dict[str, str]],
+        Option(
+            GROUP_ASSIGNMENTS,
+            "Attribute of a control group that jobs join with cgroup=GROUP, such as "
+            "batch:io.max=rbps=1048576; / is the root group (io.cost.qos, io.cost.model).",
+            flag="--cgroup",
+            metavar="GROUP:KEY=VALUE",
+            commands=EVERY_RUN,
+        ),
+    ] = {}
+    precondition: Annotated[
+        bool,
+        Option(
+            SWITCH,
+            "Overwrite scratch space at random before the first run, so that flash performs as it does after "
+            "long use.",
+            see="precondition-flash.md",
+        ),
+    ] = False
+    allow_writes: Annotated[
+        bool,
+        Option(
+            SWITCH,
+            "Let workloads write to a raw block device. DESTROYS its data.",
+            see="safety.md",
+            commands=EVERY_RUN,
+        ),
+    ] = False
     guest: GuestOptions = GuestOptions()
     """Of targets that run in a guest kernel."""
-
-    order: Order = "randomised"
-    """``by-scheduler``: all runs of one scheduler after another, as published experiments often did it. Drift
-    of the machine then passes for a difference between schedulers."""
     rate_window_ns: int | None = Field(default=None, ge=1_000_000)
     """Length of the windows of `JobSample.rates` where the backend leaves the choice (the simulator, which
     records none otherwise)."""
+
+
+class ExperimentSpec(Conditions):
+    """A complete experiment on one target. Holds job texts, so it repeats from the store alone."""
+
+    target: Annotated[
+        str,
+        Option(
+            TARGETS,
+            "Directory, block device or model to test; several targets make one experiment each.",
+            Topic.COMPARISON,
+            name="targets",
+            singular="target",
+            positional=True,
+            metavar="TARGET",
+            default_text="as root the disk beneath the current directory, otherwise a simulated disk",
+            see="experiments.md#targets",
+            names="targets",
+            commands=EVERY_RUN,
+        ),
+    ]
+    workloads: Annotated[
+        list[Workload],
+        Option(
+            WORKLOADS,
+            "Shipped workload, or a job file of your own (in a description, relative to that file).",
+            Topic.COMPARISON,
+            flag="--workload",
+            short="-w",
+            metavar="NAME|FILE.fio",
+            default_text=" and ".join(DEFAULT_WORKLOADS),
+            see="experiments.md#workloads",
+            names="workloads",
+        ),
+    ]
+    schedulers: Annotated[
+        list[SchedulerChoice],
+        Option(
+            SCHEDULERS,
+            "Schedulers to compare, with changed tunables where wanted, such as none,bfq:slice_idle=0.",
+            Topic.COMPARISON,
+            short="-s",
+            metavar="A,B,…",
+            default_text="all that the target offers",
+            see="experiments.md#schedulers",
+            names="schedulers",
+        ),
+    ]
+    """Empty: every scheduler that the target offers."""
+    sweeps: Annotated[
+        list[Sweep],
+        Option(
+            SWEEPS,
+            "Values of tunables to compare with the default, such as bfq:slice_idle=0,2,20.",
+            Topic.COMPARISON,
+            flag="--sweep",
+            metavar="NAME:TUNABLE=V,V,…",
+            see="sweep-tunables.md",
+            names="schedulers",
+        ),
+    ] = []
+    """Once settled, their cells are among the schedulers."""
+    kernels: Annotated[
+        list[str],
+        Option(
+            KERNELS,
+            "Guest kernels of uml: targets; every scheduler that names none runs on each.",
+            Topic.GUESTS,
+            flag="--kernel",
+            metavar="A,B,…",
+            default_text="stock",
+            see="build-kernels.md",
+            names="kernels",
+            commands=EVERY_RUN,
+        ),
+    ] = []
+    stopping: Literal["fixed", "settled"] = "fixed"
+    """``settled``: blocks are added until each question is settled, which the analysis must allow for."""
+    blocks: Annotated[
+        int | None,
+        Field(ge=1, le=MAX_BLOCKS),
+        Option(
+            NUMBER,
+            "A fixed number of blocks instead of a budget; each block runs every scheduler once.",
+            Topic.DESIGN,
+            short="-n",
+            see="experiments.md#how-many-blocks",
+            instead_of=("budget",),
+        ),
+    ] = None
+    """None if the samples or the budget decide."""
+    budget_ns: Annotated[
+        int | None,
+        Field(gt=0),
+        Option(
+            BUDGET,
+            "Most time or blocks to spend, such as 5m or 30blocks; blocks are added until every question is "
+            "settled.",
+            Topic.DESIGN,
+            name="budget",
+            metavar="TIME|Nblocks",
+            default_text=f"{DEFAULT_BUDGET_BLOCKS}blocks",
+            see="experiments.md#how-many-blocks",
+            more_fields=("budget_blocks",),
+            instead_of=("blocks",),
+        ),
+    ] = None
+    budget_blocks: int | None = Field(default=None, ge=1, le=MAX_BLOCKS)
+    order: Annotated[
+        Order,
+        Option(
+            WORD,
+            "by-scheduler makes all runs of one scheduler before the next, as many published experiments "
+            "did; drift then passes for a difference. Needs blocks.",
+            Topic.DESIGN,
+            see="experiments.md#how-many-blocks",
+        ),
+    ] = "randomised"
+    seed: Annotated[
+        int,
+        Field(ge=0, lt=1 << 53),
+        Option(
+            NUMBER,
+            "Seed of the order of runs, the load's random choices and the jitter of models.",
+            Topic.DESIGN,
+            commands=(*EVERY_RUN, "explain"),
+            always_repeated=True,
+        ),
+    ] = DEFAULT_SEED
+    confidence: Annotated[
+        float,
+        Field(gt=0.5, lt=1),
+        Option(
+            NUMBER,
+            "Confidence of the intervals and the verdict.",
+            Topic.VERDICT,
+            see="statistics.md",
+            commands=("compare", "report"),
+        ),
+    ] = DEFAULT_CONFIDENCE
+    margin: Annotated[
+        float,
+        Field(ge=0, lt=1),
+        Option(
+            NUMBER,
+            "Relative differences up to this fraction do not matter.",
+            Topic.VERDICT,
+            see="statistics.md",
+            commands=("compare", "report"),
+        ),
+    ] = DEFAULT_MARGIN
+    goal: Annotated[
+        Goal | None,
+        Option(
+            GOAL,
+            f"One answer for one purpose: {', '.join(PRESETS)}, or weights such as iops=0.6,latency_p99=0.4.",
+            Topic.VERDICT,
+            metavar="NAME|METRIC=WEIGHT,…",
+            default_text="each workload's own metric",
+            see="decide-for-a-goal.md",
+            names="goals",
+            commands=("compare", "report"),
+        ),
+    ] = None
+    """None: each workload's own metric, and best in all of them."""
+
+    @field_validator("target")
+    @classmethod
+    def _follows_the_grammar(cls, text: str) -> str:
+        parse_target(text)
+        return text
 
     @model_validator(mode="after")
     def _order_needs_blocks(self) -> ExperimentSpec:
@@ -121,9 +284,18 @@ class ExperimentSpec(BaseModel):
         return self
 
     @property
+    def parsed_target(self) -> Target:
+        """The target, read; its text is checked when the experiment is made."""
+        return parse_target(self.target)
+
+    @property
     def stops_when_settled(self) -> bool:
         """Whether the samples decide how many blocks there are."""
         return self.stopping == "settled"
+
+    def conditions(self) -> dict[str, Any]:
+        """The fields of `Conditions`, by name."""
+        return {name: getattr(self, name) for name in Conditions.model_fields}
 
     def with_schedulers(self, choices: list[SchedulerChoice]) -> ExperimentSpec:
         """The same experiment with its schedulers settled."""
@@ -134,215 +306,10 @@ class ExperimentSpec(BaseModel):
         return next(workload for workload in self.workloads if workload.name == name)
 
 
-class _SpecFile(BaseModel):
-    """The TOML file as written."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    target: str | None = None
-    targets: list[str] | None = None
-    schedulers: list[str] | None = None
-    workloads: list[str] | None = None
-    blocks: int | None = Field(default=None, ge=1, le=MAX_BLOCKS)
-    budget: str | None = None
-    order: Order | None = None
-    seed: int | None = Field(default=None, ge=0, lt=1 << 53)
-    runtime: str | None = None
-    confidence: float | None = Field(default=None, gt=0.5, lt=1)
-    margin: float | None = Field(default=None, ge=0, lt=1)
-    allow_writes: bool | None = None
-    queue: dict[str, str] | None = None
-    cgroups: dict[str, dict[str, str]] | None = None
-    goal: str | dict[str, float | int] | None = None
-    sweeps: list[str] | None = None
-    precondition: bool | None = None
-    kernels: list[str] | None = None
-    guest: dict[str, str] | None = None
-
-    @field_validator("queue", mode="before")
-    @classmethod
-    def _numbers_as_text(cls, value: Any) -> Any:
-        return _as_text(value)
-
-    @field_validator("cgroups", mode="before")
-    @classmethod
-    def _nested_numbers_as_text(cls, value: Any) -> Any:
-        return {name: _as_text(group) for name, group in value.items()} if isinstance(value, dict) else value
+OPTIONS = options_of(ExperimentSpec)
+"""Every option of an experiment, topic by topic."""
 
 
-def _as_text(table: Any) -> Any:
-    """Sysfs takes text; a person may write a bare number."""
-    if not isinstance(table, dict):
-        return table
-    return {
-        key: str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-        for key, value in table.items()
-    }
-
-
-class SpecValues(BaseModel):
-    """Values from one origin (file or flags); those not given are left out."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    targets: list[str] | None = None
-    schedulers: list[str] | None = None
-    workloads: list[str] | None = None
-    blocks: int | None = None
-    budget: str | None = None
-    order: Order | None = None
-    seed: int | None = None
-    runtime: str | None = None
-    confidence: float | None = None
-    margin: float | None = None
-    allow_writes: bool | None = None
-    queue: dict[str, str] | None = None
-    cgroups: dict[str, dict[str, str]] | None = None
-    goal: Goal | None = None
-    sweeps: list[str] | None = None
-    precondition: bool | None = None
-    kernels: list[str] | None = None
-    guest: dict[str, str] | None = None
-
-    def overlaid_by(self, other: SpecValues) -> SpecValues:
-        """These values, replaced by those that `other` gives; blocks and budget replace each other."""
-        given = other.model_dump(exclude_none=True)
-        own = self.model_dump(exclude_none=True)
-        if given.keys() & {"blocks", "budget"}:
-            own.pop("blocks", None)
-            own.pop("budget", None)
-        if "guest" in given:
-            given["guest"] = own.get("guest", {}) | given["guest"]
-        return SpecValues.model_validate(own | given)
-
-
-def read_spec_file(path: Path) -> SpecValues:
-    """Reads a TOML description. Paths of job files in it are relative to the file.
-
-    Raises:
-        SpecError: if the file is missing, is not TOML, or has an unknown key or a wrong value.
-    """
-    try:
-        with path.open("rb") as file:
-            content = tomllib.load(file)
-    except OSError as error:
-        raise SpecError(f"{path}: cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path}: is not valid TOML: {error}") from error
-    try:
-        parsed = _SpecFile.model_validate(content)
-    except ValidationError as error:
-        raise SpecError(
-            f"{path}: {_first_mistake(error)}", hint="docs/experiments.md lists the keys"
-        ) from error
-    if parsed.target is not None and parsed.targets is not None:
-        raise SpecError(f"{path}: has both target and targets")
-    values = parsed.model_dump(exclude={"target"})
-    if parsed.goal is not None:
-        try:
-            values["goal"] = (
-                parse_goal(parsed.goal) if isinstance(parsed.goal, str) else goal_from_weights(parsed.goal)
-            )
-        except SpecError as error:
-            raise SpecError(f"{path}: {error.message}", hint=error.hint) from error
-    if parsed.target is not None:
-        values["targets"] = [parsed.target]
-    if parsed.workloads is not None:
-        values["workloads"] = [_relative_to(path.parent, name) for name in parsed.workloads]
-    return SpecValues.model_validate(values)
-
-
-def _relative_to(folder: Path, name: str) -> str:
-    return str(folder / name) if name.endswith(".fio") and not Path(name).is_absolute() else name
-
-
-def _first_mistake(error: ValidationError) -> str:
-    mistake = error.errors()[0]
-    place = ".".join(str(part) for part in mistake["loc"])
-    if mistake["type"] == "extra_forbidden":
-        return f"unknown key {place!r}"
-    return f"{place}: {mistake['msg']}"
-
-
-NO_LIMITS: dict[str, Any] = {"blocks": None, "budget_ns": None, "budget_blocks": None}
-
-
-def run_limits(values: SpecValues) -> dict[str, Any]:
-    """How long an experiment goes on: the fields of a specification that say so.
-
-    Raises:
-        SpecError: if both blocks and a budget are given, or the budget cannot be read.
-    """
-    if values.blocks is not None and values.budget is not None:
-        raise SpecError(
-            "blocks and budget cannot both be given",
-            hint="blocks fixes their number; a budget is a limit for blocks added until all is settled",
-        )
-    if values.budget is None:
-        return NO_LIMITS | {"blocks": values.blocks}
-    return NO_LIMITS | parse_budget(values.budget)
-
-
-def parse_budget(text: str) -> dict[str, int]:
-    """Reads a budget: a time such as ``5m``, or a number of blocks such as ``30blocks``.
-
-    Raises:
-        SpecError: if it is neither.
-    """
-    counted = re.fullmatch(r"\s*(\d+)\s*blocks?\s*", text)
-    if counted is None:
-        return {"budget_ns": parse_duration_ns(text)}
-    blocks = int(counted[1])
-    if not 1 <= blocks <= MAX_BLOCKS:
-        raise SpecError(f"budget: {blocks} blocks, where 1 to {MAX_BLOCKS} are possible")
-    return {"budget_blocks": blocks}
-
-
-def build_specs(values: SpecValues) -> list[ExperimentSpec]:
-    """Settles defaults and loads workloads: one experiment for each target.
-
-    Raises:
-        SpecError: if values contradict each other.
-        BlklabError: for an unknown workload, scheduler grammar, target grammar and the like.
-    """
-    if not values.targets:
-        raise SpecError("no target named", hint="name a directory, a block device or sim:DEVICE")
-    workloads = [load_workload(name) for name in values.workloads or DEFAULT_WORKLOADS]
-    names = [workload.name for workload in workloads]
-    for name in names:
-        if names.count(name) > 1:
-            raise SpecError(f"the workload {name!r} is listed twice", hint="rename one of the files")
-    limits = run_limits(values)
-    if values.order == "by-scheduler" and values.blocks is None:
-        raise SpecError("the order by-scheduler needs a fixed number of blocks", hint="give blocks")
-    if limits == NO_LIMITS:
-        limits = {"budget_blocks": DEFAULT_BUDGET_BLOCKS}
-    settled: dict[str, Any] = {
-        **limits,
-        "stopping": "settled" if values.blocks is None else "fixed",
-        "schedulers": parse_scheduler_choices(values.schedulers) if values.schedulers else [],
-        "sweeps": parse_sweeps(values.sweeps or []),
-        "workloads": workloads,
-        "runtime_ns": parse_duration_ns(values.runtime) if values.runtime is not None else None,
-        "kernels": _kernel_names(values.kernels or []),
-        "guest": guest_options(values.guest or {}),
-    }
-    rest = values.model_dump(exclude_none=True, exclude={"targets", *settled, "budget", "runtime"})
-    specs = []
-    for text in dict.fromkeys(values.targets):
-        parse_target(text)
-        try:
-            specs.append(ExperimentSpec(target=text, **settled, **rest))
-        except ValidationError as error:
-            raise SpecError(_first_mistake(error)) from error
-    return specs
-
-
-def _kernel_names(texts: list[str]) -> list[str]:
-    """Names of guest kernels, each once; a text may hold several, separated by commas."""
-    names = [name.strip() for text in texts for name in text.split(",")]
-    for name in names:
-        check_kernel_name(name, ",".join(texts))
-        if names.count(name) > 1:
-            raise SpecError(f"the kernel {name!r} is listed twice")
-    return names
+def option_named(name: str) -> Option:
+    """The option with that key, such as ``seed`` or ``guest.memory``; it must be there."""
+    return next(option for option in OPTIONS if option.key == name)

@@ -1,14 +1,17 @@
-"""How a run goes on in a guest kernel: what makes the load, whose clock counts, where files lie, memory."""
+"""Options of guest kernels: the generator of the load, the clock, the file system, memory."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, get_args
+from functools import partial
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from blklab.errors import SpecError
-from blklab.quantities.units import format_bytes, parse_size_bytes
+from blklab.quantities.units import format_bytes
+from blklab.spec.forms import SIZE, WORD
+from blklab.spec.options import Option, Topic, options_of
 
 Generator = Literal["blkguest", "fio"]
 Clock = Literal["virtual", "host"]
@@ -19,29 +22,57 @@ DEFAULT_MEMORY_BYTES = 512 << 20
 LEAST_MEMORY_BYTES = 64 << 20
 MOST_MEMORY_BYTES = 64 << 30
 
+_option = partial(Option, topic=Topic.GUESTS, see="guests.md", commands=("compare", "run"))
+_word = partial(_option, WORD)
+
 
 class GuestOptions(BaseModel):
     """Options of targets that run in a guest kernel; others take none of them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    generator: Generator = "blkguest"
-    """What makes the load: blklab's own guest program, or this machine's fio, copied into the guest."""
-    time: Clock = "virtual"
-    """Virtual time stands still while the guest computes; host time is this machine's own."""
-    filesystem: GuestFilesystem | None = None
-    """File system made on the modelled disk for the jobs' files; nothing puts them on the bare device."""
-    clocks: Clocks = "same"
-    """Whether kernels whose clocks differ may be compared: the difference may be the clocks' alone."""
-    memory_bytes: int = Field(default=DEFAULT_MEMORY_BYTES, ge=LEAST_MEMORY_BYTES, le=MOST_MEMORY_BYTES)
+    generator: Annotated[
+        Generator,
+        _word(
+            "Generator of the load in a guest: blklab's own, or this machine's fio.",
+        ),
+    ] = "blkguest"
+    """blklab's own guest program, or this machine's fio, copied into the guest."""
+    time: Annotated[
+        Clock,
+        _word(
+            "Clock of a guest: virtual time stands still while the guest computes; host time does not.",
+        ),
+    ] = "virtual"
+    filesystem: Annotated[
+        GuestFilesystem | None,
+        _word(
+            "File system for the jobs' files in a guest, made anew for each run.",
+            default_text="none: files lie on the bare device",
+        ),
+    ] = None
+    """Made on the modelled disk for the jobs' files; None puts them on the bare device."""
+    clocks: Annotated[
+        Clocks,
+        _word(
+            "any also compares guest kernels whose clocks differ, though the clocks alone may explain a "
+            "difference.",
+        ),
+    ] = "same"
+    memory_bytes: Annotated[
+        int,
+        Field(ge=LEAST_MEMORY_BYTES, le=MOST_MEMORY_BYTES),
+        _option(
+            SIZE,
+            "Memory of a guest.",
+            name="memory",
+            metavar="SIZE",
+            default_text=f"{DEFAULT_MEMORY_BYTES >> 20}m",
+        ),
+    ] = DEFAULT_MEMORY_BYTES
 
 
-_WORDS: dict[str, tuple[str, ...]] = {
-    "generator": get_args(Generator),
-    "time": get_args(Clock),
-    "filesystem": get_args(GuestFilesystem),
-    "clocks": get_args(Clocks),
-}
+_OPTIONS = {option.name: option for option in options_of(GuestOptions)}
 
 
 def guest_options(given: Mapping[str, str]) -> GuestOptions:
@@ -51,17 +82,15 @@ def guest_options(given: Mapping[str, str]) -> GuestOptions:
         SpecError: for an unknown option, a word that it does not take, or an impossible amount of memory.
     """
     settled: dict[str, object] = {}
-    for key, value in given.items():
-        if key == "memory":
-            memory_bytes = parse_size_bytes(value)
-            if not LEAST_MEMORY_BYTES <= memory_bytes <= MOST_MEMORY_BYTES:
-                least, most = format_bytes(LEAST_MEMORY_BYTES), format_bytes(MOST_MEMORY_BYTES)
-                raise SpecError(f"a guest's memory lies between {least} and {most}, not {value}")
-            settled["memory_bytes"] = memory_bytes
-            continue
-        if key not in _WORDS:
-            raise SpecError(f"a guest has no option {key!r}", hint=f"it has {', '.join([*_WORDS, 'memory'])}")
-        if value not in _WORDS[key]:
-            raise SpecError(f"{key} of a guest is {' or '.join(_WORDS[key])}, not {value!r}")
-        settled[key] = value
+    for key, text in given.items():
+        option = _OPTIONS.get(key)
+        if option is None:
+            raise SpecError(f"a guest has no option {key!r}", hint=f"it has {', '.join(_OPTIONS)}")
+        if option.choices and text not in option.choices:
+            raise SpecError(f"{key} of a guest is {' or '.join(option.choices)}, not {text!r}")
+        settled[option.field] = option.form.read(text)
+    memory_bytes = settled.get("memory_bytes", DEFAULT_MEMORY_BYTES)
+    if not LEAST_MEMORY_BYTES <= memory_bytes <= MOST_MEMORY_BYTES:  # type: ignore[operator]
+        least, most = format_bytes(LEAST_MEMORY_BYTES), format_bytes(MOST_MEMORY_BYTES)
+        raise SpecError(f"a guest's memory lies between {least} and {most}, not {given['memory']}")
     return GuestOptions.model_validate(settled)

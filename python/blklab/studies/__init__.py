@@ -1,7 +1,8 @@
-"""Published experiments, run again: one file a study. A new one is a file beside this one and its line below.
+"""Published experiments: `published` analyses their printed values again, `replication` runs them again.
 
-A study is pure. `experiments` says what to run, `read` says what came of it; carrying the experiments out is
-the business of `blklab.studies.replication`, drawing and writing that of `blklab.studies.replication.report`.
+Each study that can be run again has a module or a folder here and a line in `_MODULES`. A study is pure:
+`Study.experiments` lists the experiments and `Study.read` interprets their records. `replication` runs the
+experiments and renders the findings.
 """
 
 from __future__ import annotations
@@ -18,23 +19,25 @@ _MODULES = {
     "ionice": "blklab.studies.ionice",
     "iozone-raid10": "blklab.studies.iozone_raid10",
 }
-"""By the name of the study's folder."""
+"""Module of each study by the name of its folder in `studies/`."""
 
 
-def study_names() -> list[str]:
+def replicable_study_names() -> list[str]:
     """The studies that can be run again, in alphabetical order."""
     return sorted(_MODULES)
 
 
-def study_named(name: str) -> Study:
-    """A study by the name of its folder.
+def replicable_study(name: str) -> Study:
+    """Returns the study with this folder name.
 
     Raises:
-        UnknownNameError: if there is none.
+        UnknownNameError: if no study that can be run again has this name.
     """
     if name not in _MODULES:
-        raise UnknownNameError(f"there is no study {name!r}", hint=f"there are {', '.join(study_names())}")
+        raise UnknownNameError(
+            f"there is no study {name!r}", hint=f"there are {', '.join(replicable_study_names())}"
+        )
     study = import_module(_MODULES[name]).STUDY
     if not isinstance(study, Study):
-        raise TypeError(f"{_MODULES[name]}.STUDY is no study")
+        raise TypeError(f"{_MODULES[name]}.STUDY is not a Study")
     return study

@@ -1,15 +1,15 @@
 //! Several direct I/Os at a time, through the kernel's native asynchronous I/O (as libaio).
 //!
-//! A submission sleeps where the queue is full, as the simulator's does; `io_uring` would hand
-//! it to a kernel thread instead.
+//! Submission sleeps while the queue is full, as in the simulator; `io_uring` would hand it to a
+//! kernel thread instead.
 
 use std::ptr;
 
-use blksim::record::Direction;
+use blksim::core::record::Direction;
 use blksim::workload::Job;
 use blksim::workload::generator::{Step, Transfer};
 
-use super::clone::Worker;
+use super::job_process::Worker;
 use crate::clock;
 use crate::failure::{Failure, checked};
 
@@ -44,7 +44,7 @@ struct IoEvent {
     second_result: i64,
 }
 
-/// An I/O under way.
+/// An I/O in flight.
 #[derive(Debug, Clone, Copy)]
 struct InFlight {
     direction: Direction,
@@ -62,7 +62,7 @@ pub struct Queue {
     blocks: Vec<ControlBlock>,
     ios: Vec<InFlight>,
     free: Vec<usize>,
-    /// Filled in and not submitted yet.
+    /// Prepared, not yet submitted.
     waiting: Vec<*const ControlBlock>,
     events: Vec<IoEvent>,
 }
@@ -88,7 +88,7 @@ impl Queue {
         })
     }
 
-    /// Works until the generator has nothing more and all I/Os are done; gives the moment of the end.
+    /// Runs until the generator is exhausted and every I/O is done; returns the end time.
     pub fn work(&mut self, worker: &mut Worker, mut now_ns: u64) -> Result<u64, Failure> {
         let mut exhausted = false;
         loop {
@@ -146,7 +146,7 @@ impl Queue {
         self.waiting.push(&raw const self.blocks[slot]);
     }
 
-    /// Submits what is waiting; the caller may have slept meanwhile.
+    /// Submits what is prepared; this may sleep.
     fn submit(&mut self, worker: &Worker, now_ns: u64) -> Result<u64, Failure> {
         if self.waiting.is_empty() {
             return Ok(now_ns);
@@ -164,7 +164,7 @@ impl Queue {
         Ok(worker.moment_after(now_ns))
     }
 
-    /// Sleeps until an I/O is done or a moment has come.
+    /// Sleeps until an I/O is done or a time is reached.
     fn reap(
         &mut self,
         worker: &mut Worker,

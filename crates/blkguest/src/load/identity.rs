@@ -1,4 +1,4 @@
-//! Who a clone is to the kernel: its priorities and its control group.
+//! A clone's I/O priority, nice value and control group.
 
 use std::fs;
 
@@ -7,13 +7,13 @@ use blksim::workload::Job;
 use crate::cgroups;
 use crate::failure::{Failure, checked};
 
-/// `IOPRIO_WHO_PROCESS`, and where the class begins (`include/uapi/linux/ioprio.h`).
+/// `IOPRIO_WHO_PROCESS`, and the shift of the class (`include/uapi/linux/ioprio.h`).
 const WHO_PROCESS: libc::c_int = 1;
 const CLASS_SHIFT: u32 = 13;
 const BEST_EFFORT: u8 = 2;
 const IDLE: u8 = 3;
 
-/// Makes this process what the job wants it to be.
+/// Applies the job's priorities and control group to this process.
 pub fn assume(job: &Job) -> Result<(), Failure> {
     if let Some(group) = &job.cgroup {
         fs::write(cgroups::processes_file(group), "0").map_err(|error| {
@@ -33,11 +33,11 @@ pub fn assume(job: &Job) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The I/O priority as the kernel encodes it; nothing if it follows from nice.
+/// The I/O priority in the kernel's encoding; `None` if it follows from nice.
 fn priority(job: &Job) -> Option<libc::c_int> {
     let (class, level) = match (job.prioclass.unwrap_or(0), job.prio) {
         (0, None) => return None,
-        // fio: a level without a class means best effort.
+        // As in fio, a level without a class is best effort.
         (0, Some(level)) => (BEST_EFFORT, level),
         // The idle class has one level.
         (IDLE, _) => (IDLE, 0),

@@ -1,10 +1,10 @@
-//! The load: clones of jobs, each a process, that do what blksim's generator says.
+//! The load: one process per clone of a job, driven by blksim's generator.
 
 mod aio;
-mod clone;
 mod identity;
+mod job_process;
 mod synchronous;
 mod target;
 
-pub use clone::{Clone, Timing, collect_record, run_clone};
+pub use job_process::{JobProcess, Timing, collect_record, run_clone};
 pub use target::Target;

@@ -1,12 +1,12 @@
-//! One I/O at a time: direct with psync and its like, and everything buffered.
+//! One I/O at a time: psync and similar engines, and all buffered I/O.
 
 use blksim::workload::generator::{Step, Transfer};
 
-use super::clone::Worker;
+use super::job_process::Worker;
 use crate::clock;
 use crate::failure::Failure;
 
-/// Works until the generator has nothing more; gives the moment of the end.
+/// Runs until the generator is exhausted; returns the end time.
 pub fn work(worker: &mut Worker, mut now_ns: u64) -> Result<u64, Failure> {
     let buffered = !worker.job.direct;
     loop {

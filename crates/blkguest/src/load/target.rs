@@ -1,11 +1,11 @@
-//! What a clone reads and writes: a region of the disk, or a file on its file system.
+//! The target of a clone's I/O: a region of the disk, or a file on its file system.
 
 use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::ptr;
 
-use blksim::record::Direction;
+use blksim::core::record::Direction;
 use blksim::workload::Job;
 use blksim::workload::job::Advice;
 use blksim::workload::layout::Region;
@@ -14,7 +14,7 @@ use crate::failure::{Failure, checked};
 
 /// Bytes of a page, and the alignment of buffers.
 const PAGE_BYTES: usize = 4096;
-/// Larger buffers get their memory when they are used.
+/// Larger buffers are populated on first use.
 const POPULATED_BYTES: usize = 4 << 20;
 
 /// An open file with a buffer for its data.
@@ -22,7 +22,7 @@ const POPULATED_BYTES: usize = 4 << 20;
 pub struct Target {
     file: File,
     path: String,
-    /// Where the file begins on the device as the layout numbers it.
+    /// The file's first byte in the layout's numbering of the device.
     start: u64,
     region: Region,
     buffer: *mut u8,
@@ -80,11 +80,11 @@ impl Target {
 
     fn advise(&self, advice: libc::c_int) {
         let (start, bytes) = (self.offset(self.region.start), self.region.bytes as libc::off_t);
-        // SAFETY: a plain call; advice that is not taken changes nothing that could be reported.
+        // SAFETY: a plain call; ignored advice has no effect to report.
         unsafe { libc::posix_fadvise(self.descriptor(), start, bytes, advice) };
     }
 
-    /// Drops what is cached of the region.
+    /// Drops the region from the page cache.
     pub fn invalidate(&self) {
         self.advise(libc::POSIX_FADV_DONTNEED);
     }
@@ -111,7 +111,7 @@ impl Target {
         self.buffer
     }
 
-    /// Where a byte of the layout lies in the file.
+    /// Offset in the file of a byte of the layout.
     pub fn offset(&self, byte: u64) -> libc::off_t {
         (byte - self.start) as libc::off_t
     }
@@ -132,7 +132,7 @@ impl Target {
         self.expect(result, direction, byte, bytes)
     }
 
-    /// Checks what the kernel says of a transfer: a count, or an error below 0.
+    /// Checks the result of a transfer: a count, or a negative errno.
     pub fn expect(
         &self,
         result: i64,

@@ -10,8 +10,8 @@ pub const CMD_SET_PARAMS: u32 = 0x08;
 pub const IO_FETCH_REQ: u32 = 0x20;
 pub const IO_COMMIT_AND_FETCH_REQ: u32 = 0x21;
 
-/// How commands are numbered: Linux 6.0 to 6.3 know the numbers above only; later ones know
-/// them as the numbers of ioctls, and the bare ones only with `CONFIG_BLKDEV_UBLK_LEGACY_OPCODES`.
+/// Command encodings: Linux 6.0 to 6.3 know only the numbers above; later kernels encode them as
+/// ioctls, and accept the bare numbers only with `CONFIG_BLKDEV_UBLK_LEGACY_OPCODES`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Numbers {
     Bare,
@@ -19,7 +19,7 @@ pub enum Numbers {
 }
 
 impl Numbers {
-    /// The number of a control command that changes something (`_IOWR('u', …, struct ublksrv_ctrl_cmd)`).
+    /// The number of a control command that changes state (`_IOWR('u', …, struct ublksrv_ctrl_cmd)`).
     pub fn control(self, operation: u32) -> u32 {
         self.number(operation, size_of::<ControlCommand>() as u32)
     }
@@ -52,12 +52,12 @@ pub const ATTR_VOLATILE_CACHE: u32 = 1 << 2;
 
 pub const PARAM_TYPE_BASIC: u32 = 1;
 
-/// `ublksrv_ctrl_cmd`: what a control command carries.
+/// `ublksrv_ctrl_cmd`: payload of a control command.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub struct ControlCommand {
     pub dev_id: u32,
-    /// `u16::MAX`: not for a queue.
+    /// `u16::MAX` if it is not for a queue.
     pub queue_id: u16,
     pub len: u16,
     pub addr: u64,
@@ -65,7 +65,7 @@ pub struct ControlCommand {
 }
 
 impl ControlCommand {
-    /// As the bytes of a large submission entry.
+    /// The bytes for a 128-byte submission entry.
     pub fn bytes(&self) -> [u8; 80] {
         let mut bytes = [0; 80];
         bytes[0..4].copy_from_slice(&self.dev_id.to_ne_bytes());
@@ -130,7 +130,7 @@ impl IoDescriptor {
     }
 }
 
-/// `ublksrv_io_cmd`: what a fetch or a commit carries.
+/// `ublksrv_io_cmd`: payload of a fetch or a commit.
 pub fn io_command(tag: u16, result: i32, addr: u64) -> [u8; IO_COMMAND_BYTES as usize] {
     let mut bytes = [0; IO_COMMAND_BYTES as usize];
     bytes[2..4].copy_from_slice(&tag.to_ne_bytes());

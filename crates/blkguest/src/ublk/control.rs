@@ -3,9 +3,9 @@
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 
-use blksim::device::Facts;
-use blksim::error::ErrorKind;
-use blksim::request::SECTOR_BYTES;
+use blksim::block::request::SECTOR_BYTES;
+use blksim::core::error::ErrorKind;
+use blksim::devices::device::Facts;
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
 use super::abi::{self, ControlCommand, DeviceInfo, Numbers, Params};
@@ -13,10 +13,10 @@ use super::member::Member;
 use super::ring::Ring;
 use super::server::Server;
 use super::turn::Turn;
-use crate::board::Shared;
 use crate::failure::Failure;
 use crate::process;
 use crate::request::{Request, TimeKind};
+use crate::shared_memory::SharedMemory;
 
 /// A disk of the guest kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Disk {
     }
 }
 
-/// The ring of control commands. Each is answered before the next is given.
+/// The ring of control commands, one at a time.
 struct Control {
     file: File,
     ring: IoUring<squeue::Entry128, cqueue::Entry>,
@@ -79,7 +79,7 @@ impl Control {
         Ok(())
     }
 
-    /// Gives a command and waits for its result.
+    /// Submits a command and waits for its result.
     fn give(
         &mut self,
         doing: &str,
@@ -97,7 +97,7 @@ impl Control {
         Ok(self.ring.completion().next().map_or(-libc::EIO, |answer| answer.result()))
     }
 
-    /// Adds a disk with that number, and describes it to the kernel.
+    /// Adds the disk with this number and sets its parameters.
     fn add(&mut self, number: u32, facts: &Facts, max_bytes: u32) -> Result<(), Failure> {
         let mut info = DeviceInfo {
             nr_hw_queues: 1,
@@ -136,8 +136,8 @@ impl Control {
     }
 }
 
-/// Creates the disks that a request describes, and a process that serves them; gives its ring too.
-pub fn start(request: &Request, shared: Shared) -> Result<(Vec<Disk>, Ring), Failure> {
+/// Creates the disks of a request and the process that serves them; returns its ring too.
+pub fn start(request: &Request, shared: SharedMemory) -> Result<(Vec<Disk>, Ring), Failure> {
     let facts = &request.facts;
     if facts.queue_depth > abi::MAX_QUEUE_DEPTH {
         let (depth, most) = (facts.queue_depth, abi::MAX_QUEUE_DEPTH);
@@ -147,8 +147,8 @@ pub fn start(request: &Request, shared: Shared) -> Result<(Vec<Disk>, Ring), Fai
     let numbers = 0..request.nr_disks();
     let max_bytes = facts.max_hw_sectors_kb / 4 * 4 * 1024;
     let store = request.options.filesystem.is_some();
-    // First: a system call between adding the disks and making the server would let the kernel's own
-    // threads run in between, and change who of the server and the clones comes first at one moment.
+    // First: a system call between adding the disks and making the server would let kernel threads
+    // run in between, and change the order of server and clones that wake at the same time.
     let ring = Ring::open(request.nr_disks() * facts.queue_depth)?;
     let mut control = Control::open()?;
     let mut devices = Vec::new();

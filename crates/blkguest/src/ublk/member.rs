@@ -1,4 +1,4 @@
-//! One served disk: its model, its commands as the driver wrote them, its data.
+//! One served disk: its model, the driver's command descriptors, its data.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsRawFd, RawFd};
@@ -6,41 +6,40 @@ use std::ptr;
 use std::slice;
 use std::sync::atomic::Ordering::SeqCst;
 
-use blksim::device::{Command, Device, Runner};
+use blksim::block::request::{Operation, SECTOR_BYTES};
 use blksim::devices::AnyDevice;
-use blksim::request::{Operation, SECTOR_BYTES};
+use blksim::devices::device::{Command, Device, Runner};
 
 use super::abi::{self, IoDescriptor};
 use super::store::Store;
-use crate::board::{DeviceFigures, Shared};
 use crate::failure::Failure;
+use crate::shared_memory::{DeviceStats, SharedMemory};
 
-/// A disk with its server side.
+/// The server side of a disk.
 pub struct Member {
     pub runner: Runner<AnyDevice>,
     store: Option<Store>,
-    figures: &'static DeviceFigures,
+    stats: &'static DeviceStats,
     file: File,
     pub depth: u16,
-    /// Commands as the driver wrote them, by tag.
+    /// Command descriptors written by the driver, by tag.
     descriptors: *const IoDescriptor,
-    /// Memory for data: a piece of `buffer_bytes` for each tag, or the same one for all where
-    /// contents are not kept.
+    /// Data buffers: `buffer_bytes` for each tag, or one shared by all tags if contents are not kept.
     buffers: *mut u8,
     buffer_bytes: usize,
     in_flight: u32,
-    /// By tag: the kernel answers the command by itself.
+    /// By tag: whether the kernel commits the command by itself.
     self_answered: Vec<bool>,
 }
 
 impl Member {
-    /// Opens the server side of the disk with that number.
+    /// Opens the server side of the disk with this number.
     pub fn open(
         number: u32,
         device: AnyDevice,
         buffer_bytes: u32,
         keeps_contents: bool,
-        shared: Shared,
+        shared: SharedMemory,
     ) -> Result<Self, Failure> {
         let depth = device.facts().queue_depth as u16;
         let file = OpenOptions::new()
@@ -54,7 +53,7 @@ impl Member {
         Ok(Self {
             runner: Runner::new(device),
             store: keeps_contents.then(Store::default),
-            figures: &shared.board().figures[number as usize],
+            stats: &shared.page().stats[number as usize],
             descriptors: map(bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd())?.cast(),
             buffers: map(
                 buffer_bytes * pieces,
@@ -74,7 +73,7 @@ impl Member {
         self.file.as_raw_fd()
     }
 
-    /// Gives the model a command that arrived, and moves its data.
+    /// Submits an arrived command to the model and copies its data.
     pub fn take(&mut self, tag: u16, now_ns: u64) -> Result<(), Failure> {
         self.transfer(tag);
         self.in_flight += 1;
@@ -83,12 +82,12 @@ impl Member {
         Ok(())
     }
 
-    /// The model is done with a command.
+    /// Handles the model's completion of a command.
     pub fn done(&mut self) {
         self.in_flight -= 1;
     }
 
-    /// Whether the kernel answers this tag's command by itself.
+    /// Whether the kernel commits this tag's command by itself.
     pub fn is_self_answered(&self, tag: u16) -> bool {
         self.self_answered[usize::from(tag)]
     }
@@ -97,10 +96,10 @@ impl Member {
         self.self_answered[usize::from(tag)] = will;
     }
 
-    /// Publishes what the disk did so far.
+    /// Publishes the disk's counters.
     pub fn publish(&self) {
-        self.figures.peak_in_flight.fetch_max(self.in_flight, SeqCst);
-        self.figures.busy_ns.store(self.runner.device().busy_ns(), SeqCst);
+        self.stats.peak_in_flight.fetch_max(self.in_flight, SeqCst);
+        self.stats.busy_ns.store(self.runner.device().busy_ns(), SeqCst);
     }
 
     fn descriptor(&self, tag: u16) -> IoDescriptor {
@@ -109,20 +108,20 @@ impl Member {
         unsafe { self.descriptors.add(usize::from(tag)).read_volatile() }
     }
 
-    /// Where the data of a tag lies.
+    /// The data buffer of a tag.
     pub fn buffer(&self, tag: u16) -> *mut u8 {
         let piece = if self.store.is_some() { usize::from(tag) } else { 0 };
-        // SAFETY: there is a piece for each tag where contents are kept.
+        // SAFETY: each tag has a buffer where contents are kept.
         unsafe { self.buffers.add(piece * self.buffer_bytes) }
     }
 
-    /// The command of a tag, for the model; counts it.
+    /// Builds the model's command for a tag, and counts it.
     fn describe(&self, tag: u16) -> Result<Command, Failure> {
         let descriptor = self.descriptor(tag);
         let (operation, counter) = match descriptor.operation() {
-            abi::IO_OP_READ => (Operation::Read, &self.figures.reads),
-            abi::IO_OP_WRITE => (Operation::Write, &self.figures.writes),
-            abi::IO_OP_FLUSH => (Operation::Flush, &self.figures.flushes),
+            abi::IO_OP_READ => (Operation::Read, &self.stats.reads),
+            abi::IO_OP_WRITE => (Operation::Write, &self.stats.writes),
+            abi::IO_OP_FLUSH => (Operation::Flush, &self.stats.flushes),
             other => {
                 let message =
                     format!("the driver sent the operation {other}, which was not offered");
@@ -137,7 +136,7 @@ impl Member {
         Ok(Command { id: u32::from(tag), operation, sector, nr_sectors })
     }
 
-    /// Moves the data of a command, where contents are kept.
+    /// Copies the data of a command, where contents are kept.
     pub fn transfer(&mut self, tag: u16) {
         let descriptor = self.descriptor(tag);
         let buffer = self.buffer(tag);
@@ -154,7 +153,7 @@ impl Member {
         }
     }
 
-    /// Bytes that the answer to a command reports.
+    /// Result of a command: the bytes transferred.
     pub fn moved_bytes(&self, tag: u16) -> u32 {
         let descriptor = self.descriptor(tag);
         match descriptor.operation() {

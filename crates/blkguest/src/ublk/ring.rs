@@ -1,4 +1,4 @@
-//! The server's ring, as far as other processes of the guest see it.
+//! The server's `io_uring`, as seen by the guest's other processes.
 
 use std::mem;
 use std::ptr::NonNull;
@@ -11,14 +11,14 @@ use crate::failure::Failure;
 /// `IORING_MAX_ENTRIES` of `io_uring/io_uring.c`, Linux 6.1.
 const MAX_ENTRIES: u32 = 32_768;
 
-/// The server's ring, whose completions clones may look at. It lives as long as the guest.
+/// The server's ring, whose completions clones may peek at. It lives as long as the guest.
 #[derive(Debug, Clone, Copy)]
 pub struct Ring(NonNull<IoUring>);
 
 impl Ring {
-    /// A ring for disks with so many tags in all. To be made before the processes that use it.
+    /// Opens a ring for disks with this many tags in total. Call before the processes that use it are made.
     pub fn open(tags: u32) -> Result<Self, Failure> {
-        // A timer, an answer and a fetch for each tag may be on their way at once.
+        // Each tag may have a timer, a commit and a fetch in flight at once.
         let entries = (tags * 2 + 16).next_power_of_two().min(MAX_ENTRIES);
         let ring = IoUring::builder()
             .build(entries)
@@ -36,14 +36,14 @@ impl Ring {
         unsafe { self.0.as_mut() }
     }
 
-    /// The moment of the last timer that fired and that the server has not seen yet. For others than
-    /// the server: what the kernel does by itself happens before the server publishes the moment.
+    /// Time of the last timer that fired and that the server has not yet seen. For processes other than
+    /// the server, because linked commits take effect before the server publishes the time.
     pub fn unseen_ns(self) -> Option<u64> {
         // SAFETY: the ring lives as long as the guest, and nobody writes to this process's copy.
         let mut completions = unsafe { self.0.as_ref().completion_shared() };
         let moments = completions.by_ref().filter_map(|c| timers::fired(c.user_data(), c.result()));
         let latest_ns = moments.max();
-        // Its destructor would tell the kernel that all of them have been seen.
+        // Its destructor would mark all completions as seen.
         mem::forget(completions);
         latest_ns
     }

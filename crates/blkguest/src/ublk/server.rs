@@ -1,9 +1,9 @@
-//! Serves the disks: commands come from the driver, go through the device models,
-//! and are answered at the moment that the model says.
+//! Serves the disks: takes commands from the driver, runs the device models, and commits each
+//! command at the time its model gives.
 //!
-//! A server that polled would stop the guest's clock, so that it only ever
-//! sleeps: for a command, or for the moment of the models' next event. One process
-//! serves all members of an array, so that commands of one moment cost one wake-up.
+//! Polling would stop the guest's clock, so the server always sleeps: until a command arrives, or
+//! until the models' next event. One process serves all members of an array, so that simultaneous
+//! commands cost one wake-up.
 
 use std::mem;
 use std::sync::atomic::Ordering::SeqCst;
@@ -13,43 +13,43 @@ use io_uring::{IoUring, opcode, squeue, types};
 use super::abi::{self, Numbers};
 use super::member::Member;
 use super::ring::Ring;
-use super::timers::{self, Place, Said, Timers};
+use super::timers::{self, CommandId, Completion, Timers};
 use super::turn::{self, Turn};
-use crate::board::Shared;
 use crate::clock;
 use crate::failure::Failure;
+use crate::shared_memory::SharedMemory;
 
 /// The server of all disks.
 pub struct Server {
     members: Vec<Member>,
-    shared: Shared,
+    shared: SharedMemory,
     virtual_time: bool,
     opcodes: Numbers,
     ring: &'static mut IoUring,
     timers: Timers,
     turn: Turn,
-    /// The moment that is 0 to the models.
+    /// Guest time that is 0 for the models.
     origin_ns: u64,
-    /// The newest moment that is known to have come.
+    /// The latest time known to have been reached.
     now_ns: u64,
-    /// Scratch: disk and tag; moment and tag.
-    arrived: Vec<Place>,
+    /// Scratch: disk and tag; time and tag.
+    arrived: Vec<CommandId>,
     done: Vec<(u64, u32)>,
 }
 
 impl Server {
-    /// Offers to take commands for the disks.
+    /// Fetches the first command of every tag.
     ///
     /// # Safety
     ///
-    /// The ring must be no other server's.
+    /// No other server may use the ring.
     pub unsafe fn open(
         members: Vec<Member>,
         virtual_time: bool,
         opcodes: Numbers,
         ring: Ring,
         turn: Turn,
-        shared: Shared,
+        shared: SharedMemory,
     ) -> Result<Self, Failure> {
         let mut server = Self {
             members,
@@ -81,7 +81,7 @@ impl Server {
         }
         self.ring.submit().map_err(|error| Failure::kernel("fetching commands", error))?;
         self.shared.server_ready.store(1, SeqCst);
-        self.shared.ring();
+        self.shared.notify();
         loop {
             match self.ring.submit_and_wait(1) {
                 Ok(_) => {}
@@ -97,22 +97,22 @@ impl Server {
         }
     }
 
-    /// Collects commands that arrived; returns the moment of the last timer that fired.
+    /// Collects arrived commands; returns the time of the last timer that fired.
     fn take_completions(&mut self) -> Result<Option<u64>, Failure> {
         let mut fired_ns = None;
         for entry in self.ring.completion() {
-            match self.timers.hear(entry.user_data(), entry.result()) {
-                Said::Fired(moment_ns) => {
+            match self.timers.classify(entry.user_data(), entry.result()) {
+                Completion::Fired(moment_ns) => {
                     fired_ns = fired_ns.max(Some(moment_ns));
-                    // At once: seen completions tell the clones nothing any more.
+                    // At once: clones cannot read completions that were already seen.
                     self.shared.device_now_ns.fetch_max(moment_ns, SeqCst);
                 }
-                Said::Arrived(place) => self.arrived.push(place),
-                Said::NotRemoved((number, tag)) => {
+                Completion::Arrived(place) => self.arrived.push(place),
+                Completion::NotRemoved((number, tag)) => {
                     self.members[number].set_self_answered(tag, true);
                 }
-                Said::Nothing => {}
-                Said::Failed(errno) => {
+                Completion::Ignored => {}
+                Completion::Failed(errno) => {
                     let error = std::io::Error::from_raw_os_error(errno);
                     return Err(Failure::kernel("fetching a command", error));
                 }
@@ -121,7 +121,7 @@ impl Server {
         Ok(fired_ns)
     }
 
-    /// While the experiment is being prepared, the disks take no time.
+    /// During preparation the disks take no time.
     fn answer_at_once(&mut self) -> Result<(), Failure> {
         let mut arrived = mem::take(&mut self.arrived);
         for (number, tag) in arrived.drain(..) {
@@ -139,8 +139,8 @@ impl Server {
                 turn::take_last();
             }
         }
-        // A timer that fired tells the time; a command may have come at any moment after it, unless
-        // the clock has not moved since.
+        // A fired timer gives the time; a command may have arrived at any time after it, unless the
+        // clock has not moved since.
         let known_ns = fired_ns.unwrap_or(self.now_ns);
         let fired_alone = fired_ns.is_some() && self.arrived.is_empty();
         let now_ns =
@@ -174,8 +174,8 @@ impl Server {
         self.guard()
     }
 
-    /// Has the kernel tell when the moment of the earliest timer is over. In this machine's time it always
-    /// is by the time that anybody hears of it, and without a guard no timer counts as telling the time.
+    /// Arms the guard behind the earliest timer. In host time the timer's moment has always passed by
+    /// the time the server runs, so there is no guard, and no timer counts as giving the time.
     fn guard(&mut self) -> Result<(), Failure> {
         if !self.virtual_time {
             return Ok(());
@@ -186,7 +186,7 @@ impl Server {
         }
     }
 
-    /// Sets a timer for the models' next event, unless there is an earlier one.
+    /// Arms a timer for the models' next event, unless an earlier one is armed.
     fn set_timer(&mut self) -> Result<(), Failure> {
         let next_ns = self.members.iter().filter_map(|member| member.runner.next_ns()).min();
         let Some(next_ns) = next_ns else { return Ok(()) };
@@ -197,8 +197,8 @@ impl Server {
                 if alone == Some(place) {
                     return Ok(());
                 }
-                // Another command will be done at the same moment: both are answered together,
-                // before anybody hears of one.
+                // Another command completes at the same time: both are committed together, before any
+                // process is woken.
                 self.members[place.0].set_self_answered(place.1, false);
                 let removal = self.timers.remove(moment_ns, place);
                 self.push(&[removal])?;
@@ -216,8 +216,8 @@ impl Server {
         }
     }
 
-    /// The command that will be done at a moment, if it is exactly one.
-    fn completing_alone(&self, time_ns: u64) -> Option<Place> {
+    /// The command that completes at this time, if there is exactly one.
+    fn completing_alone(&self, time_ns: u64) -> Option<CommandId> {
         let members = self.members.iter().enumerate();
         let mut completing = members.flat_map(|(number, member)| {
             member.runner.completing_at(time_ns).map(move |tag| (number, tag as u16))
@@ -226,18 +226,18 @@ impl Server {
         completing.next().is_none().then_some(place)
     }
 
-    /// Answers a command and asks for the next one on its tag.
-    fn answer(&mut self, place: Place) -> Result<(), Failure> {
+    /// Commits a command and fetches the next one on its tag.
+    fn answer(&mut self, place: CommandId) -> Result<(), Failure> {
         let entry = self.answer_entry(place);
         self.push(&[entry])
     }
 
-    fn answer_entry(&self, place: Place) -> squeue::Entry {
+    fn answer_entry(&self, place: CommandId) -> squeue::Entry {
         let bytes = self.members[place.0].moved_bytes(place.1);
         self.command(abi::IO_COMMIT_AND_FETCH_REQ, place, bytes as i32)
     }
 
-    fn command(&self, operation: u32, place: Place, result: i32) -> squeue::Entry {
+    fn command(&self, operation: u32, place: CommandId, result: i32) -> squeue::Entry {
         let (number, tag) = place;
         let member = &self.members[number];
         let opcode = self.opcodes.io(operation);
@@ -247,13 +247,13 @@ impl Server {
             .user_data(timers::name(place))
     }
 
-    /// Puts entries into the ring that belong together.
+    /// Pushes linked entries into the ring.
     fn push(&mut self, entries: &[squeue::Entry]) -> Result<(), Failure> {
         // SAFETY: entries point to memory that lives as long as the server.
         if unsafe { self.ring.submission().push_multiple(entries) }.is_ok() {
             return Ok(());
         }
-        // Many deep disks: what is in the ring goes first.
+        // The ring is full with many deep disks: submit first.
         self.ring.submit().map_err(|error| Failure::kernel("answering commands", error))?;
         // SAFETY: as above.
         unsafe { self.ring.submission().push_multiple(entries) }

@@ -1,18 +1,18 @@
-//! What was written to the disk, as far as it is not zero.
+//! Contents of the disk: pages that are not zero.
 
 use std::collections::BTreeMap;
 
-/// Unit in which contents are kept.
+/// Unit of storage.
 const PAGE_BYTES: usize = 4096;
 
-/// The contents of a disk, of which only pages with something in them take memory.
+/// The contents of a disk; only pages that are not zero take memory.
 #[derive(Debug, Default)]
 pub struct Store {
     pages: BTreeMap<u64, Box<[u8; PAGE_BYTES]>>,
 }
 
 impl Store {
-    /// Keeps `data`, written at byte `offset`.
+    /// Stores `data`, written at byte `offset`.
     pub fn write(&mut self, offset: u64, data: &[u8]) {
         for (page, within, part) in parts(offset, data.len()) {
             let data = &data[part];
@@ -29,7 +29,7 @@ impl Store {
         }
     }
 
-    /// Fills `data` with what lies at byte `offset`.
+    /// Reads `data` from byte `offset`.
     pub fn read(&self, offset: u64, data: &mut [u8]) {
         for (page, within, part) in parts(offset, data.len()) {
             let data = &mut data[part];
@@ -45,7 +45,7 @@ fn is_zero(data: &[u8]) -> bool {
     data.iter().all(|byte| *byte == 0)
 }
 
-/// The pages that a range touches: number, first byte within, and the part of the range.
+/// The pages of a range: page number, first byte within the page, part of the range.
 fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {

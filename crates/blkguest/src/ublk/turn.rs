@@ -1,29 +1,29 @@
-//! When the server runs among others that could: after them.
+//! Scheduling policy of the server: it runs after every other runnable process.
 //!
-//! Whom an answer wakes then runs before the server goes on, which finds in one go what came of
-//! it: fewer system calls, each of which is dear. No guest time passes meanwhile, and the order of
-//! commands stays that of their arrival.
+//! A process woken by a completion then runs before the server does, and the server collects all
+//! resulting commands at once: fewer system calls, each of which is expensive. No guest time passes
+//! meanwhile, and commands keep their order of arrival.
 
 use libc::c_int;
 
 use crate::request::Request;
 
-/// How the server becomes the last.
+/// Ways to make the server run last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// From the start on it is of the least policy. That puts it before the process that is made last,
-    /// and the system calls saved are those for the others.
+    /// `SCHED_IDLE` from the start. The server then runs before the process made last, so only the
+    /// system calls for the others are saved.
     Early,
-    /// It is real-time until the experiment begins, and of the least policy then. Linux 6.1 lets whoever
-    /// comes back from real time join at the end of the time that its run queue has passed
+    /// Real-time until the experiment begins, `SCHED_IDLE` from then on. Linux 6.1 places a task that
+    /// returns from real-time at the end of its run queue's virtual time
     /// (`min_vruntime`; `attach_task_cfs_rq()` of `kernel/sched/fair.c`), which is where a new
-    /// process begins. In virtual time nobody moves afterwards, since computing takes no time. But
-    /// this moves others together who would have had an order, so that it is for a single one.
+    /// process begins. In virtual time no task moves afterwards, since computing takes no time. But
+    /// this merges positions that would have been ordered, so it suits a single process only.
     Late,
 }
 
 impl Turn {
-    /// What suits an experiment.
+    /// The way that suits an experiment.
     pub fn of(request: &Request) -> Self {
         let bare = request.options.filesystem.is_none() && request.array.is_none();
         match &request.jobs[..] {
@@ -32,7 +32,7 @@ impl Turn {
         }
     }
 
-    /// Before the processes are made that shall come first.
+    /// Call before the processes that must run first are made.
     pub fn prepare(self) {
         match self {
             Self::Early => set_policy(libc::SCHED_IDLE, 0),
@@ -41,13 +41,13 @@ impl Turn {
     }
 }
 
-/// Once they have been made.
+/// Call once they have been made.
 pub fn take_last() {
     set_policy(libc::SCHED_IDLE, 0);
 }
 
 fn set_policy(policy: c_int, priority: c_int) {
     let parameters = libc::sched_param { sched_priority: priority };
-    // SAFETY: the pointer is valid for the call. Without it everything is slower, no more.
+    // SAFETY: the pointer is valid for the call. If it fails, the guest is slower and otherwise unaffected.
     unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
 }

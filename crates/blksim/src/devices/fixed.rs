@@ -1,18 +1,18 @@
-//! `fixed`: every command takes the same time; `depth` of them at once.
+//! `fixed`: every command takes the same time, up to `depth` of them at once.
 //!
-//! The null device: nothing depends on position, so it shows a scheduler's own
-//! behaviour and has closed-form results (depth / latency commands a second).
+//! The null device: time does not depend on position, so it shows a scheduler's own behaviour and
+//! has closed-form results (depth / latency commands a second).
 //!
-//! With `stall`, the whole device stops for that long now and then, at random
-//! moments whose mean distance is `stall_every`: what a virtual disk does
-//! whose host is busy elsewhere. Commands in it are served on afterwards.
+//! With `stall`, the whole device stops for that long at random times whose mean distance is
+//! `stall_every`, as a virtual disk does whose host is busy elsewhere. Commands under way continue
+//! afterwards.
 
 use std::collections::VecDeque;
 
-use crate::device::{Command, Device, Facts, Outbox};
-use crate::error::ProfileError;
-use crate::params::{Param, Unit, Values};
-use crate::rng::Stream;
+use crate::core::error::ProfileError;
+use crate::core::params::{Param, Unit, Values};
+use crate::core::rng::Stream;
+use crate::devices::device::{Command, Device, Facts, Outbox};
 
 pub const SUMMARY: &str = "constant latency at a given depth, with optional jitter";
 
@@ -103,18 +103,18 @@ impl Device for Fixed {
     }
 }
 
-/// When the device stops.
+/// The stalls of the device.
 #[derive(Debug)]
 struct Stalls {
     length_ns: u64,
     every_ns: u64,
     stream: Stream,
-    /// Starts of the stalls that may still concern a command, in order; never empty.
+    /// Starts of the stalls that may still affect a command, in order; never empty.
     starts_ns: VecDeque<u64>,
 }
 
 impl Stalls {
-    /// Nothing for a device that never stalls.
+    /// `None` for a device that never stalls.
     fn new(length_ns: u64, every_ns: u64, seed: u64) -> Option<Self> {
         if length_ns == 0 {
             return None;
@@ -134,7 +134,7 @@ impl Stalls {
         self.starts_ns.push_back(end_ns.saturating_add(gap_ns));
     }
 
-    /// When a command is done that arrives now and takes so long without stalls.
+    /// Completion time of a command that arrives now and takes so long without stalls.
     fn done_ns(&mut self, now_ns: u64, work_ns: u64) -> u64 {
         // Commands arrive in order of time, so what is over now is over for all.
         while self.starts_ns[0].saturating_add(self.length_ns) <= now_ns {

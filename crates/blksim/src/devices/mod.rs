@@ -1,19 +1,21 @@
 //! The device models, and the one list of them.
 //!
-//! To add one: a file (or folder) beside this one that implements [`Device`],
-//! its `mod` line, and its line in `devices!` below.
+//! To add one, write a file (or folder) beside this one that implements [`Device`], and add its
+//! `mod` line and its line in `devices!` below.
 
+pub mod device;
 mod fixed;
 mod flash;
 mod hdd;
-mod profile;
+pub mod profile;
+pub mod raid;
 
 pub use hdd::Hdd;
-pub use profile::{Profile, array, check, default_scheduler};
+pub use profile::Profile;
 
-use crate::device::{Command, Device, Facts, Outbox};
-use crate::error::ProfileError;
-use crate::params::{Param, Values, unknown};
+use crate::core::error::ProfileError;
+use crate::core::params::{Param, Values, unknown};
+use crate::devices::device::{Command, Device, Facts, Outbox};
 
 /// A kind of device.
 #[derive(Debug, Clone, Copy)]

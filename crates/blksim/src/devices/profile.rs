@@ -1,11 +1,9 @@
 //! Device profiles: a kind, a name, a line of summary and the kind's parameters.
 
+use super::raid::RAID;
 use super::{AnyDevice, Kind, build_kind, kind};
-use crate::device::{Device, Facts};
-use crate::error::ProfileError;
-use crate::host::{RAID, Raid};
-use crate::params::Values;
-use crate::request::SECTOR_BYTES;
+use crate::core::error::ProfileError;
+use crate::core::params::Values;
 
 /// A profile, read and checked parameter by parameter.
 #[derive(Debug, Clone)]
@@ -14,9 +12,9 @@ pub struct Profile {
     pub kind: &'static Kind,
     pub summary: String,
     pub values: Values,
-    /// The array of such devices that it stands for, if any.
+    /// The parameters of an array of such devices.
     pub raid: Values,
-    source: String,
+    pub(crate) source: String,
 }
 
 impl Profile {
@@ -87,32 +85,9 @@ impl Profile {
         build_kind(self.kind.name, &self.values, &self.source, seed)
     }
 
-    /// Builds a member of an array: each has random numbers of its own, and the first those of a single device.
+    /// Builds a member of an array. Each has its own random numbers; the first has those of a
+    /// single device.
     pub fn build_member(&self, seed: u64, index: usize) -> Result<AnyDevice, ProfileError> {
         self.build(seed.wrapping_add(index as u64))
     }
-}
-
-/// The array that a profile asks for over members like `facts`, if any.
-pub fn array(profile: &Profile, facts: &Facts) -> Result<Option<Raid>, ProfileError> {
-    let sectors = facts.capacity_bytes / SECTOR_BYTES;
-    Raid::new(&profile.raid, sectors, facts.rotational).map_err(|(field, message)| ProfileError {
-        message,
-        source_name: profile.source.clone(),
-        field: Some(field.to_owned()),
-    })
-}
-
-/// The scheduler that the kernel would choose for a device.
-pub fn default_scheduler(facts: &Facts) -> &'static str {
-    if facts.nr_hw_queues > 1 { "none" } else { "mq-deadline" }
-}
-
-/// Facts of a profile, if it can be built.
-pub fn check(profile: &Profile) -> Result<Facts, ProfileError> {
-    let mut facts = profile.build(0)?.facts().clone();
-    if let Some(raid) = array(profile, &facts)? {
-        facts.capacity_bytes = raid.capacity_sectors * SECTOR_BYTES;
-    }
-    Ok(facts)
 }

@@ -1,45 +1,44 @@
-//! The inside view: what happened to every request and every I/O of a run.
+//! The timeline: every request and every I/O of a run.
 //!
-//! Off by default, and then one untaken branch a request. On, each request
-//! leaves a row when it completes, each piece of I/O that was merged into it
-//! leaves one right after it, and each I/O or call of a job leaves a row in a
-//! table of its own. Rows are of fixed size, little endian, in order of
-//! completion; [`TABLES`] describes them column by column.
+//! It is off by default and then costs one untaken branch a request. When it is on, each request
+//! leaves a row when it completes, each bio that was merged into it leaves one right after it, and
+//! each I/O or call of a job leaves a row in a table of its own. Rows are of fixed size, little
+//! endian, in order of completion; [`TABLES`] describes them column by column.
 
 mod rows;
 
 pub use rows::{Column, IO_COLUMNS, IoRow, REQUEST_COLUMNS, RequestRow, Table};
 
-use crate::record::Direction;
-use crate::request::{NONE, Operation, Purpose, RequestId, Requests};
+use crate::block::request::{NONE, Operation, Purpose, RequestId, Requests};
+use crate::core::record::Direction;
 
 /// Version of the tables. A new column at the end of a row, or a change of
 /// meaning, makes a new version.
 pub const VERSION: u32 = 1;
 
-/// Both tables, by the names under which files carry them.
+/// Both tables, by their names in files.
 pub const TABLES: &[Table] = &[
     Table { name: "requests", row_bytes: RequestRow::BYTES, columns: REQUEST_COLUMNS },
     Table { name: "ios", row_bytes: IoRow::BYTES, columns: IO_COLUMNS },
 ];
 
-/// The job of a row that no job stands behind: background writeback, flushes.
+/// The job number of rows that belong to no job: background writeback, flushes.
 pub const NO_JOB: u16 = u16::MAX;
 
-/// The head of a device that has none.
+/// The head position of a device without a head.
 pub const NO_HEAD: u64 = u64::MAX;
 
 /// Bits of [`RequestRow::flags`].
 pub mod flag {
-    /// Joined the request of the nearest row above that has not this bit.
+    /// It joined the request of the nearest row above without this bit.
     pub const MERGED: u8 = 1;
     /// Somebody waits for it.
     pub const SYNC: u8 = 2;
-    /// Read ahead: nobody asked for it yet.
+    /// Readahead, not asked for yet.
     pub const READAHEAD: u8 = 4;
     /// Background writeback.
     pub const BACKGROUND: u8 = 8;
-    /// Goes through the page cache.
+    /// It goes through the page cache.
     pub const BUFFERED: u8 = 16;
 }
 
@@ -50,7 +49,7 @@ pub struct Timeline {
     pub ios: Vec<u8>,
 }
 
-/// What is noted of a request when the device gets it.
+/// The state of a queue when the device gets a request.
 #[derive(Debug, Clone, Copy, Default)]
 struct AtDispatch {
     head_sector: u64,
@@ -64,7 +63,7 @@ pub struct Recorder {
     timeline: Timeline,
     /// By request, while it is in the device.
     at_dispatch: Vec<AtDispatch>,
-    /// Job of each task that is a clone, by index.
+    /// The job of each process, by index.
     job_of_task: Vec<u16>,
     limit_bytes: u64,
 }
@@ -74,7 +73,7 @@ impl Recorder {
         Self { timeline: Timeline::default(), at_dispatch: Vec::new(), job_of_task, limit_bytes }
     }
 
-    /// Whether it holds more than it may.
+    /// True if it exceeds its limit.
     pub fn is_full(&self) -> bool {
         let bytes = self.timeline.requests.len() + self.timeline.ios.len();
         bytes as u64 > self.limit_bytes
@@ -84,8 +83,8 @@ impl Recorder {
         self.timeline
     }
 
-    /// The device got a request: `queued` are left with the scheduler,
-    /// `in_flight` are in the device with it.
+    /// The device got a request: the scheduler holds `queued` others, and `in_flight` are in the
+    /// device with it.
     pub fn dispatched(
         &mut self,
         id: RequestId,
@@ -101,7 +100,7 @@ impl Recorder {
             AtDispatch { head_sector: head_sector.unwrap_or(NO_HEAD), queued, in_flight };
     }
 
-    /// The device is done with a request; everything on its chain is done with it.
+    /// The device completed a request and everything on its chain.
     pub fn completed(
         &mut self,
         requests: &Requests,

@@ -1,5 +1,5 @@
-//! Rows of the two tables: each field is stated once, and gives the struct,
-//! the description of its column and its place in the bytes.
+//! Rows of the two tables. Each field is stated once, from which follow the struct, the description
+//! of its column and its place in the bytes.
 
 /// Description of a column, for readers and for the documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,11 @@
-//! The stream of I/Os of one clone: what comes next, and when.
+//! The stream of I/Os of one clone: the next one, and its time.
 
 use super::job::{BlockSizes, Job, Mode, PerDirection, Sequence};
 use super::layout::Region;
 use super::offsets::Offsets;
-use crate::branch::unlikely;
-use crate::record::Direction;
-use crate::rng::Stream;
+use crate::core::branch::unlikely;
+use crate::core::record::Direction;
+use crate::core::rng::Stream;
 
 /// An I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,16 +16,16 @@ pub struct Transfer {
     pub bytes: u32,
 }
 
-/// What a clone does next.
+/// The next step of a clone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Transfer `bytes` at byte `offset` of the device.
     Transfer(Transfer),
     /// Call fsync or fdatasync.
     Sync,
-    /// Do nothing before this moment.
+    /// Wait until this time.
     Wait { until_ns: u64 },
-    /// Nothing more to issue.
+    /// No more I/O.
     Finished,
 }
 
@@ -44,8 +44,8 @@ impl Pace {
         self.bytes_per_second > 0 || self.ios_per_second > 0
     }
 
-    /// Counts an I/O and sets the earliest moment of the next one. A clone
-    /// that fell behind may catch up, as fio does.
+    /// Counts an I/O and sets the earliest time of the next one. A clone that fell behind may catch
+    /// up, as in fio.
     fn issued(&mut self, start_ns: u64, bytes: u32, poisson: Option<f64>) {
         self.issued_bytes += u64::from(bytes);
         self.issued_ios += 1;
@@ -78,20 +78,20 @@ pub struct Generator {
     percentage_random: u64,
     offsets: Offsets,
     sequence: Sequence,
-    /// I/Os until the next random offset, that one included.
+    /// I/Os until the next random offset, including that one.
     until_random: u64,
     /// Next sequential position of reads and of writes, relative to the region.
     position: [u64; 2],
-    /// Where the last read and the last write began.
+    /// Offsets of the last read and the last write.
     last_start: [u64; 2],
-    /// Bytes of a pass over the size, and how many of them are still to issue.
+    /// Bytes of a pass over the size, and the rest of the current one.
     pass_bytes: u64,
     left_of_pass: u64,
-    /// Bytes that may be issued in all, if there is an end to that.
+    /// Bytes that may be issued in all, if limited.
     left_bytes: u64,
-    /// Passes that `loops` asks for beyond this one.
+    /// Further passes that `loops` asks for.
     left_loops: u64,
-    /// `io_size`, up to which passes follow each other.
+    /// `io_size`, up to which passes are repeated.
     io_size: Option<u64>,
     issued_bytes: u64,
     largest_block: u64,
@@ -112,10 +112,10 @@ pub struct Generator {
     pace: [Pace; 2],
     poisson: bool,
     prepared: Option<(Direction, u64, u32)>,
-    /// In which direction all I/Os go, if they have one size, lie where the random order
-    /// says, and nothing but the deadline comes between them.
+    /// The direction of all I/Os, if they have one size, follow the random order, and depend on no
+    /// limit but the deadline.
     plain: Option<Direction>,
-    /// Plain I/Os that need no look at the limits any more: these count them as issued.
+    /// Plain I/Os that need no check of the limits any more: they are counted as issued.
     granted: u64,
     random: Stream,
     mix: Stream,
@@ -227,12 +227,12 @@ impl Generator {
         }
     }
 
-    /// From when on I/Os are measured.
+    /// The time from which I/Os are measured.
     pub fn measure_ns(&self) -> u64 {
         self.measure_ns
     }
 
-    /// What to do now.
+    /// The next step.
     #[inline]
     pub fn next(&mut self, now_ns: u64) -> Step {
         match self.next_granted(now_ns) {
@@ -241,7 +241,7 @@ impl Generator {
         }
     }
 
-    /// A plain I/O that needs no look at the limits, if that is what comes next.
+    /// A plain I/O that needs no check of the limits, if that is next.
     #[inline]
     pub fn next_granted(&mut self, now_ns: u64) -> Option<Transfer> {
         if unlikely(self.granted == 0 || now_ns >= self.deadline_ns) {
@@ -256,7 +256,7 @@ impl Generator {
         Some(Transfer { direction, offset, bytes: bytes as u32 })
     }
 
-    /// What to do now, after a look at everything that may have a say in it.
+    /// The next step, after checking all limits.
     #[inline(never)]
     fn next_within_limits(&mut self, now_ns: u64) -> Step {
         if self.sync_every > 0 && self.writes_since_sync >= self.sync_every {
@@ -396,12 +396,11 @@ impl Generator {
         true
     }
 
-    /// Where the next I/O in order goes, with a gap if the mode has one; `None`
-    /// at the end of the file. As `get_next_seq_offset` of fio 3.33 has it: the
-    /// first I/O has no gap before it; a gap that leads past the end of the file
-    /// leads back to its start; one that leads before the start leads to that
-    /// far before the end. Where the region is but a part of its file, fio takes
-    /// positions within the one for positions within the other.
+    /// The offset of the next I/O in order, with the mode's gap; `None` at the end of the file. As
+    /// `get_next_seq_offset` of fio 3.33: the first I/O has no gap before it; a gap past the end of
+    /// the file leads back to its start; a gap before the start leads as far before the end. If the
+    /// region is only a part of its file, fio takes positions within the one for positions within
+    /// the other.
     #[inline]
     fn sequential_offset(&mut self, direction: Direction, bytes: u64) -> Option<u64> {
         let Region { begin, file_bytes, bytes: size, .. } = self.region;
@@ -427,15 +426,14 @@ impl Generator {
         (offset.checked_add(bytes)? <= size).then_some(offset)
     }
 
-    /// Begins again at the end of the file without ending the pass.
+    /// Starts again at the beginning of the file without ending the pass.
     fn goes_round(&self) -> bool {
         let both = self.mode.reads && self.mode.writes;
         self.time_based || (both && self.io_size.is_some_and(|bytes| bytes > self.region.bytes))
     }
 
-    /// Starts the next pass over the size, if there is one: as many as `loops`
-    /// asks for, and beyond these until `io_size` is reached (`keep_running` of
-    /// fio 3.33).
+    /// Starts the next pass over the size, if there is one: as many as `loops` asks for, then
+    /// further ones until `io_size` is reached (`keep_running` of fio 3.33).
     fn next_pass(&mut self, at_end_of_file: bool) -> bool {
         if !self.time_based {
             if self.left_loops > 0 {
@@ -526,8 +524,7 @@ mod tests {
         offsets(&mut generator(&text)).iter().map(|offset| offset / 4096).collect()
     }
 
-    /// What fio 3.33 did with these options on a file of 64 KiB
-    /// (`--write_iolog`, `--bs=4k`).
+    /// The offsets of fio 3.33 with these options on a file of 64 KiB (`--write_iolog`, `--bs=4k`).
     #[test]
     fn sequences_are_those_of_fio() {
         let all: Vec<u64> = (0..16).collect();
@@ -565,7 +562,7 @@ mod tests {
         }
     }
 
-    /// The same where the job has a part of its file: one of 64 KiB, or of 96 KiB for the first.
+    /// The same for a part of a file: one of 64 KiB, or of 96 KiB for the first.
     #[test]
     fn sequences_within_a_part_of_a_file_are_those_of_fio() {
         let part = |file: &str, text: &str| -> Vec<u64> {

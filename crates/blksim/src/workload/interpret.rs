@@ -1,18 +1,18 @@
-//! From an option's text to a job's field.
+//! The meaning of options: from text to a job's fields.
 
 use super::job::{
     Advice, BlockSizes, Distribution, Extent, Job, Mode, PerDirection, RateLimit, Sequence,
 };
 use super::options::{Kind, OptionSpec, RW_MODES};
 use super::parser::{Place, Settings};
-use crate::error::JobFileError;
-use crate::quantity::{parse_bytes, parse_duration_ns};
+use crate::core::error::JobFileError;
+use crate::core::quantity::{parse_bytes, parse_duration_ns};
 
 /// The largest size that is accepted: 4 EiB, so that sums stay within 64 bits.
 const MAX_BYTES: u64 = 1 << 62;
 /// The largest block: the largest that a kernel transfers with one call.
 const MAX_BLOCK: u64 = 1 << 30;
-/// A century; longer times are slips.
+/// A century; longer times are mistakes.
 const MAX_DURATION_NS: u64 = 36_500 * 86_400 * 1_000_000_000;
 
 /// Checks one value by its kind.
@@ -173,11 +173,11 @@ fn splits(text: &str) -> Result<PerDirection<BlockSizes>, String> {
     Ok(splits)
 }
 
-/// Every offset by itself, nothing left out.
+/// Independent random offsets, none left out.
 const PLAIN: Sequence = Sequence { nr_per_offset: 1, identical: false, gap_bytes: 0 };
 
-/// What follows the colon of a mode: a number of I/Os after a random one, a
-/// size, which may be negative, after the others.
+/// The part of a mode after its colon: a number of I/Os for random modes, a size (which may be
+/// negative) for the others.
 fn sequence(text: &str) -> Result<Sequence, String> {
     let (mode, modifier) = match text.split_once(':') {
         Some((mode, modifier)) => (mode, Some(modifier)),
@@ -227,7 +227,7 @@ fn distribution(text: &str) -> Result<Distribution, String> {
     }
 }
 
-/// Typed access to settings that were checked before.
+/// Typed access to checked settings.
 struct Reader<'a> {
     settings: &'a Settings,
     place: Place<'a>,

@@ -11,7 +11,7 @@ pub struct Mode {
 }
 
 impl Mode {
-    /// The mode called `text`, what follows a colon apart.
+    /// The mode called `text`, without the part after its colon.
     pub(super) fn parse(text: &str) -> Self {
         let text = text.split(':').next().unwrap_or_default();
         let random = text.starts_with("rand");
@@ -25,7 +25,7 @@ impl Mode {
     }
 }
 
-/// How offsets follow each other where they are not all random.
+/// The sequence of offsets that are not random.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sequence {
     /// Random modes: I/Os from one random offset to the next.
@@ -67,7 +67,7 @@ pub struct PerDirection<T> {
     pub write: T,
 }
 
-/// Where random offsets fall.
+/// The distribution of random offsets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Distribution {
     Uniform,
@@ -97,7 +97,7 @@ impl BlockSizes {
     }
 }
 
-/// What a job tells the kernel about its buffered accesses.
+/// A job's advice to the kernel about its buffered accesses (`fadvise_hint`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advice {
     None,
@@ -168,8 +168,8 @@ pub struct Job {
 }
 
 impl Job {
-    /// Gives a time-based job another runtime. A ramp time is cut to the same length, so that a
-    /// short look is short.
+    /// Gives a time-based job another runtime. Its ramp time is cut to the same length, so that a
+    /// short run stays short.
     pub fn run_for(&mut self, runtime_ns: u64) {
         if self.time_based {
             self.runtime_ns = Some(runtime_ns);
@@ -182,7 +182,7 @@ impl Job {
         matches!(self.engine.as_str(), "libaio" | "io_uring" | "posixaio")
     }
 
-    /// I/Os in flight at most.
+    /// Most I/Os in flight.
     pub fn depth(&self) -> u32 {
         if self.asynchronous() { self.iodepth } else { 1 }
     }
@@ -212,7 +212,7 @@ impl Job {
     }
 }
 
-/// Something that was accepted but has no effect in the simulator, or only on the host.
+/// An option that was accepted but has no effect in the simulator, or only on the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
     pub job: String,

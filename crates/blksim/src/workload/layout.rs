@@ -1,4 +1,4 @@
-//! Where each job's data lies on the device. The host backend follows the same rules.
+//! The layout of the jobs' data on the device. The host backend follows the same rules.
 //!
 //! 1. A job without `size` uses the whole device; all such jobs share it. If it
 //!    names a file to which another job gives a size, it uses that file.
@@ -10,8 +10,8 @@
 //!    appearance, each aligned to 1 MiB.
 
 use super::job::{Extent, Job};
-use crate::error::{ErrorKind, SimulationError};
-use crate::quantity::format_bytes;
+use crate::core::error::{ErrorKind, SimulationError};
+use crate::core::quantity::format_bytes;
 
 /// Alignment of files.
 pub const FILE_ALIGNMENT: u64 = 1 << 20;
@@ -23,7 +23,7 @@ pub struct File {
     pub bytes: u64,
 }
 
-/// What one clone may touch.
+/// The part of the device that one clone may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region {
     /// Index of the file.
@@ -31,7 +31,7 @@ pub struct Region {
     /// First byte on the device.
     pub start: u64,
     pub bytes: u64,
-    /// Where it begins in its file, and how large that is.
+    /// Its start in its file, and the size of the file.
     pub begin: u64,
     pub file_bytes: u64,
 }
@@ -44,7 +44,7 @@ pub struct Layout {
     pub regions: Vec<Vec<Region>>,
 }
 
-/// A file before its place is known.
+/// A file without a place yet.
 struct Wanted {
     name: Option<String>,
     bytes: u64,

@@ -1,4 +1,4 @@
-//! From a job file to a stream of I/Os.
+//! Workloads in fio's language: from a job file to a stream of I/Os.
 
 pub mod generator;
 mod interpret;

@@ -1,21 +1,20 @@
-//! Where random I/Os of a job go.
+//! The offsets of a job's random I/Os.
 
 use super::job::Distribution;
-use crate::branch::unlikely;
-use crate::rng::{Permutation, Stream};
+use crate::core::branch::unlikely;
+use crate::core::rng::{Permutation, Stream};
 
-/// Blocks that a random order works out at once: in a loop each takes 55 instructions, one at a
-/// time 80.
+/// Blocks that a random order computes at once: in a loop each takes 55 instructions, alone 80.
 const WORKED_OUT: usize = 16;
 
 /// All blocks in random order, then all in another.
 #[derive(Debug)]
 pub(super) struct RandomOrder {
     order: Permutation,
-    /// Place in the order of the first block that is not worked out.
+    /// Position in the order of the first block that is not computed.
     place: u64,
     blocks: [u64; WORKED_OUT],
-    /// How many of these were given.
+    /// Number of them that were handed out.
     given: usize,
 }
 
@@ -55,7 +54,7 @@ impl RandomOrder {
     }
 }
 
-/// Where random offsets come from.
+/// The source of random offsets.
 #[derive(Debug)]
 pub(super) enum Offsets {
     Mapped(RandomOrder),
@@ -66,7 +65,7 @@ pub(super) enum Offsets {
 }
 
 impl Offsets {
-    /// Offsets among so many blocks; uniform ones go to each block once if that is `mapped`.
+    /// Offsets among so many blocks; if `mapped`, uniform ones visit each block once.
     pub fn new(distribution: Distribution, mapped: bool, blocks: u64, random: &mut Stream) -> Self {
         match distribution {
             Distribution::Uniform if mapped => Self::Mapped(RandomOrder::new(blocks, random)),
@@ -84,7 +83,7 @@ impl Offsets {
         }
     }
 
-    /// A block, of as many as `slots` says.
+    /// A block out of `slots`.
     #[inline]
     pub fn draw(&mut self, slots: impl FnOnce() -> u64, random: &mut Stream) -> u64 {
         match self {

@@ -1,20 +1,19 @@
 //! The job language: fio's options as far as blklab honours them.
 //!
-//! This table is the only place that lists them; the parser, its messages and
-//! the documentation follow it.
+//! This table is their only list; the parser, its messages and the documentation follow it.
 
-/// What becomes of an option in the simulator.
+/// The support for an option in the simulator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Support {
-    /// Honoured.
+    /// Supported.
     Simulated,
     /// Accepted; it cannot change a simulated result.
     Neutral,
-    /// Accepted with a warning: it has no counterpart here, but may matter on the host.
+    /// Accepted with a warning: it has no counterpart here but may matter on the host.
     IgnoredWithWarning,
-    /// Taken by the host backend, refused by the simulator.
+    /// Used by the host backend, refused by the simulator.
     HostOnly,
-    /// Refused everywhere, because blklab itself decides this.
+    /// Refused everywhere, because blklab decides about it.
     Refused,
 }
 
@@ -30,7 +29,7 @@ impl Support {
     }
 }
 
-/// How an option's text is read.
+/// The form of an option's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Bare key, 0 or 1.
@@ -52,7 +51,7 @@ pub enum Kind {
     Rates,
     /// `4k/60:64k/40`, for reads and for writes.
     Split,
-    /// `zipf:1.2` and its like.
+    /// `zipf:1.2` and the like.
     Distribution,
     /// `randread`, `randread:8`, `read:-8k`.
     Mode,

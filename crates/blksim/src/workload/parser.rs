@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use super::interpret;
 use super::job::{JobFile, Remark};
 use super::options::{self, OptionSpec, Support};
-use crate::error::JobFileError;
-use crate::params::nearest;
+use crate::core::error::JobFileError;
+use crate::core::params::nearest;
 
 /// An option as it stands in the file.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub(super) struct Setting {
 /// The settings of a section, by canonical name.
 pub(super) type Settings = BTreeMap<&'static str, Setting>;
 
-/// Where an error happened.
+/// The place of an error.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place<'a> {
     pub source: &'a str,

@@ -15,7 +15,7 @@ means with unknown variance*, 2024, arXiv 2310.03722; the same mixture for regre
 and Bojinov, *Anytime-valid linear models and regression adjusted causal inference*, arXiv 2210.08589.)
 
 It is exact for normal log ratios. For other distributions its error rates are measured, not proved:
-docs/verdicts.md.
+docs/appendix/verdicts.md.
 
 No library is used: of the maintained ones, one has no test for an unknown variance, one needs a convex
 optimiser and a newer Python than this package does, and one a C++ build with Boost.

@@ -1,4 +1,4 @@
-"""Writes the JSON schemas: ``python -m blklab.cli.reference.schemas docs/schema``."""
+"""Writes the JSON schemas: ``python -m blklab.cli.reference.schemas docs/reference/schema``."""
 
 from __future__ import annotations
 

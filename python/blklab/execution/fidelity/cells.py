@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from blklab.errors import UnknownNameError
-from blklab.simulator.simulation import device_request, model_target
+from blklab.simulator.core import device_request
+from blklab.simulator.request import model_target
 from blklab.spec.profiles import load_profile
 
 Section = Mapping[str, str | int]
@@ -76,7 +77,12 @@ class FidelityCell:
             first_tag: Where the search for a tag began in the guest.
             memory_bytes: What its free pages and page cache share.
         """
-        machine = {"instant": "1", "bare": "1", "untold_depth": "1", "first_tag": str(first_tag or 0)}
+        machine = {
+            "zero_cpu_time": "1",
+            "raw_device": "1",
+            "hide_queue_depth": "1",
+            "first_tag": str(first_tag or 0),
+        }
         if memory_bytes is not None:
             machine["memory"] = str(memory_bytes)
         return json.dumps(self.request() | {"machine": machine}, sort_keys=True)

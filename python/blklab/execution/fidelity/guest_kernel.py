@@ -12,11 +12,11 @@ from blklab.backends.uml_requirements import require_guest_program
 from blklab.errors import RequirementError, RunFailedError
 from blklab.execution.fidelity.kernel_runs import KernelRuns, cache_folder
 from blklab.guests.boot import Boot
-from blklab.guests.guest import Guests, Image
+from blklab.guests.guest import GuestImage, Guests
 from blklab.guests.kernels.store import find
-from blklab.guests.scratch import choose_place, remove_abandoned
+from blklab.guests.scratch import choose_scratch, remove_stale_folders
 from blklab.linux.machine.requirements import require_linux
-from blklab.simulator.simulation import core_error
+from blklab.simulator.core import core_error
 from blklab.spec.guest import DEFAULT_MEMORY_BYTES
 
 _GUEST = {"driver": "ublk", "generator": "blkguest", "filesystem": None, "time": "virtual"}
@@ -50,9 +50,9 @@ def open_kernel(name: str) -> Iterator[RealKernel]:
         )
     program = require_guest_program()
     boot = Boot(DEFAULT_MEMORY_BYTES, virtual_time=True)
-    image = Image(kernel.linux, kernel.build_id, program, {})
-    place, room = choose_place(DEFAULT_MEMORY_BYTES)
-    remove_abandoned(place)
+    image = GuestImage(kernel.linux, kernel.build_id, program, {})
+    place, room = choose_scratch(DEFAULT_MEMORY_BYTES)
+    remove_stale_folders(place)
     with Guests(place, boot) as guests:
 
         def run(request: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Fills the tables of docs/fidelity.md from a result: ``blklab fidelity --page docs/fidelity.md``.
+"""Fills the tables of the fidelity page: ``blklab fidelity --page docs/appendix/fidelity.md``.
 
 A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``; the text around it is written by hand,
 the causes of the cells beyond the limits too.

@@ -13,7 +13,7 @@ from blklab.execution.fidelity.cells import FidelityCell
 from blklab.execution.fidelity.kernel_runs import KernelRuns
 from blklab.execution.fidelity.measured import CellResult, compare_jobs
 from blklab.records.samples import JobSample
-from blklab.simulator.simulation import call_core
+from blklab.simulator.core import call_core
 
 
 def run_cell(cell: FidelityCell, kernel: KernelRuns) -> CellResult:

@@ -21,7 +21,9 @@ from pathlib import Path
 
 from blklab.errors import BlklabError, KernelBuildError, KernelLacksError, SpaceError, UsageError, reason_of
 from blklab.guests.kernels import store
-from blklab.guests.kernels.compilation import BuildObserver, SilentObserver, compile_tree, configure
+from blklab.guests.kernels.build_record import BuildRecord, InstrumentRecord, PatchRecord
+from blklab.guests.kernels.cache import kernel_cache, locked, make_folder, remove_unless_pinned
+from blklab.guests.kernels.compilation import BuildObserver, SilentBuildObserver, compile_tree, configure
 from blklab.guests.kernels.configuration import (
     Fragment,
     Option,
@@ -31,20 +33,20 @@ from blklab.guests.kernels.configuration import (
     shipped_fragment,
 )
 from blklab.guests.kernels.digests import digest_file
-from blklab.guests.kernels.folder import kernels_folder, locked, make_folder, remove_unless_kept
+from blklab.guests.kernels.kernel_build import KernelBuild
+from blklab.guests.kernels.names import DEFAULT_NAME, check_name
+from blklab.guests.kernels.patch_check import check_patches
 from blklab.guests.kernels.patches import Patch, read_patch, shipped_instruments
 from blklab.guests.kernels.source import DEBIAN, KernelSource, locate
-from blklab.guests.kernels.store import BuildRecord, InstrumentRecord, KernelBuild, PatchRecord
 from blklab.guests.kernels.toolchain import PATCH_TOOL, compiler_identity, require_tools
-from blklab.guests.kernels.trees import KeptTree, find_tree, prepare_tree
-from blklab.guests.kernels.trial import try_patches
+from blklab.guests.kernels.trees import CachedTree, find_tree, prepare_tree
 from blklab.quantities.units import format_bytes
 
 RECIPE = 4
 """Number of the way in which kernels are built; a change of it makes all builds anew."""
 
 FIRST_BUILD_BYTES = 1_000_000_000
-"""Room that a build from nothing takes: source, objects and products; see docs/kernels.md."""
+"""Room that a build from nothing takes: source, objects and products; see docs/appendix/measurements.md."""
 
 TYPICAL_STEPS = 1150
 """Steps of a first build with the shipped configuration, of Linux 6.1; later ones know their own number."""
@@ -54,7 +56,7 @@ TYPICAL_STEPS = 1150
 class BuildRequest:
     """What a person asks for."""
 
-    name: str = store.DEFAULT_NAME
+    name: str = DEFAULT_NAME
     source: str = DEBIAN
     patches: Sequence[str] = ()
     """Files, or names of shipped patches, in their order."""
@@ -88,7 +90,7 @@ class BuildPlan:
         return store.build_of_id(self.build_id, self.name)
 
     @property
-    def tree(self) -> KeptTree | None:
+    def tree(self) -> CachedTree | None:
         """Sources and objects to start from, if a build of this source was made before."""
         return find_tree(self.tree_id)
 
@@ -107,7 +109,7 @@ def plan_build(request: BuildRequest) -> BuildPlan:
         UnknownNameError: if a file that it names does not exist.
         RequirementError: if the source or a tool is missing.
     """
-    name = store.check_name(request.name)
+    name = check_name(request.name)
     if request.jobs is not None and request.jobs < 1:
         raise UsageError(f"{request.jobs} compilers at a time are too few")
     fragments = (shipped_fragment(), *(read_fragment(Path(text).expanduser()) for text in request.fragments))
@@ -148,17 +150,17 @@ def build(request: BuildRequest, observer: BuildObserver | None = None) -> tuple
         KernelBuildError: if the compiler fails.
         SpaceError: if there is too little room.
     """
-    watcher = observer or SilentObserver()
+    watcher = observer or SilentBuildObserver()
     plan = plan_build(request)
     if (existing := _take_existing(plan)) is not None:
         return existing, False
     _check_folder()
-    try_patches(plan.patches, plan.source, plan.tree_id, watcher)
+    check_patches(plan.patches, plan.source, plan.tree_id, watcher)
 
     def waiting() -> None:
         watcher.announce("waiting for another build to end")
 
-    with locked(kernels_folder() / "building.lock", waiting):
+    with locked(kernel_cache() / "building.lock", waiting):
         if (existing := _take_existing(plan)) is not None:
             return existing, False
         _sweep()
@@ -175,7 +177,7 @@ def _build(plan: BuildPlan, work: Path, observer: BuildObserver) -> None:
     try:
         with log_path.open("w", encoding="utf-8") as log:
             tree = prepare_tree(plan.source, plan.patches, plan.instruments, plan.tree_id, work, observer)
-            log.writelines(f"instrument {name} left out: {why}\n" for name, why in tree.left_out.items())
+            log.writelines(f"instrument {name} left out: {why}\n" for name, why in tree.skipped.items())
             observer.announce(f"configuring Linux {tree.version}")
             missing = configure(tree.folder, plan.options, plan.jobs, log)
             observer.announce(f"compiling Linux {tree.version}")
@@ -197,7 +199,7 @@ def _build(plan: BuildPlan, work: Path, observer: BuildObserver) -> None:
         patches=[PatchRecord(name=p.name, sha256=p.sha256, files=list(p.files)) for p in plan.patches],
         instruments=[
             InstrumentRecord(
-                name=p.path.stem, sha256=p.sha256, files=list(p.files), complaint=tree.left_out.get(p.name)
+                name=p.path.stem, sha256=p.sha256, files=list(p.files), complaint=tree.skipped.get(p.name)
             )
             for p in plan.instruments
         ],
@@ -214,8 +216,8 @@ def _build(plan: BuildPlan, work: Path, observer: BuildObserver) -> None:
     (product / "build.json").write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
     _sync(product)
     with store.store_lock():
-        remove_unless_kept(kernels_folder() / "builds" / plan.build_id, work)  # a damaged one of that digest
-        product.rename(make_folder(kernels_folder() / "builds") / plan.build_id)
+        remove_unless_pinned(kernel_cache() / "builds" / plan.build_id, work)  # a damaged one of that digest
+        product.rename(make_folder(kernel_cache() / "builds") / plan.build_id)
         tree.keep(steps, _digest(render(plan.options)), usual=not plan.fragments[1:])
         store.give_name(plan.name, plan.build_id)
 
@@ -236,7 +238,7 @@ def _digest(*parts: object) -> str:
 
 
 def _check_folder() -> None:
-    folder = make_folder(kernels_folder())
+    folder = make_folder(kernel_cache())
     if any(letter in str(folder.resolve()) for letter in " \t:"):
         raise UsageError(
             f"a kernel cannot be built in {folder}: its build system takes no blanks or colons in a path",
@@ -245,10 +247,10 @@ def _check_folder() -> None:
 
 
 def _check_space(plan: BuildPlan) -> None:
-    free_bytes = shutil.disk_usage(kernels_folder()).free
+    free_bytes = shutil.disk_usage(kernel_cache()).free
     if free_bytes < plan.needed_bytes:
         raise SpaceError(
-            f"building a kernel needs {format_bytes(plan.needed_bytes)} in {kernels_folder()}, "
+            f"building a kernel needs {format_bytes(plan.needed_bytes)} in {kernel_cache()}, "
             f"and {format_bytes(free_bytes)} are free",
             hint="make room (`blklab kernel remove --trees` frees what only saves time), "
             "or set XDG_CACHE_HOME to a place that has it",
@@ -257,14 +259,14 @@ def _check_space(plan: BuildPlan) -> None:
 
 def _sweep() -> None:
     """Removes what killed builds left; the caller holds the builders' lock, so none is under way."""
-    shutil.rmtree(kernels_folder() / "work", ignore_errors=True)
+    shutil.rmtree(kernel_cache() / "work", ignore_errors=True)
     with store.store_lock():
         store.remove_unnamed()
 
 
 @contextmanager
 def _work_folder() -> Iterator[Path]:
-    work = make_folder(kernels_folder() / "work" / secrets.token_hex(4))
+    work = make_folder(kernel_cache() / "work" / secrets.token_hex(4))
     try:
         yield work
     finally:
@@ -273,14 +275,14 @@ def _work_folder() -> Iterator[Path]:
 
 def _steps_of_former_builds() -> int:
     """Steps of the largest build whose tree is kept: the best guess for one from nothing."""
-    folders = (kernels_folder() / "trees").glob("*")
+    folders = (kernel_cache() / "trees").glob("*")
     known = [tree.steps for folder in folders if (tree := find_tree(folder.name)) is not None]
     return max(known, default=0) or TYPICAL_STEPS
 
 
 def _with_log(error: BlklabError, name: str, log_path: Path) -> BlklabError:
     """The error, with the log in a place that outlives the work folder."""
-    destination = make_folder(kernels_folder() / "logs") / f"{name}.log"
+    destination = make_folder(kernel_cache() / "logs") / f"{name}.log"
     shutil.copyfile(log_path, destination)
     return type(error)(
         error.message, hint=f"{error.hint + '; ' if error.hint else ''}the log is {destination}"
@@ -289,7 +291,7 @@ def _with_log(error: BlklabError, name: str, log_path: Path) -> BlklabError:
 
 def _disk_trouble(error: OSError) -> SpaceError:
     return SpaceError(
-        f"the kernel cannot be built: {error.filename or kernels_folder()}: {reason_of(error)}",
+        f"the kernel cannot be built: {error.filename or kernel_cache()}: {reason_of(error)}",
         hint="make room, or set XDG_CACHE_HOME to a place that has it",
     )
 

@@ -15,7 +15,7 @@ from typing import Protocol, TextIO
 
 from blklab.errors import KernelBuildError, SpaceError
 from blklab.guests.kernels.configuration import Option, check_configuration, read_configuration, render
-from blklab.guests.kernels.source_tree import is_taken
+from blklab.guests.kernels.source_tree import is_copied
 from blklab.guests.kernels.toolchain import build_environment
 
 _STEP = re.compile(
@@ -37,9 +37,9 @@ _COMPILED_WELL = (
     "kernel/sched",
     "kernel/time",
 )
-"""Folders that every I/O of a guest runs through: compiled with the kernel's -O2. The rest is with -O1, which
-takes compilers less time and guests no more (docs/kernels.md). What it computes takes no guest time anyway,
-unless somebody asks for the host's."""
+"""Folders that every I/O of a guest runs through: compiled with the kernel's -O2. The rest is
+compiled with -O1, which saves compile time and costs guests nothing (docs/appendix/measurements.md):
+in virtual time its computing takes no guest time."""
 _ENDS_WITH_US = 'trap "trap - TERM; kill -TERM 0" TERM; "$@" & wait $!'
 """A shell that is told when blklab dies without a chance to clear away, and ends all compilers then."""
 
@@ -54,7 +54,7 @@ class BuildObserver(Protocol):
         """A step of the compilation ended; nothing where no expectation can be had."""
 
 
-class SilentObserver:
+class SilentBuildObserver:
     """Watches and says nothing."""
 
     def announce(self, line: str) -> None:
@@ -211,7 +211,7 @@ def _fail(complaints: list[str], code: int) -> None:
     first = complaints[0] if complaints else f"make ended with {code} and no message"
     missing = _MISSING.search(first)
     hint = None
-    if missing is not None and not is_taken(missing[1]):
+    if missing is not None and not is_copied(missing[1]):
         hint = (
             "its sources are not taken along, since User-mode Linux has no such hardware; "
             "leave out the option that wants it"

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from blklab.errors import KernelSourceError, reason_of
-from blklab.guests.kernels.folder import kernels_folder, make_folder
+from blklab.guests.kernels.cache import kernel_cache, make_folder
 from blklab.guests.kernels.source_tree import files_of
 
 _RACY_NS = 2_000_000_000
@@ -32,9 +32,7 @@ def digest_tree(tree: Path) -> dict[str, str]:
     Raises:
         KernelSourceError: if a file cannot be read.
     """
-    remembered_in = (
-        kernels_folder() / "digests" / f"{hashlib.sha256(str(tree).encode()).hexdigest()[:32]}.json"
-    )
+    remembered_in = kernel_cache() / "digests" / f"{hashlib.sha256(str(tree).encode()).hexdigest()[:32]}.json"
     saved_ns, remembered = _load(remembered_in)
     now_ns = time.time_ns()
     entries: dict[str, list[int | str]] = {}
@@ -55,7 +53,7 @@ def digest_tree(tree: Path) -> dict[str, str]:
     return {path: str(entries[path][4]) for path in sorted(entries)}
 
 
-def identity_of(digests: Mapping[str, str]) -> str:
+def tree_digest(digests: Mapping[str, str]) -> str:
     """One digest for a whole tree."""
     total = hashlib.sha256()
     for path in sorted(digests):

@@ -151,7 +151,7 @@ def apply_those_that_fit(patches: Sequence[Patch], tree: Path, scratch: Path) ->
     Returns:
         Names of those that were left out, with what about them does not apply.
     """
-    left_out = {}
+    skipped = {}
     for patch in patches:
         copies = scratch / patch.name
         copies.mkdir(parents=True)
@@ -159,8 +159,8 @@ def apply_those_that_fit(patches: Sequence[Patch], tree: Path, scratch: Path) ->
         if (complaint := _complaint_about(patch, copies)) is None:
             apply_patches([patch], tree, copies)
         else:
-            left_out[patch.name] = complaint
-    return left_out
+            skipped[patch.name] = complaint
+    return skipped
 
 
 def copy_files(paths: Iterable[str], origin: Path, destination: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from blklab.errors import KernelSourceError, SpaceError, UnknownNameError, reason_of
-from blklab.guests.kernels.digests import digest_file, digest_tree, identity_of
+from blklab.guests.kernels.digests import digest_file, digest_tree, tree_digest
 from blklab.guests.kernels.source_tree import tar_exclusions
 from blklab.guests.kernels.toolchain import UNPACK_TOOLS
 
@@ -63,7 +63,7 @@ def locate(text: str) -> KernelSource:
     if path.is_dir():
         resolved = path.resolve()
         digests = digest_tree(resolved)
-        return KernelSource("directory", resolved, identity_of(digests), digests)
+        return KernelSource("directory", resolved, tree_digest(digests), digests)
     if not path.exists():
         raise UnknownNameError(
             f"there is no kernel source {text}",
@@ -160,7 +160,7 @@ def _copy(source: KernelSource, destination: Path, paths: list[str]) -> None:
 
 
 def _run(command: list[str], source: KernelSource, *, tolerant: bool) -> None:
-    # tar lets xz unpack: from 5.4 on with all processors, in half the time (docs/kernels.md).
+    # tar lets xz unpack: from 5.4 on with all processors, in half the time (docs/appendix/measurements.md).
     environment = {"XZ_DEFAULTS": "--threads=0", **os.environ, "LC_ALL": "C"}
     result = subprocess.run(command, capture_output=True, check=False, text=True, env=environment)
     missing_only = tolerant and "Not found in archive" in result.stderr

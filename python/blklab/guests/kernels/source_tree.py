@@ -48,7 +48,7 @@ _PRODUCTS = re.compile(
 _GENERATED_FOLDERS = {"include/generated", "include/config", ".git", ".hg", ".svn", "debian"}
 
 
-def is_taken(path: str) -> bool:
+def is_copied(path: str) -> bool:
     """Whether a file of a source, by its path in it, is taken along."""
     parts = PurePosixPath(path).parts
     if any(_is_in(path, folder) for folder in LEFT_OUT_WHOLE):
@@ -73,7 +73,7 @@ def files_of(tree: Path) -> Iterator[tuple[str, os.stat_result]]:
                 if entry.is_dir(follow_symlinks=False):
                     if not _is_generated(path):
                         folders.append(path)
-                elif is_taken(path) and not _is_product(entry.name):
+                elif is_copied(path) and not _is_product(entry.name):
                     yield path, entry.stat(follow_symlinks=False)
 
 
@@ -131,7 +131,7 @@ def check_tree(tree: Path, shown: str) -> str:
 
 
 def tar_exclusions() -> list[str]:
-    """`is_taken` as options of GNU tar, for an archive whose members all lie in one folder."""
+    """`is_copied` as options of GNU tar, for an archive whose members all lie in one folder."""
     # Architectures that begin like those that are taken, in any release from `OLDEST_VERSION` on.
     others = [
         f"arch/[!{''.join(sorted({name[0] for name in ARCHITECTURES}))}]*",

@@ -25,14 +25,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from blklab.errors import SpaceError
-from blklab.guests.kernels.compilation import BuildObserver
-from blklab.guests.kernels.folder import (
+from blklab.guests.kernels.cache import (
     folder_size_bytes,
-    kept,
-    kernels_folder,
+    kernel_cache,
     make_folder,
-    remove_unless_kept,
+    pinned,
+    remove_unless_pinned,
 )
+from blklab.guests.kernels.compilation import BuildObserver
 from blklab.guests.kernels.patches import (
     Patch,
     apply_patches,
@@ -48,7 +48,7 @@ _FORMAT = 2
 
 
 @dataclass(frozen=True)
-class KeptTree:
+class CachedTree:
     """A tree in the cache."""
 
     folder: Path
@@ -80,7 +80,7 @@ class WorkTree:
     version: str
     source: KernelSource
     patched: tuple[str, ...]
-    left_out: Mapping[str, str]
+    skipped: Mapping[str, str]
     """Instruments that do not apply, with what about them does not."""
     sources: frozenset[str] = field(repr=False)
     """Files that were there before the build, by path."""
@@ -124,19 +124,19 @@ class WorkTree:
             "configuration": configuration,
         }
         (whole / "tree.json").write_text(json.dumps(content), encoding="utf-8")
-        destination = make_folder(kernels_folder() / "trees") / self.tree_id
-        if remove_unless_kept(destination, self.work / "former"):
+        destination = make_folder(kernel_cache() / "trees") / self.tree_id
+        if remove_unless_pinned(destination, self.work / "former"):
             whole.rename(destination)
 
 
-def find_tree(tree_id: str) -> KeptTree | None:
+def find_tree(tree_id: str) -> CachedTree | None:
     """The kept tree of that name; nothing if there is none, or none that this version wrote."""
-    folder = kernels_folder() / "trees" / tree_id
+    folder = kernel_cache() / "trees" / tree_id
     try:
         content = json.loads((folder / "tree.json").read_bytes())
         if content["format"] != _FORMAT:
             return None
-        return KeptTree(
+        return CachedTree(
             folder,
             content["source_sha256"],
             content["digests"],
@@ -169,7 +169,7 @@ def prepare_tree(
     """
     folder, originals = make_folder(work / "tree"), make_folder(work / "originals")
     former = find_tree(tree_id)
-    with kept(kernels_folder() / "trees" / tree_id) as there:
+    with pinned(kernel_cache() / "trees" / tree_id) as there:
         if former is not None and there:
             observer.announce("copying the objects of the former build")
             _copy_tree(former, folder)
@@ -190,7 +190,7 @@ def prepare_tree(
     if patches:
         observer.announce(f"applying {', '.join(patch.name for patch in patches)}")
         apply_patches(patches, folder, make_folder(work / "scratch"))
-    left_out = apply_those_that_fit(instruments, folder, work / "tried")
+    skipped = apply_those_that_fit(instruments, folder, work / "tried")
     if former is not None:
         _keep_times(former, {*former.patched, *touched}, folder)
     edited = former is not None and former.source_sha256 != source.sha256
@@ -200,14 +200,14 @@ def prepare_tree(
         version,
         source,
         patched=touched,
-        left_out=left_out,
+        skipped=skipped,
         sources=frozenset(_files_in(folder)) - set(former.products if former else ()),
         has_objects=former is not None,
         is_news=former is None or edited,
     )
 
 
-def _copy_tree(former: KeptTree, destination: Path) -> None:
+def _copy_tree(former: CachedTree, destination: Path) -> None:
     """Makes a tree with links to the sources of a kept one and copies of its products, with their times."""
     origin = former.folder / "tree"
     result = subprocess.run(
@@ -255,7 +255,7 @@ def _follow_edits(former: Mapping[str, str], source: KernelSource, folder: Path)
             (folder / path).touch()
 
 
-def _keep_times(former: KeptTree, paths: Iterable[str], folder: Path) -> None:
+def _keep_times(former: CachedTree, paths: Iterable[str], folder: Path) -> None:
     """Gives files that are as in the kept tree their times there: its objects were made from just these."""
     for path in paths:
         kept_one, ours = former.folder / "tree" / path, folder / path

@@ -1,1 +1,1 @@
-"""Making a scheduler permanent for a disk, and taking that back."""
+"""Setting a disk's scheduler permanently, and undoing that."""

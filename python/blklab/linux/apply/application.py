@@ -1,4 +1,4 @@
-"""Giving a disk a scheduler for good: now, and by a udev rule at every start; and taking that back."""
+"""Sets a disk's scheduler permanently: now, and with a udev rule at every boot; and undoes it."""
 
 from __future__ import annotations
 
@@ -12,41 +12,36 @@ from pathlib import Path
 
 import blklab
 from blklab.errors import RefusedError, UnknownNameError
-from blklab.linux.apply.applied import Applied, forget, recall, record_path, remember
 from blklab.linux.apply.identity import Identity, identify
+from blklab.linux.apply.record import AppliedRecord, load_record, record_path, remove_record, save_record
 from blklab.linux.apply.udev import Rule, build_rule, check_rule, reload_rules, write_rule
-from blklab.linux.disks.resolution import Disk
+from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.journal import Journal
 from blklab.linux.journal.locks import disk_locks
 from blklab.linux.journal.recovery import raise_for_failures, recover
 from blklab.linux.journal.state import state_directory
-from blklab.linux.queue.attributes import (
-    TUNABLE_PREFIX,
-    differences,
-    read_attribute,
-    restore_snapshot,
-    schedulers_on_offer,
-    unavailable_scheduler,
-    write_attribute,
-)
+from blklab.linux.queue.attributes import read_attribute, write_attribute
+from blklab.linux.queue.schedulers import available_schedulers, unavailable_scheduler
+from blklab.linux.queue.snapshot import differences, restore_snapshot
+from blklab.linux.queue.sysfs import TUNABLE_PREFIX
 from blklab.spec.schedulers import SchedulerChoice
 
 
 @dataclass(frozen=True)
-class Application:
-    """What is to be done to one disk."""
+class ApplyPlan:
+    """The steps for one disk."""
 
     disk: Disk
     identity: Identity
     former_scheduler: str
     writes: list[tuple[str, str]]
-    """Names and values in the order in which they are written."""
+    """Names and values, in the order in which they are written."""
     rule: Rule | None
-    """Nothing if it is for now only."""
+    """None if the setting is for the current boot only."""
 
     @property
     def commands(self) -> list[str]:
-        """The same as shell commands."""
+        """The writes as shell commands."""
         queue = self.disk.sys_path / "queue"
         return [
             f"echo {shlex.quote(value)} > {shlex.quote(str(queue / name))}" for name, value in self.writes
@@ -54,27 +49,27 @@ class Application:
 
 
 @dataclass(frozen=True)
-class Undoing:
-    """What takes an application back from one disk."""
+class UndoPlan:
+    """The steps that undo `apply` on one disk."""
 
     disk: Disk
-    applied: Applied
-    rule_is_there: bool
+    applied: AppliedRecord
+    rule_exists: bool
 
 
-def plan(disk: Disk, choice: SchedulerChoice, *, permanent: bool) -> Application:
-    """Works out what giving a disk a scheduler takes; changes nothing.
+def plan(disk: Disk, choice: SchedulerChoice, *, permanent: bool) -> ApplyPlan:
+    """Plans the steps that give a disk a scheduler; changes nothing.
 
     Raises:
         SchedulerUnavailableError: if the kernel does not offer it.
-        RequirementError: if no rule can be made for such a disk.
+        RequirementError: if udev cannot match such a disk.
     """
-    active, offered = schedulers_on_offer(disk)
+    active, offered = available_schedulers(disk)
     if choice.name not in offered:
         raise unavailable_scheduler(disk.name, choice.name, offered)
     writes = [("scheduler", choice.name)]
     if active == choice.name and choice.tunables:
-        # Leaving it and coming back gives every tunable its default, as after a start.
+        # Switching away and back gives every tunable its default, as after a boot.
         other = next((name for name in ("none", *offered) if name in offered and name != choice.name), None)
         writes = [("scheduler", other), *writes] if other else writes
     writes += [(TUNABLE_PREFIX + name, value) for name, value in choice.tunables.items()]
@@ -89,32 +84,32 @@ def plan(disk: Disk, choice: SchedulerChoice, *, permanent: bool) -> Application
             written_by=f"blklab {blklab.__version__} on {now}",
             undo=f"blklab apply --undo --device {shlex.quote(str(disk.dev_path))}, or delete this file",
         )
-    return Application(disk, identity, active or "none", writes, rule)
+    return ApplyPlan(disk, identity, active or "none", writes, rule)
 
 
-def carry_out(applications: list[Application], choice: SchedulerChoice) -> list[str]:
-    """Does what was planned, on all disks or on none.
+def apply(plans: list[ApplyPlan], choice: SchedulerChoice) -> list[str]:
+    """Carries out plans, on all disks or on none.
 
     Returns:
-        Remarks for the person.
+        Remarks for the user.
 
     Raises:
-        BlklabError: if a step fails; everything is as before then.
+        BlklabError: if a step fails; then everything is as before.
     """
     remarks: list[str] = []
-    with _exclusive([application.disk for application in applications]) as journal:
+    with _exclusive([plan.disk for plan in plans]) as journal:
         former_rules: dict[Path, str | None] = {}
         former_records: dict[Path, str | None] = {}
         try:
-            for application in applications:
-                record = record_path(application.identity)
+            for plan in plans:
+                record = record_path(plan.identity)
                 former_records[record] = _text(record)
-                if application.rule is not None:
-                    former_rules[application.rule.path] = _text(application.rule.path)
-                remarks += _carry_out_one(application, choice, journal)
+                if plan.rule is not None:
+                    former_rules[plan.rule.path] = _text(plan.rule.path)
+                remarks += _apply_one(plan, choice, journal)
         except BaseException:
             for path, text in [*former_rules.items(), *former_records.items()]:
-                _put_back(path, text)
+                _restore_file(path, text)
             raise
         if former_rules and (remark := reload_rules()) is not None:
             remarks.append(remark)
@@ -122,96 +117,99 @@ def carry_out(applications: list[Application], choice: SchedulerChoice) -> list[
     return remarks
 
 
-def _carry_out_one(application: Application, choice: SchedulerChoice, journal: Journal) -> list[str]:
-    disk, rule = application.disk, application.rule
+def _apply_one(plan: ApplyPlan, choice: SchedulerChoice, journal: Journal) -> list[str]:
+    disk, rule = plan.disk, plan.rule
     former = journal.protect_queue(disk)
-    for name, value in application.writes:
+    for name, value in plan.writes:
         write_attribute(disk, name, value)
-    remarks = [application.identity.warning] if rule and application.identity.warning else []
+    remarks = [plan.identity.warning] if rule and plan.identity.warning else []
     if rule is not None:
         if not rule.path.exists() and rule.path.parent.is_dir():
             journal.own_file(rule.path)
         write_rule(rule)
         remarks.append(f"{rule.path}: {check_rule(rule, disk)}")
-    remember(
-        application.identity,
+    save_record(
+        plan.identity,
         disk,
         choice.without_label,
         former,
         rule_path=rule.path if rule else None,
         rule_text=rule.text if rule else None,
     )
-    for name, value in application.writes[-1 - len(choice.tunables) :]:
-        kept = read_attribute(disk, name)  # trying the rule has written them once more
+    for name, value in plan.writes[-1 - len(choice.tunables) :]:
+        kept = read_attribute(disk, name)  # testing the rule has written them once more
         if kept != value:
             remarks.append(f"{disk.name}: {name} is {kept}, not {value}: another udev rule sets it")
     return remarks
 
 
-def plan_undo(disk: Disk, *, force: bool) -> Undoing:
-    """Finds out what takes an application back; changes nothing.
+def plan_undo(disk: Disk, *, force: bool) -> UndoPlan:
+    """Plans the steps that undo `apply` on a disk; changes nothing.
 
     Raises:
-        UnknownNameError: if nothing was applied to the disk.
-        RefusedError: if its rule was edited since, without `force`.
-        JournalError: if the record of it is damaged.
+        UnknownNameError: if there is no record of `apply` for the disk.
+        RefusedError: if its rule was edited since, and `force` is not set.
+        JournalError: if its record is damaged.
     """
     identity = identify(disk) if disk.device_number else _nameless(disk)
-    applied = recall(identity)
+    applied = load_record(identity)
     if applied is None:
-        raise UnknownNameError(f"nothing that `blklab apply` did to {disk.name} is to be undone")
+        raise UnknownNameError(f"`blklab apply` has not changed {disk.name}, so there is no change to undo")
     text = _text(applied.rule_path) if applied.rule_path else None
     if text is not None and text != applied.rule_text and not force:
         raise RefusedError(
-            f"{applied.rule_path} was edited since blklab wrote it", hint="--force removes it nevertheless"
+            f"{applied.rule_path} was edited since blklab wrote it", hint="--force removes it all the same"
         )
-    return Undoing(disk, applied, text is not None)
+    return UndoPlan(disk, applied, text is not None)
 
 
-def undo_commands(undoing: Undoing) -> list[str]:
-    """What undoing does, as shell commands."""
-    queue = undoing.disk.sys_path / "queue"
-    former = undoing.applied.former
+def undo_commands(plan: UndoPlan) -> list[str]:
+    """The steps of an undo plan as shell commands."""
+    queue = plan.disk.sys_path / "queue"
+    former = plan.applied.former
     writes = {"scheduler": former.scheduler or "none", **former.attributes}
     commands = [
         f"echo {shlex.quote(value)} > {shlex.quote(str(queue / name))}"
         for name, value in writes.items()
-        if name == "scheduler" or name in differences(undoing.disk, former)
+        if name == "scheduler" or name in differences(plan.disk, former)
     ]
-    if undoing.rule_is_there:
-        commands.append(f"rm {shlex.quote(str(undoing.applied.rule_path))}")
+    if plan.rule_exists:
+        commands.append(f"rm {shlex.quote(str(plan.applied.rule_path))}")
     return commands
 
 
-def undo(undoings: list[Undoing]) -> list[str]:
-    """Takes applications back; what was written is returned, for people.
+def undo(plans: list[UndoPlan]) -> list[str]:
+    """Carries out undo plans.
+
+    Returns:
+        The changes made, for people.
 
     Raises:
-        RestoreError: if a former setting cannot be put back; the rule and the record stay then.
+        RestoreError: if a former setting cannot be restored; the rule and the record then stay.
     """
     done: list[str] = []
-    with _exclusive([undoing.disk for undoing in undoings]) as journal:
-        for undoing in undoings:
-            journal.protect_queue(undoing.disk)
-            done += restore_snapshot(undoing.disk, undoing.applied.former)
-        for undoing in undoings:
-            if undoing.applied.rule_path is not None and undoing.rule_is_there:
-                undoing.applied.rule_path.unlink(missing_ok=True)
-                done.append(f"removed {undoing.applied.rule_path}")
-            forget(undoing.applied.identity)
+    with _exclusive([plan.disk for plan in plans]) as journal:
+        for plan in plans:
+            journal.protect_queue(plan.disk)
+            done += restore_snapshot(plan.disk, plan.applied.former)
+        for plan in plans:
+            if plan.applied.rule_path is not None and plan.rule_exists:
+                plan.applied.rule_path.unlink(missing_ok=True)
+                done.append(f"removed {plan.applied.rule_path}")
+            remove_record(plan.applied.identity)
         journal.keep_changes()
     reload_rules()
     return done
 
 
 def _nameless(disk: Disk) -> Identity:
-    """For devices that udev does not know: good until the next start, as the setting itself."""
+    """For devices that udev does not know: valid until the next boot, like the setting itself."""
     return Identity((("KERNEL", disk.name),), f"the name {disk.name}")
 
 
 @contextmanager
 def _exclusive(disks: list[Disk]) -> Iterator[Journal]:
-    """Locks the disks, finishes what killed runs left on them, and opens a journal."""
+    """Locks the disks, recovers from killed runs, and opens a journal."""
     name = f"apply-{datetime.now(timezone.utc):%Y%m%d-%H%M%S}-{os.getpid()}"
     with disk_locks(disks, run_id=name):
         raise_for_failures(recover(state_directory()))
@@ -226,7 +224,7 @@ def _text(path: Path) -> str | None:
         return None
 
 
-def _put_back(path: Path, text: str | None) -> None:
+def _restore_file(path: Path, text: str | None) -> None:
     if text is None:
         path.unlink(missing_ok=True)
     elif _text(path) != text:

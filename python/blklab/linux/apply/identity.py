@@ -1,4 +1,4 @@
-"""What a disk can be recognised by after a restart, when names such as sda may have changed."""
+"""Identifies a disk across reboots, when names such as sda may change."""
 
 from __future__ import annotations
 
@@ -7,43 +7,44 @@ import subprocess
 from dataclasses import dataclass
 
 from blklab.errors import RequirementError
-from blklab.linux.disks.resolution import Disk, all_disks
+from blklab.linux.disks.disk import Disk
+from blklab.linux.disks.stack import all_disks
 
 
 @dataclass(frozen=True)
 class Identity:
-    """How a udev rule recognises a disk."""
+    """The udev matches that identify a disk."""
 
     matches: tuple[tuple[str, str], ...]
-    """Pairs of a udev match key and the value as it is."""
+    """Pairs of a udev match key and the unescaped value."""
     description: str
     """For people: ``serial S4EWNX0R123456``."""
     warning: str | None = None
-    """Why it may fail to hold, or hold for another disk."""
+    """A reason why it may fail to match, or match another disk."""
 
     @property
     def slug(self) -> str:
-        """A file name's part that stays the same for the same identity."""
+        """A part of a file name; the same identity always gives the same one."""
         text = "-".join(value for _, value in self.matches)
         return "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in text)[:120]
 
 
 def identify(disk: Disk, others: list[Disk] | None = None) -> Identity:
-    """The best identity that a disk has and no other disk of this machine shares.
+    """The best identity that a disk shares with no other disk of this machine.
 
-    World-wide name, then serial number, then the place it is plugged into, then its name.
+    It prefers the world-wide name, then the serial number, then the physical path, then the kernel's name.
 
     Args:
         disk: The disk.
-        others: The machine's disks, for finding out what is shared; by default all of them.
+        others: The disks that it must be told apart from; by default all disks of the machine.
 
     Raises:
-        RequirementError: if udev never hears of such a device.
+        RequirementError: if udev gets no events for such a device.
     """
     if not disk.device_number:
         raise RequirementError(
             f"{disk.name} is a hidden path of an NVMe multipath device, for which udev has no events",
-            hint="set it with --now-only, and again after each start (from a systemd service, say)",
+            hint="set it with --now-only, and again after each boot (from a systemd service, say)",
         )
     others = [other for other in (all_disks() if others is None else others) if other.key != disk.key]
     if (disk.sys_path / "loop").is_dir():
@@ -56,13 +57,13 @@ def identify(disk: Disk, others: list[Disk] | None = None) -> Identity:
     return Identity(
         (("KERNEL", disk.name),),
         f"the name {disk.name}",
-        f"{disk.name} has neither a serial number nor a known place, so the rule goes by its name, "
-        "which may belong to another disk after a restart",
+        f"{disk.name} has neither a serial number nor a known physical path, so the rule matches its name, "
+        "which may belong to another disk after a reboot",
     )
 
 
 def _own_names(disk: Disk) -> list[Identity]:
-    """What the disk itself says, from sysfs: udev can match it without asking other rules first."""
+    """Identities that the disk reports in sysfs, which udev can match without help from other rules."""
     found = []
     if (disk.sys_path / "dm").is_dir() and disk.wwid:
         found.append(Identity((("ATTR{dm/uuid}", disk.wwid),), f"device-mapper {disk.wwid}"))
@@ -74,7 +75,7 @@ def _own_names(disk: Disk) -> list[Identity]:
             if (disk.sys_path / file).exists():
                 found.append(Identity(((key, disk.serial),), f"serial number {disk.serial}"))
                 break
-        else:  # read from a SCSI page; udev's own rules give it a property
+        else:  # comes from a SCSI page; udev's own rules set a property for it
             short = _properties(disk).get("ID_SERIAL_SHORT") or _properties(disk).get("ID_SERIAL")
             if short:
                 key = "ENV{ID_SERIAL_SHORT}" if "ID_SERIAL_SHORT" in _properties(disk) else "ENV{ID_SERIAL}"
@@ -87,9 +88,9 @@ def _place(disk: Disk) -> list[Identity]:
     if not path:
         return []
     warning = (
-        f"{disk.name} is recognised by where it is plugged in ({path}), since its own names are not unique"
+        f"{disk.name} is identified by its physical path ({path}), because its own identifiers are not unique"
     )
-    return [Identity((("ENV{ID_PATH}", path),), f"the place {path}", warning)]
+    return [Identity((("ENV{ID_PATH}", path),), f"the path {path}", warning)]
 
 
 def _shares(other: Disk, identity: Identity) -> bool:
@@ -102,13 +103,13 @@ def _shares(other: Disk, identity: Identity) -> bool:
 
 
 def _properties(disk: Disk) -> dict[str, str]:
-    """What udev knows of a device; on a machine without its daemon, what its built-in finds out."""
+    """The properties of a device in udev; without the daemon, those of udev's built-in path_id."""
     return _properties_of(str(disk.sys_path), disk.diskseq)
 
 
 @functools.lru_cache(maxsize=256)
 def _properties_of(sys_path: str, diskseq: str) -> dict[str, str]:
-    del diskseq  # tells a disk from the next one in its place
+    del diskseq  # part of the cache's key: tells a disk from its replacement
     known = _udevadm("info", "--query=property", f"--path={sys_path}")
     if "ID_PATH" not in known:
         known = _udevadm("test-builtin", "path_id", sys_path) | known

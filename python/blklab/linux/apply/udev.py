@@ -1,4 +1,4 @@
-"""Udev rules that set a disk's scheduler at every start."""
+"""udev rules that set a disk's scheduler at every boot."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pathlib import Path
 
 from blklab.errors import MissingToolError, RequirementError, RunFailedError, reason_of
 from blklab.linux.apply.identity import Identity
-from blklab.linux.disks.resolution import Disk
+from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.file import sync_directory
 from blklab.spec.schedulers import SchedulerChoice
 
 RULES_DIRECTORY = Path("/etc/udev/rules.d")
 _TRACE = re.compile(r"\.rules:\d+ ")
-"""How `udevadm test` names the lines that it applies; not every version prints them."""
+"""The form in which `udevadm test` lists the lines that it applies; not every version lists them."""
 _DAEMON = Path("/run/udev/control")
 _NUMBER = 90
-"""After 60-persistent-storage.rules, which finds serial numbers and places, and after distributions' own
-rules about schedulers."""
+"""Sorts after 60-persistent-storage.rules, which sets serial numbers and paths, and after distributions' own
+scheduler rules."""
 _PATTERN_CHARACTERS = re.compile(r'[*?\[\]|\\"]|[^\x20-\x7e]')
 
 
@@ -37,17 +37,18 @@ class Rule:
 def build_rule(
     disk: Disk, identity: Identity, choice: SchedulerChoice, *, written_by: str, undo: str
 ) -> Rule:
-    """Composes the rule for a disk; nothing is written.
+    """Composes the rule for a disk; writes no file.
 
     Args:
-        disk: For the comments.
-        identity: What the rule goes by.
-        choice: What it sets.
+        disk: The disk, for the comments.
+        identity: The matches of the rule.
+        choice: The scheduler and tunables to set.
         written_by: Program, version and date.
-        undo: The command that takes it back.
+        undo: The command that undoes it.
     """
-    # Every closing of a disk after writing gives a change event: a rule that acted on those would undo what a
-    # comparison sets in its midst. Loop and device-mapper devices only get their content with such an event.
+    # Every close after writing causes a change event. A rule for change events would undo a comparison's
+    # settings in the middle of it. But loop and device-mapper devices get their content only with such an
+    # event.
     late = (disk.sys_path / "loop").is_dir() or (disk.sys_path / "dm").is_dir()
     conditions = [
         f'ACTION=="{"add|change" if late else "add"}"',
@@ -60,7 +61,7 @@ def build_rule(
     comments = [
         f"Written by {written_by}.",
         f"Sets the I/O scheduler of {disk.name} ({disk.model or 'unknown model'}) to {choice.without_label}.",
-        f"Goes by: {identity.description}.",
+        f"Matches: {identity.description}.",
         *([f"Warning: {identity.warning}."] if identity.warning else []),
         f"To undo it: {undo}",
     ]
@@ -92,13 +93,13 @@ def write_rule(rule: Rule) -> None:
 
 
 def check_rule(rule: Rule, disk: Disk) -> str:
-    """Lets udev read a written rule and tell whether it holds for the disk.
+    """Makes udev verify a written rule and test it on its disk.
 
     Returns:
-        How it was checked, for people; says so if it could not be.
+        How the rule was checked, for people; says so if it could not be.
 
     Raises:
-        RunFailedError: if udev finds a mistake, or the rule does not hold for its disk.
+        RunFailedError: if udev finds a mistake, or does not apply the rule to its disk.
     """
     if shutil.which("udevadm") is None:
         return "not checked: udevadm is missing (apt install udev)"
@@ -112,9 +113,10 @@ def check_rule(rule: Rule, disk: Disk) -> str:
             f"udev does not accept {rule.path}: {complaint[0] if complaint else 'no reason given'}"
         )
     if not _DAEMON.exists():
-        # `udevadm test` makes links and notes as the daemon would: harmless only where it did so already.
+        # `udevadm test` creates links and database entries as the daemon would, so it is harmless only where
+        # the daemon has created them already.
         done = "udevadm verify accepts it" if known else "not checked"
-        return f"{done}; whether it holds for this disk can only be tried where a udev daemon runs"
+        return f"{done}; testing it on this disk needs a running udev daemon"
     trial = subprocess.run(
         ["udevadm", "test", "--action=add", str(disk.sys_path)], capture_output=True, text=True, check=False
     )
@@ -124,7 +126,7 @@ def check_rule(rule: Rule, disk: Disk) -> str:
         return ("udevadm verify and " if known else "") + "udevadm test accept it and apply it to this disk"
     complaint = [line for line in said if "eading rules file" not in line]
     if not complaint and not any(_TRACE.search(line) for line in lines):
-        return "udevadm test does not tell which rules it applied; look after the next start"
+        return "udevadm test does not list the rules that it applied; check after the next boot"
     raise RunFailedError(
         f"udev does not apply {rule.path} to {disk.name}"
         + (f": {complaint[0].strip()}" if complaint else ""),
@@ -133,10 +135,10 @@ def check_rule(rule: Rule, disk: Disk) -> str:
 
 
 def reload_rules() -> str | None:
-    """Makes a running udev daemon read its rules again.
+    """Makes the udev daemon reload its rules.
 
     Returns:
-        A remark if there is none that runs.
+        A remark if none is running; otherwise None.
     """
     try:
         answer = subprocess.run(
@@ -145,12 +147,14 @@ def reload_rules() -> str | None:
     except FileNotFoundError:
         return "udev is not installed: the rule takes effect once it is (apt install udev)"
     return (
-        None if answer.returncode == 0 else "no udev daemon runs here: the rule takes effect where one does"
+        None
+        if answer.returncode == 0
+        else "no udev daemon is running: the rule takes effect once one is started"
     )
 
 
 def require_udev() -> None:
-    """Makes sure that there is something that reads rules.
+    """Makes sure that udev is installed.
 
     Raises:
         MissingToolError: if udev is not installed.
@@ -160,7 +164,7 @@ def require_udev() -> None:
 
 
 def _as_pattern(value: str) -> str:
-    """Udev matches shell patterns; what would be special in one (or end the string) matches any character."""
+    """The value as a udev pattern; characters that are special in one, or in the string, become ``?``."""
     return _PATTERN_CHARACTERS.sub("?", value)
 
 

@@ -1,6 +1,6 @@
-"""What is to be set in control groups, and what the kernel's answers mean. Pure, but for `undo_writes`.
+"""Settings for control groups, and checks of what the kernel made of them. Pure, except for `undo_writes`.
 
-Attributes that go by device (``io.max``, ``blkio.throttle.*_device`` …) are written once for each leaf disk.
+Per-device attributes (``io.max``, ``blkio.throttle.*_device`` …) are written once for each leaf disk.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.errors import JobFileError, TunableError, UsageError
-from blklab.linux.disks.resolution import Disk
+from blklab.linux.disks.disk import Disk
 from blklab.spec.workloads import Workload
 
 ROOT_GROUP = "/"
-"""The name under which a specification sets attributes of the root group."""
+"""The name of the root group in a specification."""
 
 _GROUP_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _ATTRIBUTE = re.compile(r"(?:blkio|io)\.[a-z0-9_.]+")
@@ -54,16 +54,16 @@ _COUNTERPARTS = {
 
 
 @dataclass(frozen=True)
-class Setting:
+class CgroupSetting:
     """One write to one attribute of one group."""
 
     group: str
-    """Name in the specification; `ROOT_GROUP` for the root."""
+    """Its name in the specification; `ROOT_GROUP` for the root."""
     attribute: str
     value: str
-    """As written, with the device number where the attribute goes by device."""
+    """The value as written, with the device number for a per-device attribute."""
     optional: bool = False
-    """A weight that is written to whichever of several attributes the kernel has."""
+    """Whether to skip it if the kernel lacks the attribute: a weight has several possible attributes."""
 
 
 def wanted_settings(
@@ -71,11 +71,11 @@ def wanted_settings(
     groups: Mapping[str, Mapping[str, str]],
     workloads: Iterable[Workload],
     leaves: Sequence[Disk],
-) -> list[Setting]:
-    """All that is to be written for a run under a version of control groups, in order.
+) -> list[CgroupSetting]:
+    """All writes for a run under a cgroup version, in order.
 
     Raises:
-        UsageError: for a group or an attribute that cannot be.
+        UsageError: for an invalid group or attribute.
         JobFileError: if jobs give one group different weights.
     """
     numbers = device_numbers(leaves)
@@ -86,19 +86,21 @@ def wanted_settings(
         for attribute, value in attributes.items():
             _check_attribute(version, group, attribute)
             values = [value]
-            if _by_device(attribute) and not _DEVICE_NUMBER.match(value):
+            if _per_device(attribute) and not _DEVICE_NUMBER.match(value):
                 values = [f"{number} {value}" for number in numbers]
-            settings += [Setting(group, attribute, each) for each in values]
+            settings += [CgroupSetting(group, attribute, each) for each in values]
     for group, weight in _job_weights(workloads).items():
-        settings += [Setting(group, attribute, str(weight), optional=True) for attribute in WEIGHTS[version]]
+        settings += [
+            CgroupSetting(group, attribute, str(weight), optional=True) for attribute in WEIGHTS[version]
+        ]
     return settings
 
 
 def group_names(groups: Iterable[str], workloads: Iterable[Workload]) -> list[str]:
-    """The groups that have to be created, each once.
+    """The groups to create, each once.
 
     Raises:
-        UsageError: for a name that cannot be.
+        UsageError: for an invalid name.
         JobFileError: if a job could not join its group.
     """
     names = [group for group in groups if group != ROOT_GROUP]
@@ -118,13 +120,13 @@ def group_names(groups: Iterable[str], workloads: Iterable[Workload]) -> list[st
     return list(dict.fromkeys(names))
 
 
-def acts_on_weights(scheduler: str, groups: Mapping[str, Mapping[str, str]]) -> bool:
-    """Whether weights of groups make a difference under a scheduler (bfq's own, or io.cost with any)."""
+def honors_weights(scheduler: str, groups: Mapping[str, Mapping[str, str]]) -> bool:
+    """Tells whether group weights have an effect: with bfq and cfq, or with io.cost under any scheduler."""
     return scheduler in ("bfq", "cfq") or "enable=1" in groups.get(ROOT_GROUP, {}).get("io.cost.qos", "")
 
 
 def device_numbers(leaves: Sequence[Disk]) -> list[str]:
-    """``MAJOR:MINOR`` of each leaf; a hidden multipath path counts as the device it belongs to."""
+    """``MAJOR:MINOR`` of each leaf; for a hidden path, of its multipath head."""
     numbers = []
     for leaf in leaves:
         number = leaf.device_number
@@ -136,7 +138,7 @@ def device_numbers(leaves: Sequence[Disk]) -> list[str]:
 
 
 def missing_attribute(version: int, attribute: str) -> TunableError:
-    """The error for an attribute that a group does not have, with the one that was probably meant."""
+    """The error for a missing attribute, with its counterpart in this cgroup version."""
     message = f"this kernel has no {attribute} under cgroup v{version}"
     other_version = (attribute.startswith("io.")) == (version == 1)
     counterpart = _COUNTERPARTS[version].get(attribute)
@@ -145,23 +147,23 @@ def missing_attribute(version: int, attribute: str) -> TunableError:
         counterpart = "io.max"
     hints = []
     if counterpart is not None:
-        hints.append(f"here it would be {counterpart}")
+        hints.append(f"here it is {counterpart}")
     elif other_version:
         hints.append(f"it belongs to cgroup v{3 - version}")
     if option is not None and not other_version:
-        hints.append(f"{attribute} comes with {option}")
+        hints.append(f"{attribute} needs {option}")
     return TunableError(message, hint="; ".join(hints) or None)
 
 
 def undo_writes(path: Path, value: str) -> list[str]:
-    """What to write to an attribute of the root group to bring back what it has now."""
+    """The strings to write to an attribute of the root group to restore its current content."""
     match = _DEVICE_NUMBER.match(value)
     if match is None:
         return [path.read_text().strip()]
     number = match[0]
     before = next((line for line in path.read_text().splitlines() if line.startswith(f"{number} ")), None)
     if path.name in _ROOT_ONLY:
-        # Giving any parameter means ctrl=user, so a line that says ctrl=auto cannot be written as it stands.
+        # Setting any parameter implies ctrl=user, so a line with ctrl=auto cannot be written back unchanged.
         words = (before or f"{number} enable=0 ctrl=auto").split()
         if "ctrl=user" not in words:
             words = [word for word in words if word == number or word.startswith(("enable=", "ctrl="))]
@@ -174,7 +176,7 @@ def undo_writes(path: Path, value: str) -> list[str]:
     return [f"{number} {unset.get(path.name, '0')}"]
 
 
-def _by_device(attribute: str) -> bool:
+def _per_device(attribute: str) -> bool:
     return attribute in _BY_DEVICE_V2 or attribute.endswith("_device")
 
 
@@ -189,7 +191,7 @@ def _job_weights(workloads: Iterable[Workload]) -> dict[str, int]:
                     workload,
                     job.name,
                     "cgroup_weight",
-                    f"the control group {job.cgroup!r} has the weight {weights[job.cgroup]} already",
+                    f"the control group {job.cgroup!r} already has the weight {weights[job.cgroup]}",
                 )
     return weights
 
@@ -204,15 +206,15 @@ def _job_error(workload: Workload, job_name: str, option: str, message: str) -> 
 def _check_group_name(name: str) -> None:
     if _GROUP_NAME.fullmatch(name) is None:
         raise UsageError(
-            f"{name!r} cannot be the name of a control group", hint="use letters, digits, '_', '-' and '.'"
+            f"{name!r} is not a valid name for a control group", hint="use letters, digits, '_', '-' and '.'"
         )
 
 
 def _check_attribute(version: int, group: str, attribute: str) -> None:
     if _ATTRIBUTE.fullmatch(attribute) is None:
         raise UsageError(
-            f"control group {group!r}: {attribute!r} is no attribute of the I/O controller",
-            hint="these begin with io. (cgroup v2) or blkio. (v1)",
+            f"control group {group!r}: {attribute!r} is not an attribute of the I/O controller",
+            hint="its attributes begin with io. (cgroup v2) or blkio. (v1)",
         )
     if version == 2 and attribute in _ROOT_ONLY and group != ROOT_GROUP:
         raise UsageError(
@@ -222,16 +224,16 @@ def _check_attribute(version: int, group: str, attribute: str) -> None:
 
 
 def value_hint(attribute: str) -> str | None:
-    """What may be wrong with a value that the kernel refused."""
+    """A hint about a value that the kernel refused; None if there is none to give."""
     if attribute.endswith("bfq.weight"):
-        return "bfq takes weights from 1 to 1000"
+        return "bfq's weights range from 1 to 1000"
     if attribute == "io.weight":
-        return "io.weight takes weights from 1 to 10000"
+        return "io.weight ranges from 1 to 10000"
     return None
 
 
-def in_force(content: str, value: str) -> bool:
-    """Whether an attribute's content says what was written."""
+def is_in_force(content: str, value: str) -> bool:
+    """Tells whether an attribute's content agrees with the value that was written."""
     match = _DEVICE_NUMBER.match(value)
     lines = [line.split() for line in content.splitlines() if line.strip()]
     if match is None:
@@ -240,7 +242,7 @@ def in_force(content: str, value: str) -> bool:
     asked = value.split()[1:]
     line = next((line[1:] for line in lines if line[0] == match[0]), None)
     if line is None:
-        # A limit that was lifted has no line any more.
+        # A device without limits has no line.
         return all(word.rpartition("=")[2] in ("0", "max", "default", "auto") for word in asked)
     if not any("=" in word for word in asked):
         return line == asked

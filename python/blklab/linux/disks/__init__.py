@@ -1,1 +1,1 @@
-"""From a path to the disks beneath it, and scratch disks on loop devices."""
+"""Block devices: the disks beneath a path, whether a device is in use, and loop devices of our own."""

@@ -1,4 +1,4 @@
-"""The member devices of a btrfs file system, which may be many."""
+"""The member devices of a btrfs file system."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import uuid
 from pathlib import Path
 
 _FS_INFO = 0x8400941F
-"""BTRFS_IOC_FS_INFO of linux/btrfs.h: a structure of 1024 bytes with the file system's UUID at byte 16."""
+"""BTRFS_IOC_FS_INFO of linux/btrfs.h: fills a 1024-byte structure with the file system's UUID at byte 16."""
 _FS_INFO_BYTES = 1024
 
 
 def member_names(path: Path, source_name: str | None, sysfs: Path) -> list[str]:
-    """Kernel names of the devices of the btrfs that a path lies on.
+    """Kernel names of the member devices of the btrfs that a path is on.
 
     Args:
-        path: Anything on the file system.
-        source_name: The device that the table of mounts names, for file systems that cannot be asked.
-        sysfs: Where sysfs is mounted.
+        path: Any path on the file system.
+        source_name: The device in the mount table, for file systems that do not answer the ioctl.
+        sysfs: Mount point of sysfs.
 
     Returns:
-        Names as in ``/sys/class/block``, sorted; members that are missing are left out.
+        Names as in ``/sys/class/block``, sorted, without missing members.
     """
     known = sysfs / "fs" / "btrfs"
     identifier = _file_system_uuid(path)
@@ -34,7 +34,7 @@ def member_names(path: Path, source_name: str | None, sysfs: Path) -> list[str]:
 def _file_system_uuid(path: Path) -> str | None:
     if sys.platform != "linux":
         return None
-    import fcntl  # noqa: PLC0415 - there is none on Windows
+    import fcntl  # noqa: PLC0415 - Windows has none
 
     answer = bytearray(_FS_INFO_BYTES)
     try:

@@ -1,4 +1,4 @@
-"""Whether a block device may be written to: only if nothing whatsoever holds it or has left a mark on it."""
+"""Checks before writing to a block device: it must be unused and carry no signatures."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import subprocess
 from pathlib import Path
 
 from blklab.errors import DeviceInUseError, MissingToolError, RequirementError, UnknownNameError, reason_of
+from blklab.linux.disks.disk import Roots
 from blklab.linux.disks.mounts import mounts_of_all_namespaces
-from blklab.linux.disks.resolution import Roots
 from blklab.linux.machine.kernel_files import text_or_empty
 
 
 def check_writable_device(dev_path: str | Path, roots: Roots | None = None) -> None:
-    """Makes sure that overwriting a device harms nobody.
+    """Makes sure that overwriting a device destroys no data and disturbs nobody.
 
-    Looks for mounts in every mount namespace, swap, holders (device-mapper, md, bcache), membership of a
-    btrfs, partitions, loop devices on top, processes that have it open, signatures of file systems and
-    partition tables, and at last asks the kernel for exclusive use.
+    Looks for mounts in every mount namespace, swap, holders (device-mapper, md, bcache), membership in a
+    btrfs, partitions, loop devices on top, processes that have it open, and signatures of file systems and
+    partition tables; last, it asks the kernel for exclusive use.
 
     Raises:
-        DeviceInUseError: with everything that speaks against it.
-        RequirementError: if it cannot be found out, which counts as no.
+        DeviceInUseError: with every reason against writing.
+        RequirementError: if a check is impossible, which counts as a refusal.
     """
     reasons = reasons_against_writing(dev_path, roots)
     if reasons:
@@ -36,10 +36,10 @@ def check_writable_device(dev_path: str | Path, roots: Roots | None = None) -> N
 
 
 def reasons_against_writing(dev_path: str | Path, roots: Roots | None = None) -> list[str]:
-    """Everything that speaks against writing to a device; none means that it is free.
+    """All reasons against writing to a device; empty if it is free.
 
     Raises:
-        RequirementError: if it cannot be found out.
+        RequirementError: if a check is impossible.
     """
     roots = roots or Roots()
     path = Path(dev_path)
@@ -48,7 +48,7 @@ def reasons_against_writing(dev_path: str | Path, roots: Roots | None = None) ->
     except OSError as error:
         raise UnknownNameError(f"{path}: {reason_of(error)}") from error
     if not stat.S_ISBLK(status.st_mode):
-        raise UnknownNameError(f"{path} is no block device")
+        raise UnknownNameError(f"{path} is not a block device")
     number = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
     folder = (roots.sys / "dev" / "block" / number).resolve()
     partitions = sorted(entry.parent for entry in folder.glob("*/partition"))
@@ -72,7 +72,7 @@ def reasons_against_writing(dev_path: str | Path, roots: Roots | None = None) ->
 
 
 def _mounts(parts: dict[str, str], roots: Roots) -> list[str]:
-    """Mounts by device number; a btrfs has none, its members are asked for in `_holders`."""
+    """Mounts by device number. A btrfs has none; `_holders` checks its members."""
     found = {
         f"{parts[mount.device_number]} is mounted on {mount.mount_point}"
         for mount in mounts_of_all_namespaces(roots.proc)
@@ -84,7 +84,7 @@ def _mounts(parts: dict[str, str], roots: Roots) -> list[str]:
 def _swap(parts: dict[str, str], roots: Roots) -> list[str]:
     found = []
     for line in text_or_empty(roots.proc / "swaps").splitlines()[1:]:
-        name = line.split()[0].encode().decode("unicode_escape")  # blanks are written as \040
+        name = line.split()[0].encode().decode("unicode_escape")  # spaces appear as \040
         number = _number_of(Path(name))
         if number in parts:
             found.append(f"{parts[number]} is in use as swap")
@@ -105,7 +105,7 @@ def _holders(folders: list[Path], roots: Roots) -> list[str]:
 
 
 def _loops_on_top(parts: dict[str, str], roots: Roots) -> list[str]:
-    """A loop device over a block device does not claim it."""
+    """Loop devices on top of the device; they do not claim it."""
     return [
         f"{entry.parent.parent.name} is a loop device on it"
         for entry in sorted(roots.sys.glob("block/loop*/loop/backing_file"))
@@ -114,7 +114,7 @@ def _loops_on_top(parts: dict[str, str], roots: Roots) -> list[str]:
 
 
 def _open_in_processes(parts: dict[str, str], roots: Roots) -> list[str]:
-    """A virtual machine or a database on a raw device need not claim it either."""
+    """Processes that have the device open; a virtual machine or a database need not claim it either."""
     found: dict[int, str] = {}
     for link in roots.proc.glob("[0-9]*/fd/*"):
         process = int(link.parts[-3])
@@ -130,29 +130,29 @@ def _signatures(path: Path) -> list[str]:
         )
     except FileNotFoundError as error:
         raise MissingToolError(
-            "wipefs is missing, so it cannot be found out whether the device holds data",
+            "wipefs is missing, so blklab cannot tell whether the device holds data",
             hint="apt install util-linux",
         ) from error
     if answer.returncode != 0:
-        return [f"signatures cannot be looked for ({answer.stderr.strip()})"]
+        return [f"wipefs cannot look for signatures ({answer.stderr.strip()})"]
     if not answer.stdout.strip():
         return []
     try:
         entries = json.loads(answer.stdout)["signatures"]
         kinds = list(dict.fromkeys(str(entry["type"]) for entry in entries))
     except (ValueError, KeyError, TypeError) as error:
-        raise RequirementError(f"what wipefs says of {path} cannot be understood: {error!r}") from error
+        raise RequirementError(f"cannot parse the output of wipefs for {path}: {error!r}") from error
     return [f"it has a signature of {kind}" for kind in kinds]
 
 
 def _refusal_of_exclusive_use(path: Path) -> tuple[int | None, str] | None:
-    """The error number and what it means; nothing if the kernel lets us have the device."""
-    # Read-only, since closing a descriptor for writing makes udev look at the device anew.
+    """The error number and its meaning; None if the kernel grants exclusive use."""
+    # Read-only, because closing a descriptor opened for writing makes udev probe the device again.
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
     except OSError as error:
         if error.errno == errno.EBUSY:
-            return error.errno, "the kernel refuses exclusive use (O_EXCL): something has claimed it"
+            return error.errno, "the kernel refuses exclusive use (O_EXCL): it is already claimed"
         return error.errno, f"it cannot be opened: {reason_of(error)}"
     return None
 

@@ -1,7 +1,7 @@
 """Loop devices with direct I/O over a scratch file.
 
-A device of ours is a new one with a number of its own, removed in the end with its queue settings: the loop
-devices that were there before keep theirs, even if nothing was attached to them.
+Each of our devices is new, with its own number, and is removed at the end together with its queue settings.
+Existing loop devices keep their settings, even if no file is attached to them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blklab.errors import MissingToolError, NotRootError, RequirementError, reason_of
-from blklab.linux.disks.resolution import Disk, read_disk
+from blklab.linux.disks.disk import Disk, read_disk
 
 if TYPE_CHECKING:
     from blklab.linux.journal.journal import Journal
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 _LOOP_CTL_ADD = 0x4C80
 _LOOP_CTL_REMOVE = 0x4C81
 _LOOP_CLR_FD = 0x4C01
-"""Requests of linux/loop.h."""
+"""ioctl requests of linux/loop.h."""
 _NAME = re.compile(r"loop(\d+)")
 _CONTROL = Path("/dev/loop-control")
 _BLOCK = Path("/sys/block")
 _HIGHEST_INDEX = 65535
-"""Also good where each loop device has 16 numbers for its partitions."""
+"""Valid even if each loop device has 16 minor numbers for its partitions."""
+_LOSETUP_ATTEMPTS = 3
 _ATTEMPTS = 250
 _PAUSE_SECONDS = 0.02
 
@@ -40,14 +41,14 @@ def create(journal: Journal, backing_file: Path) -> Disk:
     """Sets up a new loop device with direct I/O over an existing file.
 
     Raises:
-        NotRootError: if we may not.
-        RequirementError: if there is no loop driver, or the file system does not do direct I/O.
+        NotRootError: if we lack the permission.
+        RequirementError: if there is no loop driver, or the file system does not support direct I/O.
         MissingToolError: if losetup is missing.
     """
     real = backing_file.resolve(strict=True)
     index = _add(journal, real)
     while not _attach(index, real):
-        # A `losetup --find` of somebody else took the device that we had just made: it is theirs now.
+        # Another process's `losetup --find` took the device that we had just added: it is theirs now.
         entry = journal.loop_entry(f"loop{index}")
         if entry is not None:
             journal.release(entry)
@@ -55,20 +56,20 @@ def create(journal: Journal, backing_file: Path) -> Disk:
     folder = (_BLOCK / f"loop{index}").resolve()
     if (folder / "loop" / "dio").read_text().strip() != "1":
         raise RequirementError(
-            f"the file system under {real} does not do direct I/O",
+            f"the file system under {real} does not support direct I/O",
             hint="put the scratch file on a disk: loop:1g,dir=/var/tmp",
         )
     return read_disk(folder)
 
 
 def remove(index: int, backing_file: Path) -> bool:
-    """Detaches and removes a loop device if it is still ours, that is, over that file or over none.
+    """Detaches and removes a loop device if it is still ours: attached to that file or to none.
 
     Returns:
-        Whether there was anything to remove.
+        Whether it was removed.
 
     Raises:
-        RequirementError: if something still has it open.
+        RequirementError: if a process still has it open.
     """
     folder = _BLOCK / f"loop{index}"
     if not folder.exists():
@@ -77,20 +78,20 @@ def remove(index: int, backing_file: Path) -> bool:
         attached = _attached_file(folder)
         if attached is not None:
             if attached.removesuffix(" (deleted)") != str(backing_file):
-                return False  # its number was given to somebody else
+                return False  # another process has the number now
             _request(Path(f"/dev/loop{index}"), _LOOP_CLR_FD, 0, ignore=(errno.ENXIO, errno.EBUSY))
         elif _request(_CONTROL, _LOOP_CTL_REMOVE, index, ignore=(errno.EBUSY, errno.ENODEV)):
             return True
         if not folder.exists():
             return True
-        time.sleep(_PAUSE_SECONDS)  # udev or a reader that is about to close it
+        time.sleep(_PAUSE_SECONDS)  # udev or another reader is about to close it
     raise RequirementError(
         f"loop{index} over {backing_file} is still in use", hint=f"see `fuser -v /dev/loop{index}`"
     )
 
 
 def detach(journal: Journal, disk: Disk) -> None:
-    """Removes a loop device of ours before the journal's end."""
+    """Removes one of our loop devices before the journal ends."""
     entry = journal.loop_entry(disk.name)
     if entry is not None:
         remove(entry["index"], Path(entry["backing_file"]))
@@ -98,21 +99,28 @@ def detach(journal: Journal, disk: Disk) -> None:
 
 
 def _attach(index: int, backing_file: Path) -> bool:
-    """Attaches a file; False if the device has another one already."""
-    node = f"/dev/loop{index}"
-    try:
-        subprocess.run(
-            ["losetup", "--direct-io=on", node, str(backing_file)], check=True, capture_output=True, text=True
-        )
-    except FileNotFoundError as error:
-        raise MissingToolError("losetup is missing", hint="apt install mount (part of util-linux)") from error
-    except subprocess.CalledProcessError as error:
-        if _attached_file(_BLOCK / f"loop{index}") not in (None, str(backing_file)):
+    """Attaches a file; returns False if another program has attached one already, or removed the device."""
+    node, folder = f"/dev/loop{index}", _BLOCK / f"loop{index}"
+    complaint = ""
+    for _ in range(_LOSETUP_ATTEMPTS):
+        try:
+            answer = subprocess.run(
+                ["losetup", "--direct-io=on", node, str(backing_file)],
+                check=False,
+                capture_output=True,
+                text=True,
+            )
+        except FileNotFoundError as error:
+            raise MissingToolError(
+                "losetup is missing", hint="apt install mount (part of util-linux)"
+            ) from error
+        if not answer.returncode:
+            return True
+        if not folder.exists() or _attached_file(folder) not in (None, str(backing_file)):
             return False
-        raise RequirementError(
-            f"{node} cannot be set up over {backing_file}: {error.stderr.strip()}"
-        ) from error
-    return True
+        # Another program may have held the device at the moment when losetup failed.
+        complaint = answer.stderr.strip()
+    raise RequirementError(f"losetup cannot attach {backing_file} to {node}: {complaint}")
 
 
 def _add(journal: Journal, backing_file: Path) -> int:
@@ -128,19 +136,19 @@ def _add(journal: Journal, backing_file: Path) -> int:
             reason = reason_of(error)
             if error.errno in (errno.EACCES, errno.EPERM):
                 raise NotRootError(
-                    f"loop devices may not be created: {reason}", hint="run it as root"
+                    f"no permission to create loop devices: {reason}", hint="run as root"
                 ) from error
             raise RequirementError(
                 f"loop devices cannot be created: {reason}",
-                hint="is the loop driver there? try `modprobe loop`",
+                hint="is the loop driver loaded? try `modprobe loop`",
             ) from error
-        journal.release(entry)  # somebody was faster with this number
+        journal.release(entry)  # another process took this number first
         index += 1
     raise RequirementError("no loop device is free")
 
 
 def first_free_index() -> int:
-    """The lowest number that no loop device has, attached or not."""
+    """The lowest number that no loop device has, whether attached or not."""
     used = {int(match[1]) for entry in _BLOCK.glob("loop*") if (match := _NAME.fullmatch(entry.name))}
     return next(index for index in itertools.count() if index not in used)
 
@@ -148,7 +156,8 @@ def first_free_index() -> int:
 def _wait_for_node(index: int) -> None:
     node = Path(f"/dev/loop{index}")
     for _ in range(_ATTEMPTS):
-        if node.exists():
+        # Another program may have taken the device and removed it: attaching a file finds that out.
+        if node.exists() or not (_BLOCK / f"loop{index}").exists():
             return
         time.sleep(_PAUSE_SECONDS)
     raise RequirementError(f"{node} does not appear", hint="in a container: give it the host's /dev")
@@ -161,7 +170,7 @@ def _attached_file(folder: Path) -> str | None:
 
 
 def _request(path: Path, request: int, argument: int, *, ignore: tuple[int, ...]) -> bool:
-    """One ioctl; whether it succeeded. Errors in `ignore` only make it return False."""
+    """Issues one ioctl; returns False if it fails with one of the errors to ignore."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

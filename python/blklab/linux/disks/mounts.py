@@ -1,4 +1,4 @@
-"""What is mounted: the kernel's table of mounts, and which mount a path belongs to."""
+"""The kernel's mount table, and the mount that a path belongs to."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Mount:
 
     mount_id: int
     device_number: str
-    """Of the super block: ``254:0``, or ``0:N`` where the file system has no single device."""
+    """Device number of the superblock: ``254:0``, or ``0:N`` if the file system has no single device."""
     root: str
-    """Which part of the file system is mounted: other than ``/`` for bind mounts and subvolumes."""
+    """The mounted part of the file system: not ``/`` for bind mounts and subvolumes."""
     mount_point: str
     options: str
     filesystem: str
@@ -27,11 +27,11 @@ class Mount:
 
     @property
     def all_options(self) -> str:
-        """Options of the mount and of the super block, each once."""
+        """Options of the mount and of the superblock, each once."""
         return ",".join(dict.fromkeys(f"{self.options},{self.super_options}".split(",")))
 
     def super_option(self, name: str) -> str | None:
-        """The value of an option ``name=value`` of the super block; commas in it may be escaped."""
+        """The value of a superblock option ``name=value``, in which commas may be escaped."""
         for option in re.split(r"(?<!\\),", self.super_options):
             key, separator, value = option.partition("=")
             if separator and key == name:
@@ -40,12 +40,12 @@ class Mount:
 
 
 def _unescape(text: str) -> str:
-    """Mountinfo writes blanks, tabs, newlines and backslashes as three octal digits."""
+    """Decodes mountinfo's octal escapes: spaces, tabs, newlines and backslashes."""
     return _OCTAL.sub(lambda match: chr(int(match[1], 8)), text)
 
 
 def parse_mountinfo(text: str) -> list[Mount]:
-    """Reads a mountinfo table, in the order of mounting; lines of another form are passed over."""
+    """Reads a mountinfo table, in mount order; skips malformed lines."""
     mounts = []
     for line in text.splitlines():
         before, separator, after = line.partition(" - ")
@@ -68,7 +68,7 @@ def parse_mountinfo(text: str) -> list[Mount]:
 
 
 def read_mounts(proc: Path) -> list[Mount]:
-    """The mounts that this process sees; none where there is no such table."""
+    """The mounts that this process sees; empty if there is no mount table."""
     try:
         return parse_mountinfo(
             (proc / "self" / "mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
@@ -78,7 +78,7 @@ def read_mounts(proc: Path) -> list[Mount]:
 
 
 def mounts_of_all_namespaces(proc: Path) -> list[Mount]:
-    """The mounts of every mount namespace that some visible process lives in, each table once."""
+    """The mounts of every mount namespace with a visible process, each namespace once."""
     seen: set[str] = set()
     mounts: list[Mount] = []
     for process in sorted(proc.glob("[0-9]*")):
@@ -88,17 +88,17 @@ def mounts_of_all_namespaces(proc: Path) -> list[Mount]:
                 continue
             text = (process / "mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
         except OSError:
-            continue  # it ended meanwhile, or is not ours to look into
+            continue  # it has ended, or we may not read it
         seen.add(namespace)
         mounts.extend(parse_mountinfo(text))
     return mounts or read_mounts(proc)
 
 
 def mount_of(path: Path, proc: Path) -> Mount | None:
-    """The mount that an existing path lies on.
+    """The mount that an existing path is on.
 
-    The kernel is asked which one it is, so mounts over mounts and bind mounts come out right; a table that
-    is not this process's own (as in tests) is searched for the longest mount point instead.
+    The kernel names the mount, so stacked mounts and bind mounts are handled correctly. In a table that is
+    not this process's own (as in tests), the longest mount point wins instead.
     """
     mounts = read_mounts(proc)
     mount_id = _mount_id(path, proc)
@@ -107,7 +107,7 @@ def mount_of(path: Path, proc: Path) -> Mount | None:
             return mount
     real = path.resolve()
     candidates = [mount for mount in mounts if real.is_relative_to(mount.mount_point)]
-    # Of two mounts on one point the later one hides the earlier one.
+    # Of two mounts on one mount point, the later one hides the earlier one.
     return max(
         enumerate(candidates), key=lambda pair: (len(pair[1].mount_point), pair[0]), default=(0, None)
     )[1]
@@ -116,7 +116,7 @@ def mount_of(path: Path, proc: Path) -> Mount | None:
 def _mount_id(path: Path, proc: Path) -> int | None:
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except (OSError, AttributeError):  # O_PATH is Linux's
+    except (OSError, AttributeError):  # only Linux has O_PATH
         return None
     try:
         information = (proc / "self" / "fdinfo" / str(descriptor)).read_text()

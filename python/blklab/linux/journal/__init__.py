@@ -1,1 +1,1 @@
-"""The journal of changes: written before a setting changes, undone when a run ends or is recovered."""
+"""The undo journal: written before a setting changes, undone when a run ends or is recovered."""

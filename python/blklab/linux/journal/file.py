@@ -1,8 +1,8 @@
-"""The journal as a file: lines that cannot change, vanish or change places unnoticed.
+"""The journal file format: a chain of checksummed lines, so that damage is always noticed.
 
-Each line is a checksum, a blank and a JSON object. The checksum covers the line and the checksum before it,
-so the lines form a chain. A line counts as written once fsync has returned; a power cut can leave the last
-line torn, which is normal: what it announces was not done yet.
+Each line is a checksum, a space and a JSON object. The checksum covers the line and the previous checksum,
+so no line can change, vanish or move unnoticed. A line counts as written once fsync has returned. A power cut
+can leave the last line torn; that is harmless, because the change it announces had not been made yet.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True)
 class JournalContent:
-    """What a journal file holds."""
+    """The contents of a journal file."""
 
     entries: list[Entry]
-    """The intact lines from the beginning on, the header first."""
+    """The intact lines from the start of the file, the header first."""
     damage: str | None
-    """What is wrong after them; nothing if all is well. A torn last line is no damage."""
+    """The damage after them; None if the file is sound. A torn last line is not damage."""
 
 
 def encode_line(entry: Entry, previous_checksum: str) -> tuple[bytes, str]:
-    """A line, and its checksum for the next one."""
+    """Encodes a line; also returns its checksum, which the next line needs."""
     text = json.dumps(entry, separators=(",", ":"), sort_keys=True)
     checksum = _checksum(previous_checksum, text.encode())
     return f"{checksum} {text}\n".encode(), checksum
 
 
 def read_journal_file(path: Path) -> JournalContent:
-    """Reads as far as the file is intact.
+    """Reads the intact part of a journal file.
 
     Raises:
-        JournalError: if it cannot be read at all.
+        JournalError: if the file cannot be read at all.
     """
     try:
         data = path.read_bytes()
@@ -51,14 +51,14 @@ def read_journal_file(path: Path) -> JournalContent:
 
 
 def decode(data: bytes) -> JournalContent:
-    """Reads lines as far as the chain holds."""
+    """Decodes lines up to the first break in the chain of checksums."""
     entries: list[Entry] = []
     checksum = ""
     *lines, torn = data.split(b"\n")
     for number, line in enumerate(lines, start=1):
         entry = _decode_line(line, checksum)
         if entry is None:
-            # Only the very last line can be torn; a file system may have kept its length and lost its bytes.
+            # Only the last line can be torn. A file system may keep its length and lose its bytes.
             if number == len(lines) and not torn and not line.strip(b"\0"):
                 break
             return JournalContent(entries, f"line {number} is damaged")
@@ -87,7 +87,7 @@ def _checksum(previous: str, text: bytes) -> str:
 
 
 def sync_directory(folder: Path) -> None:
-    """Makes the names in a folder as durable as the files."""
+    """Flushes a directory, so that the names in it are as durable as the files."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

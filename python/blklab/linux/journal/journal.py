@@ -1,7 +1,7 @@
-"""The journal of a run: what it is about to change, written down before it does, and undone in the end.
+"""The journal of a run: each change is recorded before it is made, and undone when the run ends.
 
-One file for each run in the state directory, held with a lock for as long as the process lives. A file that
-nobody holds belongs to a run that was killed; `blklab.linux.journal.recovery` finishes such runs.
+Each run has one file in the state directory and holds a lock on it while its process lives. An unlocked file
+belongs to a run that was killed; `blklab.linux.journal.recovery` undoes it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from blklab.errors import InterruptedRunError, RequirementError, RestoreError, UsageError, reason_of
-from blklab.linux.disks.resolution import Disk
+from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.file import FORMAT_VERSION, Entry, encode_line, sync_directory
 from blklab.linux.journal.state import make_private_directory, state_directory
-from blklab.linux.journal.undo import OWN_PREFIXES, Outcome, identity_of, undo_all
-from blklab.linux.processes.groups import started_ticks
-from blklab.linux.processes.interrupts import shielded
-from blklab.linux.queue.attributes import QueueSnapshot, snapshot
+from blklab.linux.journal.undo import OWN_PREFIXES, UndoResult, identity_of, undo_all
+from blklab.linux.processes.process_groups import start_ticks
+from blklab.linux.processes.signals import shielded
+from blklab.linux.queue.snapshot import QueueSnapshot, snapshot
 
 SUFFIX = ".journal"
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
@@ -32,12 +32,12 @@ _RESTORE_ATTEMPTS = 5
 
 
 def journal_directory() -> Path:
-    """Where journals are."""
+    """The directory of the journals."""
     return state_directory() / "journal"
 
 
 def boot_id() -> str:
-    """Tells one boot of the machine from the next; empty where the kernel does not say."""
+    """Identifies the current boot of the machine; empty if the kernel does not say."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -45,9 +45,9 @@ def boot_id() -> str:
 
 
 class Journal:
-    """An open journal. Made by `Journal.create`.
+    """An open journal, from `Journal.create`.
 
-    Every method that announces a change returns only after the announcement is on disk.
+    Every method that records a change returns only once the record is on disk.
     """
 
     def __init__(self, path: Path, descriptor: int, run_id: str) -> None:
@@ -63,15 +63,15 @@ class Journal:
     @staticmethod
     @contextmanager
     def create(run_id: str, purpose: str) -> Iterator[Journal]:
-        """Opens a journal and undoes everything in it at the end, however that comes about.
+        """Opens a journal; undoes everything in it on exit, whatever the cause.
 
         Args:
             run_id: Names the file.
-            purpose: For people who find it later.
+            purpose: A note for whoever finds the file later.
 
         Raises:
             RequirementError: if the state directory cannot be written.
-            RestoreError: at the end, if something could not be put back; the journal is kept then.
+            RestoreError: on exit, if something could not be restored; the journal is then kept.
         """
         journal = _create(run_id, purpose)
         atexit.register(journal._finish_at_exit)
@@ -81,7 +81,7 @@ class Journal:
             journal.finish()
 
     def protect_queue(self, disk: Disk) -> QueueSnapshot:
-        """Records all settings of a disk's queue, once; they come back in the end."""
+        """Records all settings of a disk's queue, once; they are restored at the end."""
         if disk.key not in self._protected:
             taken = snapshot(disk)
             self._append(
@@ -95,12 +95,12 @@ class Journal:
         return self._protected[disk.key]
 
     def protect_attribute(self, path: Path, undo: Sequence[str] | None = None) -> str:
-        """Records the content of another file of sysfs, procfs or a cgroup file system.
+        """Records the content of another file in sysfs, procfs or a cgroup file system.
 
         Args:
             path: The file.
-            undo: What to write, one write each, to bring its content back; nothing if writing the content
-                does it. Files with a line for each device need it (``254:0 rbps=max …``).
+            undo: The strings that restore the content, one write(2) each; None if writing the content back
+                restores it. Files with one line per device need them (``254:0 rbps=max …``).
 
         Returns:
             The content.
@@ -117,51 +117,51 @@ class Journal:
         return content
 
     def own_directory(self, path: Path) -> Path:
-        """Creates a folder that is removed in the end with all that is in it.
+        """Creates a directory; it is removed at the end with everything in it.
 
         Its name must begin with one of `OWN_PREFIXES`.
         """
         if not path.name.startswith(OWN_PREFIXES):
-            raise ValueError(f"{path} has no name of ours")
+            raise ValueError(f"{path} does not begin with one of {', '.join(OWN_PREFIXES)}")
         path = path.parent.resolve() / path.name
         if path.exists() or path.is_symlink():
-            raise RequirementError(f"{path} is there already", hint="remove it if nobody needs it")
+            raise RequirementError(f"{path} already exists", hint="remove it if it is not needed")
         self._append({"kind": "directory", "path": str(path), "parent_inode": path.parent.stat().st_ino})
         path.mkdir(mode=0o700)
         return path
 
     def own_file(self, path: Path) -> Path:
-        """Announces a file that is about to be created, to be removed in the end."""
+        """Records a file that is about to be created; it is removed at the end."""
         path = path.parent.resolve() / path.name
         if path.exists() or path.is_symlink():
-            raise RequirementError(f"{path} is there already", hint="remove it if nobody needs it")
+            raise RequirementError(f"{path} already exists", hint="remove it if it is not needed")
         self._append({"kind": "file", "path": str(path), "parent_inode": path.parent.stat().st_ino})
         return path
 
     def own_cgroup(self, path: Path) -> Path:
-        """Creates a control group. In the end its processes are killed and it is removed."""
+        """Creates a control group. At the end its processes are killed and it is removed."""
         if path.exists():
-            raise RequirementError(f"the control group {path} is there already", hint="remove it with rmdir")
+            raise RequirementError(f"the control group {path} already exists", hint="remove it with rmdir")
         self._append({"kind": "cgroup", "path": str(path)})
         path.mkdir()
         return path
 
     def own_process_group(self, leader: int) -> Entry:
-        """Records a process group; what is left of it in the end is killed."""
+        """Records a process group; its remaining processes are killed at the end."""
         return self._append(
-            {"kind": "process_group", "group": leader, "started_ticks": started_ticks(leader) or 0}
+            {"kind": "process_group", "group": leader, "started_ticks": start_ticks(leader) or 0}
         )
 
     def own_loop(self, index: int, backing_file: Path) -> Entry:
-        """Announces the loop device of that number (see `blklab.linux.disks.loop.create`)."""
+        """Records a loop device before it is created (see `blklab.linux.disks.loop.create`)."""
         return self._append({"kind": "loop", "index": index, "backing_file": str(backing_file)})
 
     def own_mount(self, path: Path) -> Entry:
-        """Announces a mount in a folder of ours, to be unmounted in the end."""
+        """Records a mount in one of our directories; it is unmounted at the end."""
         return self._append({"kind": "mount", "path": str(path)})
 
     def loop_entry(self, name: str) -> Entry | None:
-        """The latest entry about a loop device."""
+        """The latest entry for a loop device."""
         return next(
             (
                 entry
@@ -172,24 +172,24 @@ class Journal:
         )
 
     def release(self, entry: Entry) -> None:
-        """Records that an entry is settled: it will not be undone."""
+        """Records that an entry needs no undoing any more."""
         self._append({"kind": "released", "of": entry["number"]})
 
     def keep_changes(self) -> None:
-        """Settles every entry: what was changed is meant to stay."""
+        """Releases every entry: the changes are meant to stay."""
         for entry in [entry for entry in self._entries if entry["kind"] != "released"]:
             self.release(entry)
 
-    def restore(self) -> Outcome:
-        """Undoes everything announced so far; may be repeated."""
+    def restore(self) -> UndoResult:
+        """Undoes everything recorded so far; may be called again."""
         return undo_all(self._entries, same_boot=True)
 
     def finish(self) -> None:
-        """Restores, and deletes the file if all is back. A second call does nothing.
+        """Restores everything, then deletes the file. A second call does nothing.
 
         Raises:
-            RestoreError: if something could not be put back; the file is kept.
-            InterruptedRunError: if a signal came meanwhile; everything is back nevertheless.
+            RestoreError: if something could not be restored; the file is kept.
+            InterruptedRunError: if a signal arrived meanwhile; everything was restored all the same.
         """
         if not self._open or os.getpid() != self._process:
             return
@@ -212,7 +212,7 @@ class Journal:
         if outcome.failures:
             self._close()
             raise RestoreError(
-                "not everything could be put back: " + "; ".join(outcome.failures),
+                "some changes could not be undone: " + "; ".join(outcome.failures),
                 hint=f"`blklab restore` tries again; the journal is {self.path}",
             )
         self.path.unlink(missing_ok=True)
@@ -221,11 +221,11 @@ class Journal:
 
     def _close(self) -> None:
         self._open = False
-        os.close(self._descriptor)  # which frees the lock
+        os.close(self._descriptor)  # releases the lock
         atexit.unregister(self._finish_at_exit)
 
     def _finish_at_exit(self) -> None:
-        """For an exception that hit between two instructions of ours, where no `finally` was active yet."""
+        """Covers an exception between two of our own statements, before any `finally` was active."""
         try:
             self.finish()
         except RestoreError as error:
@@ -236,13 +236,13 @@ class Journal:
             raise RuntimeError("the journal is closed")
         complete: Entry = {"number": len(self._entries) + 1, **entry}
         line, checksum = encode_line(complete, self._checksum)
-        # A signal between writing and remembering would let the chain of checksums break.
+        # A signal between the write and the assignment would break the chain of checksums.
         with shielded():
             length = os.fstat(self._descriptor).st_size
             try:
                 _write_whole(self._descriptor, line)
             except RequirementError:
-                os.ftruncate(self._descriptor, length)  # later lines must not follow half a line
+                os.ftruncate(self._descriptor, length)  # no later line may follow half a line
                 raise
             self._checksum = checksum
             self._entries.append(complete)
@@ -260,10 +260,8 @@ def _create(run_id: str, purpose: str) -> Journal:
     folder = make_private_directory(journal_directory())
     path = folder / f"{run_id}{SUFFIX}"
     if path.exists():
-        raise RestoreError(
-            f"there is a journal of a run {run_id} already: {path}", hint="run `blklab restore`"
-        )
-    # Under another name until it is locked and has its header, so that nobody takes it for a dead run's.
+        raise RestoreError(f"a journal of run {run_id} already exists: {path}", hint="run `blklab restore`")
+    # It has another name until it is locked and has a header, so that recovery does not take it for stale.
     draft = folder / f".{run_id}.{os.getpid()}.new"
     try:
         descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -300,5 +298,5 @@ def _write_whole(descriptor: int, line: bytes) -> None:
     except OSError as error:
         raise RequirementError(
             f"the journal cannot be written: {reason_of(error)}",
-            hint="nothing is changed without it; free some space",
+            hint="blklab changes nothing without a journal; free some space",
         ) from error

@@ -1,4 +1,4 @@
-"""One run on a disk at a time: a lock for each disk, held for as long as the process lives."""
+"""Disk locks: only one run at a time uses a disk."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from blklab.errors import LockedError
-from blklab.linux.disks.resolution import Disk
+from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.state import lock_directory, make_private_directory
 
 _held: set[str] = set()
-"""Keys of the disks that this process holds: a lock is taken once, however many parts of it ask."""
+"""Keys of the disks that this process has locked: it takes each lock only once."""
 
 
 @contextmanager
 def disk_locks(disks: Iterable[Disk], *, run_id: str = "") -> Iterator[None]:
-    """Holds the locks of disks.
+    """Locks disks.
 
-    The kernel frees them when the process ends, however it ends. Disks that this process holds already are
-    left alone.
+    The kernel releases the locks when the process ends, whatever the cause. Disks that this process has
+    locked already are skipped.
 
     Raises:
-        LockedError: if another run is on one of them; none is held then.
+        LockedError: if another run uses one of them; then none is locked.
     """
     folder = make_private_directory(lock_directory())
     taken: list[tuple[str, int]] = []
     try:
-        # In the order of their keys, so that two runs over several disks cannot wait for each other in turn.
+        # Always in the same order, so that two runs over several disks cannot block each other.
         for disk in sorted(disks, key=lambda disk: disk.key):
             if disk.key not in _held:
                 taken.append((disk.key, _take(folder / f"{disk.key}.lock", disk, run_id)))
@@ -53,7 +53,7 @@ def _take(path: Path, disk: Disk, run_id: str) -> int:
         owner = _owner(descriptor)
         os.close(descriptor)
         raise LockedError(
-            f"another run is on {disk.name}: {owner}", hint="wait until it has ended, or end it"
+            f"another run uses {disk.name}: {owner}", hint="wait until it has ended, or stop it"
         ) from error
     except BaseException:
         os.close(descriptor)
@@ -66,10 +66,10 @@ def _take(path: Path, disk: Disk, run_id: str) -> int:
 
 
 def _owner(descriptor: int) -> str:
-    """Who holds a lock, from what the holder wrote into it."""
+    """Describes the holder of a lock from what it wrote into the file."""
     try:
         owner = json.loads(os.pread(descriptor, 65536, 0))
         run = f"run {owner['run']}, " if owner["run"] else ""
         return f"{run}process {owner['pid']} since {owner['since']} ({owner['command']})"
-    except (ValueError, KeyError, TypeError):  # it has taken the lock and not written yet
-        return "one that has just begun"
+    except (ValueError, KeyError, TypeError):  # it has taken the lock but not written yet
+        return "one that has just started"

@@ -1,4 +1,4 @@
-"""Finishing what killed runs left behind: their journals are undone and deleted."""
+"""Recovery after killed runs: undoes and deletes their journals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from blklab.errors import BlklabError, JournalError, RequirementError, RestoreError
-from blklab.linux.disks.resolution import Disk
+from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.file import Entry, JournalContent, read_journal_file
 from blklab.linux.journal.journal import SUFFIX, boot_id
 from blklab.linux.journal.locks import disk_locks
@@ -19,37 +19,37 @@ from blklab.linux.journal.undo import describe_pending, find_again, undo_all
 
 @dataclass
 class RecoveryReport:
-    """What became of one stale journal."""
+    """The outcome of recovering one stale journal."""
 
     path: Path
     run_id: str
     purpose: str = ""
     started_at: str = ""
     done: list[str] = field(default_factory=list)
-    """What was put back."""
+    """Changes that were undone."""
     notes: list[str] = field(default_factory=list)
-    """What needed nothing, and why."""
+    """Changes that needed no undoing, and why."""
     error: BlklabError | None = None
-    """Why the journal is kept; nothing if it is settled and deleted."""
+    """The reason why the journal is kept; None if it was undone and deleted."""
 
 
 def any_journals(state: Path) -> bool:
-    """Whether there are journals at all, of living or killed runs; works without root."""
+    """Tells whether there are any journals, of living or killed runs; works without root."""
     return any((state / "journal").glob(f"*{SUFFIX}"))
 
 
 def stale_journals(state: Path) -> list[Path]:
-    """Journals that no living run holds, the youngest first."""
+    """The journals that no living run holds, newest first."""
     with _one_at_a_time(state):
         return _stale(state)
 
 
 @contextmanager
 def _one_at_a_time(state: Path) -> Iterator[None]:
-    """Waits for any other process that looks into journals.
+    """Lets one process at a time examine the journals.
 
-    A journal locked by such a look would be taken for a living run's, and be left out by a run that starts in
-    the same moment.
+    Examining a journal locks it for a moment. Without this lock, a run that starts in that moment would take
+    the journal for a living run's and skip it.
     """
     folder = state / "journal"
     if not folder.is_dir():
@@ -62,7 +62,7 @@ def _one_at_a_time(state: Path) -> Iterator[None]:
     except OSError as error:
         if os.geteuid() == 0:
             raise RequirementError(f"{folder} cannot be written: {error.strerror}") from error
-        yield  # without root there is nothing to be done, nor anything to be disturbed
+        yield  # without root we can neither recover anything nor get in anyone's way
         return
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -82,12 +82,12 @@ def _stale(state: Path) -> list[Path]:
 
 
 def recover(state: Path, *, force: bool = False) -> list[RecoveryReport]:
-    """Undoes every stale journal, the youngest first, so that the oldest state has the last word.
+    """Undoes every stale journal, newest first, so that the oldest state is what remains.
 
     Args:
-        state: The state directory; one that does not exist holds nothing.
-        force: Undo the intact part of a damaged journal too, and set the file aside; give up what cannot be
-            put back.
+        state: The state directory; if it does not exist, there are no journals.
+        force: Also undoes the intact part of a damaged journal and sets the file aside; gives up on changes
+            that cannot be undone.
 
     Returns:
         A report for each stale journal; a journal with an `error` is still there.
@@ -107,7 +107,7 @@ def recover(state: Path, *, force: bool = False) -> list[RecoveryReport]:
 
 
 def _sweep_drafts(state: Path) -> None:
-    """Removes journals whose run was killed before they were ready; it had changed nothing."""
+    """Removes unfinished journals: their runs were killed before they had changed anything."""
     for path in (state / "journal").glob(".*.new"):
         process = path.name.split(".")[-2]
         if process.isdigit() and not Path("/proc", process).exists():
@@ -115,14 +115,14 @@ def _sweep_drafts(state: Path) -> None:
 
 
 def preview(state: Path) -> list[RecoveryReport]:
-    """What `recover` would do, without doing it."""
+    """Reports what `recover` would do; changes nothing."""
     reports = []
     for path in stale_journals(state):
         report = RecoveryReport(path, path.name.removesuffix(SUFFIX))
         try:
             content = _read_checked(report)
             if content.damage is not None:
-                report.notes.append(f"damaged ({content.damage}): would be left alone without --force")
+                report.notes.append(f"damaged ({content.damage}): only --force would undo it")
             if content.entries:
                 report.done = describe_pending(
                     content.entries[1:], same_boot=content.entries[0]["boot_id"] == boot_id()
@@ -130,7 +130,7 @@ def preview(state: Path) -> list[RecoveryReport]:
         except BlklabError as error:
             report.error = error
         except (KeyError, TypeError, ValueError) as error:
-            report.error = _senseless(path, error)
+            report.error = _malformed(path, error)
         reports.append(report)
     return reports
 
@@ -149,8 +149,8 @@ def _recover_one(path: Path, *, force: bool) -> RecoveryReport:
         if content.damage is not None and not force:
             raise JournalError(
                 f"the journal {path} is damaged: {content.damage}",
-                hint="nothing was changed; `blklab restore --force` puts back what its intact part says "
-                "and keeps the damaged file beside it",
+                hint="nothing was changed; `blklab restore --force` undoes its intact part and keeps the "
+                "damaged file beside it",
             )
         with ExitStack() as stack:
             stack.enter_context(disk_locks(_disks(content.entries), run_id=f"recovery of {report.run_id}"))
@@ -158,7 +158,7 @@ def _recover_one(path: Path, *, force: bool) -> RecoveryReport:
     except BlklabError as error:
         report.error = error
     except (KeyError, TypeError, ValueError) as error:
-        report.error = _senseless(path, error)
+        report.error = _malformed(path, error)
     return report
 
 
@@ -171,8 +171,8 @@ def _read_checked(report: RecoveryReport) -> JournalContent:
     return content
 
 
-def _senseless(path: Path, error: Exception) -> JournalError:
-    return JournalError(f"the journal {path} has an entry that makes no sense: {error!r}")
+def _malformed(path: Path, error: Exception) -> JournalError:
+    return JournalError(f"the journal {path} has a malformed entry: {error!r}")
 
 
 def _undo(report: RecoveryReport, content: JournalContent, *, force: bool) -> None:
@@ -181,8 +181,8 @@ def _undo(report: RecoveryReport, content: JournalContent, *, force: bool) -> No
         report.done, report.notes = outcome.done, outcome.notes
         if outcome.failures and not force:
             raise RestoreError(
-                f"run {report.run_id}: not everything could be put back: " + "; ".join(outcome.failures),
-                hint="`blklab restore` tries again, `blklab restore --force` gives it up",
+                f"run {report.run_id}: some changes could not be undone: " + "; ".join(outcome.failures),
+                hint="`blklab restore` tries again; `blklab restore --force` gives up on them",
             )
         report.notes += [f"given up: {failure}" for failure in outcome.failures]
     if content.damage is None:
@@ -194,29 +194,29 @@ def _undo(report: RecoveryReport, content: JournalContent, *, force: bool) -> No
 
 
 def _disks(entries: list[Entry]) -> list[Disk]:
-    """The disks whose queues a journal would write to; a living run on one of them must not be disturbed."""
+    """The disks whose queues a journal would write to; they must be locked first."""
     found = [find_again(entry["disk"])[0] for entry in entries if entry.get("kind") == "queue"]
     return [disk for disk in found if disk is not None]
 
 
 def _check_owner(path: Path) -> None:
-    """A journal says what is to be written and removed as root: it must be our own."""
+    """Makes sure that a journal is ours: it tells root what to write and what to remove."""
     status = path.lstat()
     if status.st_uid != os.geteuid() or status.st_mode & 0o022:
         raise JournalError(
-            f"the journal {path} does not belong to us, or others may change it", hint="remove it"
+            f"the journal {path} belongs to another user, or other users may write to it", hint="remove it"
         )
 
 
 def _lock(path: Path) -> int | None:
-    """Opens and locks a journal; nothing if a living run holds it or it is gone."""
+    """Opens and locks a journal; None if a living run holds it or it is gone."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Its run may have ended, and deleted it, between the opening and the locking.
+        # Its run may have ended and deleted it between open and flock.
         if os.fstat(descriptor).st_nlink:
             return descriptor
     except OSError:

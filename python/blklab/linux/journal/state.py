@@ -1,4 +1,4 @@
-"""Where blklab keeps what must outlive a run: journals, locks, what `apply` changed."""
+"""Directories for everything that outlives a run: journals, locks, records of `blklab apply`."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ _DEFAULT_LOCKS = Path("/run/lock/blklab")
 
 
 def state_directory() -> Path:
-    """The folder of journals: ``$BLKLAB_STATE_DIR``, else /var/lib/blklab. It need not exist."""
+    """The directory of journals and records: ``$BLKLAB_STATE_DIR`` or /var/lib/blklab. It need not exist."""
     chosen = os.environ.get(STATE_VARIABLE)
     return Path(chosen).absolute() if chosen else _DEFAULT_STATE
 
 
 def lock_directory() -> Path:
-    """The folder of disk locks: ``$BLKLAB_LOCK_DIR``, else /run/lock/blklab.
+    """The directory of disk locks: ``$BLKLAB_LOCK_DIR`` or /run/lock/blklab.
 
-    The same for runs with different state directories, since they would fight over the same disks.
+    It does not depend on the state directory: runs with different ones still share the disks.
     """
     chosen = os.environ.get(LOCK_VARIABLE)
     return Path(chosen).absolute() if chosen else _DEFAULT_LOCKS
 
 
 def make_private_directory(path: Path) -> Path:
-    """Creates a folder that only we may change, with its parents.
+    """Creates a directory that only we may write to, with its parents.
 
     Raises:
-        RequirementError: if it cannot be created, or belongs to somebody else, whose files must not steer us.
+        RequirementError: if it cannot be created, or another user could write files there that we would obey.
     """
     try:
         path.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -40,10 +40,10 @@ def make_private_directory(path: Path) -> Path:
     except OSError as error:
         raise RequirementError(
             f"{path} cannot be created: {reason_of(error)}",
-            hint=f"run it as root, or choose another place with {STATE_VARIABLE}",
+            hint=f"run as root, or choose another directory with {STATE_VARIABLE}",
         ) from error
     if status.st_uid != os.geteuid() or status.st_mode & 0o022:
         raise RequirementError(
-            f"{path} can be changed by other users", hint=f"chown it to yourself and chmod go-w {path}"
+            f"other users may write to {path}", hint=f"chown it to yourself and chmod go-w {path}"
         )
     return path

@@ -1,12 +1,13 @@
-"""How each kind of journal entry is undone.
+"""Undoes journal entries, each kind in its own way.
 
-Undoing is idempotent: what is back already is left alone, so a restore that was broken off is simply done
-again. A disk is written to only if it is certainly the one that the entry was made for.
+Undoing is idempotent: it skips whatever has been restored already, so an interrupted restore can simply be
+repeated. A disk is written to only if it is certainly the one that the entry was made for.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import stat
@@ -17,48 +18,51 @@ from pathlib import Path
 from typing import Any
 
 from blklab.errors import BlklabError, DeviceVanishedError, RestoreError
-from blklab.linux.disks import loop, loop_array
+from blklab.linux.disks import loop
+from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.disks.mounts import read_mounts
-from blklab.linux.disks.resolution import Disk, read_disk
+from blklab.linux.disks.unmount import unmount
 from blklab.linux.journal.file import Entry
 from blklab.linux.machine.kernel_files import write_once
-from blklab.linux.processes.groups import members_of_group
-from blklab.linux.queue.attributes import QueueSnapshot, differences, restore_snapshot
+from blklab.linux.processes.process_groups import members_of_group
+from blklab.linux.queue.snapshot import QueueSnapshot, differences, restore_snapshot
 
 OWN_PREFIXES = (".blklab-", "blklab-")
-"""Only folders with such a name are ever removed with all that is in them."""
+"""Only directories whose names begin like this are ever removed with their contents."""
+_DEVICE_NUMBER = re.compile(r"\d+:\d+")
 _GROUP_ATTEMPTS = 100
 _GROUP_PAUSE_SECONDS = 0.02
 
 
 @dataclass
-class Outcome:
-    """What undoing came to."""
+class UndoResult:
+    """The result of undoing, in words for people."""
 
     done: list[str] = field(default_factory=list)
-    """What was changed, for people."""
+    """Changes that were undone."""
     notes: list[str] = field(default_factory=list)
-    """What needed nothing, and why."""
+    """Changes that needed no undoing, and why."""
     failures: list[str] = field(default_factory=list)
+    """Changes that could not be undone."""
 
 
-def undo_all(entries: list[Entry], *, same_boot: bool) -> Outcome:
-    """Undoes entries, the latest first; a failure does not keep the others from being undone.
+def undo_all(entries: list[Entry], *, same_boot: bool) -> UndoResult:
+    """Undoes entries, latest first; after a failure it continues with the others.
 
     Args:
         entries: The journal's lines without its header.
-        same_boot: Whether the machine has not been restarted since: settings of the kernel, devices and
-            processes do not outlive a restart, files do.
+        same_boot: Whether the machine has not been rebooted since. Kernel settings, devices and processes
+            do not survive a reboot; files do.
     """
-    outcome = Outcome()
+    outcome = UndoResult()
     pending, lost = _pending(entries, same_boot=same_boot)
     if lost:
-        outcome.notes.append("the machine was restarted since: its settings went with that")
-    # What still uses a device or a folder has to end before the device or folder can go.
+        outcome.notes.append("the machine has been rebooted since, which reset its settings")
+    # Processes must end before the devices and directories that they use can go.
     for entry in sorted(pending, key=lambda entry: (entry["kind"] != "process_group", -entry["number"])):
         undo = _UNDO.get(entry["kind"])
         if undo is None:
-            outcome.failures.append(f"an entry of the unknown kind {entry['kind']!r}")
+            outcome.failures.append(f"an entry has the unknown kind {entry['kind']!r}")
             continue
         try:
             undo(entry, outcome)
@@ -70,7 +74,7 @@ def undo_all(entries: list[Entry], *, same_boot: bool) -> Outcome:
 
 
 def describe_pending(entries: list[Entry], *, same_boot: bool) -> list[str]:
-    """What `undo_all` would do, for people; disks are looked at, nothing is changed."""
+    """Describes what `undo_all` would do, for people; reads disks, changes nothing."""
     lines = []
     for entry in reversed(_pending(entries, same_boot=same_boot)[0]):
         match entry["kind"]:
@@ -88,7 +92,7 @@ def describe_pending(entries: list[Entry], *, same_boot: bool) -> list[str]:
             case "loop":
                 lines.append(f"loop{entry['index']} over {entry['backing_file']} removed")
             case "process_group":
-                lines.append(f"processes of group {entry['group']} ended")
+                lines.append(f"processes of group {entry['group']} killed")
             case "mount":
                 lines.append(f"{entry['path']} unmounted")
             case "attribute":
@@ -99,7 +103,7 @@ def describe_pending(entries: list[Entry], *, same_boot: bool) -> list[str]:
 
 
 def _pending(entries: list[Entry], *, same_boot: bool) -> tuple[list[Entry], bool]:
-    """Entries that are not settled, and whether some went with a restart of the machine."""
+    """The entries still to be undone, and whether a reboot has undone others."""
     released = {entry["of"] for entry in entries if entry["kind"] == "released"}
     pending = [entry for entry in entries if entry["kind"] != "released" and entry["number"] not in released]
     if same_boot:
@@ -109,7 +113,7 @@ def _pending(entries: list[Entry], *, same_boot: bool) -> tuple[list[Entry], boo
 
 
 def identity_of(disk: Disk) -> dict[str, Any]:
-    """What a disk is recognised by later."""
+    """The properties by which `find_again` recognises a disk."""
     return {
         "name": disk.name,
         "device_number": disk.device_number,
@@ -123,25 +127,24 @@ def identity_of(disk: Disk) -> dict[str, Any]:
 
 
 def find_again(identity: dict[str, Any]) -> tuple[Disk | None, str]:
-    """The disk of an identity if it is still there, else why not."""
+    """Finds the disk of an identity, or says why it is not there."""
     folder = Path(identity["sys_path"])
     name = identity["name"]
     if not (folder / "queue").is_dir():
-        return None, f"{name} is gone, and its settings with it"
+        return None, f"{name} is gone, and so are its settings"
     disk = read_disk(folder)
     now = identity_of(disk)
-    # A disk can grow (so its size alone says nothing where the kernel counts disks); without that count
-    # everything must agree.
+    # diskseq settles it, and lets a disk grow; without diskseq, model and size must agree too.
     keys = ["name", "device_number", "serial", "wwid", "diskseq"]
     if not identity["diskseq"]:
         keys += ["model", "size_bytes"]
     changed = [key for key in keys if now[key] != identity[key]]
     if changed:
-        return None, f"{name} is another disk now ({', '.join(changed)} differ): left alone"
+        return None, f"{name} is now another disk ({', '.join(changed)} differ): not touched"
     return disk, ""
 
 
-def _undo_queue(entry: Entry, outcome: Outcome) -> None:
+def _undo_queue(entry: Entry, outcome: UndoResult) -> None:
     disk, why = find_again(entry["disk"])
     if disk is None:
         outcome.notes.append(why)
@@ -153,59 +156,72 @@ def _undo_queue(entry: Entry, outcome: Outcome) -> None:
         outcome.notes.append(error.message)
 
 
-def _undo_attribute(entry: Entry, outcome: Outcome) -> None:
+def _undo_attribute(entry: Entry, outcome: UndoResult) -> None:
     path = Path(entry["path"])
-    wanted: str = entry["content"]
+    undo: list[str] | None = entry["undo"]
+    wanted = _lines_of_devices(undo, entry["content"])
     if not path.exists():
         outcome.notes.append(f"{path} is gone")
         return
-    if path.read_text() == wanted:
+    if _lines_of_devices(undo, path.read_text()) == wanted:
         return
-    for text in entry["undo"] if entry["undo"] is not None else [wanted]:
+    for text in undo if undo is not None else [wanted]:
         write_once(path, text)
-    now = path.read_text()
-    if now != wanted and not _only_adds(now, wanted, entry["undo"] or []):
-        raise RestoreError(f"{path} holds {now!r}, was {wanted!r}")
+    now = _lines_of_devices(undo, path.read_text())
+    if now != wanted and not _only_adds(now, wanted, undo or []):
+        raise RestoreError(f"{path} is {now!r}, was {wanted!r}")
     outcome.done.append(f"{path} = {wanted.strip()!r}")
 
 
-def _only_adds(now: str, wanted: str, undo: list[str]) -> bool:
-    """Whether a file holds what it should, and beyond that only lines that say what undoing wrote.
+def _lines_of_devices(undo: list[str] | None, content: str) -> str:
+    """The lines of an attribute for the devices that the undoing writes to, or all of a global attribute.
 
-    io.cost.qos and io.cost.model keep a line for every device that they were once set for: it says that the
-    device is at its defaults, as it was when it had no line.
+    Attributes such as io.max have one line per device, and other programs may set the lines of their devices
+    meanwhile.
+    """
+    devices = {text.split(maxsplit=1)[0] for text in undo or []}
+    if not devices or not all(_DEVICE_NUMBER.fullmatch(device) for device in devices):
+        return content
+    return "".join(line for line in content.splitlines(keepends=True) if line.partition(" ")[0] in devices)
+
+
+def _only_adds(now: str, wanted: str, undo: list[str]) -> bool:
+    """Tells whether a file has all its former lines, and in addition only lines that the undoing wrote.
+
+    io.cost.qos and io.cost.model keep a line for every device that they were ever set for. It then says that
+    the device has its defaults, which a missing line means too.
     """
     extra = [line.split() for line in now.splitlines() if line not in wanted.splitlines()]
     missing = [line for line in wanted.splitlines() if line not in now.splitlines()]
     return not missing and all(any(set(text.split()) <= set(line) for text in undo) for line in extra)
 
 
-def _undo_directory(entry: Entry, outcome: Outcome) -> None:
+def _undo_directory(entry: Entry, outcome: UndoResult) -> None:
     path = Path(entry["path"])
     if not _parent_is_there(entry, path):
-        raise RestoreError(f"{path}: its folder is not there any more; is the file system mounted?")
+        raise RestoreError(f"{path}: its directory is gone; is the file system mounted?")
     if not path.is_dir() or path.is_symlink():
         return
     if not path.name.startswith(OWN_PREFIXES):
-        raise RestoreError(f"{path} does not look like a folder of ours; remove it yourself")
+        raise RestoreError(f"{path} does not look like a directory of blklab's; remove it yourself")
     inside = [
         mount.mount_point for mount in read_mounts(Path("/proc")) if path in Path(mount.mount_point).parents
     ]
     if inside or path.is_mount():
         raise RestoreError(
-            f"{path}: something is mounted there ({', '.join(inside) or path}); unmount it first"
+            f"{path}: a file system is mounted there ({', '.join(inside) or path}); unmount it first"
         )
     shutil.rmtree(path)
     outcome.done.append(f"removed {path}")
 
 
-def _undo_file(entry: Entry, outcome: Outcome) -> None:
+def _undo_file(entry: Entry, outcome: UndoResult) -> None:
     path = Path(entry["path"])
     if not _parent_is_there(entry, path):
-        raise RestoreError(f"{path}: its folder is not there any more; is the file system mounted?")
+        raise RestoreError(f"{path}: its directory is gone; is the file system mounted?")
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
-            raise RestoreError(f"{path} is no regular file any more; remove it yourself")
+            raise RestoreError(f"{path} is no longer a regular file; remove it yourself")
         path.unlink()
     except FileNotFoundError:
         return
@@ -213,18 +229,18 @@ def _undo_file(entry: Entry, outcome: Outcome) -> None:
 
 
 def _parent_is_there(entry: Entry, path: Path) -> bool:
-    """Whether the folder is the one the entry was made in.
+    """Tells whether the parent directory is still the one that the entry was made in.
 
-    A file system that is not mounted now leaves its empty mount point, with another inode number.
+    If its file system is not mounted now, the empty mount point is there instead, with another inode number.
     """
     try:
         return path.parent.stat().st_ino == int(entry["parent_inode"])
     except OSError:
-        # Removed together with a folder of ours, which a later entry did: that is an end too.
+        # It went with one of our directories, which a later entry had created: then it is undone, too.
         return any(part.startswith(OWN_PREFIXES) for part in path.parent.parts)
 
 
-def _undo_cgroup(entry: Entry, outcome: Outcome) -> None:
+def _undo_cgroup(entry: Entry, outcome: UndoResult) -> None:
     path = Path(entry["path"])
     for attempt in range(_GROUP_ATTEMPTS):
         if not path.is_dir():
@@ -236,23 +252,23 @@ def _undo_cgroup(entry: Entry, outcome: Outcome) -> None:
         except OSError:
             if attempt == _GROUP_ATTEMPTS - 1:
                 raise
-            time.sleep(_GROUP_PAUSE_SECONDS)  # dying processes are members until they are reaped
+            time.sleep(_GROUP_PAUSE_SECONDS)  # dying processes stay members until they are reaped
         else:
             outcome.done.append(f"removed {path}")
 
 
-def _undo_process_group(entry: Entry, outcome: Outcome) -> None:
+def _undo_process_group(entry: Entry, outcome: UndoResult) -> None:
     group, not_before = int(entry["group"]), int(entry["started_ticks"])
     for attempt in range(_GROUP_ATTEMPTS):
         members = members_of_group(group, not_before)
         if not members:
             return
         if attempt == 0:
-            outcome.done.append(f"ended the left-over processes {', '.join(map(str, members))}")
+            outcome.done.append(f"killed the remaining processes {', '.join(map(str, members))}")
         for number in members:
             _kill(number)
         time.sleep(_GROUP_PAUSE_SECONDS)
-    raise RestoreError(f"the processes of group {group} do not end")
+    raise RestoreError(f"the processes of group {group} cannot be killed")
 
 
 def _kill(number: int) -> None:
@@ -262,20 +278,20 @@ def _kill(number: int) -> None:
         return
 
 
-def _undo_loop(entry: Entry, outcome: Outcome) -> None:
+def _undo_loop(entry: Entry, outcome: UndoResult) -> None:
     if loop.remove(int(entry["index"]), Path(entry["backing_file"])):
         outcome.done.append(f"removed loop{entry['index']} over {entry['backing_file']}")
 
 
-def _undo_mount(entry: Entry, outcome: Outcome) -> None:
+def _undo_mount(entry: Entry, outcome: UndoResult) -> None:
     path = Path(entry["path"])
     if not any(folder.name.startswith(OWN_PREFIXES) for folder in path.parents):
-        raise RestoreError(f"{path} does not lie in a folder of ours; unmount it yourself")
-    if loop_array.unmount(path):
+        raise RestoreError(f"{path} is not in a directory of blklab's; unmount it yourself")
+    if unmount(path):
         outcome.done.append(f"unmounted {path}")
 
 
-_UNDO: dict[str, Callable[[Entry, Outcome], None]] = {
+_UNDO: dict[str, Callable[[Entry, UndoResult], None]] = {
     "queue": _undo_queue,
     "attribute": _undo_attribute,
     "directory": _undo_directory,
@@ -286,4 +302,4 @@ _UNDO: dict[str, Callable[[Entry, Outcome], None]] = {
     "mount": _undo_mount,
 }
 _DURABLE = {"directory", "file"}
-"""What outlives a restart of the machine."""
+"""Kinds of entries that survive a reboot."""

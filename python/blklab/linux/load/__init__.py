@@ -1,1 +1,1 @@
-"""Load generators on the host: fio and hdparm, as processes that never outlive blklab."""
+"""Load generators on the host: fio and hdparm, run so that they never outlive blklab."""

@@ -1,7 +1,7 @@
-"""fio as the load generator: its version, its job files, running it.
+"""fio as the load generator: finding it, writing its job files, running it.
 
-The job file given to fio is written out in full: one section for each clone, with nothing left to fio's
-own choice of files. `blklab.linux.load.fio_output` reads what it reports.
+The job file for fio spells everything out: each clone has its own section, and fio chooses no files itself.
+`blklab.linux.load.fio_output` reads its report.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from blklab.errors import JobFileError, MissingToolError
-from blklab.linux.load.bound_process import NEEDED, run_bound
-from blklab.linux.load.fio_output import FioReport, read_report
+from blklab.linux.load.fio_output import FioReport, read_fio_report
 from blklab.linux.load.fio_rates import (
     RATE_OPTIONS,
     rate_options,
@@ -24,12 +23,13 @@ from blklab.linux.load.fio_rates import (
     remove_rate_logs,
     with_rates,
 )
+from blklab.linux.load.load_process import REQUIRED_PROGRAMS, run_load_process
 from blklab.linux.scratch.layout import JobRegions
 from blklab.records.samples import NS_PER_SECOND
 from blklab.spec.workloads import Job, Workload
 
 MINIMUM_VERSION = (3, 18)
-"""The first that reports percentiles and bins of total latency beside those of completion latency."""
+"""The first version that reports percentiles and bins of total latency as well as of completion latency."""
 
 JOB_FILE = "job.fio"
 OUTPUT_FILE = "output.json"
@@ -40,7 +40,7 @@ _OURS = (
     "lat_percentiles", "clat_percentiles", "slat_percentiles", "disable_lat", "disable_clat",
     "disable_slat", "gtod_reduce", "log_avg_msec", "log_hist_msec", "description", *RATE_OPTIONS,
 )  # fmt: skip
-"""Options that we settle ourselves: where the I/O goes, groups, and what is reported."""
+"""Options that blklab sets itself: where the I/O goes, control groups, and what fio reports."""
 
 _GLOBAL = (
     "lat_percentiles=1",
@@ -53,7 +53,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _VERSION = re.compile(r"fio-(\d+)\.(\d+)\S*")
 _VERSION_TIMEOUT_S = 20
 _GRACE_S = 120
-"""How much longer than its jobs' own times fio may take before it counts as hung."""
+"""Time beyond its jobs' own runtimes after which fio counts as hung."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Fio:
     version: str
 
     def command(self, *, read_only: bool = False, parse_only: bool = False) -> list[str]:
-        """The command, to be run in a folder that has the job file."""
+        """The command line; its working directory must have the job file."""
         return [
             self.path,
             "--output-format=json+",
@@ -77,10 +77,10 @@ class Fio:
 
 
 def find_fio() -> Fio:
-    """Finds fio and what is needed to run it.
+    """Finds fio and checks for the programs that running it needs.
 
     Raises:
-        MissingToolError: if fio is missing or too old, or util-linux lacks a program.
+        MissingToolError: if fio is missing or too old, or a program of util-linux is missing.
     """
     wanted = ".".join(map(str, MINIMUM_VERSION))
     path = shutil.which("fio")
@@ -89,9 +89,9 @@ def find_fio() -> Fio:
             "fio is not installed",
             hint="install it (apt install fio, dnf install fio), or test a sim: device",
         )
-    for program in NEEDED:
+    for program in REQUIRED_PROGRAMS:
         if shutil.which(program) is None:
-            raise MissingToolError(f"{program} is not installed", hint="it comes with util-linux")
+            raise MissingToolError(f"{program} is not installed", hint="install util-linux")
     try:
         answer = subprocess.run(
             [path, "--version"], capture_output=True, text=True, timeout=_VERSION_TIMEOUT_S, check=False
@@ -101,9 +101,9 @@ def find_fio() -> Fio:
     text = answer.stdout.strip()
     match = _VERSION.fullmatch(text)
     if match is None:
-        raise MissingToolError(f"{path} --version says {text!r}, which is no version of fio")
+        raise MissingToolError(f"{path} --version prints {text!r}, which is not a version of fio")
     if (int(match[1]), int(match[2])) < MINIMUM_VERSION:
-        raise MissingToolError(f"{path} is {text}, too old", hint=f"version {wanted} or newer is needed")
+        raise MissingToolError(f"{path} is {text}, too old", hint=f"install version {wanted} or newer")
     return Fio(path=path, version=text.removeprefix("fio-"))
 
 
@@ -120,11 +120,11 @@ def job_file_text(
 
     Args:
         workload: What to run.
-        regions: Where each clone of each job works.
-        seed: Seed of random offsets, for jobs that do not fix their own.
+        regions: The region that each clone of each job works on.
+        seed: Seed of random offsets, for jobs that do not set their own.
         runtime_ns: Replaces the runtime of time-based jobs.
-        group_joins: By control group, the file that takes the ids of processes joining it.
-        folder: Folder of the regions' files, relative to where fio runs; nothing for devices.
+        group_joins: For each control group, the file that takes the PIDs of processes joining it.
+        folder: Directory of the regions' files, relative to fio's working directory; None for devices.
     """
     lines = ["[global]", *_GLOBAL, *rate_options(rate_window_ms(workload, runtime_ns))]
     for job, clones in zip(workload.jobs, regions, strict=True):
@@ -139,7 +139,7 @@ def job_file_text(
                 lines.append(f"randseed={seed}")
             lines += _option_lines(job, runtime_ns)
             if job.cgroup is not None and group_joins is not None:
-                # fio's process starts the shell, so $PPID is what has to join; tee reports a refusal.
+                # fio's process starts the shell, so $PPID is the process to join; tee reports a refusal.
                 lines.append(f"exec_prerun=echo $PPID | tee {group_joins[job.cgroup]}")
     return "\n".join(lines) + "\n"
 
@@ -161,7 +161,7 @@ def _option_lines(job: Job, runtime_ns: int | None) -> list[str]:
 
 
 def _ramp_time_ns(job: Job, runtime_ns: int | None) -> int:
-    """A ramp time is cut to a runtime given instead of the job's own, so that a short look is short."""
+    """The ramp time; a runtime that replaces the job's own also limits it, so that short runs stay short."""
     return (
         min(job.ramp_time_ns, runtime_ns) if job.time_based and runtime_ns is not None else job.ramp_time_ns
     )
@@ -173,7 +173,7 @@ def _escaped(filename: str) -> str:
 
 
 def expected_runtime_ns(workload: Workload, runtime_ns: int | None) -> int | None:
-    """How long fio will take by its jobs' own times; nothing if a job has none."""
+    """The time fio should take by its jobs' own runtimes; None if a job has none."""
     total = group = 0
     for job in workload.jobs:
         if job.stonewall:
@@ -186,10 +186,10 @@ def expected_runtime_ns(workload: Workload, runtime_ns: int | None) -> int | Non
 
 
 def check_job_file(fio: Fio, workload: Workload, text: str) -> None:
-    """Has fio itself read the job file, which knows its own version's options and engines.
+    """Lets fio itself parse the job file: it knows its own version's options and engines.
 
     Raises:
-        JobFileError: with fio's words.
+        JobFileError: with fio's message.
     """
     with tempfile.TemporaryDirectory(prefix="blklab-") as folder:
         (Path(folder) / JOB_FILE).write_text(text, encoding="utf-8")
@@ -202,24 +202,24 @@ def check_job_file(fio: Fio, workload: Workload, text: str) -> None:
             check=False,
         )
         if answer.returncode:
-            said = " ".join((answer.stderr or answer.stdout).split())
-            raise JobFileError(f"fio {fio.version} does not take it: {said}", source=workload.source)
+            messages = " ".join((answer.stderr or answer.stdout).split())
+            raise JobFileError(f"fio {fio.version} rejects it: {messages}", source=workload.source)
 
 
 def run_fio(
     fio: Fio, workload: Workload, text: str, folder: Path, *, read_only: bool, runtime_ns: int | None
 ) -> FioReport:
-    """Runs a job file in a folder and waits for the end.
+    """Runs a job file in a directory until fio ends.
 
-    Nothing of fio is left when this returns or raises, and nothing survives when this process is killed.
+    No task of fio is left when this returns or raises, and none survives if this process is killed.
 
     Args:
         fio: The program.
-        workload: What the job file was written from.
+        workload: The workload that the job file was written from.
         text: The job file.
-        folder: Where fio runs.
-        read_only: Keeps fio from writing.
-        runtime_ns: Replaces the runtime of time-based jobs, as it did in the job file.
+        folder: fio's working directory.
+        read_only: Whether fio must not write.
+        runtime_ns: Replaces the runtime of time-based jobs, as in the job file.
 
     Raises:
         RunFailedError: if fio hangs. Failures that fio reports are in the report.
@@ -228,7 +228,7 @@ def run_fio(
     (folder / OUTPUT_FILE).unlink(missing_ok=True)
     remove_rate_logs(folder)
     expected_ns = expected_runtime_ns(workload, runtime_ns)
-    ended = run_bound(
+    ended = run_load_process(
         fio.command(read_only=read_only),
         folder,
         limit_s=None if expected_ns is None else expected_ns / NS_PER_SECOND + _GRACE_S,
@@ -238,7 +238,7 @@ def run_fio(
         output = (folder / OUTPUT_FILE).read_text(encoding="utf-8", errors="replace")
     except OSError:
         output = ""
-    report = read_report(output, messages=ended.said, returncode=ended.returncode, workload=workload)
+    report = read_fio_report(output, messages=ended.output, returncode=ended.returncode, workload=workload)
     if not report.jobs:
         return report
     jobs = with_rates(report.jobs, folder, workload, rate_window_ms(workload, runtime_ns))

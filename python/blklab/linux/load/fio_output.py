@@ -1,4 +1,4 @@
-"""What fio reports (JSON+), as samples."""
+"""Reads fio's report (JSON+) into samples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from blklab.spec.workloads import Workload
 _NS_PER_MS = 1_000_000
 _DATA_DIRECTIONS: tuple[Direction, ...] = ("read", "write", "trim")
 _MOST_MESSAGES = 4
-"""A failing device makes fio say the same thing for every I/O in flight."""
+"""A failing device makes fio repeat the same message for every I/O in flight."""
 
 
 @dataclass(frozen=True)
@@ -24,22 +24,22 @@ class FioReport:
     jobs: list[JobSample]
     """In the order of the workload's jobs; empty if fio reported none."""
     error: str | None
-    """What went wrong, in fio's words."""
+    """What went wrong, in fio's words; None if fio succeeded."""
     warnings: list[str]
-    """What fio said although it succeeded."""
+    """Messages of a fio that succeeded."""
 
 
-def read_report(output: str, *, messages: str, returncode: int | None, workload: Workload) -> FioReport:
+def read_fio_report(output: str, *, messages: str, returncode: int | None, workload: Workload) -> FioReport:
     """Reads fio's output.
 
     Args:
-        output: Text of the output file; may be empty or cut off if fio failed.
-        messages: What fio wrote to the terminal.
+        output: Text of the output file; may be empty or truncated if fio failed.
+        messages: fio's terminal output.
         returncode: Exit code of fio.
-        workload: What was run: the clones of a job are merged into one sample.
+        workload: The workload that was run: the clones of a job are merged into one sample.
     """
     said = _distinct_lines(messages)
-    # Messages that fio writes early stand in front of the JSON.
+    # fio's early messages precede the JSON.
     start = output.find("{\n")
     said += [line for line in _distinct_lines(output[: max(start, 0)]) if line not in said]
     entries: list[dict[str, Any]] = []
@@ -56,7 +56,7 @@ def read_report(output: str, *, messages: str, returncode: int | None, workload:
         how = (
             f"fio failed (exit code {returncode})"
             if (returncode or 0) >= 0
-            else f"fio got signal {-(returncode or 0)}"
+            else f"fio was killed by signal {-(returncode or 0)}"
         )
         error = f"{how}: {'; '.join([*dict.fromkeys(reasons), *said[:_MOST_MESSAGES]])}"
         return FioReport(jobs=[], error=error, warnings=[])
@@ -73,7 +73,7 @@ def _distinct_lines(text: str) -> list[str]:
 
 
 def _job_sample(name: str, entries: Sequence[dict[str, Any]]) -> JobSample:
-    """One section's clones as one sample."""
+    """Merges a section's clones into one sample."""
     directions = []
     for direction in _DATA_DIRECTIONS:
         parts = [entry[direction] for entry in entries if entry.get(direction, {}).get("total_ios")]
@@ -87,7 +87,7 @@ def _job_sample(name: str, entries: Sequence[dict[str, Any]]) -> JobSample:
                     latency=LatencyHistogram.merged(latency_histogram(part["lat_ns"]) for part in parts),
                 )
             )
-    # The measured part: what fio divides I/Os by, which for a mix may end a little apart.
+    # fio divides I/Os by this time; in a mix the directions may end slightly apart.
     runtime_ns = max((entry.runtime_ns for entry in directions), default=_longest_ms(entries) * _NS_PER_MS)
     syncs = LatencyHistogram.merged(
         latency_histogram(entry["sync"]["lat_ns"]) for entry in entries if "sync" in entry
@@ -112,12 +112,12 @@ def _job_sample(name: str, entries: Sequence[dict[str, Any]]) -> JobSample:
 
 
 def latency_histogram(block: dict[str, Any]) -> LatencyHistogram:
-    """A latency block of fio's (``lat_ns``) as a histogram."""
+    """Reads a latency block of fio's report (``lat_ns``)."""
     bins = cast("dict[str, int]", block.get("bins", {}))
     count = int(block["N"])
     return LatencyHistogram(
         count=count,
-        # fio keeps a running mean in double precision; the sum is good to its last printed digit.
+        # fio keeps a running mean in double precision; the sum is exact to its last printed digit.
         sum_ns=float(block["mean"]) * count,
         min_ns=int(block["min"]) if count else 0,
         max_ns=int(block["max"]) if count else 0,
@@ -130,5 +130,5 @@ def _longest_ms(entries: Sequence[dict[str, Any]]) -> int:
 
 
 def _cpu_ns(entries: Sequence[dict[str, Any]], key: str) -> int:
-    """Fio gives CPU time in percent of each task's run time (ramp time excluded from both)."""
+    """CPU time, which fio gives in percent of each task's runtime (ramp time excluded from both)."""
     return round(sum(float(entry[key]) / 100 * int(entry["job_runtime"]) for entry in entries) * _NS_PER_MS)

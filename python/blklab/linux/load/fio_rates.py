@@ -1,7 +1,7 @@
-"""fio's speed over time: a small log for each job, sampled by fio's own helper thread, not on every I/O.
+"""Throughput over time from fio's bandwidth logs: fio's helper thread samples it, not every I/O.
 
-With ``log_avg_msec`` set, fio's bandwidth log gets one line per window and direction from the helper thread
-(``per_unit_log`` in fio's iolog.h). docs/measurements.md says what that costs.
+With ``log_avg_msec`` set, the helper thread writes one line per window and direction to each job's log
+(``per_unit_log`` in fio's iolog.h). docs/appendix/measurements.md states the cost.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _NS_PER_MS = 1_000_000
 _MS_PER_S = 1000
 
 RATE_OPTIONS = ("write_bw_log", "bwavgtime", "per_job_logs")
-"""Options of fio that are ours to set."""
+"""fio options that blklab sets itself."""
 
 
 def rate_window_ms(workload: Workload, runtime_ns: int | None) -> int:
-    """Length of a window: a fortieth of the longest job's run time.
+    """Length of a window: a fortieth of the longest job's runtime.
 
     Args:
-        workload: What is run.
+        workload: The workload to run.
         runtime_ns: Replaces the runtime of time-based jobs.
     """
     runtimes_ns = [
@@ -47,12 +47,12 @@ def rate_window_ms(workload: Workload, runtime_ns: int | None) -> int:
 
 
 def rate_options(window_ms: int) -> list[str]:
-    """Lines for the job file's global section."""
+    """The lines for the job file's global section."""
     return [f"write_bw_log={LOG_NAME}", f"log_avg_msec={window_ms}", f"bwavgtime={window_ms}"]
 
 
 def remove_rate_logs(folder: Path) -> None:
-    """Removes what an earlier run left."""
+    """Removes the logs of an earlier run."""
     for path in folder.glob(f"{LOG_NAME}_bw.*.log"):
         with suppress(OSError):
             path.unlink()
@@ -61,7 +61,7 @@ def remove_rate_logs(folder: Path) -> None:
 def with_rates(
     jobs: Sequence[JobSample], folder: Path, workload: Workload, window_ms: int
 ) -> list[JobSample]:
-    """The jobs with their speed over time, as far as fio left a log that can be used."""
+    """Adds throughput over time to the jobs whose logs are usable."""
     found = []
     first = 1
     for sample, job in zip(jobs, workload.jobs, strict=True):
@@ -77,41 +77,41 @@ def with_rates(
 def rates_from_logs(logs: Sequence[str], window_ms: int) -> RateWindows | None:
     """Sums the logs of a job's clones.
 
-    The helper thread can be late; its next line is then the mean since the last one. So a line stands for all
-    the time since the line before (of its direction), and windows are filled by integration.
+    The helper thread can be late; its next line is then the mean since its last one. So each line covers all
+    the time since the previous line of its direction, and windows are filled by integration.
 
     Args:
-        logs: Lines ``time (ms), KiB/s, direction, …``: the end of a stretch and the mean speed in it.
+        logs: Lines ``time (ms), KiB/s, direction, …``: the end of an interval and the mean rate in it.
         window_ms: Length of the windows.
 
     Returns:
-        Nothing if there is no line, one that cannot be read, or fewer lines than half the windows.
+        None if there are no lines, a line cannot be parsed, or there are fewer lines than half the windows.
     """
-    courses: list[tuple[list[float], list[float]]] = []
+    cumulative: list[tuple[list[float], list[float]]] = []
     last_ms = []
     for log in logs:
-        stretches: dict[str, tuple[list[float], list[float]]] = {}
+        by_direction: dict[str, tuple[list[float], list[float]]] = {}
         try:
             for line in log.splitlines():
                 time_ms, kibibytes, direction = (word.strip() for word in line.split(",")[:3])
-                times_ms, totals = stretches.setdefault(direction, ([0.0], [0.0]))
+                times_ms, totals = by_direction.setdefault(direction, ([0.0], [0.0]))
                 elapsed_s = (float(time_ms) - times_ms[-1]) / _MS_PER_S
                 times_ms.append(float(time_ms))
                 totals.append(totals[-1] + max(0.0, elapsed_s) * float(kibibytes) * _BYTES_PER_KIB)
         except ValueError:
             return None
-        if not stretches:
+        if not by_direction:
             return None
-        courses += stretches.values()
-        last_ms.append(max(times_ms[-1] for times_ms, _ in stretches.values()))
-    # Beyond the end of the shortest clone's log the sum is not that of all.
+        cumulative += by_direction.values()
+        last_ms.append(max(times_ms[-1] for times_ms, _ in by_direction.values()))
+    # After the end of the shortest log, the sum no longer covers all clones.
     length = round(min(last_ms, default=0.0) / window_ms)
-    if not length or min(len(times_ms) - 1 for times_ms, _ in courses) < length / 2:
+    if not length or min(len(times_ms) - 1 for times_ms, _ in cumulative) < length / 2:
         return None
     factor = -(-length // _MOST_WINDOWS)
     length = length // factor
     ends_ms = np.arange(length + 1) * window_ms * factor
-    summed = sum(np.interp(ends_ms, times_ms, totals) for times_ms, totals in courses)
+    summed = sum(np.interp(ends_ms, times_ms, totals) for times_ms, totals in cumulative)
     rates = np.diff(summed) / (window_ms * factor / _MS_PER_S)
     return RateWindows(
         window_ns=window_ms * factor * _NS_PER_MS, bytes_per_second=[round(float(rate)) for rate in rates]

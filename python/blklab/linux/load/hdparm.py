@@ -1,36 +1,33 @@
-"""hdparm as the load, for workloads that say that they are one of its timing tests.
+"""hdparm as the load generator, for workloads that declare themselves one of its timing tests.
 
-``hdparm -t`` reads a device from its start for three seconds, ``-T`` the same 2 MiB from the page cache for
-two. hdparm 9.65 (``time_device`` and ``time_cache`` in hdparm.c).
+``hdparm -t`` reads a device from its start for three seconds; ``-T`` reads the same 2 MiB from the page cache
+for two seconds. Source: hdparm 9.65 (``time_device`` and ``time_cache`` in hdparm.c).
 """
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.linux.load.bound_process import run_bound
 from blklab.linux.load.fio_output import FioReport
+from blklab.linux.load.load_process import run_load_process
+from blklab.linux.processes.programs import find_program
 from blklab.records.samples import NS_PER_SECOND, DirectionSample, JobSample, LatencyHistogram
 from blklab.spec.workloads import Workload
 
 BLOCK_BYTES = 2 << 20
-"""Of a read (``TIMING_BUF_MB``)."""
+"""Size of a read (``TIMING_BUF_MB``)."""
 _COUNTED = {"hdparm -t": 1, "hdparm -T": 2}
-"""How often each byte counts in what is printed: ``BUFCACHE_FACTOR`` for cached reads."""
-_FIGURES = re.compile(
+"""How many times hdparm counts each byte: ``BUFCACHE_FACTOR`` for cached reads."""
+_RESULT = re.compile(
     r"Timing [\w -]*reads:\s*(?P<mb>\d+) MB in\s+[\d.]+ seconds =\s*(?P<rate>[\d.]+) (?P<unit>[kM]B)/sec"
 )
 _VERSION = re.compile(r"hdparm v(\S+)")
 _LIMIT_S = 120
-"""How long a test may take; it measures for three seconds, and waits for the disk before."""
+"""Time limit of a test: it measures for three seconds, after waiting for the disk."""
 _VERSION_TIMEOUT_S = 20
-_ADMINISTRATORS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
-"""Debian keeps hdparm there, which a user's PATH may lack."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +38,13 @@ class Hdparm:
     version: str
 
     def command(self, tool: str, device: Path) -> list[str]:
-        """A timing test (``hdparm -t``) of a device."""
+        """The command line of a timing test (``hdparm -t``)."""
         return [self.path, *tool.split()[1:], str(device)]
 
 
 def find_hdparm() -> Hdparm | None:
-    """Finds the program; nothing where it is missing or does not answer."""
-    folders = os.pathsep.join([os.environ.get("PATH", os.defpath), *_ADMINISTRATORS])
-    path = shutil.which("hdparm", path=folders)
+    """Finds the program; None if it is missing or does not answer."""
+    path = find_program("hdparm")
     if path is None:
         return None
     try:
@@ -62,39 +58,40 @@ def find_hdparm() -> Hdparm | None:
 
 
 def run_hdparm(hdparm: Hdparm, workload: Workload, device: Path, folder: Path) -> FioReport:
-    """Runs the test that a workload is, on a device.
+    """Runs a workload's timing test on a device.
 
     Returns:
-        As of fio: one sample for the workload's only job, without latencies, which hdparm does not tell.
+        A report like fio's: one sample for the workload's only job. It has no latencies, because hdparm
+        measures none.
 
     Raises:
-        RunFailedError: if it hangs.
+        RunFailedError: if hdparm hangs.
     """
-    ended = run_bound(
+    ended = run_load_process(
         hdparm.command(workload.tool, device),
         folder,
         limit_s=_LIMIT_S,
         too_long=f"{workload.tool} was still running after {_LIMIT_S} s",
     )
-    return read_report(ended.said, returncode=ended.returncode, workload=workload)
+    return read_hdparm_report(ended.output, returncode=ended.returncode, workload=workload)
 
 
-def read_report(said: str, *, returncode: int, workload: Workload) -> FioReport:
-    """Reads what hdparm printed.
+def read_hdparm_report(output: str, *, returncode: int, workload: Workload) -> FioReport:
+    """Reads hdparm's output.
 
     Args:
-        said: Both its outputs.
-        returncode: How it ended.
-        workload: Whose only job it stands for, and which test it is.
+        output: Its standard output and standard error.
+        returncode: Its exit code.
+        workload: The workload, which names the test and has the job that the sample is for.
     """
-    found = _FIGURES.search(said)
+    found = _RESULT.search(output)
     if returncode or found is None:
-        reason = " ".join(said.split())
+        reason = " ".join(output.split())
         return FioReport([], f"{workload.tool} failed (exit code {returncode}): {reason}", [])
     counted = _COUNTED[workload.tool]
     rate = float(found["rate"]) * (1 << 20 if found["unit"] == "MB" else 1 << 10) / counted
     moved = int(found["mb"]) * (1 << 20) // counted
-    # The seconds are printed with two digits; the rate has more.
+    # hdparm prints the seconds with two digits; the rate has more.
     runtime_ns = round(moved / rate * NS_PER_SECOND)
     reads = DirectionSample(
         direction="read",

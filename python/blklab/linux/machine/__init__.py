@@ -1,1 +1,1 @@
-"""The machine: its description, what it lacks, and what happens on it during a run."""
+"""The machine: its description, missing requirements, and events during a run."""

@@ -1,4 +1,4 @@
-"""The machine an experiment runs on, as far as it tells; works without root and on other systems too."""
+"""Describes the machine that an experiment runs on; works without root and on other systems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OS_NAME = re.compile(r'^PRETTY_NAME="?([^"\n]*)"?$', re.MULTILINE)
 
 
 def describe_machine() -> MachineDescription:
-    """Describes this machine. What cannot be found out is left empty, or out of the details."""
+    """Describes this machine; unknown fields stay empty, unknown details are left out."""
     cpu_information = text_or_empty(Path("/proc/cpuinfo"))
     name = _CPU_NAME.search(cpu_information)
     details = {
@@ -59,7 +59,7 @@ def _distribution() -> str:
 
 
 def _power_source() -> str:
-    """A laptop on its battery slows down what is measured; machines without a supply to show say nothing."""
+    """``mains``, ``battery`` (which throttles a laptop), or empty if the machine reports no supply."""
     online = [text_or_empty(path) for path in Path("/sys/class/power_supply").glob("*/online")]
     if not online:
         return ""

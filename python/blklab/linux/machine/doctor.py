@@ -1,4 +1,4 @@
-"""What this machine has of all that comparisons need, and how to get the rest. Changes nothing."""
+"""Checks everything that comparisons need on this machine, and says how to get the rest. Read-only."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Literal
 
 from blklab.errors import BlklabError, reason_of
+from blklab.linux.disks.disk import Disk
 from blklab.linux.disks.mounts import read_mounts
-from blklab.linux.disks.resolution import Disk, all_disks, leaves_of
+from blklab.linux.disks.stack import all_disks, leaves_of
 from blklab.quantities.units import format_bytes
 
 _USUAL_SCHEDULERS = {"mq-deadline": "mq-deadline", "kyber": "kyber-iosched", "bfq": "bfq"}
-"""Schedulers of today's kernels and the modules that hold them."""
+"""Schedulers of current kernels, and their modules."""
 _ROOM_BYTES = 2 << 30
-"""What the shipped workloads lay out, with a reserve."""
+"""The size of the shipped workloads' test files, with a reserve."""
 _DIRECT_BYTES = 4096
 
 
@@ -29,17 +30,17 @@ State = Literal["ok", "lacking", "missing"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     subject: str
     state: State
-    """``missing`` keeps comparisons on this machine's own disks from being made, ``lacking`` does not."""
+    """``missing`` makes comparisons on this machine's own disks impossible; ``lacking`` does not."""
     text: str
     remedy: str | None = None
 
 
 def examine() -> list[Finding]:
-    """Looks at everything; a check that fails in an unexpected way is a finding, too."""
+    """Runs all checks."""
     findings = [_system()]
     if sys.platform == "linux":
         findings += [_root(), _sysfs()]
@@ -60,7 +61,7 @@ def _system() -> Finding:
 def _root() -> Finding:
     if os.geteuid() == 0:
         return Finding("root", "ok", "yes")
-    return Finding("root", "missing", f"no: user {os.geteuid()}", "run it with sudo")
+    return Finding("root", "missing", f"no: user {os.geteuid()}", "run with sudo")
 
 
 def _sysfs() -> Finding:
@@ -70,29 +71,27 @@ def _sysfs() -> Finding:
     if mount is None:
         return Finding("/sys", "missing", "not mounted", "mount -t sysfs sysfs /sys")
     if "ro" in mount.options.split(","):
-        return Finding("/sys", "missing", "read-only", "in a container: run it privileged, or on the host")
-    return Finding("/sys", "ok", "can be written")
+        return Finding("/sys", "missing", "read-only", "in a container: run privileged, or on the host")
+    return Finding("/sys", "ok", "writable")
 
 
 def _disks() -> list[Finding]:
     disks = all_disks()
     findings = [_schedulers_of(disk) for disk in disks]
     if not any(finding.state == "ok" for finding in findings):
-        text = "none of them offers schedulers to choose from" if disks else "there is none"
+        text = "none of them offers a choice of schedulers" if disks else "there are none"
         findings.append(
-            Finding(
-                "disks", "missing", text, "a loop device can be tested everywhere: blklab compare loop:1g"
-            )
+            Finding("disks", "missing", text, "a loop device works everywhere: blklab compare loop:1g")
         )
     return findings
 
 
 def _schedulers_of(disk: Disk) -> Finding:
-    from blklab.linux.queue.attributes import schedulers_on_offer  # noqa: PLC0415 - for Linux
+    from blklab.linux.queue.schedulers import available_schedulers  # noqa: PLC0415 - for Linux
 
     subject = f"disk {disk.name}"
     try:
-        offers = [schedulers_on_offer(leaf) for leaf in leaves_of(disk)]
+        offers = [available_schedulers(leaf) for leaf in leaves_of(disk)]
     except BlklabError as error:
         return Finding(subject, "lacking", error.message)
     active, offered = offers[0]
@@ -114,7 +113,7 @@ def _fio() -> Finding:
     try:
         from blklab.linux.load.fio import find_fio  # noqa: PLC0415 - needs the compiled core
     except ImportError as error:
-        return Finding("fio", "missing", f"cannot be looked for: {error}")
+        return Finding("fio", "missing", f"not checked: {error}")
     try:
         found = find_fio()
     except BlklabError as error:
@@ -139,19 +138,21 @@ def _tools() -> list[Finding]:
 
 
 def _udev() -> Finding:
-    purpose = "blklab apply needs it to set a scheduler at every start"
+    purpose = "blklab apply needs it to set a scheduler at every boot"
     if shutil.which("udevadm") is None:
         return Finding("udev", "lacking", f"missing: {purpose}", "apt install udev")
     if not Path("/run/udev/control").exists():
-        return Finding("udev", "lacking", f"no udev daemon runs: {purpose}", "systemctl start systemd-udevd")
-    return Finding("udev", "ok", "runs")
+        return Finding(
+            "udev", "lacking", f"no udev daemon is running: {purpose}", "systemctl start systemd-udevd"
+        )
+    return Finding("udev", "ok", "running")
 
 
 def _cgroups() -> Finding:
     try:
-        from blklab.linux.cgroups.groups import find_hierarchy  # noqa: PLC0415 - needs the compiled core
+        from blklab.linux.cgroups.hierarchy import find_hierarchy  # noqa: PLC0415 - needs the compiled core
     except ImportError as error:
-        return Finding("control groups", "lacking", f"cannot be looked for: {error}")
+        return Finding("control groups", "lacking", f"not checked: {error}")
     try:
         hierarchy = find_hierarchy()
     except BlklabError as error:
@@ -178,7 +179,7 @@ def _writable(root: Path, name: str) -> bool:
 
 
 def _loop() -> Finding:
-    subject, place = "loop devices", Path("/var/tmp")  # noqa: S108 - looked at, not trusted
+    subject, place = "loop devices", Path("/var/tmp")  # noqa: S108 - examined, not trusted
     if not Path("/dev/loop-control").exists():
         return Finding(subject, "lacking", "there is no loop driver", "modprobe loop")
     try:
@@ -191,18 +192,20 @@ def _loop() -> Finding:
             subject,
             "lacking",
             f"no direct I/O on files in {place}: {reason_of(error)}",
-            "name another folder: loop:1g,dir=PATH",
+            "name another directory: loop:1g,dir=PATH",
         )
     return Finding(subject, "ok", f"with direct I/O over files in {place}")
 
 
 def _room() -> Finding:
-    places = {str(Path.cwd()), "/var/tmp"}  # noqa: S108 - looked at, not trusted
+    places = {str(Path.cwd()), "/var/tmp"}  # noqa: S108 - examined, not trusted
     free = {place: shutil.disk_usage(place).free for place in sorted(places) if Path(place).is_dir()}
     text = ", ".join(f"{format_bytes(bytes_free)} in {place}" for place, bytes_free in free.items())
     if max(free.values(), default=0) >= _ROOM_BYTES:
         return Finding("free space", "ok", text)
-    return Finding("free space", "lacking", text, f"{format_bytes(_ROOM_BYTES)} hold all shipped workloads")
+    return Finding(
+        "free space", "lacking", text, f"the shipped workloads need up to {format_bytes(_ROOM_BYTES)}"
+    )
 
 
 def _journals() -> Finding:
@@ -213,26 +216,28 @@ def _journals() -> Finding:
         return Finding(
             "killed runs",
             "lacking",
-            "there are journals, which only root can read",
+            "there are journals that only root can read",
             "sudo blklab restore",
         )
     stale = stale_journals(state_directory())
     if stale:
         names = ", ".join(path.stem for path in stale)
-        return Finding("killed runs", "lacking", f"settings are left changed by {names}", "blklab restore")
-    return Finding("killed runs", "ok", "none has left anything behind")
+        return Finding("killed runs", "lacking", f"{names} left settings changed", "blklab restore")
+    return Finding("killed runs", "ok", "none left settings changed")
 
 
 def _core() -> Finding:
     if importlib.util.find_spec("blklab._core") is None:
         return Finding("compiled core", "missing", "missing", "make build, or pip install the built package")
-    return Finding("compiled core", "ok", "job parser and simulator are there")
+    return Finding("compiled core", "ok", "job parser and simulator")
 
 
 def _postgresql() -> Finding:
     subject = "PostgreSQL driver"
     if importlib.util.find_spec("psycopg") is None:
-        return Finding(subject, "lacking", "missing: only SQLite stores", "pip install 'blklab[postgresql]'")
+        return Finding(
+            subject, "lacking", "missing: only SQLite stores work", "pip install 'blklab[postgresql]'"
+        )
     return Finding(subject, "ok", "psycopg")
 
 

@@ -1,4 +1,4 @@
-"""Small files of the kernel and of programs: read as far as they can be, written in one piece."""
+"""Reading and writing small files of sysfs, procfs and the like."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def text_or_empty(path: Path) -> str:
-    """Content without blanks and NULs at its ends; empty if it cannot be read (some sensors sleep)."""
+    """The content, stripped of whitespace and NULs; empty if unreadable, as sleeping sensors are."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip().strip("\0")
     except OSError:
@@ -17,10 +17,10 @@ def text_or_empty(path: Path) -> str:
 def write_once(path: Path, value: str) -> None:
     """Writes a value with one write(2).
 
-    Nothing is created: a file that vanished must not come back as something else.
+    Never creates the file: one that has vanished must not come back as a regular file.
 
     Raises:
-        OSError: as the kernel refuses it.
+        OSError: if the kernel refuses the value.
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:

@@ -1,4 +1,4 @@
-"""Being on Linux, and being root."""
+"""Requires Linux, or root."""
 
 from __future__ import annotations
 
@@ -29,4 +29,4 @@ def require_root(what: str) -> None:
     """
     require_linux(what)
     if os.geteuid() != 0:
-        raise NotRootError(f"{what} needs root", hint="run it with sudo")
+        raise NotRootError(f"{what} needs root", hint="run with sudo")

@@ -1,1 +1,1 @@
-"""Processes and tasks: groups of them, their I/O counters and priorities, and signals to blklab's own."""
+"""Processes and tasks: process groups, I/O counters and priorities, blklab's own signals, system programs."""

@@ -1,7 +1,7 @@
-"""I/O priorities of tasks as the kernel sees them, and which schedulers heed them.
+"""I/O priorities of tasks as the kernel sees them, and which schedulers honor them.
 
-A task without a priority of its own counts by its scheduling policy and nice value, as
-include/linux/ioprio.h (Linux 6.1) has it in ``task_nice_ioclass`` and ``task_nice_ioprio``.
+A task without a priority of its own gets one from its scheduling policy and nice value:
+``task_nice_ioclass`` and ``task_nice_ioprio`` in include/linux/ioprio.h (Linux 6.1).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SCHED_FIFO, _SCHED_RR, _SCHED_IDLE = 1, 2, 5
 
 
 class IoClass(IntEnum):
-    """Classes, by the numbers of ``IOPRIO_CLASS_*`` (include/uapi/linux/ioprio.h)."""
+    """I/O priority classes, numbered as ``IOPRIO_CLASS_*`` (include/uapi/linux/ioprio.h)."""
 
     NONE = 0
     REALTIME = 1
@@ -28,12 +28,12 @@ _SHORT = {IoClass.REALTIME: "rt", IoClass.BEST_EFFORT: "be", IoClass.IDLE: "idle
 
 @dataclass(frozen=True)
 class IoPriority:
-    """A class and, in all but the idle class, a level: 0 is served first, 7 last."""
+    """A class and, except in the idle class, a level: 0 is served first, 7 last."""
 
     io_class: IoClass
     level: int
     inherited: bool
-    """Whether it follows from the nice value, since nobody set one."""
+    """Whether it comes from the nice value, because none was set."""
 
     @property
     def text(self) -> str:
@@ -43,10 +43,10 @@ class IoPriority:
 
 
 def priority_of(task: int, *, nice: int, policy: int) -> IoPriority | None:
-    """The priority under which a task's direct I/O and reads are served; nothing if the task is gone.
+    """The priority of a task's direct I/O and reads; None if the task has ended.
 
     Args:
-        task: Number of a thread.
+        task: Thread ID.
         nice: Its nice value, -20 to 19.
         policy: Its scheduling policy (``SCHED_*``).
     """
@@ -64,17 +64,22 @@ def priority_of(task: int, *, nice: int, policy: int) -> IoPriority | None:
     return IoPriority(IoClass.BEST_EFFORT, level, inherited=True)
 
 
-_HEEDS = {
+_SUPPORT = {
     "bfq": "classes and levels",
     "cfq": "classes and levels",
     "mq-deadline": "classes only",
 }
 
 
-def heeded_by(scheduler: str) -> str:
-    """What a scheduler makes of priorities: ``classes and levels``, ``classes only`` or ``nothing``.
+def priority_support(scheduler: str) -> str:
+    """The priorities that a scheduler honors: ``classes and levels``, ``classes only`` or ``nothing``.
 
-    block/bfq-iosched.c (``bfq_ioprio_to_weight``), block/cfq-iosched.c (4.16) and block/mq-deadline.c (since
-    5.14); no other scheduler reads them.
+    Sources: block/bfq-iosched.c (``bfq_ioprio_to_weight``), block/cfq-iosched.c (4.16) and
+    block/mq-deadline.c (since 5.14). No other scheduler reads priorities.
     """
-    return _HEEDS.get(scheduler, "nothing")
+    return _SUPPORT.get(scheduler, "nothing")
+
+
+def ignores_priorities(scheduler: str) -> bool:
+    """Tells whether I/O priorities have no effect under a scheduler."""
+    return scheduler not in _SUPPORT

@@ -1,8 +1,8 @@
-"""What every task reads and writes: counters of /proc/PID/task/TID, and rates between two looks.
+"""I/O of every task: counters in /proc/PID/task/TID, and rates between two snapshots of them.
 
-``read_bytes`` and ``write_bytes`` (Documentation/filesystems/proc.rst) count what a task caused to be
-fetched from, or sent to, the storage layer. A buffered write counts when the page is made dirty, for the
-task that did so; when and by whom it is written is another matter.
+``read_bytes`` and ``write_bytes`` (Documentation/filesystems/proc.rst) count the bytes that a task caused to
+be fetched from or sent to the storage layer. A buffered write counts when a task dirties the page, and for
+that task; a kernel worker may write the page back later.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from blklab.errors import RequirementError
 from blklab.linux.processes.io_priority import IoPriority, priority_of
 
-# Fields of /proc/PID/stat behind the name, counted from the state (proc(5): fields 19, 22, 41, 42).
+# Fields of /proc/PID/stat after the name, counted from the state (proc(5): fields 19, 22, 41, 42).
 _NICE, _START, _POLICY, _DELAY = 16, 19, 38, 39
 _TICK_NS = 1_000_000_000 // (os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100)
 
@@ -29,61 +29,61 @@ class TaskCounters:
     task: int
     process: int
     start_ticks: int
-    """With `task`, what tells a thread from a later one of the same number."""
+    """Start time; with `task` it identifies a thread, because the kernel reuses thread IDs."""
     nice: int
     policy: int
     read_bytes: int
     write_bytes: int
     io_delay_ns: int
-    """Time spent waiting for block I/O; stays 0 unless kernel.task_delayacct is on."""
+    """Time spent waiting for block I/O; always 0 unless kernel.task_delayacct is on."""
 
 
 @dataclass(frozen=True)
-class Look:
-    """All tasks at one moment."""
+class TaskSnapshot:
+    """The counters of all tasks at one moment."""
 
     moment_ns: int
     tasks: dict[tuple[int, int], TaskCounters]
     hidden: int
-    """Processes whose counters this user may not read."""
+    """Number of processes whose counters this user may not read."""
 
 
 @dataclass(frozen=True)
 class TaskRate:
-    """What a thread, or a process with all its threads, did between two looks."""
+    """The I/O rate of a thread, or of a process with all its threads, between two snapshots."""
 
     task: int
     process: int
     user: str
     command: str
     priority: IoPriority | None
-    """Nothing if the task ended, or if the threads of a process differ."""
+    """None if the task has ended, or if the threads of a process differ."""
     read_bytes_per_second: float
     write_bytes_per_second: float
     io_delay_fraction: float
-    """Part of the time that was spent waiting for I/O."""
+    """Fraction of the time spent waiting for I/O."""
 
     @property
     def bytes_per_second(self) -> float:
-        """Both directions."""
+        """Reads and writes together."""
         return self.read_bytes_per_second + self.write_bytes_per_second
 
 
 @dataclass(frozen=True)
 class TaskReader:
-    """Reads counters; `proc` is another folder in tests only."""
+    """Reads counters from procfs; only tests change `proc`."""
 
     proc: Path = field(default=Path("/proc"))
 
-    def look(self) -> Look:
-        """Reads all tasks' counters.
+    def read(self) -> TaskSnapshot:
+        """Reads the counters of all tasks.
 
         Raises:
-            RequirementError: if this kernel does not count I/O by task.
+            RequirementError: if this kernel does not count I/O per task.
         """
         if not (self.proc / "self" / "io").exists():
             raise RequirementError(
-                "this kernel does not count I/O by process",
+                "this kernel does not count I/O per process",
                 hint="it needs CONFIG_TASK_IO_ACCOUNTING, which distributions' kernels have",
             )
         tasks: dict[tuple[int, int], TaskCounters] = {}
@@ -96,9 +96,9 @@ class TaskReader:
                 hidden += 1
                 continue
             except OSError:
-                continue  # it ended meanwhile
+                continue  # it has ended
             tasks.update({(entry.task, entry.start_ticks): entry for entry in read if entry is not None})
-        return Look(time.monotonic_ns(), tasks, hidden)
+        return TaskSnapshot(time.monotonic_ns(), tasks, hidden)
 
     def _processes(self) -> Iterator[Path]:
         return (folder for folder in self.proc.iterdir() if folder.name.isdecimal())
@@ -117,13 +117,13 @@ class TaskReader:
             nice=int(stat[_NICE]),
             policy=int(stat[_POLICY]),
             read_bytes=int(counters["read_bytes"]),
-            # What was dirtied and then thrown away (a file removed in time) never reaches a disk.
+            # Dirty pages that are discarded (their file was removed) never reach a disk.
             write_bytes=int(counters["write_bytes"]) - int(counters["cancelled_write_bytes"]),
             io_delay_ns=int(stat[_DELAY]) * _TICK_NS,
         )
 
     def describe(self, process: int, task: int) -> tuple[str, str]:
-        """User and command line of a task; its short name if it is a kernel thread."""
+        """User and command line of a task; for a kernel thread, its name in brackets."""
         folder = self.proc / str(process)
         try:
             uid = folder.stat().st_uid
@@ -138,10 +138,10 @@ class TaskReader:
         return user, " ".join(words) or f"[{name}]"
 
 
-def rates(before: Look, after: Look, reader: TaskReader) -> list[TaskRate]:
-    """What each thread did between two looks, the busiest first; those that did nothing are left out.
+def rates(before: TaskSnapshot, after: TaskSnapshot, reader: TaskReader) -> list[TaskRate]:
+    """The rates of all threads between two snapshots, busiest first, without idle threads.
 
-    A thread that appeared in between counts from zero: all it did, it did since.
+    A thread that started in between counts from zero.
     """
     seconds = (after.moment_ns - before.moment_ns) / 1e9
     found = []
@@ -169,7 +169,7 @@ def rates(before: Look, after: Look, reader: TaskReader) -> list[TaskRate]:
 
 
 def by_process(threads: list[TaskRate]) -> list[TaskRate]:
-    """Adds up the threads of each process; a priority is kept where all of them have it."""
+    """Sums the threads of each process; keeps the priority if all of them share it."""
     groups: dict[int, list[TaskRate]] = {}
     for thread in threads:
         groups.setdefault(thread.process, []).append(thread)

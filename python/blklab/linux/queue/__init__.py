@@ -1,1 +1,1 @@
-"""A disk's request queue in sysfs: the scheduler, its tunables, and the queue's own attributes."""
+"""A disk's request queue in sysfs: the scheduler, its tunables, and the queue's attributes."""

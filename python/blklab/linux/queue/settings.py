@@ -1,8 +1,8 @@
-"""Scheduler, tunables and queue attributes of all leaves of a target, as one thing to be set.
+"""Sets scheduler, tunables and queue attributes on all leaves of a target together.
 
-What an experiment does not ask for is at the kernel's default for that scheduler. Only initialising a
-scheduler anew gives these defaults, so a change of the choice always switches: from another scheduler, or
-away and back where two variants of one scheduler follow each other. Without a change nothing is written.
+Settings that an experiment does not choose have the kernel's defaults for that scheduler. Only initialising a
+scheduler restores these defaults, so a new choice always switches: from another scheduler, or away and back
+if two variants of one scheduler follow each other. If the choice does not change, no settings are written.
 """
 
 from __future__ import annotations
@@ -12,16 +12,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from blklab.errors import RunFailedError, TunableError
-from blklab.linux.disks.resolution import Disk
-from blklab.linux.queue.attributes import (
-    QUEUE_ATTRIBUTES,
-    TUNABLE_PREFIX,
-    read_attribute,
-    schedulers_on_offer,
-    set_scheduler,
-    tunables,
-    write_attribute,
-)
+from blklab.linux.disks.disk import Disk
+from blklab.linux.queue.attributes import QUEUE_ATTRIBUTES, read_attribute, tunables, write_attribute
+from blklab.linux.queue.schedulers import available_schedulers, set_scheduler
+from blklab.linux.queue.sysfs import TUNABLE_PREFIX
 from blklab.spec.schedulers import SchedulerChoice
 
 _SCHEDULER = "scheduler"
@@ -35,7 +29,7 @@ class QueueSettings:
             if "/" in name or name == _SCHEDULER:
                 raise TunableError(
                     f"{name!r} is not a queue attribute",
-                    hint="schedulers and their tunables belong to the scheduler choice: bfq:slice_idle=0",
+                    hint="set schedulers and their tunables with the scheduler: bfq:slice_idle=0",
                 )
         self._leaves = leaves
         # The order matters to the kernel: see QUEUE_ATTRIBUTES.
@@ -45,18 +39,18 @@ class QueueSettings:
         self._seen: dict[str, dict[str, str]] = {}
 
     def forget(self) -> None:
-        """Call it when settings were changed otherwise: the next choice is set from scratch."""
+        """Makes the next `apply` write everything; call it when settings were changed in another way."""
         self._in_force = None
 
     def apply(self, choice: SchedulerChoice) -> dict[str, str]:
-        """Brings a choice into force on all leaves.
+        """Applies a choice to all leaves.
 
         Returns:
-            All settings in force, read back: ``vda/scheduler``, ``vda/nr_requests``, ``vda/iosched/…``.
+            All settings, read back: ``vda/scheduler``, ``vda/nr_requests``, ``vda/iosched/…``.
 
         Raises:
-            SchedulerUnavailableError, TunableError: if the kernel lacks or refuses something.
-            RunFailedError: if settings are not what they were when this choice was first in force.
+            SchedulerUnavailableError, TunableError: if the kernel lacks or refuses a setting.
+            RunFailedError: if settings differ from those when this choice was first applied.
         """
         wanted = choice.without_label
         if self._in_force == wanted:
@@ -73,14 +67,14 @@ class QueueSettings:
                 f"{name} was {before.get(name)}, is {settings.get(name)}" for name in sorted(changed)
             )
             raise RunFailedError(
-                f"settings of {wanted} are not what they were in its first run: {details}",
+                f"settings under {wanted} differ from its first run: {details}",
                 hint="something else changes them: udev rules, tuned, or a person",
             )
         self._in_force = wanted
         return settings
 
     def read(self) -> dict[str, str]:
-        """All settings in force."""
+        """Reads all settings."""
         settings: dict[str, str] = {}
         for leaf in self._leaves:
             settings[f"{leaf.name}/{_SCHEDULER}"] = read_attribute(leaf, _SCHEDULER)
@@ -92,7 +86,7 @@ class QueueSettings:
         return settings
 
     def commands(self, choice: SchedulerChoice, offered: Sequence[str]) -> list[str]:
-        """The writes that bring a choice into force, whatever was before, as shell commands."""
+        """The writes that apply a choice from any state, as shell commands."""
         lines = []
         for leaf in self._leaves:
             folder = leaf.sys_path / "queue"
@@ -107,7 +101,7 @@ class QueueSettings:
 
     def _set(self, choice: SchedulerChoice) -> None:
         for leaf in self._leaves:
-            active, offered = schedulers_on_offer(leaf)
+            active, offered = available_schedulers(leaf)
             if active == choice.name:
                 other = _other_scheduler(offered, choice.name)
                 if other is not None:
@@ -122,17 +116,17 @@ class QueueSettings:
                 if read_attribute(leaf, name) != value:
                     write_attribute(leaf, name, value)
                 kept[name] = read_attribute(leaf, name)
-            # Writing one attribute can change another one that was asked for too.
+            # Writing one attribute can change another requested one.
             for name, value in kept.items():
                 now = read_attribute(leaf, name)
                 if now != value:
                     raise TunableError(
-                        f"{leaf.name}: {name} = {asked[name]} does not hold under {choice.without_label}:"
-                        f" another setting makes it {now}"
+                        f"{leaf.name}: {name} = {asked[name]} is impossible under {choice.without_label}:"
+                        f" another setting changes it to {now}"
                     )
 
 
 def _other_scheduler(offered: Sequence[str], name: str) -> str | None:
-    """A scheduler to switch to before switching back: the cheapest one that there is."""
+    """The scheduler to switch to before switching back: none if available, since it is cheapest."""
     others = [other for other in offered if other != name]
     return "none" if "none" in others else next(iter(others), None)

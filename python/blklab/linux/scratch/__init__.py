@@ -1,1 +1,1 @@
-"""Scratch space for jobs: files or device blocks, their layout and conditioning, and the page cache."""
+"""Scratch space for jobs: files or devices, their layout and preconditioning, and the page cache."""

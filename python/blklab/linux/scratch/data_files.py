@@ -1,4 +1,4 @@
-"""Test files and scratch files: room for them, and laying them out with real data."""
+"""Test files and scratch files: checking free space, and laying them out with random data."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from blklab.quantities.units import format_bytes
 _CHUNK_BYTES = 1 << 20
 _RESERVE_BYTES = 64 << 20
 _RESERVE_SHARE = 0.02
-"""A file system filled to the brim fragments files and stops its other users."""
+"""A full file system fragments files and stops its other users."""
 
 
 def check_space(folder: Path, needed_bytes: int) -> None:
-    """Makes sure that a folder can take that many bytes more, with a reserve left over.
+    """Makes sure that a directory has space for that many more bytes, plus a reserve.
 
     Raises:
-        SpaceError: if it cannot, or the file system is read-only.
+        SpaceError: if it has not, or the file system is read-only.
     """
     try:
         status = os.statvfs(folder)
@@ -34,13 +34,13 @@ def check_space(folder: Path, needed_bytes: int) -> None:
     if needed_bytes + reserve > free:
         raise SpaceError(
             f"{folder} has {format_bytes(free)} free; the test data need {format_bytes(needed_bytes)}"
-            f" and {format_bytes(reserve)} are to stay free",
-            hint="free some space, or ask for less",
+            f" and {format_bytes(reserve)} must stay free",
+            hint="free some space, or test with smaller files",
         )
 
 
 def reserve(path: Path, length: int) -> None:
-    """Creates a file whose blocks are reserved, for a loop device.
+    """Creates a file with all its blocks allocated, for a loop device.
 
     Raises:
         SpaceError, RunFailedError: as `lay_out`.
@@ -57,12 +57,13 @@ def reserve(path: Path, length: int) -> None:
 
 
 def lay_out(folder: Path, lengths: Mapping[str, int]) -> None:
-    """Creates files filled with random data, on disk when it returns.
+    """Creates files filled with random data, and returns once they are on disk.
 
-    Holes or zeros would not do: a file system reads holes without the disk, and disks compress zeros.
+    Holes and zeros would falsify results: a file system reads holes without the disk, and disks compress
+    zeros.
 
     Raises:
-        SpaceError: if there is not enough room after all, or the file system is read-only.
+        SpaceError: if there is not enough space after all, or the file system is read-only.
         RunFailedError: if the disk fails.
     """
     for name, length in lengths.items():
@@ -79,7 +80,7 @@ def lay_out(folder: Path, lengths: Mapping[str, int]) -> None:
 
 
 def _allocate(descriptor: int, length: int) -> None:
-    """Reserves a file's blocks, next to each other if possible, where the file system can do that."""
+    """Allocates a file's blocks, contiguously if possible, if the file system supports that."""
     try:
         os.posix_fallocate(descriptor, 0, length)
     except OSError as error:
@@ -89,7 +90,7 @@ def _allocate(descriptor: int, length: int) -> None:
 
 
 def fill(descriptor: int, length: int) -> None:
-    """Writes random data to the first bytes of a file or device, to the disk itself."""
+    """Fills the first bytes of a file or device with random data, and flushes them to the disk."""
     written = 0
     while written < length:
         chunk = os.urandom(min(_CHUNK_BYTES, length - written))
@@ -103,18 +104,18 @@ def fill(descriptor: int, length: int) -> None:
 
 
 def write_error(path: Path, error: OSError) -> BlklabError:
-    """The error of ours for a failed creation or write."""
+    """Translates the error of a failed creation or write."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return SpaceError(f"no space for {path}", hint="free some space, or ask for less")
+        return SpaceError(f"no space for {path}", hint="free some space, or test with smaller files")
     if error.errno == errno.EROFS:
         return _read_only(path.parent)
     if error.errno in (errno.EACCES, errno.EPERM):
-        return SpaceError(f"{path} may not be written: {(error.strerror or '').lower()}")
+        return SpaceError(f"no permission to write {path}: {(error.strerror or '').lower()}")
     return RunFailedError(f"{path} cannot be written: {reason_of(error)}")
 
 
 def _read_only(folder: Path) -> SpaceError:
     return SpaceError(
         f"{folder} is on a read-only file system",
-        hint="name another directory; a block device can be tested with reading workloads",
+        hint="name another directory; a block device can be tested with read-only workloads",
     )

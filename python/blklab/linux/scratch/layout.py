@@ -1,12 +1,12 @@
-"""Where each clone of each job finds its data. Pure: nothing is looked up or created.
+"""Lays out the data of a workload: the region of a file or device that each clone of each job works on. Pure.
 
-A job that names a file shares it with the jobs of the workload that name the same one. A job that names
-none owns one for each of its clones. In a directory these become real files; on a block device they lie
-one behind the other, each at a multiple of 1 MiB, from the start of the device.
+Jobs that name the same file share it. A job that names none has one file for each of its clones. In a
+directory these become real files; on a block device they follow each other from the start of the device, each
+at a multiple of 1 MiB.
 
-``size`` is the length of the part that a clone works on, counted from its offset (as in fio). A job without
-a size covers the file that it shares with a job that has one, otherwise the whole device. A percentage is
-one of the device, for an offset one of the job's size if it has one. The simulator follows the same rules.
+``size`` is the length of a clone's region, counted from its offset (as in fio). A job without a size covers
+the file that it shares with a job that has one, otherwise the whole device. A percentage is relative to the
+device; for an offset, to the job's size if it has one. The simulator follows the same rules.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from blklab.spec.workloads import Job, Workload
 
 EXTENT_ALIGNMENT_BYTES = 1 << 20
 _BLOCK_BYTES = 4096
-"""File lengths and shares of a device are multiples of it, so that direct I/O reaches all of them."""
+"""Unit of file lengths and of shares of a device, so that direct I/O reaches every byte."""
 
 _FileKey = tuple[str, str, int]
 
@@ -30,13 +30,13 @@ class Region:
     """The part of a file or device that one clone works on."""
 
     filename: str
-    """A plain name in the data folder, or the path of a device."""
+    """A plain name in the data directory, or the path of a device."""
     offset_bytes: int
     size_bytes: int
 
     @property
     def end_bytes(self) -> int:
-        """First byte behind the region."""
+        """The first byte after the region."""
         return self.offset_bytes + self.size_bytes
 
 
@@ -45,14 +45,14 @@ JobRegions = tuple[Region, ...]
 
 
 def regions_in_directory(workload: Workload) -> list[JobRegions]:
-    """Where the workload's jobs find their data in a data folder, job by job.
+    """The regions of each job in a data directory.
 
-    Files that some job writes are kept apart from files that are only read: writing in place fragments a
-    file on a copy-on-write file system, and readers should find theirs as it was laid out. Beyond that files
-    are numbered in order of appearance, so that workloads share them.
+    Files that some job writes are separate from files that are only read: overwriting fragments a file on a
+    copy-on-write file system, and readers should find their files as they were laid out. Apart from that,
+    files are numbered in order of appearance, so that workloads share them.
 
     Raises:
-        JobFileError: if a job's size is not known without a device.
+        JobFileError: if a job's size is unknown without a device.
     """
     for job in workload.jobs:
         for option in ("size", "offset"):
@@ -74,7 +74,7 @@ def regions_in_directory(workload: Workload) -> list[JobRegions]:
 
 
 def files_in_directory(workloads: Iterable[Workload]) -> dict[str, int]:
-    """Files that the workloads need in a data folder, with their lengths in bytes."""
+    """The files that the workloads need in a data directory, with their lengths in bytes."""
     lengths: dict[str, int] = {}
     for workload in workloads:
         for region in (region for clones in regions_in_directory(workload) for region in clones):
@@ -84,7 +84,7 @@ def files_in_directory(workloads: Iterable[Workload]) -> dict[str, int]:
 
 
 def regions_on_device(workload: Workload, device_path: str, device_bytes: int) -> list[JobRegions]:
-    """Where the workload's jobs find their data on a block device, job by job.
+    """The regions of each job on a block device.
 
     Raises:
         SpaceError: if the device is too small.
@@ -114,9 +114,9 @@ def regions_on_device(workload: Workload, device_path: str, device_bytes: int) -
 
 
 def regions_in_numbered_files(workload: Workload, folder: str, device_bytes: int) -> list[JobRegions]:
-    """Where the workload's jobs find their data in a guest that laid out files on a device's file system.
+    """The regions of each job in the files that a guest lays out on its file system.
 
-    The guest program calls them ``file-0``, ``file-1`` … in order of appearance.
+    The guest program names them ``file-0``, ``file-1`` … in order of appearance.
 
     Raises:
         JobFileError: if a job has no size.
@@ -148,7 +148,7 @@ def _regions_in_files(
 
 def _without_size(workload: Workload, job: Job) -> JobFileError:
     return JobFileError(
-        f"job {job.name} has no size, which only a block device can do without",
+        f"job {job.name} has no size, which is optional only on a block device",
         source=workload.source,
         line=job.line,
         option="size",
@@ -164,20 +164,20 @@ def _file_keys(workload: Workload, job: Job) -> Sequence[_FileKey]:
         return [("shared", job.filename, 0)] * job.numjobs
     if "size" not in job.options:
         return [("device", "", 0)] * job.numjobs
-    # Sections may bear the same name: their place in the file tells them apart.
-    place = next(index for index, other in enumerate(workload.jobs) if other is job)
-    return [("own", str(place), clone) for clone in range(job.numjobs)]
+    # Sections may have the same name, so their index identifies them.
+    position = next(index for index, other in enumerate(workload.jobs) if other is job)
+    return [("own", str(position), clone) for clone in range(job.numjobs)]
 
 
 def _file_lengths(workload: Workload, device_bytes: int | None) -> dict[_FileKey, int | None]:
-    """Logical files in order of appearance with their lengths; nothing where no job gives a size."""
+    """The logical files in order of appearance, with their lengths; None if no job gives a size."""
     lengths: dict[_FileKey, int | None] = {}
     for job in workload.jobs:
         size = _given_size(job, device_bytes)
         for key in _file_keys(workload, job):
             lengths.setdefault(key, None)
             if size is not None:
-                # Files of clones are alike: each as long as the one that reaches furthest.
+                # All clones' files have the same length: that of the clone that reaches furthest.
                 end = _offset(job, job.numjobs - 1, device_bytes) + size
                 lengths[key] = max(lengths[key] or 0, end)
     return lengths
@@ -214,7 +214,7 @@ def _share(percent: int, of_bytes: int) -> int:
 def _checked(workload: Workload, job: Job, region: Region) -> Region:
     if region.size_bytes < job.block_size_bytes:
         raise JobFileError(
-            f"job {job.name}: {max(region.size_bytes, 0)} bytes remain behind its offset,"
+            f"job {job.name}: {max(region.size_bytes, 0)} bytes remain after its offset,"
             f" less than a block of {job.block_size_bytes}",
             source=workload.source,
             line=job.option_lines.get("offset", job.line),

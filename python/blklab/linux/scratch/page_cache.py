@@ -1,4 +1,4 @@
-"""The page cache: emptied between runs, so that no run reads what another one left in memory."""
+"""Drops the page cache between runs, so that no run reads another one's data from memory."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from blklab.errors import NotRootError, reason_of
 
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 PAGES = "1"
-"""Clean pages only. Directory entries and inodes stay: they favour no run over another one."""
+"""Clean pages only. Directory entries and inodes stay: they favor no run over another."""
 
 
 def drop_page_cache(control: Path = DROP_CACHES) -> None:
-    """Writes back all dirty pages, then drops all clean ones: of the whole machine, the kernel knows no less.
+    """Writes back the machine's dirty pages, then drops its clean ones; the kernel cannot drop fewer.
 
     Raises:
-        NotRootError: if we may not.
+        NotRootError: if we lack the permission.
     """
     os.sync()
     try:
@@ -24,7 +24,7 @@ def drop_page_cache(control: Path = DROP_CACHES) -> None:
     except OSError as error:
         raise NotRootError(
             f"the page cache cannot be dropped: {control}: {reason_of(error)}",
-            hint="run it as root, outside of containers that mount /proc read-only",
+            hint="run as root, outside of containers that mount /proc read-only",
         ) from error
 
 

@@ -1,9 +1,9 @@
-"""Preconditioning: scratch space is overwritten at random, so that flash is as after long use.
+"""Preconditioning: overwrites scratch space at random, which leaves flash in the state of long use.
 
-A drive whose mapping is in order, or that has never been written, shows speeds that do not last: see SNIA's
+A drive with sequential mappings, or one that has never been written, is faster than it will stay: see SNIA's
 *Solid State Storage Performance Test Specification*, version 2.0.2, section 2 (write history and
-preconditioning). Laying out writes everything once in sequence; this adds random 4 KiB writes of twice the
-size. Only what blklab created itself is written: files in its scratch folder, or its own loop device.
+preconditioning). Laying out writes everything once sequentially; preconditioning adds random 4 KiB writes of
+twice that amount. It writes only to what blklab created: files in its scratch directory, or its loop device.
 """
 
 from __future__ import annotations
@@ -13,35 +13,37 @@ from pathlib import Path
 
 from blklab.errors import RefusedError, RequirementError, RunFailedError
 from blklab.linux.load.fio import Fio, job_file_text, run_fio
+from blklab.linux.scratch.directory import ScratchDirectory
 from blklab.linux.scratch.layout import JobRegions, Region
-from blklab.linux.scratch.space import DirectoryPlace, LoopPlace, Place
+from blklab.linux.scratch.loop import ScratchLoop
+from blklab.linux.scratch.space import ScratchSpace
 from blklab.quantities.units import format_bytes
 from blklab.spec.workloads import Workload, parse_workload
 
 OVERWRITES = 2
 LONGEST_S = 600
-"""For all of it: a slow disk would need hours, and what was reached by then is said."""
+"""Time limit for all of it, because a slow disk would need hours; the summary says how much was written."""
 
 _COPY_ON_WRITE = ("btrfs", "zfs", "bcachefs")
 
 
-def check_precondition(place: Place, details: Mapping[str, str]) -> None:
-    """Makes sure that preconditioning touches nothing but scratch space, and that it means something there.
+def check_precondition(space: ScratchSpace, details: Mapping[str, str]) -> None:
+    """Makes sure that preconditioning touches only scratch space, and that it has an effect there.
 
     Raises:
-        RefusedError: for a block device that is not blklab's own.
-        RequirementError: on a file system that writes elsewhere than over the old data.
+        RefusedError: for a block device that blklab did not create.
+        RequirementError: on a copy-on-write file system.
     """
     filesystem = details.get("filesystem", "")
     if filesystem in _COPY_ON_WRITE:
         raise RequirementError(
-            f"--precondition makes no sense on {filesystem}: it never writes in place, so this would only "
+            f"--precondition is useless on {filesystem}: it never overwrites in place, so this would only "
             "fragment the test files",
             hint="test the device beneath, or a directory on another file system",
         )
-    if not isinstance(place, DirectoryPlace | LoopPlace):
+    if not isinstance(space, ScratchDirectory | ScratchLoop):
         raise RefusedError(
-            "--precondition overwrites everything, so it works on blklab's own scratch space only",
+            "--precondition overwrites everything, so it works only on blklab's own scratch space",
             hint="name a directory on that disk, or loop:SIZE,dir=PATH",
         )
 
@@ -49,7 +51,12 @@ def check_precondition(place: Place, details: Mapping[str, str]) -> None:
 def precondition_job(
     files: Mapping[str, int], *, folder: str | None
 ) -> tuple[Workload, list[JobRegions], str]:
-    """The workload that overwrites files (or a device) by name and length, its regions and fio's job file."""
+    """The workload that overwrites files (or a device), its regions, and its job file.
+
+    Args:
+        files: Lengths in bytes by name.
+        folder: Directory of the files, relative to fio's working directory; None for a device.
+    """
     limit_s = max(1, LONGEST_S // max(1, len(files)))
     sections = [
         f"[overwrite-{number}]\nrw=randwrite\nbs=4k\nioengine=libaio\niodepth=32\ndirect=1\n"
@@ -67,7 +74,7 @@ def precondition(fio: Fio, files: Mapping[str, int], *, folder: str | None, work
     """Overwrites files, or a device of ours, at random.
 
     Returns:
-        A sentence on what was done.
+        A summary in one sentence.
 
     Raises:
         RunFailedError: if fio failed.
@@ -78,14 +85,14 @@ def precondition(fio: Fio, files: Mapping[str, int], *, folder: str | None, work
         raise RunFailedError(f"preconditioning failed: {report.error}")
     written = sum(entry.bytes for job in report.jobs for entry in job.directions)
     asked = OVERWRITES * sum(files.values())
-    rest = "" if written >= asked else f" of {format_bytes(asked)}, as far as {LONGEST_S} s allowed"
+    rest = "" if written >= asked else f" of {format_bytes(asked)}, limited to {LONGEST_S} s"
     return f"preconditioned: {format_bytes(written)} written at random{rest}"
 
 
-def files_to_overwrite(place: Place, workloads: Sequence[Workload]) -> dict[str, int]:
-    """What a place of ours holds, by name and length in bytes."""
-    if isinstance(place, LoopPlace):
-        return {str(place.device): place.size_bytes}
-    if isinstance(place, DirectoryPlace):
-        return place.file_lengths(workloads)
-    raise TypeError(f"{place!r} is not scratch space")
+def files_to_overwrite(space: ScratchSpace, workloads: Sequence[Workload]) -> dict[str, int]:
+    """The files of a scratch space, or its device, with their lengths in bytes."""
+    if isinstance(space, ScratchLoop):
+        return {str(space.device): space.size_bytes}
+    if isinstance(space, ScratchDirectory):
+        return space.file_lengths(workloads)
+    raise TypeError(f"{space!r} is not scratch space")

@@ -1,6 +1,6 @@
-"""Other tools' output: one file a format. A new one is a file beside this one and a name in `_MODULES`.
+"""Readers of other tools' output, one module per format.
 
-See docs/analyse.md for what each reads, and `blklab.reanalysis.readers.protocol` for what a reader is.
+A new reader needs a module here and a line in `_MODULES`. docs/reference/analyse.md describes each format, `blklab.reanalysis.readers.protocol` the interface.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MODULES = (
 )
 
 MOST_BYTES = 256 << 20
-"""A larger file is not a log of a benchmark."""
+"""A larger file is not the log of a benchmark."""
 
 
 def _registered(module_name: str) -> Reader:
@@ -41,11 +41,11 @@ def _registered(module_name: str) -> Reader:
 
 
 READERS: dict[str, Reader] = {reader.NAME: reader for reader in map(_registered, _MODULES)}
-"""By name, in the order in which they are tried."""
+"""By name, in the order in which recognition tries them."""
 
 
 def reader_named(name: str) -> Reader:
-    """The reader of that name.
+    """Returns the reader with this name.
 
     Raises:
         UnknownNameError: if there is none.
@@ -56,7 +56,7 @@ def reader_named(name: str) -> Reader:
 
 
 def load_source(path: str) -> tuple[Source, list[str]]:
-    """A file's text, and remarks on how it was decoded.
+    """Loads a file's text; also returns notes on how it was decoded.
 
     Raises:
         FormatError: if it cannot be read, or is not text.
@@ -73,7 +73,7 @@ def load_source(path: str) -> tuple[Source, list[str]]:
 
 
 def decoded(name: str, content: bytes) -> tuple[Source, list[str]]:
-    """Bytes as text: UTF-8, UTF-16 with its mark, or the cells of iozone's worksheet.
+    """Decodes bytes: UTF-8, UTF-16 with a byte order mark, or the cells of iozone's worksheet.
 
     Raises:
         FormatError: for an empty file and for other binary content.
@@ -87,7 +87,7 @@ def decoded(name: str, content: bytes) -> tuple[Source, list[str]]:
     if "\0" in text:
         raise FormatError(
             f"{name}: a binary file",
-            hint="give the text: for a spreadsheet its export as CSV",
+            hint="give a text file; export a spreadsheet as CSV",
         )
     notes = []
     if damaged := text.count("\N{REPLACEMENT CHARACTER}"):
@@ -101,7 +101,7 @@ def read_source(
 ) -> tuple[Reader, Reading]:
     """Reads a file with the named reader, or with the one that recognises it.
 
-    A table is read as one only where its columns of figures are named or its reader is.
+    A plain table is read only if the options name its value columns or `reader_name` is ``csv``.
 
     Raises:
         FormatError: if no reader recognises it.
@@ -120,10 +120,10 @@ def read_source(
     names = ", ".join(reader.NAME for reader in tried)
     if READERS["csv"].recognises(source):
         raise FormatError(
-            f"{source.name}: a table, but not of a tool that is known (tried: {names})",
-            hint="name its columns of figures: --value COLUMN, and what was compared: --factor COLUMN",
+            f"{source.name}: a table, but not in the format of a known tool (tried: {names})",
+            hint="name its value columns with --value COLUMN, and the compared factor with --factor COLUMN",
         )
     raise FormatError(
         f"{source.name}: in no known format (tried: {names})",
-        hint="--reader NAME reads it as that format; a table with headings needs --value COLUMN",
+        hint="force a format with --reader NAME; a table with headings needs --value COLUMN",
     )

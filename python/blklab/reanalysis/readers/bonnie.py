@@ -1,7 +1,7 @@
-"""bonnie++'s CSV lines: 1.03 (27 fields) and the versions with a format number, 1.96 to 1.98.
+"""bonnie++'s CSV lines: version 1.03 (27 fields) and the formats with a version number, 1.96 to 1.98.
 
-A field ``+++++`` means that the test ended too soon to be measured: it is a missing figure, not a fast one.
-``K/sec`` are 2^10 bytes.
+A field ``+++++`` means that the test ended too soon to be measured: the value is missing, not large.
+``K/sec`` is 2^10 bytes per second.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 
 _OLD_FIELDS = 27
 _FIELDS_OF_FORMAT = {"1.96": 48, "1.97": 48, "1.98": 50}
-_FIRST_FIGURE = {"1.96": 7, "1.97": 7, "1.98": 9}
-"""1.98 adds the size of a random read and the number of seeking processes."""
+_FIRST_VALUE = {"1.96": 7, "1.97": 7, "1.98": 9}
+"""Format 1.98 adds the size of a random read and the number of seeking processes."""
 
 
 def recognises(source: Source) -> bool:
-    """Whether a line of CSV of either kind stands in it."""
+    """Whether the file has a CSV line of either kind."""
     return any(
         _VERSIONED.match(line) or (_OLD.match(line) and line.count(",") == _OLD_FIELDS - 1)
         for line in source.lines
@@ -60,7 +60,7 @@ def read(source: Source, options: ReaderOptions) -> Reading:
 
 def _old(reading: Reading, source: Source, number: int, fields: list[str]) -> None:
     if len(fields) != _OLD_FIELDS:
-        reading.problem(source.at(number), f"{len(fields)} fields where version 1.03 writes {_OLD_FIELDS}")
+        reading.problem(source.at(number), f"{len(fields)} fields; version 1.03 has {_OLD_FIELDS}")
         return
     levels = {"name": fields[0], "size": fields[1], "version": "1.03"}
     _rates(reading, source, number, fields[2:14], levels)
@@ -70,10 +70,10 @@ def _old(reading: Reading, source: Source, number: int, fields: list[str]) -> No
 def _versioned(reading: Reading, source: Source, number: int, fields: list[str], version: str) -> None:
     wanted = _FIELDS_OF_FORMAT[version]
     if len(fields) != wanted:
-        reading.problem(source.at(number), f"{len(fields)} fields where format {version} has {wanted}")
+        reading.problem(source.at(number), f"{len(fields)} fields; format {version} has {wanted}")
         return
     levels = {"name": fields[2], "concurrency": fields[3], "size": fields[5], "version": version}
-    start = _FIRST_FIGURE[version]
+    start = _FIRST_VALUE[version]
     _rates(reading, source, number, fields[start : start + 12], levels)
     _file_tests(reading, source, number, fields[start + 17 : start + 29], levels)
     for metric, text in zip(_LATENCIES, fields[start + 29 :], strict=True):
@@ -89,18 +89,18 @@ def _versioned(reading: Reading, source: Source, number: int, fields: list[str],
 
 def _rates(reading: Reading, source: Source, number: int, fields: list[str], levels: dict[str, str]) -> None:
     for metric, text in zip(_RATES, fields[0:10:2], strict=True):
-        _figure(reading, source, number, metric, text, "KiB/s", "higher", levels)
-    _figure(reading, source, number, "seeks", fields[10], "1/s", "higher", levels)
+        _add_value(reading, source, number, metric, text, "KiB/s", "higher", levels)
+    _add_value(reading, source, number, "seeks", fields[10], "1/s", "higher", levels)
 
 
 def _file_tests(
     reading: Reading, source: Source, number: int, fields: list[str], levels: dict[str, str]
 ) -> None:
     for metric, text in zip(_FILE_TESTS, fields[0:12:2], strict=True):
-        _figure(reading, source, number, metric, text, "1/s", "higher", levels)
+        _add_value(reading, source, number, metric, text, "1/s", "higher", levels)
 
 
-def _figure(
+def _add_value(
     reading: Reading,
     source: Source,
     number: int,
@@ -110,10 +110,10 @@ def _figure(
     better: Better,
     levels: dict[str, str],
 ) -> None:
-    place = source.at(number)
+    location = source.at(number)
     if not text:
         return
     if set(text) == {"+"}:
-        reading.notes.append(f"{place}: {metric} ended too soon to be measured (bonnie++ writes +++++)")
+        reading.notes.append(f"{location}: {metric} ended too soon to be measured (bonnie++ writes +++++)")
         return
-    reading.add_printed(metric, text, unit, better, levels, place, decimal=".")
+    reading.add_printed(metric, text, unit, better, levels, location, decimal=".")

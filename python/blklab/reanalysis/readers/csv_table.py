@@ -1,7 +1,7 @@
-"""Plain tables with a line of headings: CSV with commas, semicolons or tabs.
+"""Plain tables with a heading line: CSV with commas, semicolons or tabs.
 
-No tool fixes the meaning of such a table, so the person names the columns of figures; every other column is
-a factor whose role `blklab.reanalysis.design` asks for.
+No tool defines the meaning of such a table, so the user names the columns of values. Every other column is a
+factor; `blklab.reanalysis.design` asks for its role.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def recognises(source: Source) -> bool:
 
 
 def read(source: Source, options: ReaderOptions) -> Reading:
-    """Reads the named columns of figures."""
+    """Reads the named value columns."""
     reading = Reading()
     delimiter = options.delimiter or _delimiter(source)
     rows = _rows(source, delimiter)
@@ -36,11 +36,11 @@ def read(source: Source, options: ReaderOptions) -> Reading:
     headings = [heading.strip() for heading in headings]
     lacking = [column for column in options.value_columns if column not in headings]
     if not options.value_columns or lacking:
-        which = f"no column {shown(lacking[0])}" if lacking else "no column of figures is named (--value)"
+        which = f"no column {shown(lacking[0])}" if lacking else "no value column is named (--value)"
         reading.problem(source.at(1), f"{which}; there are: {', '.join(map(shown, headings)) or 'none'}")
         return reading
     if twice := {heading for heading in headings if headings.count(heading) > 1}:
-        reading.problem(source.at(1), f"the heading {shown(min(twice))} stands twice")
+        reading.problem(source.at(1), f"the heading {shown(min(twice))} appears twice")
         return reading
     units = {column: options.unit or unit_of_column(column) or "" for column in options.value_columns}
     factors = [name for name in headings if name and name not in options.value_columns]
@@ -84,13 +84,13 @@ def _better(unit: str) -> Better | None:
 
 
 def _delimiter(source: Source) -> str:
-    """The separator that the headings hold most of."""
+    """The separator that occurs most often in the headings."""
     first = next((line for line in source.lines if line.strip()), "")
     return max(_DELIMITERS, key=first.count)
 
 
 def _rows(source: Source, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows that are not empty, with the line on which each begins."""
+    """Non-empty rows, each with its first line."""
 
     def generate() -> Iterator[tuple[int, list[str]]]:
         reader = csv.reader(io.StringIO(source.text, newline=""), delimiter=delimiter)
@@ -101,7 +101,7 @@ def _rows(source: Source, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             except StopIteration:
                 return
             except csv.Error:
-                # A field longer than csv allows: a quote that never ends.
+                # The field exceeds the limit of csv: its quote is never closed.
                 yield before + 1, []
                 return
             if any(cell.strip() for cell in row):

@@ -1,9 +1,10 @@
-"""The last line of GNU ``dd``, any number of runs in one file.
+"""The last line of GNU ``dd``, any number of runs in one file and in any language.
 
-Read in whatever language: the line begins with the bytes and ends with the time and the rate, as in
-``2147483648 bytes (2.1 GB, 2.0 GiB) copied, 4.17328 s, 515 MB/s`` of coreutils; Russian has its word
-for bytes, decimal commas and a Cyrillic letter for the second, Chinese its own words and a wide comma. The
-rate is computed from bytes and time, which are printed with more digits, and must agree with the printed one.
+The line begins with the bytes and ends with the time and the rate, as in
+``2147483648 bytes (2.1 GB, 2.0 GiB) copied, 4.17328 s, 515 MB/s`` of coreutils. Russian has its own word for
+bytes, decimal commas and a Cyrillic letter for the second; Chinese has its own words and a wide comma. The
+rate is computed from bytes and time, which are printed with more digits, and must agree with the printed
+rate.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _FACTORS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e1
 
 
 def recognises(source: Source) -> bool:
-    """Whether dd's counts of records or its last line stand in it."""
+    """Whether the file has dd's record counts or its last line."""
     lines = source.lines
     return any(_SUMMARY_LINE.match(line) for line in lines) or (
         any(_BEGINNING.match(line) for line in lines) and any(_RECORDS.search(line) for line in lines)
@@ -46,14 +47,16 @@ def read(source: Source, options: ReaderOptions) -> Reading:
     factors: dict[str, str] = {}
     signs: dict[str, int] = {}
     open_records: int | None = None
-    # A carriage return is where dd's progress line was written over.
+    # dd overwrites its progress line after a carriage return.
     for number, line in enumerate(source.lines, start=1):
         last = line.rstrip("\r").rpartition("\r")[2]
         if match := _SUMMARY_LINE.match(last):
             _summary(reading, source, number, match, factors, signs)
             open_records = None
         elif _BEGINNING.match(last):
-            reading.problem(source.at(number), "dd's last line is cut off or damaged, no rate could be read")
+            reading.problem(
+                source.at(number), "dd's last line is truncated or damaged: no rate could be read"
+            )
             open_records = None
         elif _RECORDS.search(last):
             open_records = number
@@ -62,11 +65,11 @@ def read(source: Source, options: ReaderOptions) -> Reading:
         elif last.strip():
             reading.skipped_lines.append(number)
     if open_records is not None:
-        reading.problem(source.at(open_records), "records were counted, but dd's last line does not follow")
+        reading.problem(source.at(open_records), "dd's last line is missing after its record counts")
     if len(signs) > 1:
-        places = " and ".join(f"{sign!r} (line {line})" for sign, line in signs.items())
+        locations = " and ".join(f"{sign!r} (line {line})" for sign, line in signs.items())
         reading.notes.append(
-            f"{source.name}: written under several locales, decimal signs {places}; each read as such"
+            f"{source.name}: written under several locales, decimal signs {locations}; each read as such"
         )
     return reading
 
@@ -79,12 +82,12 @@ def _summary(
     factors: dict[str, str],
     signs: dict[str, int],
 ) -> None:
-    place = source.at(number)
+    location = source.at(number)
     try:
         copied, seconds = parse_number(match["bytes"]), parse_number(match["seconds"])
         printed = parse_number(match["rate"])
     except NumberError as error:
-        reading.problem(place, str(error))
+        reading.problem(location, str(error))
         return
     unit = match["unit"]
     binary = "i" in unit
@@ -92,11 +95,11 @@ def _summary(
     for sign in {mark for mark in ".," if mark in match["seconds"]}:
         signs.setdefault(sign, number)
     if copied <= 0 or seconds <= 0:
-        reading.problem(place, "nothing was copied, or in no time: there is no rate")
+        reading.problem(location, "zero bytes or zero seconds: there is no rate")
         return
     rate = copied / seconds
-    # Two significant digits are printed below ten, none after the point above.
+    # dd prints two significant digits below ten, and no decimals above.
     if not agrees(rate, printed * factor, 0.06):
-        reading.problem(place, f"{copied:.0f} bytes in {seconds:g} s are not {match['rate']} {unit}/s")
+        reading.problem(location, f"{copied:.0f} bytes in {seconds:g} s is not {match['rate']} {unit}/s")
         return
-    reading.add("throughput", rate / 1e6, "MB/s", "higher", {**factors, "bytes": match["bytes"]}, place)
+    reading.add("throughput", rate / 1e6, "MB/s", "higher", {**factors, "bytes": match["bytes"]}, location)

@@ -1,6 +1,7 @@
-"""fio's JSON and JSON+ output, alone or after its output for people, any number of runs in one file.
+"""fio's JSON and JSON+ output, alone or after its normal output, any number of runs in one file.
 
-Percentiles are those of a job, as fio prints them; they are compared between runs, never averaged over jobs.
+Percentiles are those of one job, as fio prints them. They are compared between runs and never averaged over
+jobs.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _JOB_NAME = re.compile(r'"jobname"\s*:')
 
 
 def recognises(source: Source) -> bool:
-    """Whether fio's names of fields stand in it."""
+    """Whether the file has fio's field names."""
     return '"jobs"' in source.text and '"jobname"' in source.text
 
 
@@ -63,7 +64,7 @@ def _documents(source: Source, reading: Reading) -> Iterator[tuple[dict[str, Any
             reading.problem(source.at(error.lineno), f"the JSON ends or breaks here ({error.msg})")
             return
         except ValueError:
-            reading.problem(source.at(None), "the JSON holds a number that is too long to be one")
+            reading.problem(source.at(None), "the JSON has a number with too many digits")
             return
         except RecursionError:
             reading.problem(source.at(None), "the JSON is nested too deeply")
@@ -74,14 +75,14 @@ def _documents(source: Source, reading: Reading) -> Iterator[tuple[dict[str, Any
 
 
 def _job(reading: Reading, source: Source, line: int, job: dict[str, Any]) -> None:
-    place = source.at(line)
+    location = source.at(line)
     name = job.get("jobname")
     if not isinstance(name, str):
-        reading.problem(place, "a job has no name")
+        reading.problem(location, "a job has no name")
         return
     if job.get("error", 0) != 0:
         reading.problem(
-            place, f"job {name}: fio reports error {shown(str(job['error']))}; its figures are not used"
+            location, f"job {name}: fio reports error {shown(str(job['error']))}; its values are not used"
         )
         return
     levels = {"job": name}
@@ -99,33 +100,33 @@ def _job(reading: Reading, source: Source, line: int, job: dict[str, Any]) -> No
         measured = True
         _direction(reading, source, line, part, levels | {"direction": direction})
     if not measured:
-        reading.problem(place, f"job {name}: no direction has figures")
+        reading.problem(location, f"job {name}: no direction has values")
 
 
 def _direction(
     reading: Reading, source: Source, line: int, part: dict[str, Any], levels: dict[str, str]
 ) -> None:
-    place = source.at(line)
+    location = source.at(line)
     what = f"job {levels['job']}, {levels['direction']}"
     bandwidth = _number(part, "bw_bytes")
     kibibytes = _number(part, "bw")
     if bandwidth is None and kibibytes is not None:
         bandwidth = 1024 * kibibytes
-    figures = [
+    metrics = [
         ("bandwidth", None if bandwidth is None else bandwidth / 2**20, "MiB/s"),
         ("IOPS", _number(part, "iops"), "IO/s"),
         ("mean latency", _latency_us(part, "lat", "mean"), "us"),
     ]
-    for metric, value, unit in figures:
+    for metric, value, unit in metrics:
         if value is None:
-            reading.problem(place, f"{what}: no finite {metric}")
+            reading.problem(location, f"{what}: no finite {metric}")
         else:
             better = "lower" if unit == "us" else "higher"
-            reading.add(metric, value, unit, "lower" if better == "lower" else "higher", levels, place)
+            reading.add(metric, value, unit, "lower" if better == "lower" else "higher", levels, location)
     for percent in _PERCENTILES:
         value = _latency_us(part, "clat", "percentile", percent)
         if value is not None:
-            reading.add(f"completion latency p{float(percent):g}", value, "us", "lower", levels, place)
+            reading.add(f"completion latency p{float(percent):g}", value, "us", "lower", levels, location)
 
 
 def _latency_us(part: dict[str, Any], name: str, *path: str) -> float | None:

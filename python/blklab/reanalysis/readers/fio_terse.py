@@ -1,7 +1,7 @@
-"""fio's terse output (``--minimal``), versions 3, 4 and 5, and version 2 without fio's own version in it.
+"""fio's terse output (``--minimal``): versions 3, 4 and 5, and version 2, which lacks fio's own version.
 
-The order of the fields is that of fio's documentation (HOWTO, "Terse output"): versions 4 and 5 have trims
-after writes, version 5 has six more fields a direction.
+The order of the fields follows fio's documentation (HOWTO, "Terse output"): versions 4 and 5 have trims after
+writes, and version 5 has six more fields per direction.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PERCENTILE = re.compile(r"^(?P<percent>\d+(?:\.\d+)?)%=(?P<value>\d+)$")
 
 
 def recognises(source: Source) -> bool:
-    """Whether a line begins as fio's do."""
+    """Whether a line begins like fio's terse lines."""
     return any(_LINE.match(line) and line.count(";") > 40 for line in source.lines) or any(
         re.match(r"^[345];fio-", line) for line in source.lines
     )
@@ -45,7 +45,7 @@ def read(source: Source, options: ReaderOptions) -> Reading:
         if match := _LINE.match(stripped):
             _job(reading, source, number, stripped.split(";"), match["version"], has_fio=bool(match["fio"]))
         elif _BEGINNING.match(stripped):
-            reading.problem(source.at(number), "a job's line is cut off or damaged")
+            reading.problem(source.at(number), "a job's line is truncated or damaged")
         elif stripped:
             reading.skipped_lines.append(number)
     return reading
@@ -54,16 +54,18 @@ def read(source: Source, options: ReaderOptions) -> Reading:
 def _job(
     reading: Reading, source: Source, number: int, fields: list[str], version: str, *, has_fio: bool
 ) -> None:
-    place = source.at(number)
+    location = source.at(number)
     start = 5 if has_fio else 4
     width = _FIELDS_A_DIRECTION[version]
     directions = _DIRECTIONS[version]
     job = fields[start - 3]
     if len(fields) < start + width * len(directions) + 5:
-        reading.problem(place, f"job {job}: cut off after {len(fields)} fields")
+        reading.problem(location, f"job {job}: truncated after {len(fields)} fields")
         return
     if fields[start - 1] != "0":
-        reading.problem(place, f"job {job}: fio reports error {fields[start - 1]}; its figures are not used")
+        reading.problem(
+            location, f"job {job}: fio reports error {fields[start - 1]}; its values are not used"
+        )
         return
     for index, direction in enumerate(directions):
         part = fields[start + index * width : start + (index + 1) * width]
@@ -75,13 +77,13 @@ def _job(
             mean = parse_number(part[_MEAN_LATENCY])
             percentiles = _percentiles(part)
         except NumberError as error:
-            reading.problem(place, f"job {job}, {direction}: {error}")
+            reading.problem(location, f"job {job}, {direction}: {error}")
             continue
-        reading.add("bandwidth", bandwidth / 1024, "MiB/s", "higher", levels, place)
-        reading.add("IOPS", iops, "IO/s", "higher", levels, place)
-        reading.add("mean latency", mean, "us", "lower", levels, place)
+        reading.add("bandwidth", bandwidth / 1024, "MiB/s", "higher", levels, location)
+        reading.add("IOPS", iops, "IO/s", "higher", levels, location)
+        reading.add("mean latency", mean, "us", "lower", levels, location)
         for percent, value in percentiles:
-            reading.add(f"completion latency p{percent:g}", value, "us", "lower", levels, place)
+            reading.add(f"completion latency p{percent:g}", value, "us", "lower", levels, location)
 
 
 def _percentiles(part: list[str]) -> list[tuple[float, float]]:

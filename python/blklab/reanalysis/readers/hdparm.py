@@ -1,7 +1,7 @@
 """Logs of ``hdparm -t``, ``-T`` and ``--direct``, any number of runs in one file.
 
-A line as ``cat /sys/block/DISK/queue/scheduler`` prints it (``none [mq-deadline] kyber``) names the
-scheduler of the runs below it. hdparm's ``MB`` are 2^20 bytes (hdparm.c, ``TIMING_BUF_MB``, 9.65).
+A line as printed by ``cat /sys/block/DISK/queue/scheduler`` (``none [mq-deadline] kyber``) names the scheduler
+of the runs below it. hdparm's ``MB`` is 2^20 bytes (hdparm.c, ``TIMING_BUF_MB``, 9.65).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SUMMARY = "hdparm -t, -T: any number of runs; lines of queue/scheduler between t
 _TIMING = re.compile(
     r"^\s*Timing (?P<test>[\w -]*?reads)\s*(?P<offset>\(offset [^)]*\))?\s*:\s*(?P<rest>.*)$"
 )
-_FIGURES = re.compile(
+_RATE = re.compile(
     rf"^(?P<data>{NUMBER}) MB in\s+(?P<seconds>{NUMBER}) seconds =\s*(?P<rate>{NUMBER}) (?P<unit>[kM]B)/sec$"
 )
 _DEVICE = re.compile(r"^(?P<device>/dev/\S+):\s*$")
@@ -28,7 +28,7 @@ _FAILED_WRITE = re.compile(r"write error:|echo: .*[Ii]nvalid argument")
 
 
 def recognises(source: Source) -> bool:
-    """Whether a line of timing stands in it."""
+    """Whether the file has a timing line."""
     return any(_TIMING.match(line) for line in source.lines)
 
 
@@ -53,8 +53,8 @@ def read(source: Source, options: ReaderOptions) -> Reading:
             factors["scheduler"] = schedulers["active"]
         elif _FAILED_WRITE.search(line):
             reading.notes.append(
-                f"{source.at(number)}: writing a setting failed, so the runs below may not be under what "
-                "was meant"
+                f"{source.at(number)}: writing a setting failed, so the runs below may not have the "
+                "intended setting"
             )
         elif not _NOISE.match(line):
             reading.skipped_lines.append(number)
@@ -64,44 +64,46 @@ def read(source: Source, options: ReaderOptions) -> Reading:
 
 @dataclass
 class _Run:
-    """What stands beneath a line that names the disk."""
+    """The tests below a line that names the disk."""
 
     line: int
     tests: list[str] = field(default_factory=list)
 
 
 def _check_last(reading: Reading, source: Source, runs: list[_Run]) -> None:
-    """A log that ends within a run: fewer tests than all runs before have."""
+    """Reports a log that ends in the middle of a run, with fewer tests than all runs before."""
     if not runs:
         return
     last = runs[-1]
     if not last.tests:
-        reading.problem(source.at(last.line), "the log ends here: the disk is named, and no figure follows")
+        reading.problem(
+            source.at(last.line), "the log ends after the line that names the disk: no value follows"
+        )
         return
     before = {tuple(run.tests) for run in runs[:-1]}
     if len(before) == 1 and len(last.tests) < len(full := before.pop()):
         lacking = ", ".join(full[len(last.tests) :])
-        reading.problem(source.at(last.line), f"the log ends within this run: {lacking} is missing")
+        reading.problem(source.at(last.line), f"the log ends in the middle of this run: {lacking} is missing")
 
 
 def _timing(
     reading: Reading, source: Source, number: int, timing: re.Match[str], factors: dict[str, str]
 ) -> None:
-    place = source.at(number)
-    figures = _FIGURES.match(timing["rest"].strip())
-    if figures is None:
-        reading.problem(place, f"{timing['test']}: cut off or damaged, no figure could be read")
+    location = source.at(number)
+    printed = _RATE.match(timing["rest"].strip())
+    if printed is None:
+        reading.problem(location, f"{timing['test']}: truncated or damaged: no value could be read")
         return
     try:
-        data, seconds, rate = (parse_number(figures[name]) for name in ("data", "seconds", "rate"))
+        data, seconds, rate = (parse_number(printed[name]) for name in ("data", "seconds", "rate"))
     except NumberError as error:
-        reading.problem(place, f"{timing['test']}: {error}")
+        reading.problem(location, f"{timing['test']}: {error}")
         return
-    rate = rate / 1024 if figures["unit"] == "kB" else rate
+    rate = rate / 1024 if printed["unit"] == "kB" else rate
     # hdparm rounds the seconds to hundredths but divides by the exact time.
     if seconds > 0 and not agrees(rate, data / seconds, 0.01 + 0.006 / seconds + 1 / max(data, 1)):
-        reading.problem(place, f"{timing['test']}: {data:g} MB in {seconds:g} s is not {rate:g} MB/s")
+        reading.problem(location, f"{timing['test']}: {data:g} MB in {seconds:g} s is not {rate:g} MB/s")
         return
     if timing["offset"]:
         factors["offset"] = timing["offset"].strip("()").removeprefix("offset ")
-    reading.add(timing["test"], rate, "MiB/s", "higher", factors, place)
+    reading.add(timing["test"], rate, "MiB/s", "higher", factors, location)

@@ -1,7 +1,7 @@
 """Batch logs of ``iotop -b`` (iotop 0.6 in Python, iotop-c): processes and totals, sample by sample.
 
-A sample begins with its line of totals; what two processes did in one sample they did at the same time, so
-samples are blocks. iotop's ``K/s`` and ``M/s`` are powers of 1024.
+A sample begins with its line of totals. The processes of one sample ran at the same time, so samples are
+blocks. iotop's ``K/s`` and ``M/s`` are powers of 1024.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _EXPONENTS = {"B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
 def recognises(source: Source) -> bool:
-    """Whether a line of totals stands in it."""
+    """Whether the file has a line of totals."""
     return any(_TOTALS_BEGIN.match(line) for line in source.lines)
 
 
@@ -54,7 +54,7 @@ def read(source: Source, options: ReaderOptions) -> Reading:
         if _TOTALS_BEGIN.match(line):
             totals = _TOTALS.match(line)
             if totals is None:
-                reading.problem(source.at(number), "a line of totals is cut off or damaged")
+                reading.problem(source.at(number), "a line of totals is truncated or damaged")
                 continue
             if totals["kind"] == "Total":
                 sample += 1
@@ -69,7 +69,7 @@ def read(source: Source, options: ReaderOptions) -> Reading:
             }
             _add(reading, source, number, process, "process disk ", factors)
         elif _PROCESS_BEGIN.match(line):
-            reading.problem(source.at(number), "a process's line is cut off or damaged")
+            reading.problem(source.at(number), "a process's line is truncated or damaged")
         elif line.strip() and not _HEADING.match(line):
             reading.skipped_lines.append(number)
     return reading
@@ -80,5 +80,5 @@ def _add(
 ) -> None:
     for direction in ("read", "write"):
         mebibytes = 1024.0 ** (_EXPONENTS[match[f"{direction}_unit"]] - 2)
-        metric, place = f"{what}{direction}", source.at(number)
-        reading.add_printed(metric, match[direction], "MiB/s", "higher", factors, place, factor=mebibytes)
+        metric, location = f"{what}{direction}", source.at(number)
+        reading.add_printed(metric, match[direction], "MiB/s", "higher", factors, location, factor=mebibytes)

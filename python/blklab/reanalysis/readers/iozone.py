@@ -1,7 +1,7 @@
-"""``iozone``: its table, its throughput mode (-t) and the report for spreadsheets (-R).
+"""``iozone``: its table, its throughput mode (-t) and its spreadsheet report (-R).
 
-The table and the report of one run hold the same figures: where a file has both, the table is read. iozone's
-``kBytes`` are 2^10 bytes. The worksheet of -b holds what -R prints, and is read as such.
+The table and the report of a run hold the same values; if a file has both, the table is read. iozone's
+``kBytes`` is 2^10 bytes. The worksheet of -b holds the output of -R and is read as such.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TESTS = (
     "fread",
     "freread",
 )
-"""Columns of the table, from left to right (iozone 3.x)."""
+"""Columns of the table from left to right (iozone 3.x)."""
 
 _ENDS = (33, 42, 51, 60, 69, 78, 87, 97, 107, 116, 125, 134, 143)
 _HEADING = re.compile(r"^\s*kB\s+reclen\s+write\b")
@@ -58,13 +58,13 @@ _UNITS: dict[str, tuple[str, Better]] = {
 
 
 def recognises(source: Source) -> bool:
-    """Whether a table's heading, a line of the -t mode or a report's title stands in it."""
+    """Whether the file has a table heading, a line of the -t mode or a report title."""
     begins = (_HEADING, _THROUGHPUT_BEGIN, TITLE, THROUGHPUT_TITLE)
     return any(begin.match(line) for line in source.lines for begin in begins)
 
 
 def read(source: Source, options: ReaderOptions) -> Reading:
-    """Reads the tables in the order of the file; the report only where there is no table."""
+    """Reads the tables in the order of the file, or the report if there is no table."""
     del options
     reading = Reading(
         chronological=True,
@@ -82,13 +82,13 @@ def read(source: Source, options: ReaderOptions) -> Reading:
     _read_tables(source, reading)
     if any(TITLE.match(line) or THROUGHPUT_TITLE.match(line) for line in source.lines):
         reading.notes.append(
-            f"{source.name}: the report for spreadsheets repeats the table and is not counted again"
+            f"{source.name}: the spreadsheet report repeats the table and does not count again"
         )
     return reading
 
 
 class _Tables:
-    """Reads line by line what is not a report."""
+    """Reads tables and throughput lines, line by line."""
 
     def __init__(self, source: Source, reading: Reading) -> None:
         self.source = source
@@ -105,24 +105,24 @@ class _Tables:
             _throughput(self.reading, self.source, number, throughput, self.factors)
         elif _THROUGHPUT_BEGIN.match(line):
             self.reading.problem(
-                self.source.at(number), "a line of the throughput test is cut off or damaged"
+                self.source.at(number), "a line of the throughput test is truncated or damaged"
             )
         elif self.in_table and line.strip() and not _UPPER_HEADING.match(line):
             self._table_line(number, line)
 
     def _heading(self, number: int, line: str) -> bool:
-        place = self.source.at(number)
+        location = self.source.at(number)
         if output := _OUTPUT_UNIT.match(line):
             self.unit = _UNITS.get(output["unit"], ("", "higher"))
             if not self.unit[0]:
-                self.reading.problem(place, f"unknown unit {shown(output['unit'])}: its table is not read")
+                self.reading.problem(location, f"unknown unit {shown(output['unit'])}: its table is not read")
             return True
         if not _HEADING.match(line):
             return False
         self.in_table = True
         if self.unit is None:
             self.unit = _UNITS["kBytes/sec"]
-            self.reading.notes.append(f"{place}: no unit is printed; iozone's default, KiB/s, is taken")
+            self.reading.notes.append(f"{location}: no unit is printed; iozone's default KiB/s is assumed")
         return True
 
     def _setting(self, line: str) -> bool:
@@ -148,7 +148,9 @@ def _read_tables(source: Source, reading: Reading) -> None:
     for number, line in enumerate(source.lines, start=1):
         tables.take(number, line)
     if tables.in_table and not any("iozone test complete" in line for line in source.lines):
-        reading.notes.append(f"{source.name}: no line says that iozone ended: rows may be missing at its end")
+        reading.notes.append(
+            f"{source.name}: the line that iozone prints at its end is missing: rows may be missing too"
+        )
 
 
 def _throughput(
@@ -173,35 +175,35 @@ def _row(
     factors: dict[str, str],
     unit: tuple[str, Better],
 ) -> None:
-    place = source.at(number)
+    location = source.at(number)
     if not unit[0]:
         return
     if not _ROW.match(line):
-        reading.problem(place, "a row of the table has something that is not a whole number")
+        reading.problem(location, "a row of the table has text that is not a whole number")
         return
     found = [(match[0], match.end()) for match in re.finditer(r"\d+", line)]
     file_size, record_size = found[0][0], found[1][0]
-    figures = found[2:]
-    tests = _columns(figures)
+    printed = found[2:]
+    tests = _columns(printed)
     if tests is None:
         reading.problem(
-            place, f"{len(figures)} figures, and their columns cannot be told: {len(TESTS)} are needed"
+            location, f"{len(printed)} values whose columns cannot be determined: {len(TESTS)} are needed"
         )
         return
     levels = {**factors, "file_kB": file_size, "record_kB": record_size}
     try:
-        values = [parse_number(figure) for figure, _ in figures]
+        values = [parse_number(text) for text, _ in printed]
     except NumberError as error:
-        reading.problem(place, f"the row is not read: {error}")
+        reading.problem(location, f"the row is not read: {error}")
         return
     for test, value in zip(tests, values, strict=True):
-        reading.add(test, value, unit[0], unit[1], levels, place)
+        reading.add(test, value, unit[0], unit[1], levels, location)
 
 
-def _columns(figures: list[tuple[str, int]]) -> list[str] | None:
-    """Which tests a row's figures are of: all of them, or those whose columns they end in."""
-    if len(figures) == len(TESTS):
+def _columns(printed: list[tuple[str, int]]) -> list[str] | None:
+    """The tests of a row's values: all tests, or those in whose columns the values end; None if unclear."""
+    if len(printed) == len(TESTS):
         return list(TESTS)
-    if all(end in _ENDS for _, end in figures) and figures:
-        return [TESTS[_ENDS.index(end)] for _, end in figures]
+    if all(end in _ENDS for _, end in printed) and printed:
+        return [TESTS[_ENDS.index(end)] for _, end in printed]
     return None

@@ -1,7 +1,7 @@
-"""The report that ``iozone -R`` prints for spreadsheets, and -b writes as a worksheet.
+"""The spreadsheet report that ``iozone -R`` prints and -b writes as a worksheet.
 
-One block a test with record sizes across; of the throughput mode one line a test, numbers of processes
-across. What the figures are is told by the command line, where it is there: a worksheet begins with it.
+It has one block per test with record sizes as columns; in throughput mode one line per test, with numbers of
+processes as columns. The command line, with which a worksheet begins, gives the unit of the values.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import re
 import shlex
 
 from blklab.reanalysis.readers.numbers import shown
-from blklab.reanalysis.readers.protocol import Better, Place, Reading, Source
+from blklab.reanalysis.readers.protocol import Better, Location, Reading, Source
 
 TITLE = re.compile(r'^"(?P<title>[\w -]+?) [Rr]eport"\s*$')
 THROUGHPUT_TITLE = re.compile(r'^"Throughput report Y-axis is type of test')
 _RECORD_SIZES = re.compile(r'^\s+(?:"\d+"\s*)+$')
-_FILE_ROW = re.compile(r'^"(?P<file>\d+)"(?P<figures>(?:\s+\d+)*)\s*$')
+_FILE_ROW = re.compile(r'^"(?P<file>\d+)"(?P<values>(?:\s+\d+)*)\s*$')
 _FILE_ROW_BEGIN = re.compile(r'^"\d')
 _TESTS = {
     "writer": "write",
@@ -48,15 +48,15 @@ _THROUGHPUT_TESTS = {
     "fwrite": "fwriters",
     "fread": "freaders",
 }
-"""As the lines of -t call what the report calls otherwise."""
-_THROUGHPUT_ROW = re.compile(r'^"\s*(?P<test>[A-Za-z][A-Za-z -]*?)\s*"(?P<figures>(?:\s+[\d.]+)+)\s*$')
+"""Names in the report, and the names of the same tests in the lines of -t."""
+_THROUGHPUT_ROW = re.compile(r'^"\s*(?P<test>[A-Za-z][A-Za-z -]*?)\s*"(?P<values>(?:\s+[\d.]+)+)\s*$')
 _THROUGHPUT_ROW_BEGIN = re.compile(r'^"\s*[A-Za-z][A-Za-z -]*"\s*[\d.]')
 _RECORD = re.compile(r'^"Record size = (?P<size>\d+) kBytes\s*"')
 _OUTPUT = re.compile(r'^"Output is in (?P<unit>[^"]+?)\s*"')
 _REMARK = re.compile(r'^(?:" "|"The top row is records? sizes.*"|Excel output is below:)$')
 _COMMAND = re.compile(r'^(?:\s*Command line used: |")(?P<words>\S*iozone [^"]*)')
 _FLAGS, _WITH_VALUE = "ABCDEGIKMNOQRTWZacehmopvwxz", "FHJLPSUVXYbdfgijklnqrstuy+"
-"""Options of iozone 3 that stand alone, and those that take a word."""
+"""Options of iozone 3 without and with an argument."""
 _UNITS: dict[str, tuple[str, Better]] = {
     "kBytes/sec": ("KiB/s", "higher"),
     "ops/sec": ("IO/s", "higher"),
@@ -65,7 +65,7 @@ _UNITS: dict[str, tuple[str, Better]] = {
 
 
 def read_report(source: Source, reading: Reading) -> None:
-    """Adds the report's figures; zeros stand for sizes that iozone left out."""
+    """Adds the report's values; a zero marks a size that iozone left out."""
     report = _Report(source, reading)
     for number, line in enumerate(source.lines, start=1):
         report.take(number, line)
@@ -74,45 +74,47 @@ def read_report(source: Source, reading: Reading) -> None:
 
 
 class _Report:
-    """Reads line by line."""
+    """Reads a report line by line."""
 
     def __init__(self, source: Source, reading: Reading) -> None:
         self.source = source
         self.reading = reading
         self.unit: tuple[str, Better] | None = _UNITS["kBytes/sec"]
-        self.notes = ["a report of -R; its figures are taken as KiB/s, iozone's default"]
+        self.notes = ["a report of -R; iozone's default unit KiB/s is assumed"]
         self.processes: list[str] = []
         self.test: str | None = None
         self.records: list[str] = []
         self.record_of_throughput: dict[str, str] | None = None
-        """Beside the number of processes; nothing outside of such a report."""
+        """Further levels of a throughput report; None outside such a report."""
 
     def take(self, number: int, line: str) -> None:
         """Reads one line."""
-        place = self.source.at(number)
+        location = self.source.at(number)
         if command := _COMMAND.match(line):
-            self._command(command["words"], place)
+            self._command(command["words"], location)
         elif THROUGHPUT_TITLE.match(line):
             self.test, self.record_of_throughput = None, {}
         elif title := TITLE.match(line):
             self.test, self.records = _TESTS.get(title["title"].lower()), []
             self.record_of_throughput = None
             if self.test is None:
-                self.reading.problem(place, f"unknown report {shown(title['title'])}: its block is not read")
+                self.reading.problem(
+                    location, f"unknown report {shown(title['title'])}: its block is not read"
+                )
         elif self.record_of_throughput is not None and line.strip():
-            self._throughput(place, line, self.record_of_throughput)
+            self._throughput(location, line, self.record_of_throughput)
         elif self.test is not None and _RECORD_SIZES.match(line):
             self.records = re.findall(r'"(\d+)"', line)
         elif self.test is not None and _FILE_ROW_BEGIN.match(line):
-            self._file_row(place, line, self.test)
+            self._file_row(location, line, self.test)
         elif line.strip() and not _REMARK.match(line):
             self.reading.skipped_lines.append(number)
 
-    def _command(self, words: str, place: Place) -> None:
+    def _command(self, words: str, location: Location) -> None:
         try:
             options, _ = getopt.gnu_getopt(shlex.split(words)[1:], _FLAGS + ":".join(_WITH_VALUE) + ":")
         except (ValueError, getopt.GetoptError):
-            self.reading.problem(place, f"the command line is not understood: {shown(words)}")
+            self.reading.problem(location, f"cannot parse the command line {shown(words)}")
             self.unit = None
             return
         given = dict(options)
@@ -122,41 +124,45 @@ class _Report:
         if fewest.isdecimal() and most.isdecimal() and len(fewest) < 6 and len(most) < 6:
             self.processes = [str(count) for count in range(int(fewest), int(most) + 1)]
 
-    def _file_row(self, place: Place, line: str, test: str) -> None:
+    def _file_row(self, location: Location, line: str, test: str) -> None:
         row = _FILE_ROW.match(line)
-        figures = row["figures"].split() if row else []
-        # In automatic mode a row ends where a record would be larger than the file.
+        values = row["values"].split() if row else []
+        # In automatic mode a row ends where the record would exceed the file.
         fitting = [record for record in self.records if row and int(record) <= int(row["file"])]
-        if row is None or not figures or len(figures) not in (len(self.records), len(fitting)):
+        if row is None or not values or len(values) not in (len(self.records), len(fitting)):
             sizes = len(self.records)
-            self.reading.problem(place, f"{test}: {len(figures)} figures for {sizes} record sizes")
+            self.reading.problem(location, f"{test}: {len(values)} values for {sizes} record sizes")
             return
-        for record, figure in zip(self.records, figures, strict=False):
-            if figure.strip("0"):
-                self._add(test, figure, {"file_kB": row["file"], "record_kB": record}, place)
+        for record, value in zip(self.records, values, strict=False):
+            if value.strip("0"):
+                self._add(test, value, {"file_kB": row["file"], "record_kB": record}, location)
 
-    def _throughput(self, place: Place, line: str, levels: dict[str, str]) -> None:
+    def _throughput(self, location: Location, line: str, levels: dict[str, str]) -> None:
         if record := _RECORD.match(line):
             levels["record_kB"] = record["size"]
         elif output := _OUTPUT.match(line):
             self.unit, self.notes = _UNITS.get(output["unit"]), []
             if self.unit is None:
-                self.reading.problem(place, f"unknown unit {shown(output['unit'])}: its report is not read")
+                self.reading.problem(
+                    location, f"unknown unit {shown(output['unit'])}: its report is not read"
+                )
         elif row := _THROUGHPUT_ROW.match(line):
-            test, figures = _THROUGHPUT_TESTS.get(row["test"].lower()), row["figures"].split()
+            test, values = _THROUGHPUT_TESTS.get(row["test"].lower()), row["values"].split()
             if test is None:
-                self.reading.problem(place, f"unknown test {shown(row['test'])}")
-            elif len(figures) != (len(self.processes) or 1):
+                self.reading.problem(location, f"unknown test {shown(row['test'])}")
+            elif len(values) != (len(self.processes) or 1):
                 counts = len(self.processes) or "unknown"
-                self.reading.problem(place, f"{test}: {len(figures)} figures, {counts} numbers of processes")
+                self.reading.problem(
+                    location, f"{test}: {len(values)} values for {counts} numbers of processes"
+                )
             else:
-                for figure, count in zip(figures, self.processes or [""], strict=True):
-                    self._add(test, figure, {**levels, "processes": count} if count else levels, place)
+                for value, count in zip(values, self.processes or [""], strict=True):
+                    self._add(test, value, {**levels, "processes": count} if count else levels, location)
         elif _THROUGHPUT_ROW_BEGIN.match(line):
-            self.reading.problem(place, "a line of the throughput report is cut off or damaged")
+            self.reading.problem(location, "a line of the throughput report is truncated or damaged")
         else:
-            self.reading.skipped_lines.append(place.line or 0)
+            self.reading.skipped_lines.append(location.line or 0)
 
-    def _add(self, test: str, figure: str, levels: dict[str, str], place: Place) -> None:
+    def _add(self, test: str, value: str, levels: dict[str, str], location: Location) -> None:
         if self.unit is not None:
-            self.reading.add_printed(test, figure, *self.unit, levels, place)
+            self.reading.add_printed(test, value, *self.unit, levels, location)

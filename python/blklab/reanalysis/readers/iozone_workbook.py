@@ -1,7 +1,7 @@
-"""The worksheet of ``iozone -b`` as the text that ``-R`` would have printed, one line a row.
+"""Converts the worksheet of ``iozone -b`` to the text that ``-R`` would have printed, one line per row.
 
-iozone writes BIFF2, the records of Excel 2 without a container. Its cells hold what the report of -R says,
-and the command line in the first of them. xlrd reads them.
+iozone writes BIFF2, the records of Excel 2 without a container. The cells hold the report of -R; the first
+one holds the command line. xlrd reads them.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ _BEGIN = bytes.fromhex("0900040002001000")
 
 
 def is_worksheet(content: bytes) -> bool:
-    """Whether a file is a worksheet as iozone writes it."""
+    """Whether the content is a worksheet as iozone writes it."""
     return content.startswith(_BEGIN)
 
 
 def report_text(name: str, content: bytes) -> str:
-    """The rows as lines: texts, file sizes and record sizes in quotes, figures bare.
+    """Returns the rows as lines: texts, file sizes and record sizes in quotes, values without.
 
     Raises:
-        FormatError: for a file that is cut off or damaged.
+        FormatError: if the file is truncated or damaged.
     """
-    # Not wanted by those who read no worksheet.
+    # Only worksheets need it.
     import xlrd  # noqa: PLC0415
 
     try:
@@ -34,10 +34,10 @@ def report_text(name: str, content: bytes) -> str:
         )
         sheet = book.sheet_by_index(0)
         rows: list[list[object]] = [sheet.row_values(number) for number in range(sheet.nrows)]
-    # Of a damaged file xlrd raises what it stumbles over: struct.error, AssertionError, IndexError, its own.
+    # xlrd raises struct.error, AssertionError, IndexError or its own errors for a damaged file.
     except Exception as error:
         raise FormatError(
-            f"{name}: a worksheet that is cut off or damaged", hint="the output of iozone -R holds the same"
+            f"{name}: the worksheet is truncated or damaged", hint="the output of iozone -R holds the same"
         ) from error
     return "\n".join(map(_line, rows)) + "\n"
 

@@ -1,7 +1,7 @@
 """Result files of the Phoronix Test Suite (``composite.xml``), after its schema result-file.xsd.
 
-Every run of a test stands in ``RawString``, separated by colons; those are read, not their mean. An entry
-without them counts as one run.
+``RawString`` holds every run of a test, separated by colons; the reader uses these values, not their mean. An
+entry without them counts as one run.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _BETTER: dict[str, Better] = {"HIB": "higher", "LIB": "lower"}
 
 
 def recognises(source: Source) -> bool:
-    """Whether the suite's root element stands in it."""
+    """Whether the file has the suite's root element."""
     return "<PhoronixTestSuite" in source.text[:4096]
 
 
 class _Handler:
-    """Follows the elements; only those of results matter."""
+    """Parses the elements and keeps those of results."""
 
     def __init__(self, parser: expat.XMLParserType, source: Source, reading: Reading) -> None:
         self.parser = parser
@@ -71,11 +71,11 @@ class _Handler:
             self._take()
 
     def doctype(self, *_: object) -> None:
-        # Entities could make a small file huge; the suite writes none.
+        # Entities can expand a small file enormously; the suite writes none.
         raise _DoctypeError
 
     def _take(self) -> None:
-        place = self.source.at(self.entry_line)
+        location = self.source.at(self.entry_line)
         test = self.result.get("Title") or self.result.get("Identifier") or "test"
         scale = self.result.get("Scale", "")
         levels = {
@@ -87,15 +87,15 @@ class _Handler:
         if not raw:
             value = self.entry.get("Value", "")
             if not value:
-                self.reading.problem(place, f"{test}, {levels['system']}: no value")
+                self.reading.problem(location, f"{test}, {levels['system']}: no value")
                 return
             raw = [value]
-            self.reading.notes.append(f"{place}: {test}: single runs are not in the file, only their mean")
+            self.reading.notes.append(f"{location}: {test}: the file has only the mean, not the single runs")
         for text in raw:
             try:
                 value_read = parse_number(text, ".")
             except NumberError as error:
-                self.reading.problem(place, f"{test}, {levels['system']}: {error}")
+                self.reading.problem(location, f"{test}, {levels['system']}: {error}")
                 continue
             self.reading.add(
                 test,
@@ -103,7 +103,7 @@ class _Handler:
                 _UNITS.get(scale.lower(), scale),
                 _BETTER.get(self.result.get("Proportion", "")),
                 levels,
-                place,
+                location,
             )
 
 
@@ -112,7 +112,7 @@ class _DoctypeError(Exception):
 
 
 def read(source: Source, options: ReaderOptions) -> Reading:
-    """Reads every entry; what stands before damage is kept, the damage is a problem."""
+    """Reads every entry; damage becomes a problem, and the entries before it are kept."""
     del options
     reading = Reading(
         chronological=False, roles={"system": "level", "test": "condition", "description": "condition"}
@@ -132,6 +132,6 @@ def read(source: Source, options: ReaderOptions) -> Reading:
         )
     except _DoctypeError:
         reading.problem(
-            source.at(parser.CurrentLineNumber), "a document type is declared; the suite writes none"
+            source.at(parser.CurrentLineNumber), "the file declares a document type; the suite writes none"
         )
     return reading

@@ -1,9 +1,9 @@
-"""What a reader of another tool's output is, and what it gives.
+"""The interface of a reader of another tool's output, and the types that it returns.
 
 A reader is a module of this package with ``NAME``, ``SUMMARY``, ``recognises(source)`` and
-``read(source, options)``. It reports each figure with the line that it stands on, each place where a figure
-should be and is not, and how many lines said nothing to it. It never guesses what was compared: levels of
-factors are passed on as printed, and `blklab.reanalysis.design` settles their roles with the person.
+``read(source, options)``. It reports each value with its line, each location where a value is missing, and
+the lines that it did not understand. It never guesses what was compared: it passes on the levels of factors
+as printed, and `blklab.reanalysis.design` settles their roles with the user.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from blklab.reanalysis.readers.numbers import Decimal, NumberError, parse_number
 
 Better = Literal["higher", "lower"]
 Role = Literal["level", "condition", "block", "description"]
-"""What a factor of a tool's output is by its nature.
+"""The natural role of a factor in a tool's output.
 
-``level``: may be what was compared (scheduler, machine, file). ``condition``: figures of different values
-are not comparable (record size, direction). ``block``: figures of one value belong together (a moment).
-``description``: says more of the same (process number beside its priority).
+``level``: may be the compared factor (scheduler, machine, file). ``condition``: values under different
+conditions are not comparable (record size, direction). ``block``: values of one block belong together (a
+point in time). ``description``: adds detail to another factor (the process ID of a priority).
 """
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where something stands."""
+class Location:
+    """A file and, if known, a line in it."""
 
     file: str
     line: int | None = None
@@ -37,22 +37,22 @@ class Place:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One figure."""
+    """One value."""
 
     metric: str
     value: float
     unit: str
-    """One of `blklab.reanalysis.readers.units`, or whatever the file says."""
+    """One of `blklab.reanalysis.readers.units`, or the file's own text."""
     better: Better | None
     factors: Mapping[str, str]
-    place: Place
+    location: Location
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A place where a figure should be and could not be read: the result is not whole."""
+    """A location whose value is missing or unreadable; the result is incomplete."""
 
-    place: Place
+    location: Location
     message: str
 
 
@@ -65,17 +65,17 @@ class Source:
 
     @property
     def lines(self) -> list[str]:
-        """Lines without their ends; ``lines[0]`` is line 1."""
+        """Lines without line ends; ``lines[0]`` is line 1."""
         return self.text.split("\n")
 
-    def at(self, line: int | None) -> Place:
-        """A place in this file."""
-        return Place(self.name, line)
+    def at(self, line: int | None) -> Location:
+        """The location of a line in this file."""
+        return Location(self.name, line)
 
 
 @dataclass(frozen=True)
 class ReaderOptions:
-    """What a person says of a table whose meaning no tool fixes."""
+    """The user's description of a table whose meaning no tool defines."""
 
     value_columns: tuple[str, ...] = ()
     unit: str | None = None
@@ -86,13 +86,13 @@ class ReaderOptions:
 
 @dataclass
 class Reading:
-    """What a reader understood of a file."""
+    """The content of a file as its reader understood it."""
 
     measurements: list[Measurement] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     skipped_lines: list[int] = field(default_factory=list)
-    """Lines that are not of the tool's format: a shell's prompt, a remark."""
+    """Lines that are not in the tool's format, such as a shell prompt or a remark."""
     roles: dict[str, Role] = field(default_factory=dict)
     chronological: bool = False
     """Whether the order in the file is the order in which the runs were made."""
@@ -104,10 +104,10 @@ class Reading:
         unit: str,
         better: Better | None,
         factors: Mapping[str, str],
-        place: Place,
+        location: Location,
     ) -> None:
-        """Adds a figure."""
-        self.measurements.append(Measurement(metric, value, unit, better, dict(factors), place))
+        """Adds a value."""
+        self.measurements.append(Measurement(metric, value, unit, better, dict(factors), location))
 
     def add_printed(
         self,
@@ -116,22 +116,22 @@ class Reading:
         unit: str,
         better: Better | None,
         factors: Mapping[str, str],
-        place: Place,
+        location: Location,
         *,
         factor: float = 1.0,
         decimal: Decimal | None = None,
     ) -> None:
-        """Adds a figure as it was printed, times `factor`; notes a problem where it is no number."""
+        """Adds a printed value times `factor`; records a problem if it is not a number."""
         try:
             value = parse_number(text, decimal)
         except NumberError as error:
-            self.problem(place, f"{metric}: {error}")
+            self.problem(location, f"{metric}: {error}")
             return
-        self.add(metric, value * factor, unit, better, factors, place)
+        self.add(metric, value * factor, unit, better, factors, location)
 
-    def problem(self, place: Place, message: str) -> None:
-        """Notes a place where a figure is missing."""
-        self.problems.append(Problem(place, message))
+    def problem(self, location: Location, message: str) -> None:
+        """Records a location whose value is missing."""
+        self.problems.append(Problem(location, message))
 
 
 class Reader(Protocol):
@@ -144,7 +144,7 @@ class Reader(Protocol):
         """Whether the file looks like this tool's output."""
 
     def read(self, source: Source, options: ReaderOptions) -> Reading:
-        """Reads a file that was recognised, or that a person said is of this format.
+        """Reads a file that was recognised, or that the user declared to be in this format.
 
-        Whatever the text is: never an exception, but problems.
+        Never raises for any text; reports problems instead.
         """

@@ -1,7 +1,7 @@
-"""The summary that ``tiobench.pl`` 0.3 and 0.4 prints: four tables, each a mean over its runs.
+"""The summary of ``tiobench.pl`` 0.3 and 0.4: four tables, each with means over its runs.
 
-tiobench sums its runs before it prints, so the runs of one invocation cannot be had from it; repeat the
-invocation to repeat the measurement. Its latencies are sums over those runs, which is remarked upon.
+tiobench averages its runs before it prints, so the runs of one invocation are lost; repeat the invocation to
+repeat the measurement. Its latencies are sums over those runs, and a note says so.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _UNITS = re.compile(r"^(?:Unit information|File size|Blk Size|Rate|CPU%|Latency|
 
 
 def recognises(source: Source) -> bool:
-    """Whether a table's title and heading stand in it."""
+    """Whether the file has a table's title and heading."""
     lines = source.lines
     return any(_TITLE.match(line) for line in lines) and any(_HEADING.match(line) for line in lines)
 
@@ -46,7 +46,7 @@ def read(source: Source, options: ReaderOptions) -> Reading:
         },
     )
     reading.notes.append(
-        f"{source.name}: tiobench adds up the latencies of its runs; right only with one run"
+        f"{source.name}: tiobench adds up the latencies of its runs, so they are right only for a single run"
     )
     title: str | None = None
     for number, line in enumerate(source.lines, start=1):
@@ -60,15 +60,15 @@ def read(source: Source, options: ReaderOptions) -> Reading:
             reading.skipped_lines.append(number)
     present = {one.factors["test"] for one in reading.measurements}
     for lacking in (test for test in _TESTS if test not in present):
-        reading.problem(source.at(len(source.lines)), f"no row of {lacking}: the four tables are not whole")
+        reading.problem(source.at(len(source.lines)), f"no row of {lacking}: the four tables are incomplete")
     return reading
 
 
 def _row(reading: Reading, source: Source, number: int, line: str, title: str) -> None:
-    place = source.at(number)
+    location = source.at(number)
     row = _ROW.match(line)
     if row is None:
-        reading.problem(place, f"{title}: the row is cut off or damaged")
+        reading.problem(location, f"{title}: the row is truncated or damaged")
         return
     levels = {
         "identifier": row["identifier"],
@@ -78,10 +78,10 @@ def _row(reading: Reading, source: Source, number: int, line: str, title: str) -
         "threads": row["threads"],
     }
     try:
-        reading.add("rate", parse_number(row["rate"]), "MiB/s", "higher", levels, place)
+        reading.add("rate", parse_number(row["rate"]), "MiB/s", "higher", levels, location)
         if "#" not in row["mean"]:
-            reading.add("latency", parse_number(row["mean"]), "ms", "lower", levels, place)
+            reading.add("latency", parse_number(row["mean"]), "ms", "lower", levels, location)
         else:
-            reading.problem(place, f"{title}: the latency did not fit its column")
+            reading.problem(location, f"{title}: the latency did not fit its column")
     except NumberError as error:
-        reading.problem(place, f"{title}: {error}")
+        reading.problem(location, f"{title}: {error}")

@@ -1,6 +1,6 @@
-"""``tiotest`` of tiobench 0.3 and 0.4: its two tables, and its terse lines (-T).
+"""``tiotest`` of tiobench 0.3 and 0.4: its two tables and its terse lines (-T), any number of runs in one file.
 
-tiotest's ``MB`` are 2^20 bytes. A file may hold any number of runs.
+tiotest's ``MB`` is 2^20 bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LATENCY_ROW = re.compile(
     rf"\s*(?P<over_2>{NUMBER})\s*\|\s*(?P<over_10>{NUMBER})\s*\|"
 )
 _ROW_BEGIN = re.compile(rf"^\s*\|\s*{_PHASE}\b")
-_TERSE = re.compile(r"^(?P<phase>write|rwrite|read|rread):(?P<figures>[^\n]*)$")
+_TERSE = re.compile(r"^(?P<phase>write|rwrite|read|rread):(?P<values>[^\n]*)$")
 _TERSE_TOTAL = re.compile(r"^total:")
 _FRAME_BEGIN, _FRAME_END = re.compile(r"^\s*,--"), re.compile(r"^\s*[`']--")
 _FRAME = re.compile(r"^\s*(?:[,+`|'][-+]|\|\s*Item\b)|^\s*$")
@@ -33,7 +33,7 @@ _TERSE_PHASES = {"write": "write", "rwrite": "random write", "read": "read", "rr
 
 
 def recognises(source: Source) -> bool:
-    """Whether a table's title or a terse line stands in it."""
+    """Whether the file has a table's title or a terse line."""
     return any(
         _THREADS.match(line) or _LATENCIES.match(line) or (_TERSE.match(line) and line.count(",") >= 3)
         for line in source.lines
@@ -57,10 +57,10 @@ def read(source: Source, options: ReaderOptions) -> Reading:
         elif latency := _LATENCY_ROW.match(line):
             levels = {**factors, "phase": latency["phase"].lower()}
             for which in ("mean", "maximum"):
-                place = source.at(number)
-                reading.add_printed(f"{which} latency", latency[which], "ms", "lower", levels, place)
+                location = source.at(number)
+                reading.add_printed(f"{which} latency", latency[which], "ms", "lower", levels, location)
         elif _ROW_BEGIN.match(line):
-            reading.problem(source.at(number), "a row of the table is cut off, broken in two or damaged")
+            reading.problem(source.at(number), "a row of the table is truncated, split or damaged")
         elif _FRAME_BEGIN.match(line):
             frame = number
         elif _FRAME_END.match(line):
@@ -68,26 +68,26 @@ def read(source: Source, options: ReaderOptions) -> Reading:
         elif not (_FRAME.match(line) or _LATENCIES.match(line) or _TERSE_TOTAL.match(line)):
             reading.skipped_lines.append(number)
     if frame is not None:
-        reading.problem(source.at(frame), "the table that begins here does not end: rows may be missing")
+        reading.problem(source.at(frame), "the table that begins here has no end: rows may be missing")
     return reading
 
 
 def _terse(reading: Reading, source: Source, number: int, match: re.Match[str]) -> None:
-    """MB, seconds, user and system seconds, mean and maximum latency in ms, % over 2 s, % over 10 s."""
-    place = source.at(number)
+    """Reads MB, seconds, user and system seconds, mean and maximum latency in ms, % over 2 s, % over 10 s."""
+    location = source.at(number)
     try:
-        figures = [parse_number(text, ".") for text in match["figures"].split(",")]
+        values = [parse_number(text, ".") for text in match["values"].split(",")]
     except NumberError as error:
-        reading.problem(place, str(error))
+        reading.problem(location, str(error))
         return
-    if len(figures) != 8:
-        reading.problem(place, f"{len(figures)} figures where a terse line has 8")
+    if len(values) != 8:
+        reading.problem(location, f"{len(values)} values; a terse line has 8")
         return
-    data, seconds, _, _, mean, maximum, _, _ = figures
+    data, seconds, _, _, mean, maximum, _, _ = values
     levels = {"phase": _TERSE_PHASES[match["phase"]]}
     if seconds > 0:
-        reading.add("rate", data / seconds, "MiB/s", "higher", levels, place)
+        reading.add("rate", data / seconds, "MiB/s", "higher", levels, location)
     else:
-        reading.problem(place, "no time was measured: there is no rate")
-    reading.add("mean latency", mean, "ms", "lower", levels, place)
-    reading.add("maximum latency", maximum, "ms", "lower", levels, place)
+        reading.problem(location, "zero seconds: there is no rate")
+    reading.add("mean latency", mean, "ms", "lower", levels, location)
+    reading.add("maximum latency", maximum, "ms", "lower", levels, location)

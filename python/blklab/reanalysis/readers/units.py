@@ -1,4 +1,4 @@
-"""Units as other tools write them."""
+"""The units that other tools write."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNITS: dict[str, tuple[str, float]] = {
     "s": ("s", 1.0),
     "%": ("%", 1.0),
 }
-"""Symbol → dimension and factor to its first unit."""
+"""For each symbol its dimension, and its factor to the base unit."""
 
 COLUMN_SUFFIXES = {
     "Bps": "B/s",
@@ -37,7 +37,7 @@ COLUMN_SUFFIXES = {
     "s": "s",
     "pct": "%",
 }
-"""A column ``rate_MBps`` is in MB/s."""
+"""Unit of a column by the suffix of its name: ``rate_MBps`` is in MB/s."""
 
 LOWER_IS_BETTER = frozenset({"ns", "us", "ms", "s"})
 HIGHER_IS_BETTER = frozenset(
@@ -46,13 +46,13 @@ HIGHER_IS_BETTER = frozenset(
 
 
 def unit_of_column(name: str) -> str | None:
-    """The unit that a column's name ends with, if any."""
+    """The unit in the suffix of a column's name; None if it has none."""
     _, separator, suffix = name.rpartition("_")
     return COLUMN_SUFFIXES.get(suffix) if separator else None
 
 
 def converted(value: float, unit: str, to: str) -> float | None:
-    """The value in another unit, or nothing where the two do not measure the same."""
+    """The value in another unit; None if the dimensions differ."""
     if unit == to:
         return value
     if unit not in UNITS or to not in UNITS or UNITS[unit][0] != UNITS[to][0]:

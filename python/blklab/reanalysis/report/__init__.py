@@ -1,1 +1,1 @@
-"""The analysis of other tools' figures: text, JSON, HTML, and the page of the published studies."""
+"""Renders the analysis of other tools' results: text, JSON, HTML."""

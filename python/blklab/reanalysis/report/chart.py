@@ -1,4 +1,4 @@
-"""Every figure of a cell as a dot, its level's mean and interval over them."""
+"""Draws every value of a stratum as a dot, with each level's mean and interval above them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from blklab.reanalysis.findings import ConditionFindings
+from blklab.reanalysis.findings import StratumFindings
 from blklab.report.drawing.palette import appearances
 from blklab.report.drawing.picture_frame import END_REACH, WIDE, framed
 from blklab.report.drawing.svg import (
@@ -29,23 +29,23 @@ _BOTTOM = 40.0
 MOST_DOTS = 400
 
 
-def cell_chart(found: ConditionFindings, *, width: float = WIDE, standalone_style: str = "") -> Markup:
-    """One row a level; the axis does not begin at zero unless the figures do.
+def stratum_chart(found: StratumFindings, *, width: float = WIDE, standalone_style: str = "") -> Markup:
+    """Draws one row per level; the axis begins near the smallest value, not at zero.
 
     Args:
-        found: The cell.
+        found: The findings of the stratum.
         width: `WIDE`, or `NARROW` for small screens.
-        standalone_style: Style sheet for a drawing in a file of its own.
+        standalone_style: Style sheet for a separate file.
     """
     height = _TOP + _ROW * len(found.levels) + _BOTTOM
-    values = [value for level in found.cell.series for value in found.cell.values(level)]
+    values = [value for level in found.stratum.series for value in found.stratum.values(level)]
     bounds = [bound for one in found.levels for bound in (one.ci_low, one.ci_high) if bound is not None]
     name_width = 0.21 * width if width == WIDE else 0.27 * width
     axis = axis_over([*values, *bounds], name_width, width - 20)
     names = [one.level or "(none)" for one in found.levels]
     looks = appearances([SchedulerChoice(name=name, tunables={}, label=name) for name in names])
     bottom = height - _BOTTOM
-    parts = [_axis(axis, bottom, found.cell.unit, 6 if width == WIDE else 3)]
+    parts = [_axis(axis, bottom, found.stratum.unit, 6 if width == WIDE else 3)]
     for index, (name, one) in enumerate(zip(names, found.levels, strict=True)):
         y = _TOP + _ROW * (index + 0.5)
         look = looks[name]
@@ -60,17 +60,17 @@ def cell_chart(found: ConditionFindings, *, width: float = WIDE, standalone_styl
                     "r": 2.6,
                 },
             )
-            for value in _thinned(found.cell.values(one.level))
+            for value in _thinned(found.stratum.values(one.level))
         ]
         row += interval_bar(axis, one.ci_low, one.ci_high, y - 4, look.css_class, END_REACH)
         row.append(mark(axis.at(one.mean), y - 4, 5.0, look, f"{name}: mean of {one.n}"))
         parts.append(group(row, css="series", data_series=name))
-    title = f"{found.cell.title}: every figure, means and intervals"
+    title = f"{found.stratum.title}: every value, means and intervals"
     return framed(title, width, height, *parts, style=standalone_style)
 
 
 def _thinned(values: Sequence[float]) -> list[float]:
-    """At most so many that can be told apart: of more, evenly chosen ones between lowest and highest."""
+    """At most `MOST_DOTS` values, evenly chosen between the lowest and the highest."""
     if len(values) <= MOST_DOTS:
         return list(values)
     ordered = sorted(values)

@@ -1,6 +1,6 @@
-"""The analysis of files as a document for machines: what `blklab analyse --json` prints.
+"""The JSON document that `blklab analyse --json` prints.
 
-docs/schema/analyse-1.json is generated from the models (`make golden`).
+`make golden` generates docs/reference/schema/analyse-1.json from these models.
 """
 
 from __future__ import annotations
@@ -10,27 +10,27 @@ from typing import Literal
 from pydantic import Field
 
 import blklab
-from blklab.reanalysis.analysis import FileAnalysis, Section
-from blklab.reanalysis.findings import POWER, ConditionFindings, LevelSummary, PairFinding
-from blklab.reanalysis.report.wording import not_supported, supported
+from blklab.reanalysis.analysis import DesignSection, FileAnalysis
+from blklab.reanalysis.findings import POWER, LevelSummary, PairFinding, StratumFindings
+from blklab.reanalysis.report.wording import not_supported_sentences, supported_sentences
 from blklab.report.documents.parts import Part
 
 ANALYSE_SCHEMA: Literal["blklab.analyse/1"] = "blklab.analyse/1"
 
 
 class FilePart(Part):
-    """A file, and how much of it was understood."""
+    """A file, and how much of it was read."""
 
     name: str
     reader: str
     figures: int
     lines: int
     skipped_lines: list[int]
-    """Lines that are not of the tool's format."""
+    """Lines that are not in the tool's format."""
 
 
 class ProblemPart(Part):
-    """A place where a figure should be and could not be used."""
+    """A location whose value is missing or could not be used."""
 
     file: str
     line: int | None
@@ -38,7 +38,7 @@ class ProblemPart(Part):
 
 
 class DesignPart(Part):
-    """What the figures were taken to be."""
+    """The design of the values."""
 
     factor: str | None
     conditions: list[str]
@@ -52,7 +52,7 @@ class DesignPart(Part):
 
 
 class TrendPart(Part):
-    """How a level's runs move with their order."""
+    """The trend of a level's runs with their order."""
 
     tau: float
     p: float
@@ -62,7 +62,7 @@ class TrendPart(Part):
 
 
 class LevelPart(Part):
-    """One level's figures."""
+    """One level's values."""
 
     level: str
     n: int
@@ -86,7 +86,7 @@ class SpreadPart(Part):
 
 
 class PairPart(Part):
-    """Two levels against one another."""
+    """Comparison of two levels."""
 
     first: str
     second: str
@@ -104,8 +104,8 @@ class PairPart(Part):
     spread: SpreadPart | None
 
 
-class FigurePart(Part):
-    """One figure that took part, and where it stands."""
+class ValuePart(Part):
+    """One value in the analysis, and its location."""
 
     level: str
     value: float
@@ -113,8 +113,8 @@ class FigurePart(Part):
     line: int | None
 
 
-class CellPart(Part):
-    """Figures of one metric under one condition."""
+class StratumPart(Part):
+    """Values of one metric under one condition."""
 
     reader: str
     metric: str
@@ -129,16 +129,16 @@ class CellPart(Part):
     supported: list[str]
     not_supported: list[str]
     warnings: list[str]
-    figures: list[FigurePart]
+    figures: list[ValuePart]
 
 
 class AnalyseDocument(Part):
-    """What some files say."""
+    """The analysis of some files."""
 
     schema_name: Literal["blklab.analyse/1"] = Field(ANALYSE_SCHEMA, alias="schema")
     blklab_version: str
     complete: bool
-    """False if a figure is missing: the exit code is 7 then."""
+    """False if a value is missing; the exit code is then 7."""
     confidence: float
     margin: float
     power: float
@@ -146,11 +146,11 @@ class AnalyseDocument(Part):
     problems: list[ProblemPart]
     notes: list[str]
     designs: list[DesignPart]
-    cells: list[CellPart]
+    cells: list[StratumPart]
 
 
 def analyse_document(analysis: FileAnalysis) -> AnalyseDocument:
-    """The document of an analysis."""
+    """Builds the document of an analysis."""
     return AnalyseDocument(
         schema=ANALYSE_SCHEMA,
         blklab_version=blklab.__version__,
@@ -158,9 +158,9 @@ def analyse_document(analysis: FileAnalysis) -> AnalyseDocument:
         confidence=analysis.confidence,
         margin=analysis.margin,
         power=POWER,
-        files=[FilePart.of(one) for one in analysis.files],
+        files=[FilePart.of(one, figures=one.nr_values) for one in analysis.files],
         problems=[
-            ProblemPart(file=one.place.file, line=one.place.line, message=one.message)
+            ProblemPart(file=one.location.file, line=one.location.line, message=one.message)
             for one in analysis.problems
         ],
         notes=analysis.notes,
@@ -173,24 +173,24 @@ def analyse_document(analysis: FileAnalysis) -> AnalyseDocument:
     )
 
 
-def _cell(found: ConditionFindings, section: Section, index: int, analysis: FileAnalysis) -> CellPart:
-    cell = found.cell
-    return CellPart(
+def _cell(found: StratumFindings, section: DesignSection, index: int, analysis: FileAnalysis) -> StratumPart:
+    stratum = found.stratum
+    return StratumPart(
         reader=section.reader,
-        metric=cell.metric,
-        unit=cell.unit,
-        better=cell.better,
-        condition=cell.condition,
+        metric=stratum.metric,
+        unit=stratum.unit,
+        better=stratum.better,
+        condition=stratum.condition,
         design=index,
         scale=found.scale,
         levels=[_level(one) for one in found.levels],
         pairs=[_pair(one, analysis.confidence) for one in found.pairs],
-        supported=supported(found),
-        not_supported=not_supported(found),
+        supported=supported_sentences(found),
+        not_supported=not_supported_sentences(found),
         warnings=found.warnings,
         figures=[
-            FigurePart(level=level, value=one.value, file=one.place.file, line=one.place.line)
-            for level, series in cell.series.items()
+            ValuePart(level=level, value=one.value, file=one.location.file, line=one.location.line)
+            for level, series in stratum.series.items()
             for one in series
         ],
     )

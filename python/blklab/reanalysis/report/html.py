@@ -1,4 +1,4 @@
-"""The analysis of other tools' figures as one HTML file, in the style of all reports."""
+"""Renders the analysis of other tools' results as one HTML file, in the style of all reports."""
 
 from __future__ import annotations
 
@@ -8,22 +8,28 @@ from markupsafe import Markup
 
 from blklab.quantities.formatting import confidence_text, count_of, margin_text
 from blklab.reanalysis.analysis import FileAnalysis
-from blklab.reanalysis.findings import POWER, ConditionFindings
-from blklab.reanalysis.report.chart import cell_chart
+from blklab.reanalysis.findings import POWER, StratumFindings
+from blklab.reanalysis.report.chart import stratum_chart
 from blklab.reanalysis.report.document import analyse_document
-from blklab.reanalysis.report.wording import downward, effect_text, level_cells, not_supported, supported
+from blklab.reanalysis.report.wording import (
+    downward,
+    effect_text,
+    level_cells,
+    not_supported_sentences,
+    supported_sentences,
+)
 from blklab.report.drawing.picture_frame import NARROW, WIDE
 from blklab.report.html.page import inert_json, page_environment, page_script, page_style
 
 
 @dataclass(frozen=True)
-class _Part:
-    """One cell as the template shows it."""
+class _StratumSection:
+    """One stratum, prepared for the template."""
 
     anchor: str
     title: str
     unit: str
-    found: ConditionFindings
+    found: StratumFindings
     charts: list[Markup]
     supported: list[str]
     not_supported: list[str]
@@ -32,8 +38,10 @@ class _Part:
 
 
 def render_analysis_html(analysis: FileAnalysis) -> str:
-    """The report as the text of one HTML file (UTF-8)."""
-    parts = [_part(found, f"cell-{index}") for index, found in enumerate(analysis.findings, start=1)]
+    """Returns the report as the text of one HTML file (UTF-8)."""
+    parts = [
+        _stratum_section(found, f"cell-{index}") for index, found in enumerate(analysis.findings, start=1)
+    ]
     certain = sum(len(part.supported) for part in parts)
     pairs = sum(len(part.found.pairs) for part in parts)
     script, digest = page_script()
@@ -58,25 +66,25 @@ def render_analysis_html(analysis: FileAnalysis) -> str:
 
 def _headline(certain: int, pairs: int) -> str:
     if not pairs:
-        return "Nothing is compared"
-    return f"{certain} of {count_of(pairs, 'comparison')} settled" if certain else "Nothing is settled"
+        return "No comparison"
+    return f"{certain} of {count_of(pairs, 'comparison')} settled" if certain else "No comparison is settled"
 
 
-def _part(found: ConditionFindings, anchor: str) -> _Part:
-    return _Part(
+def _stratum_section(found: StratumFindings, anchor: str) -> _StratumSection:
+    return _StratumSection(
         anchor=anchor,
-        title=found.cell.title,
-        unit=found.cell.unit,
+        title=found.stratum.title,
+        unit=found.stratum.unit,
         found=found,
-        charts=[cell_chart(found, width=width) for width in (WIDE, NARROW)],
-        supported=supported(found),
-        not_supported=not_supported(found),
+        charts=[stratum_chart(found, width=width) for width in (WIDE, NARROW)],
+        supported=supported_sentences(found),
+        not_supported=not_supported_sentences(found),
         levels=[[one.level or "(none)", *level_cells(one)] for one in found.levels],
         pairs=[
             [
                 f"{pair.first} over {pair.second}",
                 str(pair.n),
-                effect_text(pair, found.cell.unit),
+                effect_text(pair, found.stratum.unit),
                 f"{pair.p:.2g}",
                 f"{pair.p_adjusted:.2g}",
                 {"higher": "▲ higher", "lower": "▼ lower", "equal": "= equal", "open": "? open"}[

@@ -1,4 +1,4 @@
-"""The analysis of other tools' figures for a terminal."""
+"""Renders the analysis of other tools' results for a terminal."""
 
 from __future__ import annotations
 
@@ -7,29 +7,30 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from blklab.quantities.formatting import confidence_text, count_of, margin_text
-from blklab.reanalysis.analysis import FileAnalysis, FileUnderstood, Section
-from blklab.reanalysis.cells import ALL
-from blklab.reanalysis.findings import POWER, ConditionFindings
-from blklab.reanalysis.report.wording import level_cells, not_supported, supported
+from blklab.reanalysis.analysis import DesignSection, FileAnalysis, FileSummary
+from blklab.reanalysis.findings import POWER, StratumFindings
+from blklab.reanalysis.report.wording import level_cells, not_supported_sentences, supported_sentences
+from blklab.reanalysis.strata import ALL_VALUES
 from blklab.report.text.comparison import Printer
 
 MOST_SHOWN = 8
-"""Problems, lines and remarks beyond these are counted, not listed; --json has them all."""
+"""Further problems, lines and notes are counted, not listed; --json has them all."""
 
 
 def render_analysis(analysis: FileAnalysis, console: Console) -> None:
-    """Prints what was understood, the design, and what every cell says."""
+    """Prints the files read, the design, and the findings of every stratum."""
     printer = Printer(console)
     printer.blank()
     for file in analysis.files:
         printer.line(_file_text(file))
     for problem in analysis.problems[:MOST_SHOWN]:
-        printer.line(("✗ not usable: ", "bold red"), f"{problem.place}: {problem.message}")
+        printer.line(("✗ not usable: ", "bold red"), f"{problem.location}: {problem.message}")
     _print_more(printer, len(analysis.problems))
     if not analysis.complete:
         printer.line(
             ("⚠ INCOMPLETE: ", "bold yellow"),
-            f"{count_of(len(analysis.problems), 'place')} could not be used; what follows rests on the rest",
+            f"{count_of(len(analysis.problems), 'place')} could not be used; the analysis is based on the "
+            "rest",
         )
     for note in analysis.notes[:MOST_SHOWN]:
         printer.line(("note: ", "bold"), note)
@@ -39,11 +40,13 @@ def render_analysis(analysis: FileAnalysis, console: Console) -> None:
         _print_section(section, analysis, printer)
 
 
-def _file_text(file: FileUnderstood) -> str:
-    text = f"{file.name}: {file.reader}, {count_of(file.figures, 'figure')} in {count_of(file.lines, 'line')}"
+def _file_text(file: FileSummary) -> str:
+    text = (
+        f"{file.name}: {file.reader}, {count_of(file.nr_values, 'value')} in {count_of(file.lines, 'line')}"
+    )
     if not file.skipped_lines:
         return text
-    return f"{text}; {_lines_text(file.skipped_lines)} not of this format"
+    return f"{text}; {_lines_text(file.skipped_lines)} not in this format"
 
 
 def _lines_text(lines: Sequence[int]) -> str:
@@ -58,14 +61,14 @@ def _print_more(printer: Printer, count: int) -> None:
         printer.line((f"… and {count - MOST_SHOWN} more (all are in --json)", "dim"))
 
 
-def _print_section(section: Section, analysis: FileAnalysis, printer: Printer) -> None:
-    metrics = list(dict.fromkeys(found.cell.metric for found in section.findings))
+def _print_section(section: DesignSection, analysis: FileAnalysis, printer: Printer) -> None:
+    metrics = list(dict.fromkeys(found.stratum.metric for found in section.findings))
     printer.line((f"Design of {section.reader}: {', '.join(metrics)}", "bold"))
     for reason in section.design.reasons:
         printer.line(f"- {reason}", indent=2)
     scale = "ratios of geometric means" if section.design.scale == "ratio" else "differences of means"
     tables = sum(bool(found.pairs) for found in section.findings)
-    several = f", each of the {tables} tables for itself" if tables > 1 else ""
+    several = f", each of the {tables} tables separately" if tables > 1 else ""
     printer.line(
         f"- {scale}; intervals of {confidence_text(analysis.confidence)}; equal within "
         f"{margin_text(analysis.margin)}; all pairs of a table corrected together (Holm){several}",
@@ -73,7 +76,8 @@ def _print_section(section: Section, analysis: FileAnalysis, printer: Printer) -
     )
     if any(pair.detectable is not None for found in section.findings for pair in found.pairs):
         printer.line(
-            f"- 'shows from': a true difference of that size had a chance of {100 * POWER:.0f} % to show",
+            f"- 'detectable from': the test has a power of {100 * POWER:.0f} % at a true difference of this "
+            "size",
             indent=2,
         )
     if section.design.factor is None:
@@ -82,47 +86,47 @@ def _print_section(section: Section, analysis: FileAnalysis, printer: Printer) -
         return
     for found in section.findings:
         printer.blank()
-        printer.line((f"{found.cell.title}, {found.cell.unit or 'no unit'}", "bold"))
+        printer.line((f"{found.stratum.title}, {found.stratum.unit or 'no unit'}", "bold"))
         _print_levels([found], printer)
-        for sentence in supported(found):
+        for sentence in supported_sentences(found):
             printer.line(("supported: ", "bold green"), sentence)
-        for sentence in not_supported(found):
+        for sentence in not_supported_sentences(found):
             printer.line(("not supported: ", "yellow"), sentence)
         for warning in found.warnings:
             printer.line(("⚠ ", "bold yellow"), warning)
 
 
-def _print_levels(cells: Sequence[ConditionFindings], printer: Printer) -> None:
-    """One table: of a cell's levels, or of cells in which nothing is compared."""
-    compared = len(cells) == 1 and cells[0].levels[0].level != ALL
+def _print_levels(strata: Sequence[StratumFindings], printer: Printer) -> None:
+    """One table: of a cell's levels, or of strata in which nothing is compared."""
+    compared = len(strata) == 1 and strata[0].levels[0].level != ALL_VALUES
     table = printer.table()
-    table.add_column("level" if compared else "figure", overflow="fold", max_width=36)
+    table.add_column("level" if compared else "value", overflow="fold", max_width=36)
     for heading in ("n", "mean", "sd", "lowest", "highest", "trend (p)"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for found in cells:
+    for found in strata:
         for one in found.levels:
             name = one.level or "(none)"
             if not compared:
-                name = f"{found.cell.title}, {found.cell.unit or 'no unit'}"
+                name = f"{found.stratum.title}, {found.stratum.unit or 'no unit'}"
             table.add_row(*map(printer.text, [name, *level_cells(one)]))
     printer.console.print(table)
     if not compared:
-        warnings = _warnings(cells)
+        warnings = _warnings(strata)
         for warning in warnings[:MOST_SHOWN]:
             printer.line(("⚠ ", "bold yellow"), warning)
         _print_more(printer, len(warnings))
 
 
-def _warnings(cells: Sequence[ConditionFindings]) -> list[str]:
-    """The cells' warnings, one that holds for several said once."""
+def _warnings(strata: Sequence[StratumFindings]) -> list[str]:
+    """The warnings of all strata; a warning that several share appears once."""
     titles: dict[str, list[str]] = {}
-    for found in cells:
+    for found in strata:
         for warning in found.warnings:
-            titles.setdefault(warning, []).append(found.cell.title)
+            titles.setdefault(warning, []).append(found.stratum.title)
     texts = []
     for warning, of in titles.items():
-        whose = of[0] if len(of) == 1 else f"{len(of)} figures"
-        if len(of) == len(cells) > 1:
-            whose = f"each of the {len(of)} figures"
+        whose = of[0] if len(of) == 1 else f"{len(of)} values"
+        if len(of) == len(strata) > 1:
+            whose = f"each of the {len(of)} values"
         texts.append(f"{whose}: {warning}")
     return texts

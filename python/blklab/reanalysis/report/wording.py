@@ -1,14 +1,14 @@
-"""Findings in sentences: what the figures support, and what they do not."""
+"""Puts findings into sentences: what the values support, and what they leave open."""
 
 from __future__ import annotations
 
 from blklab.quantities.formatting import MOST_DIGITS, ratio_text, rounded
-from blklab.reanalysis.cells import ALL
-from blklab.reanalysis.findings import ConditionFindings, LevelSummary, PairFinding
+from blklab.reanalysis.findings import LevelSummary, PairFinding, StratumFindings
+from blklab.reanalysis.strata import ALL_VALUES
 
 
-def figure_text(value: float, low: float | None = None, high: float | None = None) -> str:
-    """A figure as its interval suggests: ``1082 [1063, 1100]``."""
+def value_text(value: float, low: float | None = None, high: float | None = None) -> str:
+    """A value with digits that suit its interval: ``1082 [1063, 1100]``."""
     if low is None or high is None:
         return rounded(value, abs(value) / 10 ** (MOST_DIGITS - 1) if value else None)
     half = (high - low) / 2
@@ -23,26 +23,26 @@ def effect_text(pair: PairFinding, unit: str) -> str:
         return ratio_text(pair.estimate, pair.ci_low, pair.ci_high)
     half = None if pair.ci_low is None or pair.ci_high is None else (pair.ci_high - pair.ci_low) / 2
     digits_of = None if half is None else max(abs(pair.estimate), half)
-    figure = rounded(pair.estimate, half, digits_of=digits_of)
-    figure = figure if figure.startswith("-") else f"+{figure}"
-    figure = f"{figure} {unit}".strip()
+    value = rounded(pair.estimate, half, digits_of=digits_of)
+    value = value if value.startswith("-") else f"+{value}"
+    value = f"{value} {unit}".strip()
     if pair.ci_low is None or pair.ci_high is None:
-        return figure
+        return value
     bounds = ", ".join(rounded(bound, half, digits_of=digits_of) for bound in (pair.ci_low, pair.ci_high))
-    return f"{figure} [{bounds}]"
+    return f"{value} [{bounds}]"
 
 
 def downward(pair: PairFinding) -> PairFinding:
-    """The pair with the level of the higher figures first."""
+    """The pair with the higher level first."""
     lower_first = pair.estimate < (1 if pair.scale == "ratio" else 0)
     return pair.seen_from(pair.second) if lower_first else pair
 
 
-def supported(found: ConditionFindings) -> list[str]:
-    """What is certain, a sentence a pair."""
+def supported_sentences(found: StratumFindings) -> list[str]:
+    """One sentence for each settled pair."""
     sentences = []
     for pair in map(downward, found.pairs):
-        effect = effect_text(pair, found.cell.unit)
+        effect = effect_text(pair, found.stratum.unit)
         if pair.different:
             sentences.append(f"{pair.first} is higher than {pair.second}{_valued(found)}: {effect}")
         elif pair.outcome == "equal":
@@ -57,26 +57,26 @@ def level_cells(one: LevelSummary) -> list[str]:
         trend = f"{one.trend.tau:+.2f} ({one.p_trend:.2g})"
     return [
         str(one.n),
-        figure_text(one.mean, one.ci_low, one.ci_high),
+        value_text(one.mean, one.ci_low, one.ci_high),
         "-" if one.deviation is None else rounded(one.deviation),
-        figure_text(one.minimum),
-        figure_text(one.maximum),
+        value_text(one.minimum),
+        value_text(one.maximum),
         trend,
     ]
 
 
-def not_supported(found: ConditionFindings) -> list[str]:
-    """What the figures leave open, and how large a difference would have had to be."""
+def not_supported_sentences(found: StratumFindings) -> list[str]:
+    """One sentence for each open pair, with the smallest detectable difference."""
     if len(found.levels) == 1:
-        return ["nothing is compared: there is one level only"] if found.levels[0].level != ALL else []
+        return ["no comparison: there is only one level"] if found.levels[0].level != ALL_VALUES else []
     openly = [downward(pair) for pair in found.pairs if pair.outcome == "open"]
     sentences = []
     for pair in openly:
-        effect = effect_text(pair, found.cell.unit)
+        effect = effect_text(pair, found.stratum.unit)
         if pair.ci_low is None:
-            reason = "one figure is not enough for an interval"
+            reason = "one value is not enough for an interval"
         elif pair.p_adjusted < pair.p * 1.000001 and pair.p < 0.05:
-            reason = "a difference, but not surely beyond the margin"
+            reason = "a difference, but not certainly beyond the margin"
         else:
             reason = f"p = {pair.p_adjusted:.2g} after Holm's correction"
         sentences.append(f"{pair.first} over {pair.second}: {effect}, {reason}{_detectable(pair, found)}")
@@ -91,16 +91,16 @@ def not_supported(found: ConditionFindings) -> list[str]:
     return sentences + lacking
 
 
-def _detectable(pair: PairFinding, found: ConditionFindings) -> str:
+def _detectable(pair: PairFinding, found: StratumFindings) -> str:
     if pair.detectable is None:
         return ""
     if pair.scale == "ratio":
         size = f"{rounded(100 * (pair.detectable - 1))} %"
     else:
-        size = f"{rounded(pair.detectable)} {found.cell.unit}".strip()
-    return f"; shows from {size} on"
+        size = f"{rounded(pair.detectable)} {found.stratum.unit}".strip()
+    return f"; detectable from {size}"
 
 
-def _valued(found: ConditionFindings) -> str:
-    """Which way is good, where it is known."""
-    return {None: "", "higher": " (better)", "lower": " (worse)"}[found.cell.better]
+def _valued(found: StratumFindings) -> str:
+    """Whether higher is better, if known."""
+    return {None: "", "higher": " (better)", "lower": " (worse)"}[found.stratum.better]

@@ -1,5 +1,5 @@
 "use strict";
-// The report reads well without this script; it adds what pointing, printing and copying want.
+// The report is complete without this script; it adds tips, copying, and unfolding for print.
 (() => {
   const tip = document.getElementById("tip");
   const showTip = (event) => {
@@ -25,7 +25,7 @@
     if (event.key === "Escape") tip.hidden = true;
   });
 
-  // A scheduler of the legend, pointed at or pressed, stands out in all charts of its workload.
+  // Pointing at a scheduler in the legend, or pressing it, highlights it in all charts of its workload.
   for (const legend of document.querySelectorAll(".legend")) {
     const section = legend.closest(".workload");
     const groups = [...section.querySelectorAll("g.series")];
@@ -46,7 +46,7 @@
     }
   }
 
-  // Copying needs a clipboard; a file opened from disk may have none, then a selection serves.
+  // A file opened from disk may have no clipboard; then the command is selected instead.
   for (const button of document.querySelectorAll("button.copy")) {
     button.hidden = false;
     button.addEventListener("click", async () => {
@@ -72,7 +72,7 @@
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   });
 
-  // A link to a folded workload unfolds it; on paper everything is unfolded.
+  // A link to a folded workload unfolds it; printing unfolds everything.
   const unfold = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (target?.tagName === "DETAILS") target.open = true;

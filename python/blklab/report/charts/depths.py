@@ -1,4 +1,4 @@
-"""How many requests waited and how many were in the device, over the time of a run."""
+"""Numbers of requests waiting and in the device, over the time of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How latencies are distributed: how many I/Os were slower than a latency, and where most of them lie."""
+"""Distributions of latencies: the share of I/Os slower than a latency, and the density."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARTS_OF_AXIS = 72
 """Steps of a hill from one end of the axis to the other, within these bounds a decade:"""
 FEWEST_PARTS, MOST_PARTS = 20, 100
 RAREST_SHOWN = 1e-7
-"""Share of I/Os below which nothing is drawn."""
+"""Share of I/Os below which a curve ends."""
 
 _SHARES = (
     (1.0, "all"),
@@ -65,7 +65,7 @@ def exceedance_chart(title: str, series: Sequence[LatencySeries], note: str) -> 
 
 
 def density_chart(title: str, series: Sequence[LatencySeries], note: str) -> Markup:
-    """Where the latencies of each scheduler lie: one hill a scheduler, with its median and p99 marked."""
+    """The density of each scheduler's latencies, one hill a scheduler, with median and p99 marked."""
     scale = _latency_scale(series)
     described = "; ".join(
         f"{one.name}: median {_percentile(one, 0.5, scale)}, p99 {_percentile(one, 0.99, scale)}"

@@ -1,4 +1,4 @@
-"""What all charts share: the frame with title and description, and the axes."""
+"""The frame of every chart, with title and description, and its axes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from blklab.quantities.formatting import Scale
 from blklab.report.drawing.svg import Axis, element, group, label, line, tick_text
 
 WIDE = 880.0
-"""Width of a chart that takes the whole column, in CSS pixels at its natural size."""
+"""Width of a chart as wide as the column, in CSS pixels at its natural size."""
 NARROW = 340.0
 """Width of a chart on a phone."""
 PANEL = 290.0
@@ -33,9 +33,9 @@ def figure(kind: str, title: str, description: str, drawings: Sequence[Drawing],
     Args:
         kind: Which chart it is, for styles and tests.
         title: Heading of the chart.
-        description: What a person sees in it, in words, for those who do not see it.
+        description: The chart in words, for readers who cannot see it.
         drawings: One, or a wide and a narrow one.
-        note: How to read it.
+        note: A hint on reading it.
     """
     sizes = ["any"] if len(drawings) == 1 else ["wide", "narrow"]
     images = [
@@ -81,7 +81,7 @@ def vertical_axis(axis: Axis, x: float, right: float, scale: Scale, about: int) 
 
 
 def _ticks(axis: Axis, scale: Scale, about: int) -> list[tuple[float, str]]:
-    """Places of the ticks along the axis, and their numbers in the scale's unit."""
+    """Positions of the ticks along the axis, and their numbers in the scale's unit."""
     ticks = axis.ticks(about)
     shown = [scale.shown(value) for value in ticks]
     return [(axis.at(value), tick_text(number, shown)) for value, number in zip(ticks, shown, strict=True)]

@@ -27,7 +27,7 @@ from blklab.report.drawing.svg import (
 
 @dataclass(frozen=True)
 class ForestRow:
-    """A scheduler's mean with its interval; `mean` is missing if no run gave the figure."""
+    """A scheduler's mean with its interval; `mean` is None if no run gave the figure."""
 
     name: str
     appearance: Appearance
@@ -39,7 +39,7 @@ class ForestRow:
     """Figures of the single runs, drawn faintly."""
 
     def reach(self) -> list[float]:
-        """Every value that the row needs room for."""
+        """Every value that the axis must include for this row."""
         return [value for value in (self.mean, self.low, self.high, *self.runs) if value is not None]
 
 
@@ -72,13 +72,13 @@ def forest_chart(
 
     Args:
         kind: Which chart it is.
-        title: What is measured.
+        title: The metric.
         rows: Schedulers in order.
         scale: Unit of the figures.
         better: ``higher`` or ``lower``.
         margin: Band of practical equality around the first row's mean.
         compact: One small image for a grid of charts in place of a wide and a narrow one.
-        note: How to read it.
+        note: A hint on reading it.
     """
     described = "; ".join(
         f"{row.name} {scale.interval(row.mean, row.low, row.high)} {scale.unit}"

@@ -1,4 +1,4 @@
-"""Who held the device when: a band for each party, as high as its share of the time."""
+"""The jobs that held the device over time: a band for each, as high as its share of the time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Holder:
 def holders_chart(
     title: str, holders: Sequence[Holder], holding: Holding, window: Window, note: str
 ) -> Markup:
-    """Bands over time; a full band is a device held all the while."""
+    """Bands over time; a band of full height is a device that one job held throughout."""
     shares = [holding.share(one.index, window.start_ns, window.end_ns) for one in holders]
     described = "; ".join(
         f"{one.name}: {100 * share:.1f} % of the time" for one, share in zip(holders, shares, strict=True)

@@ -1,4 +1,4 @@
-"""How long each I/O of each job took, over the time of a run."""
+"""The latency of each I/O of each job, over the time of a run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LatencyDots:
 
 
 def latencies_chart(title: str, series: Sequence[LatencyDots], window: Window, note: str) -> Markup:
-    """A dot an I/O, where it ended and how long it took, on a logarithmic axis."""
+    """A dot for each I/O at its completion time and latency; the latency axis is logarithmic."""
     inside = []
     for one in series:
         kept = window.holds(one.end_ns)

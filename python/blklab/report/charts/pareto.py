@@ -31,7 +31,7 @@ class ParetoPoint:
 
 @dataclass(frozen=True)
 class ParetoAxis:
-    """What an axis shows, and whether higher is better."""
+    """The metric of an axis, and whether higher is better."""
 
     title: str
     higher_is_better: bool

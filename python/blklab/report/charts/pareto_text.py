@@ -23,14 +23,14 @@ class TextPoint:
 
 
 def letter_of(index: int) -> str:
-    """The letter that stands for the scheduler of that position; ``*`` where letters run out."""
+    """The letter of the scheduler at that position; ``*`` once letters run out."""
     return string.ascii_uppercase[index] if index < len(string.ascii_uppercase) else "*"
 
 
 def pareto_lines(points: Sequence[TextPoint], x: ParetoAxis, y: ParetoAxis, width: int) -> list[str]:
     """The plot, line by line; better is to the right and up.
 
-    Where several coincide a number stands for them, and a line below says for whom.
+    Points that coincide share a number, and a line below names them.
     """
     columns = max(20, min(_WIDTH, width - 4))
     across = _Scale([point.x for point in points], columns, higher_is_better=x.higher_is_better)
@@ -60,7 +60,7 @@ def pareto_lines(points: Sequence[TextPoint], x: ParetoAxis, y: ParetoAxis, widt
 
 
 def _number(index: int) -> str:
-    """What stands for a place that several share; ``#`` where digits run out."""
+    """The sign of a cell that several points share; ``#`` once digits run out."""
     return str(index + 1) if index < 9 else "#"
 
 

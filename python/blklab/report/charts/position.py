@@ -1,4 +1,4 @@
-"""Where on the device requests lay, and the way of the head, over the time of a run."""
+"""Positions of requests on the device and the path of the head, over the time of a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from blklab.report.trace.parties import Floats
 from blklab.report.trace.steps import extremes_by_column, occupied_cells
 
 DETAILED_REQUESTS = 400
-"""Up to so many requests are drawn one by one, each from its arrival in the device to its completion."""
+"""Up to this number, each request is drawn from its arrival in the device to its completion."""
 
 _UNITS = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"))
 
@@ -35,7 +35,7 @@ class PositionSeries:
 
 @dataclass(frozen=True)
 class HeadPath:
-    """Where the head was, in order of time."""
+    """Positions of the head, in order of time."""
 
     times_ns: Floats
     position_bytes: Floats
@@ -44,7 +44,7 @@ class HeadPath:
 def position_chart(
     title: str, series: Sequence[PositionSeries], head: HeadPath | None, window: Window, note: str
 ) -> Markup:
-    """A dot where and when each request was completed; behind them, the way of the head."""
+    """A dot at the position and time of each completion, and the path of the head behind them."""
     inside = [_within(one, window) for one in series]
     described = "; ".join(
         f"{one.name}: {len(one.complete_ns)} requests between {low:.3g} and {high:.3g} {unit}"

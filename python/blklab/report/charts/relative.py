@@ -33,13 +33,13 @@ class RelativeRow:
     low: float | None
     high: float | None
     outcome: str
-    """In a word: beaten, equal, open."""
+    """One word: beaten, equal, open or ahead."""
 
 
 _ROW = 36.0
 _STACKED_ROW = 42.0
 _FACTORS_FROM = 1.9
-"""From this span of ratios on the axis counts in factors, not in percent."""
+"""Span of ratios from which the axis shows factors instead of percentages."""
 
 
 def relative_chart(title: str, rows: Sequence[RelativeRow], leader: str, margin: float, note: str) -> Markup:
@@ -106,7 +106,7 @@ def _interval(row: RelativeRow, axis: Axis, y: float, tip: str) -> Markup:
 
 
 def _axis(rows: Sequence[RelativeRow], margin: float, left: float, right: float) -> Axis:
-    """Logarithmic, as ratios are, and wide enough for the margin to be seen as one."""
+    """A logarithmic axis, wide enough for the margin to be visible."""
     ratios = [ratio for row in rows for ratio in (row.ratio, row.low, row.high) if ratio]
     reach = (1 + margin) ** 2
     low, high = min([*ratios, 1 / reach]), max([*ratios, reach])

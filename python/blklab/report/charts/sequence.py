@@ -1,4 +1,4 @@
-"""Every run of a workload in the order in which they were made, so that drift and outliers show."""
+"""Every run of a workload in the order of the runs, which shows drift and outliers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SequenceRun:
     block: int
     name: str
     value: float | None
-    """Nothing if it failed or gave no such figure."""
+    """None if it failed or gave no such figure."""
     failure: str | None
     started_at: str
 
@@ -34,7 +34,7 @@ def sequence_chart(
     scale: Scale,
     note: str,
 ) -> Markup:
-    """The chart; `runs` in the order in which they were made, at least one."""
+    """The chart; `runs` in the order in which they ran, at least one."""
     values = [run.value for run in runs if run.value is not None]
     failed = sum(1 for run in runs if run.failure is not None)
     blocks = len({run.block for run in runs})
@@ -96,7 +96,7 @@ def _drawing(
 
 
 def _block_bands(runs: Sequence[SequenceRun], left: float, step: float, top: float, floor: float) -> Markup:
-    """A shade behind every other block, and the blocks' numbers where there is room."""
+    """A shade behind every other block, and the blocks' numbers if there is room."""
     blocks = list(dict.fromkeys(run.block for run in runs))
     places = {block: [index for index, run in enumerate(runs) if run.block == block] for block in blocks}
     every = max(1, -(-len(blocks) * 26 // max(1, int(step * len(runs)))))

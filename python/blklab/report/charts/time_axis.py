@@ -1,4 +1,4 @@
-"""What charts over the time of a run share: the window, its axis and its columns."""
+"""The time axis of a run's charts: the window, its ticks and its columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Window:
     end_ns: float
 
     def holds(self, times: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Which of the times lie within."""
+        """A mask of the times that lie within the window."""
         inside: NDArray[np.bool_] = (times >= self.start_ns) & (times <= self.end_ns)
         return inside
 

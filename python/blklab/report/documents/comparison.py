@@ -1,6 +1,6 @@
 """The result of a comparison as a document for machines: what `blklab compare --json` prints.
 
-The models below are the schema: docs/schema/compare-1.json is generated from them (`make golden`), and a
+The models below are the schema: `make golden` generates docs/reference/schema/compare-1.json from them, and a
 test holds the two together. Fields are only ever added within a schema's number; a change of meaning gets
 a new number.
 """
@@ -69,7 +69,7 @@ class MetricVerdictPart(Part):
 
 
 class VerdictPart(Part):
-    """The answer: `best` is empty while undecided or withheld, `candidates` are those not ruled out."""
+    """The answer: `best` is empty while undecided or withheld; `candidates` are not ruled out."""
 
     status: Literal["best", "equal", "undecided", "withheld"]
     best: list[str]
@@ -82,7 +82,7 @@ class VerdictPart(Part):
 
 
 class CompareDocument(Part):
-    """What `blklab compare --json -` prints."""
+    """The document that `blklab compare --json -` prints."""
 
     schema_: Literal["blklab.compare/1"] = Field(default=COMPARE_SCHEMA, alias="schema")
     run: str
@@ -95,7 +95,7 @@ class CompareDocument(Part):
     schedulers: list[dict[str, Any]]
     workloads: list[dict[str, Any]]
     blocks: int
-    """Complete blocks; where schedulers may leave early, those of whoever ran longest."""
+    """Complete blocks; if schedulers may leave early, those of the scheduler that ran longest."""
     stopping: StoppingPart
     seed: int
     confidence: float
@@ -107,7 +107,7 @@ class CompareDocument(Part):
     goal: GoalPart | None
     sweeps: list[SweepPart]
     during_runs: MachinePart | None
-    """Nothing where there is no machine to watch (a simulation)."""
+    """None in a simulation, where there is no machine to watch."""
     steadiness: list[SteadinessPart]
     """Empty where runs have no record over time."""
     noise: list[NoisePart]
@@ -156,7 +156,7 @@ class JobPart(Part):
 
 
 class RunDocument(Part):
-    """What `blklab run --json -` prints."""
+    """The document that `blklab run --json -` prints."""
 
     schema_: Literal["blklab.run/1"] = Field(default=RUN_SCHEMA, alias="schema")
     target: str

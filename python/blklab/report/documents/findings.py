@@ -12,7 +12,7 @@ from blklab.report.documents.parts import MeanPart, PairPart, Part, RatioPart
 
 
 class FrontPart(Part):
-    """Where a scheduler stands on the Pareto front."""
+    """A scheduler's standing on the Pareto front."""
 
     scheduler: str
     standing: Literal["front", "dominated", "open"]
@@ -80,14 +80,14 @@ class SensitivityPart(Part):
 
 
 class MachineRunPart(Part):
-    """What happened on the machine during one run."""
+    """The machine's events during one run."""
 
     sequence: int
     events: MachineEvents
 
 
 class MachinePart(Part):
-    """What the machine did during the runs."""
+    """The machine's events during the runs, and the runs they disturbed."""
 
     watched_runs: int
     marked_blocks: list[int]
@@ -95,12 +95,12 @@ class MachinePart(Part):
     disturbances: list[DisturbancePart]
     typical: list[str]
     sensitivity: SensitivityPart | None
-    """Nothing if no block is marked."""
+    """None if no block is marked."""
     runs: list[MachineRunPart]
 
 
 class SteadinessPart(Part):
-    """How the speed of a scheduler's runs changed from their first fifth to their last."""
+    """The change in speed of a scheduler's runs from their first fifth to their last."""
 
     workload: str
     scheduler: str
@@ -145,7 +145,7 @@ def sweep_parts(analysis: Analysis) -> list[SweepPart]:
 
 
 def machine_part(analysis: Analysis, samples: list[RunSample]) -> MachinePart | None:
-    """What the machine did; nothing where it was not watched."""
+    """The machine's part; None if the machine was not watched."""
     found, other = analysis.machine, analysis.sensitivity
     if found is None:
         return None

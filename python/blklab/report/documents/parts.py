@@ -15,7 +15,7 @@ OUTCOME_SIGNS: dict[Outcome, str] = {
     "equal": "= equal",
     "undecided": "? open",
 }
-"""As reports show it."""
+"""Signs and words of outcomes in reports."""
 
 
 class Part(BaseModel):

@@ -1,8 +1,7 @@
-"""The report as one HTML file that needs nothing else: no network, no library, no font.
+"""The report as one self-contained HTML file: no network, no library, no font.
 
-Whatever comes from outside (labels, job files, names of disks, messages of programs) is escaped by the
-template or by `blklab.report.drawing.svg`; the page's own policy lets no script run but the one below, by its
-hash.
+Text from outside (labels, job files, names of disks, messages of programs) is escaped by the template or by
+`blklab.report.drawing.svg`. The page's content security policy allows only its own script, by hash.
 """
 
 from __future__ import annotations
@@ -21,14 +20,17 @@ from blklab.report.html.page import inert_json, page_environment, page_script, p
 from blklab.report.html.sections import WorkloadSection, legend, workload_section
 from blklab.report.html.tables import setting_tables
 from blklab.report.summary.conduct import stopping_sentence
+from blklab.report.summary.model_answer import ModelAnswer
 from blklab.report.summary.reproduce import repeat_command
 from blklab.report.summary.standing import has_open_question
 from blklab.report.summary.throughput_over_time import course_text
 from blklab.report.text.advice import next_steps
-from blklab.report.text.wording import explanation, headline
+from blklab.report.text.conditions import conditions
+from blklab.report.text.known import anything_settled, known_so_far
+from blklab.report.text.wording import explanation, headline, model_sentences
 
 MOST_OPEN_WORKLOADS = 3
-"""From here on only the first workload is unfolded when the page opens."""
+"""With more workloads than that only the first is unfolded when the page opens."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +40,24 @@ class _Fact:
     remark: str
 
 
-def render_html(record: ExperimentRecord, document: CompareDocument) -> str:
+def render_html(
+    record: ExperimentRecord, document: CompareDocument, *, model: ModelAnswer | None = None
+) -> str:
     """The report of an analysed experiment as the text of one HTML file (UTF-8).
 
     Args:
         record: The experiment.
         document: Its analysis in the documented form.
+        model: The nearest modelled disk's answer, shown in a box of its own; the page's data leave it out.
     """
     looks = appearances(record.spec.schedulers)
     sections = [
         workload_section(record, document, workload, looks, f"workload-{index}")
         for index, workload in enumerate(record.spec.workloads, start=1)
     ]
+    is_open = document.verdict.status == "undecided"
+    known = known_so_far(document) if is_open else []
+    model_title, model_says = ("", []) if model is None else model_sentences(model)
     script, digest = page_script()
     environment = page_environment()
     environment.filters["unbroken"] = _unbroken
@@ -60,6 +68,12 @@ def render_html(record: ExperimentRecord, document: CompareDocument) -> str:
         says=explanation(document),
         facts=_facts(record, document),
         steps=next_steps(document),
+        known=known,
+        conditions=conditions(document),
+        known_any=anything_settled(known),
+        model=model,
+        model_title=model_title,
+        model_says=model_says,
         sections=sections,
         unfolded=_unfolded(sections),
         legend=legend(looks),
@@ -98,7 +112,7 @@ def _unfolded(sections: list[WorkloadSection]) -> set[str]:
 
 
 def _facts(record: ExperimentRecord, document: CompareDocument) -> list[_Fact]:
-    """How sure the verdict is, in numbers."""
+    """Confidence, blocks, runs and margin, each with a remark."""
     spec = record.spec
     failed = len(document.failed_runs)
     asked = "" if spec.blocks is None or spec.blocks == document.blocks else f" of {spec.blocks}"
@@ -117,7 +131,7 @@ def _facts(record: ExperimentRecord, document: CompareDocument) -> list[_Fact]:
 
 
 def _engines(record: ExperimentRecord) -> list[str]:
-    """Names and versions of what generated the load; more than one only if they changed on the way."""
+    """Names and versions of the load generators; several only if they changed during the experiment."""
     named = (
         " ".join(str(sample.engine[key]) for key in ("name", "version") if key in sample.engine)
         for sample in record.samples

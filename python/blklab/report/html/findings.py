@@ -1,4 +1,4 @@
-"""Goal, sweeps, machine and steady state for the HTML report: charts and rows for its template."""
+"""Goal and sweeps for the HTML report: charts and rows for its template."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class SweepSection:
 
 
 def goal_section(document: CompareDocument, looks: Looks) -> GoalSection | None:
-    """The goal, if the experiment had one."""
+    """The goal's section; None if the experiment had no goal."""
     goal = document.goal
     if goal is None:
         return None

@@ -1,4 +1,4 @@
-"""What all pages share: the template's environment, style and script, and data that cannot run."""
+"""Parts of every page: the template's environment, style, script, and data that cannot run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from blklab.report.drawing.palette import colour_rules
 
 
 def page_environment() -> Environment:
-    """Templates of this package; whatever they print is escaped."""
+    """Templates of this package; they escape everything they print."""
     return Environment(
         loader=PackageLoader("blklab.report", "assets"),
         autoescape=True,

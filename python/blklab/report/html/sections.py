@@ -1,4 +1,4 @@
-"""What the HTML report says of one workload: its charts and tables."""
+"""One workload's part of the HTML report: its charts and tables."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class WorkloadSection:
     distributions: list[Markup]
     sequence: Markup | None
     noise: list[str]
-    """What is notable about the noise, a sentence each."""
+    """A sentence for each notable effect in the noise."""
     order: list[str]
     """Schedulers, best first."""
     matrix: list[MatrixRow]
@@ -77,7 +77,7 @@ class WorkloadSection:
 def workload_section(
     record: ExperimentRecord, document: CompareDocument, workload: Workload, looks: Looks, anchor: str
 ) -> WorkloadSection:
-    """Charts and tables of a workload, complete or with whatever there is."""
+    """Charts and tables of a workload, as far as its runs gave figures."""
     metric = metric_named(workload.decide_by)
     order = [row.scheduler for row in ranked(document, workload.name, metric.name)]
     runs, unit = _runs(record, workload, metric)
@@ -137,7 +137,7 @@ def _values(record: ExperimentRecord, workload: Workload, metric: Metric) -> dic
 def _forest(
     record: ExperimentRecord, document: CompareDocument, workload: Workload, metric: Metric, looks: Looks
 ) -> Markup | None:
-    """Means with intervals; nothing if no run gave the figure."""
+    """Means with intervals; None if no run gave the figure."""
     if not results_of(document, workload.name, metric.name):
         return None
     values = _values(record, workload, metric)
@@ -171,7 +171,7 @@ def _forest(
         scale,
         better=metric.better,
         margin=margin,
-        note="Mean over the runs with its interval; small ticks are the single runs.",
+        note="Mean over the runs with its interval; each small tick is a run.",
     )
 
 
@@ -181,7 +181,7 @@ _STANDING_OF = {"worse": "beaten", "equal": "equal", "undecided": "open", "bette
 def _relative(
     document: CompareDocument, workload: Workload, metric: Metric, looks: Looks, order: list[str]
 ) -> Markup | None:
-    """Everyone against the first of the order; nothing if no block has figures for two."""
+    """All schedulers against the first; None if no block has figures for two."""
     leader = order[0]
     pairs = pairs_against(document, workload.name, metric.name, leader)
     rows = [
@@ -199,7 +199,7 @@ def _relative(
     if not rows:
         return None
     title = f"Against {leader}, block by block"
-    note = "Drift cancels here, so this is sharper than the chart above, and it is what the verdict rests on."
+    note = "Drift cancels out here, so this is sharper than the chart above. The verdict rests on it."
     return relative_chart(title, rows, leader, document.margin, note)
 
 
@@ -231,7 +231,7 @@ def _distributions(record: ExperimentRecord, workload: Workload, looks: Looks) -
                 exceedance_chart(
                     f"{what}: how many were slower",
                     series,
-                    "Further left is better, and lower is better: the right end is the worst single I/O.",
+                    "Further left and lower is better; the right end is the slowest I/O of all.",
                 ),
                 density_chart(
                     f"{what}: where most lie",
@@ -271,7 +271,7 @@ def _sequence(record: ExperimentRecord, workload: Workload, metric: Metric, look
     ]
     if not runs:
         return None
-    note = "Each block runs all schedulers one after another. A slope means that the disk or machine drifted."
+    note = "Each block runs all schedulers one after another. A slope means that disk or machine drifted."
     title = f"Every run: {metric_title(metric.name)}"
     return sequence_chart(title, runs, looks, scale_for(metric.unit, values.values()), note)
 

@@ -20,7 +20,7 @@ class Pair:
 
     effect: str
     outcome: str
-    """``better``, ``worse``, ``equal``, ``undecided``, or ``none`` where there is nothing to compare."""
+    """``better``, ``worse``, ``equal``, ``undecided``, or ``none`` if the two have no block in common."""
     tip: str
 
 
@@ -30,7 +30,7 @@ class MatrixRow:
 
     name: str
     cells: list[Pair | None]
-    """Nothing on the diagonal."""
+    """None on the diagonal."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,15 @@ class FigureTable:
 
 @dataclass(frozen=True)
 class SettingRow:
-    """A setting of a disk: as found, and as in force under each scheduler."""
+    """A setting of a disk: before the experiment, and as read back under each scheduler."""
 
     name: str
     found: str
     in_force: list[str]
     changed: bool
-    """Whether it differed from what was found, or between schedulers."""
+    """Whether it differed from its former value, or between schedulers."""
     unsteady: bool
-    """Whether it differed between runs of the same scheduler, which it must not."""
+    """Whether it differed between runs of the same scheduler, which must not happen."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,12 @@ class SettingTable:
 
     @property
     def changed(self) -> list[SettingRow]:
-        """Those that differ somewhere."""
+        """The settings that differ somewhere."""
         return [row for row in self.rows if row.changed]
 
     @property
     def unchanged(self) -> list[SettingRow]:
-        """Those that were the same all the time."""
+        """The settings that never changed."""
         return [row for row in self.rows if not row.changed]
 
 
@@ -94,7 +94,7 @@ def _pair(part: ComparisonPart) -> Pair:
         f"p = {part.p_adjusted:.2g} after Holm's correction"
     )
     if part.outcome == "undecided" and part.n < FEWEST_BLOCKS:
-        tip += f"; fewer than {FEWEST_BLOCKS} blocks decide nothing"
+        tip += f"; at least {FEWEST_BLOCKS} blocks are needed to decide"
     elif within_reach(part.more_blocks):
         tip += f"; about {count_of(part.more_blocks, 'more block')} would probably decide"
     return Pair(ratio_text(part.ratio, part.ci_low, part.ci_high), part.outcome, tip)
@@ -116,7 +116,7 @@ def figure_table(document: CompareDocument, workload: str, decide_by: str) -> Fi
 
 
 def setting_tables(record: ExperimentRecord) -> list[SettingTable]:
-    """Settings of every disk, as found before and as read back during the runs."""
+    """Settings of every disk, before the experiment and as read back during the runs."""
     labels = [choice.label for choice in record.spec.schedulers]
     seen: dict[str, dict[str, dict[str, set[str]]]] = {}
     for sample in record.samples:

@@ -1,4 +1,4 @@
-"""How an experiment went: why it stopped where it did, who left early, and what its noise was like."""
+"""The course of an experiment: why it stopped when it did, which schedulers left early, and its noise."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from blklab.records.experiment import ExperimentRecord
 from blklab.report.documents.parts import Part
 
 NOTABLE_P = 0.01
-"""Effects in the noise are spoken of below this p value; a report has several, and none changes a verdict."""
+"""Reports mention an effect in the noise below this p value. No such effect changes a verdict."""
 NOTABLE_CHANGE = 0.01
 MOST_OUTLIERS_NAMED = 3
 
 
 class DeparturePart(Part):
-    """A scheduler that left a workload because another was found better."""
+    """A scheduler that left a workload because another proved better."""
 
     workload: str
     scheduler: str
@@ -39,7 +39,7 @@ class StoppingPart(Part):
 
 
 class OutlierPart(Part):
-    """A run far from the others of its scheduler. It is counted like any other."""
+    """A run far from the others of its scheduler. It counts like any other."""
 
     scheduler: str
     block: int
@@ -61,7 +61,7 @@ class NoisePart(Part):
     correlation: float | None
     """Of the log ratios of neighbouring blocks."""
     widened_by: float
-    """Factor by which that widened the widest interval."""
+    """Factor by which the correlation widened the widest interval."""
     outliers: list[OutlierPart]
 
 
@@ -120,22 +120,22 @@ def _noise_part(found: WorkloadNoise) -> NoisePart:
 
 
 def stopping_sentence(part: StoppingPart, *, still_open: bool) -> str | None:
-    """Why the blocks ended where they did; nothing for a fixed number.
+    """Why blocks stopped being added; None for a fixed number of blocks.
 
     Args:
-        part: What is known of the stopping.
+        part: The stopping rule and who left early.
         still_open: Whether a workload that counts is undecided.
     """
     if part.rule == "fixed":
         return None
-    text = "Blocks were added until all was settled"
+    text = "Blocks were added until everything was settled"
     if still_open:
-        text = "Blocks were added until the budget was used up or the rest not worth it"
+        text = "Blocks were added until the budget was used up or could no longer settle the rest"
     return "; ".join([text, *_departure_clauses(part.departures)]) + "."
 
 
 def _departure_clauses(departures: Sequence[DeparturePart]) -> list[str]:
-    """Who left, said once for schedulers and for workloads that went the same way."""
+    """A clause for each group of schedulers that left the same workloads after as many blocks."""
     leavers: dict[tuple[str, int], list[str]] = {}
     for one in departures:
         leavers.setdefault((one.workload, one.blocks), []).append(one.scheduler)
@@ -148,26 +148,37 @@ def _departure_clauses(departures: Sequence[DeparturePart]) -> list[str]:
     ]
 
 
+def noise_kinds(parts: Sequence[NoisePart]) -> list[str]:
+    """The kinds of notable noise in an experiment, each with the number of workloads it was found in."""
+    kinds = {
+        "drift": [_notable(part.drift, part.drift_p) for part in parts],
+        "effects of order": [_notable(part.first_run, part.first_run_p) for part in parts],
+        "correlated blocks": [part.widened_by > 1 and part.correlation is not None for part in parts],
+        "outliers": [bool(part.outliers) for part in parts],
+    }
+    return [f"{kind} in {count_of(sum(found), 'workload')}" for kind, found in kinds.items() if any(found)]
+
+
 def noise_sentences(parts: Sequence[NoisePart], workload: str) -> list[str]:
-    """What is notable about the noise of a workload; mostly nothing."""
+    """A sentence for each notable effect in the noise of a workload; usually none."""
     part = next((part for part in parts if part.workload == workload), None)
     if part is None:
         return []
     sentences = []
     if _notable(part.drift, part.drift_p):
         sentences.append(
-            f"drift: {_percent(part.drift)} from the first block to the last (comparisons within blocks are "
-            "free of it)"
+            f"drift: {_percent(part.drift)} from the first block to the last (it cancels out in comparisons "
+            "within blocks)"
         )
     if _notable(part.first_run, part.first_run_p):
         sentences.append(
-            f"order: the first run of a block has {_percent(part.first_run)} against the others; something "
-            "warms up or fills"
+            f"order: the first run of a block is at {_percent(part.first_run)} against the others; something "
+            "warms up or fills up"
         )
     if part.widened_by > 1 and part.correlation is not None:
         sentences.append(
-            f"neighbouring blocks resemble each other (correlation of log ratios up to "
-            f"{part.correlation:.2f}): intervals widened up to {part.widened_by:.1f} times"
+            f"correlation: neighbouring blocks are alike (up to {part.correlation:.2f}, of the log ratios), "
+            f"so intervals were widened up to {part.widened_by:.1f} times"
         )
     if part.outliers:
         named = [
@@ -177,7 +188,7 @@ def noise_sentences(parts: Sequence[NoisePart], workload: str) -> list[str]:
         more = len(part.outliers) - len(named)
         if more:
             named.append(f"{more} more")
-        sentences.append(f"outliers, counted like any other run: {join_names(named)}")
+        sentences.append(f"outliers, which count like any other run: {join_names(named)}")
     return sentences
 
 

@@ -35,7 +35,7 @@ def ratios_to_reference(goal: GoalPart, pairs: Iterable[PairPart], metric: str) 
 
 
 def plotted_dimensions(goal: GoalPart) -> tuple[str, str] | None:
-    """The two metrics that a plot of the front shows: the goal's heaviest; nothing if there is one only."""
+    """The goal's two heaviest metrics, which the plot of the front shows; None if it has only one."""
     ordered = sorted(goal.dimensions, key=lambda name: -goal.weights.get(name, 0))
     return (ordered[0], ordered[1]) if len(ordered) > 1 else None
 
@@ -54,14 +54,14 @@ def weights_text(goal: GoalPart) -> str:
 
 
 def front_sentence(goal: GoalPart) -> str:
-    """Who is on the front, who is not, and whether the weights make the choice."""
+    """Schedulers on the front and off it, and whether the choice depends on the weights."""
     groups = {
         standing: [point.scheduler for point in goal.front if point.standing == standing]
         for standing in ("front", "dominated", "open")
     }
     parts = []
     if groups["front"]:
-        parts.append(f"surely on the front: {join_names(groups['front'])}")
+        parts.append(f"on the front: {join_names(groups['front'])}")
     if groups["dominated"]:
         parts.append(
             "dominated: "
@@ -74,10 +74,10 @@ def front_sentence(goal: GoalPart) -> str:
     if groups["open"]:
         parts.append(f"open: {join_names(groups['open'])}")
     conflict = (
-        "these goals conflict, so the weights make the choice"
+        "these goals conflict, so the choice depends on the weights"
         if goal.conflict
-        else "no two schedulers beat each other in different metrics: the goals do not conflict"
+        else "no two schedulers beat each other in different metrics, so the goals do not conflict"
         if not groups["open"]
-        else "no conflict between the goals is established"
+        else "whether the goals conflict is not settled"
     )
     return f"{'; '.join(parts)}; {conflict}"

@@ -1,17 +1,21 @@
-"""Where each scheduler stands under a workload, in one word, and the order of the rows."""
+"""Each scheduler's standing under a workload in one word, and the order of the rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar
 
 from blklab.analysis.metrics import METRICS
 from blklab.analysis.ratios import OPPOSITE
 from blklab.report.documents.comparison import CompareDocument, ComparisonPart, MetricVerdictPart, ResultPart
+from blklab.report.documents.parts import PairPart
+
+AnyPair = TypeVar("AnyPair", bound=PairPart)
 
 
 class Standing(Enum):
-    """A scheduler's place; the value is the word that reports use, next to a sign and maybe a colour."""
+    """A scheduler's standing; reports print its value beside a sign, where possible in colour."""
 
     BEST = "best"
     EQUAL = "equal best"
@@ -30,18 +34,24 @@ class Row:
 
 
 def deciding_verdict(document: CompareDocument, workload: str) -> MetricVerdictPart | None:
-    """What the metric that decides says of a workload; nothing if no run gave that figure."""
+    """A workload's verdict by the metric that decides; None if no run gave that figure."""
     return next((v for v in document.verdicts if v.workload == workload and v.decides), None)
 
 
 def has_open_question(document: CompareDocument) -> bool:
-    """Whether something that the verdict rests on is undecided."""
+    """Whether a question that the verdict rests on is undecided."""
     if document.goal is not None:
         return document.verdict.status == "undecided"
     controls = {str(workload["name"]) for workload in document.workloads if workload["control"]}
     deciding = [verdict for verdict in document.verdicts if verdict.decides]
     judged = [verdict for verdict in deciding if verdict.workload not in controls] or deciding
     return not judged or any(verdict.status == "undecided" for verdict in judged)
+
+
+def judged_workloads(document: CompareDocument) -> list[str]:
+    """Names of the workloads that the verdict rests on: all but the controls, if there are others."""
+    names = [str(workload["name"]) for workload in document.workloads if not workload["control"]]
+    return names or [str(workload["name"]) for workload in document.workloads]
 
 
 def results_of(document: CompareDocument, workload: str, metric: str) -> dict[str, ResultPart]:
@@ -68,7 +78,7 @@ def pairs_against(
 
 
 def differing_controls(document: CompareDocument) -> list[str]:
-    """Controls in which schedulers differ by the metric that decides: then the set-up is at fault."""
+    """Controls in which schedulers differ by the metric that decides; the set-up is at fault then."""
     decides = {(verdict.workload, verdict.metric) for verdict in document.verdicts if verdict.decides}
     differing = {
         part.workload
@@ -79,7 +89,7 @@ def differing_controls(document: CompareDocument) -> list[str]:
     return [name for name in names if name in differing]
 
 
-def reversed_pair(part: ComparisonPart) -> ComparisonPart:
+def reversed_pair(part: AnyPair) -> AnyPair:
     """The same comparison as seen from the other scheduler."""
     return part.model_copy(
         update={

@@ -1,8 +1,8 @@
-"""How the speed went over a run, in words: its ends against one another.
+"""The course of the speed over a run, in words: one end against the other.
 
 `SteadinessPart.change` is the rise of the fitted line over the mean speed, as SNIA's rule has it. A run that
-does all its work at once and then stands still has a line that falls by several times its mean, which as a
-percentage nobody understands. The share of the slower end in the faster one says the same, from 0 to 100 %.
+does all its work at once and then idles has a line that falls by several times its mean, a percentage that is
+hard to read. The slower end as a share of the faster one says the same, from 0 to 100 %.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from blklab.report.documents.findings import SteadinessPart
 
 
 def course_text(entry: SteadinessPart) -> str:
-    """``last fifth at 72 % [71, 73] of the first``, or the other way round where the speed rises."""
+    """``last fifth at 72 % [71, 73] of the first``, or ``first fifth … of the last`` if the speed rises."""
     rises = entry.change > 0
     slower, faster = ("first", "last") if rises else ("last", "first")
     share = _end_over_begin(-abs(entry.change))
@@ -27,7 +27,7 @@ def course_text(entry: SteadinessPart) -> str:
 
 
 def _end_over_begin(change: float) -> float:
-    """Percentage that the end of a line is of its begin; the line rises by `change` times its middle.
+    """The end of a line as a percentage of its beginning; the line rises by `change` times its middle.
 
     A line that reaches zero before its end is cut off there.
     """

@@ -1,4 +1,4 @@
-"""What to do next, given a verdict: shared by the reports for people."""
+"""Next steps after a verdict, for the terminal and the HTML report."""
 
 from __future__ import annotations
 
@@ -12,27 +12,25 @@ from blklab.report.summary.standing import differing_controls, labels_of, result
 
 @dataclass(frozen=True)
 class Advice:
-    """A step, with the command that takes it where there is one."""
+    """A step, with its command if there is one."""
 
     text: str
     command: str | None = None
 
 
 def next_steps(document: CompareDocument) -> list[Advice]:
-    """What a person may do with this verdict, the most useful first."""
+    """The steps that this verdict suggests, the most useful first."""
     steps: list[Advice] = []
     verdict = document.verdict
     if differing_controls(document):
         steps.append(
             Advice(
-                "A control differs: something other than the scheduler is at work (other load, heat, a noisy "
-                "neighbour), so nothing is recommended. Find it, then measure again."
+                "A control differs, so something other than the scheduler is at work (other load, heat, a "
+                "noisy neighbour) and no scheduler is recommended. Find the cause, then measure again."
             )
         )
     if document.state in ("interrupted", "failed"):
-        steps.append(
-            Advice("The experiment did not run to its end. To go on with it:", continue_command(document.run))
-        )
+        steps.append(Advice("The experiment did not finish. To continue it:", continue_command(document.run)))
     if verdict.status == "undecided":
         steps += _for_undecided(document)
     elif verdict.status == "equal":
@@ -42,7 +40,7 @@ def next_steps(document: CompareDocument) -> list[Advice]:
     if document.target_description.backend == "sim":
         steps.append(
             Advice(
-                "This is the answer for a modelled disk. For a real one, as root:",
+                "This is the answer for a modelled disk. To test a real one, as root:",
                 "blklab compare DIRECTORY",
             )
         )
@@ -52,8 +50,10 @@ def next_steps(document: CompareDocument) -> list[Advice]:
 def _for_best(document: CompareDocument, command: str) -> Advice:
     best = document.verdict.best[0]
     if _in_force(document, best):
-        return Advice(f"{best} was in force before the experiment. To keep it for good:", command)
-    return Advice(f"To make {best} this disk's scheduler, now and after a restart:", command)
+        return Advice(
+            f"{best} was already in use before the experiment. To keep it after a restart:", command
+        )
+    return Advice(f"To use {best} on this disk, now and after a restart:", command)
 
 
 def _for_equal(document: CompareDocument) -> Advice:
@@ -61,42 +61,42 @@ def _for_equal(document: CompareDocument) -> Advice:
     for label in document.verdict.best:
         if _in_force(document, label):
             return Advice(
-                f"{label} was in force before the experiment and is as good as any within {margin}: "
-                "nothing needs changing."
+                f"{label} was already in use before the experiment, and no other is better by more than "
+                f"{margin}. Keep it."
             )
     choice = document.verdict.choice
     if choice is not None:
         return Advice(f"Take {choice}: {document.verdict.choice_reason}.", document.apply_command)
-    return Advice(f"Any of them will do: they differ by less than {margin}. Take the one you know.")
+    return Advice(f"Any of them will do: they differ by less than {margin}.")
 
 
 def _for_undecided(document: CompareDocument) -> list[Advice]:
     verdict = document.verdict
     if not verdict.candidates:
-        return [Advice("No scheduler is best everywhere: choose by the workload that matters most to you.")]
+        return [Advice("No scheduler is best everywhere. Choose by the workload that matters most to you.")]
     lacking = _without_figures(document)
     if lacking and document.failed_runs:
-        return [Advice(f"There is no figure for {join_names(lacking)}: the failed runs may say why.")]
+        return [Advice(f"There is no figure for {join_names(lacking)}; see the errors of the failed runs.")]
     if lacking:
         return []
     if within_reach(verdict.more_blocks):
         total = document.blocks + verdict.more_blocks
         return [
             Advice(
-                f"About {count_of(verdict.more_blocks, 'more block')} would probably decide:",
+                f"About {count_of(verdict.more_blocks, 'more block')} would probably settle the rest:",
                 continue_command(document.run, total, settled=document.stopping.rule == "settled"),
             )
         ]
     return [
         Advice(
-            "More blocks are unlikely to decide within reason. Longer runs (--runtime) or a quieter machine "
-            "make the figures steadier."
+            "At this level of noise more blocks are unlikely to settle it. Longer runs (--runtime) or a "
+            "quieter machine would help."
         )
     ]
 
 
 def _without_figures(document: CompareDocument) -> list[str]:
-    """Schedulers that lack the figure that decides in some workload."""
+    """Schedulers without a figure of the deciding metric in some workload."""
     lacking = [
         label
         for workload in document.workloads
@@ -107,6 +107,6 @@ def _without_figures(document: CompareDocument) -> list[str]:
 
 
 def _in_force(document: CompareDocument, label: str) -> bool:
-    """Whether a choice is what the disk had before: its default scheduler without changed tunables."""
+    """Whether the disk used this choice before: its own scheduler, with no tunable changed."""
     choice = next(choice for choice in document.schedulers if choice["label"] == label)
     return not choice["tunables"] and choice["name"] == document.target_description.default_scheduler

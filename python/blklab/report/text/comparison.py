@@ -1,7 +1,7 @@
-"""Reports for a terminal: eighty columns are enough, and nothing is said by colour alone.
+"""Reports for a terminal: eighty columns are enough, and no meaning rests on colour alone.
 
-What comes from outside (labels, names of disks, messages) is printed as plain text: no markup, no control
-characters. On a terminal or in a log that takes ASCII only, signs have plain substitutes.
+Text from outside (labels, names of disks, messages) is printed plain: no markup, no control characters. On a
+terminal or in a log that takes ASCII only, signs have plain substitutes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from rich.text import Text
 from blklab.analysis.metrics import METRICS, metric_named
 from blklab.quantities.formatting import TIMES, confidence_text, count_of, metric_title, scale_for
 from blklab.report.documents.comparison import CompareDocument, JobPart, LatencyPart, RunDocument
-from blklab.report.summary.conduct import noise_sentences, stopping_sentence
+from blklab.report.summary.conduct import stopping_sentence
+from blklab.report.summary.model_answer import ModelAnswer
 from blklab.report.summary.standing import (
     Row,
     Standing,
@@ -29,8 +30,10 @@ from blklab.report.summary.standing import (
     results_of,
 )
 from blklab.report.text.advice import next_steps
+from blklab.report.text.conditions import conditions, quiet_sentence
 from blklab.report.text.findings import print_findings
-from blklab.report.text.wording import explanation, finding, headline
+from blklab.report.text.known import anything_settled, known_so_far
+from blklab.report.text.wording import explanation, finding, headline, model_sentences
 
 _SIGNS = {
     Standing.BEST: ("★", "bold green"),
@@ -71,24 +74,34 @@ _OTHERS_BY_WORTH = (
     "latency_mean",
     "cpu_per_io",
 )
-"""Which further columns stay when there is not room for all; metrics not named here come last."""
+"""Further columns, the first to keep where room is short; other metrics come last."""
 
 _WIDEST_NAME = 24
 _COLUMN_GAP = 2
 MOST_FAILED_RUNS_SHOWN = 5
+MOST_CLAUSES_SHOWN = 6
 
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
+_JOINT = "\ue000"
+"""In place of a space at which no line may break; rich breaks lines at no-break spaces, too."""
+_INTERVAL_OR_PERCENT = re.compile(r"\[[^\[\]]{1,40}\]|\d %")
+
+
+def _joined(text: str) -> str:
+    return _INTERVAL_OR_PERCENT.sub(lambda match: match[0].replace(" ", _JOINT), text)
+
+
 class Printer:
-    """Prints plain text to a console, in whatever characters it can take."""
+    """Prints plain text to a console, in the characters that it can show."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self.ascii_only = console.options.ascii_only
 
     def clean(self, text: str) -> str:
-        """Without control characters, and in ASCII where need be."""
+        """The text without control characters, in ASCII if the console needs that."""
         text = _CONTROL_CHARACTERS.sub("\N{REPLACEMENT CHARACTER}", text)
         if not self.ascii_only:
             return text
@@ -100,26 +113,31 @@ class Printer:
         return Text(self.clean(content), style=style)
 
     def line(self, *parts: str | tuple[str, str], indent: int = 0) -> None:
-        """A paragraph, wrapped at words."""
+        """A paragraph, wrapped at words but not within an interval or a percentage."""
         text = Text()
         for part in parts:
             content, style = (part, "") if isinstance(part, str) else part
-            text.append(self.clean(content), style=style or None)
+            text.append(_joined(self.clean(content)), style=style or None)
         width = max(20, self.console.width - indent)
         for wrapped in text.wrap(self.console, width):
             wrapped.rstrip()
+            wrapped.plain = wrapped.plain.replace(_JOINT, " ")
             self.console.print(Text(" " * indent).append_text(wrapped), soft_wrap=True)
 
     def command(self, command: str) -> None:
         """A command, never wrapped, so that it can be copied."""
         self.console.print(Text("    ").append_text(self.text(command, "bold")), soft_wrap=True)
 
+    def command_line(self, label: str, command: str) -> None:
+        """A command or a path after its label, on one line that is never wrapped."""
+        self.console.print(self.text(label).append_text(self.text(command, "bold")), soft_wrap=True)
+
     def blank(self) -> None:
         """An empty line."""
         self.console.print()
 
     def table(self) -> Table:
-        """A table of the house's kind."""
+        """An empty table in the style of all reports."""
         return Table(
             box=box.ASCII if self.ascii_only else box.SIMPLE_HEAD,
             show_edge=False,
@@ -129,37 +147,110 @@ class Printer:
         )
 
 
-def render(document: CompareDocument, console: Console) -> None:
-    """Prints the report of a comparison."""
+def render(
+    document: CompareDocument,
+    console: Console,
+    *,
+    model: ModelAnswer | None = None,
+    report_file: str | None = None,
+) -> None:
+    """Prints the report of a comparison: the verdict, what is known, what to do next, then the figures.
+
+    Args:
+        document: The comparison.
+        console: The console to print to.
+        model: The nearest modelled disk's answer, printed apart from the verdict and labelled as the model's.
+        report_file: Shell-quoted path of the HTML report, if one was written.
+    """
     printer = Printer(console)
     style = _STATUS_STYLES[document.verdict.status]
     printer.blank()
     printer.line((headline(document), style))
     printer.line(explanation(document))
-    printer.line(_circumstances(document))
-    conduct = stopping_sentence(document.stopping, still_open=has_open_question(document))
-    if conduct is not None:
-        printer.line(conduct)
     for warning in document.warnings:
         printer.line(("⚠ WARNING: ", "bold yellow"), warning)
     _print_failed_runs(document, printer)
+    if document.verdict.status == "undecided":
+        _print_known(document, printer)
+    _print_steps(document, printer)
+    if model is not None:
+        printer.blank()
+        _print_model(model, printer)
+    printer.blank()
+    printer.line(_circumstances(document))
     for workload in document.workloads:
         printer.blank()
         _print_workload(document, str(workload["name"]), printer)
     print_findings(document, printer)
+    _print_conditions(document, printer)
     printer.blank()
-    for step in next_steps(document):
+    if report_file is not None:
+        printer.command_line("All figures, charts and runs: ", report_file)
+    else:
+        printer.command_line("All figures, charts and runs: ", f"blklab report {document.run} --html FILE")
+
+
+def _print_known(document: CompareDocument, printer: Printer) -> None:
+    """The settled pairs of every open question, then its open ones."""
+    entries = known_so_far(document)
+    if not entries:
+        return
+    printer.blank()
+    printer.line(("Known so far", "bold"))
+    if not anything_settled(entries):
+        printer.line(f"No pair is settled after {count_of(document.blocks, 'block')}.", indent=2)
+    for entry in entries:
+        printer.line(entry.subject, indent=2)
+        for clause in entry.settled[:MOST_CLAUSES_SHOWN]:
+            printer.line(f"{clause}.", indent=4)
+        left = len(entry.settled) - MOST_CLAUSES_SHOWN
+        if left > 0:
+            printer.line(f"and {left} more, which the HTML report lists", indent=4)
+        if entry.still_open is not None:
+            printer.line((f"{entry.still_open[:1].upper()}{entry.still_open[1:]}.", "yellow"), indent=4)
+
+
+def _print_steps(document: CompareDocument, printer: Printer) -> None:
+    steps = next_steps(document)
+    if not steps:
+        return
+    printer.blank()
+    for step in steps:
         printer.line(step.text)
         if step.command is not None:
             printer.command(step.command)
 
 
+def _print_model(model: ModelAnswer, printer: Printer) -> None:
+    """The model's answer, under a title that no reader takes for the disk's."""
+    title, sentences = model_sentences(model)
+    printer.line((title, "bold magenta"))
+    for sentence in sentences:
+        printer.line(sentence, indent=2)
+    printer.line("To ask the model again:", indent=2)
+    printer.command(model.command)
+
+
+def _print_conditions(document: CompareDocument, printer: Printer) -> None:
+    lines = conditions(document)
+    quiet = quiet_sentence(document)
+    if not lines and quiet is None:
+        return
+    printer.blank()
+    for line in lines:
+        printer.line(("⚠ ", "bold yellow"), line)
+    if quiet is not None:
+        printer.line((quiet, "dim"))
+
+
 def _circumstances(document: CompareDocument) -> str:
     target = document.target_description.summary or document.target
-    unfinished = "" if document.state == "complete" else f", {document.state}"
+    unfinished = "" if document.state == "complete" else f" ({document.state})"
+    conduct = stopping_sentence(document.stopping, still_open=has_open_question(document))
     return (
-        f"{target}; {count_of(document.blocks, 'block')}{unfinished}; intervals of "
-        f"{confidence_text(document.confidence)}; run {document.run}"
+        f"Measured on {target}: {count_of(document.blocks, 'block')}{unfinished}, "
+        f"{confidence_text(document.confidence)} intervals in brackets, run {document.run}."
+        f"{'' if conduct is None else f' {conduct}'}"
     )
 
 
@@ -191,14 +282,12 @@ def _print_workload(document: CompareDocument, workload: str, printer: Printer) 
     printer.console.print(table)
     if left_out:
         printer.line((f"no room for: {', '.join(map(metric_title, left_out))}", "dim"))
-    for sentence in noise_sentences(document.noise, workload):
-        printer.line((sentence, "dim"))
 
 
 def _results_table(
     document: CompareDocument, workload: str, deciding: str, rows: Sequence[Row], printer: Printer
 ) -> tuple[Table, list[str]]:
-    """The table, and the metrics that it has no room for."""
+    """The table, and the metrics for which there was no room."""
     decides = _DecidingColumn(document, workload, deciding)
     names = [printer.clean(row.scheduler) for row in rows]
     room = printer.console.width

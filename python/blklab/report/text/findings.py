@@ -1,15 +1,14 @@
-"""Goal, sweeps, machine and steady state for a terminal."""
+"""Goal and sweeps for a terminal."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from blklab.quantities.formatting import confidence_text, count_of, metric_title, ratio_text
-from blklab.quantities.units import format_duration
 from blklab.report.charts.pareto import ParetoAxis
 from blklab.report.charts.pareto_text import TextPoint, letter_of, pareto_lines
 from blklab.report.documents.comparison import CompareDocument
-from blklab.report.documents.findings import GoalPart, MachinePart, SteadinessPart, SweepPart
+from blklab.report.documents.findings import GoalPart, SweepPart
 from blklab.report.documents.parts import OUTCOME_SIGNS
 from blklab.report.summary.goal_view import (
     Ratio,
@@ -19,35 +18,26 @@ from blklab.report.summary.goal_view import (
     ratios_to_reference,
     weights_text,
 )
-from blklab.report.summary.throughput_over_time import course_text
 from blklab.spec.goals import OWN
 
 if TYPE_CHECKING:
     from blklab.report.text.comparison import Printer
 
-MOST_DISTURBANCES_SHOWN = 5
 _WIDEST_NAME = 24
 
 
 def print_findings(document: CompareDocument, printer: Printer) -> None:
-    """Everything beside figures and pairs, as far as there is any."""
+    """The goal and the sweeps, if the experiment has any."""
     if document.goal is not None:
         printer.blank()
         _print_goal(document, document.goal, printer)
     for sweep in document.sweeps:
         printer.blank()
         _print_sweep(document, sweep, printer)
-    changing = [entry for entry in document.steadiness if entry.state == "changing"]
-    if document.steadiness:
-        printer.blank()
-        _print_steadiness(document.steadiness, changing, document.confidence, printer)
-    if document.during_runs is not None:
-        printer.blank()
-        _print_machine(document.during_runs, printer)
 
 
 def _print_goal(document: CompareDocument, goal: GoalPart, printer: Printer) -> None:
-    title = "Goal: weights of one's own" if goal.name == OWN else f"Goal: {goal.name}"
+    title = "Goal: your own weights" if goal.name == OWN else f"Goal: {goal.name}"
     printer.line((title, "bold"), f" ({weights_text(goal)})")
     for sentence in goal.absent:
         printer.line(sentence, indent=2)
@@ -102,9 +92,8 @@ def _triple(ratio: Ratio) -> tuple[float, float | None, float | None]:
 def _print_sweep(document: CompareDocument, sweep: SweepPart, printer: Printer) -> None:
     printer.line(
         (f"Sweep: {sweep.sweep}", "bold"),
-        f" ({count_of(sweep.cells, 'combination')}; each effect is against the default, within blocks, with "
-        f"its {confidence_text(document.confidence)} interval; outcomes after Holm's correction over all of "
-        "them)",
+        f" ({count_of(sweep.cells, 'combination')}; each effect against the default, within blocks, with its "
+        f"{confidence_text(document.confidence)} interval; outcomes corrected by Holm's method)",
     )
     for workload in dict.fromkeys(effect.workload for effect in sweep.effects):
         effects = [effect for effect in sweep.effects if effect.workload == workload]
@@ -123,56 +112,8 @@ def _print_sweep(document: CompareDocument, sweep: SweepPart, printer: Printer) 
             )
         printer.console.print(table)
     if any(effect.kind == "interaction" for effect in sweep.effects):
-        printer.line("An indented line is an interaction: how much more the two do together than each alone.")
+        printer.line(
+            "An indented line is an interaction: the effect of both together beyond that of each alone."
+        )
     for note in sweep.notes:
         printer.line(f"{note}.")
-
-
-def _print_steadiness(
-    entries: list[SteadinessPart], changing: list[SteadinessPart], confidence: float, printer: Printer
-) -> None:
-    if not changing:
-        unclear = sum(1 for entry in entries if entry.state == "unclear")
-        rest = f", {unclear} unclear" if unclear else ""
-        printer.line(
-            ("Steady state: ", "bold"),
-            f"no scheduler's runs surely change by more than 10 % of their speed{rest}.",
-        )
-    for entry in changing:
-        course = "speed up" if entry.change > 0 else "slow down"
-        printer.line(
-            ("⚠ not steady: ", "bold yellow"),
-            f"{entry.workload} under {entry.scheduler}: runs {course}, "
-            f"{course_text(entry)} ({confidence_text(confidence)} interval){_warm_up(entry)}",
-        )
-
-
-def _warm_up(entry: SteadinessPart) -> str:
-    if not entry.warm_up_ns:
-        return "; longer runs (--runtime) or --precondition may reach a steady state"
-    return f"; {format_duration(entry.warm_up_ns)} more of ramp_time would leave the warm-up out"
-
-
-def _print_machine(machine: MachinePart, printer: Printer) -> None:
-    if not machine.disturbances:
-        printer.line(
-            ("Machine: ", "bold"),
-            f"none of {count_of(machine.watched_runs, 'watched run')} was disturbed more than the others.",
-        )
-    else:
-        blocks = ", ".join(str(number + 1) for number in machine.marked_blocks)
-        printer.line(
-            ("⚠ marked: ", "bold yellow"),
-            f"something on the machine disturbed {count_of(len(machine.disturbances), 'run')} "
-            f"(block{'s' if len(machine.marked_blocks) > 1 else ''} {blocks}); they are part of all figures",
-        )
-        for one in machine.disturbances[:MOST_DISTURBANCES_SHOWN]:
-            where = f"block {one.block + 1}, {one.workload} under {one.scheduler}"
-            printer.line(f"{where}: {one.text}", indent=2)
-        left = len(machine.disturbances) - MOST_DISTURBANCES_SHOWN
-        if left > 0:
-            printer.line(f"and {left} more", indent=2)
-    if machine.sensitivity is not None:
-        printer.line(f"{machine.sensitivity.text[:1].upper()}{machine.sensitivity.text[1:]}.")
-    for sentence in machine.typical:
-        printer.line(f"All along, {sentence}.")

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from blklab.analysis.metrics import METRICS
-from blklab.quantities.formatting import join_names, metric_title, rounded
+from blklab.quantities.formatting import join_names, margin_text, metric_title, rounded
 from blklab.report.documents.comparison import CompareDocument, MetricVerdictPart
-from blklab.report.summary.standing import deciding_verdict, pairs_against, results_of
+from blklab.report.summary.model_answer import ModelAnswer
+from blklab.report.summary.standing import (
+    deciding_verdict,
+    differing_controls,
+    has_open_question,
+    judged_workloads,
+    pairs_against,
+    results_of,
+)
 
 MOST_NAMES_IN_HEADLINE = 3
 
@@ -21,20 +29,16 @@ def headline(document: CompareDocument) -> str:
         return "Withheld: a control differs"
     if not verdict.candidates:
         return "It depends on the work"
-    if 1 < len(verdict.candidates) <= MOST_NAMES_IN_HEADLINE and len(_judged(document)) == 1:
+    if 1 < len(verdict.candidates) <= MOST_NAMES_IN_HEADLINE and len(judged_workloads(document)) == 1:
         return f"Undecided between {join_names(verdict.candidates)}"
     return "Undecided"
 
 
-def _judged(document: CompareDocument) -> list[str]:
-    """Names of the workloads that the verdict rests on: all but controls, if there are others."""
-    names = [str(workload["name"]) for workload in document.workloads if not workload["control"]]
-    return names or [str(workload["name"]) for workload in document.workloads]
-
-
 def explanation(document: CompareDocument) -> str:
     """The sentence beneath the headline."""
-    judged = _judged(document)
+    if document.verdict.status == "undecided" and has_open_question(document):
+        return _open_question(document)
+    judged = judged_workloads(document)
     if len(judged) == 1 and document.goal is None and document.verdict.status != "withheld":
         name = judged[0]
         only = deciding_verdict(document, name)
@@ -45,8 +49,27 @@ def explanation(document: CompareDocument) -> str:
     return _sentence(document.verdict.text)
 
 
+def _open_question(document: CompareDocument) -> str:
+    """The workloads whose first place is open, and those where it is settled."""
+    if document.goal is not None:
+        return _sentence(f"the best scheduler for the goal {document.goal.goal} is not settled yet")
+    judged = judged_workloads(document)
+    found = {name: verdict for name in judged if (verdict := deciding_verdict(document, name)) is not None}
+    without_figure = [name for name in judged if name not in found]
+    open_ones = [name for name in found if found[name].status == "undecided"]
+    settled = [name for name in found if found[name].status != "undecided"]
+    parts = []
+    if open_ones:
+        parts.append(f"the best scheduler for {join_names(open_ones)} is not settled yet")
+    if without_figure:
+        parts.append(f"no run gave a figure for {join_names(without_figure)}")
+    if settled:
+        parts.append(f"{join_names(settled)} {'is' if len(settled) == 1 else 'are'} settled")
+    return _sentence("; ".join(parts))
+
+
 def _tie(document: CompareDocument) -> str:
-    """Which of several equals to take, where a rule tells."""
+    """The one to take among equals, where a rule names one."""
     verdict = document.verdict
     if verdict.status != "equal" or verdict.choice is None:
         return ""
@@ -54,7 +77,13 @@ def _tie(document: CompareDocument) -> str:
 
 
 def finding(document: CompareDocument, verdict: MetricVerdictPart) -> str:
-    """What one metric says of one workload; of a winner, how far ahead of the next best it is."""
+    """The verdict of one metric for one workload; for a winner, its lead over the next best."""
+    quiet_control = verdict.control and verdict.workload not in differing_controls(document)
+    if quiet_control and verdict.status == "undecided":
+        margin = margin_text(document.margin)
+        return f"no difference found, but the runs scatter too much to call all equal within {margin}"
+    if verdict.status == "undecided" and verdict.text.startswith("undecided between"):
+        return f"undecided between {join_names(verdict.candidates)}"
     if verdict.status != "best":
         return verdict.text
     winner = verdict.best[0]
@@ -65,16 +94,28 @@ def finding(document: CompareDocument, verdict: MetricVerdictPart) -> str:
     if not rivals:
         return verdict.text
     pair = pairs[rivals[0]]
-    # The pair is the rival over the winner; said is the winner over the rival.
+    # The pair is rival over winner; the sentence gives winner over rival.
     low, high = (None if not bound else 1 / bound for bound in (pair.ci_high, pair.ci_low))
     next_best = f"with {rivals[0]}, the next best" if len(rivals) > 1 else f"with {rivals[0]}"
-    effect = _effect(1 / pair.ratio, low, high)
+    effect = effect_of(1 / pair.ratio, low, high)
     if verdict.control:
         return f"a control, yet {winner} has {metric_title(verdict.metric)} {effect} {next_best}"
     return f"{winner} is best, with {metric_title(verdict.metric)} {effect} {next_best}"
 
 
-def _effect(ratio: float, low: float | None, high: float | None) -> str:
+def model_sentences(model: ModelAnswer) -> tuple[str, list[str]]:
+    """A title that says whose answer it is, and the model's answer."""
+    found = model.document
+    where = f"On a modelled disk ({model.device})"
+    if model.undecided_nearest is not None:
+        where = (
+            f"The nearest model, {model.undecided_nearest}, is undecided as well. On another ({model.device})"
+        )
+    settled = "the same question is settled" if model.is_settled else "the same question stays open, too"
+    return "A model's answer, not this disk's", [f"{where} {settled}: {headline(found)}.", explanation(found)]
+
+
+def effect_of(ratio: float, low: float | None, high: float | None) -> str:
     """``12 % [8, 17] higher than``, or for large ratios ``3.1 times [2.8, 3.4] as high as``."""
     if not 1 / 2 < ratio < 2:
         if ratio < 1:
@@ -101,7 +142,7 @@ def _with_interval(value: float, bounds: tuple[float, float] | None) -> str:
 
 
 def _sentence(text: str) -> str:
-    """With a capital where it begins with a word of ours (a scheduler's name keeps its letters)."""
-    ours = text.startswith(("undecided", "it depends", "withheld", "for the goal"))
+    """Capitalised if the first word is blklab's own; a scheduler's name keeps its letters."""
+    ours = text.startswith(("undecided", "it depends", "withheld", "for the goal", "the best", "no run"))
     text = text[:1].upper() + text[1:] if ours else text
     return text if text.endswith(".") else f"{text}."

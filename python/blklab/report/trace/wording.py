@@ -1,4 +1,4 @@
-"""A run in sentences: the same in the terminal and on the page."""
+"""A run in sentences, for the terminal and the page alike."""
 
 from __future__ import annotations
 
@@ -10,32 +10,33 @@ NS_PER_US = 1_000
 
 
 def title(document: ExplainDocument) -> str:
-    """What the page is about."""
+    """The page's title."""
     return f"{document.workload} under {document.scheduler}"
 
 
 def findings(document: ExplainDocument) -> list[str]:
-    """What a person should know of the run, most important first."""
+    """The findings on a run, the most important first."""
     return [*_device(document), *_turns(document), *_slowest(document)]
 
 
 def _device(document: ExplainDocument) -> list[str]:
     length = format_duration(document.simulated_ns)
     if not document.requests:
-        return [f"In {length} no request went to the device: memory answered everything."]
+        return [f"In {length} no request reached the device: memory served everything."]
     busy = f"The device served {count_of(document.requests, 'request')} in {length}"
     shares = ", ".join(
-        f"{party.name} held it for {_percent(party.device_share)} of the time" for party in document.parties
+        f"{party.name} kept it busy for {_percent(party.device_share)} of the time"
+        for party in document.parties
     )
-    empty = f"it was empty for {_percent(document.idle_share)}"
+    empty = f"it was idle for {_percent(document.idle_share)}"
     depths = (
-        f"When it got a request, {document.mean_in_flight:.1f} were in it and {document.mean_queued:.1f} "
-        "left with the scheduler, on average."
+        f"When a request reached it, {document.mean_in_flight:.1f} were in the device and "
+        f"{document.mean_queued:.1f} were waiting in the scheduler, on average."
     )
     if document.disks > 1:
         array = (
             f"The device is an array of {document.disks} disks, each with a scheduler of its own: requests "
-            "are those of the members, depths are a member's, and several can hold the array at once."
+            "are those of the members, depths are a member's, and several jobs can keep it busy at once."
         )
         return [array, f"{busy}: {shares}; {empty}.", depths]
     return [f"{busy}: {shares}; {empty}.", depths]
@@ -49,11 +50,11 @@ def _turns(document: ExplainDocument) -> list[str]:
     ]
     said = []
     if jumps:
-        said.append(f"The head moved {', '.join(jumps)} on average, from request to request.")
+        said.append(f"From one request to the next the head moved {', '.join(jumps)}, on average.")
     if len(document.parties) > 1 and document.longest_turn is not None:
         name, length = document.longest_turn
         said.append(
-            f"The device went from one to another {count_of(document.switches, 'time')}; the longest turn "
+            f"The device changed between them {count_of(document.switches, 'time')}; the longest turn "
             f"was {count_of(length, 'request')} of {name}."
         )
     return said
@@ -68,8 +69,8 @@ def _slowest(document: ExplainDocument) -> list[str]:
         f"{name} {_percent(share)}"
         for name, share in sorted(slowest.held_meanwhile.items(), key=lambda item: -item[1])
     )
-    meanwhile = f" Meanwhile the device was held by: {held}." if held else ""
-    came = f"The slowest request came from {slowest.name} at {format_duration(slowest.arrive_ns)}"
+    meanwhile = f" Meanwhile the device served: {held}." if held else ""
+    came = f"The slowest request was issued by {slowest.name} at {format_duration(slowest.arrive_ns)}"
     return [f"{came}: it waited {waiting} above the device and {inside} in it.{meanwhile}"]
 
 
@@ -97,13 +98,13 @@ PARTY_HEADINGS = (
     "p99",
     "max",
 )
-"""Of the table of parties, beside the name: means, 99th percentiles and maxima of both times."""
+"""The table of parties, after the name: means, 99th percentiles and maxima of both times."""
 NARROW_COLUMNS = (0, 1, 2, 3, 5, 6, 8)
-"""Those for which eighty columns of a terminal have room."""
+"""The columns that fit a terminal of eighty columns."""
 
 
 MEMBER_HEADINGS = ("requests", "busy", "in it", "queued", "head moved")
-"""Of the table of an array's disks: counts, share of the time, means when it got a request."""
+"""The table of an array's disks: counts, share of the time, means when a request reached the disk."""
 
 
 def member_rows(document: ExplainDocument) -> list[tuple[str, list[str]]]:
@@ -124,7 +125,7 @@ def member_rows(document: ExplainDocument) -> list[tuple[str, list[str]]]:
 
 
 def member_name(disk: int) -> str:
-    """What a disk of an array is called."""
+    """The name of an array's disk."""
     return f"disk {disk}"
 
 

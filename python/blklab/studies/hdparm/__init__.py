@@ -1,1 +1,1 @@
-"""The two studies that used ``hdparm -tT``: four schedulers on two machines, and fifteen runs of each."""
+"""Two studies with ``hdparm -tT``: four schedulers on two machines, and fifteen runs of each scheduler."""

@@ -1,11 +1,11 @@
-"""The job files of both studies, which lie in the folder of the first one."""
+"""The job files of both hdparm studies, kept in the folder of `hdparm-four-schedulers`."""
 
 from __future__ import annotations
 
 from blklab.spec.workloads import Workload
 from blklab.studies.hdparm.sizes import BusyDisk, TimingTests
-from blklab.studies.replication.protocol import Asked
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.options import StudyOptions
+from blklab.studies.replication.study_folder import StudyFolder
 
 FOLDER = "hdparm-four-schedulers"
 
@@ -13,46 +13,46 @@ CACHED = "cached-reads"
 BUFFERED = "buffered-reads"
 BUFFERED_JOB = "buffered-reads-as-job"
 TESTS = {CACHED: "cached reads", BUFFERED: "buffered disk reads"}
-"""As the tables of published figures call them."""
+"""Our name of each test, and its name in the published tables."""
 
 BUSY = "busy-disk"
-PARTIES = ("readers", "writers", "idle")
-"""Of the busy disk."""
+BUSY_JOBS = ("readers", "writers", "idle")
+"""Jobs on the busy disk."""
 
 
-def timing_tests(asked: Asked, tests: TimingTests) -> list[Workload]:
-    """Both tests, in hdparm's order of ``-tT``: the cached reads come first."""
-    runtime = tests.cached_runtime_at(asked)
-    cached = Published(FOLDER).workload("cached-reads.fio", name=CACHED, runtime=runtime)
-    return [cached, buffered_reads(asked, tests)]
+def timing_tests(options: StudyOptions, tests: TimingTests) -> list[Workload]:
+    """Both tests in the order of ``hdparm -tT``: cached reads first."""
+    runtime = tests.cached_runtime.under(options)
+    cached = StudyFolder(FOLDER).workload("cached-reads.fio", name=CACHED, runtime=runtime)
+    return [cached, buffered_reads(options, tests)]
 
 
 def buffered_reads(
-    asked: Asked, tests: TimingTests, area: str | None = None, *, as_job: bool = False
+    options: StudyOptions, tests: TimingTests, area: str | None = None, *, as_job: bool = False
 ) -> Workload:
-    """``-t`` alone.
+    """The test ``-t`` alone.
 
     Args:
-        asked: What the person asked.
+        options: The options of the study.
         tests: Sizes and times.
-        area: Another area than theirs.
-        as_job: Whether it is a job even where hdparm is installed.
+        area: Replaces the area of `tests`.
+        as_job: Run the job even if hdparm is installed.
     """
-    return Published(FOLDER).workload(
+    return StudyFolder(FOLDER).workload(
         "buffered-reads.fio",
         name=BUFFERED_JOB if as_job else BUFFERED,
-        area=area or tests.area_at(asked),
+        area=area or tests.area.under(options),
         runtime=tests.buffered_runtime,
         tool="" if as_job else "hdparm -t",
-        rest=tests.host_rest if asked.place == "host" else "0s",
+        rest=tests.host_rest if options.backend == "host" else "0s",
     )
 
 
-def busy_disk(asked: Asked, busy: BusyDisk) -> Workload:
-    """Random readers, writers, and a reader in the idle class."""
-    return Published(FOLDER).workload(
+def busy_disk(options: StudyOptions, busy: BusyDisk) -> Workload:
+    """The busy disk: random readers, writers, and a reader in the idle class."""
+    return StudyFolder(FOLDER).workload(
         "busy-disk.fio",
         name=BUSY,
-        area=busy.host_area if asked.place == "host" else busy.area,
-        runtime=busy.runtime_at(asked),
+        area=busy.area.under(options),
+        runtime=busy.runtime.under(options),
     )

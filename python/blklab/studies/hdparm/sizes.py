@@ -1,74 +1,37 @@
-"""Sizes, times and numbers of runs of the two studies: tables of their ``set-up.toml``."""
+"""Sizes, times and numbers of runs that both hdparm studies have in their ``set-up.toml``."""
 
 from __future__ import annotations
 
-from blklab.studies.replication.protocol import Asked
-from blklab.studies.replication.study_folder import Table
+from blklab.studies.replication.options import Scaled, TomlTable
 
 
-class Runs(Table):
-    """How often; in a guest kernel, whose clock is exact, another run shows what the first one did."""
+class RunCounts(TomlTable):
+    """Numbers of runs. A guest kernel's clock is exact, so a repeated run there adds no information."""
 
-    as_printed: int
-    quick_as_printed: int
-    repeats: int
-    quick_repeats: int
-    uml_as_printed: int
-    uml_repeats: int
-
-    def printed(self, asked: Asked) -> int:
-        """Runs of each scheduler in one stretch."""
-        return asked.choose(self.as_printed, quick=self.quick_as_printed, uml=self.uml_as_printed)
-
-    def repeated(self, asked: Asked) -> int:
-        """Randomised blocks."""
-        return asked.choose(self.repeats, quick=self.quick_repeats, uml=self.uml_repeats)
+    as_printed: Scaled[int]
+    """Runs of each scheduler in the published order."""
+    blocks: Scaled[int]
+    """Randomised blocks."""
 
 
-class TimingTests(Table):
-    """hdparm's two tests, by place."""
+class TimingTests(TomlTable):
+    """The two tests of hdparm."""
 
-    area: str
-    quick_area: str
+    area: Scaled[str]
+    """The area that ``-t`` may read."""
     buffered_runtime: str
-    cached_runtime: str
-    quick_cached_runtime: str
-    uml_area: str
-    uml_cached_runtime: str
-    host_area: str
+    cached_runtime: Scaled[str]
+    """How long ``-T`` reads."""
     host_scratch: str
     host_rest: str
-    """Before the buffered reads; hdparm itself rests as long."""
-
-    def area_at(self, asked: Asked) -> str:
-        """What ``-t`` may read."""
-        simulated = self.quick_area if asked.quick else self.area
-        return {"sim": simulated, "uml": self.uml_area, "host": self.host_area}[asked.place]
-
-    def cached_runtime_at(self, asked: Asked) -> str:
-        """How long ``-T`` reads."""
-        return asked.choose(self.cached_runtime, quick=self.quick_cached_runtime, uml=self.uml_cached_runtime)
+    """The pause before the buffered reads on the host, as long as hdparm's own."""
 
 
-class BusyDisk(Table):
-    """A disk with more waiting than it can do, where a scheduler has to choose."""
+class BusyDisk(TomlTable):
+    """A disk with more requests waiting than it can serve, so that a scheduler has a choice."""
 
     device: str
     nr_requests: str
-    area: str
-    runtime: str
-    quick_runtime: str
-    repeats: int
-    quick_repeats: int
-    host_area: str
-    host_runtime: str
-
-    def runtime_at(self, asked: Asked) -> str:
-        """How long it is busy."""
-        if asked.place == "host":
-            return self.host_runtime
-        return asked.choose(self.runtime, quick=self.quick_runtime, uml=self.quick_runtime)
-
-    def repeated(self, asked: Asked) -> int:
-        """Randomised blocks."""
-        return asked.choose(self.repeats, quick=self.quick_repeats, uml=self.quick_repeats)
+    area: Scaled[str]
+    runtime: Scaled[str]
+    blocks: Scaled[int]

@@ -1,4 +1,4 @@
-"""Experiments of both studies: what differs between them, on top of what they have in common."""
+"""Builds the experiments of both hdparm studies."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.sweeps import Sweep
 from blklab.spec.workloads import Workload
 from blklab.studies.hdparm.sizes import TimingTests
-from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.options import StudyOptions
 
 
 @dataclass(frozen=True)
-class Bench:
-    """Where the experiments are made, and the queue's attributes that hold for all of them."""
+class ExperimentBuilder:
+    """Builds experiments that share a backend and queue attributes."""
 
-    asked: Asked
+    options: StudyOptions
     tests: TimingTests
     queue: Mapping[str, str]
 
     def target(self, device: str) -> str:
-        """The modelled device; on the host a loop device over a file, whatever the model is."""
-        if self.asked.place == "host":
-            return f"loop:{self.tests.host_scratch},dir={self.asked.directory}"
-        return f"{self.asked.place}:{device}"
+        """The modelled device; on the host always a loop device over a file."""
+        if self.options.backend == "host":
+            return f"loop:{self.tests.host_scratch},dir={self.options.directory}"
+        return f"{self.options.backend}:{device}"
 
     def spec(
         self,
@@ -38,15 +38,15 @@ class Bench:
         queue: Mapping[str, str] | None = None,
         sweep: Sweep | None = None,
     ) -> ExperimentSpec:
-        """One experiment.
+        """Builds one experiment.
 
         Args:
             target: What to test.
             workloads: What to run.
-            choices: Schedulers.
-            blocks: How often.
-            printed: Whether all runs of a scheduler come after one another.
-            queue: Attributes beside those of all experiments.
+            choices: The schedulers.
+            blocks: Number of blocks.
+            printed: Run one scheduler after another instead of randomised blocks.
+            queue: Attributes in addition to the shared ones.
             sweep: Tunables to cross; its cells are schedulers too.
         """
         return ExperimentSpec(
@@ -54,7 +54,7 @@ class Bench:
             schedulers=list(choices),
             workloads=list(workloads),
             blocks=blocks,
-            seed=self.asked.seed,
+            seed=self.options.seed,
             queue={**self.queue, **(queue or {})},
             order="by-scheduler" if printed else "randomised",
             sweeps=[sweep] if sweep else [],

@@ -1,4 +1,4 @@
-"""What runs of hdparm's two tests and of the busy disk say, in hdparm's unit."""
+"""Reads rates and ratios from runs of hdparm's two tests and of the busy disk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from blklab.analysis.values import metric_values
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import NS_PER_SECOND, RunSample
 from blklab.studies.hdparm.jobs import BUFFERED, BUSY, CACHED
-from blklab.studies.replication.result import Quantity
+from blklab.studies.replication.result import Estimate
 from blklab.studies.replication.statements import CONFIDENCE, mean_of
 
 MIB = 2**20
@@ -20,12 +20,12 @@ MIB = 2**20
 UNIT = "MiB/s"
 
 WHY_EQUAL = {
-    CACHED: "the page cache answers: no scheduler is asked",
-    BUFFERED: "one reader has few requests under way, all in order: there is nothing to reorder",
+    CACHED: "the page cache answers, so no scheduler is involved",
+    BUFFERED: "one reader has few requests in flight, all in order, so a scheduler has nothing to reorder",
 }
 
 ByBlock = Mapping[str, Mapping[int, float]]
-"""Figures by scheduler's label, then block."""
+"""Values by scheduler label, then block."""
 
 
 def mebibyte_rates(record: ExperimentRecord, workload: str) -> dict[str, dict[int, float]]:
@@ -41,17 +41,19 @@ def rates_of(record: ExperimentRecord, workload: str, label: str) -> list[float]
     return list(mebibyte_rates(record, workload).get(label, {}).values())
 
 
-def party_ios(record: ExperimentRecord, party: str) -> dict[str, dict[int, float]]:
-    """I/Os that a party of the busy disk had done in each successful run."""
+def job_ios(record: ExperimentRecord, job_name: str) -> dict[str, dict[int, float]]:
+    """I/Os that a job of the busy disk completed in each successful run."""
     found: dict[str, dict[int, float]] = {}
     for sample in record.successes(workload=BUSY):
-        done = sum(entry.ios for job in sample.jobs if job.name == party for entry in job.data_directions())
+        done = sum(
+            entry.ios for job in sample.jobs if job.name == job_name for entry in job.data_directions()
+        )
         found.setdefault(sample.cell.scheduler, {})[sample.cell.block] = float(done)
     return found
 
 
 def paired_ratios(values: ByBlock, first: str, second: str) -> list[float]:
-    """First over second, block by block, where both have a figure that is not 0."""
+    """First over second in each block where both values exist and are not 0."""
     one, other = values.get(first, {}), values.get(second, {})
     return [
         one[block] / other[block]
@@ -60,24 +62,24 @@ def paired_ratios(values: ByBlock, first: str, second: str) -> list[float]:
     ]
 
 
-def unpaired_ratio(first: Sequence[float], second: Sequence[float]) -> Quantity:
-    """Ratio of geometric means of independent runs, by Welch's interval of the logarithms."""
+def unpaired_ratio(first: Sequence[float], second: Sequence[float]) -> Estimate:
+    """Ratio of geometric means of independent runs, with Welch's interval of the logarithms."""
     logs = [Sample([math.log(value) for value in values]) for values in (first, second)]
     difference = independent_difference(*logs)
     interval = difference.interval(CONFIDENCE)
     low, high = (None, None) if interval is None else (math.exp(bound) for bound in interval)
-    return Quantity(math.exp(difference.estimate), low, high)
+    return Estimate(math.exp(difference.estimate), low, high)
 
 
-def inverse(ratio: Quantity) -> Quantity:
-    """One over it."""
+def inverse(ratio: Estimate) -> Estimate:
+    """The reciprocal of a ratio, with its interval."""
     if ratio.low is None or ratio.high is None:
-        return Quantity(1 / ratio.value)
-    return Quantity(1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
+        return Estimate(1 / ratio.value)
+    return Estimate(1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
 
 
-def extreme_ratio(values: ByBlock) -> tuple[str, Quantity]:
-    """The two schedulers that are furthest apart, as ``bfq over none``, and their ratio within blocks."""
+def extreme_ratio(values: ByBlock) -> tuple[str, Estimate]:
+    """The two schedulers furthest apart, such as ``bfq over none``, and their ratio within blocks."""
     means = {label: mean_of(list(found.values())).value for label, found in values.items()}
     fastest, slowest = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
     if fastest == slowest:
@@ -87,28 +89,28 @@ def extreme_ratio(values: ByBlock) -> tuple[str, Quantity]:
 
 
 def best_other(values: ByBlock, label: str) -> str:
-    """The fastest scheduler beside the given one."""
+    """The fastest scheduler other than the given one."""
     means = {name: mean_of(list(found.values())).value for name, found in values.items() if name != label}
     return max(means, key=means.__getitem__)
 
 
 def requests_of(sample: RunSample) -> int | None:
-    """Requests that reached the disk in a run; nothing where the backend does not count them."""
+    """Requests that reached the disk in a run; None if the backend does not count them."""
     count = sample.engine.get("requests")
     return count if isinstance(count, int) else None
 
 
 def read_bytes(sample: RunSample) -> int:
-    """What the jobs of a run read."""
+    """Bytes that the jobs of a run read."""
     return sum(entry.bytes for job in sample.jobs for entry in job.data_directions())
 
 
 def runtime_s(sample: RunSample) -> float:
-    """How long the longest job of a run was measured."""
+    """Measured time of the longest job of a run, in seconds."""
     return max(job.runtime_ns for job in sample.jobs) / NS_PER_SECOND
 
 
 def arithmetic_mean(values: Iterable[float]) -> float:
-    """As the documents' tables have it."""
+    """Arithmetic mean, as in the documents' tables."""
     found: Sequence[float] = list(values)
     return sum(found) / len(found)

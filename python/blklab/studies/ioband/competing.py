@@ -1,4 +1,4 @@
-"""What the weights give on the ioband device while all groups have work all the time."""
+"""Reads the runs of groups that always have work on the ioband device."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import TypeVar
 
 from blklab.records.experiment import ExperimentRecord
 from blklab.studies.ioband.experiments import BUFFERED, competing_name, competing_workload
-from blklab.studies.ioband.set_up import GROUPS, PHASES, SetUp
+from blklab.studies.ioband.set_up import GROUPS, PHASES, IobandSetUp
 from blklab.studies.ioband.shares import Shares, competing_shares, farthest, shares_text
-from blklab.studies.replication.pictures import Course, LinePicture, MatrixPicture
-from blklab.studies.replication.result import Figure, Quantity, Statement, StudyResult
+from blklab.studies.replication.pictures import LinePicture, LineSeries, MatrixPicture
+from blklab.studies.replication.result import ComparedValue, Estimate, Statement, StudyResult
 from blklab.studies.replication.statements import greater, within
 
-RIGHT_WITHIN = 2.0
-"""Points within which shares count as those of the weights."""
+WITHIN_POINTS = 2.0
+"""Percentage points within which shares count as those of the weights."""
 _RANDOM = ("random write", "random read")
 
 
-def read_competing(set_up: SetUp, records: Mapping[str, ExperimentRecord]) -> StudyResult:
-    """Shares by scheduler, phase and number of threads."""
+def read_competing(set_up: IobandSetUp, records: Mapping[str, ExperimentRecord]) -> StudyResult:
+    """Compares the shares by scheduler, phase and number of threads with the weights."""
     default, other = set_up.competing.io_throttle
     direct, eager = records[competing_name(default)], records[competing_name(other)]
     few, many = set_up.threads, max(set_up.competing.threads)
@@ -49,68 +49,68 @@ def read_competing(set_up: SetUp, records: Mapping[str, ExperimentRecord]) -> St
         _within_weights(
             "competing-direct",
             f"Direct load on the ioband device, {many} threads in each group: {text} % within "
-            f"{RIGHT_WITHIN:g} "
-            "points, under every scheduler for random work and under those that do not idle for sequential "
-            "work.",
+            f"{WITHIN_POINTS:g} percentage points, under every scheduler for random I/O, and for sequential "
+            "I/O under those that do not idle.",
             right,
             wanted,
         ),
         greater(
             "four-threads-too-few",
             f"With {few} threads in each group, as in the document, the shares miss the weights by more than "
-            f"{RIGHT_WITHIN:g} points.",
-            Quantity(min(farthest(found, wanted) for found in single.values())),
-            RIGHT_WITHIN,
+            f"{WITHIN_POINTS:g} percentage points.",
+            Estimate(min(farthest(found, wanted) for found in single.values())),
+            WITHIN_POINTS,
             origin="ours",
-            why=f"nearest of {len(single)} cells, in points; {_spelt(single)}. While a bio of one group "
-            "completes, "
-            f"{few - 1} are in flight: fewer than io_throttle ({default}), so that new tokens are given "
-            "before "
-            "the heaviest group has used its own",
+            why=f"nearest of {len(single)} cells, in percentage points; {_spelt(single)}. While a bio of a "
+            "group "
+            f"completes, {few - 1} are in flight: fewer than io_throttle ({default}), so dm-ioband issues "
+            "new "
+            "tokens before the heaviest group has used its own",
         ),
         _within_weights(
             "io-throttle-cures",
-            f"With io_throttle {other}, {few} threads are enough: {text} % within {RIGHT_WITHIN:g} points "
-            "under "
-            "schedulers that do not idle.",
+            f"With io_throttle {other}, {few} threads are enough: {text} % within {WITHIN_POINTS:g} "
+            "percentage "
+            "points under schedulers that do not idle.",
             cured,
             wanted,
         ),
         greater(
             "idling-hides-weights",
-            f"{set_up.sim.schedulers[0]} beneath takes sequential streams away from the weights: shares "
-            "miss them by "
-            f"more than {RIGHT_WITHIN:g} points.",
-            Quantity(farthest(idled, wanted)),
-            RIGHT_WITHIN,
+            f"With {set_up.sim.schedulers[0]} beneath, sequential streams do not follow the weights: shares "
+            f"miss them by more than {WITHIN_POINTS:g} percentage points.",
+            Estimate(farthest(idled, wanted)),
+            WITHIN_POINTS,
             origin="ours",
-            why=f"{shares_text(idled)} %: it waits for the process that it serves, which leaves the device "
-            "to one "
-            "group at a time and tokens unused",
+            why=f"{shares_text(idled)} %: it idles for the process that it serves, which leaves the device "
+            "to "
+            "one group at a time and tokens unused",
         ),
         _buffered(set_up, records[competing_name(default, BUFFERED)]),
     ]
     return StudyResult(
-        _figures(shares, many, wanted), statements, [_by_threads(set_up, shares), _matrix(shares, few, many)]
+        _intended_values(shares, many, wanted),
+        statements,
+        [_by_threads(set_up, shares), _matrix(shares, few, many)],
     )
 
 
-def _undisturbed(set_up: SetUp, scheduler: str, phase: str) -> bool:
+def _undisturbed(set_up: IobandSetUp, scheduler: str, phase: str) -> bool:
     return scheduler in set_up.competing.sorting or phase in _RANDOM
 
 
-TableCell = TypeVar("TableCell", bound=tuple[object, ...])
+RunKey = TypeVar("RunKey", bound=tuple[object, ...])
 
 
-def _within_weights(name: str, says: str, cells: Mapping[TableCell, Shares], wanted: Shares) -> Statement:
+def _within_weights(name: str, says: str, cells: Mapping[RunKey, Shares], wanted: Shares) -> Statement:
     worst = max(cells, key=lambda key: farthest(cells[key], wanted))
     return within(
         name,
         says,
-        Quantity(farthest(cells[worst], wanted)),
+        Estimate(farthest(cells[worst], wanted)),
         0,
-        RIGHT_WITHIN,
-        unit="points",
+        WITHIN_POINTS,
+        unit="percentage points",
         why=f"farthest of {len(cells)} cells: {', '.join(map(str, worst[:2]))}, {shares_text(cells[worst])} "
         "%",
     )
@@ -120,7 +120,7 @@ def _spelt(cells: Mapping[tuple[str, str, int], Shares]) -> str:
     return "; ".join(f"{key[0]}, {key[1]}: {shares_text(found)}" for key, found in cells.items())
 
 
-def _buffered(set_up: SetUp, record: ExperimentRecord) -> Statement:
+def _buffered(set_up: IobandSetUp, record: ExperimentRecord) -> Statement:
     third = tuple(100 / len(GROUPS) for _ in GROUPS)
     cells = {
         (scheduler, phase): found
@@ -131,27 +131,27 @@ def _buffered(set_up: SetUp, record: ExperimentRecord) -> Statement:
     worst = max(cells, key=lambda key: farthest(cells[key], third))
     return within(
         "competing-buffered",
-        f"Buffered writes on the ioband device: a third for each group, within {RIGHT_WITHIN:g} points, "
-        "whatever "
-        "its weight.",
-        Quantity(farthest(cells[worst], third)),
+        f"Buffered writes on the ioband device: each group gets a third, within {WITHIN_POINTS:g} percentage "
+        "points, whatever its weight.",
+        Estimate(farthest(cells[worst], third)),
         0,
-        RIGHT_WITHIN,
-        unit="points",
-        why=f"farthest of {len(cells)} cells: {', '.join(worst)}, {shares_text(cells[worst])} %. The "
-        "flusher's bios "
-        "are charged to the default group",
+        WITHIN_POINTS,
+        unit="percentage points",
+        why=f"farthest of {len(cells)} cells: {', '.join(worst)}, {shares_text(cells[worst])} %. "
+        "dm-ioband charges the flusher's bios to the default group",
     )
 
 
-def _figures(shares: Mapping[tuple[str, str, int], Shares], many: int, wanted: Shares) -> list[Figure]:
+def _intended_values(
+    shares: Mapping[tuple[str, str, int], Shares], many: int, wanted: Shares
+) -> list[ComparedValue]:
     return [
-        Figure(
+        ComparedValue(
             f"{scheduler}, {phase}, group {group}",
             f"On the ioband device, {many} threads: shares",
             "%",
-            Quantity(intended),
-            Quantity(share),
+            Estimate(intended),
+            Estimate(share),
             beside="intended",
         )
         for (scheduler, phase, threads), found in shares.items()
@@ -160,18 +160,18 @@ def _figures(shares: Mapping[tuple[str, str, int], Shares], many: int, wanted: S
     ]
 
 
-def _by_threads(set_up: SetUp, shares: Mapping[tuple[str, str, int], Shares]) -> LinePicture:
+def _by_threads(set_up: IobandSetUp, shares: Mapping[tuple[str, str, int], Shares]) -> LinePicture:
     scheduler = set_up.competing.schedulers[0]
     counts = set_up.competing.threads
     phase = "random read"
     return LinePicture(
         "threads",
         f"Shares by the threads of each group: {phase}s under {scheduler}",
-        "The weights come out as soon as a group has more in flight than io_throttle (4).",
+        "Shares follow the weights as soon as a group has more in flight than io_throttle (4).",
         "threads in each group",
         "%",
         tuple(
-            Course(
+            LineSeries(
                 f"weight {weight}",
                 tuple(float(count) for count in counts),
                 tuple(shares[scheduler, phase, count][index] for count in counts),
@@ -190,7 +190,7 @@ def _matrix(shares: Mapping[tuple[str, str, int], Shares], few: int, many: int) 
     return MatrixPicture(
         "competing",
         "Share of the group of weight 60 on the ioband device, %",
-        "Direct work all the time. 60 is intended; a third is what no weights would give.",
+        "Continuous direct I/O. 60 is intended; without weights it would be a third.",
         "scheduler beneath, threads",
         "phase",
         tuple(f"{scheduler}, {threads}" for scheduler, threads in rows),

@@ -1,4 +1,4 @@
-"""The experiments: four cases as printed, the same on the ioband device, competing groups, today's ways."""
+"""The experiments: the four cases, the same on the ioband device, competing groups, today's controllers."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from blklab.quantities.units import parse_size_bytes
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.schedulers import parse_scheduler_choices
 from blklab.spec.workloads import Workload
-from blklab.studies.ioband.set_up import GROUPS, PHASES, Case, SetUp
-from blklab.studies.replication.protocol import Asked, NamedExperiment
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.ioband.set_up import GROUPS, PHASES, IobandSetUp, TiotestCase
+from blklab.studies.replication.options import StudyOptions
+from blklab.studies.replication.protocol import NamedExperiment
+from blklab.studies.replication.study_folder import StudyFolder
 
 Cgroups = dict[str, dict[str, str]]
 
 DIRECT, BUFFERED = "direct", "buffered"
 BFQ, IO_COST, IO_COST_AUTOMATIC = "bfq's weights", "io.cost", "io.cost, automatic model"
-MODERN_WAYS = (BFQ, IO_COST, IO_COST_AUTOMATIC)
+MODERN_CONTROLLERS = (BFQ, IO_COST, IO_COST_AUTOMATIC)
 _BLOCK_BYTES = 4096
 
 
-def experiments(asked: Asked, published: Published) -> Sequence[NamedExperiment]:
-    """What to run, in order."""
-    set_up = published.set_up(SetUp)
-    if asked.place != "sim":
-        return list(_modern(asked, published, set_up))
+def experiments(options: StudyOptions, folder: StudyFolder) -> Sequence[NamedExperiment]:
+    """Lists the experiments, in order."""
+    set_up = folder.set_up(IobandSetUp)
+    if options.backend != "sim":
+        return list(_modern(options, folder, set_up))
     return [
-        *_cases(asked, published, set_up),
-        *_competing(asked, published, set_up),
-        *_modern(asked, published, set_up),
+        *_cases(options, folder, set_up),
+        *_competing(options, folder, set_up),
+        *_modern(options, folder, set_up),
     ]
 
 
@@ -44,54 +45,54 @@ def competing_name(io_throttle: int, io_mode: str = DIRECT) -> str:
 
 
 def competing_workload(phase: str, threads: int) -> str:
-    """Name of the workload of a phase with so many threads in each group."""
+    """Name of a phase's workload with this many threads in each group."""
     return f"{phase.replace(' ', '-')}-{threads}"
 
 
-def modern_name(way: str, disk: str) -> str:
-    """Name of the experiment with one of today's ways; the disk is empty on the host."""
-    return f"{way} on {disk}" if disk else way
+def modern_name(controller: str, disk: str) -> str:
+    """Name of the experiment with one of today's controllers; `disk` is empty on the host."""
+    return f"{controller} on {disk}" if disk else controller
 
 
-def modern_ways(asked: Asked) -> tuple[str, ...]:
-    """Today's ways that a place has."""
-    return (BFQ,) if asked.place == "host" else MODERN_WAYS
+def modern_controllers(options: StudyOptions) -> tuple[str, ...]:
+    """Today's controllers that the backend has."""
+    return (BFQ,) if options.backend == "host" else MODERN_CONTROLLERS
 
 
-def modern_disks(asked: Asked, set_up: SetUp) -> list[str]:
-    """Modelled disks of today's ways; one that has no name on the host."""
-    return [""] if asked.place == "host" else list(set_up.modern.disks)
+def modern_disks(options: StudyOptions, set_up: IobandSetUp) -> list[str]:
+    """The disks for today's controllers; one without a name on the host."""
+    return [""] if options.backend == "host" else list(set_up.modern.disks)
 
 
-def _cases(asked: Asked, published: Published, set_up: SetUp) -> Iterator[NamedExperiment]:
+def _cases(options: StudyOptions, folder: StudyFolder, set_up: IobandSetUp) -> Iterator[NamedExperiment]:
     for name, case in set_up.cases.items():
-        workload = _tiotest(published, set_up, case)
+        workload = _tiotest(folder, set_up, case)
         yield NamedExperiment(
             name,
             f"{name}, as printed: the load aimed at the partition",
-            _case_spec(asked, set_up, workload, {f"bgroup{group}": {} for group in GROUPS}),
+            _case_spec(options, set_up, workload, {f"bgroup{group}": {} for group in GROUPS}),
         )
-        # With a device for each group there is nothing that the groups share and that could weigh them.
+        # Groups with a device each share no device that could weigh them.
         if not case.own_partition:
             yield NamedExperiment(
                 on_device_name(name),
                 f"{name}, the load aimed at the ioband device",
-                _case_spec(asked, set_up, workload, _ioband(set_up, 0)),
+                _case_spec(options, set_up, workload, _ioband(set_up, 0)),
             )
 
 
-def _competing(asked: Asked, published: Published, set_up: SetUp) -> Iterator[NamedExperiment]:
+def _competing(options: StudyOptions, folder: StudyFolder, set_up: IobandSetUp) -> Iterator[NamedExperiment]:
     competing = set_up.competing
     for io_throttle in competing.io_throttle:
         default = io_throttle == competing.io_throttle[0]
-        # Fewer bios count as busy: asked of the number of threads that the document had.
+        # With fewer bios a group counts as busy, so only the document's number of threads is tested.
         counts = competing.threads if default else [set_up.threads]
-        # With so few tokens a round of them lasts longer than a quick run: only the full one shows shares.
-        length = asked if default else replace(asked, quick=False)
+        # With so few tokens a round lasts longer than a quick run: only the full length shows shares.
+        length = options if default else replace(options, quick=False)
         workloads = [
             _phase(
-                asked,
-                published,
+                options,
+                folder,
                 set_up,
                 phase,
                 threads,
@@ -103,78 +104,88 @@ def _competing(asked: Asked, published: Published, set_up: SetUp) -> Iterator[Na
         ]
         yield NamedExperiment(
             competing_name(io_throttle),
-            f"Groups with direct work all the time on the ioband device, io_throttle {io_throttle}",
+            f"Groups with continuous direct I/O on the ioband device, io_throttle {io_throttle}",
             _spec(
-                asked,
+                options,
                 set_up.sim.target,
                 competing.schedulers if default else competing.sorting,
                 workloads,
                 _ioband(set_up, io_throttle),
-                blocks=set_up.repeats(asked),
+                blocks=set_up.blocks.under(options),
             ),
         )
     writes = [
         _phase(
-            asked, published, set_up, phase, set_up.threads, direct=False, runtime=competing.buffered_runtime
+            options, folder, set_up, phase, set_up.threads, direct=False, runtime=competing.buffered_runtime
         )
         for phase in PHASES
         if "write" in phase
     ]
     yield NamedExperiment(
         competing_name(competing.io_throttle[0], BUFFERED),
-        "Groups with buffered writes all the time on the ioband device",
+        "Groups with continuous buffered writes on the ioband device",
         _spec(
-            asked,
+            options,
             set_up.sim.target,
             competing.schedulers,
             writes,
             _ioband(set_up, competing.io_throttle[0]),
-            blocks=set_up.repeats(asked),
+            blocks=set_up.blocks.under(options),
         ),
     )
 
 
-def _modern(asked: Asked, published: Published, set_up: SetUp) -> Iterator[NamedExperiment]:
-    for disk in modern_disks(asked, set_up):
+def _modern(options: StudyOptions, folder: StudyFolder, set_up: IobandSetUp) -> Iterator[NamedExperiment]:
+    for disk in modern_disks(options, set_up):
         part = set_up.modern.disks[disk] if disk else set_up.modern.host
         workloads = [
-            _phase(asked, published, set_up, phase, set_up.threads, direct=True, runtime=part.of(asked))
+            _phase(
+                options,
+                folder,
+                set_up,
+                phase,
+                set_up.threads,
+                direct=True,
+                runtime=part.runtime.under(options),
+            )
             for phase in set_up.modern.phases
         ]
-        for way in modern_ways(asked):
-            schedulers, cgroups = _way(asked, way, set_up, part.io_cost_model)
+        for controller in modern_controllers(options):
+            schedulers, cgroups = _controller_settings(options, controller, set_up, part.io_cost_model)
             yield NamedExperiment(
-                modern_name(way, disk),
-                f"Groups with direct work all the time, {way}" + (f", {disk}" if disk else ""),
+                modern_name(controller, disk),
+                f"Groups with continuous direct I/O, {controller}" + (f", {disk}" if disk else ""),
                 _spec(
-                    asked,
-                    f"{asked.place}:{disk}" if disk else asked.directory,
+                    options,
+                    f"{options.backend}:{disk}" if disk else options.directory,
                     schedulers,
                     workloads,
                     cgroups,
-                    blocks=set_up.repeats(asked),
+                    blocks=set_up.blocks.under(options),
                 ),
             )
 
 
-def _way(asked: Asked, way: str, set_up: SetUp, io_cost_model: str | None) -> tuple[list[str], Cgroups]:
-    """Schedulers, and the settings that give the groups their weights."""
+def _controller_settings(
+    options: StudyOptions, controller: str, set_up: IobandSetUp, io_cost_model: str | None
+) -> tuple[list[str], Cgroups]:
+    """Returns the schedulers, and the cgroup settings that give the groups their weights."""
     modern = set_up.modern
-    attribute = modern.host_bfq_attribute if asked.place == "host" else modern.bfq_attribute
-    if way != BFQ:
+    attribute = modern.host_bfq_attribute if options.backend == "host" else modern.bfq_attribute
+    if controller != BFQ:
         attribute = "io.weight"
     weights = zip(GROUPS, set_up.weights, strict=True)
     cgroups = {f"bgroup{group}": {attribute: str(modern.weight_factor * weight)} for group, weight in weights}
-    if way == BFQ:
+    if controller == BFQ:
         return modern.bfq, cgroups
     root = {"io.cost.qos": modern.io_cost_qos}
-    if way == IO_COST and io_cost_model:
+    if controller == IO_COST and io_cost_model:
         root["io.cost.model"] = io_cost_model
     return modern.io_cost, {"/": root} | cgroups
 
 
-def _ioband(set_up: SetUp, io_throttle: int) -> Cgroups:
-    """dm-ioband above the disk, as the document's dmsetup commands make it; 0 is the default."""
+def _ioband(set_up: IobandSetUp, io_throttle: int) -> Cgroups:
+    """dm-ioband above the disk, as the document's dmsetup commands create it; 0: default io_throttle."""
     device = {"ioband.policy": "weight", "ioband.weight": str(set_up.sim.default_weight)}
     if io_throttle:
         device["ioband.io_throttle"] = str(io_throttle)
@@ -182,9 +193,9 @@ def _ioband(set_up: SetUp, io_throttle: int) -> Cgroups:
     return {"/": device} | {f"bgroup{group}": {"ioband.weight": str(weight)} for group, weight in groups}
 
 
-def _tiotest(published: Published, set_up: SetUp, case: Case) -> Workload:
+def _tiotest(folder: StudyFolder, set_up: IobandSetUp, case: TiotestCase) -> Workload:
     files = {f"file_{group}": f"partition{group if case.own_partition else 1}" for group in GROUPS}
-    return published.workload(
+    return folder.workload(
         "tiotest.fio",
         direct=int(not case.buffered),
         size=parse_size_bytes(case.thread_size),
@@ -195,34 +206,36 @@ def _tiotest(published: Published, set_up: SetUp, case: Case) -> Workload:
 
 
 def _phase(
-    asked: Asked,
-    published: Published,
-    set_up: SetUp,
+    options: StudyOptions,
+    folder: StudyFolder,
+    set_up: IobandSetUp,
     phase: str,
     threads: int,
     *,
     direct: bool,
     runtime: str,
 ) -> Workload:
-    return published.workload(
+    return folder.workload(
         "competing.fio",
         name=competing_workload(phase, threads),
         direct=int(direct),
         readwrite=PHASES[phase],
-        size=set_up.competing.host_size if asked.place == "host" else set_up.competing.size,
+        size=set_up.competing.size.under(options),
         threads=threads,
         runtime=runtime,
     )
 
 
-def _case_spec(asked: Asked, set_up: SetUp, workload: Workload, cgroups: Cgroups) -> ExperimentSpec:
+def _case_spec(
+    options: StudyOptions, set_up: IobandSetUp, workload: Workload, cgroups: Cgroups
+) -> ExperimentSpec:
     return _spec(
-        asked, set_up.sim.target, set_up.sim.schedulers, [workload], cgroups, blocks=1, as_printed=True
+        options, set_up.sim.target, set_up.sim.schedulers, [workload], cgroups, blocks=1, as_printed=True
     )
 
 
 def _spec(
-    asked: Asked,
+    options: StudyOptions,
     target: str,
     schedulers: Sequence[str],
     workloads: list[Workload],
@@ -237,6 +250,6 @@ def _spec(
         workloads=workloads,
         cgroups={name: dict(group) for name, group in cgroups.items()},
         blocks=blocks,
-        seed=asked.seed,
+        seed=options.seed,
         order="by-scheduler" if as_printed else "randomised",
     )

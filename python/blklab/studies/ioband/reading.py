@@ -1,4 +1,4 @@
-"""Puts together what the cases, the competing groups and today's ways show."""
+"""Joins the results of the cases, the competing groups, and today's controllers."""
 
 from __future__ import annotations
 
@@ -8,45 +8,46 @@ from blklab.records.experiment import ExperimentRecord
 from blklab.studies.ioband.cases import read_cases
 from blklab.studies.ioband.competing import read_competing
 from blklab.studies.ioband.modern import read_modern
-from blklab.studies.ioband.set_up import SetUp
-from blklab.studies.replication.protocol import Asked
+from blklab.studies.ioband.set_up import IobandSetUp
+from blklab.studies.replication.options import StudyOptions
 from blklab.studies.replication.result import StudyResult
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.study_folder import StudyFolder
 
 
-def read(asked: Asked, published: Published, records: Mapping[str, ExperimentRecord]) -> StudyResult:
-    """What the records say, beside what was published."""
-    set_up = published.set_up(SetUp)
-    parts = [read_modern(asked, set_up, records)]
-    if asked.place == "sim":
-        parts = [read_cases(published, set_up, records), read_competing(set_up, records), *parts]
-    return StudyResult.of(parts, _remarks(asked, set_up))
+def read(options: StudyOptions, folder: StudyFolder, records: Mapping[str, ExperimentRecord]) -> StudyResult:
+    """Compares the records with the published values."""
+    set_up = folder.set_up(IobandSetUp)
+    parts = [read_modern(options, set_up, records)]
+    if options.backend == "sim":
+        parts = [read_cases(folder, set_up, records), read_competing(set_up, records), *parts]
+    return StudyResult.of(parts, _remarks(options, set_up))
 
 
-def _remarks(asked: Asked, set_up: SetUp) -> list[str]:
-    if asked.place != "sim":
+def _remarks(options: StudyOptions, set_up: IobandSetUp) -> list[str]:
+    if options.backend != "sim":
         return [
             (
-                "dm-ioband was never part of Linux, so its four cases run on the simulator alone; here are "
-                "today's ways."
+                "dm-ioband was never part of Linux, so its four cases run on the simulator alone; here only "
+                "today's controllers run."
             )
         ]
     return [
-        "The groups' phases begin together here; in the document each terminal went on by itself.",
+        "Here the phases of all groups begin together; in the document each terminal continued on its own.",
         (
-            "How the document's direct runs were told to be direct is not said; the disk, the kernel and the "
-            "elevator "
-            f"beneath are not given either. Here they are {set_up.sim.target} and {set_up.sim.schedulers[0]}."
+            "The document does not say how its direct runs were made direct, nor does it name the disk, the "
+            "kernel "
+            "or the elevator beneath. "
+            f"Here disk and elevator are {set_up.sim.target} and {set_up.sim.schedulers[0]}."
         ),
-        "Buffered reads begin with an empty page cache: the published ones ran at the speed of a disk.",
+        "Buffered reads begin with an empty page cache, because the published ones ran at disk speed.",
         (
-            "In cases 1 and 2 all groups are aimed at the same partition and so at the same blocks: what one "
-            "has read "
-            "into the page cache the others find there."
+            "In cases 1 and 2 all groups use the same partition and so the same blocks: pages that one group "
+            "reads "
+            "into the page cache are there for the others."
         ),
         (
-            "An ioband device for each group shares nothing with the others, so cases 3 and 4 have no "
-            "counterpart that "
-            "could weigh the groups; partitions that are to share need the same device group."
+            "Separate ioband devices share nothing, so cases 3 and 4 have no counterpart that could weigh "
+            "the "
+            "groups; partitions share only within one device group."
         ),
     ]

@@ -1,11 +1,10 @@
-"""The study's set-up as data."""
+"""The set-up of the dm-ioband study."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from blklab.studies.replication.protocol import Asked
-from blklab.studies.replication.study_folder import Table
+from blklab.studies.replication.options import Scaled, StudyOptions, TomlTable
 
 GROUPS = (1, 2, 3)
 PHASES: Mapping[str, str] = {
@@ -14,72 +13,57 @@ PHASES: Mapping[str, str] = {
     "read": "read",
     "random read": "randread",
 }
-"""tiotest's phases in their order, as the document names them, and as jobs do."""
+"""tiotest's phases in order: the document's name, and ``readwrite`` of the job."""
 
 
-class Case(Table):
-    """One of the four cases."""
+class TiotestCase(TomlTable):
+    """One of the document's four cases."""
 
     buffered: bool
     own_partition: bool
     thread_size: str
 
 
-class Simulated(Table):
-    """The disk of the cases, and what stands on it."""
+class CaseDisk(TomlTable):
+    """The simulated disk of the four cases, and the schedulers beneath dm-ioband."""
 
     target: str
     schedulers: list[str]
-    """The first one is the default of the time; both are run."""
+    """The default of the time comes first; both are run."""
     default_weight: int
 
 
-class Competing(Table):
-    """Groups that have work all the time."""
+class CompetingGroups(TomlTable):
+    """Groups that always have work."""
 
     threads: list[int]
     schedulers: list[str]
     sorting: list[str]
-    """Those of them that keep nobody waiting for a process's next I/O."""
-    runtime: str
-    random_runtime: str
-    quick_runtime: str
-    quick_random_runtime: str
+    """The schedulers among them that do not idle for a process's next I/O."""
+    runtime: Scaled[str]
+    random_runtime: Scaled[str]
     buffered_runtime: str
-    repeats: int
-    quick_repeats: int
     io_throttle: list[int]
-    """The default, and one with which few threads are enough."""
-    size: str
-    host_size: str
+    """The default, and a value with which few threads are enough."""
+    size: Scaled[str]
 
-    def runtime_of(self, asked: Asked, phase: str) -> str:
+    def runtime_of(self, options: StudyOptions, phase: str) -> str:
         """How long the groups compete in a phase."""
-        if phase.startswith("random"):
-            return self.quick_random_runtime if asked.quick else self.random_runtime
-        return self.quick_runtime if asked.quick else self.runtime
+        runtime = self.random_runtime if phase.startswith("random") else self.runtime
+        return runtime.under(options)
 
 
-class Runtime(Table):
+class ModernDisk(TomlTable):
+    """A disk on which today's controllers share."""
+
+    runtime: Scaled[str]
     """How long the groups compete."""
-
-    runtime: str
-    quick_runtime: str
-    guest_runtime: str | None = None
-    """In a guest kernel, which does some ten thousand I/Os in a second of this machine's time."""
-    quick_guest_runtime: str | None = None
     io_cost_model: str | None = None
-    """What the disk can do; nothing: the model that Linux takes by itself."""
-
-    def of(self, asked: Asked) -> str:
-        """The one that is meant."""
-        here = self.quick_runtime if asked.quick else self.runtime
-        in_guest = self.quick_guest_runtime if asked.quick else self.guest_runtime
-        return in_guest or here if asked.place == "uml" else here
+    """``io.cost.model`` of the disk; None: the model that Linux chooses."""
 
 
-class Modern(Table):
-    """Today's ways to share."""
+class Modern(TomlTable):
+    """Today's controllers: bfq's weights and io.cost."""
 
     phases: list[str]
     weight_factor: int
@@ -89,24 +73,22 @@ class Modern(Table):
     """bfq, and a scheduler without weights."""
     io_cost: list[str]
     io_cost_qos: str
-    disks: dict[str, Runtime]
-    host: Runtime
+    disks: dict[str, ModernDisk]
+    host: ModernDisk
 
 
-class SetUp(Table):
+class IobandSetUp(TomlTable):
     """``set-up.toml``."""
 
     weights: list[int]
     threads: int
     random_operations: int
-    cases: dict[str, Case]
-    sim: Simulated
-    competing: Competing
+    blocks: Scaled[int]
+    """Randomised blocks."""
+    cases: dict[str, TiotestCase]
+    sim: CaseDisk
+    competing: CompetingGroups
     modern: Modern
-
-    def repeats(self, asked: Asked) -> int:
-        """Number of randomised blocks."""
-        return self.competing.quick_repeats if asked.quick else self.competing.repeats
 
     @property
     def wanted(self) -> tuple[float, ...]:

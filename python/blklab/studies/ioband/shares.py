@@ -1,4 +1,4 @@
-"""What the three groups got, out of samples and out of the published tables."""
+"""Computes the groups' shares and latencies from samples and from the published tables."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.samples import NS_PER_SECOND, JobSample, LatencyHistogram, RunSample
+from blklab.records.samples import NS_PER_SECOND, LatencyHistogram, RunSample
 from blklab.studies.ioband.set_up import GROUPS, PHASES
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.samples import moved_bytes
+from blklab.studies.replication.study_folder import StudyFolder
 
 THROUGHPUT_TABLE = "tiotest_throughput.csv"
 LATENCY_TABLE = "tiotest_latency.csv"
 LONG_MS = 2_000
 VERY_LONG_MS = 10_000
-"""What tiotest counts as long."""
+"""The limits above which tiotest counts a latency."""
 
 Shares = tuple[float, ...]
-"""Of the groups in their order, in percent."""
+"""Shares of the groups in order, in percent."""
 
 
 @dataclass(frozen=True)
 class Latencies:
-    """A line of tiotest's latency table: milliseconds, and percent of the operations."""
+    """A row of tiotest's latency table."""
 
     average_ms: float
     maximum_ms: float
@@ -32,18 +33,18 @@ class Latencies:
 
 
 def shares_of(amounts: Sequence[float]) -> Shares:
-    """Each amount in percent of them all."""
+    """Each amount in percent of the sum."""
     whole = sum(amounts)
     return tuple(100 * amount / whole for amount in amounts)
 
 
 def mean_shares(runs: Iterable[Shares]) -> Shares:
-    """Arithmetic means, group by group; they add up to 100 again."""
+    """Arithmetic mean of each group's share; the means add up to 100 too."""
     return tuple(statistics.fmean(group) for group in zip(*runs, strict=True))
 
 
 def farthest(shares: Shares, wanted: Shares) -> float:
-    """The largest distance of a share from what it should be, in points, to a thousandth."""
+    """The largest distance of a share from its target, in percentage points, to a thousandth."""
     return round(max(abs(share - other) for share, other in zip(shares, wanted, strict=True)), 3)
 
 
@@ -53,7 +54,7 @@ def shares_text(shares: Shares) -> str:
 
 
 def competing_shares(record: ExperimentRecord, scheduler: str | None, workload: str) -> Shares | None:
-    """Mean shares in the bytes moved while all groups competed; nothing without a successful run."""
+    """Mean shares of the bytes moved while all groups competed; None without a successful run."""
     runs = []
     for sample in record.successes(scheduler, workload):
         moved = [moved_bytes(job) for job in sample.jobs]
@@ -62,20 +63,15 @@ def competing_shares(record: ExperimentRecord, scheduler: str | None, workload: 
     return mean_shares(runs) if runs else None
 
 
-def moved_bytes(job: JobSample) -> int:
-    """What the threads of a group read and wrote."""
-    return sum(entry.bytes for entry in job.data_directions())
-
-
 def phase_rates(sample: RunSample, phase: str) -> list[float]:
-    """MB/s of each group in a phase of tiotest: the group's work over its own time, as tiotest prints it."""
+    """MB/s of each group in a phase: the group's work over its own time, as tiotest prints it."""
     jobs = {job.name: job for job in sample.jobs}
     groups = [jobs[f"{phase} {group}"] for group in GROUPS]
     return [moved_bytes(job) / job.runtime_ns * NS_PER_SECOND / 1e6 for job in groups]
 
 
 def phase_latencies(sample: RunSample, phase: str) -> Latencies:
-    """Of the operations of all groups in a phase."""
+    """Latencies of the operations of all groups in a phase."""
     merged = LatencyHistogram.merged(
         entry.latency
         for job in sample.jobs
@@ -90,15 +86,15 @@ def phase_latencies(sample: RunSample, phase: str) -> Latencies:
     )
 
 
-def published_shares(published: Published, case: str, phase: str) -> Shares:
-    """Of the rates as printed."""
-    return shares_of(published.figures(THROUGHPUT_TABLE, "rate_MBps", test_case=case, phase=phase))
+def published_shares(folder: StudyFolder, case: str, phase: str) -> Shares:
+    """Shares of the printed rates."""
+    return shares_of(folder.values(THROUGHPUT_TABLE, "rate_MBps", test_case=case, phase=phase))
 
 
-def published_latencies(published: Published, case: str, phase: str) -> Latencies:
-    """Over the three groups, which did the same number of operations each."""
+def published_latencies(folder: StudyFolder, case: str, phase: str) -> Latencies:
+    """Latencies over the three groups, which did the same number of operations each."""
     columns = {
-        name: published.figures(LATENCY_TABLE, name, test_case=case, phase=phase)
+        name: folder.values(LATENCY_TABLE, name, test_case=case, phase=phase)
         for name in ("avg_latency_ms", "max_latency_ms", "over_2s_pct", "over_10s_pct")
     }
     return Latencies(
@@ -110,11 +106,11 @@ def published_latencies(published: Published, case: str, phase: str) -> Latencie
 
 
 def case_shares(sample: RunSample) -> dict[str, Shares]:
-    """By phase."""
+    """Shares of the rates in each phase."""
     return {phase: shares_of(phase_rates(sample, phase)) for phase in PHASES}
 
 
 def _percent_over(latencies: LatencyHistogram, limit_ms: int) -> float:
-    """Exact to the width of a bin of the histogram, below one percent of the limit."""
+    """Share of latencies above a limit, exact to the width of a histogram bin (below 1 % of the limit)."""
     over = sum(count for value_ns, count in latencies.bins.items() if value_ns > limit_ms * 1_000_000)
     return 100 * over / latencies.count if latencies.count else 0.0

@@ -1,9 +1,10 @@
-"""ionice levels 0 and 7 under cfq: two direct writers, and what every class and level is worth elsewhere."""
+"""The study of ionice levels 0 and 7 under cfq, extended to every class, level and scheduler."""
 
 from __future__ import annotations
 
 from blklab.studies.ionice.experiments import experiments
 from blklab.studies.ionice.reading import read
-from blklab.studies.replication.protocol import PLACES, Study
+from blklab.studies.replication.options import STUDY_BACKENDS
+from blklab.studies.replication.protocol import Study
 
-STUDY = Study("ionice", PLACES, experiments, read)
+STUDY = Study("ionice", STUDY_BACKENDS, experiments, read)

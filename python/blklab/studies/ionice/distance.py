@@ -1,51 +1,41 @@
-"""Why the published ratio is not that of the slices.
+"""Explains why the published ratio is below the ratio of the slices.
 
 cfq gives level 0 slices of 180 ms and level 7 slices of 40 ms (``cfq_prio_slice``, block/cfq-iosched.c,
-Linux 4.16): 4.5 to 1. But a slice is counted from the first completion, and the command that is under way at
-its end is waited for. Both make a turn longer than its slice, by about the same time *c* for long and short
-slices, so the ratio is about ``(180 + c) / (40 + c)``.
+Linux 4.16): 4.5 to 1. But a slice starts at the first completion, and at its end cfq waits for the command in
+flight. Both make a turn longer than its slice, by about the same time *c* for long and short slices, so the
+ratio is about ``(180 + c) / (40 + c)``.
 
 * With commands of *x* ms, a turn serves one command and then as many as it takes to fill the slice.
-* On a disk that stalls at random, *c* is half the mean square of the commands' times over their mean (what
-  renewal theory says of the time that stands out). The same figure makes the total of a second scatter: its
+* On a disk that stalls at random, *c* is half the ratio of the mean square to the mean of the command times
+  (the mean residual time of renewal theory). The same quantity makes the total of a second scatter: its
   squared relative deviation is the mean square over the mean, per second. So *c* is half the squared relative
-  deviation of the totals, times a second: what iotop printed tells how far the ratio must fall.
+  deviation of the totals, times a second: the totals that iotop printed tell how far the ratio must fall.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from blklab.quantities.units import parse_duration_ns
 from blklab.records.experiment import ExperimentRecord
 from blklab.studies.ionice.experiments import REPEATED, SSD, command_time_name, stalled_name
-from blklab.studies.ionice.set_up import SAMPLE_NS, PublishedDisk, SetUp
+from blklab.studies.ionice.set_up import SAMPLE_NS, IoniceSetUp, PublishedDisk
 from blklab.studies.ionice.shares import ratios, seconds_of
-from blklab.studies.replication.pictures import Course, LinePicture, Picture
-from blklab.studies.replication.result import Figure, Quantity, Statement
-from blklab.studies.replication.statements import equal, mean_of, quantity_text, within
+from blklab.studies.replication.pictures import LinePicture, LineSeries
+from blklab.studies.replication.result import ComparedValue, Estimate, Statement, StudyResult
+from blklab.studies.replication.statements import equal, estimate_text, mean_of, within
 
 LONG_SLICE_MS, SHORT_SLICE_MS = 180.0, 40.0
 REGULAR_WITHIN = 0.03
-"""Relative distance from the counted turns: a run ends within a turn."""
+"""Tolerance around the counted turns: a run may end in the middle of a turn."""
 IRREGULAR_WITHIN = 0.15
-"""Likewise from the law for stalls, which holds for slices much longer than a stall."""
+"""Tolerance around the law for stalls, which holds for slices much longer than a stall."""
 IRREGULARITY_TABLE = "Irregularity of the disk"
 
 
-@dataclass(frozen=True)
-class Part:
-    """A part of the result."""
-
-    figures: list[Figure] = field(default_factory=list)
-    statements: list[Statement] = field(default_factory=list)
-    pictures: list[Picture] = field(default_factory=list)
-
-
 def regular_ratio(command_ms: float) -> float:
-    """Commands of a long turn over those of a short one, if all commands take the same time."""
+    """Commands of a long turn over those of a short turn, if all commands take the same time."""
     long_turn, short_turn = (
         1 + math.ceil(slice_ms / command_ms) for slice_ms in (LONG_SLICE_MS, SHORT_SLICE_MS)
     )
@@ -53,20 +43,20 @@ def regular_ratio(command_ms: float) -> float:
 
 
 def irregular_ratio(command_ms: float, irregularity: float) -> float:
-    """The same on a disk whose totals scatter so much from second to second.
+    """The same ratio on a disk whose totals scatter from second to second.
 
     Args:
-        command_ms: Mean time of a command.
-        irregularity: Standard deviation of a second's total over its mean.
+        command_ms: Mean duration of a command.
+        irregularity: Coefficient of variation of a second's total.
     """
     outside_ms = command_ms + irregularity**2 * SAMPLE_NS / 1e6 / 2
     return (LONG_SLICE_MS + outside_ms) / (SHORT_SLICE_MS + outside_ms)
 
 
 def read_distance(
-    records: Mapping[str, ExperimentRecord], set_up: SetUp, disk: PublishedDisk, ratio: Quantity
-) -> Part:
-    """Regular disks against counted turns; irregular ones against the law and the published figure."""
+    records: Mapping[str, ExperimentRecord], set_up: IoniceSetUp, disk: PublishedDisk, ratio: Estimate
+) -> StudyResult:
+    """Compares regular disks with counted turns, and irregular disks with the law and the published ratio."""
     label = set_up.distance.schedulers[0]
     command_ms = disk.command_ns(1024 * set_up.disk.max_sectors_kb) / 1e6
     times_ms = {one: parse_duration_ns(one) / 1e6 for one in set_up.distance.command_times}
@@ -75,13 +65,13 @@ def read_distance(
     irregular = [_point(records[stalled_name(percent)], label) for percent in set_up.distance.stalled_percent]
     law = [irregular_ratio(command_ms, deviation) for deviation, _ in irregular]
     spread = _irregularity(records[REPEATED], label)
-    return Part(
-        figures=[
-            Figure(
+    return StudyResult(
+        values=[
+            ComparedValue(
                 "standard deviation of a second's total, over the mean",
                 IRREGULARITY_TABLE,
                 "",
-                Quantity(disk.irregularity),
+                Estimate(disk.irregularity),
                 spread,
             )
         ],
@@ -93,9 +83,10 @@ def read_distance(
                 "cfq-ssd",
                 "On a SATA SSD the level has no effect under cfq.",
                 mean_of(ratios(records[SSD], label)),
-                why="a process that writes past the page cache has nothing waiting when its write is done, "
-                "and cfq does not wait for its next one on a disk that is not rotational and takes several "
-                "commands (cfq_should_idle): the turn passes to the other one after each write",
+                why="a process that writes past the page cache has no request waiting when its write "
+                "completes, "
+                "and cfq does not idle for its next one on a non-rotational disk that takes several "
+                "commands (cfq_should_idle): the turn passes to the other process after each write",
             ),
             equal(
                 "none-no-effect",
@@ -106,30 +97,31 @@ def read_distance(
         pictures=[
             LinePicture(
                 "command-time",
-                "Level 0 over level 7 under cfq, by the time of a command",
-                "A turn serves a command and then as many as fill its slice.",
-                "ms a command",
+                "Level 0 over level 7 under cfq, by the duration of a command",
+                "A turn serves one command and then as many as fill its slice.",
+                "ms per command",
                 "times",
                 (
-                    Course("simulated", tuple(times_ms.values()), tuple(regular)),
-                    Course("counted", tuple(times_ms.values()), tuple(counted), dashed=True),
+                    LineSeries("simulated", tuple(times_ms.values()), tuple(regular)),
+                    LineSeries("counted", tuple(times_ms.values()), tuple(counted), dashed=True),
                 ),
             ),
             LinePicture(
                 "irregularity",
                 "Level 0 over level 7 under cfq, by the irregularity of the disk",
-                f"The same mean speed, with stalls of {set_up.distance.stall} in a growing share of the "
+                f"Disks with the same mean speed and stalls of {set_up.distance.stall} in a growing share of "
+                "the "
                 "time; the law; and the published run.",
                 "standard deviation of a second's total, %",
                 "times",
                 (
-                    Course("simulated", *_columns([(100 * x, y) for x, y in irregular])),
-                    Course(
+                    LineSeries("simulated", *_columns([(100 * x, y) for x, y in irregular])),
+                    LineSeries(
                         "law",
                         *_columns([(100 * x, y) for (x, _), y in zip(irregular, law, strict=True)]),
                         dashed=True,
                     ),
-                    Course("published", (100 * disk.irregularity,), (ratio.value,)),
+                    LineSeries("published", (100 * disk.irregularity,), (ratio.value,)),
                 ),
             ),
         ],
@@ -137,19 +129,19 @@ def read_distance(
 
 
 def _regular_statement(
-    regular: list[float], counted: list[float], command_ms: float, ratio: Quantity, set_up: SetUp
+    regular: list[float], counted: list[float], command_ms: float, ratio: Estimate, set_up: IoniceSetUp
 ) -> Statement:
     distance = max(abs(one / other - 1) for one, other in zip(regular, counted, strict=True))
     times = set_up.distance.command_times
     return within(
         "distance-command-time",
         "On a regular disk a turn under cfq serves one command and then as many as fill its slice.",
-        Quantity(distance),
+        Estimate(distance),
         0.0,
         REGULAR_WITHIN,
         why=f"largest relative distance of the ratio, over commands of {times[0]} to {times[-1]}. At the "
-        f"published speed, {command_ms:.2f} ms a command, the ratio would be "
-        f"{regular_ratio(command_ms):.2f}: the time of a command does not explain {quantity_text(ratio)}",
+        f"published speed, {command_ms:.2f} ms per command, the ratio would be "
+        f"{regular_ratio(command_ms):.2f}: the duration of a command does not explain {estimate_text(ratio)}",
     )
 
 
@@ -159,33 +151,35 @@ def _law_statement(irregular: list[tuple[float, float]], law: list[float]) -> St
         "distance-irregularity-law",
         "On an irregular disk the ratio is (180 + c)/(40 + c), with c half the squared relative deviation of "
         "a second's total, times 1000 ms.",
-        Quantity(distance),
+        Estimate(distance),
         0.0,
         IRREGULAR_WITHIN,
-        why="largest relative distance of the ratio. A command that stalls holds up the end of a turn, of a "
-        "short one as long as of a long one",
+        why="largest relative distance of the ratio. A stalled command delays the end of a short turn by as "
+        "much "
+        "as that of a long one",
     )
 
 
 def _irregular_statement(
     record: ExperimentRecord,
     label: str,
-    spread: Quantity,
+    spread: Estimate,
     disk: PublishedDisk,
-    ratio: Quantity,
+    ratio: Estimate,
     command_ms: float,
 ) -> Statement:
     law = irregular_ratio(command_ms, disk.irregularity)
     return within(
         "distance-irregular",
-        "A disk as irregular as the published totals brings the ratio into the published interval.",
+        "On a disk as irregular as the published totals, the ratio lies in the published interval.",
         mean_of(ratios(record, label)),
         ratio.low or 0.0,
         ratio.high or ratio.value,
         why=f"the totals that iotop printed scatter by {100 * disk.irregularity:.0f} % from second to "
         f"second, for which the law gives {law:.2f}; the simulated ones by {100 * spread.value:.0f} %. "
-        f"Published: {quantity_text(ratio)}. That much is enough to explain the published figure; whether it "
-        "was the cause, one run does not tell",
+        f"Published: {estimate_text(ratio)}. Irregularity alone is enough to explain the published ratio, "
+        "but one "
+        "run cannot show that it was the cause",
     )
 
 
@@ -193,7 +187,7 @@ def _point(record: ExperimentRecord, label: str) -> tuple[float, float]:
     return _irregularity(record, label).value, mean_of(ratios(record, label)).value
 
 
-def _irregularity(record: ExperimentRecord, label: str) -> Quantity:
+def _irregularity(record: ExperimentRecord, label: str) -> Estimate:
     found = [seconds_of(sample).irregularity for sample in record.successes(label)]
     return mean_of([value for value in found if value])
 

@@ -1,4 +1,4 @@
-"""What the runs say of the published conclusion, of the distance from the slices, and of the other levels."""
+"""Reads the runs: the published conclusion, the distance from the slices, and the other levels."""
 
 from __future__ import annotations
 
@@ -9,45 +9,45 @@ from blklab.records.experiment import ExperimentRecord
 from blklab.studies.ionice.distance import read_distance
 from blklab.studies.ionice.experiments import BLOCK_SIZES, REPEATED, WRITERS
 from blklab.studies.ionice.matrix import read_block_sizes, read_matrices
-from blklab.studies.ionice.set_up import PublishedDisk, SetUp, published_disk
+from blklab.studies.ionice.set_up import IoniceSetUp, PublishedDisk, published_disk
 from blklab.studies.ionice.shares import ratios, seconds_of
-from blklab.studies.replication.pictures import Course, IntervalPicture, IntervalRow, LinePicture, Picture
-from blklab.studies.replication.protocol import Asked
-from blklab.studies.replication.result import Figure, Quantity, Statement, StudyResult
-from blklab.studies.replication.statements import equal, greater, mean_of, quantity_text, within
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.options import StudyOptions
+from blklab.studies.replication.pictures import IntervalPicture, IntervalRow, LinePicture, LineSeries, Picture
+from blklab.studies.replication.result import ComparedValue, Estimate, Statement, StudyResult
+from blklab.studies.replication.statements import equal, estimate_text, greater, mean_of, within
+from blklab.studies.replication.study_folder import StudyFolder
 
 RATIO_TABLE = "Write speed of level 0 over level 7"
 DD_TABLE = "dd's reports"
 CFQ = "cfq"
 PUBLISHED_LABEL = "published (cfq, 3.10)"
 WITHOUT_LEVELS = ("mq-deadline", "deadline", "noop", "kyber", "anticipatory", "none")
-"""Schedulers that know no levels (block/*-iosched.c, Linux 2.6.32, 4.16 and 6.1)."""
+"""Schedulers without priority levels (block/*-iosched.c, Linux 2.6.32, 4.16 and 6.1)."""
 NO_EFFECT_MARGIN = 0.15
 """anticipatory serves a process for up to half a second, so on an irregular disk a run of some tens of
-seconds scatters by a turn or two. The others stay within a thousandth."""
+seconds varies by a turn or two. The others stay within a thousandth."""
 RIGHT_RATIO = (2.2, 4.6)
-"""From the lower end of the published figure's interval to the slices' ratio, 180 ms to 40 ms."""
+"""From the lower end of the published interval to the ratio of the slices, 180 ms to 40 ms."""
 
 
-def read(asked: Asked, published: Published, records: Mapping[str, ExperimentRecord]) -> StudyResult:
+def read(options: StudyOptions, folder: StudyFolder, records: Mapping[str, ExperimentRecord]) -> StudyResult:
     """Figures, statements and pictures."""
-    set_up = published.set_up(SetUp)
-    disk = published_disk(published)
-    ratio = published_ratio(published)
+    set_up = folder.set_up(IoniceSetUp)
+    disk = published_disk(folder)
+    ratio = published_ratio(folder)
     labels = [choice.label for choice in records[WRITERS].spec.schedulers]
     repeated = {label: mean_of(found) for label in labels if (found := ratios(records[REPEATED], label))}
-    figures = [
-        *_ratio_figures(ratio, labels, repeated, records[WRITERS]),
-        *_dd_figures(asked, published, records[WRITERS], labels[0]),
+    values = [
+        *_ratio_values(ratio, labels, repeated, records[WRITERS]),
+        *_dd_values(options, folder, records[WRITERS], labels[0]),
     ]
     statements = _writer_statements(repeated)
     pictures: list[Picture] = [
-        _seconds_picture(published, records[WRITERS], labels),
+        _seconds_picture(folder, records[WRITERS], labels),
         IntervalPicture(
             "ratios",
             "Write speed of level 0 over level 7",
-            "Repeated runs, intervals of 95 %; the published figure is of four samples of one run.",
+            "Repeated runs with 95 % intervals; the published ratio comes from four samples of one run.",
             "times",
             (
                 IntervalRow(PUBLISHED_LABEL, ratio.value, ratio.low, ratio.high, published=True),
@@ -56,28 +56,28 @@ def read(asked: Asked, published: Published, records: Mapping[str, ExperimentRec
             marks=((1.0, "no effect"),),
         ),
     ]
-    if asked.place == "sim":
+    if options.backend == "sim":
         part = read_distance(records, set_up, disk, ratio)
-        figures += part.figures
+        values += part.values
         statements += part.statements
         pictures += part.pictures
-    matrices = read_matrices(asked, set_up, records)
+    matrices = read_matrices(options, set_up, records)
     statements += matrices.statements
-    if asked.place == "uml":
+    if options.backend == "uml":
         part = read_block_sizes(records[BLOCK_SIZES], set_up.matrix.uml_block_sizes)
-        figures += part.figures
+        values += part.values
         statements += part.statements
     return StudyResult(
-        figures,
+        values,
         statements,
         [*pictures, *matrices.pictures],
-        _remarks(asked, published, disk),
+        _remarks(options, folder, disk),
     )
 
 
-def published_ratio(published: Published) -> Quantity:
-    """The samples of iotop with both processes, level 0 over level 7."""
-    lines = published.rows("iotop_processes.csv")
+def published_ratio(folder: StudyFolder) -> Estimate:
+    """Level 0 over level 7 in iotop's samples of both processes."""
+    lines = folder.rows("iotop_processes.csv")
     speeds = {(line["sample_index"], line["ionice_prio"]): float(line["disk_write_Mps"]) for line in lines}
     samples = sorted({sample for sample, _ in speeds})
     return mean_of(
@@ -89,46 +89,50 @@ def published_ratio(published: Published) -> Quantity:
     )
 
 
-def _ratio_figures(
-    ratio: Quantity,
+def _ratio_values(
+    ratio: Estimate,
     labels: Sequence[str],
-    repeated: Mapping[str, Quantity],
+    repeated: Mapping[str, Estimate],
     once: ExperimentRecord,
-) -> list[Figure]:
-    figures = []
+) -> list[ComparedValue]:
+    values = []
     for label in labels:
         counterpart = ratio if label == CFQ else None
         seconds = [found for one in once.successes(label) if (found := seconds_of(one).ratios)]
         if seconds:
             name = f"{label}, one run, by the second"
-            figures.append(Figure(name, RATIO_TABLE, "", counterpart, mean_of(seconds[0])))
+            values.append(ComparedValue(name, RATIO_TABLE, "", counterpart, mean_of(seconds[0])))
         if label in repeated:
-            figures.append(Figure(f"{label}, repeated runs", RATIO_TABLE, "", counterpart, repeated[label]))
-    return figures
+            values.append(
+                ComparedValue(f"{label}, repeated runs", RATIO_TABLE, "", counterpart, repeated[label])
+            )
+    return values
 
 
-def _dd_figures(asked: Asked, published: Published, once: ExperimentRecord, label: str) -> list[Figure]:
-    """When each was done, as dd reports it. The speed of the disk is that of both dd together."""
-    elapsed = published.figures("dd_summary.csv", "elapsed_s")
+def _dd_values(
+    options: StudyOptions, folder: StudyFolder, once: ExperimentRecord, label: str
+) -> list[ComparedValue]:
+    """Elapsed time of each process, as dd reports it; the disk model has the speed of both together."""
+    elapsed = folder.values("dd_summary.csv", "elapsed_s")
     samples = once.successes(label)
     if not samples:
         return []
     ours = [job.runtime_ns / 1e9 for job in samples[0].jobs]
-    known = asked.place != "host"
+    known = options.backend != "host"
     return [
-        Figure(
+        ComparedValue(
             f"level {level}, {label}",
             DD_TABLE,
             "s",
-            Quantity(theirs) if label == CFQ else None,
-            Quantity(own),
+            Estimate(theirs) if label == CFQ else None,
+            Estimate(own),
             not_asked="" if known else "another disk",
         )
         for level, theirs, own in zip((0, 7), elapsed, ours, strict=True)
     ]
 
 
-def _writer_statements(repeated: Mapping[str, Quantity]) -> list[Statement]:
+def _writer_statements(repeated: Mapping[str, Estimate]) -> list[Statement]:
     found = []
     if CFQ in repeated:
         found += [
@@ -144,7 +148,7 @@ def _writer_statements(repeated: Mapping[str, Quantity]) -> list[Statement]:
         found.append(
             within(
                 "cfq-2.6.32-ratio",
-                "The cfq of 2.6.32, without groups and kinds, does the same.",
+                "The cfq of 2.6.32, without groups and workload types, does the same.",
                 repeated["cfq-2.6.32"],
                 *RIGHT_RATIO,
             )
@@ -161,18 +165,18 @@ def _writer_statements(repeated: Mapping[str, Quantity]) -> list[Statement]:
     return found + [_without_effect(label, repeated[label]) for label in WITHOUT_LEVELS if label in repeated]
 
 
-def _without_effect(label: str, ratio: Quantity) -> Statement:
+def _without_effect(label: str, ratio: Estimate) -> Statement:
     says = f"Under {label}, the level has no effect."
     return equal(f"{label}-no-effect", says, ratio, margin=NO_EFFECT_MARGIN)
 
 
-def _seconds_picture(published: Published, once: ExperimentRecord, labels: Sequence[str]) -> LinePicture:
-    """What iotop showed, and what it would have shown of our run."""
-    courses = []
+def _seconds_picture(folder: StudyFolder, once: ExperimentRecord, labels: Sequence[str]) -> LinePicture:
+    """Iotop's samples, and the same view of our run."""
+    series = []
     for level in ("0", "7"):
-        lines = published.rows("iotop_processes.csv", ionice_prio=level)
-        courses.append(
-            Course(
+        lines = folder.rows("iotop_processes.csv", ionice_prio=level)
+        series.append(
+            LineSeries(
                 f"published, level {level}",
                 tuple(float(line["sample_index"]) for line in lines),
                 tuple(float(line["disk_write_Mps"]) * 1.048576 for line in lines),
@@ -184,49 +188,49 @@ def _seconds_picture(published: Published, once: ExperimentRecord, labels: Seque
         for level, job in zip(("0", "7"), sample.jobs, strict=True):
             if job.rates is not None:
                 step = job.rates.window_ns / 1e9
-                figures = job.rates.bytes_per_second
-                courses.append(
-                    Course(
+                values = job.rates.bytes_per_second
+                series.append(
+                    LineSeries(
                         f"{label}, level {level}",
-                        tuple((index + 1) * step for index in range(len(figures))),
-                        tuple(value / 1e6 for value in figures),
+                        tuple((index + 1) * step for index in range(len(values))),
+                        tuple(value / 1e6 for value in values),
                     )
                 )
     return LinePicture(
         "per-second",
         "Two writers of 2 GiB, second by second",
-        "As iotop shows it: the process at level 0 is done first, then level 7 has the disk to itself.",
+        "As iotop shows it: the process at level 0 finishes first, then level 7 has the disk to itself.",
         "seconds",
         "MB/s",
-        tuple(courses),
+        tuple(series),
     )
 
 
-def _remarks(asked: Asked, published: Published, disk: PublishedDisk) -> list[str]:
-    elapsed = published.figures("dd_summary.csv", "elapsed_s")
-    moved = published.figures("dd_summary.csv", "bytes_copied")[0]
+def _remarks(options: StudyOptions, folder: StudyFolder, disk: PublishedDisk) -> list[str]:
+    elapsed = folder.values("dd_summary.csv", "elapsed_s")
+    moved = folder.values("dd_summary.csv", "bytes_copied")[0]
     both, alone = min(elapsed), max(elapsed) - min(elapsed)
     rest = moved - alone * disk.bytes_per_second
     before = (
-        "dd's two reports do not say which process they are of; level 0 is taken to be the first, which "
-        f"ended {alone:.2f} s before the other. "
+        "dd's two reports do not name their process; we take the first, which "
+        f"ended {alone:.2f} s before the other, to be level 0. "
     )
     steady = (
-        "If the disk had been equally fast all the while, level 7 would have "
+        "At a constant disk speed, level 7 would have "
         f"written {rest / 1e9:.2f} GB in the {both:.2f} s in which both were at work, and level 0 "
-        f"{moved / rest:.2f} times as much, less than iotop's samples say "
-        f"({quantity_text(published_ratio(published))}): with one process alone it was faster."
+        f"{moved / rest:.2f} times as much. That is less than in iotop's samples "
+        f"({estimate_text(published_ratio(folder))}), so the disk was faster with one process alone."
     )
-    if asked.place == "host":
+    if options.backend == "host":
         return [before + steady]
     model = (
-        "The disk's model has the mean speed of both dd together "
-        f"({rounded(disk.bytes_per_second / 1e6)} MB/s) and scatters as iotop's totals do, so the later of "
-        "dd's two ends is right by construction, up to chance; where level 0 ends is not."
+        "The modelled disk has the mean speed of both dd processes together "
+        f"({rounded(disk.bytes_per_second / 1e6)} MB/s) and scatters as iotop's totals do. So the later of "
+        "dd's two end times is right by construction, up to chance; the end time of level 0 is a result."
     )
     low, high = disk.irregularity_interval
     roughly = (
-        f"{disk.nr_totals} totals tell the irregularity of the published disk only roughly: "
+        f"{disk.nr_totals} totals give only a rough estimate of the published disk's irregularity: "
         f"{100 * disk.irregularity:.0f} % [{100 * low:.0f}, {100 * high:.0f}]."
     )
     return [before + steady, model, roughly]

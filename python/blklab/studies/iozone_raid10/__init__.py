@@ -1,9 +1,10 @@
-"""iozone on btrfs raid10 of four disks: whether deadline, noop or cfq makes a difference."""
+"""The study of iozone under deadline, noop and cfq on btrfs raid10 of four disks."""
 
 from __future__ import annotations
 
 from blklab.studies.iozone_raid10.experiments import experiments
 from blklab.studies.iozone_raid10.reading import read
-from blklab.studies.replication.protocol import PLACES, Study
+from blklab.studies.replication.options import STUDY_BACKENDS
+from blklab.studies.replication.protocol import Study
 
-STUDY = Study("iozone-raid10", PLACES, experiments, read)
+STUDY = Study("iozone-raid10", STUDY_BACKENDS, experiments, read)

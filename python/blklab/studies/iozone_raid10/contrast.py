@@ -1,14 +1,14 @@
-"""Readers beside writers: where the scheduler decides, and where it does not.
+"""Reads the runs of readers beside writers, a load under which the scheduler can matter.
 
-A disk takes so many commands at once (32 here, its tags). Writers that have fewer under way leave some to
-the readers, whose reads then wait for nobody: no scheduler has anything to choose from. Writers that have
-more fill the disk; then the kinds differ:
+A disk takes a limited number of commands at once (32 here, its tags). If the writers have fewer in flight,
+the readers find tags free and their reads wait for no other request: a scheduler has no choice to make. If
+the writers have more in flight, they fill the disk, and the kinds of scheduler differ:
 
-* Under a scheduler the writes that wait stand in its queue, and each tag that is given back takes the next
-  one of them at once (``blk_mq_dispatch_rq_list``, block/blk-mq.c, Linux 6.1), so that a read waits for a
-  write to end, if the scheduler lets it go first, and for more if not.
-* Without one a writer sleeps until a tag is free, and sleepers are woken for several tags at once
-  (``wake_batch``, lib/sbitmap.c): a reader that comes meanwhile takes one that lies free.
+* Under a scheduler, waiting writes are in its queue, and each freed tag goes to the next of them at once
+  (``blk_mq_dispatch_rq_list``, block/blk-mq.c, Linux 6.1). A read therefore waits for a write to complete, if
+  the scheduler puts it first, and longer if not.
+* Without one, a writer sleeps until a tag is free, and sleepers are woken for several tags at once
+  (``wake_batch``, lib/sbitmap.c): a reader that arrives in between takes a free tag.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from blklab.analysis.metrics import iops
 from blklab.quantities.formatting import rounded
 from blklab.records.experiment import ExperimentRecord
 from blklab.studies.iozone_raid10.experiments import CONTRAST, SHALLOW
-from blklab.studies.replication.result import Quantity, Statement
+from blklab.studies.replication.result import Estimate, Statement
 from blklab.studies.replication.statements import equal, greater, mean_of
 
-MATTERS_FROM = 1.1
-"""Readers of one scheduler over those of another from which on the choice matters."""
+DECIDES_FROM = 1.1
+"""Ratio of the readers' rates under two schedulers from which the choice matters."""
 WITHOUT = "none"
 QUEUEING = ("mq-deadline", "kyber")
-"""Schedulers that keep the disks full and wait for nobody's next I/O."""
+"""Schedulers that keep the disks full and do not idle for a process's next I/O."""
 WAITING = ("cfq", "bfq")
-"""Schedulers that keep others waiting for the next I/O of the process that they serve."""
+"""Schedulers that idle for the next I/O of the process that they serve."""
 
 Speeds = dict[str, dict[int, float]]
-"""Reads a second, by scheduler and block."""
+"""Reads per second, by scheduler and block."""
 
 
 def contrast_statements(records: Mapping[str, ExperimentRecord]) -> list[Statement]:
-    """What the readers got, while writers fill the disks and while they do not."""
+    """States what the readers get while writers fill the disks, and while they do not."""
     speeds = _speeds(records[CONTRAST])
     found = [_decides(speeds)]
     queueing = [label for label in QUEUEING if label in speeds]
@@ -50,10 +50,10 @@ def _decides(speeds: Speeds) -> Statement:
     best, worst = _ends(speeds)
     return greater(
         "contrast",
-        "With readers beside writers on the same disks, the scheduler decides: one lets them read more than "
-        f"{MATTERS_FROM:g} times as much as another.",
+        "With readers beside writers on the same disks, the scheduler decides: under one they read more than "
+        f"{DECIDES_FROM:g} times as much as under another.",
         _ratio(speeds, best, worst),
-        MATTERS_FROM,
+        DECIDES_FROM,
         origin="ours",
         why=_spelt(speeds),
     )
@@ -66,10 +66,10 @@ def _without(speeds: Speeds, queueing: list[str]) -> Statement:
         f"Beside writers that fill the disks' queues, readers read more under {WITHOUT} than under "
         f"{' and '.join(queueing)}.",
         _ratio(speeds, WITHOUT, best),
-        MATTERS_FROM,
+        DECIDES_FROM,
         origin="ours",
-        why=f"against {best}. A scheduler fills each place that the disk has free with a write that waits; "
-        "without one the writers sleep until several places are free, and a reader takes one of them",
+        why=f"against {best}. A scheduler gives each free tag of the disk to a waiting write at once; "
+        "without one the writers sleep until several tags are free, and a reader takes one of them",
     )
 
 
@@ -86,10 +86,10 @@ def _shallow(record: ExperimentRecord) -> Statement:
     )
     return equal(
         "contrast-shallow",
-        "Beside writers that leave room in the disks' queues, no scheduler matters to readers but one that "
-        "waits for them.",
+        "Beside writers that leave tags free, no scheduler matters to readers except one that "
+        "idles for them.",
         _ratio(speeds, best, worst),
-        why=f"{best} over {worst}; no disk had more than {deepest} commands under way. {_spelt(speeds)}",
+        why=f"{best} over {worst}; no disk had more than {deepest} commands in flight. {_spelt(speeds)}",
     )
 
 
@@ -113,8 +113,8 @@ def _mean(speeds: Speeds, label: str) -> float:
     return mean_of(list(speeds[label].values())).value
 
 
-def _ratio(speeds: Speeds, one: str, other: str) -> Quantity:
-    """Run by run of a block."""
+def _ratio(speeds: Speeds, one: str, other: str) -> Estimate:
+    """One scheduler over another, in pairs of runs of the same block."""
     blocks = sorted(speeds[one].keys() & speeds[other].keys())
     return mean_of([speeds[one][block] / speeds[other][block] for block in blocks])
 

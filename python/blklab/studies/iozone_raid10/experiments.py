@@ -1,4 +1,4 @@
-"""The experiments: all tests once as printed, again in randomised blocks, and a load with a choice."""
+"""The experiments: all tests once as printed, again in randomised blocks, and readers beside writers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.guest import GuestOptions, guest_options
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choices
 from blklab.spec.workloads import Workload, parse_workload
-from blklab.studies.iozone_raid10.set_up import SetUp
-from blklab.studies.replication.protocol import Asked, NamedExperiment
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.iozone_raid10.set_up import IozoneSetUp
+from blklab.studies.replication.options import StudyOptions
+from blklab.studies.replication.protocol import NamedExperiment
+from blklab.studies.replication.study_folder import StudyFolder
 
 PRINTED = "printed"
 REPEATED = "repeated"
@@ -19,28 +20,30 @@ CONTRAST = "contrast"
 SHALLOW = "contrast-shallow"
 
 STDIO_TESTS = tuple(test for test in IOZONE_TESTS if test.startswith("f"))
-"""Through the C library, and so through the page cache whatever the others do."""
+"""Tests through the C library, and so through the page cache whatever the others do."""
 DIRECT_TESTS = tuple(test for test in IOZONE_TESTS if test not in STDIO_TESTS)
-"""Past the page cache (iozone's ``-I``), as the published figures show; see the study's README."""
+"""Tests past the page cache (iozone's ``-I``), as the published rates show; see the study's README."""
 
 
-def experiments(asked: Asked, published: Published) -> Sequence[NamedExperiment]:
-    """What to run, in order."""
-    set_up = published.set_up(SetUp)
-    size = set_up.file_bytes(asked)
-    workloads = [one for record in set_up.records_kib(asked) for one in _workloads(record, size)]
+def experiments(options: StudyOptions, folder: StudyFolder) -> Sequence[NamedExperiment]:
+    """Lists the experiments, in order."""
+    set_up = folder.set_up(IozoneSetUp)
+    size = set_up.file_bytes(options)
+    workloads = [
+        one for record in set_up.iozone.records_kib.under(options) for one in _workloads(record, size)
+    ]
     return [
         NamedExperiment(
             PRINTED,
             "All tests, as printed: once, one scheduler after another",
-            _spec(asked, set_up, workloads, blocks=1, as_printed=True),
+            _spec(options, set_up, workloads, blocks=1, as_printed=True),
         ),
         NamedExperiment(
             REPEATED,
             "All tests again, in randomised blocks",
-            _spec(asked, set_up, workloads, blocks=set_up.repeats(asked)),
+            _spec(options, set_up, workloads, blocks=set_up.iozone.blocks.under(options)),
         ),
-        *_contrasts(asked, published, set_up, size),
+        *_contrasts(options, folder, set_up, size),
     ]
 
 
@@ -63,28 +66,28 @@ def _workloads(record_kib: int, file_bytes: int) -> Iterator[Workload]:
 
 
 def _contrasts(
-    asked: Asked, published: Published, set_up: SetUp, file_bytes: int
+    options: StudyOptions, folder: StudyFolder, set_up: IozoneSetUp, file_bytes: int
 ) -> Iterator[NamedExperiment]:
     part = set_up.contrast
-    cases = [(CONTRAST, "", part.depth, set_up.contrast_repeats(asked))]
-    if asked.place != "host":
+    cases = [(CONTRAST, "", part.depth, part.blocks.under(options))]
+    if options.backend != "host":
         cases.append(
-            (SHALLOW, ", which leave room in the disks' queues", part.shallow_depth, part.shallow_repeats)
+            (SHALLOW, ", which leave tags of the disks free", part.shallow_depth, part.shallow_blocks)
         )
     for name, remark, depth, blocks in cases:
-        workload = published.workload(
-            "contrast.fio", runtime=set_up.contrast_runtime(asked), size=file_bytes, depth=depth
+        workload = folder.workload(
+            "contrast.fio", runtime=part.runtime.under(options), size=file_bytes, depth=depth
         )
         yield NamedExperiment(
             name,
             f"Random readers beside writers on the same disks{remark}",
-            _spec(asked, set_up, [workload], blocks=blocks, sim_schedulers=part.sim_schedulers),
+            _spec(options, set_up, [workload], blocks=blocks, sim_schedulers=part.sim_schedulers),
         )
 
 
 def _spec(
-    asked: Asked,
-    set_up: SetUp,
+    options: StudyOptions,
+    set_up: IozoneSetUp,
     workloads: list[Workload],
     *,
     blocks: int,
@@ -94,21 +97,21 @@ def _spec(
     targets = {
         "sim": set_up.sim.target,
         "uml": set_up.uml.target,
-        "host": asked.directory if asked.directory_named else set_up.host.target,
+        "host": options.directory if options.directory_named else set_up.host.target,
     }
     guest = GuestOptions()
     schedulers: list[SchedulerChoice] = []
-    if asked.place == "uml":
+    if options.backend == "uml":
         guest = guest_options({"filesystem": set_up.uml.filesystem, "memory": set_up.uml.memory})
         schedulers = parse_scheduler_choices(set_up.uml.schedulers)
-    elif asked.place == "sim":
+    elif options.backend == "sim":
         schedulers = parse_scheduler_choices(sim_schedulers or set_up.sim.schedulers)
     return ExperimentSpec(
-        target=targets[asked.place],
+        target=targets[options.backend],
         schedulers=schedulers,
         workloads=workloads,
         blocks=blocks,
-        seed=asked.seed,
+        seed=options.seed,
         order="by-scheduler" if as_printed else "randomised",
         guest=guest,
     )

@@ -1,4 +1,4 @@
-"""Rows and orders: what rises with the record size, and which tests are faster than which."""
+"""States which rates rise with the record size, and which tests are faster than others."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from blklab.quantities.formatting import rounded
 from blklab.spec.experiment import DEFAULT_MARGIN
 from blklab.studies.iozone_raid10.experiments import DIRECT_TESTS, STDIO_TESTS
 from blklab.studies.iozone_raid10.rates import rises
-from blklab.studies.replication.result import Quantity, Statement
+from blklab.studies.replication.result import Estimate, Statement
 from blklab.studies.replication.statements import greater, within
 
 Means = Mapping[tuple[str, int], float]
 
 STEP_SLACK = 0.08
-"""Part by which a step along a row may fall while it counts as rising: the published runs were single."""
+"""Relative fall of a step that still counts as rising, because the published tests ran once."""
 LEAST_GROWTH = 1.5
-"""From the smallest records to the largest; a row that grows less is level."""
+"""Least ratio from the smallest to the largest records; a row that grows less is level."""
 ALIKE = 0.15
+"""Relative difference within which two rates count as alike."""
 
 
 def order_statements(
     ours: Means, theirs: Means, records_kib: Sequence[int], printed_kib: Sequence[int]
 ) -> list[Statement]:
-    """Each as a check of ours, with the published figure beside it."""
+    """Checks of our own, each with the published value beside it."""
     small, large = records_kib[0], records_kib[-1]
     middle = [size for size in records_kib if size > small]
     return [
@@ -31,35 +32,35 @@ def order_statements(
         greater(
             "stdio-fastest",
             "Tests through the C library are faster than all others at every record size.",
-            Quantity(_stdio_lead(ours, records_kib)),
+            Estimate(_stdio_lead(ours, records_kib)),
             1 + DEFAULT_MARGIN,
             origin="ours",
-            why="they end in the page cache, which is not written out before the clock stops; published: "
-            f"{rounded(_stdio_lead(theirs, printed_kib))} times at least",
+            why="they end in the page cache, which is not written back before the clock stops; published: "
+            f"at least {rounded(_stdio_lead(theirs, printed_kib))} times",
         ),
         within(
             "backward-like-random",
             f"Backward and strided reads are as fast as random ones, within {100 * ALIKE:g} %.",
-            Quantity(_farthest(ours, ("backward-read", "stride-read"), "random-read", records_kib)),
+            Estimate(_farthest(ours, ("backward-read", "stride-read"), "random-read", records_kib)),
             0,
             ALIKE,
-            why="past the page cache nobody reads ahead, and flash has no arm; published: at most "
+            why="past the page cache the kernel does not read ahead, and flash has no arm; published: at "
+            "most "
             f"{rounded(_farthest(theirs, ('backward-read', 'stride-read'), 'random-read', printed_kib))}",
         ),
         greater(
             "sequential-over-random-small",
             f"Sequential reads of {small} KiB are faster than random ones.",
-            Quantity(ours["read", small] / ours["random-read", small]),
+            Estimate(ours["read", small] / ours["random-read", small]),
             1 + ALIKE,
             origin="ours",
             why=f"published: {rounded(theirs['read', small] / theirs['random-read', small])} times. "
-            "Something "
-            "below the file system read ahead there, which no kernel does for direct reads",
+            "Something below the file system read ahead there; the kernel does not for direct reads",
         ),
         within(
             "sequential-like-random-large",
             f"At {large} KiB sequential and random reads are equal within {100 * ALIKE:g} %.",
-            Quantity(abs(ours["read", large] / ours["random-read", large] - 1)),
+            Estimate(abs(ours["read", large] / ours["random-read", large] - 1)),
             0,
             ALIKE,
             why=f"published: {rounded(theirs['read', large] / theirs['random-read', large])} times",
@@ -67,13 +68,12 @@ def order_statements(
         greater(
             "reads-over-writes",
             f"From {middle[0]} KiB on, sequential reads are faster than sequential writes.",
-            Quantity(min(ours["read", size] / ours["write", size] for size in middle)),
+            Estimate(min(ours["read", size] / ours["write", size] for size in middle)),
             1 + DEFAULT_MARGIN,
             origin="ours",
-            why="the least ratio over these sizes; published: "
-            f"{rounded(min(theirs['read', size] / theirs['write', size] for size in middle))}. A drive with "
-            "a "
-            "write buffer answers small writes sooner than reads, if the file system adds nothing to them",
+            why="the smallest ratio over these sizes; published: "
+            f"{rounded(min(theirs['read', size] / theirs['write', size] for size in middle))}. A drive "
+            "with a write buffer answers small writes sooner than reads, unless the file system adds work",
         ),
     ]
 
@@ -89,9 +89,9 @@ def _rows(ours: Means, theirs: Means, records_kib: Sequence[int], printed_kib: S
         "ours",
         "holds" if kept == rising else "fails",
         f"{len(kept)} of {len(rising)} tests rise; largest over smallest records: {growth}",
-        "a record is one system call, whose fixed time larger records share out, and pieces of a large "
-        "record "
-        "go to all disks at once",
+        "a record is one system call: larger records spread its fixed time over more bytes, and the pieces "
+        "of "
+        "a large record go to all disks at once",
     )
 
 
@@ -101,7 +101,7 @@ def _grows(means: Means, test: str, records_kib: Sequence[int]) -> bool:
 
 
 def _stdio_lead(means: Means, records_kib: Sequence[int]) -> float:
-    """The least ratio, over the record sizes, of the slowest buffered test to the fastest direct one."""
+    """The slowest buffered test over the fastest direct one: the smallest ratio over the record sizes."""
     return min(
         min(means[test, size] for test in STDIO_TESTS) / max(means[test, size] for test in DIRECT_TESTS)
         for size in records_kib
@@ -109,5 +109,5 @@ def _stdio_lead(means: Means, records_kib: Sequence[int]) -> float:
 
 
 def _farthest(means: Means, tests: Sequence[str], base: str, records_kib: Sequence[int]) -> float:
-    """The largest relative distance of tests from another over the record sizes."""
+    """The largest relative distance of the tests from the base test over the record sizes."""
     return max(abs(means[test, size] / means[base, size] - 1) for test in tests for size in records_kib)

@@ -1,4 +1,4 @@
-"""The tables as iozone's users draw them: heat maps and surfaces over tests and record sizes."""
+"""Pictures in the style of iozone's users: heat maps and surfaces over tests and record sizes."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from blklab.studies.replication.pictures import MatrixPicture, Picture, SurfaceP
 
 
 def record_label(record_kib: int) -> str:
-    """``32k`` or ``16M``."""
+    """A record size such as ``32k`` or ``16M``."""
     return f"{record_kib // 1024}M" if record_kib >= 1024 else f"{record_kib}k"
 
 
 def pictures_of(origin: str, rates: Rates, one: str, other: str, records_kib: Sequence[int]) -> list[Picture]:
-    """Rates as a heat map and as a surface, and one scheduler against another.
+    """Returns the rates as a heat map and as a surface, and a heat map of one scheduler over another.
 
     Args:
-        origin: Whose they are: ``published`` or a name for ours.
-        rates: All of them.
-        one: The scheduler that is recommended.
-        other: The one that it is held against.
+        origin: ``published``, or a name for our rates.
+        rates: All rates.
+        one: The recommended scheduler.
+        other: The scheduler to compare it with.
         records_kib: Record sizes, the columns.
     """
     means = mean_rates(rates)
@@ -31,15 +31,15 @@ def pictures_of(origin: str, rates: Rates, one: str, other: str, records_kib: Se
         _matrix(
             f"{name}-rates",
             f"MB/s, {origin}, geometric mean of the schedulers",
-            "Tests by record size. The last four tests move memory; the tint belongs to them.",
+            "Tests by record size. The last four tests run at the speed of memory and take most of the tint.",
             records_kib,
             lambda test, size: means[test, size],
             decimals=0,
         ),
         _matrix(
             f"{name}-difference",
-            f"{one} against {other}, %, {origin}",
-            f"How much faster {one} is in each test at each record size; below zero: slower.",
+            f"{one} over {other}, %, {origin}",
+            f"How much faster {one} is in each test at each record size; negative: slower.",
             records_kib,
             lambda test, size: 100 * (rates[one, test, size] / rates[other, test, size] - 1),
             decimals=1,
@@ -48,7 +48,7 @@ def pictures_of(origin: str, rates: Rates, one: str, other: str, records_kib: Se
         SurfacePicture(
             f"{name}-surface",
             f"The nine tests past the page cache, {origin}",
-            "Heights are rates: the taller, the faster. Larger records lie to the right.",
+            "Heights are rates. Larger records are to the right.",
             "test",
             "record size",
             "MB/s",
@@ -62,7 +62,7 @@ def pictures_of(origin: str, rates: Rates, one: str, other: str, records_kib: Se
 
 
 def _by_height(means: dict[tuple[str, int], float], records_kib: Sequence[int]) -> list[str]:
-    """Direct tests, those with the greatest rates first, so that they stand at the back."""
+    """Direct tests, the fastest first, so that they are at the back."""
     return sorted(DIRECT_TESTS, key=lambda test: -sum(means[test, size] for size in records_kib))
 
 
@@ -84,7 +84,7 @@ def _matrix(
         "record size",
         IOZONE_TESTS,
         tuple(record_label(size) for size in records_kib),
-        # Adding zero turns the negative zero of a difference that is none into a plain one.
+        # Adding zero turns negative zero into zero.
         tuple(tuple(round(value(test, size), 3) + 0.0 for size in records_kib) for test in IOZONE_TESTS),
         decimals,
         middle,

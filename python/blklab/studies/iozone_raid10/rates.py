@@ -1,4 +1,4 @@
-"""Rates of iozone's tests, out of samples and out of the published table."""
+"""Rates of iozone's tests from samples and from the published table."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import NS_PER_SECOND, RunSample
 from blklab.simulator.benchmark_emulation import IOZONE_TESTS
 from blklab.studies.iozone_raid10.experiments import kind_of, workload_name
-from blklab.studies.replication.result import Quantity
+from blklab.studies.replication.result import Estimate
 from blklab.studies.replication.statements import CONFIDENCE, mean_of
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.study_folder import StudyFolder
 
 TABLE = "iozone.csv"
 
@@ -23,19 +23,19 @@ PRINTED_NAMES: Mapping[str, str] = {
     "record-rewrite": "record rewrite",
     "stride-read": "stride read",
 }
-"""iozone's column headings where they are not our names of the tests."""
+"""iozone's column headings where they differ from our test names."""
 
 Rates = Mapping[tuple[str, str, int], float]
 """MB/s (10^6 bytes) by scheduler, test and record size in KiB."""
 
 
-def published_rates(published: Published) -> Rates:
-    """The table as printed. iozone's kB are 1024 bytes."""
+def published_rates(folder: StudyFolder) -> Rates:
+    """The rates as printed. iozone's kB are 1024 bytes."""
     tests = {PRINTED_NAMES.get(test, test): test for test in IOZONE_TESTS}
     return {
         (line["scheduler"], tests[line["test"]], int(line["record_size_kB"])): float(line["rate_kBps"])
         * 1024e-6
-        for line in published.rows(TABLE)
+        for line in folder.rows(TABLE)
     }
 
 
@@ -53,7 +53,7 @@ def measured_rates(record: ExperimentRecord) -> Rates:
 
 
 def mean_rates(rates: Rates) -> dict[tuple[str, int], float]:
-    """By test and record size: geometric means over the schedulers."""
+    """Geometric means over the schedulers, by test and record size."""
     found: dict[tuple[str, int], list[float]] = {}
     for (_, test, record_kib), rate in rates.items():
         found.setdefault((test, record_kib), []).append(rate)
@@ -65,22 +65,22 @@ def test_ratio(rates: Rates, one: str, other: str, test: str, records_kib: Seque
     return mean_of([rates[one, test, size] / rates[other, test, size] for size in records_kib]).value
 
 
-def overall_ratio(rates: Rates, one: str, other: str, records_kib: Sequence[int]) -> Quantity:
+def overall_ratio(rates: Rates, one: str, other: str, records_kib: Sequence[int]) -> Estimate:
     """One scheduler over another over all tests.
 
-    A test's record sizes are averaged first: they resemble one another and are not runs of their own. The
-    interval tells how tests differ.
+    A test's record sizes are averaged first, because they resemble one another and are not independent runs.
+    The interval describes the variation between tests.
     """
     return mean_of([test_ratio(rates, one, other, test, records_kib) for test in IOZONE_TESTS])
 
 
 def rises(row: Sequence[float], slack: float) -> bool:
-    """Whether no step along a row falls by more than the slack, a part of one."""
+    """Whether no step along a row falls by more than the slack, a fraction."""
     return all(after >= before * (1 - slack) for before, after in itertools.pairwise(row))
 
 
 def _rate(sample: RunSample, test: str) -> float:
-    """The stride read has a section for each of its passes; all other tests have one."""
+    """MB/s of a test. The stride read has a section for each of its passes; all other tests have one."""
     sections = [job for job in sample.jobs if job.name == test or job.name.startswith(f"{test}-")]
     moved = sum(entry.bytes for job in sections for entry in job.data_directions())
     return moved / sum(job.runtime_ns for job in sections) * NS_PER_SECOND / 1e6

@@ -1,1 +1,1 @@
-"""Published studies: their figures and claims, and whether the figures support the claims."""
+"""Published studies: analyses their printed values again and compares the printed claims with them."""

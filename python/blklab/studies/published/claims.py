@@ -1,8 +1,8 @@
-"""Printed conclusions, and whether the figures printed beside them support them.
+"""Compares printed conclusions with the values printed beside them.
 
-A claim is **supported** if every comparison that it needs came out its way at the confidence asked for,
-**contradicted** if one came out the other way or as equal within the margin, **not supported** otherwise:
-the figures leave it open, whatever their means look like.
+A claim is **supported** if every comparison that it needs has the claimed outcome at the chosen confidence.
+It is **contradicted** if one has the opposite outcome or is equal within the margin. Otherwise it is **not
+supported**: the values leave it open, however their means look.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from blklab.analysis.statistics.multiplicity import holm
 from blklab.analysis.statistics.two_samples import matched_difference
 from blklab.errors import SpecError
-from blklab.reanalysis.findings import ConditionFindings, PairFinding
+from blklab.reanalysis.findings import PairFinding, StratumFindings
 
 ClaimKind = Literal["higher", "lower", "equal", "more-scattered", "less-scattered", "shares"]
 ClaimStatus = Literal["supported", "not supported", "contradicted"]
@@ -28,41 +28,41 @@ class Claim(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     says: str
-    question: str
-    """Name of the question whose figures decide."""
+    reanalysis: str
+    """Name of the reanalysis that decides."""
     condition: dict[str, str] = {}
     kind: ClaimKind
     level: str = ""
     than: list[str] = []
-    """The other levels; all others where none is named."""
+    """The other levels; empty: all other levels."""
     shares: dict[str, float] = {}
-    """Of ``shares``: percentage by level."""
+    """For ``shares``: the claimed percentage of each level."""
     within: float = 2.0
-    """Of ``shares``: percentage points that do not matter."""
+    """For ``shares``: the tolerance in percentage points."""
     remark: str = ""
 
 
 @dataclass(frozen=True)
 class ClaimReading:
-    """What became of a claim."""
+    """A claim compared with the published values."""
 
     claim: Claim
     status: ClaimStatus
     pairs: tuple[PairFinding, ...]
-    """The comparisons that it rests on, as seen from its level."""
+    """The comparisons that the claim depends on, with its level first."""
     reasons: tuple[str, ...]
-    """Beyond the pairs: what the means look like, what is missing."""
+    """Reasons beyond the pairs, such as the direction of the means or missing runs."""
 
 
-def read_claim(claim: Claim, findings: Sequence[ConditionFindings], confidence: float) -> ClaimReading:
-    """Holds a claim against the findings of its question.
+def read_claim(claim: Claim, findings: Sequence[StratumFindings], confidence: float) -> ClaimReading:
+    """Compares a claim with the findings of its reanalysis.
 
     Raises:
-        SpecError: if the claim names a condition or level that the figures do not have.
+        SpecError: if the claim names a condition or level that the values do not have.
     """
-    matching = [found for found in findings if claim.condition.items() <= found.cell.condition.items()]
+    matching = [found for found in findings if claim.condition.items() <= found.stratum.condition.items()]
     if len(matching) != 1:
-        raise SpecError(f"claim {claim.says!r}: {len(matching)} tables fit its condition {claim.condition}")
+        raise SpecError(f"claim {claim.says!r}: {len(matching)} tables match its condition {claim.condition}")
     found = matching[0]
     if claim.kind == "shares":
         return _shares(claim, found, confidence)
@@ -86,7 +86,7 @@ def read_claim(claim: Claim, findings: Sequence[ConditionFindings], confidence: 
 
 
 def _direction(claim: Claim, pairs: Sequence[PairFinding]) -> tuple[str, ...]:
-    """What the bare means say, where nothing more can be said."""
+    """The direction of the means, if the comparison itself does not decide."""
     if claim.kind == "equal":
         return ()
     opposite = [
@@ -95,9 +95,9 @@ def _direction(claim: Claim, pairs: Sequence[PairFinding]) -> tuple[str, ...]:
         if (pair.estimate > (1 if pair.scale == "ratio" else 0)) != (claim.kind == "higher")
     ]
     if opposite:
-        return (f"the means even point the other way against {', '.join(opposite)}",)
+        return (f"the means even point the other way, compared with {', '.join(opposite)}",)
     single = any(pair.ci_low is None for pair in pairs)
-    return () if single else ("the means point its way, but chance could do that",)
+    return () if single else ("the means agree with it, but chance could explain that",)
 
 
 def _scatter(claim: Claim, pairs: Sequence[PairFinding], confidence: float) -> ClaimReading:
@@ -105,7 +105,9 @@ def _scatter(claim: Claim, pairs: Sequence[PairFinding], confidence: float) -> C
     ways = []
     for pair in pairs:
         if pair.spread is None or pair.p_spread is None:
-            return ClaimReading(claim, "not supported", tuple(pairs), ("too few runs to compare scatter",))
+            return ClaimReading(
+                claim, "not supported", tuple(pairs), ("there are too few runs to compare the scatter",)
+            )
         certain = pair.p_spread < 1 - confidence
         ways.append((1 if pair.spread.log_ratio > 0 else -1) * wanted if certain else 0)
     if all(way == 1 for way in ways):
@@ -118,22 +120,22 @@ def _scatter(claim: Claim, pairs: Sequence[PairFinding], confidence: float) -> C
         if pair.spread is not None and (pair.spread.log_ratio > 0) != (wanted > 0)
     ]
     reason = (
-        f"the deviations even point the other way against {', '.join(opposite)}"
+        f"the deviations even point the other way, compared with {', '.join(opposite)}"
         if opposite
-        else "the deviations point its way, but chance could do that"
+        else "the deviations agree with it, but chance could explain that"
     )
     return ClaimReading(claim, "not supported", tuple(pairs), (reason,))
 
 
-def _shares(claim: Claim, found: ConditionFindings, confidence: float) -> ClaimReading:
-    """Each level's share against its target: tests of a difference, and of lying within so many points."""
+def _shares(claim: Claim, found: StratumFindings, confidence: float) -> ClaimReading:
+    """Compares each level's share with its target: a test of difference and one of equivalence."""
     reasons = []
     tests = []
     for level, target in claim.shares.items():
         summary = found.level(level)
         if summary is None:
             raise SpecError(f"claim {claim.says!r}: there is no level {level!r}")
-        values = found.cell.values(level)
+        values = found.stratum.values(level)
         tests.append(matched_difference(values, [target] * len(values)))
         interval = "" if summary.ci_low is None else f" [{summary.ci_low:.1f}, {summary.ci_high:.1f}]"
         reasons.append(f"{level}: {summary.mean:.1f} %{interval} against {target:g} %")

@@ -1,7 +1,7 @@
-"""Writes the page of the published studies and its plots: ``python -m blklab.studies.published.page``.
+"""Writes the page of the published studies: ``python -m blklab.studies.published.page FILE``.
 
-The argument is the page's file. The plots go into ``images/studies`` beside it. Every figure of the page
-comes from the analysis; a test holds page and plots together with it.
+The plots go into ``images/studies`` beside the page. Every number on the page comes from the analysis; a test
+checks that page and plots are up to date.
 """
 
 from __future__ import annotations
@@ -13,15 +13,20 @@ from pathlib import Path
 
 from blklab.quantities.formatting import rounded
 from blklab.reanalysis.analysis import FileAnalysis
-from blklab.reanalysis.findings import ConditionFindings
-from blklab.reanalysis.report.chart import cell_chart
-from blklab.reanalysis.report.wording import downward, effect_text, figure_text, supported
+from blklab.reanalysis.findings import StratumFindings
+from blklab.reanalysis.report.chart import stratum_chart
+from blklab.reanalysis.report.wording import downward, effect_text, supported_sentences, value_text
 from blklab.report.drawing.palette import colour_rules
 from blklab.report.pages.markdown import markdown_table
 from blklab.shipped import shipped_folder
-from blklab.studies import study_names as repeatable_studies
+from blklab.studies import replicable_study_names
 from blklab.studies.published.claims import ClaimReading
-from blklab.studies.published.study import PublishedTable, StudyReading, read_study, study_names
+from blklab.studies.published.study import (
+    Reanalysis,
+    StudyReading,
+    published_study_names,
+    read_published_study,
+)
 
 IMAGES = "images/studies"
 
@@ -38,35 +43,35 @@ _STYLE = (
 
 _INTRODUCTION = """# Five published studies, read again
 
-The figures of five published experiments on I/O schedulers went through `blklab analyse`. For each
-conclusion that they printed, this page says whether the figures printed beside it support it: **supported**,
-**not supported** (the figures leave it open) or **contradicted** (they show the opposite, or that there is no
-difference worth having). This judges figures and designs, not authors: a conclusion that is not supported may
-well be true.
+`blklab analyse` has read the printed values of five published experiments on I/O schedulers. For each
+printed conclusion, this page says whether the values printed beside it support it: **supported**, **not
+supported** (the values leave it open) or **contradicted** (they show the opposite, or no difference that
+matters). The page judges values and designs, not authors: a conclusion that is not supported may still be
+true.
 
-The page is made by `python -m blklab.studies.published.page docs/studies.md` from `studies/*/published/*.csv`
-(the figures as printed) and `studies/*/claims.toml` (the conclusions, and the comparisons that would support
-them). [analyse.md](analyse.md) says how figures are compared. All intervals are of 95 %; pairs of a table are
-corrected together by Holm's method; differences within 2 % count as equal.
+`python -m blklab.studies.published.page docs/appendix/studies.md` generates this page from
+`studies/*/published/*.csv` (the values as printed) and `studies/*/claims.toml` (the conclusions, and the
+comparisons that would support them). [analyse.md](../reference/analyse.md) explains how values are compared. All
+intervals are 95 % intervals; Holm's method corrects the pairs of a table together; differences within 2 %
+count as equal.
 
-The experiments themselves can be run again: `blklab study list` names those that can be, and
-`blklab study run NAME` (or `all`) runs one as its authors did and as it should have been done, and holds the
-published figures beside ours. `--on sim` is the simulator, `--on uml` a real kernel in
-[virtual time](virtual-time.md), `--on host` this machine (as root; only scratch files are written, in the
-folder that `--target` names); `--quick` has smaller sizes and fewer cases, `--html FILE` writes a page. Each
-study has a page with what the simulator finds."""
+You can run the experiments again. `blklab study list` lists them. `blklab study run NAME` (or `all`) runs
+one as its authors did, then in a better design, and shows the published values beside ours. `--on sim` uses
+the simulator, `--on uml` a real kernel in [virtual time](../explanation/virtual-time.md), `--on host` this machine (as
+root; it writes only scratch files, in the folder that `--target` names). `--quick` uses smaller sizes and
+fewer cases; `--html FILE` writes a page. Each study has a page with the simulator's results."""
 
 
 def page_and_images() -> tuple[str, dict[str, str]]:
     """The page, and its plots by file name."""
-    readings = [read_study(name) for name in study_names()]
+    readings = [read_published_study(name) for name in published_study_names()]
     images: dict[str, str] = {}
     parts = [_INTRODUCTION, _overview(readings), *(_study(reading, images) for reading in readings)]
     return "\n\n".join(parts) + "\n", images
 
 
 def write_page(page_file: Path) -> None:
-    """Writes the page and its plots; plots that are no longer part of it are removed."""
+    """Writes the page and its plots, and removes plots that the page no longer shows."""
     page, images = page_and_images()
     folder = page_file.parent / IMAGES
     folder.mkdir(parents=True, exist_ok=True)
@@ -94,20 +99,20 @@ def _overview(readings: Sequence[StudyReading]) -> str:
 
 def _study(reading: StudyReading, images: dict[str, str]) -> str:
     study = reading.study
-    units = {question.name: question.unit for question in study.questions}
-    again = reading.name in repeatable_studies()
-    claims = [_claim_row(claim, units[claim.claim.question]) for claim in reading.claims]
+    units = {reanalysis.name: reanalysis.unit for reanalysis in study.reanalyses}
+    again = reading.name in replicable_study_names()
+    claims = [_claim_row(claim, units[claim.claim.reanalysis]) for claim in reading.claims]
     parts = [
         f"## {study.title}",
-        f"From {study.source} ([`studies/{reading.name}`](../studies/{reading.name})).",
-        *([f"Run again: [what the simulator finds](studies/{reading.name}.md)."] if again else []),
+        f"From {study.source} ([`studies/{reading.name}`](../../studies/{reading.name})).",
+        *([f"Run again: [the simulator's results](studies/{reading.name}.md)."] if again else []),
         study.set_up.strip(),
         f"*Concludes:* {study.concludes.strip()}",
-        markdown_table(("Conclusion", "Reading", "What the figures say"), claims),
+        markdown_table(("Conclusion", "Result", "Evidence"), claims),
     ]
     parts += [f"*{claim.claim.says}* {claim.claim.remark}" for claim in reading.claims if claim.claim.remark]
-    for question in study.questions:
-        parts.append(_question(reading, question, reading.answers[question.name], images))
+    for reanalysis in study.reanalyses:
+        parts.append(_question(reading, reanalysis, reading.answers[reanalysis.name], images))
     return "\n\n".join(parts)
 
 
@@ -130,28 +135,28 @@ def _claim_row(reading: ClaimReading, unit: str) -> tuple[str, str, str]:
 
 
 def _question(
-    reading: StudyReading, question: PublishedTable, answer: FileAnalysis, images: dict[str, str]
+    reading: StudyReading, reanalysis: Reanalysis, answer: FileAnalysis, images: dict[str, str]
 ) -> str:
-    command = shlex.join(["blklab", "analyse", *question.arguments(reading.name)])
-    parts = [f"### {question.title}", f"```sh\n{command}\n```"]
+    command = shlex.join(["blklab", "analyse", *reanalysis.arguments(reading.name)])
+    parts = [f"### {reanalysis.title}", f"```sh\n{command}\n```"]
     reasons = [reason for section in answer.sections for reason in section.design.reasons]
     parts.append(f"Design: {'; '.join(dict.fromkeys(reasons))}.")
-    if question.remarks:
-        parts.append("\n".join(f"* {remark}" for remark in question.remarks))
+    if reanalysis.remarks:
+        parts.append("\n".join(f"* {remark}" for remark in reanalysis.remarks))
     for index, found in enumerate(answer.findings, start=1):
-        name = f"{reading.name}-{question.name}-{index}.svg"
-        images[name] = str(cell_chart(found, standalone_style=colour_rules() + _STYLE)) + "\n"
+        name = f"{reading.name}-{reanalysis.name}-{index}.svg"
+        images[name] = str(stratum_chart(found, standalone_style=colour_rules() + _STYLE)) + "\n"
         parts.append(_cell(found, name))
     return "\n\n".join(parts)
 
 
-def _cell(found: ConditionFindings, image: str) -> str:
-    unit = found.cell.unit or "no unit"
+def _cell(found: StratumFindings, image: str) -> str:
+    unit = found.stratum.unit or "no unit"
     levels = [
         (
             one.level or "(none)",
             str(one.n),
-            figure_text(one.mean, one.ci_low, one.ci_high),
+            value_text(one.mean, one.ci_low, one.ci_high),
             "-" if one.deviation is None else rounded(one.deviation),
             "-" if one.trend is None or one.p_trend is None else f"{one.trend.tau:+.2f} ({one.p_trend:.2g})",
         )
@@ -160,30 +165,30 @@ def _cell(found: ConditionFindings, image: str) -> str:
     pairs = [
         (
             f"{pair.first} over {pair.second}",
-            effect_text(pair, found.cell.unit),
+            effect_text(pair, found.stratum.unit),
             "-" if pair.ci_low is None else f"{pair.p_adjusted:.2g}",
             pair.outcome,
             "-"
             if pair.detectable is None
             else f"{rounded(100 * (pair.detectable - 1))} %"
             if pair.scale == "ratio"
-            else f"{rounded(pair.detectable)} {found.cell.unit}",
+            else f"{rounded(pair.detectable)} {found.stratum.unit}",
         )
         for pair in map(downward, found.pairs)
     ]
     parts = [
-        f"**{found.cell.title}**, {unit}",
-        f"![{found.cell.title}: every figure, means and intervals]({IMAGES}/{image})",
+        f"**{found.stratum.title}**, {unit}",
+        f"![{found.stratum.title}: every value, means and intervals]({IMAGES}/{image})",
         markdown_table(("Level", "n", "Mean", "sd", "Trend (p)"), levels),
-        markdown_table(("Pair", "Effect", "p (Holm)", "Reading", "Would have shown from"), pairs),
+        markdown_table(("Pair", "Effect", "p (Holm)", "Outcome", "Detectable from"), pairs),
     ]
-    settled = supported(found) or ["No pair is settled."]
+    settled = supported_sentences(found) or ["No pair is settled."]
     parts.append("\n".join(f"* {_without_folders(sentence)}" for sentence in [*settled, *found.warnings]))
     return "\n\n".join(parts)
 
 
 def _without_folders(text: str) -> str:
-    """Places without the folder in which the package lies on this machine."""
+    """File locations without the folder in which the package is installed."""
     return text.replace(f"{shipped_folder('studies')}/", "")
 
 

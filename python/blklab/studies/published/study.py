@@ -1,7 +1,7 @@
-"""Published studies: their figures, their conclusions, and both read again.
+"""Loads published studies and analyses their printed values again.
 
-A study is a folder of `studies/`: ``published/*.csv`` holds the figures as printed, ``claims.toml`` says what
-the study was, which questions its figures are asked, and which conclusions it printed.
+A study is a folder of `studies/`: ``published/*.csv`` holds the values as printed, ``claims.toml`` describes
+the study, the analyses of these values, and the conclusions that the study printed.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ CLAIMS_FILE = "claims.toml"
 PUBLISHED = "published"
 
 
-class PublishedTable(BaseModel):
-    """What one file of figures is asked; the options of `blklab analyse`."""
+class Reanalysis(BaseModel):
+    """One analysis of a file of published values, in terms of the options of `blklab analyse`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -52,7 +52,7 @@ class PublishedTable(BaseModel):
     remarks: list[str] = []
 
     def request(self, folder: Path) -> AnalysisRequest:
-        """The question as a request for an analysis."""
+        """This reanalysis as a request for `analyse_files`."""
         return AnalysisRequest(
             paths=[str(folder / PUBLISHED / self.file)],
             design=DesignRequest(
@@ -71,7 +71,7 @@ class PublishedTable(BaseModel):
         )
 
     def arguments(self, study: str) -> list[str]:
-        """The same on the command line, from the top of the repository."""
+        """The arguments of `blklab analyse`, relative to the top of the repository."""
         words = [f"studies/{study}/{PUBLISHED}/{self.file}", "--value", self.value, "--factor", self.factor]
         if self.unit:
             words += ["--unit", self.unit]
@@ -97,37 +97,38 @@ class PublishedStudy(BaseModel):
 
     title: str
     source: str
-    """The document that printed the figures."""
+    """The document that printed the values."""
     set_up: str
     concludes: str
-    """The document's conclusion in our words."""
-    questions: list[PublishedTable]
+    """The document's conclusion, in our words."""
+    reanalyses: list[Reanalysis]
     claims: list[Claim] = []
 
 
 @dataclass(frozen=True)
 class StudyReading:
-    """A study, its figures analysed, its claims read."""
+    """A study with its values analysed and its claims checked."""
 
     name: str
     study: PublishedStudy
     answers: dict[str, FileAnalysis]
+    """By name of the reanalysis."""
     claims: list[ClaimReading]
 
 
-def study_names() -> list[str]:
-    """The studies that ship, in alphabetical order."""
+def published_study_names() -> list[str]:
+    """The published studies that ship, in alphabetical order."""
     return sorted(path.parent.name for path in shipped_folder("studies").glob(f"*/{CLAIMS_FILE}"))
 
 
-def load_study(name: str) -> tuple[PublishedStudy, Path]:
-    """A study and its folder.
+def load_published_study(name: str) -> tuple[PublishedStudy, Path]:
+    """Loads a study; returns it with its folder.
 
     Raises:
-        UnknownNameError: if there is none of that name.
-        SpecError: if its claims have a mistake.
+        UnknownNameError: if there is no study with this name.
+        SpecError: if ``claims.toml`` has a mistake.
     """
-    names = study_names()
+    names = published_study_names()
     if name not in names:
         raise UnknownNameError(f"no study {name!r}", hint=f"there are: {', '.join(names)}")
     folder = shipped_folder("studies") / name
@@ -142,19 +143,19 @@ def load_study(name: str) -> tuple[PublishedStudy, Path]:
         raise SpecError(f"studies/{name}/{CLAIMS_FILE}: {place}: {first['msg']}") from error
 
 
-def read_study(name: str) -> StudyReading:
-    """Analyses a study's figures and holds its claims against them.
+def read_published_study(name: str) -> StudyReading:
+    """Analyses a study's values and compares its claims with them.
 
     Raises:
-        UnknownNameError: if there is no such study.
-        SpecError: if its claims have a mistake.
+        UnknownNameError: if there is no study with this name.
+        SpecError: if ``claims.toml`` has a mistake.
     """
-    study, folder = load_study(name)
-    answers = {question.name: analyse_files(question.request(folder)) for question in study.questions}
+    study, folder = load_published_study(name)
+    answers = {reanalysis.name: analyse_files(reanalysis.request(folder)) for reanalysis in study.reanalyses}
     readings = []
     for claim in study.claims:
-        if claim.question not in answers:
-            raise SpecError(f"studies/{name}/{CLAIMS_FILE}: no question {claim.question!r}")
-        answer = answers[claim.question]
+        if claim.reanalysis not in answers:
+            raise SpecError(f"studies/{name}/{CLAIMS_FILE}: no reanalysis {claim.reanalysis!r}")
+        answer = answers[claim.reanalysis]
         readings.append(read_claim(claim, answer.findings, answer.confidence))
     return StudyReading(name, study, answers, readings)

@@ -1,1 +1,1 @@
-"""Carrying studies out, and the pages that show what they found."""
+"""Runs published experiments again and compares the results with the published values."""

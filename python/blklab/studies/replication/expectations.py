@@ -1,4 +1,4 @@
-"""What must come out of a study: ``expected.toml``, held against results by tests and by the pages.
+"""Expected outcomes of a study, from ``expected.toml``; the tests compare results with them.
 
 ::
 
@@ -6,7 +6,7 @@
     outcome = "holds"
     why = "cfq's slices are 180 ms and 40 ms long"
 
-    [[sim.figures]]
+    [[sim.values]]
     table = "Write speed of level 0 over level 7"
     name = "cfq"
     at_least = 2.2
@@ -18,22 +18,22 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from blklab.studies.replication.protocol import Place
-from blklab.studies.replication.result import Outcome, StudyResult
-from blklab.studies.replication.study_folder import Published, Table
+from blklab.studies.replication.options import StudyBackend, TomlTable
+from blklab.studies.replication.result import StatementOutcome, StudyResult
+from blklab.studies.replication.study_folder import StudyFolder
 
 EXPECTED_FILE = "expected.toml"
 
 
-class ExpectedStatement(Table):
-    """How a statement must come out."""
+class ExpectedStatement(TomlTable):
+    """The outcome that a statement must have."""
 
-    outcome: Outcome
+    outcome: StatementOutcome
     why: str
 
 
-class ExpectedFigure(Table):
-    """Between which bounds a figure of ours must lie."""
+class ExpectedValue(TomlTable):
+    """The bounds within which one of our values must lie."""
 
     table: str
     name: str
@@ -42,34 +42,34 @@ class ExpectedFigure(Table):
     why: str
 
 
-class Expected(Table):
-    """What must come out at one place."""
+class Expected(TomlTable):
+    """The expected outcomes on one backend."""
 
     statements: dict[str, ExpectedStatement] = Field(default_factory=dict)
-    figures: list[ExpectedFigure] = Field(default_factory=list)
+    values: list[ExpectedValue] = Field(default_factory=list)
 
 
-class _File(Table):
+class _File(TomlTable):
     sim: Expected = Expected()
     uml: Expected = Expected()
     host: Expected = Expected()
 
 
-def expected_of(published: Published, place: Place) -> Expected:
-    """What a study's file says of a place.
+def expected_of(folder: StudyFolder, backend: StudyBackend) -> Expected:
+    """The expected outcomes of a study on one backend.
 
     Raises:
         SpecError: if the file cannot be read or has a mistake.
     """
-    file = published.toml(EXPECTED_FILE, _File)
-    return {"sim": file.sim, "uml": file.uml, "host": file.host}[place]
+    file = folder.toml(EXPECTED_FILE, _File)
+    return {"sim": file.sim, "uml": file.uml, "host": file.host}[backend]
 
 
 def unmet(expected: Expected, result: StudyResult) -> list[str]:
-    """A sentence for each expectation that the result does not meet; statements left out count too."""
+    """One sentence for each expectation that the result misses, and for each statement without one."""
     statements = {one.name: one for one in result.statements}
     missing = [
-        f"nothing is expected of the statement {name}"
+        f"the statement {name} has no expected outcome"
         for name in statements.keys() - expected.statements.keys()
     ]
     sentences = []
@@ -79,14 +79,14 @@ def unmet(expected: Expected, result: StudyResult) -> list[str]:
             sentences.append(f"there is no statement {name}")
         elif found.outcome != wanted.outcome:
             sentences.append(f"{name}: {found.outcome}, not {wanted.outcome}: {found.found}")
-    figures = {(one.table, one.name): one for one in result.figures}
-    for bound in expected.figures:
-        figure = figures.get((bound.table, bound.name))
-        if figure is None or figure.ours is None:
-            sentences.append(f"there is no figure of ours {bound.table}: {bound.name}")
-        elif not bound.at_least <= figure.ours.value <= bound.at_most:
+    values = {(one.table, one.name): one for one in result.values}
+    for bound in expected.values:
+        value = values.get((bound.table, bound.name))
+        if value is None or value.ours is None:
+            sentences.append(f"there is no value of ours {bound.table}: {bound.name}")
+        elif not bound.at_least <= value.ours.value <= bound.at_most:
             sentences.append(
-                f"{bound.table}: {bound.name} is {figure.ours.value:.4g}, "
+                f"{bound.table}: {bound.name} is {value.ours.value:.4g}, "
                 f"not within {bound.at_least:g} to {bound.at_most:g}"
             )
     return [*sorted(missing), *sentences]

@@ -1,8 +1,8 @@
-"""Writes the pages of the studies: ``python -m blklab.studies.replication.pages docs/studies [NAME…]``.
+"""Writes one page for each study: ``python -m blklab.studies.replication.pages FOLDER [NAME…]``.
 
-Each study is carried out on the simulator in its quick form, in a store of its own that is thrown away. A
-page is ``NAME.md``, its pictures lie in ``images/NAME`` beside it. A test holds pages and pictures together
-with what the studies find; the names of stored runs, which change, are not on a page.
+Each study runs on the simulator in its quick form, with a store in memory. Its page is ``NAME.md``, with the
+pictures in ``images/NAME`` beside it. A test checks that pages and pictures are up to date. Pages omit the
+names of stored runs, which differ from run to run.
 """
 
 from __future__ import annotations
@@ -12,51 +12,32 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from blklab.execution.blocks import Progress
-from blklab.records.experiment import ExperimentRecord
-from blklab.records.samples import RunSample
 from blklab.records.store import Store
 from blklab.report.pages.markdown import markdown_table
-from blklab.studies import study_named, study_names
-from blklab.studies.replication.protocol import Asked
+from blklab.studies import replicable_study, replicable_study_names
+from blklab.studies.replication.options import StudyOptions
 from blklab.studies.replication.report.drawing import draw
 from blklab.studies.replication.report.finding import StudyFinding
-from blklab.studies.replication.run import carry_out
+from blklab.studies.replication.run import NullRunObserver, run_study
 
 IMAGES = "images"
 
 
-class SilentObserver:
-    """Hears and says nothing."""
-
-    def announce(self, line: str) -> None:
-        """A step that is not a run."""
-
-    def begun(self, record: ExperimentRecord) -> None:
-        """The experiment has its name."""
-
-    def progressed(self, progress: Progress) -> None:
-        """A run begins."""
-
-    def measured(self, sample: RunSample) -> None:
-        """A run ended."""
-
-
 @functools.cache
 def quick_finding(name: str) -> StudyFinding:
-    """A study, carried out quickly on the simulator; the same program gives the same finding."""
+    """Runs a study on the simulator in its quick form; the result is deterministic."""
     with Store.opened("sqlite://") as store:
-        return carry_out(study_named(name), Asked(quick=True), store, SilentObserver())
+        return run_study(replicable_study(name), StudyOptions(quick=True), store, NullRunObserver())
 
 
 def page_and_images(finding: StudyFinding) -> tuple[str, dict[str, str]]:
-    """The page of a study, and its pictures by file name."""
-    claims, result = finding.published.claims, finding.result
+    """Returns the page of a study, and its pictures by file name."""
+    claims, result = finding.folder.claims, finding.result
     images = {f"{one.name}.svg": f"{draw(one, standalone=True)}\n" for one in result.pictures}
     parts = [
         f"# {claims.title}",
-        f"From {claims.source} ([`studies/{finding.name}`](../../studies/{finding.name})).",
-        "What its figures support by themselves: [five published studies, read again](../studies.md).",
+        f"From {claims.source} ([`studies/{finding.name}`](../../../studies/{finding.name})).",
+        "Analysis of the published values alone: [five published studies, read again](../studies.md).",
         claims.set_up.strip(),
         f"*Concludes:* {claims.concludes.strip()}",
         f"## What the simulator finds\n\n{finding.tally()}.",
@@ -100,7 +81,7 @@ def _experiments(finding: StudyFinding) -> str:
 
 
 def write_pages(folder: Path, names: Iterable[str]) -> None:
-    """Writes pages and pictures; pictures that are no longer part of a page are removed."""
+    """Writes pages and pictures, and removes pictures that a page no longer shows."""
     for name in names:
         page, images = page_and_images(quick_finding(name))
         pictures = folder / IMAGES / name
@@ -116,4 +97,4 @@ def write_pages(folder: Path, names: Iterable[str]) -> None:
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit("usage: python -m blklab.studies.replication.pages FOLDER [NAME…]")
-    write_pages(Path(sys.argv[1]), sys.argv[2:] or study_names())
+    write_pages(Path(sys.argv[1]), sys.argv[2:] or replicable_study_names())

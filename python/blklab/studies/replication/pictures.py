@@ -1,4 +1,4 @@
-"""What a study's pictures show, as data; `blklab.studies.replication.report` draws them."""
+"""The pictures of a study as data; `blklab.studies.replication.report` draws them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Course:
+class LineSeries:
     """One line of a `LinePicture`."""
 
     label: str
@@ -18,38 +18,41 @@ class Course:
 @dataclass(frozen=True)
 class _Titled:
     name: str
-    """Of the file, such as ``per-second``."""
+    """File name without its suffix, such as ``per-second``."""
     title: str
     note: str
-    """How to read it."""
+    """How to read the picture."""
 
 
 @dataclass(frozen=True)
 class LinePicture(_Titled):
-    """Courses over a common axis; both axes are logarithmic where figures span much, unless `counts`."""
+    """Lines over a common axis.
+
+    An axis is logarithmic if its values span a wide range; the horizontal one never is with `counts`.
+    """
 
     x_axis: str
     """Name and unit."""
     y_axis: str
-    courses: tuple[Course, ...]
+    series: tuple[LineSeries, ...]
     counts: bool = False
-    """Whether the horizontal axis counts something off, and so is never logarithmic."""
+    """The horizontal axis is a running count, such as the number of a run."""
 
 
 @dataclass(frozen=True)
 class MatrixPicture(_Titled):
-    """A table of figures, tinted by size."""
+    """A table of values, tinted by size."""
 
     row_axis: str
     column_axis: str
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     values: tuple[tuple[float | None, ...], ...]
-    """By row and column; nothing where there is no figure."""
+    """By row and column; None for an empty cell."""
     decimals: int
-    """Of the printed figures."""
+    """Decimals of the printed values."""
     middle: float | None = None
-    """Figure without a tint: those above and below it are tinted differently. Nothing: the lowest one."""
+    """The value without a tint; larger and smaller values get different colours. None: the smallest value."""
 
 
 @dataclass(frozen=True)
@@ -61,28 +64,28 @@ class IntervalRow:
     low: float | None = None
     high: float | None = None
     published: bool = False
-    """Drawn apart: not ours."""
+    """Drawn in another colour, because it is not ours."""
 
 
 @dataclass(frozen=True)
 class IntervalPicture(_Titled):
-    """Figures with their intervals, one below the other on one axis."""
+    """Values with their intervals, one row each, on one axis."""
 
     axis: str
     """Name and unit."""
     rows: tuple[IntervalRow, ...]
     marks: tuple[tuple[float, str], ...] = ()
-    """Values with a name, drawn as lines across all rows."""
+    """Named values, drawn as lines across all rows."""
 
 
 @dataclass(frozen=True)
 class SurfacePicture(_Titled):
-    """A table of figures as a surface in space: how iozone's users look at its tables."""
+    """A table of values as a surface in space, the usual view of iozone's tables."""
 
     row_axis: str
     column_axis: str
     height_axis: str
-    """Name and unit of the figures."""
+    """Name and unit of the values."""
     rows: tuple[str, ...]
     """From the back to the front."""
     columns: tuple[str, ...]

@@ -1,43 +1,15 @@
-"""What a study is: experiments to make, and a reading of what they left."""
+"""The interface of a study that can be run again: its experiments, and how to read their records."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar, get_args
 
 from blklab.records.experiment import ExperimentRecord
-from blklab.spec.experiment import DEFAULT_SEED, ExperimentSpec
+from blklab.spec.experiment import ExperimentSpec
+from blklab.studies.replication.options import StudyBackend, StudyOptions
 from blklab.studies.replication.result import StudyResult
-from blklab.studies.replication.study_folder import Published
-
-Place = Literal["sim", "uml", "host"]
-"""Where a study runs: on the simulator, in a kernel in virtual time, on this machine."""
-
-PLACES: tuple[Place, ...] = get_args(Place)
-
-Size = TypeVar("Size", int, str)
-"""Of a set-up: a number of runs, a length, a size."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What a person asked of a study."""
-
-    place: Place = "sim"
-    quick: bool = False
-    """Whether smaller sizes and fewer cases will do."""
-    seed: int = DEFAULT_SEED
-    directory: str = "."
-    """Where scratch files go on the place ``host``."""
-    directory_named: bool = False
-    """Whether a person chose the folder, and so the disks to be tested."""
-
-    def choose(self, usual: Size, *, quick: Size, uml: Size) -> Size:
-        """One of the sizes of a set-up: the guest's own there, whose time is dear, or the one asked for."""
-        if self.place == "uml":
-            return uml
-        return quick if self.quick else usual
+from blklab.studies.replication.study_folder import StudyFolder
 
 
 @dataclass(frozen=True)
@@ -45,20 +17,22 @@ class NamedExperiment:
     """One experiment of a study."""
 
     name: str
-    """Unique within the study; `Study.read` finds the record under it."""
+    """Unique within the study; `Study.read` gets the record under this name."""
     title: str
     spec: ExperimentSpec
 
 
 @dataclass(frozen=True)
 class Study:
-    """A published experiment that can be run again. Its functions are pure: files and arguments."""
+    """A published experiment that can be run again.
+
+    Both functions are pure: they depend on the study's files and their arguments alone.
+    """
 
     name: str
-    """The folder of `studies/`, whose ``claims.toml`` has the title and the source."""
-    places: tuple[Place, ...]
-    experiments: Callable[[Asked, Published], Sequence[NamedExperiment]]
-    """What to run, in order."""
-    read: Callable[[Asked, Published, Mapping[str, ExperimentRecord]], StudyResult]
-    """What the records say, beside what was published. Takes the records by the names that `experiments`
-    gave, all of them."""
+    """Folder name in `studies/`; its ``claims.toml`` holds the title and the source."""
+    backends: tuple[StudyBackend, ...]
+    experiments: Callable[[StudyOptions, StudyFolder], Sequence[NamedExperiment]]
+    """Lists the experiments to run, in order."""
+    read: Callable[[StudyOptions, StudyFolder, Mapping[str, ExperimentRecord]], StudyResult]
+    """Compares the records with the published values. Needs the record of every experiment, by name."""

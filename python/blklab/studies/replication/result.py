@@ -1,4 +1,4 @@
-"""What a study finds: figures beside the published ones, statements, pictures."""
+"""The result of a replication: values beside the published ones, statements, pictures."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Literal
 
 from blklab.studies.replication.pictures import Picture
 
-Outcome = Literal["holds", "fails", "undecided"]
+StatementOutcome = Literal["holds", "fails", "undecided"]
 
 Origin = Literal["published", "ours"]
-"""Whether a statement is a conclusion that was printed, or a check of our own."""
+"""Origin of a statement: a printed conclusion, or a check of our own."""
 
 
-Beside = Literal["published", "intended"]
-"""What a figure of ours is held against: what was printed, or what somebody set out to get."""
+Reference = Literal["published", "intended"]
+"""The reference for one of our values: the printed value, or the value that a setting is meant to give."""
 
 
 @dataclass(frozen=True)
-class Quantity:
-    """A figure, with the bounds of its 95 % interval where it has one."""
+class Estimate:
+    """A value and, where it has one, its 95 % interval."""
 
     value: float
     low: float | None = None
@@ -28,22 +28,22 @@ class Quantity:
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A published figure, or an intended one, and ours."""
+class ComparedValue:
+    """A published or intended value, and ours."""
 
     name: str
     """Unique within its table."""
     table: str
-    """Heading under which it stands."""
+    """Heading of the table that it belongs to."""
     unit: str
     """Empty for a ratio."""
-    published: Quantity | None
-    """Nothing where the document has no such figure and ours is there for comparison."""
-    ours: Quantity | None
+    published: Estimate | None
+    """None if the document has no such value and ours is shown for comparison."""
+    ours: Estimate | None
     not_asked: str = ""
-    """Why a model cannot be asked for it; ours is missing then."""
-    beside: Beside = "published"
-    """What ``published`` is; the same in all of a table."""
+    """Why we cannot measure it; `ours` is None then."""
+    beside: Reference = "published"
+    """The kind of reference in `published`; the same throughout a table."""
 
     @property
     def ratio(self) -> float | None:
@@ -55,43 +55,43 @@ class Figure:
 
 @dataclass(frozen=True)
 class Statement:
-    """A sentence that results bear out or do not."""
+    """A sentence that the results confirm, refute or leave open."""
 
     name: str
     """Unique within the study, such as ``level-0-faster``; ``expected.toml`` refers to it."""
     says: str
     origin: Origin
-    outcome: Outcome
+    outcome: StatementOutcome
     found: str
-    """What was found, in numbers."""
+    """The measured numbers."""
     why: str = ""
-    """What it comes from, or why ours differs."""
+    """The cause, or the reason why our result differs."""
 
 
 @dataclass
 class StudyResult:
-    """What a study, or a part of it, made of its experiments."""
+    """The result of a study or of a part of it."""
 
-    figures: list[Figure] = field(default_factory=list)
+    values: list[ComparedValue] = field(default_factory=list)
     statements: list[Statement] = field(default_factory=list)
     pictures: list[Picture] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    """Of the set-up: what could not be done as its authors did it, and what was done instead."""
+    """Where the set-up departs from the authors', and what replaces it."""
 
     @classmethod
     def of(cls, parts: Sequence[StudyResult], remarks: list[str]) -> StudyResult:
-        """What the parts of a study found, in their order, and remarks on the whole."""
+        """Joins the parts of a study in order, with remarks on the whole."""
         return cls(
-            [figure for part in parts for figure in part.figures],
+            [value for part in parts for value in part.values],
             [statement for part in parts for statement in part.statements],
             [picture for part in parts for picture in part.pictures],
             remarks,
         )
 
     def statement(self, name: str) -> Statement:
-        """The statement of that name; it must be there."""
+        """The statement with this name, which must exist."""
         return next(one for one in self.statements if one.name == name)
 
-    def figure(self, table: str, name: str) -> Figure:
-        """The figure of that name; it must be there."""
-        return next(one for one in self.figures if (one.table, one.name) == (table, name))
+    def value(self, table: str, name: str) -> ComparedValue:
+        """The value with this name in this table, which must exist."""
+        return next(one for one in self.values if (one.table, one.name) == (table, name))

@@ -1,35 +1,53 @@
-"""Runs a study's experiments through the ordinary pipeline and has the study read them."""
+"""Runs a study's experiments through the ordinary pipeline and reads their records."""
 
 from __future__ import annotations
 
 from blklab.errors import UsageError
-from blklab.execution.blocks import Observer
+from blklab.execution.blocks import Observer, Progress
 from blklab.execution.pipeline import compare
 from blklab.records.experiment import ExperimentRecord
+from blklab.records.samples import RunSample
 from blklab.records.store import Store
-from blklab.studies.replication.protocol import Asked, Study
+from blklab.studies.replication.options import StudyOptions
+from blklab.studies.replication.protocol import Study
 from blklab.studies.replication.report.finding import StudyFinding
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.study_folder import StudyFolder
 
 
-def carry_out(study: Study, asked: Asked, store: Store, observer: Observer) -> StudyFinding:
-    """Makes all experiments of a study, stores them, and reads them.
+class NullRunObserver:
+    """An `Observer` that ignores every event."""
+
+    def announce(self, line: str) -> None:
+        """A step other than a run begins."""
+
+    def begun(self, record: ExperimentRecord) -> None:
+        """The experiment has its name."""
+
+    def progressed(self, progress: Progress) -> None:
+        """A run begins."""
+
+    def measured(self, sample: RunSample) -> None:
+        """A run ended."""
+
+
+def run_study(study: Study, options: StudyOptions, store: Store, observer: Observer) -> StudyFinding:
+    """Runs all experiments of a study, stores their records, and reads them.
 
     Raises:
-        UsageError: if the study cannot run at that place.
-        InterruptedRunError: a signal came; what was measured is stored.
-        BlklabError: an experiment cannot be made or cannot go on.
+        UsageError: if the study cannot run on this backend.
+        InterruptedRunError: if a signal arrived; the samples measured so far are stored.
+        BlklabError: if an experiment cannot start or continue.
     """
-    if asked.place not in study.places:
+    if options.backend not in study.backends:
         raise UsageError(
-            f"the study {study.name} does not run on {asked.place}",
-            hint=f"it runs on {', '.join(study.places)}",
+            f"the study {study.name} does not run on {options.backend}",
+            hint=f"it runs on {', '.join(study.backends)}",
         )
-    published = Published(study.name)
-    experiments = list(study.experiments(asked, published))
+    folder = StudyFolder(study.name)
+    experiments = list(study.experiments(options, folder))
     records: dict[str, ExperimentRecord] = {}
     for number, experiment in enumerate(experiments, start=1):
         observer.announce(f"{study.name}, experiment {number} of {len(experiments)}: {experiment.title}")
         records[experiment.name] = compare(experiment.spec, store, observer)
-    result = study.read(asked, published, records)
-    return StudyFinding(study.name, asked, published, experiments, records, result)
+    result = study.read(options, folder, records)
+    return StudyFinding(study.name, options, folder, experiments, records, result)

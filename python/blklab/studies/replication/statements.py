@@ -1,7 +1,7 @@
-"""Statements out of figures: one constructor for each kind of claim.
+"""Builds statements from estimates: one constructor for each kind of claim.
 
-Where runs were repeated, an interval decides, and what its bounds leave open is undecided. A model's single
-run has no interval; then the figure itself decides.
+The interval of repeated runs decides; a statement is undecided if the interval leaves it open. A single run
+of a model has no interval: its value decides.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from blklab.analysis.statistics.intervals import geometric_mean_interval
 from blklab.quantities.formatting import rounded
-from blklab.studies.replication.result import Origin, Outcome, Quantity, Statement
+from blklab.studies.replication.result import Estimate, Origin, Statement, StatementOutcome
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -20,95 +20,109 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.95
 
 
-def mean_of(values: Sequence[float]) -> Quantity:
-    """Geometric mean of positive figures, with its interval where there are several.
+def mean_of(values: Sequence[float]) -> Estimate:
+    """Geometric mean of positive values, with its interval if there are several.
 
-    Figures that are all the same (a model without chance) have an interval of no width.
+    The interval has no width if all values are the same, as those of a model without randomness are.
     """
     interval = geometric_mean_interval(values, CONFIDENCE)
-    return Quantity(interval.mean, interval.low, interval.high)
+    return Estimate(interval.mean, interval.low, interval.high)
 
 
-def quantity_text(quantity: Quantity, unit: str = "") -> str:
+def estimate_text(estimate: Estimate, unit: str = "") -> str:
     """``2.93 [2.22, 3.86] MiB/s``."""
     after = f" {unit}" if unit else ""
-    if quantity.low is None or quantity.high is None:
-        return f"{rounded(quantity.value)}{after}"
-    half = (quantity.high - quantity.low) / 2
+    if estimate.low is None or estimate.high is None:
+        return f"{rounded(estimate.value)}{after}"
+    half = (estimate.high - estimate.low) / 2
     bounds = ", ".join(
-        rounded(bound, half, digits_of=quantity.value) for bound in (quantity.low, quantity.high)
+        rounded(bound, half, digits_of=estimate.value) for bound in (estimate.low, estimate.high)
     )
-    return f"{rounded(quantity.value, half)} [{bounds}]{after}"
+    return f"{rounded(estimate.value, half)} [{bounds}]{after}"
 
 
-class Told(TypedDict, total=False):
-    """What may be told of any statement."""
+class StatementDetails(TypedDict, total=False):
+    """Optional details of a statement."""
 
     origin: Origin
-    """Whose it is; each constructor has the one that is usual for it."""
+    """Each constructor has its own default."""
     why: str
-    """What it comes from, or why ours differs."""
+    """The cause, or the reason why our result differs."""
 
 
 def within(
     name: str,
     says: str,
-    quantity: Quantity,
+    estimate: Estimate,
     at_least: float,
     at_most: float,
     *,
     unit: str = "",
-    **told: Unpack[Told],
+    **details: Unpack[StatementDetails],
 ) -> Statement:
-    """A figure lies between bounds, which belong to the range."""
-    outcome = _inside(quantity, at_least, at_most)
-    return Statement(name, says, outcome=outcome, found=quantity_text(quantity, unit), **_OURS | told)
+    """The value lies between two bounds, inclusive."""
+    outcome = _inside(estimate, at_least, at_most)
+    return Statement(name, says, outcome=outcome, found=estimate_text(estimate, unit), **_OURS | details)
 
 
-def greater(name: str, says: str, ratio: Quantity, than: float = 1.0, **told: Unpack[Told]) -> Statement:
-    """A ratio is greater than a number; one that is just that number is not."""
+def greater(
+    name: str, says: str, ratio: Estimate, than: float = 1.0, **details: Unpack[StatementDetails]
+) -> Statement:
+    """The ratio is strictly greater than a number."""
     low, high = _low(ratio), _high(ratio)
-    outcome: Outcome = "holds" if low > than else "fails" if high <= than else "undecided"
-    return Statement(name, says, outcome=outcome, found=quantity_text(ratio), **_PUBLISHED | told)
+    outcome: StatementOutcome = "holds" if low > than else "fails" if high <= than else "undecided"
+    return Statement(name, says, outcome=outcome, found=estimate_text(ratio), **_PUBLISHED | details)
 
 
-def equal(name: str, says: str, ratio: Quantity, *, margin: float = 0.02, **told: Unpack[Told]) -> Statement:
-    """A ratio is 1 within a margin: the absence of an effect."""
+def equal(
+    name: str, says: str, ratio: Estimate, *, margin: float = 0.02, **details: Unpack[StatementDetails]
+) -> Statement:
+    """The ratio is 1 within a margin: there is no effect."""
     outcome = _inside(ratio, 1 / (1 + margin), 1 + margin)
-    return Statement(name, says, outcome=outcome, found=quantity_text(ratio), **_OURS | told)
+    return Statement(name, says, outcome=outcome, found=estimate_text(ratio), **_OURS | details)
 
 
 def ordered(
-    name: str, says: str, figures: Mapping[str, Quantity], *, unit: str = "", **told: Unpack[Told]
+    name: str,
+    says: str,
+    estimates: Mapping[str, Estimate],
+    *,
+    unit: str = "",
+    **details: Unpack[StatementDetails],
 ) -> Statement:
-    """Figures come in this order, the greatest first: decided where neighbours' intervals do not overlap."""
-    entries = list(figures.values())
+    """The estimates are in descending order.
+
+    The order of two neighbours is decided if their intervals do not overlap.
+    """
+    entries = list(estimates.values())
     steps = [_inside_order(one, other) for one, other in itertools.pairwise(entries)]
-    outcome: Outcome = "fails" if "fails" in steps else "undecided" if "undecided" in steps else "holds"
-    found = ", ".join(f"{label} {quantity_text(one, unit)}" for label, one in figures.items())
-    return Statement(name, says, outcome=outcome, found=found, **_PUBLISHED | told)
+    outcome: StatementOutcome = (
+        "fails" if "fails" in steps else "undecided" if "undecided" in steps else "holds"
+    )
+    found = ", ".join(f"{label} {estimate_text(one, unit)}" for label, one in estimates.items())
+    return Statement(name, says, outcome=outcome, found=found, **_PUBLISHED | details)
 
 
-_OURS: Told = {"origin": "ours"}
-_PUBLISHED: Told = {"origin": "published"}
+_OURS: StatementDetails = {"origin": "ours"}
+_PUBLISHED: StatementDetails = {"origin": "published"}
 
 
-def _inside_order(greater_one: Quantity, lesser: Quantity) -> Outcome:
+def _inside_order(greater_one: Estimate, lesser: Estimate) -> StatementOutcome:
     if _low(greater_one) > _high(lesser):
         return "holds"
     return "fails" if _high(greater_one) < _low(lesser) else "undecided"
 
 
-def _inside(quantity: Quantity, at_least: float, at_most: float) -> Outcome:
-    low, high = _low(quantity), _high(quantity)
+def _inside(estimate: Estimate, at_least: float, at_most: float) -> StatementOutcome:
+    low, high = _low(estimate), _high(estimate)
     if at_least <= low and high <= at_most:
         return "holds"
     return "fails" if high < at_least or low > at_most else "undecided"
 
 
-def _low(quantity: Quantity) -> float:
-    return quantity.value if quantity.low is None else quantity.low
+def _low(estimate: Estimate) -> float:
+    return estimate.value if estimate.low is None else estimate.low
 
 
-def _high(quantity: Quantity) -> float:
-    return quantity.value if quantity.high is None else quantity.high
+def _high(estimate: Estimate) -> float:
+    return estimate.value if estimate.high is None else estimate.high

@@ -1,16 +1,16 @@
-//! The dies' time: reads at once, programs and erases one after the other,
+//! The time of the dies: reads go at once; programs and erases go one after the other and are
 //! suspended by reads.
 
 use std::collections::VecDeque;
 
-use crate::branch::unlikely;
-use crate::device::Outbox;
+use crate::core::branch::unlikely;
+use crate::devices::device::Outbox;
 
 /// A program or an erase.
 #[derive(Debug, Clone, Copy)]
 pub struct Work {
     pub duration_ns: u64,
-    /// Buffer slots that it frees when done.
+    /// Buffer slots that it frees at its end.
     pub slots: u64,
 }
 
@@ -20,10 +20,10 @@ struct Die {
     reads_end_ns: u64,
     /// End of the work under way; reads push it back.
     work_end_ns: u64,
-    /// Slots of the work under way, if there is one.
+    /// Slots of the current work, if there is any.
     active: Option<u64>,
     queue: VecDeque<Work>,
-    /// End of all queued work, as far as known.
+    /// End of all queued work, as far as is known.
     all_end_ns: u64,
 }
 
@@ -43,7 +43,7 @@ impl Dies {
         self.dies.len()
     }
 
-    /// Reads for `read_ns` from `ready_ns` on; gives the moment when it is done.
+    /// Reads for `read_ns` from `ready_ns` on. Returns the end of the read.
     #[inline]
     pub fn read(&mut self, die: usize, ready_ns: u64, read_ns: u64) -> u64 {
         let die = &mut self.dies[die];
@@ -61,7 +61,7 @@ impl Dies {
         die.reads_end_ns
     }
 
-    /// Adds work; gives the moment when the die is expected to be through with all of it.
+    /// Adds work. Returns the expected end of all the die's work.
     pub fn add(&mut self, index: usize, work: Work, outbox: &mut Outbox) -> u64 {
         let die = &mut self.dies[index];
         if die.active.is_some() {
@@ -73,7 +73,7 @@ impl Dies {
         die.all_end_ns
     }
 
-    /// The end of a die's work may have come; gives the buffer slots that it frees.
+    /// The end of a die's work may have come. Returns the buffer slots that it frees.
     pub fn wake(&mut self, index: usize, outbox: &mut Outbox) -> u64 {
         let die = &mut self.dies[index];
         let Some(slots) = die.active else { return 0 };
@@ -101,20 +101,20 @@ fn start(die: &mut Die, index: usize, work: Work, outbox: &mut Outbox) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Agenda;
+    use crate::core::event::EventQueue;
 
     #[test]
     fn a_read_suspends_a_program_and_the_program_ends_later() {
-        let mut agenda = Agenda::new();
-        let mut outbox = Outbox::new(&mut agenda, 0);
+        let mut events = EventQueue::new();
+        let mut outbox = Outbox::new(&mut events, 0);
         let mut dies = Dies::new(1, 20);
         assert_eq!(dies.add(0, Work { duration_ns: 1000, slots: 4 }, &mut outbox), 1000);
         assert_eq!(dies.read(0, 100, 50), 170);
         assert_eq!(dies.read(0, 100, 50), 220, "already suspended");
-        let event = agenda.advance().unwrap();
+        let event = events.advance().unwrap();
         assert_eq!(event.time_ns, 1000);
-        assert_eq!(dies.wake(0, &mut Outbox::new(&mut agenda, 0)), 0);
-        assert_eq!(agenda.advance().unwrap().time_ns, 1120);
-        assert_eq!(dies.wake(0, &mut Outbox::new(&mut agenda, 0)), 4);
+        assert_eq!(dies.wake(0, &mut Outbox::new(&mut events, 0)), 0);
+        assert_eq!(events.advance().unwrap().time_ns, 1120);
+        assert_eq!(dies.wake(0, &mut Outbox::new(&mut events, 0)), 4);
     }
 }

@@ -1,5 +1,5 @@
-//! The flash translation layer: which physical slot holds a logical one,
-//! where the next write goes, and garbage collection.
+//! The flash translation layer: the physical slots of logical ones, the place of the next write,
+//! and garbage collection.
 //!
 //! A slot is 4 KiB. Writes fill superblocks (one erase block of every die) in
 //! order. When free superblocks run short, the one with the fewest valid slots
@@ -13,20 +13,20 @@
 //! amplification is then 1 / (1 - u).
 
 use super::slot_map::SlotMap;
-use crate::divisor::Divisor;
-use crate::rng::{Permutation, Stream};
+use crate::core::divisor::Divisor;
+use crate::core::rng::{Permutation, Stream};
 
 /// Superblocks that garbage collection keeps free.
 const RESERVE: usize = 3;
 
-/// What the drive held before the start.
+/// The contents of the drive before the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
-    /// Nothing: all blocks are erased.
+    /// Empty: all blocks are erased.
     Fresh,
     /// Every slot was written once, in order.
     Sequential,
-    /// Every slot was overwritten at random until nothing changed any more.
+    /// Every slot was overwritten at random until the steady state.
     Random,
 }
 
@@ -61,7 +61,7 @@ struct Superblock {
     contents: Option<Vec<u32>>,
 }
 
-/// A place where the next slots go.
+/// The place of the next slots.
 #[derive(Debug, Clone, Copy)]
 struct Cursor {
     superblock: usize,
@@ -72,17 +72,17 @@ struct Cursor {
 #[derive(Debug, Clone, Copy)]
 struct Collection {
     victim: usize,
-    /// Next position of its contents, or of the analytic order.
+    /// Next position of its contents, or in the analytic order.
     position: u64,
     /// Slots to move for each host slot, in 1024ths.
     rate: u64,
 }
 
-/// One program operation that the drive must do.
+/// A program operation of the drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Program {
     pub die: u32,
-    /// Pages to read first, for data that is moved.
+    /// Pages to read first, for moved data.
     pub moved_slots: u64,
 }
 
@@ -93,7 +93,7 @@ pub struct Ftl {
     by_dies: Divisor,
     by_superblock: Divisor,
     superblocks: Vec<Superblock>,
-    /// Analytic order: superblock i holds ranks `first_rank[i]..first_rank[i + 1]`.
+    /// Analytic order: superblock i has ranks `first_rank[i]..first_rank[i + 1]`.
     first_rank: Vec<u64>,
     order: Option<Permutation>,
     condition: Condition,
@@ -102,9 +102,9 @@ pub struct Ftl {
     moved: Option<Cursor>,
     free: Vec<usize>,
     collection: Option<Collection>,
-    /// Slots that collection must move for what the host wrote, in 1024ths.
+    /// Slots that collection must still move for the host's writes, in 1024ths.
     owed: u64,
-    /// Superblocks erased since last asked.
+    /// Superblocks erased since the last call.
     erased: u64,
 }
 
@@ -190,7 +190,7 @@ impl Ftl {
         }
     }
 
-    /// Where random writes before the start have left a slot.
+    /// The place to which random writes before the start have moved a slot.
     #[inline(never)]
     fn find_by_rank(&self, logical: u32) -> u32 {
         let rank = match &self.order {
@@ -208,7 +208,7 @@ impl Ftl {
         self.by_unit.divide(physical).0
     }
 
-    /// Die of a unit, and how many units lie before it on that die.
+    /// The die of a unit, and the number of units before it on that die.
     #[inline]
     pub fn die_and_turn(&self, unit: u32) -> (u32, u32) {
         let (turn, die) = self.by_dies.divide(unit);
@@ -225,15 +225,15 @@ impl Ftl {
         std::mem::take(&mut self.erased)
     }
 
-    /// Writes a program unit of host data (fewer slots are padded) and whatever
-    /// garbage collection owes for it.
+    /// Writes a program unit of host data (padding fewer slots) and does the garbage collection
+    /// that it owes.
     pub fn write(&mut self, logical: &[u32], programs: &mut Vec<Program>) {
         let die = self.place(logical, true);
         programs.push(Program { die, moved_slots: 0 });
         self.collect(programs);
     }
 
-    /// Puts slots at the host's or the collector's cursor; tells the die.
+    /// Puts slots at the host's or the collector's cursor. Returns the die.
     fn place(&mut self, logical: &[u32], host: bool) -> u32 {
         let cursor = if host { self.host } else { self.moved };
         let mut cursor = match cursor {
@@ -275,8 +275,8 @@ impl Ftl {
         die
     }
 
-    /// Opens a free superblock. The host leaves the last one to collection,
-    /// which needs at most one to gain one.
+    /// Opens a free superblock. The host leaves the last one to collection, which needs at most one
+    /// to gain one.
     fn open(&mut self, host: bool) -> usize {
         while host && self.free.len() < 2 && self.empty_one() {}
         let index = self.free.pop().unwrap_or_default();
@@ -304,12 +304,12 @@ impl Ftl {
         true
     }
 
-    /// Collection is under way, or begins because the reserve is short.
+    /// True if collection is under way, or begins because the reserve is short.
     fn collecting(&mut self) -> bool {
         self.collection.is_some() || (self.free.len() < RESERVE && self.start_collection())
     }
 
-    /// Moves what is owed for one unit of host data.
+    /// Moves the slots owed for one unit of host data.
     fn collect(&mut self, programs: &mut Vec<Program>) {
         if !self.collecting() {
             self.owed = 0;
@@ -322,7 +322,7 @@ impl Ftl {
         }
     }
 
-    /// Empties a victim at once; false if there is none.
+    /// Empties a victim at once. Returns false if there is none.
     fn empty_one(&mut self) -> bool {
         if self.collection.is_none() && !self.start_collection() {
             return false;
@@ -359,7 +359,7 @@ impl Ftl {
         program
     }
 
-    /// The next logical slot that the victim still holds.
+    /// The next logical slot that the victim still contains.
     fn next_valid(&self, collection: &mut Collection) -> Option<u32> {
         let victim = collection.victim;
         let base = victim as u64 * self.shape.superblock;
@@ -430,7 +430,7 @@ mod tests {
     const SHAPE: Shape =
         Shape { logical: 60_000, superblock: 1024, unit: 8, dies: 4, spare_permille: 120 };
 
-    /// Overwrites at random; gives programs by the host and by collection.
+    /// Overwrites at random. Returns the programs of the host and of collection.
     fn overwrite(ftl: &mut Ftl, units: u64) -> (u64, u64) {
         let mut stream = Stream::named(1, "overwrite");
         let (mut host, mut moved) = (0, 0);

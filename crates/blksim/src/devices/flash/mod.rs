@@ -1,14 +1,14 @@
 //! `flash`: a solid-state drive. Channels, dies, a write buffer, an SLC cache,
 //! a page-mapped translation layer with garbage collection.
 //!
-//! * A read waits for its die, then crosses channel and link. It suspends a
-//!   program or an erase that it meets.
-//! * A write is acknowledged once it is in the buffer. Full program units go
-//!   to the dies in turn; when the buffer is full, writes wait for programs.
-//! * Garbage collection runs in step with the writes that cause it and takes
-//!   the dies' time for reading, programming and erasing.
-//! * A flush empties the buffer, if the drive has no capacitors; on SATA it is
-//!   not queued and holds up everything behind it.
+//! * A read waits for its die, then crosses channel and link. It suspends a program or an erase on
+//!   the die.
+//! * A write is acknowledged once it is in the buffer. Full program units go to the dies in turn;
+//!   when the buffer is full, writes wait for programs.
+//! * Garbage collection runs in step with the writes that cause it and takes the dies' time for
+//!   reading, programming and erasing.
+//! * A flush empties the buffer, unless the drive has capacitors; on SATA it is not queued and
+//!   holds up everything behind it.
 //!
 //! Simplified: channel and link are charged in order of arrival, with the
 //! backlog found then; moved data is charged to the die that it is moved to;
@@ -27,12 +27,12 @@ use std::collections::VecDeque;
 use dies::{Dies, Work};
 use ftl::{Condition, Ftl, Program, Shape};
 
-use crate::branch::{likely, unlikely};
-use crate::device::{Command, Device, Facts, Outbox};
-use crate::divisor::Divisor;
-use crate::error::ProfileError;
-use crate::params::{Param, Unit, Values};
-use crate::request::Operation;
+use crate::block::request::Operation;
+use crate::core::branch::{likely, unlikely};
+use crate::core::divisor::Divisor;
+use crate::core::error::ProfileError;
+use crate::core::params::{Param, Unit, Values};
+use crate::devices::device::{Command, Device, Facts, Outbox};
 
 pub const SUMMARY: &str =
     "solid-state drive: channels, dies, write buffer, SLC cache, garbage collection";
@@ -181,7 +181,7 @@ pub const PARAMETERS: &[Param] = &[
     ),
 ];
 
-/// A speed, with the last answer: most transfers are as long as the one before.
+/// A bandwidth, with its last answer: most transfers are as long as the one before.
 #[derive(Debug)]
 struct Speed {
     bytes_per_second: u64,
@@ -208,7 +208,7 @@ impl Speed {
 #[derive(Debug, Clone, Copy)]
 struct Draining {
     id: u32,
-    /// It is done once this many slots have been programmed in all.
+    /// It is done once this many slots in all have been programmed.
     target: u64,
 }
 
@@ -233,7 +233,7 @@ pub struct Flash {
     channel: Speed,
     command_ns: u64,
     interface_ns: u64,
-    /// When the link in each direction and the channels are free.
+    /// Times at which the link in each direction and the channels are free.
     link_free_ns: [u64; 2],
     channel_free_ns: Vec<u64>,
     buffer_slots: u64,
@@ -352,8 +352,8 @@ impl Flash {
         })
     }
 
-    /// Charges a transfer to a resource that serves in order, with a constant
-    /// part; gives waiting plus transfer.
+    /// Charges a transfer to a resource that serves in order, with a constant part. Returns waiting
+    /// plus transfer.
     #[inline]
     fn charge(free_ns: &mut u64, now_ns: u64, constant_ns: u64, transfer_ns: u64) -> u64 {
         *free_ns = (*free_ns).max(now_ns) + constant_ns + transfer_ns;
@@ -407,7 +407,7 @@ impl Flash {
         outbox.complete_at(done_ns + link_ns + self.interface_ns, command.id);
     }
 
-    /// Reads slots from the medium; gives the moment when they have crossed the channels.
+    /// Reads slots from the medium. Returns the time at which they have crossed the channels.
     #[inline(never)]
     fn read_slots(&mut self, first: u64, end: u64, now_ns: u64) -> u64 {
         let mut done_ns = now_ns;
@@ -433,7 +433,7 @@ impl Flash {
         done_ns
     }
 
-    /// Reads so many slots of one program unit.
+    /// Reads slots of one program unit.
     #[inline(always)]
     fn read_of_unit(&mut self, unit: u32, nr_slots: u64, now_ns: u64) -> u64 {
         // Units go round the dies; lower, middle and upper pages of a cell
@@ -446,15 +446,15 @@ impl Flash {
         read_ns + Self::charge(channel, now_ns, 0, transfer_ns)
     }
 
-    /// The buffer has room; a write larger than the buffer goes in when that is empty.
+    /// True if the buffer has room. A write larger than the buffer goes in when it is empty.
     fn has_room(&self, command: &Command) -> bool {
         let (first, end) = slots(command);
         self.buffered == 0 || self.buffered + (end - first) <= self.buffer_slots
     }
 
-    /// A write waits for room, and no program is under way that would make
-    /// some: what was collected goes to a die although it fills no unit. Only
-    /// a buffer that is small beside the largest write comes to this.
+    /// A write waits for room while no program is under way that would make some: the collected
+    /// slots go to a die although they fill no unit. This happens only if the buffer is small
+    /// beside the largest write.
     fn make_room(&mut self, outbox: &mut Outbox) {
         let collected = self.collecting.len() as u64;
         if !self.blocked.is_empty() && collected > 0 && self.buffered == collected {
@@ -480,7 +480,7 @@ impl Flash {
         }
     }
 
-    /// Sends what was collected to the dies, with the collection of garbage that it causes.
+    /// Sends the collected slots to the dies, with the garbage collection that they cause.
     fn program(&mut self, outbox: &mut Outbox) {
         let now_ns = outbox.now_ns();
         self.fold(now_ns);
@@ -540,7 +540,7 @@ impl Flash {
         self.finish_flushes(outbox);
     }
 
-    /// A command is done while an exclusive flush is not, or is that flush.
+    /// True for a command done while an exclusive flush is not, or for that flush.
     #[cold]
     fn completed_at_barrier(&mut self, id: u32, outbox: &mut Outbox) {
         if id != self.barrier_id {

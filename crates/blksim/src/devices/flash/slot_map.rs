@@ -1,10 +1,9 @@
-//! Where logical slots lie that were written since the start.
+//! The places of logical slots that were written since the start.
 //!
-//! The logical space is cut into groups of [`GROUP`] slots (4 MiB). A group
-//! that was written here and there keeps a sorted list, six bytes for each
-//! slot; one of which most was written becomes a plain array, four bytes for
-//! each. So memory grows with what a run writes, and ends at four bytes for
-//! each slot of the device. Slots that were not written are found by arithmetic.
+//! The logical space is divided into groups of [`GROUP`] slots (4 MiB). A sparsely written group
+//! has a sorted list, six bytes for each slot; a mostly written one becomes a plain array, four
+//! bytes for each. Memory grows with the writes of a run, up to four bytes for each slot of the
+//! device. Places of unwritten slots are computed.
 
 /// Logical slots of a group.
 const GROUP: usize = 1024;
@@ -15,7 +14,7 @@ const NOWHERE: u32 = u32::MAX;
 
 #[derive(Debug)]
 enum Group {
-    /// Positions within the group, ascending, and where they lie.
+    /// Positions within the group, ascending, and their places.
     List {
         positions: Vec<u16>,
         places: Vec<u32>,
@@ -98,7 +97,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::rng::Stream;
+    use crate::core::rng::Stream;
 
     #[test]
     fn it_agrees_with_a_tree_map_sparse_and_dense() {

@@ -1,8 +1,8 @@
-//! The disk's own memory: segments that were read, and data not yet written.
+//! The disk's cache: segments that were read, and data not yet written.
 
 use std::collections::VecDeque;
 
-/// Sectors that follow each other.
+/// Contiguous sectors.
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     sector: u64,
@@ -10,7 +10,8 @@ struct Segment {
 }
 
 impl Segment {
-    /// Has a sector, or ends just before it. All segments are asked, and which lie below a sector cannot be
+    /// True if it contains a sector, or ends just before it. All segments are checked, and their
+    /// order is unpredictable: one comparison, which nearly always fails, is faster than two.
     /// foretold: one comparison, which nearly always fails, is quicker than two.
     #[inline]
     fn reaches(&self, sector: u64) -> bool {
@@ -35,14 +36,13 @@ impl ReadCache {
         Self { segments: VecDeque::with_capacity(limit + 1), limit }
     }
 
-    /// Holds all of `first..end`.
+    /// True if it contains all of `first..end`.
     #[inline]
     pub fn holds(&self, first: u64, end: u64) -> bool {
         self.segments.iter().any(|segment| segment.reaches(first) && end <= segment.end())
     }
 
-    /// Remembers `first..end`, joined to a segment that it continues, of at
-    /// most `largest` sectors.
+    /// Remembers `first..end`, joined to a segment that it continues, of at most `largest` sectors.
     #[inline]
     pub fn add(&mut self, first: u64, end: u64, largest: u64) {
         if self.limit == 0 || first >= end {
@@ -69,7 +69,7 @@ impl ReadCache {
     }
 }
 
-/// An extent that is in memory only.
+/// An extent that is only in the cache.
 #[derive(Debug, Clone, Copy)]
 pub struct Dirty {
     pub sector: u64,
@@ -78,7 +78,7 @@ pub struct Dirty {
     pub clock_ns: u64,
 }
 
-/// Data that was accepted and is not on the medium.
+/// Accepted data that is not on the medium.
 #[derive(Debug, Default)]
 pub struct WriteCache {
     pub extents: Vec<Dirty>,
@@ -90,20 +90,20 @@ impl WriteCache {
         self.extents.is_empty()
     }
 
-    /// Holds all of `first..end`.
+    /// True if it contains all of `first..end`.
     pub fn holds(&self, first: u64, end: u64) -> bool {
         self.extents.iter().any(|d| d.sector <= first && end <= d.sector + d.nr_sectors)
     }
 
-    /// Would take `first..end` in without another extent.
+    /// True if it can take `first..end` without another extent.
     pub fn takes_without_extent(&self, first: u64, end: u64, largest: u64) -> bool {
         let continues =
             |d: &Dirty| d.sector + d.nr_sectors == first && d.nr_sectors + (end - first) <= largest;
         self.extents.iter().any(continues) || self.holds(first, end)
     }
 
-    /// Takes data in. What was there already is overwritten in place; what
-    /// continues an extent extends it, up to `largest` sectors.
+    /// Takes data in. Data that is there already is overwritten in place; data that continues an
+    /// extent extends it, up to `largest` sectors.
     pub fn add(&mut self, dirty: Dirty, largest: u64) {
         let end = dirty.sector + dirty.nr_sectors;
         if self.holds(dirty.sector, end) {

@@ -1,10 +1,9 @@
-//! Where a sector lies and how long the arm takes to get there.
+//! Geometry: the places of sectors, and the arm's way to them.
 //!
-//! The track order is serpentine: some tracks inwards on one head, back on the
-//! next. Everything follows from one function: the *media clock* of a sector,
-//! the time it takes to read from sector 0 up to it without interruption. As
-//! tracks are skewed by just the time that a switch takes, a sector's angle is
-//! its media clock modulo one revolution.
+//! The track order is serpentine: some tracks inwards on one head, back on the next. Everything
+//! follows from one function: the *media clock* of a sector, the time of reading from sector 0 up
+//! to it without interruption. Tracks are skewed by exactly the time of a switch, so a sector's
+//! angle is its media clock modulo one revolution.
 
 /// Zones with as many sectors a track each.
 #[derive(Debug, Clone, Copy)]
@@ -35,8 +34,8 @@ pub struct Geometry {
     track_switch_ns: u64,
     head_switch_ns: u64,
     curve: SeekCurve,
-    /// How far a seek leads in less than 1, 2, … steps of 2^`step_bits` ns, looked up
-    /// because to work out every seek took a tenth of all instructions.
+    /// The distance of a seek in less than 1, 2, … steps of 2^`step_bits` ns. A table, because
+    /// computing every seek took a tenth of all instructions.
     reach: Vec<u32>,
     step_bits: u32,
 }
@@ -44,7 +43,8 @@ pub struct Geometry {
 /// Steps of [`Geometry::farthest`] in a revolution, at most.
 const REACH_STEPS: u64 = 512;
 
-/// The figures of a seek curve: near + √d over d cylinders for short seeks, linear for long ones.
+/// The parameters of a seek curve: near + √d over d cylinders for short seeks, linear for long
+/// ones.
 #[derive(Debug, Clone, Copy)]
 pub struct SeekFigures {
     pub near_ns: f64,
@@ -71,7 +71,7 @@ impl SeekFigures {
 #[derive(Debug, Clone, Copy)]
 pub struct SeekCurve {
     figures: SeekFigures,
-    /// Time of the longest short seek: figures fitted to two parts need not meet there.
+    /// Time of the longest short seek: parameters fitted to two parts need not meet there.
     least_far_ns: u64,
 }
 
@@ -92,7 +92,7 @@ impl SeekCurve {
     }
 }
 
-/// The figures that a geometry is made from.
+/// The parameters of a geometry.
 #[derive(Debug, Clone, Copy)]
 pub struct Figures {
     pub rpm: u64,
@@ -151,7 +151,7 @@ impl Geometry {
         (band, width)
     }
 
-    /// Time of the switches before track `track` of a zone (and those that end the zone).
+    /// Time of the switches before track `track` of a zone (and of those that end the zone).
     fn switches_ns(&self, track: u64) -> u64 {
         let head_changes = if track == u64::from(self.cylinders_per_zone) * self.heads {
             u64::from(self.cylinders_per_zone).div_ceil(self.band) * self.heads
@@ -168,7 +168,7 @@ impl Geometry {
         &self.zones[next.max(1) - 1]
     }
 
-    /// Place of a sector; one past the last is allowed.
+    /// The place of a sector; the sector past the last one is allowed.
     #[inline]
     pub fn locate(&self, sector: u64) -> Place {
         let zone = self.zone_of(sector.min(self.capacity_sectors - 1));
@@ -194,8 +194,8 @@ impl Geometry {
         }
     }
 
-    /// For each step of a revolution, the farthest of so many cylinders that a
-    /// seek leads to in less time than the step's end.
+    /// For each step of a revolution, the farthest distance in cylinders of a seek that takes less
+    /// than the step's end.
     fn work_out_reach(&self, cylinders: u32) -> Vec<u32> {
         let ends_ns = (1..).map(|step: u64| step << self.step_bits);
         let steps = (self.revolution_ns >> self.step_bits) as usize + 1;
@@ -209,7 +209,8 @@ impl Geometry {
         ends_ns.take(steps).map(farthest).collect()
     }
 
-    /// A distance beyond which every seek takes longer than this, which is less than a revolution.
+    /// A distance beyond which every seek takes longer than this time, which is less than a
+    /// revolution.
     #[inline]
     pub fn farthest(&self, seek_ns: u64) -> u32 {
         self.reach[(seek_ns >> self.step_bits) as usize]
@@ -221,7 +222,8 @@ impl Geometry {
         self.curve.ns(distance)
     }
 
-    /// How many of the sectors from `first` on pass under the head within `elapsed_ns`, at most `limit`.
+    /// The number of sectors from `first` on that pass under the head within `elapsed_ns`, at most
+    /// `limit`.
     pub fn sectors_within(&self, first: u64, elapsed_ns: u64, limit: u64) -> u64 {
         if elapsed_ns == 0 {
             return 0;

@@ -1,16 +1,14 @@
-//! `hdd`: a disk with one arm. Seeks, rotation, zones, skew, memory for
-//! read-ahead and write-back, and queued commands in positional order.
+//! `hdd`: a disk with one arm. Seeks, rotation, zones, skew, a cache for readahead and write-back,
+//! and queued commands in positional order.
 //!
-//! * The arm serves one media access at a time; of the queued ones it takes
-//!   that which it reaches first (seek + rotation), unless one has waited too
-//!   long.
-//! * After a read the heads go on reading into memory until the segment is
-//!   full or the arm is needed; a sequential reader so gets the media rate.
-//! * Writes are acknowledged once they are in memory and written when the arm
-//!   has nothing to read, or memory runs short. A flush waits for all
-//!   commands before it, writes everything, and holds up what comes after, as
-//!   the unqueued FLUSH of SATA does.
-//! * What memory answers passes the interface one command after another.
+//! * The arm serves one media access at a time. Among the queued ones it takes the one that it
+//!   reaches first (seek + rotation), unless one has waited too long.
+//! * After a read the heads go on reading into the cache until the segment is full or the arm is
+//!   needed, so a sequential reader gets the media rate.
+//! * Writes are acknowledged once they are in the cache, and written when the arm has no reads or
+//!   the cache is nearly full. A flush waits for all commands before it, writes everything, and
+//!   holds up the commands after it, as the unqueued FLUSH of SATA does.
+//! * Commands answered from the cache pass the interface one after another.
 //!
 //! Simplified: no defects, no thermal recalibration, no vibration; access
 //! times are exact, so positional ordering is a little better than a drive's.
@@ -27,10 +25,10 @@ use cache::{Dirty, ReadCache, WriteCache};
 pub use geometry::Geometry;
 use geometry::{Figures, SeekCurve, SeekFigures};
 
-use crate::device::{Command, Device, Facts, Outbox};
-use crate::error::ProfileError;
-use crate::params::{Param, Unit, Values};
-use crate::request::Operation;
+use crate::block::request::Operation;
+use crate::core::error::ProfileError;
+use crate::core::params::{Param, Unit, Values};
+use crate::devices::device::{Command, Device, Facts, Outbox};
 
 pub const SUMMARY: &str =
     "one arm: seeks, rotation, zones, memory for read-ahead and write-back, NCQ";
@@ -168,7 +166,7 @@ struct Waiting {
     since_ns: u64,
 }
 
-/// What the arm is doing.
+/// The activity of the arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Arm {
     Idle,
@@ -178,7 +176,7 @@ enum Arm {
     Destage,
 }
 
-/// The heads go on reading from `sector`, which passed them at `since_ns`.
+/// The heads go on reading from `sector`, which they passed at `since_ns`.
 #[derive(Debug, Clone, Copy)]
 struct Stream {
     sector: u64,
@@ -198,7 +196,7 @@ pub struct Hdd {
     extent_limit: usize,
     cache_hit_ns: u64,
     interface_rate: u64,
-    /// When the interface has passed on what is answered from memory.
+    /// Time at which the interface has passed on everything that the cache answered.
     interface_free_ns: u64,
     arm: Arm,
     cylinder: u32,
@@ -208,12 +206,12 @@ pub struct Hdd {
     dirty: WriteCache,
     /// The last access wrote cached data.
     destaged: bool,
-    /// Writes that wait for memory.
+    /// Writes that wait for the cache.
     blocked: VecDeque<Command>,
     /// A flush under way, and the commands behind it.
     barrier: Option<u32>,
     held: VecDeque<Command>,
-    /// Commands acknowledged from memory that have not completed.
+    /// Commands acknowledged from the cache that have not completed.
     answering: u32,
     head_sector: u64,
     busy_ns: u64,
@@ -339,7 +337,7 @@ impl Hdd {
         self.enqueue(command, outbox);
     }
 
-    /// Serves a read from the stream that the heads are reading anyway.
+    /// Serves a read from the stream that the heads are reading.
     fn continue_stream(
         &mut self,
         id: u32,
@@ -361,7 +359,7 @@ impl Hdd {
         outbox.complete_at(passed_ns, id);
     }
 
-    /// Serves a command from memory.
+    /// Serves a command from the cache.
     fn answer(&mut self, command: Command, outbox: &mut Outbox) {
         let transfer_ns = u64::from(command.nr_sectors) * 512 * 1_000_000_000 / self.interface_rate;
         self.answering += 1;
@@ -381,8 +379,7 @@ impl Hdd {
         self.next_access(outbox);
     }
 
-    /// Memory has room for a write. One larger than the memory goes in when
-    /// that is empty.
+    /// True if the cache has room for a write. One larger than the cache goes in when it is empty.
     fn has_room(&self, command: &Command) -> bool {
         if self.dirty.is_empty() {
             return true;
@@ -422,7 +419,7 @@ impl Hdd {
         self.next_access(outbox);
     }
 
-    /// The command that the head reaches first: time until then, and its place.
+    /// The command that the head reaches first: the time until then, and its place in the queue.
     #[inline]
     fn nearest_waiting(&self, now_ns: u64, phase_ns: u64) -> Option<(u64, usize)> {
         let reach_ns = |w: &Waiting| {
@@ -443,8 +440,9 @@ impl Hdd {
         self.waiting.iter().map(reach_ns).zip(0..).min()
     }
 
-    /// The command that the head reaches first if all seeks are as quick as [`Geometry::farthest`] has them:
-    /// time until then, and its place. Which one it is cannot be foretold, so that no jump depends on it.
+    /// The command that the head reaches first if all seeks are as fast as [`Geometry::farthest`]
+    /// assumes: the time until then, and its place. The choice is unpredictable, so the loop has no
+    /// branch on it.
     #[inline]
     fn least_turn(&self, phase_ns: u64) -> (u64, usize) {
         let mut least = (u64::MAX, 0);
@@ -459,8 +457,8 @@ impl Hdd {
         least
     }
 
-    /// The cached data that the head reaches in less than `best_ns`, soonest
-    /// of all: time until then, and its place.
+    /// The cached data that the head reaches in less than `best_ns` and before all others: the time
+    /// until then, and its place.
     fn nearest_dirty(&self, phase_ns: u64, best_ns: u64) -> Option<(u64, usize)> {
         let mut best = (best_ns, None);
         for (index, d) in self.dirty.extents.iter().enumerate() {
@@ -479,14 +477,14 @@ impl Hdd {
         best.1.map(|index| (best.0, index))
     }
 
-    /// Time from now until a sector comes by for the first time.
+    /// Time until a sector next passes the head.
     #[inline]
     fn turn_ns(&self, phase_ns: u64, angle_ns: u64) -> u64 {
         let turn_ns = angle_ns as i64 - phase_ns as i64;
         (turn_ns as u64).wrapping_add(if_negative(turn_ns, self.geometry.revolution_ns))
     }
 
-    /// Time from now until the head is over a sector, after a seek.
+    /// Time until the head is over a sector, after a seek.
     #[inline]
     fn reach_ns(&self, turn_ns: u64, seek_ns: u64) -> u64 {
         let mut reach_ns = turn_ns;
@@ -496,7 +494,7 @@ impl Hdd {
         reach_ns
     }
 
-    /// Starts the arm on what it reaches first, if it is free.
+    /// Starts the arm, if it is free, on the access that it reaches first.
     fn next_access(&mut self, outbox: &mut Outbox) {
         if self.arm != Arm::Idle {
             return;
@@ -553,8 +551,8 @@ impl Hdd {
         }
     }
 
-    /// Transfers sectors, whose first has the media clock `clock_ns`, up to
-    /// `end` from `start_ns` on; tells when it is done.
+    /// Transfers sectors up to `end` from `start_ns` on; `clock_ns` is the media clock of the
+    /// first. Returns the end of the transfer.
     #[inline]
     fn access(&mut self, start_ns: u64, clock_ns: u64, end: u64) -> u64 {
         let last = self.geometry.locate(end);
@@ -563,7 +561,7 @@ impl Hdd {
         start_ns + last.clock_ns - clock_ns
     }
 
-    /// The arm is needed elsewhere: what was read ahead stays in memory.
+    /// The arm is needed elsewhere: data that was read ahead stays in the cache.
     fn stop_stream(&mut self, now_ns: u64) {
         if let Some(stream) = self.stream.take() {
             let elapsed_ns = now_ns.saturating_sub(stream.since_ns);
@@ -586,8 +584,7 @@ impl Hdd {
         }
     }
 
-    /// Completes a flush once everything before it is done, and lets in what
-    /// came after it.
+    /// Completes a flush once everything before it is done, and lets in the commands behind it.
     fn finish_barrier(&mut self, outbox: &mut Outbox) {
         if self.answering > 0 || !self.blocked.is_empty() {
             return;
@@ -603,7 +600,7 @@ fn extent(command: &Command) -> (u64, u64) {
     (command.sector, command.sector + u64::from(command.nr_sectors))
 }
 
-/// `value` if a number is negative, otherwise 0; without a jump.
+/// `value` if a number is negative, otherwise 0; branch-free.
 #[inline]
 fn if_negative(number: i64, value: u64) -> u64 {
     (number >> 63) as u64 & value

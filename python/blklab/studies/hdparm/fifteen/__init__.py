@@ -1,9 +1,10 @@
-"""Fifteen runs of hdparm -tT for each scheduler, one scheduler after another; then a tuned bfq."""
+"""The study of fifteen ``hdparm -tT`` runs for each scheduler in turn, then a tuned bfq."""
 
 from __future__ import annotations
 
 from blklab.studies.hdparm.fifteen.experiments import experiments
 from blklab.studies.hdparm.fifteen.reading import read
-from blklab.studies.replication.protocol import PLACES, Study
+from blklab.studies.replication.options import STUDY_BACKENDS
+from blklab.studies.replication.protocol import Study
 
-STUDY = Study("hdparm-fifteen", PLACES, experiments, read)
+STUDY = Study("hdparm-fifteen", STUDY_BACKENDS, experiments, read)

@@ -1,4 +1,4 @@
-"""The document's conclusions, held against runs in randomised blocks."""
+"""Checks the document's conclusions in runs in randomised blocks."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from blklab.studies.hdparm.timing_tests import (
     mebibyte_rates,
     paired_ratios,
 )
-from blklab.studies.replication.result import Outcome, Quantity, Statement
-from blklab.studies.replication.statements import CONFIDENCE, equal, greater, mean_of, quantity_text
+from blklab.studies.replication.result import Estimate, Statement, StatementOutcome
+from blklab.studies.replication.statements import CONFIDENCE, equal, estimate_text, greater, mean_of
 
 KYBER, MQ_DEADLINE, NONE = "kyber", "mq-deadline", "none"
 
 _WHY_NO_TUNING = {
     CACHED: WHY_EQUAL[CACHED],
     BUFFERED: "slice_idle and timeout_sync divide the disk between several processes, and the expiry times "
-    "set an order among waiting requests: one reader has neither",
+    "order waiting requests; one reader has neither",
 }
 
 
 def claim_statements(record: ExperimentRecord) -> Iterator[Statement]:
-    """Each conclusion, and before them that no scheduler differs from another."""
+    """First the statement that all schedulers are equal, then each published conclusion."""
     rates = {test: mebibyte_rates(record, test) for test in TESTS}
     for test, printed in TESTS.items():
         pair, ratio = extreme_ratio(rates[test])
@@ -75,7 +75,7 @@ def claim_statements(record: ExperimentRecord) -> Iterator[Statement]:
 
 
 def tuning_statements(record: ExperimentRecord) -> Iterator[Statement]:
-    """The tuned bfq against the default one, pair by pair."""
+    """The tuned bfq compared with the default one, in pairs."""
     for test, printed in TESTS.items():
         rates = mebibyte_rates(record, test)
         ratio = mean_of(paired_ratios(rates, TUNED, BFQ))
@@ -90,11 +90,11 @@ def tuning_statements(record: ExperimentRecord) -> Iterator[Statement]:
 
 
 def scatter(name: str, says: str, rates: ByBlock, pairs: Sequence[tuple[str, str]]) -> Statement:
-    """The first of each pair scatters more than the second.
+    """States that the first scheduler of each pair scatters more than the second.
 
-    Runs that are the same block by block scatter alike, which no comparison of two samples could tell.
+    Schedulers with the same value in every block scatter alike, which comparing two samples could not show.
     """
-    outcomes: list[Outcome] = []
+    outcomes: list[StatementOutcome] = []
     found = []
     for more, less in pairs:
         spread = spread_ratio(*(Sample(list(rates[label].values())) for label in (more, less)))
@@ -102,8 +102,10 @@ def scatter(name: str, says: str, rates: ByBlock, pairs: Sequence[tuple[str, str
             outcomes.append("fails")
             found.append(f"{more} and {less}: the same in every block")
             continue
-        ratio = Quantity(spread.ratio, *spread.interval(CONFIDENCE))
+        ratio = Estimate(spread.ratio, *spread.interval(CONFIDENCE))
         outcomes.append(greater(name, says, ratio).outcome)
-        found.append(f"{more} over {less} {quantity_text(ratio)}")
-    outcome: Outcome = "fails" if "fails" in outcomes else "undecided" if "undecided" in outcomes else "holds"
+        found.append(f"{more} over {less} {estimate_text(ratio)}")
+    outcome: StatementOutcome = (
+        "fails" if "fails" in outcomes else "undecided" if "undecided" in outcomes else "holds"
+    )
     return Statement(name, says, "published", outcome, "standard deviations: " + "; ".join(found))

@@ -1,48 +1,49 @@
-"""The experiments: the fixed order as printed, randomised blocks, and a disk on which tuning can matter."""
+"""The experiments: the published order, randomised blocks, and a disk on which tuning can matter."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from blklab.spec.schedulers import parse_scheduler_choice
-from blklab.studies.hdparm.fifteen.set_up import BFQ, SetUp, choices, disk_text, tuned_bfq
+from blklab.studies.hdparm.fifteen.set_up import BFQ, FifteenSetUp, choices, device_text, tuned_bfq
 from blklab.studies.hdparm.jobs import busy_disk, timing_tests
-from blklab.studies.hdparm.specs import Bench
-from blklab.studies.replication.protocol import Asked, NamedExperiment
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.hdparm.specs import ExperimentBuilder
+from blklab.studies.replication.options import StudyOptions
+from blklab.studies.replication.protocol import NamedExperiment
+from blklab.studies.replication.study_folder import StudyFolder
 
 PRINTED = "as-printed"
 RANDOMISED = "randomised"
 BUSY_DISK = "busy-disk"
 
 
-def experiments(asked: Asked, published: Published) -> Sequence[NamedExperiment]:
-    """What to run, in order."""
-    set_up = published.set_up(SetUp)
-    bench = Bench(asked, set_up.tests, set_up.queue)
-    # A guest's runs are too short for stalls to even out.
-    target = bench.target(disk_text(published, set_up, steady=asked.place == "uml"))
-    workloads, settings = timing_tests(asked, set_up.tests), choices(published, set_up)
+def experiments(options: StudyOptions, folder: StudyFolder) -> Sequence[NamedExperiment]:
+    """Lists the experiments, in order."""
+    set_up = folder.set_up(FifteenSetUp)
+    builder = ExperimentBuilder(options, set_up.tests, set_up.queue)
+    # Runs in a guest are too short for stalls to average out.
+    target = builder.target(device_text(folder, set_up, steady=options.backend == "uml"))
+    workloads, settings = timing_tests(options, set_up.tests), choices(folder, set_up)
     runs, busy = set_up.runs, set_up.busy_disk
     return [
         NamedExperiment(
             PRINTED,
-            "hdparm -tT in the published order: all runs of a scheduler, then the next; the tuned bfq last",
-            bench.spec(target, workloads, settings, blocks=runs.printed(asked), printed=True),
+            "hdparm -tT in the published order: all runs of one scheduler, then the next; the tuned bfq last",
+            builder.spec(target, workloads, settings, blocks=runs.as_printed.under(options), printed=True),
         ),
         NamedExperiment(
             RANDOMISED,
-            "The same in randomised blocks: each with one run of every scheduler",
-            bench.spec(target, workloads, settings, blocks=runs.repeated(asked)),
+            "The same in randomised blocks, each with one run of every scheduler",
+            builder.spec(target, workloads, settings, blocks=runs.blocks.under(options)),
         ),
         NamedExperiment(
             BUSY_DISK,
             "bfq and the tuned bfq on a busy hard disk",
-            bench.spec(
-                bench.target(busy.device),
-                [busy_disk(asked, busy)],
-                [parse_scheduler_choice(BFQ), tuned_bfq(published)],
-                blocks=busy.repeated(asked),
+            builder.spec(
+                builder.target(busy.device),
+                [busy_disk(options, busy)],
+                [parse_scheduler_choice(BFQ), tuned_bfq(folder)],
+                blocks=busy.blocks.under(options),
                 queue={"nr_requests": busy.nr_requests},
             ),
         ),

@@ -1,4 +1,4 @@
-"""What the runs say: the fixed order, randomised blocks, tuning in pairs, and what an order can hide."""
+"""Reads the records: published order, randomised blocks, tuning in pairs, and the effect of the order."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from blklab.records.experiment import ExperimentRecord
 from blklab.studies.hdparm.fifteen.claims import claim_statements, tuning_statements
-from blklab.studies.hdparm.fifteen.course import laid_over_blocks, session
 from blklab.studies.hdparm.fifteen.experiments import BUSY_DISK, PRINTED, RANDOMISED
-from blklab.studies.hdparm.fifteen.set_up import BFQ, TUNED, SetUp, published_rates
+from blklab.studies.hdparm.fifteen.session_replay import replay_in_blocks, session_values
+from blklab.studies.hdparm.fifteen.set_up import BFQ, TUNED, FifteenSetUp, published_rates
 from blklab.studies.hdparm.findings import interval_row, matters
-from blklab.studies.hdparm.jobs import PARTIES, TESTS
+from blklab.studies.hdparm.jobs import BUSY_JOBS, TESTS
 from blklab.studies.hdparm.timing_tests import (
     arithmetic_mean,
+    job_ios,
     mebibyte_rates,
     paired_ratios,
-    party_ios,
     rates_of,
     unpaired_ratio,
 )
-from blklab.studies.replication.pictures import Course, IntervalPicture, LinePicture, Picture
-from blklab.studies.replication.protocol import Asked
-from blklab.studies.replication.result import Figure, Quantity, Statement, StudyResult
-from blklab.studies.replication.statements import mean_of, quantity_text
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.options import StudyOptions
+from blklab.studies.replication.pictures import IntervalPicture, LinePicture, LineSeries, Picture
+from blklab.studies.replication.result import ComparedValue, Estimate, Statement, StudyResult
+from blklab.studies.replication.statements import estimate_text, mean_of
+from blklab.studies.replication.study_folder import StudyFolder
 
 ORDER_TABLE = "The document's own speeds in its order and in randomised blocks"
-BUSY_TABLE = "A busy disk: I/Os under the tuned bfq over those under the default one"
-TUNING_TABLE = "The tuned bfq over the default one"
+BUSY_TABLE = "A busy disk: I/Os under the tuned bfq relative to the default bfq"
+TUNING_TABLE = "The tuned bfq relative to the default bfq"
 
-Runs = Mapping[str, Sequence[float]]
+RatesByLabel = Mapping[str, Sequence[float]]
 
 
-def read(asked: Asked, published: Published, records: Mapping[str, ExperimentRecord]) -> StudyResult:
-    """What the records say, beside what was published."""
-    set_up = published.set_up(SetUp)
-    theirs = {test: published_rates(published, set_up, test) for test in TESTS}
+def read(options: StudyOptions, folder: StudyFolder, records: Mapping[str, ExperimentRecord]) -> StudyResult:
+    """Compares the records with the published values."""
+    set_up = folder.set_up(FifteenSetUp)
+    theirs = {test: published_rates(folder, set_up, test) for test in TESTS}
     ours = {
         test: {label: rates_of(records[PRINTED], test, label) for label in set_up.labels} for test in TESTS
     }
     randomised = records[RANDOMISED]
     tuning = [
-        Figure(
+        ComparedValue(
             printed,
             TUNING_TABLE,
             "",
@@ -60,56 +60,56 @@ def read(asked: Asked, published: Published, records: Mapping[str, ExperimentRec
         _order_statement(order),
         matters(
             "tuning-matters",
-            "On a busy disk the same values do matter: they change what somebody gets",
+            "On a busy disk the same settings do matter: they change the I/O of at least one job",
             {one.name: one.ours for one in busy},
-            why="bfq waits up to 20 instead of 8 ms for a process's next read, and serves a process for "
+            why="bfq idles up to 20 instead of 8 ms for a process's next read, and serves a process for "
             "up to 160 instead of 125 ms",
         ),
     ]
-    figures = [figure for test in TESTS for figure in _test_figures(test, theirs[test], ours[test])]
+    values = [value for test in TESTS for value in _test_values(test, theirs[test], ours[test])]
     return StudyResult(
-        [*figures, *tuning, *order, *busy],
+        [*values, *tuning, *order, *busy],
         statements,
         [
             *(_session_picture(test, theirs[test], ours[test]) for test in TESTS),
             *_ratio_pictures(tuning, busy),
         ],
-        _remarks(asked),
+        _remarks(options),
     )
 
 
-def _test_figures(test: str, theirs: Runs, ours: Runs) -> Iterator[Figure]:
-    """Means and deviations as the document's tables have them, without the speed of its hardware."""
+def _test_values(test: str, theirs: RatesByLabel, ours: RatesByLabel) -> Iterator[ComparedValue]:
+    """Means and deviations as in the document's tables, relative to its hardware's speed."""
     first, *others = theirs
     for label in others:
-        yield Figure(
+        yield ComparedValue(
             f"{label} over {first}",
             f"{TESTS[test].capitalize()}, in the published order: means",
             "",
-            Quantity(arithmetic_mean(theirs[label]) / arithmetic_mean(theirs[first])),
-            Quantity(arithmetic_mean(ours[label]) / arithmetic_mean(ours[first])),
+            Estimate(arithmetic_mean(theirs[label]) / arithmetic_mean(theirs[first])),
+            Estimate(arithmetic_mean(ours[label]) / arithmetic_mean(ours[first])),
         )
     for label in theirs:
-        yield Figure(
+        yield ComparedValue(
             label,
             f"{TESTS[test].capitalize()}, in the published order: standard deviation over the mean",
             "%",
-            Quantity(_deviation_percent(theirs[label])),
-            Quantity(_deviation_percent(ours[label])),
+            Estimate(_deviation_percent(theirs[label])),
+            Estimate(_deviation_percent(ours[label])),
         )
 
 
 def _deviation_percent(runs: Sequence[float]) -> float:
-    """To a ten-thousandth of the mean: what rounding leaves of figures that are the same is no deviation."""
+    """Deviation in percent of the mean, rounded to 0.01 % so that rounding errors of equal values vanish."""
     return round(100 * statistics.stdev(runs) / statistics.fmean(runs), 2)
 
 
-def _in_either_order(test: str, theirs: Runs, randomised: ExperimentRecord) -> Figure:
-    """The fastest over the slowest as printed; and with the same speeds laid over randomised blocks."""
+def _in_either_order(test: str, theirs: RatesByLabel, randomised: ExperimentRecord) -> ComparedValue:
+    """The fastest over the slowest as printed, and with the same session replayed in randomised blocks."""
     means = {label: arithmetic_mean(runs) for label, runs in theirs.items()}
     best, worst = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
-    found = laid_over_blocks(session(theirs), randomised.spec, test)
-    return Figure(
+    found = replay_in_blocks(session_values(theirs), randomised.spec, test)
+    return ComparedValue(
         f"{TESTS[test]}: {best} over {worst}",
         ORDER_TABLE,
         "",
@@ -118,53 +118,56 @@ def _in_either_order(test: str, theirs: Runs, randomised: ExperimentRecord) -> F
     )
 
 
-def _order_statement(order: Sequence[Figure]) -> Statement:
-    """Whether the speeds of the machine, had they fallen on all alike, leave the fastest ahead."""
+def _order_statement(order: Sequence[ComparedValue]) -> Statement:
+    """States that the replayed session shows no difference between fastest and slowest."""
     inside = [
         one.ours is not None and (one.ours.low or 0.0) <= 1.0 <= (one.ours.high or math.inf) for one in order
     ]
     return Statement(
         "order-made-the-order",
-        "The document's own speeds, laid over randomised blocks as a machine's course on which no scheduler "
-        "matters, leave no difference between the schedulers that it found furthest apart",
+        "Replayed in randomised blocks, as the drift of a machine on which no scheduler matters, the "
+        "document's "
+        "own speeds leave no difference between the schedulers that it found furthest apart",
         "ours",
         "holds" if all(inside) else "fails",
-        "; ".join(f"{one.name} {quantity_text(one.ours)}" for one in order if one.ours is not None),
-        "runs of one scheduler in one stretch share what the machine does meanwhile: five cached reads in a "
-        "row under bfq were slow, which a block of all schedulers spreads over all of them",
+        "; ".join(f"{one.name} {estimate_text(one.ours)}" for one in order if one.ours is not None),
+        "runs of a scheduler in one stretch share whatever the machine does during it: five cached reads in "
+        "a "
+        "row were slow under bfq, and randomised blocks spread such a slow spell over all schedulers",
     )
 
 
-def _busy_disk(record: ExperimentRecord) -> Iterator[Figure]:
-    for party in PARTIES:
-        ratios = paired_ratios(party_ios(record, party), TUNED, BFQ)
-        yield Figure(
-            party, BUSY_TABLE, "", None, mean_of(ratios) if ratios else None, "" if ratios else "no I/O ended"
+def _busy_disk(record: ExperimentRecord) -> Iterator[ComparedValue]:
+    for job in BUSY_JOBS:
+        ratios = paired_ratios(job_ios(record, job), TUNED, BFQ)
+        yield ComparedValue(
+            job, BUSY_TABLE, "", None, mean_of(ratios) if ratios else None, "" if ratios else "no I/O ended"
         )
 
 
-def _session_picture(test: str, theirs: Runs, ours: Runs) -> LinePicture:
-    """Both sessions run by run, over the mean of each."""
-    courses = []
+def _session_picture(test: str, theirs: RatesByLabel, ours: RatesByLabel) -> LinePicture:
+    """Both sessions run by run, relative to the mean of each."""
+    series = []
     for origin, runs, dashed in (("published", theirs, False), ("ours", ours, True)):
-        mean, begun = arithmetic_mean(session(runs)), 0
-        pieces = runs.items() if origin == "published" else [(origin, session(runs))]
+        mean, begun = arithmetic_mean(session_values(runs)), 0
+        pieces = runs.items() if origin == "published" else [(origin, session_values(runs))]
         for label, values in pieces:
             numbers = tuple(float(begun + index + 1) for index in range(len(values)))
-            courses.append(Course(label, numbers, tuple(value / mean for value in values), dashed=dashed))
+            series.append(LineSeries(label, numbers, tuple(value / mean for value in values), dashed=dashed))
             begun += len(values)
     return LinePicture(
         f"{test}-session",
         f"{TESTS[test].capitalize()}, run by run in the published order",
-        "Each scheduler has one stretch of the session, and so whatever happened to the machine meanwhile.",
+        "Each scheduler ran in one stretch of the session and so absorbed whatever the machine did during "
+        "it.",
         "run of the session",
-        "over the mean of the session",
-        tuple(courses),
+        "relative to the mean of the session",
+        tuple(series),
         counts=True,
     )
 
 
-def _ratio_pictures(tuning: Sequence[Figure], busy: Sequence[Figure]) -> list[Picture]:
+def _ratio_pictures(tuning: Sequence[ComparedValue], busy: Sequence[ComparedValue]) -> list[Picture]:
     rows = []
     for one in tuning:
         for origin, quantity in (("published", one.published), ("ours", one.ours)):
@@ -175,8 +178,8 @@ def _ratio_pictures(tuning: Sequence[Figure], busy: Sequence[Figure]) -> list[Pi
     return [
         IntervalPicture(
             "tuning",
-            "The tuned bfq over the default one",
-            "hdparm's two tests, ours in pairs, where tuning changes nothing; a busy disk, where it does.",
+            "The tuned bfq relative to the default bfq",
+            "Tuning changes nothing in hdparm's two tests (ours in pairs); on a busy disk it does.",
             "times",
             tuple(rows),
             marks=((1.0, "no effect"),),
@@ -184,23 +187,21 @@ def _ratio_pictures(tuning: Sequence[Figure], busy: Sequence[Figure]) -> list[Pi
     ]
 
 
-def _remarks(asked: Asked) -> list[str]:
+def _remarks(options: StudyOptions) -> list[str]:
     remarks = [
-        "The document measured the tuned bfq after all others; so does our fixed order.",
-        (
-            "hdparm -T counts its bytes twice (BUFCACHE_FACTOR in hdparm.c). Speeds are not compared, ratios "
-            "are."
-        ),
+        "The document measured the tuned bfq last; so does our run in the published order.",
+        ("hdparm -T counts its bytes twice (BUFCACHE_FACTOR in hdparm.c), so we compare ratios, not speeds."),
     ]
-    if asked.place == "sim":
+    if options.backend == "sim":
         remarks.append(
-            "The model's disk has the mean speed and the scatter of the published buffered reads by "
-            "construction, and its page cache no scatter at all. Runs of one block have the same stalls, so "
-            "what differs between them would be the scheduler."
+            "By construction the modelled disk has the mean speed and the scatter of the published buffered "
+            "reads, and its page cache has no scatter. All runs of a block have the same stalls, so only the "
+            "scheduler could make them differ."
         )
-    if asked.place == "uml":
+    if options.backend == "uml":
         remarks.append(
-            "A guest's clock is exact and its runs are short: the disk does not stall, and a few runs tell "
-            "what fifteen would."
+            "A guest's clock is exact and its runs are short: the disk does not stall, and a few runs show "
+            "as "
+            "much as fifteen."
         )
     return remarks

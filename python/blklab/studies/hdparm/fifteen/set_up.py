@@ -1,4 +1,4 @@
-"""The study's set-up as data, and what of it the published figures say."""
+"""The set-up of the fifteen-run study, and the parts of it that follow from the published values."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from blklab.quantities.units import parse_duration_ns
 from blklab.records.samples import NS_PER_SECOND
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
 from blklab.studies.hdparm.jobs import BUFFERED, TESTS
-from blklab.studies.hdparm.sizes import BusyDisk, Runs, TimingTests
+from blklab.studies.hdparm.sizes import BusyDisk, RunCounts, TimingTests
 from blklab.studies.hdparm.timing_tests import MIB
-from blklab.studies.replication.study_folder import Published, Table
+from blklab.studies.replication.options import TomlTable
+from blklab.studies.replication.study_folder import StudyFolder
 
 BFQ = "bfq"
 TUNED = "bfq-tuned"
@@ -18,7 +19,7 @@ RUNS_TABLE = "hdparm_runs.csv"
 SETTINGS_TABLE = "bfq_settings.csv"
 
 
-class Disk(Table):
+class StallingDisk(TomlTable):
     """A disk with the mean speed and the scatter of the published buffered reads."""
 
     stall: str
@@ -26,14 +27,14 @@ class Disk(Table):
     parameters: str
 
 
-class SetUp(Table):
+class FifteenSetUp(TomlTable):
     """``set-up.toml``."""
 
     schedulers: list[str]
     tests: TimingTests
-    runs: Runs
+    runs: RunCounts
     queue: dict[str, str]
-    disk: Disk
+    disk: StallingDisk
     busy_disk: BusyDisk
 
     @property
@@ -42,21 +43,21 @@ class SetUp(Table):
         return [*self.schedulers, TUNED]
 
 
-def tuned_bfq(published: Published) -> SchedulerChoice:
-    """The scheduler bfq at the document's values, under a name of its own."""
-    settings = [f"{one['tunable']}={one['tuned_ms']}" for one in published.rows(SETTINGS_TABLE)]
+def tuned_bfq(folder: StudyFolder) -> SchedulerChoice:
+    """Bfq with the document's settings, under its own label."""
+    settings = [f"{one['tunable']}={one['tuned_ms']}" for one in folder.rows(SETTINGS_TABLE)]
     return parse_scheduler_choice(":".join([f"{TUNED}={BFQ}", *settings]))
 
 
-def choices(published: Published, set_up: SetUp) -> list[SchedulerChoice]:
+def choices(folder: StudyFolder, set_up: FifteenSetUp) -> list[SchedulerChoice]:
     """All settings in the published order."""
-    return [*map(parse_scheduler_choice, set_up.schedulers), tuned_bfq(published)]
+    return [*map(parse_scheduler_choice, set_up.schedulers), tuned_bfq(folder)]
 
 
-def published_rates(published: Published, set_up: SetUp, test: str) -> dict[str, list[float]]:
+def published_rates(folder: StudyFolder, set_up: FifteenSetUp, test: str) -> dict[str, list[float]]:
     """MiB/s as printed, by label, in the order of the runs."""
     return {
-        label: published.figures(
+        label: folder.values(
             RUNS_TABLE,
             "throughput_MBps",
             test=TESTS[test],
@@ -67,18 +68,18 @@ def published_rates(published: Published, set_up: SetUp, test: str) -> dict[str,
     }
 
 
-def disk_text(published: Published, set_up: SetUp, *, steady: bool) -> str:
-    """The disk of the buffered reads as a model's parameters.
+def device_text(folder: StudyFolder, set_up: FifteenSetUp, *, steady: bool) -> str:
+    """The device model for the buffered reads, in the target grammar.
 
-    Stalls of length *S* that take the share *f* of the time make what is done in a time *T* scatter by a
-    relative variance of *f S/T* (`blklab.studies.ionice.set_up`). The document's runs lasted *T* = 3 s.
+    Stalls of length *S* that fill the share *f* of the time give the work done in a time *T* a relative
+    variance of *f S/T* (`blklab.studies.ionice.set_up`). The document's runs lasted *T* = 3 s.
 
     Args:
-        published: The document's figures.
-        set_up: The stalls' length and the commands' size.
-        steady: Without stalls, at the same mean speed.
+        folder: The study's files.
+        set_up: Length of the stalls and size of the commands.
+        steady: Leave out the stalls; the mean speed is the same.
     """
-    runs = published_rates(published, set_up, BUFFERED)
+    runs = published_rates(folder, set_up, BUFFERED)
     mean = statistics.fmean(rate for label in set_up.schedulers for rate in runs[label])
     command_ns = set_up.disk.command_kib * 1024 / (mean * MIB) * NS_PER_SECOND
     head = "fixed,latency={:.0f}ns," + set_up.disk.parameters

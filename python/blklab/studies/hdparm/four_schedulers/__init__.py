@@ -1,9 +1,10 @@
-"""hdparm -tT over four schedulers on two machines, a kyber that waits, mq-deadline's tunables."""
+"""The study of ``hdparm -tT`` on two machines, with a kyber that busy-waits and mq-deadline's tunables."""
 
 from __future__ import annotations
 
 from blklab.studies.hdparm.four_schedulers.experiments import experiments
 from blklab.studies.hdparm.four_schedulers.reading import read
-from blklab.studies.replication.protocol import PLACES, Study
+from blklab.studies.replication.options import STUDY_BACKENDS
+from blklab.studies.replication.protocol import Study
 
-STUDY = Study("hdparm-four-schedulers", PLACES, experiments, read)
+STUDY = Study("hdparm-four-schedulers", STUDY_BACKENDS, experiments, read)

@@ -1,4 +1,4 @@
-"""hdparm itself beside the job that stands for it, on this machine's disk."""
+"""Compares hdparm with the job that emulates it, on this machine's disk."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from blklab.studies.hdparm.four_schedulers.set_up import Agreement
 from blklab.studies.hdparm.jobs import BUFFERED, BUFFERED_JOB
 from blklab.studies.hdparm.timing_tests import UNIT, mebibyte_rates, paired_ratios
 from blklab.studies.replication.pictures import IntervalPicture
-from blklab.studies.replication.result import Figure, Statement, StudyResult
+from blklab.studies.replication.result import ComparedValue, Statement, StudyResult
 from blklab.studies.replication.statements import equal, mean_of
 
 NAME = "job-like-hdparm"
 
 
 def read_agreement(agreement: Agreement, record: ExperimentRecord) -> StudyResult:
-    """The job over hdparm, in each block under each scheduler; which of both comes first is random."""
+    """The job over hdparm in each block and under each scheduler; the two run in random order."""
     percent = f"{100 * agreement.margin:g} %"
-    says = f"The job that stands for hdparm -t reads as fast as hdparm itself, within {percent}"
+    says = f"The job that emulates hdparm -t reads as fast as hdparm itself, within {percent}"
     tools = {str(sample.engine.get("name")) for sample in record.successes(workload=BUFFERED)}
     rates = {name: mebibyte_rates(record, name) for name in (BUFFERED, BUFFERED_JOB)}
     ratios = [
@@ -28,14 +28,14 @@ def read_agreement(agreement: Agreement, record: ExperimentRecord) -> StudyResul
         )
     ]
     if tools != {record.spec.workload(BUFFERED).tool} or not ratios:
-        found = f"the load was made by {', '.join(sorted(tools)) or 'nobody'}"
+        found = f"the load came from {', '.join(sorted(tools)) or 'no tool'}"
         return StudyResult(statements=[Statement(NAME, says, "ours", "undecided", found)])
     ratio = mean_of(ratios)
-    table = "hdparm -t and the job that stands for it"
+    table = "hdparm -t and the job that emulates it"
     return StudyResult(
         [
             *(
-                Figure(
+                ComparedValue(
                     name,
                     table,
                     UNIT,
@@ -44,7 +44,7 @@ def read_agreement(agreement: Agreement, record: ExperimentRecord) -> StudyResul
                 )
                 for name, found in (("hdparm -t", rates[BUFFERED]), ("the job", rates[BUFFERED_JOB]))
             ),
-            Figure("the job over hdparm -t, in pairs", table, "", None, ratio),
+            ComparedValue("the job over hdparm -t, in pairs", table, "", None, ratio),
         ],
         [
             equal(
@@ -52,14 +52,14 @@ def read_agreement(agreement: Agreement, record: ExperimentRecord) -> StudyResul
                 says,
                 ratio,
                 margin=agreement.margin,
-                why=f"{len(ratios)} pairs, of the same block and scheduler, in random order",
+                why=f"{len(ratios)} pairs, each in the same block under the same scheduler, in random order",
             )
         ],
         [
             IntervalPicture(
                 "agreement",
-                "The job that stands for hdparm -t, over hdparm itself",
-                "Each row is a pair of runs on this machine; the last one is their mean with its interval.",
+                "The job that emulates hdparm -t, over hdparm itself",
+                "Each row is a pair of runs on this machine; the last row is their mean with its interval.",
                 "times",
                 (
                     *(interval_row(f"pair {n}", mean_of([one])) for n, one in enumerate(ratios, start=1)),

@@ -1,4 +1,4 @@
-"""The kyber that waits in every dispatch: what its dispatches imply, and what it reads."""
+"""Reads the runs of the kyber that busy-waits in every dispatch."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ from blklab.studies.hdparm.timing_tests import (
     requests_of,
     runtime_s,
 )
-from blklab.studies.replication.pictures import Course, LinePicture
-from blklab.studies.replication.protocol import Asked
-from blklab.studies.replication.result import Figure, Quantity, StudyResult
+from blklab.studies.replication.options import StudyOptions
+from blklab.studies.replication.pictures import LinePicture, LineSeries
+from blklab.studies.replication.result import ComparedValue, Estimate, StudyResult
 from blklab.studies.replication.statements import greater, mean_of, within
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.study_folder import StudyFolder
 
 _TABLE_FILE = "patched_kyber.csv"
 _WITHIN = 0.1
-"""Relative distance from what the dispatches imply: a run ends within a dispatch."""
+"""Tolerance around the rate that the dispatches imply: a run may end in the middle of a dispatch."""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """One command size."""
+    """The rates at one command size."""
 
     rate: float
     """MiB/s of the kyber that waits."""
     implied: float
-    """MiB/s that its dispatches imply: what each of them carried, over the wait."""
+    """MiB/s that its dispatches imply: mean bytes of a dispatch over the wait."""
     control: float
     """MiB/s of none."""
 
 
 def read_busy_wait(
-    asked: Asked, published: Published, wait: BusyWait, records: Mapping[str, ExperimentRecord]
+    options: StudyOptions, folder: StudyFolder, wait: BusyWait, records: Mapping[str, ExperimentRecord]
 ) -> StudyResult:
-    """Rates by command size beside the published ones; the host's kernel is not exchanged."""
-    printed = _published(published, "kyber")
+    """Rates by command size beside the published ones; the host keeps its kernel, so it has none."""
+    printed = _published(folder, "kyber")
     table = f"kyber that waits {wait.wait} in every dispatch"
-    if asked.place == "host":
-        reason = "this machine's kernel is not exchanged"
+    if options.backend == "host":
+        reason = "this machine's kernel is not replaced"
         runs = enumerate(printed, start=1)
         return StudyResult(
-            [Figure(f"run {n}", table, UNIT, Quantity(rate), None, reason) for n, rate in runs]
+            [ComparedValue(f"run {n}", table, UNIT, Estimate(rate), None, reason) for n, rate in runs]
         )
     measured = {
-        size: _waiting(records, wait, asked, size)
+        size: _waiting(records, wait, options, size)
         for size in wait.max_sectors_kb
         if waiting_name(size) in records
     }
@@ -62,53 +62,55 @@ def read_busy_wait(
     falls = [one.control / one.rate for one in measured.values()]
     sizes = wait.between_kb
     small, large = (measured[size].rate for size in sizes)
-    figures = [
-        Figure(
+    values = [
+        ComparedValue(
             f"commands of at most {size} KiB",
             table,
             UNIT,
-            Quantity(arithmetic_mean(printed)) if size == wait.usual_max_sectors_kb else None,
-            Quantity(one.rate),
+            Estimate(arithmetic_mean(printed)) if size == wait.usual_max_sectors_kb else None,
+            Estimate(one.rate),
         )
         for size, one in measured.items()
     ]
-    unknown = "the speed of hardware that is not known"
-    figures.append(Figure("none", table, UNIT, Quantity(_published(published, "none")[0]), None, unknown))
+    unknown = "it depends on unknown hardware"
+    values.append(ComparedValue("none", table, UNIT, Estimate(_published(folder, "none")[0]), None, unknown))
     statements = [
         within(
             "rate-from-dispatches",
-            f"The rate is bytes read a dispatch over {wait.wait}, within 10 %, at every command size",
-            Quantity(arithmetic_mean(kept), min(kept), max(kept)),
+            f"The rate is the bytes of a dispatch over {wait.wait}, within 10 %, at every command size",
+            Estimate(arithmetic_mean(kept), min(kept), max(kept)),
             1 - _WITHIN,
             1 + _WITHIN,
-            why="a disk gets no more requests than kyber dispatches",
+            why="the disk gets only the requests that kyber dispatches",
         ),
         within(
             "published-rate-between",
             f"Published rates lie between ours at {sizes[0]} and {sizes[1]} KiB a command",
-            Quantity(arithmetic_mean(printed), min(printed), max(printed)),
+            Estimate(arithmetic_mean(printed), min(printed), max(printed)),
             small,
             large,
             unit=UNIT,
-            why="the size of the study's commands is not printed",
+            why="the document does not print the size of its commands",
         ),
         greater(
             "patched-kyber-slower",
             "The patched kyber is slower than none in buffered reads",
-            Quantity(min(falls)),
+            Estimate(min(falls)),
             why=f"{mean_of(falls).value:.0f} times on average over command sizes",
         ),
     ]
-    return StudyResult(figures, statements, [_picture(wait, measured, printed)])
+    return StudyResult(values, statements, [_picture(wait, measured, printed)])
 
 
-def _published(published: Published, scheduler: str) -> list[float]:
-    return published.figures(_TABLE_FILE, "throughput_MBps", scheduler=scheduler, test=TESTS[BUFFERED])
+def _published(folder: StudyFolder, scheduler: str) -> list[float]:
+    return folder.values(_TABLE_FILE, "throughput_MBps", scheduler=scheduler, test=TESTS[BUFFERED])
 
 
-def _waiting(records: Mapping[str, ExperimentRecord], wait: BusyWait, asked: Asked, size: int) -> Waiting:
+def _waiting(
+    records: Mapping[str, ExperimentRecord], wait: BusyWait, options: StudyOptions, size: int
+) -> Waiting:
     record = records[waiting_name(size)]
-    in_guest = asked.place == "uml"
+    in_guest = options.backend == "uml"
     sample = record.successes(wait.patched if in_guest else "kyber", BUFFERED)[0]
     control = (
         rates_of(record, BUFFERED, wait.control)
@@ -124,13 +126,16 @@ def _picture(wait: BusyWait, measured: Mapping[int, Waiting], printed: list[floa
     return LinePicture(
         "busy-wait",
         f"Buffered reads under a kyber that waits {wait.wait} in every dispatch",
-        "The rate follows from what a dispatch carries. The published runs stand at the largest command of a "
-        "SCSI disk; how large theirs were is not printed.",
+        "The rate follows from the bytes of a dispatch. The published runs are drawn at the largest command "
+        "of a "
+        "SCSI disk; the document does not print their size.",
         "largest command, KiB",
         UNIT,
         (
-            Course("measured", sizes, tuple(one.rate for one in measured.values())),
-            Course("from dispatches", sizes, tuple(one.implied for one in measured.values()), dashed=True),
-            Course("published", (float(wait.usual_max_sectors_kb),) * len(printed), tuple(printed)),
+            LineSeries("measured", sizes, tuple(one.rate for one in measured.values())),
+            LineSeries(
+                "from dispatches", sizes, tuple(one.implied for one in measured.values()), dashed=True
+            ),
+            LineSeries("published", (float(wait.usual_max_sectors_kb),) * len(printed), tuple(printed)),
         ),
     )

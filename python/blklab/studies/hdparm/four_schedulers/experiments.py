@@ -1,4 +1,4 @@
-"""The experiments: both machines as printed and in randomised blocks, the kyber that waits, the tunables."""
+"""The experiments: both machines as printed and in randomised blocks, the waiting kyber, the tunables."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choices
 from blklab.spec.workloads import Workload
-from blklab.studies.hdparm.four_schedulers.set_up import BusyWait, SetUp, Tunables
+from blklab.studies.hdparm.four_schedulers.set_up import BusyWait, FourSchedulersSetUp, Tunables
 from blklab.studies.hdparm.jobs import buffered_reads, busy_disk, timing_tests
-from blklab.studies.hdparm.specs import Bench
-from blklab.studies.replication.protocol import Asked, NamedExperiment
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.hdparm.specs import ExperimentBuilder
+from blklab.studies.replication.options import StudyOptions
+from blklab.studies.replication.protocol import NamedExperiment
+from blklab.studies.replication.study_folder import StudyFolder
 
 AGREEMENT = "hdparm-and-job"
 TUNABLES_PRINTED = "tunables-as-printed"
@@ -19,7 +20,7 @@ TUNABLES_BUSY = "tunables-busy-disk"
 
 
 def printed_name(machine: str) -> str:
-    """Name of a machine's experiment as its authors made it."""
+    """Name of a machine's experiment as its authors ran it."""
     return f"{machine}-as-printed"
 
 
@@ -29,144 +30,144 @@ def repeated_name(machine: str) -> str:
 
 
 def stock_name(max_sectors_kb: int) -> str:
-    """Name of the experiment with kyber as it is and commands of at most that size."""
+    """Name of the experiment with the stock kyber and commands of at most this size."""
     return f"stock-{max_sectors_kb}k"
 
 
 def waiting_name(max_sectors_kb: int) -> str:
-    """Name of the experiment with the kyber that waits and commands of at most that size."""
+    """Name of the experiment with the kyber that waits and commands of at most this size."""
     return f"busy-wait-{max_sectors_kb}k"
 
 
-def experiments(asked: Asked, published: Published) -> Sequence[NamedExperiment]:
-    """What to run, in order."""
-    set_up = published.set_up(SetUp)
-    bench = Bench(asked, set_up.tests, set_up.queue)
-    between = [_agreement(bench, set_up)] if asked.place == "host" else _busy_wait(bench, set_up)
-    return [*_machines(bench, set_up), *between, *_tunables(bench, set_up)]
+def experiments(options: StudyOptions, folder: StudyFolder) -> Sequence[NamedExperiment]:
+    """Lists the experiments, in order."""
+    set_up = folder.set_up(FourSchedulersSetUp)
+    builder = ExperimentBuilder(options, set_up.tests, set_up.queue)
+    between = [_agreement(builder, set_up)] if options.backend == "host" else _busy_wait(builder, set_up)
+    return [*_machines(builder, set_up), *between, *_tunables(builder, set_up)]
 
 
-def _machines(bench: Bench, set_up: SetUp) -> Iterator[NamedExperiment]:
-    asked, runs = bench.asked, set_up.runs
-    workloads = timing_tests(asked, set_up.tests)
+def _machines(builder: ExperimentBuilder, set_up: FourSchedulersSetUp) -> Iterator[NamedExperiment]:
+    options, runs = builder.options, set_up.runs
+    workloads = timing_tests(options, set_up.tests)
     choices = parse_scheduler_choices(set_up.schedulers)
-    for machine in set_up.machines_at(asked):
-        target = bench.target(machine.device)
+    for machine in set_up.machines_at(options):
+        target = builder.target(machine.device)
         yield NamedExperiment(
             printed_name(machine.name),
             f"hdparm -tT on {machine.title}, as its author ran it: one scheduler after another",
-            bench.spec(target, workloads, choices, blocks=runs.printed(asked), printed=True),
+            builder.spec(target, workloads, choices, blocks=runs.as_printed.under(options), printed=True),
         )
         yield NamedExperiment(
             repeated_name(machine.name),
             f"The same on {machine.title} in randomised blocks",
-            bench.spec(target, workloads, choices, blocks=runs.repeated(asked)),
+            builder.spec(target, workloads, choices, blocks=runs.blocks.under(options)),
         )
 
 
-def _agreement(bench: Bench, set_up: SetUp) -> NamedExperiment:
-    asked, agreement = bench.asked, set_up.agreement
-    both = [buffered_reads(asked, set_up.tests, as_job=as_job) for as_job in (False, True)]
-    target = bench.target(set_up.machines[0].device)
+def _agreement(builder: ExperimentBuilder, set_up: FourSchedulersSetUp) -> NamedExperiment:
+    options, agreement = builder.options, set_up.agreement
+    both = [buffered_reads(options, set_up.tests, as_job=as_job) for as_job in (False, True)]
+    target = builder.target(set_up.machines[0].device)
     choices = parse_scheduler_choices(agreement.schedulers)
     return NamedExperiment(
         AGREEMENT,
-        "hdparm -t itself, and the job that stands for it elsewhere",
-        bench.spec(target, both, choices, blocks=agreement.repeated(asked)),
+        "hdparm -t itself, and the job that emulates it elsewhere",
+        builder.spec(target, both, choices, blocks=agreement.blocks.under(options)),
     )
 
 
-def _busy_wait(bench: Bench, set_up: SetUp) -> Iterator[NamedExperiment]:
-    wait, asked = set_up.busy_wait, bench.asked
-    reads = [buffered_reads(asked, set_up.tests, wait.area)]
+def _busy_wait(builder: ExperimentBuilder, set_up: FourSchedulersSetUp) -> Iterator[NamedExperiment]:
+    wait, options = set_up.busy_wait, builder.options
+    reads = [buffered_reads(options, set_up.tests, wait.area)]
     stock, waiting = parse_scheduler_choices(["kyber", "none"]), wait.stand_in
-    for size in _sizes(asked, wait):
+    for size in _sizes(options, wait):
         queue = {"max_sectors_kb": str(size)}
-        device = bench.target(wait.device)
-        if asked.place == "uml":
+        device = builder.target(wait.device)
+        if options.backend == "uml":
             patched = parse_scheduler_choices([wait.patched, wait.control, wait.stock])
             yield NamedExperiment(
                 waiting_name(size),
                 f"kyber that waits {wait.wait} in every dispatch, commands of at most {size} KiB",
-                bench.spec(device, reads, patched, blocks=1, queue=queue),
+                builder.spec(device, reads, patched, blocks=1, queue=queue),
             )
             continue
         yield NamedExperiment(
             stock_name(size),
-            f"kyber and none as they are, commands of at most {size} KiB",
-            bench.spec(device, reads, stock, blocks=1, queue=queue),
+            f"stock kyber and none, commands of at most {size} KiB",
+            builder.spec(device, reads, stock, blocks=1, queue=queue),
         )
         yield NamedExperiment(
             waiting_name(size),
             f"A disk that takes {wait.wait} for each command of at most {size} KiB",
-            bench.spec(bench.target(waiting), reads, stock, blocks=1, queue=queue),
+            builder.spec(builder.target(waiting), reads, stock, blocks=1, queue=queue),
         )
 
 
-def _sizes(asked: Asked, wait: BusyWait) -> list[int]:
-    """Command sizes; in a guest kernel and quickly, those only that statements need."""
-    if asked.place == "uml" and asked.quick:
+def _sizes(options: StudyOptions, wait: BusyWait) -> list[int]:
+    """Command sizes; a quick run in a guest kernel has only those that statements need."""
+    if options.backend == "uml" and options.quick:
         return sorted({*wait.between_kb, wait.usual_max_sectors_kb})
     return wait.max_sectors_kb
 
 
-def _tunables(bench: Bench, set_up: SetUp) -> Iterator[NamedExperiment]:
-    asked, busy = bench.asked, set_up.busy_disk
-    tunables = set_up.tunables.at(asked)
+def _tunables(builder: ExperimentBuilder, set_up: FourSchedulersSetUp) -> Iterator[NamedExperiment]:
+    options, busy = builder.options, set_up.busy_disk
+    tunables = set_up.tunables.under(options)
     queue = {"nr_requests": busy.nr_requests}
-    target = bench.target(set_up.machines[0].device)
+    target = builder.target(set_up.machines[0].device)
     yield NamedExperiment(
         TUNABLES_PRINTED,
         "mq-deadline's tunables, one after another, one run each",
-        bench.spec(
+        builder.spec(
             target,
-            timing_tests(asked, set_up.tests),
+            timing_tests(options, set_up.tests),
             [tunables.before, *tunables.choices.values()],
             blocks=1,
             printed=True,
             queue=queue,
         ),
     )
-    crossed = "crossed" if asked.place == "sim" else "one at a time"
+    crossed = "crossed" if options.backend == "sim" else "one at a time"
     yield _changed(
-        bench,
+        builder,
         TUNABLES_REPEATED,
         f"The same, {crossed}, in randomised blocks",
         target,
-        buffered_reads(asked, set_up.tests, tunables.area if asked.place == "sim" else None),
+        buffered_reads(options, set_up.tests, tunables.area if options.backend == "sim" else None),
         tunables,
         [],
-        blocks=set_up.runs.repeated(asked),
+        blocks=set_up.runs.blocks.under(options),
         queue=queue,
     )
     yield _changed(
-        bench,
+        builder,
         TUNABLES_BUSY,
         f"The tunables on a busy disk, {crossed}",
-        bench.target(busy.device),
-        busy_disk(asked, busy),
+        builder.target(busy.device),
+        busy_disk(options, busy),
         tunables,
-        [*tunables.beside.values()],
-        blocks=busy.repeated(asked),
+        [*tunables.variants.values()],
+        blocks=busy.blocks.under(options),
         queue=queue,
     )
 
 
 def _changed(
-    bench: Bench,
+    builder: ExperimentBuilder,
     name: str,
     title: str,
     target: str,
     workload: Workload,
     tunables: Tunables,
-    beside: Sequence[SchedulerChoice],
+    variants: Sequence[SchedulerChoice],
     *,
     blocks: int,
     queue: dict[str, str],
 ) -> NamedExperiment:
-    """All combinations of the tunables on the simulator; elsewhere, where runs cost time, one at a time."""
-    choices = [tunables.before, *tunables.choices.values()] if bench.asked.place != "sim" else []
-    sweep = tunables.sweep if bench.asked.place == "sim" else None
-    schedulers = [*choices, *beside]
-    spec = bench.spec(target, [workload], schedulers, blocks=blocks, queue=queue, sweep=sweep)
+    """Every combination of the tunables on the simulator; one change at a time where runs cost time."""
+    choices = [tunables.before, *tunables.choices.values()] if builder.options.backend != "sim" else []
+    sweep = tunables.sweep if builder.options.backend == "sim" else None
+    schedulers = [*choices, *variants]
+    spec = builder.spec(target, [workload], schedulers, blocks=blocks, queue=queue, sweep=sweep)
     return NamedExperiment(name, title, spec)

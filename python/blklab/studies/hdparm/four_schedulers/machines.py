@@ -1,4 +1,4 @@
-"""Both machines: whether one of four schedulers is faster."""
+"""Reads the runs on both machines: is one of the four schedulers faster?"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from blklab.records.experiment import ExperimentRecord
 from blklab.studies.hdparm.findings import rows_of
 from blklab.studies.hdparm.four_schedulers.experiments import printed_name, repeated_name
-from blklab.studies.hdparm.four_schedulers.set_up import Machine, SetUp
+from blklab.studies.hdparm.four_schedulers.set_up import FourSchedulersSetUp, Machine
 from blklab.studies.hdparm.jobs import TESTS
 from blklab.studies.hdparm.timing_tests import (
     WHY_EQUAL,
@@ -20,54 +20,57 @@ from blklab.studies.hdparm.timing_tests import (
     rates_of,
     unpaired_ratio,
 )
+from blklab.studies.replication.options import StudyOptions
 from blklab.studies.replication.pictures import IntervalPicture
-from blklab.studies.replication.protocol import Asked
-from blklab.studies.replication.result import Figure, Quantity, StudyResult
+from blklab.studies.replication.result import ComparedValue, Estimate, StudyResult
 from blklab.studies.replication.statements import equal, greater, mean_of
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.study_folder import StudyFolder
 
 
 def read_machines(
-    asked: Asked, published: Published, set_up: SetUp, records: Mapping[str, ExperimentRecord]
+    options: StudyOptions,
+    folder: StudyFolder,
+    set_up: FourSchedulersSetUp,
+    records: Mapping[str, ExperimentRecord],
 ) -> StudyResult:
-    """Each machine and test, as printed and in randomised blocks."""
+    """Compares each machine and test, as printed and in randomised blocks."""
     found = StudyResult()
-    for machine in set_up.machines_at(asked):
+    for machine in set_up.machines_at(options):
         for test in TESTS:
-            _read_test(machine, test, published, set_up, records, found)
+            _read_test(machine, test, folder, set_up, records, found)
     for test, printed in TESTS.items():
-        figures = [one for one in found.figures if one.table.endswith(f"{printed}, repeated")]
+        values = [one for one in found.values if one.table.endswith(f"{printed}, repeated")]
         found.pictures.append(
             IntervalPicture(
                 test,
                 f"{printed.capitalize()}: each scheduler over {set_up.schedulers[0]}",
                 "Published: three runs each, one scheduler after another; ours: in randomised blocks. "
-                "Intervals of 95 %.",
+                "95 % intervals.",
                 "times",
-                tuple(row for one in figures for row in rows_of(replace(one, name=_short_name(one)))),
+                tuple(row for one in values for row in rows_of(replace(one, name=_short_name(one)))),
                 marks=((1.0, "no effect"),),
             )
         )
     return found
 
 
-def _short_name(figure: Figure) -> str:
-    """``machine 1: bfq``, which fits into a picture."""
-    return f"{figure.table.split(',')[0]}: {figure.name.split(' over ')[0]}"
+def _short_name(value: ComparedValue) -> str:
+    """A name short enough for a picture, such as ``machine 1: bfq``."""
+    return f"{value.table.split(',')[0]}: {value.name.split(' over ')[0]}"
 
 
 def _read_test(
     machine: Machine,
     test: str,
-    published: Published,
-    set_up: SetUp,
+    folder: StudyFolder,
+    set_up: FourSchedulersSetUp,
     records: Mapping[str, ExperimentRecord],
     found: StudyResult,
 ) -> None:
     first, *others = set_up.schedulers
     title, printed_test = machine.title, TESTS[test]
     theirs = {
-        label: published.figures(
+        label: folder.values(
             "hdparm_runs.csv",
             "throughput_MBps",
             machine=machine.published,
@@ -80,18 +83,18 @@ def _read_test(
     once = records[printed_name(machine.name)]
     ours = {label: arithmetic_mean(rates_of(once, test, label)) for label in set_up.schedulers}
     repeated = mebibyte_rates(records[repeated_name(machine.name)], test)
-    found.figures += [
-        Figure(
+    found.values += [
+        ComparedValue(
             f"{label} over {first}",
             f"{title}: {printed_test}, as printed",
             "",
-            Quantity(means[label] / means[first]),
-            Quantity(ours[label] / ours[first]),
+            Estimate(means[label] / means[first]),
+            Estimate(ours[label] / ours[first]),
         )
         for label in others
     ]
-    found.figures += [
-        Figure(
+    found.values += [
+        ComparedValue(
             f"{label} over {first}",
             f"{title}: {printed_test}, repeated",
             "",

@@ -1,4 +1,4 @@
-"""Puts together what the machines, the kyber that waits and the tunables show."""
+"""Joins the results of the machines, the kyber that waits, and the tunables."""
 
 from __future__ import annotations
 
@@ -9,38 +9,40 @@ from blklab.studies.hdparm.four_schedulers.agreement import read_agreement
 from blklab.studies.hdparm.four_schedulers.busy_wait import read_busy_wait
 from blklab.studies.hdparm.four_schedulers.experiments import AGREEMENT
 from blklab.studies.hdparm.four_schedulers.machines import read_machines
-from blklab.studies.hdparm.four_schedulers.set_up import SetUp
+from blklab.studies.hdparm.four_schedulers.set_up import FourSchedulersSetUp
 from blklab.studies.hdparm.four_schedulers.tunables import read_tunables
-from blklab.studies.replication.protocol import Asked
+from blklab.studies.replication.options import StudyOptions
 from blklab.studies.replication.result import StudyResult
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.study_folder import StudyFolder
 
 
-def read(asked: Asked, published: Published, records: Mapping[str, ExperimentRecord]) -> StudyResult:
-    """What the records say, beside what was published."""
-    set_up = published.set_up(SetUp)
+def read(options: StudyOptions, folder: StudyFolder, records: Mapping[str, ExperimentRecord]) -> StudyResult:
+    """Compares the records with the published values."""
+    set_up = folder.set_up(FourSchedulersSetUp)
     parts = [
-        read_machines(asked, published, set_up, records),
-        read_busy_wait(asked, published, set_up.busy_wait, records),
-        *([read_agreement(set_up.agreement, records[AGREEMENT])] if asked.place == "host" else []),
-        read_tunables(published, set_up.tunables.at(asked), records),
+        read_machines(options, folder, set_up, records),
+        read_busy_wait(options, folder, set_up.busy_wait, records),
+        *([read_agreement(set_up.agreement, records[AGREEMENT])] if options.backend == "host" else []),
+        read_tunables(folder, set_up.tunables.under(options), records),
     ]
-    return StudyResult.of(parts, _remarks(asked, set_up))
+    return StudyResult.of(parts, _remarks(options, set_up))
 
 
-def _remarks(asked: Asked, set_up: SetUp) -> list[str]:
+def _remarks(options: StudyOptions, set_up: FourSchedulersSetUp) -> list[str]:
     kept = ", ".join(f"{name} at {value}" for name, value in set_up.tunables.set_before.items())
     remarks = [
         (
-            f"Tunables are compared with what the document found before: Linux's defaults, and {kept}, as "
-            "many requests as its disk's queue held. Linux sets it to the queue's length when the scheduler "
-            "comes into force, and a longer nr_requests does not reach it."
+            f"The baseline of the tunables is what the document found before: Linux's defaults, and {kept}, "
+            "the "
+            "length of its disk's queue. Linux sets this tunable to the queue's length when it switches to "
+            "the "
+            "scheduler; raising nr_requests later does not change it."
         ),
     ]
-    if asked.place != "sim":
+    if options.backend != "sim":
         remarks.append(
-            "The kernel counts expiry times in ticks of its clock, and 1 ms may be less than a tick: "
-            "prio_aging_expire is longer here. Tunables are changed one at a time; the simulator crosses "
+            "The kernel counts expiry times in ticks of its clock, and 1 ms may be less than a tick, so "
+            "prio_aging_expire is longer here. Tunables change one at a time; the simulator crosses "
             "them."
         )
     return remarks

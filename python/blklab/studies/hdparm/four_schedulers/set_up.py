@@ -1,36 +1,35 @@
-"""The study's set-up as data."""
+"""The set-up of the four-scheduler study."""
 
 from __future__ import annotations
 
 from blklab.quantities.units import parse_duration_ns
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
 from blklab.spec.sweeps import Sweep
-from blklab.studies.hdparm.sizes import BusyDisk, Runs, TimingTests
-from blklab.studies.replication.protocol import Asked
-from blklab.studies.replication.study_folder import Table
+from blklab.studies.hdparm.sizes import BusyDisk, RunCounts, TimingTests
+from blklab.studies.replication.options import Scaled, StudyOptions, TomlTable
 
 TUNED_SCHEDULER = "mq-deadline"
 
 
-class Machine(Table):
-    """One of the two, and the model that stands for its disk."""
+class Machine(TomlTable):
+    """One of the document's two machines, and the model of its disk."""
 
     name: str
     title: str
     published: str
-    """As the tables of published figures call it."""
+    """Its name in the published tables."""
     device: str
 
 
-class BusyWait(Table):
-    """The kyber that waits in every dispatch."""
+class BusyWait(TomlTable):
+    """The kyber that busy-waits in every dispatch."""
 
     wait: str
     kernel: str
     stock_kernel: str
     device: str
     stand_in: str
-    """Device that takes as long for a command as this kyber for a dispatch."""
+    """A device that takes as long for a command as this kyber for a dispatch."""
     area: str
     max_sectors_kb: list[int]
     usual_max_sectors_kb: int
@@ -57,33 +56,33 @@ class BusyWait(Table):
         return f"none@{self.kernel}"
 
 
-class Tunables(Table):
+class Tunables(TomlTable):
     """mq-deadline's tunables at the study's values."""
 
     values: dict[str, str]
     set_before: dict[str, str]
-    """What was in force before and is not what the kernel sets by itself on our disks."""
+    """Values in force before any change, where they differ from the kernel's defaults on our disks."""
     not_varied: dict[str, str]
-    """Listed in the document and left alone there; our own values."""
+    """Tunables that the document lists but does not change; the values are ours."""
 
     coarse_values: dict[str, str]
-    """In place of values that a kernel would round to a tick of its clock."""
+    """Replacements for values that a kernel would round to a tick of its clock."""
     area: str
 
-    def at(self, asked: Asked) -> Tunables:
-        """The values that can be set there."""
-        if asked.place == "sim":
+    def under(self, options: StudyOptions) -> Tunables:
+        """The same with values that the backend can set."""
+        if options.backend == "sim":
             return self
         return self.model_copy(update={"values": self.values | self.coarse_values})
 
     @property
     def before(self) -> SchedulerChoice:
-        """The scheduler as the document found it; not under the name of a bare scheduler."""
+        """The scheduler as the document found it, under a label of its own."""
         return self._choice({})
 
     @property
     def choices(self) -> dict[str, SchedulerChoice]:
-        """The scheduler with one tunable changed, by tunable."""
+        """The scheduler with one tunable changed, by name of the tunable."""
         return {name: self._choice({name: value}) for name, value in self.values.items()}
 
     @property
@@ -92,8 +91,8 @@ class Tunables(Table):
         return Sweep(base=self.before, levels={name: [value] for name, value in self.values.items()})
 
     @property
-    def beside(self) -> dict[str, SchedulerChoice]:
-        """Looked at one by one, by what is changed."""
+    def variants(self) -> dict[str, SchedulerChoice]:
+        """Variants that run by themselves, by the change that they make."""
         found = {f"{name} = {value}": self._choice({name: value}) for name, value in self.not_varied.items()}
         kept = ", ".join(self.set_before)
         return {**found, f"{kept} as Linux sets it": parse_scheduler_choice(TUNED_SCHEDULER)}
@@ -103,26 +102,22 @@ class Tunables(Table):
         return parse_scheduler_choice(":".join([TUNED_SCHEDULER, *settings]))
 
 
-class Agreement(Table):
-    """hdparm itself beside the job that stands for it, where it is installed."""
+class Agreement(TomlTable):
+    """hdparm beside the job that emulates it, if hdparm is installed."""
 
     schedulers: list[str]
     margin: float
-    """What the job may read more or less, as a part."""
-    repeats: int
-    quick_repeats: int
-
-    def repeated(self, asked: Asked) -> int:
-        """Blocks; each has a pair of runs under every scheduler."""
-        return self.quick_repeats if asked.quick else self.repeats
+    """Relative difference that counts as equal."""
+    blocks: Scaled[int]
+    """Each block has a pair of runs under every scheduler."""
 
 
-class SetUp(Table):
+class FourSchedulersSetUp(TomlTable):
     """``set-up.toml``."""
 
     schedulers: list[str]
     tests: TimingTests
-    runs: Runs
+    runs: RunCounts
     queue: dict[str, str]
     machines: list[Machine]
     agreement: Agreement
@@ -130,8 +125,8 @@ class SetUp(Table):
     tunables: Tunables
     busy_disk: BusyDisk
 
-    def machines_at(self, asked: Asked) -> list[Machine]:
-        """Both; on the host this one, beside the figures of the first."""
-        if asked.place != "host":
+    def machines_at(self, options: StudyOptions) -> list[Machine]:
+        """Both machines; on the host this machine, compared with the values of machine 1."""
+        if options.backend != "host":
             return self.machines
         return [self.machines[0].model_copy(update={"title": "this machine"})]

@@ -1,4 +1,4 @@
-"""mq-deadline's tunables: without effect on one reader, with effect on a busy disk."""
+"""Reads the runs of mq-deadline's tunables, on one reader and on a busy disk."""
 
 from __future__ import annotations
 
@@ -17,41 +17,42 @@ from blklab.studies.hdparm.four_schedulers.experiments import (
     TUNABLES_REPEATED,
 )
 from blklab.studies.hdparm.four_schedulers.set_up import Tunables
-from blklab.studies.hdparm.jobs import BUFFERED, BUSY, PARTIES, TESTS
-from blklab.studies.hdparm.timing_tests import inverse, mebibyte_rates, paired_ratios, party_ios, rates_of
+from blklab.studies.hdparm.jobs import BUFFERED, BUSY, BUSY_JOBS, TESTS
+from blklab.studies.hdparm.timing_tests import inverse, job_ios, mebibyte_rates, paired_ratios, rates_of
 from blklab.studies.replication.pictures import IntervalPicture
-from blklab.studies.replication.result import Figure, Quantity, Statement, StudyResult
+from blklab.studies.replication.result import ComparedValue, Estimate, Statement, StudyResult
 from blklab.studies.replication.statements import equal, greater, mean_of
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.study_folder import StudyFolder
 
-NOTHING = "no I/O ended"
+_JOB_TITLES = {"readers": "the readers", "writers": "the writers", "idle": "the idle class"}
+NO_IO_ENDED = "no I/O ended"
 _TABLE_FILE = "mqdeadline_tunables.csv"
 _EXPECTED_TO_COST = ("read_expire", "write_expire")
-"""What the document expected to cost most."""
+"""The tunables that the document expected to cost most."""
 
 
 def read_tunables(
-    published: Published, tunables: Tunables, records: Mapping[str, ExperimentRecord]
+    folder: StudyFolder, tunables: Tunables, records: Mapping[str, ExperimentRecord]
 ) -> StudyResult:
-    """The workload used, as printed and repeated; then the busy disk."""
+    """Compares the document's workload, as printed and repeated, then the busy disk."""
     printed = [
-        figure for test in TESTS for figure in _printed(test, published, tunables, records[TUNABLES_PRINTED])
+        value for test in TESTS for value in _printed(test, folder, tunables, records[TUNABLES_PRINTED])
     ]
     reads = _effects(records[TUNABLES_REPEATED], tunables, None)
     one_reader = StudyResult(printed, [*_reader_statements(tunables, reads, records[TUNABLES_REPEATED])])
     one_reader.pictures.append(
         IntervalPicture(
             "tunables",
-            "Buffered reads with a tunable changed, over those before",
-            "Published: one run each. Ours: randomised blocks, intervals of 95 %.",
+            "Buffered reads with a tunable changed, relative to the baseline",
+            "Published: one run each. Ours: randomised blocks, 95 % intervals.",
             "times",
             tuple(
                 row
-                for figure in printed
-                if figure.table.startswith(TESTS[BUFFERED].capitalize())
+                for value in printed
+                if value.table.startswith(TESTS[BUFFERED].capitalize())
                 for row in (
-                    *rows_of(replace(figure, ours=None)),
-                    interval_row(f"{figure.name}, ours", reads[figure.name.split(" ")[0]]),
+                    *rows_of(replace(value, ours=None)),
+                    interval_row(f"{value.name}, ours", reads[value.name.split(" ")[0]]),
                 )
             ),
             marks=((1.0, "no effect"),),
@@ -59,92 +60,94 @@ def read_tunables(
     )
     busy = _read_busy(tunables, records[TUNABLES_BUSY])
     return StudyResult(
-        one_reader.figures + busy.figures,
+        one_reader.values + busy.values,
         one_reader.statements + busy.statements,
         one_reader.pictures + busy.pictures,
     )
 
 
 def _printed(
-    test: str, published: Published, tunables: Tunables, record: ExperimentRecord
-) -> Iterator[Figure]:
-    """One run each, over the one with nothing changed."""
+    test: str, folder: StudyFolder, tunables: Tunables, record: ExperimentRecord
+) -> Iterator[ComparedValue]:
+    """One run each, relative to the run without a change."""
     column = "throughput_MBps"
-    before = published.figures(_TABLE_FILE, column, tunable="baseline", test=TESTS[test])[0]
+    before = folder.values(_TABLE_FILE, column, tunable="baseline", test=TESTS[test])[0]
     ours_before = rates_of(record, test, tunables.before.label)[0]
     for name, choice in tunables.choices.items():
-        theirs = published.figures(_TABLE_FILE, column, tunable=name, test=TESTS[test])[0]
-        yield Figure(
+        theirs = folder.values(_TABLE_FILE, column, tunable=name, test=TESTS[test])[0]
+        yield ComparedValue(
             f"{name} = {tunables.values[name]}",
-            f"{TESTS[test].capitalize()} with a tunable changed over those before, one run each",
+            f"{TESTS[test].capitalize()} with a tunable changed, relative to the baseline, one run each",
             "",
-            Quantity(theirs / before),
-            Quantity(rates_of(record, test, choice.label)[0] / ours_before),
+            Estimate(theirs / before),
+            Estimate(rates_of(record, test, choice.label)[0] / ours_before),
         )
 
 
 def _reader_statements(
-    tunables: Tunables, effects: Mapping[str, Quantity], record: ExperimentRecord
+    tunables: Tunables, effects: Mapping[str, Estimate], record: ExperimentRecord
 ) -> Iterator[Statement]:
     for name, ratio in effects.items():
         yield equal(
             f"{name}-without-effect",
             f"{name} at {tunables.values[name]} changes nothing in buffered reads",
             ratio,
-            why="one reader leaves nothing to choose from",
+            why="with one reader the scheduler has no choice to make",
         )
     for name in _EXPECTED_TO_COST:
         yield greater(
             f"{name}-costs",
             f"A larger {name} costs buffered reads",
             inverse(effects[name]),
-            why="before over after",
+            why="baseline over changed",
         )
     together = _interactions(record)
     if together:
         farthest = max(together, key=lambda one: abs(math.log(one.ratio)))
         yield equal(
             "tunables-together",
-            f"No two tunables do together what neither does alone in buffered reads ({farthest.name})",
+            f"No two tunables interact in buffered reads ({farthest.name})",
             _quantity(farthest),
-            why=f"the farthest of {len(together)} interactions of two",
+            why=f"the largest of {len(together)} two-way interactions",
         )
 
 
 def _read_busy(tunables: Tunables, record: ExperimentRecord) -> StudyResult:
     found = StudyResult()
-    by_party = {party: _effects(record, tunables, party) for party in PARTIES}
-    for party, effects in by_party.items():
-        table = f"A busy disk: I/Os of the {party} over those before"
-        found.figures += [
-            Figure(f"{name} = {tunables.values[name]}", table, "", None, ratio)
+    by_job = {job: _effects(record, tunables, job) for job in BUSY_JOBS}
+    for job, effects in by_job.items():
+        table = f"A busy disk: I/Os of {_JOB_TITLES[job]}, relative to the baseline"
+        found.values += [
+            ComparedValue(f"{name} = {tunables.values[name]}", table, "", None, ratio)
             for name, ratio in effects.items()
         ]
-        counts = party_ios(record, party)
-        for name, choice in tunables.beside.items():
+        counts = job_ios(record, job)
+        for name, choice in tunables.variants.items():
             ratios = paired_ratios(counts, choice.label, tunables.before.label)
-            found.figures.append(
-                Figure(name, table, "", None, mean_of(ratios) if ratios else None, "" if ratios else NOTHING)
+            found.values.append(
+                ComparedValue(
+                    name, table, "", None, mean_of(ratios) if ratios else None, "" if ratios else NO_IO_ENDED
+                )
             )
     found.statements += [
         matters(
             f"{name}-matters",
             f"On a busy disk {name} at {value} changes what readers, writers or the idle class get",
-            {party: effects.get(name) for party, effects in by_party.items()},
+            {job: effects.get(name) for job, effects in by_job.items()},
         )
         for name, value in tunables.values.items()
     ]
     found.pictures.append(
         IntervalPicture(
             "busy-disk",
-            "A busy disk: I/Os with a tunable changed, over those before",
+            "A busy disk: I/Os with a tunable changed, relative to the baseline",
             "Readers, writers and a reader in the idle class on a hard disk without command queueing. "
-            "Intervals of 95 %.",
+            "95 % intervals.",
             "times",
             tuple(
-                interval_row(f"{name}: {party}", effects[name])
+                interval_row(f"{name}: {job}", effects[name])
                 for name in tunables.values
-                for party, effects in by_party.items()
+                for job, effects in by_job.items()
                 if name in effects
             ),
             marks=((1.0, "no effect"),),
@@ -153,19 +156,19 @@ def _read_busy(tunables: Tunables, record: ExperimentRecord) -> StudyResult:
     return found
 
 
-def _effects(record: ExperimentRecord, tunables: Tunables, party: str | None) -> dict[str, Quantity]:
-    """What each value changes, by tunable; averaged over all combinations of the others where crossed.
+def _effects(record: ExperimentRecord, tunables: Tunables, job: str | None) -> dict[str, Estimate]:
+    """The effect of each value, by tunable; averaged over the others' combinations if they were crossed.
 
     Args:
-        record: Its workload, and a sweep if all were crossed.
+        record: Has one workload, and a sweep if the tunables were crossed.
         tunables: The values.
-        party: Whose I/Os are counted; nothing: the workload's own figure.
+        job: Count the I/Os of this job; None: use the workload's metric.
     """
     if record.spec.sweeps:
-        mains = [one for one in _sweep_effects(record, party) if one.kind == "main"]
+        mains = [one for one in _sweep_effects(record, job) if one.kind == "main"]
         return {name: _quantity(one) for one in mains for name in one.levels}
     workload = record.spec.workloads[0].name
-    values = mebibyte_rates(record, workload) if party is None else party_ios(record, party)
+    values = mebibyte_rates(record, workload) if job is None else job_ios(record, job)
     pairs = {
         name: paired_ratios(values, choice.label, tunables.before.label)
         for name, choice in tunables.choices.items()
@@ -174,19 +177,19 @@ def _effects(record: ExperimentRecord, tunables: Tunables, party: str | None) ->
 
 
 def _interactions(record: ExperimentRecord) -> list[Effect]:
-    """Of each two values, where tunables were crossed."""
+    """Two-way interactions, if the tunables were crossed."""
     if not record.spec.sweeps:
         return []
     return [one for one in _sweep_effects(record, None) if one.kind == "interaction"]
 
 
-def _sweep_effects(record: ExperimentRecord, party: str | None) -> Sequence[Effect]:
-    if party is not None:
-        workload = record.spec.workload(BUSY).model_copy(update={"focus": [party]})
+def _sweep_effects(record: ExperimentRecord, job: str | None) -> Sequence[Effect]:
+    if job is not None:
+        workload = record.spec.workload(BUSY).model_copy(update={"focus": [job]})
         record = record.model_copy(update={"spec": record.spec.model_copy(update={"workloads": [workload]})})
     (sweep,) = record.spec.sweeps
     return sweep_findings(sweep, experiment_values(record), design_of(record.spec)).effects
 
 
-def _quantity(effect: Effect) -> Quantity:
-    return Quantity(effect.ratio, effect.ci_low, effect.ci_high)
+def _quantity(effect: Effect) -> Estimate:
+    return Estimate(effect.ratio, effect.ci_low, effect.ci_high)

@@ -1,1 +1,1 @@
-"""Studies that were run again: text, document, page and pictures of what they found."""
+"""Renders the result of a replication: text, JSON, HTML, pictures."""

@@ -1,6 +1,6 @@
-"""A study that was run again, for machines: what `blklab study run --json` prints.
+"""The JSON document that `blklab study run --json` prints.
 
-docs/schema/study-1.json is generated from the models (`make golden`).
+`make golden` generates docs/reference/schema/study-1.json from these models.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from blklab.studies.replication.report.finding import StudyFinding
 STUDY_SCHEMA: Literal["blklab.study/1"] = "blklab.study/1"
 
 
-class QuantityPart(Part):
-    """A figure with the bounds of its 95 % interval."""
+class EstimatePart(Part):
+    """A value with the bounds of its 95 % interval."""
 
     value: float
     low: float | None
     high: float | None
 
 
-class FigurePart(Part):
-    """A published figure and ours."""
+class ComparedValuePart(Part):
+    """A published value and ours."""
 
     table: str
     name: str
     unit: str
-    published: QuantityPart | None
-    ours: QuantityPart | None
+    published: EstimatePart | None
+    ours: EstimatePart | None
     ratio: float | None
     not_asked: str
     beside: Literal["published", "intended"]
-    """What stands under `published`: a figure that was printed, or one that somebody set out to get."""
+    """The kind of value under `published`: a printed value, or the value that a setting is meant to give."""
 
 
 class StatementPart(Part):
-    """A sentence, and whether results bear it out."""
+    """A sentence, and whether the results confirm it."""
 
     name: str
     says: str
@@ -63,7 +63,7 @@ class ExperimentPart(Part):
 
 
 class ClaimPart(Part):
-    """A printed conclusion, and whether the figures printed beside it support it."""
+    """A printed conclusion, and whether the values printed beside it support it."""
 
     says: str
     status: str
@@ -79,7 +79,7 @@ class StudyPart(Part):
     quick: bool
     seed: int
     experiments: list[ExperimentPart]
-    figures: list[FigurePart]
+    figures: list[ComparedValuePart]
     statements: list[StatementPart]
     claims: list[ClaimPart]
     remarks: list[str]
@@ -96,7 +96,7 @@ class StudyDocument(Part):
 
 
 def study_document(findings: list[StudyFinding]) -> StudyDocument:
-    """The document of studies that were carried out."""
+    """Builds the document from the findings of studies."""
     return StudyDocument(
         blklab_version=blklab.__version__, studies=[_study_part(finding) for finding in findings]
     )
@@ -107,10 +107,10 @@ def _study_part(finding: StudyFinding) -> StudyPart:
     return StudyPart(
         name=finding.name,
         title=finding.title,
-        source=finding.published.claims.source,
-        place=finding.asked.place,
-        quick=finding.asked.quick,
-        seed=finding.asked.seed,
+        source=finding.folder.claims.source,
+        place=finding.options.backend,
+        quick=finding.options.quick,
+        seed=finding.options.seed,
         experiments=[
             ExperimentPart(
                 name=one.name,
@@ -124,11 +124,11 @@ def _study_part(finding: StudyFinding) -> StudyPart:
             for one in finding.experiments
             for record in [finding.records[one.name]]
         ],
-        figures=[FigurePart.of(figure) for figure in result.figures],
+        figures=[ComparedValuePart.of(value) for value in result.values],
         statements=[StatementPart.of(one) for one in result.statements],
         claims=[
             ClaimPart(says=reading.claim.says, status=reading.status)
-            for reading in finding.published.readings.claims
+            for reading in finding.folder.readings.claims
         ],
         remarks=result.remarks,
     )

@@ -1,4 +1,4 @@
-"""Draws the pictures of a study, for a page or as files of their own."""
+"""Draws the pictures of a study, for an HTML page or as separate files."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _STYLE = (
 
 
 def draw(picture: Picture, *, width: float = WIDE, standalone: bool = False) -> Markup:
-    """A picture as an SVG element.
+    """Draws a picture as an SVG element.
 
     Args:
         picture: What to draw.
         width: `WIDE`, or `NARROW` for small screens.
-        standalone: Whether it is a file of its own, with a style sheet.
+        standalone: Include a style sheet, for a separate file.
     """
     match picture:
         case LinePicture():

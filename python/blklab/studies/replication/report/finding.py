@@ -1,4 +1,4 @@
-"""A study that was carried out: what all its reports are made of."""
+"""A study with its records and results, the input of all its reports."""
 
 from __future__ import annotations
 
@@ -8,53 +8,54 @@ from dataclasses import dataclass
 
 from blklab.quantities.formatting import count_of, rounded
 from blklab.records.experiment import ExperimentRecord
-from blklab.studies.replication.protocol import Asked, NamedExperiment, Place
-from blklab.studies.replication.result import Figure, Origin, Quantity, Statement, StudyResult
-from blklab.studies.replication.statements import quantity_text
-from blklab.studies.replication.study_folder import Published
+from blklab.studies.replication.options import StudyBackend, StudyOptions
+from blklab.studies.replication.protocol import NamedExperiment
+from blklab.studies.replication.result import ComparedValue, Estimate, Origin, Statement, StudyResult
+from blklab.studies.replication.statements import estimate_text
+from blklab.studies.replication.study_folder import StudyFolder
 
-PLACE_TITLES: dict[Place, str] = {
+BACKEND_TITLES: dict[StudyBackend, str] = {
     "sim": "the simulator",
     "uml": "a kernel in virtual time",
     "host": "this machine",
 }
-Row = tuple[str, str, str, str]
-"""Of a table of figures: what it is, published, ours, ours over published."""
+ValueRow = tuple[str, str, str, str]
+"""A row of a table of values: name, published, ours, ours over published."""
 _ORIGINS: dict[Origin, str] = {"published": "published conclusion", "ours": "statement"}
 _TALLIED: dict[Origin, str] = {"published": "", "ours": " of ours"}
-OUTCOME_SIGNS = {"holds": "✓", "fails": "✗", "undecided": "?"}
+STATEMENT_SIGNS = {"holds": "✓", "fails": "✗", "undecided": "?"}
 
 
 @dataclass(frozen=True)
 class StudyFinding:
-    """A study, its experiments, and what it made of them."""
+    """A study, its experiments, their records and the result."""
 
     name: str
-    asked: Asked
-    published: Published
+    options: StudyOptions
+    folder: StudyFolder
     experiments: Sequence[NamedExperiment]
     records: Mapping[str, ExperimentRecord]
-    """By the experiments' names."""
+    """By name of the experiment."""
     result: StudyResult
 
     @property
     def title(self) -> str:
         """The study's title."""
-        return self.published.claims.title
+        return self.folder.claims.title
 
     @property
     def tables(self) -> list[str]:
-        """Headings of the tables of figures, in order."""
-        return list(dict.fromkeys(figure.table for figure in self.result.figures))
+        """Headings of the tables of values, in order."""
+        return list(dict.fromkeys(value.table for value in self.result.values))
 
     def headings(self, table: str) -> tuple[str, str, str]:
-        """Of the columns after the first one."""
-        beside = next(figure.beside for figure in self.result.figures if figure.table == table)
+        """Headings of the columns after the first one."""
+        beside = next(value.beside for value in self.result.values if value.table == table)
         return beside, "ours", f"ours / {beside}"
 
-    def rows(self, table: str) -> list[Row]:
-        """The table of that heading."""
-        return [_row(figure) for figure in self.result.figures if figure.table == table]
+    def rows(self, table: str) -> list[ValueRow]:
+        """Rows of the table with this heading."""
+        return [_row(value) for value in self.result.values if value.table == table]
 
     def tally(self) -> str:
         """``2 of 3 published conclusions hold, 1 fails; 6 of 6 statements of ours hold``."""
@@ -73,14 +74,14 @@ class StudyFinding:
         return ", ".join(part for part in (whole, fails, undecided) if part)
 
 
-def _row(figure: Figure) -> Row:
+def _row(value: ComparedValue) -> ValueRow:
     return (
-        f"{figure.name}, {figure.unit}" if figure.unit else figure.name,
-        _cell(figure.published),
-        _cell(figure.ours) if figure.ours else f"not asked: {figure.not_asked}",
-        "-" if figure.ratio is None else rounded(figure.ratio),
+        f"{value.name}, {value.unit}" if value.unit else value.name,
+        _cell(value.published),
+        _cell(value.ours) if value.ours else f"not asked: {value.not_asked}",
+        "-" if value.ratio is None else rounded(value.ratio),
     )
 
 
-def _cell(quantity: Quantity | None) -> str:
-    return "-" if quantity is None else quantity_text(quantity)
+def _cell(quantity: Estimate | None) -> str:
+    return "-" if quantity is None else estimate_text(quantity)

@@ -1,4 +1,4 @@
-"""Studies that were run again as one HTML file, in the style of all reports."""
+"""Renders replicated studies as one HTML file, in the style of all reports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from blklab.report.drawing.picture_frame import NARROW, WIDE
 from blklab.report.html.page import inert_json, page_environment, page_script, page_style
 from blklab.studies.replication.report.document import study_document
 from blklab.studies.replication.report.drawing import draw
-from blklab.studies.replication.report.finding import OUTCOME_SIGNS, PLACE_TITLES, Row, StudyFinding
+from blklab.studies.replication.report.finding import BACKEND_TITLES, STATEMENT_SIGNS, StudyFinding, ValueRow
 
 _CHIPS = {"holds": "best", "fails": "warning", "undecided": "undecided"}
 
@@ -27,22 +27,22 @@ class _Picture:
 class _Table:
     title: str
     headings: tuple[str, str, str]
-    rows: list[Row]
+    rows: list[ValueRow]
 
 
 @dataclass(frozen=True)
-class _Part:
-    """One study as the template shows it."""
+class _StudySection:
+    """One study, prepared for the template."""
 
     finding: StudyFinding
     anchor: str
-    place: str
+    backend: str
     tables: list[_Table]
     pictures: list[_Picture]
 
 
 def render_studies_html(findings: list[StudyFinding]) -> str:
-    """The report as the text of one HTML file (UTF-8)."""
+    """Returns the report as the text of one HTML file (UTF-8)."""
     script, digest = page_script()
     single = len(findings) == 1
     return (
@@ -51,8 +51,8 @@ def render_studies_html(findings: list[StudyFinding]) -> str:
         .render(
             headline=findings[0].title if single else f"{len(findings)} published studies, run again",
             single=single,
-            parts=[_part(finding) for finding in findings],
-            signs=OUTCOME_SIGNS,
+            parts=[_study_section(finding) for finding in findings],
+            signs=STATEMENT_SIGNS,
             chips=_CHIPS,
             count_of=count_of,
             style=page_style(),
@@ -63,11 +63,11 @@ def render_studies_html(findings: list[StudyFinding]) -> str:
     )
 
 
-def _part(finding: StudyFinding) -> _Part:
-    return _Part(
+def _study_section(finding: StudyFinding) -> _StudySection:
+    return _StudySection(
         finding=finding,
         anchor=f"study-{finding.name}",
-        place=PLACE_TITLES[finding.asked.place],
+        backend=BACKEND_TITLES[finding.options.backend],
         tables=[_Table(table, finding.headings(table), finding.rows(table)) for table in finding.tables],
         pictures=[
             _Picture(one.title, one.note, [draw(one, width=width) for width in (WIDE, NARROW)])

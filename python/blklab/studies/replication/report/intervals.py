@@ -1,4 +1,4 @@
-"""Figures with their intervals, published ones beside ours."""
+"""Draws values with their intervals, published ones beside ours."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WIDE_FROM = 600.0
 
 
 def draw_intervals(picture: IntervalPicture, width: float) -> tuple[float, Markup]:
-    """Height and content of the drawing; what was published has a square in another colour."""
+    """Returns height and content of the drawing; published values have a square in another colour."""
     left = 0.36 * width
     values = [
         bound for row in picture.rows for bound in (row.value, row.low, row.high) if bound is not None

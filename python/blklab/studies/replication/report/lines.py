@@ -1,4 +1,4 @@
-"""Courses over a common axis."""
+"""Draws lines over a common axis."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _WIDE_FROM = 600.0
 
 
 def draw_lines(picture: LinePicture, width: float) -> tuple[float, Markup]:
-    """Height and content of the drawing; the vertical axis begins at zero unless it is logarithmic."""
+    """Returns height and content of the drawing; a linear vertical axis begins at zero."""
     legend_height, legend = _legend(picture, width)
     top = _TOP + legend_height
     bottom = top + _PLOT
-    xs = [x for course in picture.courses for x in course.x]
+    xs = [x for one in picture.series for x in one.x]
     across = (
         Axis(0.0, max(xs), _LEFT, width - _RIGHT)
         if picture.counts
         else axis_over(xs, _LEFT, width - _RIGHT, room=0.02)
     )
-    up = _from_zero(axis_over([y for course in picture.courses for y in course.y], bottom, top))
+    up = _from_zero(axis_over([y for one in picture.series for y in one.y], bottom, top))
     about = 7 if width > _WIDE_FROM else 4
     parts = [legend, label(_LEFT - 54, top - 10, picture.y_axis, css="axis-title")]
     ticks = up.ticks(5)
@@ -50,15 +50,15 @@ def draw_lines(picture: LinePicture, width: float) -> tuple[float, Markup]:
         parts.append(line(x, top, x, bottom, css="grid"))
         parts.append(label(x, bottom + 17, tick_text(value, ticks), css="tick", text_anchor="middle"))
     parts.append(label(width - _RIGHT, bottom + 35, picture.x_axis, css="axis-title", text_anchor="end"))
-    for slot, course in enumerate(picture.courses):
+    for slot, one in enumerate(picture.series):
         look = Appearance(slot)
-        points = [(across.at(x), up.at(y)) for x, y in zip(course.x, course.y, strict=True)]
+        points = [(across.at(x), up.at(y)) for x, y in zip(one.x, one.y, strict=True)]
         drawn = [
-            polyline(points, css=f"curve {look.css_class}", stroke_dasharray="5 4" if course.dashed else None)
+            polyline(points, css=f"curve {look.css_class}", stroke_dasharray="5 4" if one.dashed else None)
         ]
         if len(points) <= _MOST_MARKS:
-            drawn += [mark(x, y, 3.6, look, course.label) for x, y in points]
-        parts.append(group(drawn, css="series", data_series=course.label))
+            drawn += [mark(x, y, 3.6, look, one.label) for x, y in points]
+        parts.append(group(drawn, css="series", data_series=one.label))
     return bottom + _BOTTOM, group(parts)
 
 
@@ -70,11 +70,11 @@ def _from_zero(axis: Axis) -> Axis:
 
 
 def _legend(picture: LinePicture, width: float) -> tuple[float, Markup]:
-    """Names with their marks, in as many rows as they need."""
+    """Draws the names with their marks, in as many rows as they need."""
     parts = []
     x, y = _LEFT, 14.0
-    for slot, course in enumerate(picture.courses):
-        name = shortened(course.label, width - 2 * _LEFT)
+    for slot, one in enumerate(picture.series):
+        name = shortened(one.label, width - 2 * _LEFT)
         room = 26 + CHARACTER_WIDTH * len(name)
         if x > _LEFT and x + room > width - _RIGHT:
             x, y = _LEFT, y + _LEGEND_ROW

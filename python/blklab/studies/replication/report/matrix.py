@@ -1,4 +1,4 @@
-"""A table of figures, tinted by size; every figure is printed too, so that nothing hangs on the tint."""
+"""Draws a table of values, tinted by size; every value is printed too, so that colour is not needed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ABOVE, _BELOW = Appearance(0), Appearance(1)
 
 
 def draw_matrix(picture: MatrixPicture, width: float) -> tuple[float, Markup]:
-    """Height and content of the drawing."""
+    """Returns height and content of the drawing."""
     longest = max(len(name) for name in (*picture.rows, picture.row_axis))
     left = min(0.3 * width, 16 + CHARACTER_WIDTH * longest)
     column = (width - left - 8) / len(picture.columns)
@@ -49,7 +49,7 @@ def draw_matrix(picture: MatrixPicture, width: float) -> tuple[float, Markup]:
 
 
 def _tints(picture: MatrixPicture) -> Callable[[float], tuple[Appearance, float]]:
-    """Colour and strength of a figure."""
+    """Returns a function that gives the colour and strength of a value's tint."""
     present = [value for values in picture.values for value in values if value is not None] or [0.0]
     middle = min(present) if picture.middle is None else picture.middle
     reach = max(abs(value - middle) for value in present) or 1.0

@@ -1,7 +1,7 @@
-"""A surface in space, drawn from the back to the front so that what is nearer hides what is behind.
+"""Draws a surface in space from the back to the front, so that nearer facets hide those behind them.
 
-An oblique view: columns run to the right, rows come towards the reader and to the left, heights go up. The
-labels of the rows stand at their ends, and a scale at the back edge tells heights.
+The view is oblique: columns go to the right, rows come towards the viewer and to the left, heights go up. Row
+labels are at the ends of the rows; a scale at the back edge shows the heights.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from blklab.studies.replication.pictures import SurfacePicture
 
 _TOP, _BOTTOM, _LEFT = 34.0, 48.0, 54.0
 _HEIGHT = 150.0
-"""Of the tallest figure."""
+"""Height of the largest value."""
 _STEP_DOWN = 15.0
-"""From a row to the one in front of it."""
+"""Distance from a row to the one in front of it."""
 _STEP_LEFT = 9.0
 _LOWEST_TINT, _HIGHEST_TINT = 0.08, 0.85
 _LOOK = Appearance(0)
 
 
 def draw_surface(picture: SurfacePicture, width: float) -> tuple[float, Markup]:
-    """Height and content of the drawing."""
+    """Returns height and content of the drawing."""
     rows, columns = len(picture.rows), len(picture.columns)
     tallest = max(max(row) for row in picture.values)
     heights = Axis(0.0, tallest, 0.0, _HEIGHT)
@@ -79,7 +79,7 @@ def draw_surface(picture: SurfacePicture, width: float) -> tuple[float, Markup]:
 
 
 def _facet(outline: list[tuple[float, float]], tint: float) -> Markup:
-    """A piece of the surface: opaque, so that it hides what is behind, with the tint over it."""
+    """Draws a piece of the surface: opaque, to hide the facets behind it, with the tint on top."""
     path = "M" + "L".join(f"{number(x)} {number(y)}" for x, y in outline) + "Z"
     return group(
         [

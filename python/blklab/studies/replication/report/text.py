@@ -1,4 +1,4 @@
-"""A study that was run again, for a terminal."""
+"""Renders a replicated study for a terminal."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from rich.console import Console
 
 from blklab.quantities.formatting import count_of
 from blklab.report.text.comparison import Printer
-from blklab.studies.replication.report.finding import OUTCOME_SIGNS, PLACE_TITLES, Row, StudyFinding
+from blklab.studies.replication.report.finding import BACKEND_TITLES, STATEMENT_SIGNS, StudyFinding, ValueRow
 
 _STYLES = {"holds": "bold green", "fails": "bold red", "undecided": "bold yellow"}
 
 
 def render_study(finding: StudyFinding, console: Console) -> None:
-    """Prints statements, figures beside the published ones, and remarks."""
+    """Prints statements, our values beside the published ones, and remarks."""
     printer = Printer(console)
     printer.blank()
-    printer.line((finding.title, "bold"), f" ({finding.name}), on {PLACE_TITLES[finding.asked.place]}")
+    printer.line((finding.title, "bold"), f" ({finding.name}), on {BACKEND_TITLES[finding.options.backend]}")
     runs = sum(len(record.samples) for record in finding.records.values())
     printer.line(
         f"{count_of(len(finding.experiments), 'experiment')}, {count_of(runs, 'run')}: {finding.tally()}"
@@ -24,7 +24,7 @@ def render_study(finding: StudyFinding, console: Console) -> None:
     for statement in finding.result.statements:
         origin = "published: " if statement.origin == "published" else ""
         printer.line(
-            (f"{OUTCOME_SIGNS[statement.outcome]} {statement.outcome}: ", _STYLES[statement.outcome]),
+            (f"{STATEMENT_SIGNS[statement.outcome]} {statement.outcome}: ", _STYLES[statement.outcome]),
             f"{origin}{statement.says}",
         )
         printer.line(statement.found, indent=4)
@@ -40,7 +40,7 @@ def render_study(finding: StudyFinding, console: Console) -> None:
         printer.line(("note: ", "bold"), remark)
 
 
-def _print_rows(headings: tuple[str, str, str], rows: list[Row], printer: Printer) -> None:
+def _print_rows(headings: tuple[str, str, str], rows: list[ValueRow], printer: Printer) -> None:
     table = printer.table()
     table.add_column("", overflow="fold", max_width=44)
     for heading in headings:

@@ -1,0 +1,160 @@
+//! One clone of a job (`numjobs` in fio) as a process: preparation, I/O, record.
+
+use blksim::mm::memory::paid_ahead_ns;
+use std::fs;
+use std::sync::atomic::Ordering::SeqCst;
+
+use blksim::core::record::{Direction, JobRecord};
+use blksim::workload::Job;
+use blksim::workload::generator::Generator;
+use blksim::workload::layout::Region;
+
+use super::{Target, aio, identity, synchronous};
+use crate::clock;
+use crate::failure::Failure;
+use crate::mounts::RUN;
+use crate::shared_memory::SharedMemory;
+use crate::ublk::Ring;
+
+/// A clone's description, before its process exists.
+#[derive(Debug, Clone, Copy)]
+pub struct JobProcess<'a> {
+    /// Index among all clones of the run.
+    pub number: u32,
+    pub job: &'a Job,
+    /// Index among the clones of its job.
+    pub index: u32,
+    pub phase: usize,
+    pub region: Region,
+    pub seed: u64,
+    pub timing: Timing,
+}
+
+/// The clock of a run, and the processor time that its calls cost.
+#[derive(Debug, Clone, Copy)]
+pub struct Timing {
+    /// The device's time without a system call: the shared page, where the device's server stamps it,
+    /// and the server's ring. Only where the device alone takes time.
+    pub device: Option<Ring>,
+    /// Processor time of a buffered call: fixed, and per byte copied.
+    pub call_ns: u64,
+    pub bytes_per_second: u64,
+}
+
+impl Timing {
+    /// Processor time of a buffered read or write.
+    pub fn cost_ns(&self, bytes: u32) -> u64 {
+        if self.bytes_per_second == 0 {
+            return 0;
+        }
+        paid_ahead_ns(self.call_ns, self.bytes_per_second, bytes)
+    }
+}
+
+/// A clone at work.
+#[derive(Debug)]
+pub struct Worker<'a> {
+    pub job: &'a Job,
+    pub target: Target,
+    pub generator: Generator,
+    pub record: JobRecord,
+    pub timing: Timing,
+    shared: SharedMemory,
+}
+
+impl Worker<'_> {
+    /// The time after something that ended; if it took any time, the device did.
+    #[inline]
+    pub fn moment_after(&self, before_ns: u64) -> u64 {
+        let Some(ring) = self.timing.device else { return clock::now_ns() };
+        let stamped_ns = self.shared.device_now_ns.load(SeqCst);
+        before_ns.max(stamped_ns).max(ring.unseen_ns().unwrap_or(0))
+    }
+
+    /// Counts an I/O or sync that ended within the measured time.
+    #[inline]
+    pub fn finished(&mut self, direction: Direction, bytes: u32, start_ns: u64, now_ns: u64) {
+        if direction != Direction::Sync {
+            self.generator.completed(now_ns);
+        }
+        if now_ns > self.generator.measure_ns() {
+            self.record.add(direction, u64::from(bytes), now_ns - start_ns);
+        }
+    }
+
+    /// Calls fsync or fdatasync; returns the time after it.
+    pub fn sync(&mut self, start_ns: u64) -> Result<u64, Failure> {
+        let data_only = self.job.fsync == 0 && self.job.fdatasync > 0;
+        self.target.sync(data_only)?;
+        let now_ns = self.moment_after(start_ns);
+        self.finished(Direction::Sync, 0, start_ns, now_ns);
+        Ok(now_ns)
+    }
+}
+
+/// Prepares, waits for the start, does the job's I/O, and writes a record.
+pub fn run_clone(
+    clone: &JobProcess,
+    path: &str,
+    start: u64,
+    shared: SharedMemory,
+) -> Result<(), Failure> {
+    let job = clone.job;
+    let target = Target::open(path, start, clone.region, job)?;
+    if job.pre_read {
+        target.pre_read()?;
+    }
+    let mut worker = Worker {
+        job,
+        target,
+        generator: Generator::new(job, clone.index, clone.region, clone.seed),
+        record: JobRecord::new(&job.name, 1),
+        timing: clone.timing,
+        shared,
+    };
+    let mut queue =
+        if job.direct && job.asynchronous() { Some(aio::Queue::open(job)?) } else { None };
+    // Last, so that the group is not charged for the preparation.
+    identity::assume(job)?;
+    shared.clones_ready.store(clone.number + 1, SeqCst);
+    shared.notify();
+    SharedMemory::await_value(&shared.open_phases, clone.phase as u32 + 1);
+    let opened_ns = match clone.phase {
+        0 => shared.start_ns.load(SeqCst),
+        _ => shared.end_ns.load(SeqCst),
+    };
+    let begin_ns = opened_ns.saturating_add(job.startdelay_ns);
+    if clone.phase == 0 || job.startdelay_ns > 0 {
+        clock::sleep_until(begin_ns);
+    }
+    let now_ns = clock::now_ns();
+    worker.generator.start(now_ns);
+    if job.invalidate && !job.pre_read {
+        worker.target.invalidate();
+    }
+    let end_ns = match &mut queue {
+        Some(queue) => queue.work(&mut worker, now_ns)?,
+        None => synchronous::work(&mut worker, now_ns)?,
+    };
+    worker.record.runtime_ns = end_ns.saturating_sub(worker.generator.measure_ns());
+    let bytes: Vec<u8> = worker.record.words().into_iter().flat_map(u64::to_ne_bytes).collect();
+    fs::write(record_path(clone.number), bytes)
+        .map_err(|error| Failure::kernel("leaving a clone's record", error))?;
+    shared.clone_ended(clone.phase, end_ns);
+    Ok(())
+}
+
+/// Adds a clone's record to that of its job.
+pub fn collect_record(number: u32, record: &mut JobRecord) -> Result<(), Failure> {
+    let bytes = fs::read(record_path(number))
+        .map_err(|error| Failure::kernel("reading a clone's record", error))?;
+    let words =
+        bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
+    record
+        .add_words(words)
+        .ok_or_else(|| Failure::Internal { message: "a clone's record is broken".to_owned() })
+}
+
+fn record_path(number: u32) -> String {
+    format!("{RUN}/clone-{number}")
+}

@@ -1,0 +1,123 @@
+//! Completion: from the end of a command to the task that waits for it (`blk_mq_end_request`).
+
+use crate::block::request::{NONE, Purpose, RequestId};
+use crate::block::request_stage::RequestStage;
+use crate::core::branch::{cold_path, likely, unlikely};
+use crate::devices::device::{Device, Outbox};
+use crate::elevator::scheduler::Family;
+use crate::machine::Machine;
+
+impl Machine {
+    /// The device has completed a request.
+    #[inline]
+    pub(crate) fn complete(&mut self, id: RequestId) {
+        let request = &self.block.requests[id];
+        let (disk, purpose, is_write) =
+            (request.disk as usize, request.purpose, request.is_write());
+        let sectors = u64::from(request.nr_sectors);
+        let (tag, merged) = (request.tag, request.chain);
+        let queue = &mut self.block.disks[disk];
+        if let Some(recorder) = &mut self.block.recorder {
+            cold_path();
+            let now_ns = self.block.events.now_ns();
+            recorder.completed(&self.block.requests, id, now_ns, queue.device.head_sector());
+        }
+        queue.device.completed(id, &mut Outbox::new(&mut self.block.events, queue.view.disk));
+        debug_assert!(queue.in_flight > 0, "a device completes more commands than it got");
+        let request = &mut self.block.requests[id];
+        request.stage.step(&[RequestStage::InFlight], RequestStage::Completed);
+        debug_assert!(request.dispatched_ns < self.block.events.now_ns(), "a command took no time");
+        queue.in_flight -= 1;
+        if unlikely(purpose == Purpose::Flush) {
+            self.block.requests.release(id);
+            self.flush_of_device_done(disk);
+            return;
+        }
+        let counters = &mut queue.counters;
+        let moved =
+            if is_write { &mut counters.sectors_written } else { &mut counters.sectors_read };
+        *moved += sectors;
+        let family = queue.family;
+        // Without a scheduler there is nobody to tell.
+        let kicked = !queue.direct
+            && queue
+                .schedule(&mut self.block.requests, &mut self.block.events, |s, cx| {
+                    s.complete(cx, id)
+                })
+                .1;
+        if unlikely(!queue.policies.is_empty()) {
+            self.block.tell_policies(disk, |policy, cx| policy.completed(cx, id));
+        }
+        let legacy = family == Family::Legacy;
+        if legacy {
+            // The queue is run before any task learns of this completion, as
+            // the interrupt does; what became free goes to a sleeper first.
+            self.block.give_tag_back(disk, id);
+            self.block.run_queue(disk);
+        }
+        self.part_done(id);
+        if unlikely(merged != NONE) {
+            self.merged_done(merged);
+        }
+        if legacy {
+            return;
+        }
+        if kicked {
+            self.block.run_queue_soon(disk);
+        }
+        let queue = &mut self.block.disks[disk];
+        if let Some(tag) = tag.number() {
+            queue.tags.give_back(tag, &mut self.block.woken);
+        }
+        let restart = std::mem::take(&mut queue.restart);
+        self.block.wake_submissions();
+        if restart {
+            self.block.run_queue_soon(disk);
+        }
+    }
+
+    #[cold]
+    fn flush_of_device_done(&mut self, disk: usize) {
+        self.flush_completed(disk);
+        if self.block.disks[disk].family == Family::Legacy {
+            self.block.run_queue(disk);
+        }
+    }
+
+    /// Completes the bios that were merged into a request.
+    #[inline(never)]
+    fn merged_done(&mut self, mut part: RequestId) {
+        while part != NONE {
+            let next = self.block.requests[part].chain;
+            self.part_done(part);
+            part = next;
+        }
+    }
+
+    /// Completes one bio of a request.
+    #[inline(always)]
+    pub(crate) fn part_done(&mut self, id: RequestId) {
+        let request = &self.block.requests[id];
+        if unlikely(request.array_part != NONE) {
+            self.array_part_done(id);
+        } else if likely(request.purpose == Purpose::Direct) {
+            self.direct_part_done(id);
+        } else {
+            self.pages_done(id);
+        }
+    }
+
+    /// A bio of the page cache or a flush is done.
+    #[inline(never)]
+    fn pages_done(&mut self, id: RequestId) {
+        let request = &self.block.requests[id];
+        let (purpose, first_sector, nr_sectors) =
+            (request.purpose, request.first_sector, request.own_sectors);
+        self.block.requests.release(id);
+        match purpose {
+            Purpose::PageRead => self.pages_read(first_sector, nr_sectors),
+            Purpose::Writeback => self.pages_written(first_sector, nr_sectors),
+            Purpose::Flush | Purpose::Direct => {}
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! A disk of the machine: the device, its scheduler, and the request queue between them (`struct
+//! request_queue`; on blk-mq also its only `struct blk_mq_hw_ctx`, the hctx) with tags and limits.
+
+use crate::block::request_stage::RequestStage;
+use std::collections::VecDeque;
+
+use crate::block::extent_index::ExtentIndex;
+use crate::block::flush_queue::FlushQueue;
+use crate::block::queue_facts::QueueFacts;
+use crate::block::request::{Operation, Request, RequestId, Requests, Tag, TaskId};
+use crate::block::sbitmap::SbitmapQueue;
+use crate::core::branch::{cold_path, unlikely};
+use crate::core::event::EventQueue;
+use crate::core::params::Values;
+use crate::devices::AnyDevice;
+use crate::devices::device::{Command, Device, Outbox};
+use crate::elevator::AnyScheduler;
+use crate::elevator::scheduler::{Context, Family, QueueView};
+use crate::rqos::policy::{Placement, Policy, PolicyContext};
+
+/// Merges that a queue looks for (`nomerges`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Merging {
+    /// All.
+    Full,
+    /// Only with the last request and within a plug.
+    Simple,
+    Never,
+}
+
+/// Counts of what happened on a disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DiskCounters {
+    /// Requests given to the device, flushes included.
+    pub requests: u64,
+    pub flushes: u64,
+    /// Pieces of I/O that joined another request.
+    pub merges: u64,
+    pub sectors_read: u64,
+    pub sectors_written: u64,
+    /// Most tags ever in use, and most commands ever in the device.
+    pub peak_tags: u32,
+    pub peak_in_flight: u32,
+}
+
+#[derive(Debug)]
+pub struct Disk {
+    pub device: AnyDevice,
+    pub scheduler: AnyScheduler,
+    pub family: Family,
+    pub indexed: bool,
+    pub extents: ExtentIndex,
+    pub policies: Vec<Box<dyn Policy>>,
+    /// The queue as the scheduler sees it.
+    pub view: QueueView,
+    /// Time at which a task that dirties pages was last held back.
+    pub dirtier_paused_ns: Option<u64>,
+    pub max_sectors: u32,
+    /// The same limit for writes from the page cache.
+    pub max_written_sectors: u32,
+    pub merging: Merging,
+    pub volatile_cache: bool,
+    /// Requests that the scheduler holds.
+    pub nr_held: u32,
+    /// Requests that go before the scheduler's (`hctx->dispatch`).
+    pub ahead: VecDeque<RequestId>,
+    pub in_flight: u32,
+    /// The request that was last inserted or merged into: the one-entry cache (`q->last_merge`).
+    pub last_merge: Option<RequestId>,
+    /// blk-mq: the tags (`hctx->sched_tags`, or `hctx->tags` without a scheduler).
+    pub tags: SbitmapQueue,
+    /// The scheduler limits some requests to a part of the tags (`limit_depth`).
+    shares_tags: bool,
+    /// It limits even synchronous reads.
+    limits_sync_reads: bool,
+    /// Legacy: sync and async requests in use, and the tasks that sleep for one of each (`struct
+    /// request_list`).
+    pub pools: [u32; 2],
+    pub sleepers: [VecDeque<TaskId>; 2],
+    /// blk-mq without a scheduler: requests go to the device at once (`blk_mq_try_issue_directly`).
+    pub direct: bool,
+    /// A request waits for the device to have room: the next completion runs the queue
+    /// (`BLK_MQ_S_SCHED_RESTART`).
+    pub restart: bool,
+    /// The queue's worker is about to run it.
+    pub run_pending: bool,
+    /// Time at which the worker runs it, if nothing runs it before.
+    pub run_at_ns: Option<u64>,
+    pub flushes: FlushQueue,
+    pub counters: DiskCounters,
+}
+
+impl Disk {
+    pub fn new(
+        index: u8,
+        device: AnyDevice,
+        scheduler: AnyScheduler,
+        info: &crate::elevator::scheduler::Info,
+        facts: QueueFacts,
+        queue: &Values,
+    ) -> Self {
+        let volatile_cache = device.facts().volatile_cache;
+        let max_sectors = queue.get("max_sectors_kb") as u32 * 2;
+        let min_shallow_depth = scheduler.min_shallow_depth();
+        let limits_sync_reads = scheduler.limits_sync_reads();
+        Self {
+            device,
+            scheduler,
+            family: info.family,
+            indexed: info.indexed,
+            extents: ExtentIndex::default(),
+            policies: Vec::new(),
+            view: QueueView { facts, groups: Vec::new(), disk: index, kicked: false },
+            dirtier_paused_ns: None,
+            max_sectors,
+            max_written_sectors: max_sectors,
+            merging: match queue.get("nomerges") {
+                0 => Merging::Full,
+                1 => Merging::Simple,
+                _ => Merging::Never,
+            },
+            volatile_cache,
+            nr_held: 0,
+            ahead: VecDeque::new(),
+            in_flight: 0,
+            last_merge: None,
+            tags: SbitmapQueue::new(facts.nr_requests, facts.bits_per_word, min_shallow_depth),
+            shares_tags: min_shallow_depth < u32::MAX,
+            limits_sync_reads,
+            pools: [0; 2],
+            sleepers: Default::default(),
+            direct: info.bypass,
+            restart: false,
+            run_pending: false,
+            run_at_ns: None,
+            flushes: FlushQueue::default(),
+            counters: DiskCounters::default(),
+        }
+    }
+
+    /// Adds a policy behind those of the same placement.
+    pub fn add_policy(&mut self, policy: Box<dyn Policy>) {
+        let place = self.policies.partition_point(|p| p.placement() <= policy.placement());
+        self.policies.insert(place, policy);
+    }
+
+    /// Number of policies above merging.
+    pub fn nr_above(&self) -> usize {
+        self.policies.iter().filter(|p| p.placement() == Placement::Above).count()
+    }
+
+    /// The pool that a request of the legacy path comes from.
+    #[inline]
+    fn pool(request: &Request) -> usize {
+        usize::from(!request.flags.sync)
+    }
+
+    /// Takes a tag for a request, if one that it may have is free.
+    #[inline(always)]
+    pub fn take_tag(&mut self, request: &mut Request) -> bool {
+        let (tag, used) = match self.family {
+            Family::Legacy => {
+                let used = &mut self.pools[Self::pool(request)];
+                if *used >= self.view.facts.nr_requests {
+                    return false;
+                }
+                *used += 1;
+                (0, *used)
+            }
+            Family::MultiQueue => {
+                // What the scheduler says first holds, however long the task then sleeps.
+                let ask = || self.scheduler.limit_depth(request);
+                let may_have_all = request.operation == Operation::Read && request.flags.sync;
+                let limited =
+                    self.shares_tags && (unlikely(!may_have_all) || self.limits_sync_reads);
+                debug_assert!(
+                    limited || self.scheduler.limit_depth(request).is_none(),
+                    "a scheduler limits synchronous reads and did not say so"
+                );
+                let limit = if limited { request.tag.limit(ask) } else { None };
+                let Some(tag) = self.tags.take(limit) else {
+                    cold_path();
+                    request.tag = Tag::one_of(limit);
+                    return false;
+                };
+                (tag, self.tags.nr_used())
+            }
+        };
+        self.counters.peak_tags = self.counters.peak_tags.max(used);
+        request.tag = Tag::of(tag);
+        true
+    }
+
+    /// Gives a request's tag back; `woken` collects sleepers that may try again.
+    #[inline]
+    pub fn give_tag_back(
+        &mut self,
+        requests: &mut Requests,
+        id: RequestId,
+        woken: &mut Vec<TaskId>,
+    ) {
+        let request = &mut requests[id];
+        let Some(tag) = request.tag.take() else { return };
+        match self.family {
+            Family::Legacy => {
+                let pool = Self::pool(request);
+                self.pools[pool] -= 1;
+                if !self.sleepers[pool].is_empty() {
+                    woken.extend(self.sleepers[pool].pop_front());
+                }
+            }
+            Family::MultiQueue => self.tags.give_back(tag, woken),
+        }
+    }
+
+    /// Lets a task sleep until its request may have a tag.
+    pub fn sleep_for_tag(&mut self, task: TaskId, request: &Request) {
+        match self.family {
+            Family::Legacy => self.sleepers[Self::pool(request)].push_back(task),
+            Family::MultiQueue => self.tags.sleep(task),
+        }
+    }
+
+    fn nr_waiting_for_tag(&self) -> u32 {
+        let legacy: usize = self.sleepers.iter().map(VecDeque::len).sum();
+        legacy as u32 + self.tags.nr_sleepers()
+    }
+
+    /// Calls the scheduler with a context. Returns also whether it asked for dispatch.
+    #[inline(always)]
+    pub fn schedule<R>(
+        &mut self,
+        requests: &mut Requests,
+        events: &mut EventQueue,
+        call: impl FnOnce(&mut AnyScheduler, &mut Context) -> R,
+    ) -> (R, bool) {
+        self.view.kicked = false;
+        let mut context = Context { requests, queue: &mut self.view, events };
+        let result = call(&mut self.scheduler, &mut context);
+        (result, self.view.kicked)
+    }
+
+    /// True if requests wait to go to the device.
+    #[inline]
+    pub fn has_waiting(&self) -> bool {
+        self.nr_held > 0 || !self.ahead.is_empty()
+    }
+
+    /// Puts a request into the scheduler.
+    #[inline(always)]
+    pub fn insert(&mut self, requests: &mut Requests, events: &mut EventQueue, id: RequestId) {
+        let request = &mut requests[id];
+        request.stage.step(&[RequestStage::Submitted], RequestStage::Inserted);
+        request.inserted_ns = events.now_ns();
+        debug_assert!(
+            request.submitted_ns <= request.inserted_ns,
+            "inserted before it was submitted"
+        );
+        if self.indexed {
+            // Whoever it is stays until it grows no more or leaves.
+            if self.last_merge.is_none() && !request.progress.no_merge() {
+                self.last_merge = Some(id);
+            }
+            self.extents.insert(requests, id);
+        }
+        self.nr_held += 1;
+        self.schedule(requests, events, |s, cx| s.insert(cx, id));
+    }
+
+    /// Takes a request from the scheduler.
+    #[inline(always)]
+    pub fn next_of_scheduler(
+        &mut self,
+        requests: &mut Requests,
+        events: &mut EventQueue,
+    ) -> Option<RequestId> {
+        let id = self.schedule(requests, events, AnyScheduler::dispatch).0?;
+        debug_assert!(self.nr_held > 0, "a scheduler hands out a request that it does not hold");
+        requests[id].stage.step(&[RequestStage::Inserted], RequestStage::Dispatched);
+        self.nr_held -= 1;
+        if self.indexed {
+            self.extents.remove(requests, id);
+        }
+        if self.last_merge == Some(id) {
+            self.last_merge = None;
+        }
+        Some(id)
+    }
+
+    /// Calls every policy; `released` collects what they let go.
+    pub fn tell_policies(
+        &mut self,
+        requests: &mut Requests,
+        events: &mut EventQueue,
+        released: &mut Vec<RequestId>,
+        mut call: impl FnMut(&mut dyn Policy, &mut PolicyContext),
+    ) {
+        for index in 0..self.policies.len() {
+            self.with_policy(index, requests, events, released, &mut call);
+        }
+    }
+
+    /// Calls one policy.
+    pub fn with_policy<R>(
+        &mut self,
+        index: usize,
+        requests: &mut Requests,
+        events: &mut EventQueue,
+        released: &mut Vec<RequestId>,
+        call: impl FnOnce(&mut dyn Policy, &mut PolicyContext) -> R,
+    ) -> R {
+        let mut context = PolicyContext {
+            requests,
+            in_flight: self.in_flight,
+            waiting_for_tag: self.nr_waiting_for_tag(),
+            device_depth: self.view.facts.device_depth,
+            nr_requests: self.view.facts.nr_requests,
+            volatile_cache: self.volatile_cache,
+            dirtier_paused_ns: self.dirtier_paused_ns,
+            rotational: self.view.facts.rotational,
+            events,
+            disk: self.view.disk,
+            released,
+        };
+        call(self.policies[index].as_mut(), &mut context)
+    }
+
+    /// Hands a request to the device.
+    #[inline(always)]
+    pub fn give_to_device(
+        &mut self,
+        request: &mut Request,
+        id: RequestId,
+        events: &mut EventQueue,
+    ) {
+        request
+            .stage
+            .step(&[RequestStage::Submitted, RequestStage::Dispatched], RequestStage::InFlight);
+        request.dispatched_ns = events.now_ns();
+        self.in_flight += 1;
+        debug_assert!(
+            self.in_flight <= self.view.facts.device_depth,
+            "{} commands in a device of depth {}",
+            self.in_flight,
+            self.view.facts.device_depth
+        );
+        debug_assert!(
+            request.operation == Operation::Flush
+                || [request.submitted_ns, request.inserted_ns, request.dispatched_ns].is_sorted(),
+            "a request went to the device before it was inserted"
+        );
+        self.counters.requests += 1;
+        self.counters.peak_in_flight = self.counters.peak_in_flight.max(self.in_flight);
+        let command = Command {
+            id,
+            operation: request.operation,
+            sector: request.sector,
+            nr_sectors: request.nr_sectors,
+        };
+        self.device.submit(command, &mut Outbox::new(events, self.view.disk));
+    }
+}

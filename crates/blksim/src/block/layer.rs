@@ -1,0 +1,173 @@
+//! The state of the block layer: disks with their queues, requests, and the lists between them.
+
+use super::disks::Disks;
+use super::raid::Raid;
+use super::request::{Fifo, RequestId, Requests, SECTOR_BYTES, TaskId};
+use crate::core::branch::unlikely;
+use crate::core::event::EventQueue;
+use crate::devices::device::{Device, Outbox};
+use crate::elevator::AnyScheduler;
+use crate::elevator::scheduler::Family;
+use crate::rqos::policy::{Admission, Placement, Policy, PolicyContext};
+use crate::task::ready::{Ready, ReadyList};
+use crate::timeline::Recorder;
+
+/// The block layer: everything below the submitters, which it knows by number only.
+#[derive(Debug)]
+pub struct BlockLayer {
+    /// The clock and the events still to come.
+    pub events: EventQueue,
+    pub requests: Requests,
+    pub disks: Disks,
+    pub(crate) raid: Option<Raid>,
+    /// Capacity of the disk or the array.
+    pub(crate) capacity_sectors: u64,
+    /// The tasks and workers that run next, in order of waking.
+    pub(crate) ready: ReadyList,
+    /// Bios that policies let go, to be submitted at the end of the event.
+    pub(crate) released: Vec<RequestId>,
+    pub(crate) woken: Vec<TaskId>,
+    pub(crate) scratch: Vec<RequestId>,
+    /// Records the timeline, if the user asked for one.
+    pub(crate) recorder: Option<Box<Recorder>>,
+}
+
+impl BlockLayer {
+    pub fn new(disks: Disks, nr_processes: u32) -> Self {
+        Self {
+            events: EventQueue::new(),
+            requests: Requests::new(),
+            capacity_sectors: disks[0].device.facts().capacity_bytes / SECTOR_BYTES,
+            disks,
+            raid: None,
+            ready: ReadyList::new(nr_processes),
+            released: Vec::new(),
+            woken: Vec::new(),
+            scratch: Vec::new(),
+            recorder: None,
+        }
+    }
+
+    /// Puts a single request into the scheduler and has the queue run.
+    #[inline(always)]
+    pub(crate) fn enqueue(&mut self, disk: usize, id: RequestId) {
+        match self.disks[disk].family {
+            Family::Legacy => self.insert_and_run(disk, id),
+            Family::MultiQueue if self.disks[disk].direct => self.issue_directly(disk, id),
+            Family::MultiQueue => {
+                self.insert_or_merge(disk, id);
+                self.run_queue_soon(disk);
+            }
+        }
+    }
+
+    /// Asks the policies above, tries to merge, asks the policies beside. Returns `None` if the bio
+    /// goes on to its tag, otherwise whether the submitter may go on.
+    #[inline(never)]
+    pub(crate) fn ask_policies(&mut self, plug: Fifo, disk: usize, id: RequestId) -> Option<bool> {
+        let nr_above = self.disks[disk].nr_above();
+        loop {
+            let passed = self.requests[id].progress.policies_passed();
+            let progress = &mut self.requests[id].progress;
+            if passed == nr_above && !progress.merge_tried() {
+                progress.set_merge_tried();
+                if self.try_merge(plug, disk, id) {
+                    return Some(true);
+                }
+            }
+            if passed >= self.disks[disk].policies.len() {
+                return None;
+            }
+            let mut released = std::mem::take(&mut self.released);
+            let admission = self.disks[disk].with_policy(
+                passed,
+                &mut self.requests,
+                &mut self.events,
+                &mut released,
+                |policy, cx| {
+                    debug_assert!(policy.placement() == Placement::Above || passed >= nr_above);
+                    policy.admit(cx, id)
+                },
+            );
+            self.released = released;
+            match admission {
+                Admission::Pass => self.requests[id].progress.pass(),
+                Admission::Hold => return Some(true),
+                Admission::Sleep => return Some(false),
+            }
+        }
+    }
+
+    pub(crate) fn give_tag_back(&mut self, disk: usize, id: RequestId) {
+        self.disks[disk].give_tag_back(&mut self.requests, id, &mut self.woken);
+        self.wake_submissions();
+    }
+
+    /// Calls every policy of a disk. The bios that they release are submitted at the end of the
+    /// event.
+    #[inline(never)]
+    pub(crate) fn tell_policies(
+        &mut self,
+        disk: usize,
+        call: impl FnMut(&mut dyn Policy, &mut PolicyContext),
+    ) {
+        let Self { disks, requests, events, released, .. } = self;
+        disks[disk].tell_policies(requests, events, released, call);
+    }
+
+    pub(crate) fn scheduler_timer(&mut self, disk: usize) {
+        let ((), kicked) =
+            self.disks[disk].schedule(&mut self.requests, &mut self.events, AnyScheduler::timer);
+        match self.disks[disk].family {
+            Family::Legacy => self.run_queue(disk),
+            Family::MultiQueue if kicked => self.run_queue_soon(disk),
+            Family::MultiQueue => {}
+        }
+    }
+
+    pub(crate) fn policy_timer(&mut self, disk: usize) {
+        self.tell_policies(disk, |policy, cx| policy.timer(cx));
+    }
+
+    /// A device's own timer is due.
+    pub(crate) fn wake_device(&mut self, subject: u32) {
+        let (disk, number) = Outbox::split_wake(subject);
+        let queue = &mut self.disks[disk as usize];
+        queue.device.wake(number, &mut Outbox::new(&mut self.events, disk));
+    }
+
+    /// True if something is ready to run.
+    #[inline]
+    pub(crate) fn has_ready(&self) -> bool {
+        !(self.released.is_empty() && self.ready.is_empty())
+    }
+
+    /// Lets the tasks in `woken`, which slept for a tag, try again.
+    #[inline]
+    pub(crate) fn wake_submissions(&mut self) {
+        if unlikely(!self.woken.is_empty()) {
+            self.wake_sleepers();
+        }
+    }
+
+    #[inline(never)]
+    pub(crate) fn wake_sleepers(&mut self) {
+        let mut woken = std::mem::take(&mut self.woken);
+        for task in woken.drain(..) {
+            self.ready.make_ready(Ready::Submission(task));
+        }
+        self.woken = woken;
+    }
+
+    /// Tells the schedulers that a task has ended: none waits for its next request any longer.
+    pub(crate) fn tell_schedulers_of_end(&mut self, task: TaskId) {
+        for disk in 0..self.disks.count() {
+            let (requests, events) = (&mut self.requests, &mut self.events);
+            let ((), kicked) =
+                self.disks[disk].schedule(requests, events, |s, cx| s.exit_task(cx, task));
+            if kicked {
+                self.run_queue(disk);
+            }
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The block layer between the submitters of bios and the device (the kernel's `block/`).
+
+mod array;
+pub mod attributes;
+pub mod cgroup;
+mod complete;
+pub mod disk;
+pub mod disks;
+mod dispatch;
+mod extent_index;
+mod flush;
+pub(crate) mod flush_queue;
+pub mod layer;
+mod merge;
+pub(crate) mod plug;
+pub mod queue_facts;
+pub mod raid;
+pub mod request;
+mod request_stage;
+pub(crate) mod sbitmap;
+mod submit;

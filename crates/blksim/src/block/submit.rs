@@ -1,0 +1,187 @@
+//! Submission: a bio's way from its task to the scheduler or device (`submit_bio` to
+//! `blk_mq_submit_bio` of `block/blk-mq.c`, Linux 6.1): policies, merging, tag, plug, scheduler.
+
+use crate::block::plug::PlugFlush;
+use crate::block::request::{Operation, RequestId};
+use crate::core::branch::unlikely;
+use crate::elevator::scheduler::Family;
+use crate::machine::Machine;
+
+use crate::block::request::TaskId;
+
+impl Machine {
+    /// Submits a bio for a task. Returns false if the task must sleep; bios that it submits
+    /// afterwards queue up behind.
+    #[inline(always)]
+    pub(crate) fn submit(&mut self, task: TaskId, id: RequestId) -> bool {
+        if unlikely(self.block.raid.is_some()) {
+            self.block.requests[id].submitted_ns = self.block.events.now_ns();
+            self.submit_to_array(task, id);
+            !self.tasks[task].blocked
+        } else {
+            self.submit_to_disk(task, 0, id)
+        }
+    }
+
+    /// Submits a bio for the request's disk. Returns false if the task must sleep.
+    #[inline(always)]
+    pub(crate) fn submit_to_disk(&mut self, task: TaskId, disk: usize, id: RequestId) -> bool {
+        self.block.requests[id].submitted_ns = self.block.events.now_ns();
+        let submitter = &mut self.tasks[task];
+        if unlikely(submitter.blocked) {
+            submitter.pending.push_back(&mut self.block.requests, id);
+            return false;
+        }
+        let entered = self.enter(task, disk, id, true);
+        if unlikely(!entered) {
+            self.sleep_in_submission(task, id);
+        }
+        entered
+    }
+
+    #[cold]
+    pub(crate) fn sleep_in_submission(&mut self, task: TaskId, id: RequestId) {
+        let sleeper = &mut self.tasks[task];
+        sleeper.blocked = true;
+        sleeper.pending.push_front(&mut self.block.requests, id);
+        self.flush_plug(task, PlugFlush::ForSleep);
+    }
+
+    /// Lets a task go on with its pending bios.
+    pub(crate) fn resume(&mut self, task: TaskId) {
+        self.tasks[task].blocked = false;
+        let mut slept_for = self.tasks[task].waits_for_tag.take().map(usize::from);
+        if let Some(disk) = slept_for {
+            if self.block.disks[disk].family == Family::MultiQueue {
+                // The kernel runs the queue before each attempt but the first.
+                self.block.disks[disk].tags.try_again();
+                self.block.run_queue(disk);
+            }
+        }
+        while let Some(id) = self.tasks[task].pending.pop_front(&mut self.block.requests) {
+            let entered = if self.block.requests[id].operation == Operation::Flush {
+                self.enter_flush(task, id)
+            } else {
+                let disk = self.block.requests[id].disk as usize;
+                self.enter(task, disk, id, false)
+            };
+            if !entered {
+                self.sleep_in_submission(task, id);
+                return;
+            }
+            if let Some(disk) = slept_for.take() {
+                self.block.disks[disk].tags.tried();
+            }
+        }
+        self.release_page(task);
+        if let Some(why) = self.tasks[task].unplug_after.take() {
+            self.end_plug(task, why);
+        } else if !self.tasks[task].plugging {
+            self.flush_plug(task, PlugFlush::AtEnd);
+        }
+        // As after any submission.
+        if task < self.tasks.flusher && self.tasks[task].call.is_none() && !self.goes_on(task) {
+            return;
+        }
+        self.unblocked(task);
+    }
+
+    /// Takes a bio as far as possible. Returns false if its submitter must sleep. Without policies,
+    /// a fresh bio is known to come for the first time.
+    #[inline(always)]
+    fn enter(&mut self, task: TaskId, disk: usize, id: RequestId, fresh: bool) -> bool {
+        if unlikely(!self.block.disks[disk].policies.is_empty()) {
+            if let Some(go_on) = self.block.ask_policies(self.tasks[task].plug, disk, id) {
+                return go_on;
+            }
+        } else if (fresh || !self.block.requests[id].progress.merge_tried())
+            && unlikely(self.block.try_merge(self.tasks[task].plug, disk, id))
+        {
+            return true;
+        }
+        let (queue, request) = (&mut self.block.disks[disk], &mut self.block.requests[id]);
+        if unlikely(!queue.take_tag(request)) {
+            self.want_tag(task, disk, id);
+            return false;
+        }
+        if unlikely(self.tasks[task].plugging) {
+            self.block.add_to_plug(&mut self.tasks[task].plug, disk, id);
+        } else {
+            self.block.enqueue(disk, id);
+        }
+        true
+    }
+
+    /// Puts a task to sleep until its request may have a tag.
+    #[cold]
+    pub(crate) fn want_tag(&mut self, task: TaskId, disk: usize, id: RequestId) {
+        if self.block.disks[disk].family == Family::MultiQueue {
+            self.block.run_queue(disk);
+        }
+        self.block.requests[id].progress.set_merge_tried();
+        self.block.disks[disk].sleep_for_tag(task, &self.block.requests[id]);
+        self.tasks[task].waits_for_tag = Some(disk as u8);
+    }
+
+    /// Submits the bios that policies released.
+    pub(crate) fn pass_on_released(&mut self) {
+        let plugs = self
+            .block
+            .disks
+            .iter()
+            .any(|disk| disk.policies.iter().any(|policy| policy.plugs_what_it_releases()));
+        if plugs {
+            self.plug(self.tasks.worker);
+        }
+        // In the order of release; what is released meanwhile goes behind.
+        let mut next = 0;
+        while let Some(&id) = self.block.released.get(next) {
+            next += 1;
+            self.block.requests[id].progress.pass();
+            // The worker sleeps in bios of others.
+            let sleeper =
+                [self.block.requests[id].context, self.tasks.worker].into_iter().find(|task| {
+                    let task = self.tasks.get(*task);
+                    task.is_some_and(|t| t.blocked && t.pending.head() == Some(id))
+                });
+            if let Some(task) = sleeper {
+                self.resume(task);
+            } else {
+                let disk = self.block.requests[id].disk as usize;
+                self.submit_to_disk(self.tasks.worker, disk, id);
+            }
+        }
+        self.block.released.clear();
+        if plugs {
+            self.unplug(self.tasks.worker);
+        }
+    }
+
+    /// Starts a task's plug.
+    pub(crate) fn plug(&mut self, task: TaskId) {
+        self.tasks[task].plugging = true;
+    }
+
+    /// Ends a task's plug and flushes it.
+    pub(crate) fn unplug(&mut self, task: TaskId) {
+        self.end_plug(task, PlugFlush::AtEnd);
+    }
+
+    /// Ends a task's plug for a reason.
+    pub(crate) fn end_plug(&mut self, task: TaskId, why: PlugFlush) {
+        let task_state = &mut self.tasks[task];
+        if task_state.blocked {
+            // It plugs on with what it has still to submit.
+            task_state.unplug_after = Some(why);
+            return;
+        }
+        task_state.plugging = false;
+        self.flush_plug(task, why);
+    }
+
+    /// Hands a task's collected requests to the scheduler.
+    pub(crate) fn flush_plug(&mut self, task: TaskId, why: PlugFlush) {
+        let plug = std::mem::take(&mut self.tasks[task].plug);
+        self.block.flush_plug(plug, why);
+    }
+}

@@ -1,0 +1,287 @@
+//! The event queue: events ordered by (time, class, sequence).
+//!
+//! An event is one 128-bit key: 56 bits of nanoseconds (2.3 years), 4 bits of class, 36 bits of
+//! sequence and 32 bits of subject. Ordering the keys orders the events; events of one moment go by
+//! class, then by order of creation.
+
+mod heap;
+mod sorted_array;
+
+use heap::Heap;
+use sorted_array::SortedArray;
+
+/// The last time that an event can have.
+pub const END_OF_TIME_NS: u64 = (1 << 56) - 1;
+
+const SUBJECT_BITS: u32 = 32;
+const SEQUENCE_BITS: u32 = 36;
+const CLASS_BITS: u32 = 4;
+
+/// Bits of the sequence in the upper half of a key.
+const UPPER_SEQUENCE_BITS: u32 = SEQUENCE_BITS + SUBJECT_BITS - 64;
+
+/// No key.
+const NONE: u128 = u128::MAX;
+
+/// The class of an event. At one moment, lower classes go first: a completion frees resources
+/// before a new arrival asks for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Class {
+    /// A command is finished; the subject is the request.
+    Complete = 0,
+    /// The device asked to be called; the subject is the device's own.
+    DeviceWake = 1,
+    /// A scheduler's timer; the subject is the disk.
+    SchedulerTimer = 2,
+    /// A policy's timer; the subject is the disk.
+    PolicyTimer = 3,
+    /// The flusher's periodic work.
+    Writeback = 4,
+    /// A task goes on after computing or sleeping; the subject is the task.
+    Task = 5,
+    /// A job may issue its next I/O; the subject is the process.
+    Issue = 6,
+    /// A delayed run of a queue; the subject is the disk.
+    QueueRun = 7,
+}
+
+impl Class {
+    /// All, by their number.
+    const ALL: [Self; 8] = [
+        Self::Complete,
+        Self::DeviceWake,
+        Self::SchedulerTimer,
+        Self::PolicyTimer,
+        Self::Writeback,
+        Self::Task,
+        Self::Issue,
+        Self::QueueRun,
+    ];
+
+    #[inline]
+    fn from_bits(bits: u8) -> Self {
+        Self::ALL[bits as usize % Self::ALL.len()]
+    }
+}
+
+/// One event, taken from the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    pub time_ns: u64,
+    pub class: Class,
+    pub subject: u32,
+}
+
+/// The clock and the future events, in a sorted array while they are few, in a heap while they are
+/// many.
+#[derive(Debug, Default)]
+pub struct EventQueue {
+    now_ns: u64,
+    sequence: u64,
+    /// Closed while the heap holds the events.
+    array: SortedArray,
+    heap: Heap,
+}
+
+/// Below this number the events move back from the heap to the array. It is half the number that
+/// moves them to the heap, so that moves are rare in both directions.
+const FEW: usize = sorted_array::MOST / 2;
+
+impl EventQueue {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    #[inline]
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    pub fn len(&self) -> usize {
+        self.array.len() + self.heap.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of events ever entered.
+    pub fn nr_entered(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Enters an event. Moments in the past become now.
+    #[inline]
+    pub fn at(&mut self, time_ns: u64, class: Class, subject: u32) {
+        let time_ns = time_ns.max(self.now_ns).min(END_OF_TIME_NS);
+        let key = u128::from(time_ns) << (CLASS_BITS + SEQUENCE_BITS + SUBJECT_BITS)
+            | (class as u128) << (SEQUENCE_BITS + SUBJECT_BITS)
+            | u128::from(self.sequence & ((1 << SEQUENCE_BITS) - 1)) << SUBJECT_BITS
+            | u128::from(subject);
+        debug_assert!(self.sequence < 1 << SEQUENCE_BITS, "too many events for their order");
+        self.sequence += 1;
+        if self.array.has_room() {
+            self.array.enter(key);
+        } else {
+            self.enter_cold(key);
+        }
+    }
+
+    /// The same if the array has no room. The function is cold, as everything about the heap is,
+    /// for the code layout of its callers; the heap's own functions are not.
+    #[cold]
+    fn enter_cold(&mut self, key: u128) {
+        if self.heap.len() == 0 && self.array.make_room() {
+            self.array.enter(key);
+            return;
+        }
+        for &key in self.array.keys() {
+            self.heap.enter(key);
+        }
+        self.array.close();
+        self.heap.enter(key);
+    }
+
+    /// Upper half of the key of the next event, later than every event's if there is none.
+    #[inline]
+    fn first_upper(&self) -> u64 {
+        if self.array.is_empty() { self.first_upper_of_heap() } else { self.array.first_upper() }
+    }
+
+    #[cold]
+    fn first_upper_of_heap(&self) -> u64 {
+        self.heap.first_upper()
+    }
+
+    /// The time of the next event.
+    pub fn next_ns(&self) -> Option<u64> {
+        (!self.is_empty()).then(|| self.first_upper() >> (UPPER_SEQUENCE_BITS + CLASS_BITS))
+    }
+
+    /// Subjects of the events of this class at one moment, in no particular order.
+    pub(crate) fn subjects_at(&self, time_ns: u64, class: Class) -> impl Iterator<Item = u32> + '_ {
+        self.array
+            .keys()
+            .iter()
+            .copied()
+            .chain(self.heap.keys())
+            .map(unpack)
+            .filter(move |event| event.time_ns == time_ns && event.class == class)
+            .map(|event| event.subject)
+    }
+
+    /// True if another event of this class is due now.
+    #[inline]
+    pub(crate) fn more_now(&self, class: Class) -> bool {
+        let moment = self.now_ns << CLASS_BITS | class as u64;
+        self.first_upper() >> UPPER_SEQUENCE_BITS == moment
+    }
+
+    /// Takes the next event and moves the clock to it. Only the engine and
+    /// the stand-alone device runner call this: nowhere else does time move.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> Option<Event> {
+        let key = if self.array.is_empty() { self.take_from_heap()? } else { self.array.take() };
+        let event = unpack(key);
+        debug_assert!(event.time_ns >= self.now_ns, "time ran backwards");
+        self.now_ns = event.time_ns;
+        Some(event)
+    }
+
+    /// Takes the key of the next event from the heap, if that holds the events.
+    #[cold]
+    fn take_from_heap(&mut self) -> Option<u128> {
+        let first = self.heap.take();
+        if self.heap.len() <= FEW {
+            self.array.open();
+            while self.heap.len() > 0 {
+                self.array.enter(self.heap.take());
+            }
+        }
+        (first != NONE).then_some(first)
+    }
+
+    /// Moves the clock forward without an event.
+    pub(crate) fn move_to(&mut self, time_ns: u64) {
+        self.now_ns = self.now_ns.max(time_ns);
+    }
+}
+
+#[inline]
+fn unpack(key: u128) -> Event {
+    Event {
+        time_ns: (key >> (CLASS_BITS + SEQUENCE_BITS + SUBJECT_BITS)) as u64,
+        class: Class::from_bits(
+            (key >> (SEQUENCE_BITS + SUBJECT_BITS)) as u8 & ((1 << CLASS_BITS) - 1),
+        ),
+        subject: key as u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::rng::Stream;
+
+    #[test]
+    fn events_come_in_order_of_time_class_and_creation() {
+        let mut events = EventQueue::new();
+        events.at(5, Class::Issue, 1);
+        events.at(5, Class::Complete, 2);
+        events.at(3, Class::Issue, 3);
+        events.at(5, Class::Complete, 4);
+        let subjects: Vec<u32> =
+            std::iter::from_fn(|| events.advance()).map(|e| e.subject).collect();
+        assert_eq!(subjects, [3, 2, 4, 1]);
+    }
+
+    #[test]
+    fn taking_and_entering_by_turns_agrees_with_a_sorted_list() {
+        let mut stream = Stream::named(2, "heap");
+        let mut events = EventQueue::new();
+        let mut list: Vec<(u64, u32)> = Vec::new();
+        let (mut most, mut emptied) = (0, 0);
+        for subject in 0..40_000 {
+            // They become more for a while, then fewer until none is left, and so on: from the line
+            // into the heap and back.
+            let entered_of_5 = if subject / 2_000 % 2 == 0 { 3 } else { 2 };
+            if stream.below(5) < entered_of_5 {
+                let time_ns = events.now_ns() + stream.below(50);
+                events.at(time_ns, Class::Task, subject);
+                list.push((time_ns, subject));
+            } else {
+                // Equal moments keep the order in which they were entered.
+                let next = (0..list.len()).min_by_key(|&place| list[place]);
+                assert_eq!(events.next_ns(), next.map(|place| list[place].0));
+                let now_ns = events.now_ns();
+                let due = next.is_some_and(|place| list[place].0 == now_ns);
+                assert_eq!(events.more_now(Class::Task), due);
+                let event = events.advance().map(|event| (event.time_ns, event.subject));
+                assert_eq!(event, next.map(|place| list.remove(place)));
+            }
+            most = most.max(list.len());
+            emptied += u32::from(list.is_empty() && most > sorted_array::PLACES);
+            assert_eq!((events.len(), events.is_empty()), (list.len(), list.is_empty()));
+            let due_now = events.subjects_at(events.now_ns(), Class::Task).count();
+            let now_ns = events.now_ns();
+            assert_eq!(due_now, list.iter().filter(|event| event.0 == now_ns).count());
+        }
+        assert!(emptied > 0, "the heap was filled and emptied: {most} {emptied}");
+    }
+
+    #[test]
+    fn a_heap_sorts() {
+        let mut stream = Stream::named(1, "heap");
+        let mut events = EventQueue::new();
+        for subject in 0..10_000 {
+            events.at(stream.below(1000), Class::Task, subject);
+        }
+        let mut last = (0, 0);
+        while let Some(event) = events.advance() {
+            let key = (event.time_ns, event.subject);
+            assert!(key >= last);
+            last = key;
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! `mq-deadline`: deadline for blk-mq, with priority classes.
+//!
+//! Kernel: `block/mq-deadline.c`, since 4.11; follows 6.1 (classes, ageing, `async_depth`). Levels
+//! within a class are ignored.
+//!
+//! Simplified: no zoned devices; requests are never inserted at the head, because the device model
+//! never requeues.
+
+use super::deadline::{
+    FIFO_BATCH, FRONT_MERGES, READ_EXPIRE, Settings, Side, WRITE, WRITE_EXPIRE, WRITES_STARVED,
+    direction,
+};
+use crate::block::queue_facts::QueueFacts;
+use crate::block::request::{Merge, Operation, Request, RequestId, Requests};
+use crate::core::branch::{cold_path, unlikely};
+use crate::core::params::{Param, Unit, Values};
+use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
+
+const NR_CLASSES: usize = 3;
+
+/// The requests of one priority class.
+#[derive(Debug, Default)]
+struct Class {
+    sides: [Side; 2],
+    next: [Option<RequestId>; 2],
+    /// Requests that were inserted and are not complete, including those in the device.
+    unfinished: u32,
+}
+
+#[derive(Debug)]
+pub struct MqDeadline {
+    settings: Settings,
+    prio_aging_expire_ns: u64,
+    async_depth: u32,
+    /// The same as a part of each word of the sbitmap.
+    writes_of_word: u32,
+    jiffy_ns: u64,
+    /// The tick of the last call.
+    tick_ns: u64,
+    classes: [Class; NR_CLASSES],
+    batch: u64,
+    starved: u64,
+    last_side: usize,
+}
+
+#[inline]
+fn class_of(requests: &Requests, id: RequestId) -> usize {
+    requests[id].priority.class as usize
+}
+
+impl Scheduler for MqDeadline {
+    const INFO: Info = Info {
+        name: "mq-deadline",
+        kernel_versions: "since 4.11; follows 6.1",
+        summary: "deadline for blk-mq, with strict priority classes and ageing",
+        family: Family::MultiQueue,
+        bypass: false,
+        disables_wbt: false,
+        indexed: true,
+        tunables: &[
+            READ_EXPIRE,
+            WRITE_EXPIRE,
+            WRITES_STARVED,
+            FIFO_BATCH,
+            FRONT_MERGES,
+            Param::new(
+                "prio_aging_expire",
+                Unit::Milliseconds,
+                10_000,
+                (0, i32::MAX as u64),
+                "age at which a request of a lower class goes before a higher class",
+            ),
+            Param::new(
+                "async_depth",
+                Unit::Count,
+                0,
+                (0, i32::MAX as u64),
+                "tags for everything but reads; 0 stands for nr_requests as it is by default",
+            ),
+        ],
+    };
+
+    fn new(tunables: &Values, queue: QueueFacts) -> Self {
+        let async_depth = match tunables.get("async_depth") {
+            // The kernel tells its schedulers of a new `nr_requests` just
+            // before it sets it, so that this stays what it was before.
+            0 => queue.initial_requests,
+            depth => depth as u32,
+        };
+        let mut settings = Settings::new(tunables);
+        for expire_ns in &mut settings.expire_ns {
+            *expire_ns = expire_ns.next_multiple_of(queue.jiffy_ns);
+        }
+        Self {
+            settings,
+            prio_aging_expire_ns: tunables
+                .get_ns("prio_aging_expire")
+                .next_multiple_of(queue.jiffy_ns),
+            async_depth,
+            writes_of_word: (u64::from(async_depth) * u64::from(queue.bits_per_word))
+                .div_ceil(u64::from(queue.nr_requests))
+                .min(64) as u32,
+            jiffy_ns: queue.jiffy_ns,
+            tick_ns: 0,
+            classes: Default::default(),
+            batch: 0,
+            starved: 0,
+            last_side: WRITE,
+        }
+    }
+
+    #[inline]
+    fn insert(&mut self, cx: &mut Context, id: RequestId) {
+        let side = direction(cx.requests, id);
+        let now_ns = self.tick_ns(cx);
+        let class = &mut self.classes[class_of(cx.requests, id)];
+        class.unfinished += 1;
+        class.sides[side].insert(cx.requests, id, self.settings.expire_ns[side], now_ns);
+    }
+
+    #[inline]
+    fn dispatch(&mut self, cx: &mut Context) -> Option<RequestId> {
+        let tick_ns = self.tick_ns(cx);
+        let busy = self.classes.iter().filter(|class| class.unfinished > 0).count();
+        if unlikely(busy > 1) {
+            if let Some(id) = self.pick_aged(cx, tick_ns) {
+                return Some(id);
+            }
+        }
+        // A class that has anything unfinished holds back those below.
+        let class = self.classes.iter().position(|class| class.unfinished > 0)?;
+        self.pick(cx, class, tick_ns, None)
+    }
+
+    /// Requests of different priority do not merge.
+    #[inline]
+    fn allow_merge(&self, requests: &Requests, request: RequestId, bio: RequestId) -> bool {
+        requests[request].priority == requests[bio].priority
+    }
+
+    #[inline]
+    fn front_merges(&self) -> bool {
+        self.settings.front_merges
+    }
+
+    fn request_merged(&mut self, cx: &mut Context, id: RequestId, side: Merge, old_sector: u64) {
+        if side == Merge::Front {
+            let class = &mut self.classes[class_of(cx.requests, id)];
+            let tree = &mut class.sides[direction(cx.requests, id)].tree;
+            tree.remove(old_sector, id);
+            tree.insert(cx.requests[id].sector, id);
+        }
+    }
+
+    fn requests_merged(&mut self, cx: &mut Context, kept: RequestId, gone: RequestId) {
+        let side = direction(cx.requests, gone);
+        let class = &mut self.classes[class_of(cx.requests, gone)];
+        if class.next[side] == Some(gone) {
+            class.next[side] = class.sides[side].tree.after(cx.requests[gone].sector, gone);
+        }
+        class.sides[side].absorb(cx.requests, kept, gone);
+        class.unfinished -= 1;
+    }
+
+    #[inline]
+    fn complete(&mut self, cx: &mut Context, id: RequestId) {
+        // Nobody runs the queue if this was what held back the classes below.
+        self.classes[class_of(cx.requests, id)].unfinished -= 1;
+    }
+
+    #[inline]
+    fn limit_depth(&self, bio: &Request) -> Option<u32> {
+        (bio.operation != Operation::Read).then_some(self.writes_of_word)
+    }
+
+    fn min_shallow_depth(&self) -> u32 {
+        1
+    }
+
+    fn effective_tunables(&self, tunables: &mut Values) {
+        tunables.put("async_depth", u64::from(self.async_depth));
+    }
+}
+
+impl MqDeadline {
+    /// The time of the last tick: mq-deadline counts in jiffies.
+    #[inline]
+    fn tick_ns(&mut self, cx: &Context) -> u64 {
+        let now_ns = cx.now_ns();
+        if unlikely(now_ns - self.tick_ns >= self.jiffy_ns) {
+            self.tick_ns = now_ns - now_ns % self.jiffy_ns;
+        }
+        self.tick_ns
+    }
+
+    /// Checks lower classes even while nothing can be old enough, which ends the batch of the
+    /// higher one (`dd_dispatch_prio_aged_requests`).
+    #[inline(never)]
+    fn pick_aged(&mut self, cx: &mut Context, tick_ns: u64) -> Option<RequestId> {
+        let latest_ns = tick_ns as i64 - self.prio_aging_expire_ns as i64;
+        (1..NR_CLASSES).find_map(|class| self.pick(cx, class, tick_ns, Some(latest_ns)))
+    }
+
+    /// The deadline algorithm within one class; with `latest_ns`, only for requests inserted up to
+    /// then.
+    #[inline(always)]
+    fn pick(
+        &mut self,
+        cx: &mut Context,
+        class: usize,
+        tick_ns: u64,
+        latest_ns: Option<i64>,
+    ) -> Option<RequestId> {
+        let Class { sides, next, .. } = &mut self.classes[class];
+        let (side, id) = match next[self.last_side] {
+            Some(id) if self.batch < self.settings.fifo_batch => (self.last_side, id),
+            _ => {
+                let side = self.settings.choose_side(sides, &mut self.starved)?;
+                let id = match next[side] {
+                    Some(id) if !sides[side].expired(cx.requests, tick_ns) => id,
+                    _ => sides[side].fifo.head()?,
+                };
+                self.last_side = side;
+                self.batch = 0;
+                (side, id)
+            }
+        };
+        if let Some(latest_ns) = latest_ns {
+            cold_path();
+            let inserted_ns = cx.requests[id].deadline_ns - self.settings.expire_ns[side];
+            if inserted_ns as i64 > latest_ns {
+                return None;
+            }
+        }
+        self.batch += 1;
+        next[side] = sides[side].take(cx.requests, id);
+        Some(id)
+    }
+}

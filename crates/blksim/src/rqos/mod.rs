@@ -1,0 +1,58 @@
+//! I/O controllers (the kernel's rqos, with blk-throttle and dm-ioband), and the one place that
+//! decides which of them stand at a queue.
+//!
+//! A policy that cannot change anything is left out and costs nothing.
+
+mod ioband;
+mod iocost;
+mod iolatency;
+pub mod policy;
+mod throttle;
+mod wbt;
+
+use crate::block::cgroup::{Cgroups, MAX, UNLIMITED};
+use crate::block::queue_facts::QueueFacts;
+use crate::core::params::Values;
+
+use crate::rqos::policy::Policy;
+use crate::workload::Job;
+
+/// The policies that settings and jobs call for.
+pub fn build(
+    cgroups: &Cgroups,
+    queue: &Values,
+    facts: QueueFacts,
+    jobs: &[Job],
+    seed: u64,
+) -> Vec<Box<dyn Policy>> {
+    let mut policies: Vec<Box<dyn Policy>> = Vec::new();
+    let limited = cgroups.groups.iter().any(|g| MAX.iter().any(|p| g.max.get(p.name) != UNLIMITED));
+    if limited {
+        policies.push(Box::new(throttle::Throttle::new(&cgroups.groups, facts.jiffy_ns)));
+    }
+    if let Some(band) = &cgroups.band {
+        policies.push(Box::new(ioband::IoBand::new(cgroups, band, seed)));
+    }
+    if cgroups.groups.iter().any(|group| group.latency_target_ns > 0) {
+        policies.push(Box::new(iolatency::IoLatency::new(
+            &cgroups.groups,
+            facts.rotational,
+            facts.nr_requests,
+        )));
+    }
+    // It acts on buffered writes alone.
+    let buffered_writes = jobs.iter().any(|job| job.mode.writes && !job.direct);
+    let target_ns = queue.get_ns("wbt_lat_usec");
+    if target_ns > 0 && buffered_writes {
+        policies.push(Box::new(wbt::Wbt::new(target_ns, facts.reported_depth)));
+    }
+    if cgroups.cost_qos.flag("enable") && cgroups.groups.len() > 1 {
+        policies.push(Box::new(iocost::IoCost::new(
+            cgroups,
+            facts.rotational,
+            facts.reported_depth,
+            facts.jiffy_ns,
+        )));
+    }
+    policies
+}

@@ -1,0 +1,156 @@
+//! Direct I/O: transfers become bios, and their completions complete the transfer.
+
+use crate::block::flush_queue::FlushWaiter;
+use crate::block::plug::PlugFlush;
+use crate::block::request::{Flags, NONE, Operation, Purpose, Request, RequestId, SECTOR_BYTES};
+use crate::core::branch::unlikely;
+use crate::core::record::Direction;
+use crate::machine::Machine;
+use crate::task::direct_ios::Io;
+use crate::workload::generator::Transfer;
+
+impl Machine {
+    /// Issues a direct transfer of a process, whose latency counts from `start_ns`. Returns false
+    /// if the process sleeps.
+    #[inline(always)]
+    pub(crate) fn issue_direct(
+        &mut self,
+        index: u32,
+        transfer: Transfer,
+        plugged: bool,
+        start_ns: u64,
+    ) -> bool {
+        let nr_sectors = transfer.bytes / SECTOR_BYTES as u32;
+        if unlikely(
+            transfer.direction == Direction::Write || nr_sectors > self.block.disks[0].max_sectors,
+        ) {
+            self.issue_within_plug(index, transfer, plugged, start_ns);
+            return !self.tasks.sleeps(index);
+        }
+        let bio = self.direct_bio(index, Operation::Read, transfer, start_ns);
+        let id = self.block.requests.allocate(bio);
+        self.submit(index, id)
+    }
+
+    /// A bio of a process's direct transfer.
+    #[inline(always)]
+    fn direct_bio(
+        &self,
+        index: u32,
+        operation: Operation,
+        transfer: Transfer,
+        start_ns: u64,
+    ) -> Request {
+        let process = &self.tasks.processes[index as usize];
+        let sector = transfer.offset / SECTOR_BYTES;
+        let nr_sectors = transfer.bytes / SECTOR_BYTES as u32;
+        let mut bio = Request::new(operation, sector, nr_sectors, Purpose::Direct);
+        bio.priority = process.priority;
+        let idle = operation == Operation::Write;
+        bio.flags = Flags { sync: true, idle, ..Flags::default() };
+        bio.context = index;
+        bio.group = process.group;
+        bio.issued_ns = start_ns;
+        bio
+    }
+
+    /// Issues a direct transfer that needs a plug of its own: a write, or one of several bios.
+    #[inline(never)]
+    fn issue_within_plug(&mut self, index: u32, transfer: Transfer, plugged: bool, start_ns: u64) {
+        let Transfer { direction, offset, bytes } = transfer;
+        let is_write = direction == Direction::Write;
+        let operation = if is_write { Operation::Write } else { Operation::Read };
+        if is_write && !self.mm.cache.is_empty() {
+            self.mm.cache.invalidate(offset, u64::from(bytes));
+        }
+        // A write to a block device is a plug of its own (`blkdev_write_iter` in
+        // block/fops.c). One that is waited for is unplugged by that.
+        if !plugged {
+            self.plug(index);
+        }
+        let mut bio = self.direct_bio(index, operation, transfer, start_ns);
+        let mut left = bio.nr_sectors;
+        let max_sectors = self.block.disks[0].max_sectors;
+        if left > max_sectors {
+            let parts = left.div_ceil(max_sectors);
+            bio.owner =
+                self.tasks.ios.allocate(Io { process: index, direction, bytes, parts, start_ns });
+        }
+        while left > 0 {
+            bio.nr_sectors = left.min(max_sectors);
+            let id = self.block.requests.allocate(bio.clone());
+            self.submit(index, id);
+            bio.sector += u64::from(bio.nr_sectors);
+            left -= bio.nr_sectors;
+        }
+        if !plugged {
+            let waited_for = is_write && !self.tasks.processes[index as usize].asynchronous;
+            self.end_plug(index, if waited_for { PlugFlush::ForSleep } else { PlugFlush::AtEnd });
+        }
+    }
+
+    /// A bio of a direct transfer is done; usually it is a read in one piece.
+    #[inline(always)]
+    pub(crate) fn direct_part_done(&mut self, id: RequestId) {
+        let request = &self.block.requests[id];
+        if unlikely(request.owner != NONE || request.is_write()) {
+            self.direct_part_of_several_or_write_done(id);
+            return;
+        }
+        let (process, start_ns) = (request.context, request.issued_ns);
+        let bytes = request.own_sectors * SECTOR_BYTES as u32;
+        self.block.requests.release(id);
+        self.direct_complete(process, (Direction::Read, bytes, start_ns));
+    }
+
+    #[inline(never)]
+    fn direct_part_of_several_or_write_done(&mut self, id: RequestId) {
+        let request = &self.block.requests[id];
+        let is_write = request.is_write();
+        let owner = request.owner;
+        let io = if owner == NONE {
+            Io {
+                process: request.context,
+                direction: Direction::Write,
+                bytes: request.own_sectors * SECTOR_BYTES as u32,
+                parts: 0,
+                start_ns: request.issued_ns,
+            }
+        } else {
+            let io = &mut self.tasks.ios.slots[owner as usize];
+            io.parts -= 1;
+            *io
+        };
+        self.block.requests.release(id);
+        if io.parts > 0 {
+            return;
+        }
+        if is_write
+            && self.tasks.processes[io.process as usize].sync
+            && self.block.disks[0].volatile_cache
+        {
+            let index = if owner == NONE { self.tasks.ios.allocate(io) } else { owner };
+            self.want_flush(0, FlushWaiter::Io(index));
+            return;
+        }
+        if owner != NONE {
+            self.tasks.ios.free.push(owner);
+        }
+        self.direct_complete(io.process, (io.direction, io.bytes, io.start_ns));
+    }
+
+    /// A direct transfer is complete and, if requested, durable.
+    #[inline]
+    pub(crate) fn direct_done(&mut self, io_index: u32) {
+        self.tasks.ios.free.push(io_index);
+        let io = self.tasks.ios.slots[io_index as usize];
+        self.direct_complete(io.process, (io.direction, io.bytes, io.start_ns));
+    }
+
+    /// Tells a process that a direct transfer is complete.
+    #[inline]
+    fn direct_complete(&mut self, process: u32, transfer: (Direction, u32, u64)) {
+        self.tasks.processes[process as usize].done.push(transfer);
+        self.wake_process(process);
+    }
+}

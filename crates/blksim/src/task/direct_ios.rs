@@ -1,0 +1,34 @@
+//! Direct transfers under way (`struct blkdev_dio`).
+
+use crate::core::record::Direction;
+
+/// A direct transfer under way.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Io {
+    pub(crate) process: u32,
+    pub(crate) direction: Direction,
+    pub(crate) bytes: u32,
+    /// Bios that are not done.
+    pub(crate) parts: u32,
+    pub(crate) start_ns: u64,
+}
+
+/// Direct transfers that need a state beside their request: those of several bios, and those that
+/// wait for a flush.
+#[derive(Debug, Default)]
+pub(crate) struct DirectIos {
+    pub(crate) slots: Vec<Io>,
+    pub(crate) free: Vec<u32>,
+}
+
+impl DirectIos {
+    #[inline]
+    pub(crate) fn allocate(&mut self, io: Io) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self.slots[index as usize] = io;
+            return index;
+        }
+        self.slots.push(io);
+        (self.slots.len() - 1) as u32
+    }
+}

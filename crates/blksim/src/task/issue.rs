@@ -1,0 +1,234 @@
+//! The issue loop of a job's process, from its start to its end.
+
+use crate::core::branch::{cold_path, likely, unlikely};
+use crate::core::event::Class;
+use crate::machine::Machine;
+use crate::workload::generator::Step;
+
+use crate::task::job_process::{IssueStage, SecondOfBatch};
+
+impl Machine {
+    /// Starts the processes of the current phase. No phase is empty.
+    pub(crate) fn start_phase(&mut self) {
+        let now_ns = self.block.events.now_ns();
+        for index in 0..self.tasks.processes.len() {
+            let process = &mut self.tasks.processes[index];
+            if process.phase == self.tasks.phase {
+                let start_ns = now_ns.saturating_add(process.startdelay_ns);
+                process.wake_ns = Some(start_ns);
+                self.block.events.at(start_ns, Class::Issue, index as u32);
+            }
+        }
+    }
+
+    /// The time has come at which a process starts or issues.
+    pub(crate) fn issue_timer(&mut self, index: u32) {
+        let now_ns = self.block.events.now_ns();
+        let process = &mut self.tasks.processes[index as usize];
+        if process.wake_ns.is_some_and(|wake_ns| wake_ns <= now_ns) {
+            process.wake_ns = None;
+        }
+        if matches!(process.stage, IssueStage::Waiting) {
+            process.stage = IssueStage::Issuing;
+            process.generator.start(now_ns);
+            let (invalidate, pre_read, region) =
+                (process.invalidate, process.pre_read, process.region);
+            if invalidate {
+                self.mm.cache.invalidate(region.start, region.bytes);
+            }
+            if pre_read {
+                self.mm.cache.load(region.start, region.bytes);
+            }
+        }
+        self.wake_process(index);
+    }
+
+    /// Runs a process: it fills its queue, batch by batch, collects completions, and begins again.
+    /// While it sleeps in a submission it collects none, as with libaio.
+    #[inline(always)]
+    pub(crate) fn drive(&mut self, index: u32) {
+        if self.tasks.sleeps(index) || !self.issue_second_of_batch(index) {
+            return;
+        }
+        loop {
+            if self.tasks.processes[index as usize].may_issue() && !self.fill(index) {
+                return;
+            }
+            let process = &self.tasks.processes[index as usize];
+            if process.done.is_empty() {
+                if unlikely(matches!(process.stage, IssueStage::Draining)) && process.in_flight == 0
+                {
+                    self.end_process(index);
+                }
+                return;
+            }
+            let now_ns = self.block.events.now_ns();
+            self.tasks.collect_done(index, now_ns, &mut self.block.recorder);
+        }
+    }
+
+    /// The same, apart from the usual path of a request.
+    #[inline(never)]
+    pub(crate) fn drive_cold(&mut self, index: u32) {
+        self.drive(index);
+    }
+
+    /// Issues at least one I/O, as many as depth and generator allow. Returns false if the process
+    /// sleeps or lets others go first.
+    #[inline(always)]
+    fn fill(&mut self, index: u32) -> bool {
+        loop {
+            let process = &mut self.tasks.processes[index as usize];
+            let wanted = process.batch.min(process.depth - process.in_flight);
+            let now_ns = self.block.events.now_ns();
+            let single = if likely(wanted == 1) { process.next_granted(now_ns) } else { None };
+            let awake = if let Some(transfer) = single {
+                process.in_flight += 1;
+                let awake = self.issue_direct(index, transfer, false, now_ns);
+                self.goes_on(index) && awake
+            } else if let Some(last) = self.fill_cold(index, wanted) {
+                if !self.take_step(index, last) {
+                    return true;
+                }
+                !self.tasks.sleeps(index)
+            } else {
+                self.goes_on(index) && !self.tasks.sleeps(index)
+            };
+            if !awake {
+                return false;
+            }
+            if !self.tasks.processes[index as usize].may_issue() {
+                return true;
+            }
+        }
+    }
+
+    /// Issues up to `wanted` transfers, checking the job's limits. Returns a step that is not a
+    /// direct transfer, if one came.
+    #[inline(never)]
+    fn fill_cold(&mut self, index: u32, wanted: u32) -> Option<Step> {
+        if wanted > 1 {
+            return self.fill_batch(index, wanted);
+        }
+        let now_ns = self.block.events.now_ns();
+        let process = &mut self.tasks.processes[index as usize];
+        match process.next_direct(now_ns) {
+            Ok(transfer) => {
+                process.in_flight += 1;
+                self.issue_direct(index, transfer, false, now_ns);
+                None
+            }
+            Err(step) => Some(step),
+        }
+    }
+
+    /// Issues up to `wanted` direct transfers together. Returns the step that ended the batch
+    /// early, if one did. More than two are plugged (`AIO_PLUG_THRESHOLD` in `fs/aio.c`).
+    #[inline(never)]
+    fn fill_batch(&mut self, index: u32, wanted: u32) -> Option<Step> {
+        let process = &mut self.tasks.processes[index as usize];
+        let mut last = None;
+        let mut batch = std::mem::take(&mut self.tasks.batch);
+        let now_ns = self.block.events.now_ns();
+        while last.is_none() && (batch.len() as u32) < wanted {
+            match process.next_direct(now_ns) {
+                Ok(transfer) => batch.push(transfer),
+                Err(step) => last = Some(step),
+            }
+        }
+        process.in_flight += batch.len() as u32;
+        match *batch {
+            [first, transfer] => {
+                let second = SecondOfBatch { transfer, start_ns: now_ns, then: last.take() };
+                process.stage = IssueStage::BetweenTwo(second);
+                if self.issue_direct(index, first, false, now_ns) && self.goes_on(index) {
+                    self.issue_second_of_batch(index);
+                }
+            }
+            [single] => {
+                self.issue_direct(index, single, false, now_ns);
+            }
+            _ => {
+                self.plug(index);
+                for &transfer in &batch {
+                    self.issue_direct(index, transfer, true, now_ns);
+                }
+                self.unplug(index);
+            }
+        }
+        batch.clear();
+        self.tasks.batch = batch;
+        last
+    }
+
+    /// Issues the rest of a batch. Returns false if the process sleeps or lets others go first.
+    #[inline]
+    fn issue_second_of_batch(&mut self, index: u32) -> bool {
+        let process = &mut self.tasks.processes[index as usize];
+        let IssueStage::BetweenTwo(second) = process.stage else { return true };
+        cold_path();
+        process.stage = IssueStage::Issuing;
+        self.issue_second(index, second)
+    }
+
+    #[inline(never)]
+    fn issue_second(&mut self, index: u32, second: SecondOfBatch) -> bool {
+        let SecondOfBatch { transfer, start_ns, then } = second;
+        self.issue_direct(index, transfer, false, start_ns);
+        if let Some(step) = then {
+            self.take_step(index, step);
+        } else if !self.goes_on(index) {
+            return false;
+        }
+        !self.tasks.sleeps(index)
+    }
+
+    /// Takes a step that is not a direct transfer. Returns false if there is no more to issue for
+    /// now.
+    #[inline(never)]
+    fn take_step(&mut self, index: u32, step: Step) -> bool {
+        let process = &mut self.tasks.processes[index as usize];
+        match step {
+            Step::Transfer(transfer) => {
+                process.in_flight += 1;
+                self.start_buffered(index, transfer);
+                true
+            }
+            Step::Sync => {
+                process.in_flight += 1;
+                self.start_sync(index);
+                true
+            }
+            Step::Wait { until_ns } => {
+                if process.wake_ns.is_none_or(|wake_ns| wake_ns > until_ns) {
+                    process.wake_ns = Some(until_ns);
+                    self.block.events.at(until_ns, Class::Issue, index);
+                }
+                false
+            }
+            Step::Finished => {
+                process.stage = IssueStage::Draining;
+                false
+            }
+        }
+    }
+
+    #[cold]
+    fn end_process(&mut self, index: u32) {
+        let now_ns = self.block.events.now_ns();
+        let process = &mut self.tasks.processes[index as usize];
+        process.stage = IssueStage::Ended;
+        let runtime_ns = now_ns.saturating_sub(process.generator.measure_ns());
+        let record = &mut self.tasks.records[process.job];
+        record.runtime_ns = record.runtime_ns.max(runtime_ns);
+        let phase = process.phase;
+        self.block.tell_schedulers_of_end(index);
+        self.tasks.left_in_phase[phase] -= 1;
+        if phase == self.tasks.phase && self.tasks.left_in_phase[phase] == 0 {
+            self.tasks.phase += 1;
+            if !self.tasks.finished() {
+                self.start_phase();
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The process of a job: one of fio's clones.
+
+use crate::block::request::Priority;
+use crate::core::branch::{cold_path, likely};
+use crate::core::record::{Direction, JobRecord};
+use crate::mm::readahead::Window;
+use crate::timeline::Recorder;
+use crate::workload::Job;
+use crate::workload::generator::{Generator, Step, Transfer};
+use crate::workload::job::Advice;
+use crate::workload::layout::Region;
+
+/// The stage of a process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum IssueStage {
+    /// It has not started.
+    Waiting,
+    /// It has more to issue.
+    Issuing,
+    /// It is between the two transfers of a batch.
+    BetweenTwo(SecondOfBatch),
+    /// It waits for its I/Os in flight.
+    Draining,
+    Ended,
+}
+
+/// The second transfer of a batch without a plug. The kernel lets other tasks run between the two,
+/// where it looks up the second one's pages (`cond_resched` in `__get_user_pages`, Linux 6.1).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SecondOfBatch {
+    pub(crate) transfer: Transfer,
+    /// The time at which the batch was put together.
+    pub(crate) start_ns: u64,
+    /// The step after it.
+    pub(crate) then: Option<Step>,
+}
+
+/// One process of a job.
+#[derive(Debug)]
+pub struct JobProcess {
+    pub(crate) job: usize,
+    pub(crate) phase: usize,
+    pub(crate) generator: Generator,
+    pub(crate) region: Region,
+    pub(crate) priority: Priority,
+    /// Control group.
+    pub(crate) group: u16,
+    pub(crate) direct: bool,
+    /// It does not wait for each I/O.
+    pub(crate) asynchronous: bool,
+    pub(crate) sync: bool,
+    pub(crate) advice: Advice,
+    pub(crate) invalidate: bool,
+    pub(crate) pre_read: bool,
+    pub(crate) startdelay_ns: u64,
+    pub(crate) depth: u32,
+    pub(crate) batch: u32,
+    /// I/Os in flight.
+    pub(crate) in_flight: u32,
+    /// Direct I/Os that are complete but not collected: direction, bytes and time of issue.
+    pub(crate) done: Vec<(Direction, u32, u64)>,
+    /// It is ready to collect completions.
+    pub(crate) woken: bool,
+    /// Its rank behind others that are ready to run.
+    pub(crate) rank: u32,
+    pub(crate) stage: IssueStage,
+    /// The time of its pending Issue event, if there is one.
+    pub(crate) wake_ns: Option<u64>,
+    /// Readahead state of its file descriptor.
+    pub(crate) window: Window,
+}
+
+impl JobProcess {
+    pub fn new(
+        job: &Job,
+        index: usize,
+        number: u32,
+        phase: usize,
+        rank: u32,
+        region: Region,
+        seed: u64,
+    ) -> Self {
+        Self {
+            job: index,
+            phase,
+            generator: Generator::new(job, number, region, seed),
+            region,
+            priority: Priority::resolve(job.prioclass, job.prio, job.nice),
+            group: 0,
+            direct: job.direct,
+            asynchronous: job.asynchronous(),
+            sync: job.sync,
+            advice: job.advice,
+            invalidate: job.invalidate && !job.pre_read,
+            pre_read: job.pre_read,
+            startdelay_ns: job.startdelay_ns,
+            depth: job.depth(),
+            batch: job.iodepth_batch.min(job.depth()),
+            in_flight: 0,
+            done: Vec::new(),
+            woken: false,
+            rank,
+            stage: IssueStage::Waiting,
+            wake_ns: None,
+            window: Window::default(),
+        }
+    }
+
+    /// Records an I/O or call that is done, with its first and last moment.
+    #[inline]
+    pub(crate) fn finish_io(
+        generator: &mut Generator,
+        index: u32,
+        direction: Direction,
+        bytes: u64,
+        (start_ns, now_ns): (u64, u64),
+        record: &mut JobRecord,
+        recorder: &mut Option<Box<Recorder>>,
+    ) {
+        if likely(direction != Direction::Sync) {
+            generator.completed(now_ns);
+        }
+        let measured = now_ns > generator.measure_ns();
+        if likely(measured) {
+            record.add(direction, bytes, now_ns - start_ns);
+        }
+        if let Some(recorder) = recorder {
+            cold_path();
+            recorder.finished_io(index, direction, bytes, (start_ns, now_ns), measured);
+        }
+    }
+
+    /// True if it has something to issue, fewer I/Os in flight than its depth, and no
+    /// half-submitted batch.
+    #[inline]
+    pub(crate) fn may_issue(&self) -> bool {
+        self.in_flight < self.depth && matches!(self.stage, IssueStage::Issuing)
+    }
+
+    /// The next I/O, if it is a direct transfer that needs no check of the job's limits.
+    #[inline(always)]
+    pub(crate) fn next_granted(&mut self, now_ns: u64) -> Option<Transfer> {
+        if likely(self.direct) { self.generator.next_granted(now_ns) } else { None }
+    }
+
+    /// The next I/O if it is a direct transfer, otherwise the step that comes instead.
+    #[inline]
+    pub(crate) fn next_direct(&mut self, now_ns: u64) -> Result<Transfer, Step> {
+        match self.generator.next(now_ns) {
+            Step::Transfer(transfer) if likely(self.direct) => Ok(transfer),
+            step => Err(step),
+        }
+    }
+}

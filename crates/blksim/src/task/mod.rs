@@ -1,0 +1,14 @@
+//! Tasks: the processes of jobs, and the kernel threads that submit I/O. `job_process` is a process
+//! of fio, `task_struct` what the kernel knows of it.
+
+mod buffered;
+pub(crate) mod buffered_call;
+mod direct;
+pub(crate) mod direct_ios;
+mod issue;
+pub(crate) mod job_process;
+pub(crate) mod ready;
+mod run;
+mod sync;
+pub(crate) mod task_struct;
+pub mod tasks;

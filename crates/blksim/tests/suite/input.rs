@@ -1,0 +1,201 @@
+//! What a user can get wrong, and how it is said.
+
+use crate::support::{fixed, given, run, setup};
+use blksim::block::raid::check;
+use blksim::core::error::{Error, ErrorKind, SimulationError};
+use blksim::devices::Profile;
+use blksim::simulate::{Setup, simulate};
+use blksim::workload::parse;
+
+/// Line and option of the error in a job file.
+fn job_error(text: &str) -> (Option<u32>, Option<String>, String) {
+    let error = parse(text, "bad.fio").expect_err(text);
+    assert_eq!(error.source_name, "bad.fio");
+    assert!(error.to_string().starts_with("bad.fio"), "{error}");
+    (error.line, error.option, error.message)
+}
+
+#[test]
+fn errors_in_job_files_name_line_and_option() {
+    let cases: &[(&str, Option<u32>, Option<&str>, &str)] = &[
+        ("", None, None, "no job"),
+        ("[global]\nbs=4k\n", None, None, "no job"),
+        ("bs=4k\n[a]\n", Some(1), None, "before the first"),
+        ("[a\nbs=4k\n", Some(1), None, "closing ]"),
+        ("[]\n", Some(1), None, "needs a name"),
+        ("[a]\n[a]\n", Some(2), None, "twice"),
+        ("[a]\n\nbs=4k\nblocksize=8k\n", Some(4), Some("blocksize"), "given twice"),
+        ("[a]\nblocksiz=4k\n", Some(2), Some("blocksiz"), "did you mean blocksize"),
+        ("[a]\nzonemode=zbd\n", Some(2), Some("zonemode"), "not an option"),
+        ("[a]\nrw=read:1000\n", Some(2), Some("readwrite"), "multiple of 512"),
+        ("[a]\nrw=randread:0\n", Some(2), Some("readwrite"), "at least 1"),
+        ("[a]\nrw_sequencer=both\n", Some(2), Some("rw_sequencer"), "not one of"),
+        ("[a]\nbs=0\n", Some(2), Some("blocksize"), "larger than 0"),
+        ("[a]\nbs=1000\n", Some(2), Some("blocksize"), "multiple of 512"),
+        ("[a]\nrw=trim\n", Some(2), Some("readwrite"), "not one of"),
+        ("[a]\nsize=0\n", Some(2), Some("size"), "larger than 0"),
+        ("[a]\nsize=120%\n", Some(2), Some("size"), "percentage"),
+        ("[a]\nsize\n", Some(2), Some("size"), "needs a value"),
+        ("[a]\nsize=\n", Some(2), Some("size"), "no value"),
+        ("[a]\niodepth=0\n", Some(2), Some("iodepth"), "between 1"),
+        ("[a]\nruntime=soon\n", Some(2), Some("runtime"), "not a duration"),
+        ("[a]\ntime_based\n", Some(2), Some("time_based"), "needs a runtime"),
+        ("[a]\nfilename=/dev/sda\n", Some(2), Some("filename"), "plain name"),
+        ("[a]\nfilename=x:y\n", Some(2), Some("filename"), "plain name"),
+        ("[a]\ndirectory=/tmp\n", Some(2), Some("directory"), "not allowed"),
+        ("[a]\nexec_prerun=ls\n", Some(2), Some("exec_prerun"), "not allowed"),
+        ("[a]\nbssplit=4k/50:8k/60\n", Some(2), Some("bssplit"), "add up to 100"),
+        ("[a]\nrandom_distribution=zipf:-1\n", Some(2), Some("random_distribution"), "between"),
+        ("[a]\nrate=1m\nrate_iops=10\n", Some(3), Some("rate_iops"), "cannot be combined"),
+        ("[a]\nbs=1m\nsize=4k\n", Some(3), Some("size"), "smaller than a block"),
+        ("[a]\nprio=9\n", Some(2), Some("prio"), "between 0 and 7"),
+        ("[global]\nnumjobs=x\n[a]\n", Some(2), Some("numjobs"), "whole number"),
+    ];
+    for (text, line, option, message) in cases {
+        let (found_line, found_option, found) = job_error(text);
+        assert_eq!((found_line, found_option.as_deref()), (*line, *option), "{text:?}: {found}");
+        assert!(found.contains(message), "{text:?}: {found}");
+    }
+}
+
+#[test]
+fn the_syntax_is_fios() {
+    let text = "; comment\n# another\n[global]\n  rw = randread ; trailing\ntime_based\nruntime=2m\n\
+                [one]\nbs=4k,64k\nsize=1G\n[two] ; also\nrw=write\nstonewall\nioengine=libaio\n";
+    let file = parse(text, "ok.fio").unwrap();
+    let [one, two] = file.jobs.as_slice() else { panic!() };
+    assert_eq!((one.mode_text.as_str(), two.mode_text.as_str()), ("randread", "write"));
+    assert!(one.time_based && two.stonewall && two.asynchronous());
+    assert_eq!(one.runtime_ns, Some(120_000_000_000));
+    assert_eq!((one.block_sizes.read.largest(), one.block_sizes.write.largest()), (4096, 65_536));
+    assert_eq!((one.line, two.line, one.option_lines["readwrite"]), (7, 10, 4));
+    assert_eq!(one.options["size"], "1G");
+}
+
+#[test]
+fn options_without_effect_are_remarked_on() {
+    let file = parse("[a]\ncpus_allowed=1\ngroup_reporting\ncgroup_nodelete\n", "x").unwrap();
+    assert_eq!((file.warnings.len(), file.host_only.len()), (1, 1));
+    assert_eq!((file.warnings[0].option.as_str(), file.warnings[0].line), ("cpus_allowed", 2));
+    assert_eq!((file.host_only[0].option.as_str(), file.host_only[0].line), ("cgroup_nodelete", 4));
+}
+
+/// The error of a simulation that cannot run.
+fn refused(setup: &Setup) -> SimulationError {
+    match simulate(setup) {
+        Err(Error::Simulation(error)) => error,
+        Err(other) => panic!("another error: {other}"),
+        Ok(_) => panic!("it ran"),
+    }
+}
+
+#[test]
+fn errors_in_requests_name_the_field() {
+    let jobs = "[a]\ndirect=1\nnumber_ios=10\n";
+    let expect = |setup: &Setup, kind: ErrorKind, field: &str, text: &str| {
+        let error = refused(setup);
+        assert_eq!((error.kind, error.field.as_deref()), (kind, Some(field)), "{error}");
+        assert!(error.message.contains(text), "{error}");
+    };
+    expect(&setup("fixed", "cfq2", jobs), ErrorKind::UnknownScheduler, "scheduler", "mq-deadline");
+    let mut wrong = setup("fixed", "deadline", jobs);
+    wrong.tunables = given(&[("fifo_bach", "1")]);
+    expect(&wrong, ErrorKind::UnknownTunable, "fifo_bach", "did you mean fifo_batch");
+    wrong.tunables = given(&[("read_expire", "-1")]);
+    expect(&wrong, ErrorKind::OutOfRange, "read_expire", "expected");
+    wrong.tunables = Vec::new();
+    wrong.queue = given(&[("nr_requests", "3")]);
+    expect(&wrong, ErrorKind::OutOfRange, "nr_requests", "between 4");
+    wrong.queue = given(&[("nr_request", "3")]);
+    expect(&wrong, ErrorKind::UnknownQueueAttribute, "nr_request", "did you mean nr_requests");
+    let mut none = setup("fixed", "none", jobs);
+    none.queue = given(&[("nr_requests", "64")]);
+    expect(&none, ErrorKind::OutOfRange, "nr_requests", "between 1 and 32");
+    let host = setup("fixed", "none", "[a]\ncgroup_nodelete\n");
+    expect(&host, ErrorKind::HostOnly, "cgroup_nodelete", "test.fio:2");
+    let far = setup("fixed", "none", "[a]\noffset=1t\n");
+    expect(&far, ErrorKind::Layout, "offset", "past the end");
+    let mut zero = setup("fixed", "none", "[a]\ntime_based\nruntime=1\n");
+    zero.runtime_ns = Some(0);
+    expect(&zero, ErrorKind::OutOfRange, "runtime_ns", "larger than 0");
+}
+
+#[test]
+fn limits_stop_what_would_take_too_long() {
+    let mut endless = fixed(&[], "none", "[a]\ndirect=1\nruntime=1000000\ntime_based\n");
+    endless.limits.events = 10_000;
+    let error = refused(&endless);
+    assert_eq!((error.kind, error.field.as_deref()), (ErrorKind::Limit, Some("events")));
+    endless.limits.events = u64::MAX;
+    endless.limits.simulated_ns = 1_000_000_000;
+    let error = refused(&endless);
+    assert_eq!((error.kind, error.field.as_deref()), (ErrorKind::Limit, Some("simulated_ns")));
+    assert!(error.message.contains("1s"), "{error}");
+    // A rate so low that nothing ever happens is no hang either.
+    let idle = fixed(&[], "none", "[a]\ndirect=1\nrate_iops=1\nthinktime=400d\nnumber_ios=3\n");
+    assert_eq!(refused(&idle).kind, ErrorKind::Limit);
+}
+
+#[test]
+fn runtime_can_be_overridden_for_time_based_jobs_only() {
+    let jobs =
+        "[a]\ndirect=1\nruntime=60\ntime_based\n[b]\ndirect=1\nnumber_ios=5000\nruntime=60\n";
+    let mut setup = fixed(&[("latency", "1ms")], "none", jobs);
+    setup.runtime_ns = Some(100_000_000);
+    let outcome = run(&setup);
+    assert_eq!(outcome.jobs[0].runtime_ns, 100_000_000);
+    assert_eq!(outcome.jobs[1].runtime_ns, 5_000_000_000);
+}
+
+#[test]
+fn profiles_with_impossible_numbers_name_the_field() {
+    let cases = [
+        ("", Some("kind"), "missing"),
+        ("kind = 3", Some("kind"), "string"),
+        ("kind = \"tape\"", Some("kind"), "no such"),
+        ("kind = \"hdd\"\nsummary = \"s\"", Some("name"), "missing"),
+        (
+            "name = \"n\"\nkind = \"hdd\"\nsummary = \"s\"\nrpms = 1",
+            Some("rpms"),
+            "did you mean rpm",
+        ),
+        ("name = \"n\"\nkind = \"hdd\"\nsummary = \"s\"\nrpm = 0", Some("rpm"), "between"),
+        ("name = \"n\"\nkind = \"hdd\"\nsummary = \"s\"\nrpm = [1]", Some("rpm"), "number"),
+        (
+            "name = \"n\"\nkind = \"hdd\"\nsummary = \"s\"\ninner_sectors = 9000",
+            Some("inner_sectors"),
+            "exceeds",
+        ),
+        (
+            "name = \"n\"\nkind = \"hdd\"\nsummary = \"s\"\ncylinders = 20",
+            Some("zones"),
+            "do not fit",
+        ),
+        (
+            "name = \"n\"\nkind = \"flash\"\nsummary = \"s\"\nchannels = 200",
+            Some("channels"),
+            "dies",
+        ),
+        ("name = \"n\"\nkind = \"flash\"\nsummary = \"s\"\npage = 5000", Some("page"), "multiple"),
+        (
+            "name = \"n\"\nkind = \"flash\"\nsummary = \"s\"\ncapacity = \"1g\"",
+            Some("capacity"),
+            "superblocks",
+        ),
+        (
+            "name = \"n\"\nkind = \"flash\"\nsummary = \"s\"\ncondition = \"new\"",
+            Some("condition"),
+            "fresh",
+        ),
+        ("not toml", None, "TOML"),
+    ];
+    for (text, field, message) in cases {
+        let error = Profile::parse(text, "bad.toml").and_then(|p| check(&p)).expect_err(text);
+        assert_eq!(
+            (error.source_name.as_str(), error.field.as_deref()),
+            ("bad.toml", field),
+            "{text}"
+        );
+        assert!(error.message.contains(message), "{text}: {error}");
+    }
+}

@@ -1,0 +1,29 @@
+//! All integration tests of the crate, as one binary: a subject is a module.
+//!
+//! `cargo test -p blksim --test suite SUBJECT::` runs one of them.
+
+mod behaviours;
+mod behaviours_anticipatory;
+mod behaviours_batches;
+mod behaviours_bfq;
+mod behaviours_bfq_groups;
+mod behaviours_cfq;
+mod behaviours_ioband;
+mod behaviours_iocost;
+mod behaviours_iolatency;
+mod behaviours_kyber;
+mod behaviours_raid;
+mod behaviours_throttle;
+mod behaviours_wbt;
+mod behaviours_writeback;
+mod closed_forms;
+mod conformance;
+mod conformance_policies;
+mod determinism;
+mod fuzz;
+mod input;
+mod layers;
+mod one_more_scheduler;
+mod properties;
+mod support;
+mod timeline;

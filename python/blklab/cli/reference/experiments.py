@@ -1,0 +1,73 @@
+"""Fills the table of options in a page: ``python -m blklab.cli.reference.experiments PAGE``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from blklab.report.pages.markdown import filled_places, markdown_table
+from blklab.spec.experiment import OPTIONS
+from blklab.spec.forms import ASSIGNMENTS, GOAL, GROUP_ASSIGNMENTS
+from blklab.spec.options import Option, Use
+
+HEADINGS = ("Key", "Flag or argument", "Meaning", "Default", "Commands")
+
+
+def filled(page: Path) -> str:
+    """The text of the page with its table as it should be.
+
+    Links lead to pages of the folder ``docs`` around the page, whichever part of it they lie in.
+
+    Raises:
+        KeyError: if the page asks for another table.
+    """
+    tables = {"options": lambda: markdown_table(HEADINGS, [_row(option, page) for option in OPTIONS])}
+    return filled_places(page.read_text(encoding="utf-8"), "table", lambda name: tables[name]())
+
+
+def _row(option: Option, page: Path) -> tuple[str, ...]:
+    more = f" ([more]({_link(option.see, page)}))" if option.see else ""
+    commands = ", ".join(f"`{name}`" for name in option.commands)
+    return (_key(option), _flag(option), f"{option.help}{more}", option.shown_default or "none", commands)
+
+
+def _key(option: Option) -> str:
+    """The key as a description has it."""
+    if option.form is ASSIGNMENTS:
+        return f"`[{option.key}]`"
+    if option.form is GROUP_ASSIGNMENTS:
+        return f"`[{option.key}.GROUP]`"
+    if option.form is GOAL:
+        return f"`{option.name}`, or `[{option.name}]` with weights"
+    if option.singular:
+        return f"`{option.singular}`, or `{option.name}` (a list)"
+    if option.form.use is Use.REPEATED:
+        return f"`{option.name}` (a list)"
+    return f"`{option.name}` in `[{option.table}]`" if option.table else f"`{option.name}`"
+
+
+def _flag(option: Option) -> str:
+    if option.positional:
+        return f"`{option.metavar}`"
+    *short, flag = option.flags
+    spelled = [*short, f"{flag} {option.shown_metavar}".strip()]
+    repeated = " (repeatable)" if option.form.use is Use.REPEATED else ""
+    return ", ".join(f"`{one}`" for one in spelled) + repeated
+
+
+def _link(see: str, page: Path) -> str:
+    """The way from the page to another one, which is named without its folder."""
+    name, hash_sign, anchor = see.partition("#")
+    if name == page.name:
+        return f"#{anchor}"
+    docs = next((folder for folder in page.resolve().parents if folder.name == "docs"), page.parent)
+    found = next(docs.rglob(name), docs / name)
+    return f"{os.path.relpath(found, page.resolve().parent)}{hash_sign}{anchor}"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m blklab.cli.reference.experiments FILE")
+    file = Path(sys.argv[1])
+    file.write_text(filled(file), encoding="utf-8")

@@ -1,0 +1,149 @@
+"""A guest kernel that was built: what it offers, and how it keeps time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from blklab.errors import KernelLacksError
+from blklab.guests.kernels.build_record import BuildRecord
+from blklab.guests.kernels.cache import pinned
+from blklab.guests.kernels.configuration import read_configuration
+from blklab.guests.kernels.names import unknown_kernel
+
+SCHEDULER_OPTIONS = {
+    "mq-deadline": "CONFIG_MQ_IOSCHED_DEADLINE",
+    "kyber": "CONFIG_MQ_IOSCHED_KYBER",
+    "bfq": "CONFIG_IOSCHED_BFQ",
+}
+"""Schedulers of the multi-queue block layer by the option that builds them in; ``none`` needs no option."""
+
+EXACT_CLOCK = "exact-clock"
+"""Name of the instrument that lets a guest read its clock for nothing."""
+
+USUAL_TICKS_PER_SECOND = 100
+"""Of User-mode Linux, where its configuration does not say (arch/um/Kconfig)."""
+
+
+@dataclass(frozen=True)
+class GuestClock:
+    """How a guest kernel tells the time. Where it differs, the same scheduler gets different figures."""
+
+    exact: str | None
+    """Digest of the instrument ``exact-clock`` as built in: reading the clock takes no guest time."""
+    ticks_per_second: int
+    """What the kernel counts in ticks comes in steps of one (``CONFIG_HZ``)."""
+
+    def __str__(self) -> str:
+        how = "an exact clock" if self.exact is not None else "a clock that reading moves"
+        return f"{how} and {self.ticks_per_second} ticks a second"
+
+
+@dataclass(frozen=True)
+class KernelBuild:
+    """A guest kernel that can be started."""
+
+    name: str
+    folder: Path
+    record: BuildRecord
+
+    @property
+    def linux(self) -> Path:
+        """The kernel: a program."""
+        return self.folder / "linux"
+
+    @property
+    def build_id(self) -> str:
+        """Digest of all that decides: source, patches, instruments, configuration, compiler, recipe."""
+        return self.record.build_id
+
+    @property
+    def instruments(self) -> tuple[str, ...]:
+        """Instruments that are built in, by name: what it measures is comparable where they are the same."""
+        return tuple(item.name for item in self.record.instruments if item.complaint is None)
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """Instruments that were left out because they do not apply, in words for a person."""
+        return tuple(
+            f"without {item.name}: it does not apply to Linux {self.version} ({item.complaint})"
+            for item in self.record.instruments
+            if item.complaint is not None
+        )
+
+    @property
+    def version(self) -> str:
+        """Release, for example ``6.1.192``."""
+        return self.record.version
+
+    @cached_property
+    def config(self) -> dict[str, str]:
+        """The kernel's configuration: ``CONFIG_…`` to its value; what is off is absent."""
+        return read_configuration(self.folder / "config")
+
+    @property
+    def clock(self) -> GuestClock:
+        """How it tells the time."""
+        built_in = [item for item in self.record.instruments if item.complaint is None]
+        exact = next((item.sha256 for item in built_in if item.name == EXACT_CLOCK), None)
+        return GuestClock(exact, int(self.config.get("CONFIG_HZ", USUAL_TICKS_PER_SECOND)))
+
+    @property
+    def schedulers(self) -> tuple[str, ...]:
+        """Schedulers that it offers, ``none`` first."""
+        return ("none", *(name for name, option in SCHEDULER_OPTIONS.items() if option in self.config))
+
+    @property
+    def has_ublk(self) -> bool:
+        """Whether it can take a disk from user space (Linux 6.0 and later)."""
+        return "CONFIG_BLK_DEV_UBLK" in self.config
+
+    @property
+    def has_time_travel(self) -> bool:
+        """Whether it can run in virtual time."""
+        return "CONFIG_UML_TIME_TRAVEL_SUPPORT" in self.config
+
+    def require_scheduler(self, scheduler: str) -> None:
+        """Makes sure that the kernel offers a scheduler.
+
+        Raises:
+            KernelLacksError: if it does not.
+        """
+        if scheduler not in self.schedulers:
+            raise KernelLacksError(
+                f"the kernel {self.name} ({self.version}) has no scheduler {scheduler}; "
+                f"it has {', '.join(self.schedulers)}",
+                hint=f"`blklab kernel show {self.name}` says what it was built from",
+            )
+
+    def require_option(self, option: str, purpose: str) -> None:
+        """Makes sure that an option is built in.
+
+        Args:
+            option: Its name with ``CONFIG_``.
+            purpose: What it is needed for, as in "… is needed for PURPOSE".
+
+        Raises:
+            KernelLacksError: if it is not.
+        """
+        if option not in self.config:
+            raise KernelLacksError(
+                f"the kernel {self.name} ({self.version}) was built without {option}, "
+                f"which is needed for {purpose}",
+                hint="an older source may not know it; otherwise build one with --config FRAGMENT",
+            )
+
+    @contextmanager
+    def in_use(self) -> Iterator[KernelBuild]:
+        """Keeps the build from being removed for as long as a guest runs on it.
+
+        Raises:
+            UnknownNameError: if it was removed since it was found.
+        """
+        with pinned(self.folder) as there:
+            if not there:
+                raise unknown_kernel(self.name)
+            yield self

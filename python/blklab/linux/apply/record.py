@@ -1,0 +1,139 @@
+"""The record of `blklab apply` for a disk: the change and the former settings, kept until it is undone."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from blklab.errors import JournalError, RequirementError, reason_of
+from blklab.linux.apply.identity import Identity
+from blklab.linux.disks.disk import Disk
+from blklab.linux.journal.file import sync_directory
+from blklab.linux.journal.state import make_private_directory, state_directory
+from blklab.linux.queue.snapshot import QueueSnapshot
+from blklab.linux.queue.sysfs import TUNABLE_PREFIX
+
+FORMAT_VERSION = 1
+RESET_BY_A_SWITCH = ("nr_requests", "wbt_lat_usec")
+"""Queue attributes that the kernel resets whenever the scheduler is switched."""
+
+
+@dataclass(frozen=True)
+class AppliedRecord:
+    """A disk whose scheduler `blklab apply` has set."""
+
+    identity: Identity
+    disk_name: str
+    choice: str
+    former: QueueSnapshot
+    """The settings before the first change that has not been undone."""
+    rule_path: Path | None
+    rule_text: str | None
+    applied_at: str
+
+
+def record_path(identity: Identity) -> Path:
+    """The file with the record for a disk."""
+    return state_directory() / "applied" / f"{identity.slug}.json"
+
+
+def relevant(former: QueueSnapshot) -> QueueSnapshot:
+    """The part of a snapshot that switching the scheduler changes; the rest is not ours to restore."""
+    kept = {
+        name: value
+        for name, value in former.attributes.items()
+        if name.startswith(TUNABLE_PREFIX) or name in RESET_BY_A_SWITCH
+    }
+    return QueueSnapshot(former.scheduler, kept)
+
+
+def save_record(
+    identity: Identity,
+    disk: Disk,
+    choice: str,
+    former: QueueSnapshot,
+    *,
+    rule_path: Path | None,
+    rule_text: str | None,
+) -> AppliedRecord:
+    """Records a change; if an earlier change was not undone, its former settings stay on record.
+
+    Raises:
+        RequirementError: if the record cannot be written.
+        JournalError: if the earlier record is damaged.
+    """
+    earlier = load_record(identity)
+    applied = AppliedRecord(
+        identity=identity,
+        disk_name=disk.name,
+        choice=choice,
+        former=earlier.former if earlier else relevant(former),
+        rule_path=rule_path or (earlier.rule_path if earlier else None),
+        rule_text=rule_text or (earlier.rule_text if earlier else None),
+        applied_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    )
+    make_private_directory(state_directory())
+    path = record_path(identity)
+    make_private_directory(path.parent)
+    draft = path.with_suffix(".new")
+    try:
+        with draft.open("w", encoding="utf-8") as file:
+            json.dump(_as_json(applied), file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.rename(path)
+        sync_directory(path.parent)
+    except OSError as error:
+        raise RequirementError(f"{path} cannot be written: {reason_of(error)}") from error
+    return applied
+
+
+def load_record(identity: Identity) -> AppliedRecord | None:
+    """The record for a disk; None if there is none.
+
+    Raises:
+        JournalError: if it is damaged.
+    """
+    path = record_path(identity)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["version"] != FORMAT_VERSION:
+            raise JournalError(f"{path} has format {content['version']}, not {FORMAT_VERSION}")
+        return AppliedRecord(
+            identity=identity,
+            disk_name=str(content["disk"]),
+            choice=str(content["choice"]),
+            former=QueueSnapshot(content["former"]["scheduler"], dict(content["former"]["attributes"])),
+            rule_path=Path(content["rule_path"]) if content["rule_path"] else None,
+            rule_text=content["rule_text"],
+            applied_at=str(content["applied_at"]),
+        )
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise JournalError(
+            f"{path}, the record of the disk's former settings, cannot be read: {error}",
+            hint="remove it together with the rule under /etc/udev/rules.d, and set the scheduler yourself",
+        ) from error
+
+
+def remove_record(identity: Identity) -> None:
+    """Removes the record for a disk."""
+    record_path(identity).unlink(missing_ok=True)
+
+
+def _as_json(applied: AppliedRecord) -> dict[str, Any]:
+    return {
+        "version": FORMAT_VERSION,
+        "disk": applied.disk_name,
+        "goes_by": applied.identity.description,
+        "choice": applied.choice,
+        "former": {"scheduler": applied.former.scheduler, "attributes": applied.former.attributes},
+        "rule_path": str(applied.rule_path) if applied.rule_path else None,
+        "rule_text": applied.rule_text,
+        "applied_at": applied.applied_at,
+    }

@@ -1,0 +1,43 @@
+"""The cgroup hierarchy that controls I/O on this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from blklab.errors import RequirementError
+from blklab.linux.disks.mounts import parse_mountinfo
+from blklab.linux.machine.kernel_files import text_or_empty
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """The hierarchy with the I/O controller."""
+
+    version: int
+    """1 (blkio) or 2 (io)."""
+    root: Path
+    """Its mount point."""
+
+
+def find_hierarchy(proc: Path = Path("/proc")) -> Hierarchy:
+    """Finds the hierarchy with the I/O controller.
+
+    Raises:
+        RequirementError: if none is mounted.
+    """
+    try:
+        mounts = parse_mountinfo((proc / "self" / "mountinfo").read_text())
+    except OSError:
+        mounts = []
+    for mount in mounts:
+        if mount.filesystem == "cgroup" and "blkio" in mount.super_options.split(","):
+            return Hierarchy(1, Path(mount.mount_point))
+    for mount in mounts:
+        root = Path(mount.mount_point)
+        if mount.filesystem == "cgroup2" and "io" in text_or_empty(root / "cgroup.controllers").split():
+            return Hierarchy(2, root)
+    raise RequirementError(
+        "no control group hierarchy with the I/O controller is mounted",
+        hint="mount one: mount -t cgroup2 none /sys/fs/cgroup",
+    )

@@ -1,0 +1,93 @@
+"""A block device as sysfs describes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from blklab.linux.machine.kernel_files import text_or_empty
+
+SECTOR_BYTES = 512
+"""Unit of ``size`` in sysfs, regardless of the device's own sector size."""
+_DRIVERS = {"virtio_blk": "virtio disk", "vbd": "Xen disk", "xen_blkfront": "Xen disk"}
+"""Names for virtual machines' disks, which have no model, by driver."""
+
+
+@dataclass(frozen=True)
+class Roots:
+    """The mount points of the kernel's file systems; tests use other ones."""
+
+    sys: Path = Path("/sys")
+    proc: Path = Path("/proc")
+    dev: Path = Path("/dev")
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A whole disk, or another block device with a scheduler of its own."""
+
+    name: str
+    device_number: str
+    """``254:0``; empty for a hidden path of an NVMe multipath device, which has no number."""
+    sys_path: Path
+    """Its directory in sysfs, symbolic links resolved."""
+    dev_path: Path
+    """Its device node; for a hidden path, the node of the multipath head."""
+    model: str
+    serial: str
+    wwid: str
+    size_bytes: int
+    rotational: bool | None
+    diskseq: str = ""
+    """The kernel's count of disks (media, loop attachments) since boot; empty before Linux 5.15."""
+
+    @property
+    def key(self) -> str:
+        """Identifies the disk among all disks of the running machine."""
+        return self.device_number or self.name
+
+
+def read_disk(folder: Path, roots: Roots | None = None, *, node: Path | None = None) -> Disk:
+    """Describes the block device of a sysfs directory; what the kernel does not say stays empty."""
+    roots = roots or Roots()
+    loop = (folder / "loop").is_dir() or folder.name.startswith("loop")
+    size = text_or_empty(folder / "size")
+    rotational = text_or_empty(folder / "queue" / "rotational")
+    return Disk(
+        name=folder.name,
+        device_number=text_or_empty(folder / "dev"),
+        sys_path=folder,
+        dev_path=node or roots.dev / folder.name.replace("!", "/"),
+        model="loop device" if loop else _model(folder),
+        serial=_serial(folder),
+        wwid=text_or_empty(folder / "wwid")
+        or text_or_empty(folder / "device" / "wwid")
+        or text_or_empty(folder / "dm" / "uuid"),
+        size_bytes=int(size) * SECTOR_BYTES if size.isdigit() else 0,
+        rotational={"0": False, "1": True}.get(rotational),
+        diskseq=text_or_empty(folder / "diskseq"),
+    )
+
+
+def has_scheduler(folder: Path) -> bool:
+    """Tells whether the block device of a sysfs directory has a scheduler; bio-based devices have none."""
+    return "[" in text_or_empty(folder / "queue" / "scheduler")
+
+
+def _model(folder: Path) -> str:
+    named = text_or_empty(folder / "device" / "model") or text_or_empty(folder / "device" / "name")
+    driver = folder / "device" / "driver"
+    return named or (_DRIVERS.get(driver.resolve().name, "") if driver.exists() else "")
+
+
+def _serial(folder: Path) -> str:
+    plain = text_or_empty(folder / "serial") or text_or_empty(folder / "device" / "serial")
+    if plain:
+        return plain
+    try:
+        page = (
+            folder / "device" / "vpd_pg80"
+        ).read_bytes()  # SCSI: unit serial number page, 4 bytes of header
+    except OSError:
+        return ""
+    return page[4:].decode("ascii", errors="replace").strip("\0 ")

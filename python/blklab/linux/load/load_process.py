@@ -1,0 +1,111 @@
+"""Runs load generators so that none of their tasks outlives blklab, however blklab ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from blklab.errors import RunFailedError
+from blklab.linux.processes.signals import shielded
+
+_DYING_S = 30
+"""Time limit for killed processes to disappear: their I/O must complete first."""
+
+# setpriv asks the kernel to kill the program when blklab dies. If blklab died before that took effect, the
+# shell sees another parent and starts nothing. The program's own tasks die with it: they run in a PID
+# namespace, which ends with its first process.
+_ONLY_UNDER_PARENT = '[ "$PPID" = "$0" ] && exec "$@"'
+_NAMESPACE = ("unshare", "--pid", "--fork", "--kill-child")
+
+REQUIRED_PROGRAMS = ("setpriv", "unshare")
+"""Programs of util-linux that every load process needs."""
+
+
+@dataclass(frozen=True)
+class EndedProcess:
+    """A load process that has ended."""
+
+    output: str
+    """Its standard output and standard error."""
+    returncode: int
+
+
+def run_load_process(
+    argv: Sequence[str], folder: Path, *, limit_s: float | None, too_long: str
+) -> EndedProcess:
+    """Runs a program in a directory until it ends; none of its tasks is left when this returns or raises.
+
+    Args:
+        argv: Program and arguments.
+        folder: Its working directory.
+        limit_s: Time limit; None for no limit.
+        too_long: The error message if it exceeds the limit.
+
+    Raises:
+        RunFailedError: if it exceeds the limit, or cannot be killed.
+    """
+    wrapper = [
+        "setpriv",
+        "--pdeathsig",
+        "KILL",
+        "sh",
+        "-c",
+        _ONLY_UNDER_PARENT,
+        str(os.getpid()),
+        *_NAMESPACE,
+    ]
+    process: subprocess.Popen[str] | None = None
+    try:
+        with shielded():
+            process = subprocess.Popen(
+                [*wrapper, *argv],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                # Ctrl-C in a terminal must reach only us: we decide when the program ends.
+                start_new_session=True,
+            )
+        output, _ = process.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired as error:
+        raise RunFailedError(
+            too_long, hint="the device may be stuck: look at the kernel's log (dmesg)"
+        ) from error
+    finally:
+        if process is not None:
+            with shielded():
+                _end(process, argv[0])
+    return EndedProcess(output, process.returncode)
+
+
+def _end(process: subprocess.Popen[str], name: str) -> None:
+    """Kills the program and all its tasks, and waits until they are gone."""
+    if process.poll() is None:
+        # The namespace's first process takes the others with it and is reaped only after all of them.
+        first = _children(process.pid)
+        for pid in first or [process.pid]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        try:
+            process.wait(timeout=_DYING_S)
+        except subprocess.TimeoutExpired as error:
+            raise RunFailedError(
+                f"{Path(name).name} (process {process.pid}) cannot be killed: the device does not answer",
+                hint="look at the kernel's log (dmesg); `blklab restore` restores the settings afterwards",
+            ) from error
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []

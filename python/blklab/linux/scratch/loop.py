@@ -1,0 +1,101 @@
+"""A loop device over a scratch file."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from blklab.linux.disks.loop import create as create_loop
+from blklab.linux.scratch.data_files import check_space, fill, reserve, write_error
+from blklab.linux.scratch.layout import JobRegions, regions_on_device
+from blklab.linux.scratch.space import Announce
+from blklab.quantities.units import format_bytes
+from blklab.spec.workloads import Workload
+
+if TYPE_CHECKING:
+    from blklab.linux.disks.disk import Disk
+    from blklab.linux.journal.journal import Journal
+
+DEFAULT_SCRATCH_FOLDER = Path("/var/tmp")  # noqa: S108 - our files there are in a directory of mode 700
+"""Directory for loop devices' scratch files: on disk, unlike /tmp on many systems."""
+
+
+class ScratchLoop:
+    """Our own loop device over our own scratch file: writable, and removed by the journal."""
+
+    read_only = False
+    folder = None
+
+    def __init__(self, size_bytes: int, directory: Path, run_id: str, name: str) -> None:
+        self._size_bytes = size_bytes
+        self._directory = directory
+        self.device = Path("/dev") / name
+        self._scratch = directory.resolve() / f".blklab-{run_id}"
+        self._filled = False
+
+    def create(self, journal: Journal) -> Disk:
+        """Creates the scratch file with all its blocks allocated, and the loop device over it.
+
+        Raises:
+            SpaceError: if there is too little space.
+            RequirementError: if loop devices or direct I/O are unavailable.
+        """
+        check_space(self._directory, self._size_bytes)
+        backing = self._scratch / "loop.img"
+        try:
+            journal.own_directory(self._scratch)
+        except OSError as error:
+            raise write_error(self._scratch, error) from error
+        reserve(backing, self._size_bytes)
+        disk = create_loop(journal, backing)
+        self.device = disk.dev_path
+        self._size_bytes = disk.size_bytes
+        return disk
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the device."""
+        return self._size_bytes
+
+    def check(self, workloads: Sequence[Workload]) -> None:
+        """Checks sizes."""
+        for workload in workloads:
+            self.regions(workload)
+
+    def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
+        """Writes the whole device once, so that every block of its file has been written."""
+        self.check(workloads)
+        if self._filled:
+            return
+        announce(f"writing {format_bytes(self._size_bytes)} to {self.device}")
+        try:
+            descriptor = os.open(self.device, os.O_WRONLY | os.O_EXCL | os.O_CLOEXEC)
+            try:
+                fill(descriptor, self._size_bytes)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise write_error(self.device, error) from error
+        self._filled = True
+
+    def regions(self, workload: Workload) -> list[JobRegions]:
+        """Regions of the device, one after the other."""
+        return regions_on_device(workload, str(self.device), self._size_bytes)
+
+    def commands(self, workloads: Sequence[Workload]) -> list[str]:
+        """Creation of the file and the device."""
+        del workloads
+        backing = shlex.quote(str(self._scratch / "loop.img"))
+        return [
+            f"mkdir -p -m 700 {shlex.quote(str(self._scratch))}",
+            f"fallocate -l {self._size_bytes} {backing}",
+            f"losetup --direct-io=on {self.device} {backing}",
+            f"head -c {self._size_bytes} /dev/urandom > {self.device}",
+            f"sync {self.device}",
+        ]
+
+    def close(self) -> None:
+        """Holds nothing; the journal removes the device and its file."""

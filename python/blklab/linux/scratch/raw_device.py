@@ -1,0 +1,93 @@
+"""The blocks of a block device that exists already."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from blklab.errors import DeviceVanishedError, RefusedError, RequirementError, reason_of
+from blklab.linux.disks.device_in_use import check_writable_device
+from blklab.linux.scratch.layout import JobRegions, regions_on_device
+from blklab.linux.scratch.space import Announce
+from blklab.spec.workloads import Workload
+
+
+class RawDevice:
+    """A block device: read-only, unless writing was allowed and the device is free."""
+
+    folder = None
+
+    def __init__(self, device: Path, *, allow_writes: bool) -> None:
+        self.device = device
+        self._claim: int | None = None
+        self.read_only = not allow_writes
+        self._size_bytes: int | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the device."""
+        if self._size_bytes is None:
+            self._size_bytes = device_size_bytes(self.device)
+        return self._size_bytes
+
+    def check(self, workloads: Sequence[Workload]) -> None:
+        """Checks sizes, and that the device is free if a workload writes."""
+        for workload in workloads:
+            if workload.writes and self.read_only:
+                raise RefusedError(
+                    f"the workload {workload.name} writes, and {self.device} is a block device:"
+                    " its contents would be lost",
+                    hint="name a directory or loop:1g, or give --allow-writes if the contents do not matter",
+                )
+            self.regions(workload)
+        if any(workload.writes for workload in workloads) and self._claim is None:
+            check_writable_device(self.device)
+            # Held until the session ends, so that nobody can mount it; fio does not claim it itself.
+            self._claim = os.open(self.device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
+
+    def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
+        """Checks again; a device is used as it is."""
+        del announce
+        self.check(workloads)
+
+    def regions(self, workload: Workload) -> list[JobRegions]:
+        """Regions of the device, one after the other."""
+        return regions_on_device(workload, str(self.device), self.size_bytes)
+
+    def commands(self, workloads: Sequence[Workload]) -> list[str]:
+        """There are none: a device is used as it is."""
+        del workloads
+        return []
+
+    def close(self) -> None:
+        """Releases the exclusive claim."""
+        if self._claim is not None:
+            os.close(self._claim)
+            self._claim = None
+
+
+def device_size_bytes(device: Path) -> int:
+    """Size of a block device.
+
+    Raises:
+        DeviceVanishedError: if it is gone.
+        RequirementError: if it cannot be opened, or is empty.
+    """
+    try:
+        descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            size = os.lseek(descriptor, 0, os.SEEK_END)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        reason = reason_of(error)
+        if error.errno in (errno.ENOENT, errno.ENXIO, errno.ENODEV):
+            raise DeviceVanishedError(f"{device} is gone: {reason}") from error
+        raise RequirementError(
+            f"{device} cannot be opened: {reason}", hint="a container may deny access to the device"
+        ) from error
+    if not size:
+        raise RequirementError(f"{device} is empty")
+    return size

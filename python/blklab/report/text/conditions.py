@@ -1,0 +1,54 @@
+"""Disturbances of an experiment in at most three lines; the HTML report shows them in full.
+
+The lines count; they do not list. Every disturbed run, every run that changed its speed and every outlier is
+in the HTML report.
+"""
+
+from __future__ import annotations
+
+from blklab.quantities.formatting import count_of
+from blklab.report.documents.comparison import CompareDocument
+from blklab.report.documents.findings import MachinePart, SteadinessPart
+from blklab.report.summary.conduct import noise_kinds
+
+MOST_LINES = 3
+
+
+def conditions(document: CompareDocument) -> list[str]:
+    """At most `MOST_LINES` sentences, each short enough for a line; empty if the runs were undisturbed."""
+    lines = []
+    if document.during_runs is not None and document.during_runs.disturbances:
+        lines.append(_disturbed(document.during_runs))
+    changing = [entry for entry in document.steadiness if entry.state == "changing"]
+    if changing:
+        lines.append(_unsteady(changing))
+    kinds = noise_kinds(document.noise)
+    if kinds:
+        lines.append(f"Noise: {', '.join(kinds)}.")
+    return lines[:MOST_LINES]
+
+
+def quiet_sentence(document: CompareDocument) -> str | None:
+    """The sentence on an undisturbed experiment; None if something disturbed it or it was not watched."""
+    watched = []
+    if document.during_runs is not None:
+        watched.append(f"none of {count_of(document.during_runs.watched_runs, 'watched run')} was disturbed")
+    if document.steadiness:
+        watched.append("no scheduler's runs changed their speed by more than 10 %")
+    return f"Conditions: {'; '.join(watched)}." if watched and not conditions(document) else None
+
+
+def _disturbed(machine: MachinePart) -> str:
+    runs = f"{len(machine.disturbances)} of {count_of(machine.watched_runs, 'run')}"
+    other = machine.sensitivity
+    without = ""
+    if other is not None:
+        without = f"; without their blocks the answer is {'the same' if other.same else 'another'}"
+    return f"Disturbed from outside: {runs}{without}."
+
+
+def _unsteady(changing: list[SteadinessPart]) -> str:
+    first = changing[0]
+    where = f"{first.workload} under {first.scheduler}"
+    more = f" and {len(changing) - 1} more" if len(changing) > 1 else ""
+    return f"Speed changes during a run: {where}{more}."

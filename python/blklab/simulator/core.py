@@ -1,0 +1,98 @@
+"""Calls into the compiled core: requests and answers as JSON, and its errors as the package's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from blklab import _core
+from blklab.errors import (
+    BlklabError,
+    JobFileError,
+    ProfileError,
+    RequirementError,
+    SchedulerUnavailableError,
+    SimulationError,
+    TunableError,
+    UnknownNameError,
+    UsageError,
+)
+from blklab.simulator.timeline import RunFacts
+from blklab.spec.profiles import Profile
+from blklab.spec.targets import ModelTarget
+
+_ERRORS_BY_KIND: dict[str, type[BlklabError]] = {
+    "unknown_scheduler": SchedulerUnavailableError,
+    "unknown_tunable": TunableError,
+    "unknown_queue_attribute": TunableError,
+    "unknown_device": UnknownNameError,
+    "out_of_range": TunableError,
+    "host_only": UsageError,
+    "layout": UsageError,
+    "endless": UsageError,
+    "unsupported": RequirementError,
+    "profile": ProfileError,
+    "job_file": UsageError,
+}
+"""Kinds of errors of the core and of the guest program; every other kind is a run that failed."""
+
+
+def device_request(target: ModelTarget, profile: Profile) -> dict[str, Any]:
+    """The part of a request to the core that describes the device."""
+    return {
+        "device": {
+            "profile": profile.text,
+            "source": profile.source,
+            "kind": None if profile.text is not None else profile.kind,
+            "parameters": dict(target.parameters),
+        }
+    }
+
+
+def call_core(function: Any, argument: Any, *, source: str = "") -> Any:
+    """Calls the compiled core and turns its errors into the package's own.
+
+    Args:
+        function: A function of `_core` that takes one argument.
+        argument: The request.
+        source: Name of the job file for messages, where the core cannot know it.
+
+    Raises:
+        BlklabError: for whatever the core refused.
+    """
+    try:
+        return function(argument)
+    except _core.SimulationError as error:
+        raise core_error({"kind": error.kind, "message": error.message}) from error
+    except _core.ProfileError as error:
+        raise ProfileError(str(error)) from error
+    except _core.JobFileError as error:
+        raise JobFileError(error.message, source=source or error.source, line=error.line) from error
+
+
+def core_error(error: Mapping[str, Any]) -> BlklabError:
+    """An error of the core or of the guest program (``kind``, ``message``) as one of the package's own."""
+    return _ERRORS_BY_KIND.get(str(error.get("kind")), SimulationError)(str(error.get("message")))
+
+
+def read_back_settings(answer: Mapping[str, Any], disk: str) -> dict[str, str]:
+    """Settings in force, from an answer of the core or of the guest program, as samples have them."""
+    settings = {f"{disk}/scheduler": str(answer["scheduler"])}
+    settings |= {f"{disk}/iosched/{key}": str(value) for key, value in answer["tunables"].items()}
+    return settings | {f"{disk}/{key}": str(value) for key, value in answer["queue"].items()}
+
+
+def run_facts(answer: Mapping[str, Any], *, target: str, workload: str) -> RunFacts:
+    """What a timeline says of the run that the core's answer is about."""
+    return RunFacts(
+        target=target,
+        workload=workload,
+        scheduler=answer["scheduler"],
+        tunables=answer["tunables"],
+        queue=answer["queue"],
+        seed=answer["engine"]["seed"],
+        simulated_ns=answer["engine"]["simulated_ns"],
+        device=answer["device"],
+        jobs=answer["jobs"],
+        engine=answer["engine"],
+    )

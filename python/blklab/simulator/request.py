@@ -1,0 +1,130 @@
+"""What to simulate: device, jobs, scheduler and settings, and all of them as one request to the core."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from blklab import _core
+from blklab.errors import UsageError
+from blklab.quantities.units import parse_duration_ns
+from blklab.simulator.core import call_core, device_request
+from blklab.spec.profiles import load_profile
+from blklab.spec.schedulers import parse_scheduler_choice
+from blklab.spec.targets import ModelTarget, parse_target
+from blklab.spec.workloads import Workload, load_workload, parse_workload
+
+Setting = str | int | float | bool
+Jobs = str | Path | Workload | Mapping[str, Mapping[str, Setting]]
+"""A shipped workload's name, a job file's path or text, a loaded workload, or sections with their options."""
+
+
+@dataclass(frozen=True)
+class SimulationRequest:
+    """What `simulate` takes; `simulate_many` takes many."""
+
+    device: str
+    """As behind ``sim:``: ``hdd-7200``, ``fixed,latency=200us``, ``./mine.toml``."""
+    jobs: Jobs
+    scheduler: str | None = None
+    """A name, or with tunables as in ``bfq:slice_idle=0``; the device's default if none is given."""
+    tunables: Mapping[str, Setting] = field(default_factory=dict)
+    queue: Mapping[str, Setting] = field(default_factory=dict)
+    """Queue attributes such as ``nr_requests``, in sysfs units."""
+    machine: Mapping[str, Setting] = field(default_factory=dict)
+    """Of the machine around the queue: ``memory``, ``dirty_ratio`` …"""
+    cgroups: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
+    """Settings of control groups by path (``/`` is the root): ``io.weight``, ``io.max`` …"""
+    seed: int = 1
+    runtime: str | None = None
+    """Of time-based jobs, such as ``2s``, in place of what the job file says."""
+    timeline: bool = False
+    """Whether to record what happens inside."""
+    max_events: int | None = None
+    max_simulated_ns: int | None = None
+    max_timeline_bytes: int | None = None
+
+
+def model_target(text: str) -> ModelTarget:
+    """Reads a device as `SimulationRequest.device` names it, with or without ``sim:``.
+
+    Raises:
+        UsageError: if it is not a simulated device.
+    """
+    target = parse_target(text if text.startswith("sim:") else f"sim:{text}")
+    if not isinstance(target, ModelTarget) or target.scheme != "sim":
+        raise UsageError(f"{text!r} is not a simulated device", hint="`blklab targets` lists some")
+    return target
+
+
+def workload_of(jobs: Jobs) -> Workload:
+    """The workload that is meant.
+
+    Raises:
+        UnknownNameError: if there is no workload of that name.
+        JobFileError: if the job file has a mistake.
+    """
+    if isinstance(jobs, Workload):
+        return jobs
+    if isinstance(jobs, Path):
+        return load_workload(str(jobs))
+    if isinstance(jobs, Mapping):
+        sections = (
+            f"[{name}]\n" + "".join(f"{key}={_setting(value)}\n" for key, value in options.items())
+            for name, options in jobs.items()
+        )
+        return parse_workload("\n".join(sections), name="jobs", source="jobs")
+    if "\n" in jobs:
+        return parse_workload(jobs, name="jobs", source="jobs")
+    return load_workload(jobs)
+
+
+class CoreRequest:
+    """A request as the core takes it, with the facts needed to read its answer."""
+
+    def __init__(self, request: SimulationRequest) -> None:
+        target = model_target(request.device)
+        self.target = target.text
+        self.workload = workload_of(request.jobs)
+        device = device_request(target, load_profile(target.device))
+        name, tunables = request.scheduler, _settings(request.tunables)
+        if name is None:
+            facts = json.loads(call_core(_core.check_request, json.dumps(device)))
+            name = str(facts["device"]["default_scheduler"])
+        elif ":" in name:
+            choice = parse_scheduler_choice(name)
+            if twice := choice.tunables.keys() & tunables.keys():
+                raise UsageError(f"the tunable {min(twice)} is given twice")
+            name, tunables = choice.name, choice.tunables | tunables
+        if request.seed < 0:
+            raise UsageError(f"the seed must not be negative, as {request.seed} is")
+        self.seed = request.seed
+        self.text = json.dumps(
+            device
+            | {
+                "scheduler": name,
+                "tunables": tunables,
+                "queue": _settings(request.queue),
+                "machine": _settings(request.machine),
+                "cgroups": {name: _settings(group) for name, group in request.cgroups.items()},
+                "jobs": {"text": self.workload.text, "source": self.workload.source},
+                "runtime_ns": None if request.runtime is None else parse_duration_ns(request.runtime),
+                "seed": request.seed,
+                "limits": {
+                    "events": request.max_events,
+                    "simulated_ns": request.max_simulated_ns,
+                    "timeline_bytes": request.max_timeline_bytes,
+                },
+                "timeline": request.timeline,
+            }
+        )
+
+
+def _settings(given: Mapping[str, Setting]) -> dict[str, str]:
+    return {name: _setting(value) for name, value in given.items()}
+
+
+def _setting(value: Setting) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)

@@ -1,0 +1,72 @@
+"""The options of `blklab study run`, and set-up values that depend on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict
+
+from blklab.spec.experiment import DEFAULT_SEED
+
+StudyBackend = Literal["sim", "uml", "host"]
+"""Where a study runs: on the simulator, on a kernel in virtual time, or on this machine."""
+
+STUDY_BACKENDS: tuple[StudyBackend, ...] = get_args(StudyBackend)
+
+Value = TypeVar("Value", int, str, list[int], list[str])
+
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """How to run a study again."""
+
+    backend: StudyBackend = "sim"
+    quick: bool = False
+    """Use smaller sizes and fewer cases."""
+    seed: int = DEFAULT_SEED
+    directory: str = "."
+    """Folder for scratch files on the backend ``host``."""
+    directory_named: bool = False
+    """Whether the user named the folder, and with it the disks to test."""
+
+
+class TomlTable(BaseModel):
+    """A table of ``set-up.toml`` or ``expected.toml``; an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class FullAndQuick(TomlTable, Generic[Value]):
+    """A set-up value, and a smaller one for ``--quick``."""
+
+    full: Value
+    quick: Value | None = None
+    """None: `full` applies with ``--quick`` too."""
+
+    def of_length(self, options: StudyOptions) -> Value:
+        """The quick value with ``--quick`` if there is one, otherwise the full value."""
+        return self.quick if options.quick and self.quick is not None else self.full
+
+
+class Scaled(FullAndQuick[Value], Generic[Value]):
+    """A set-up value that may be smaller with ``--quick`` or on a slower backend.
+
+    ::
+
+        runtime = { full = "30s", quick = "20s", uml = "10s", host = { full = "5s", quick = "2s" } }
+    """
+
+    uml: Value | FullAndQuick[Value] | None = None
+    """None: the same as on the simulator."""
+    host: Value | FullAndQuick[Value] | None = None
+    """None: the same as on the simulator."""
+
+    def under(self, options: StudyOptions) -> Value:
+        """The value that applies with these options."""
+        by_backend: dict[StudyBackend, Value | FullAndQuick[Value] | None]
+        by_backend = {"sim": None, "uml": self.uml, "host": self.host}
+        own = by_backend[options.backend]
+        if own is None:
+            return self.of_length(options)
+        return own.of_length(options) if isinstance(own, FullAndQuick) else own

@@ -1,0 +1,80 @@
+"""The answer of the nearest modelled disk: the disk's own question, asked of the simulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from blklab.execution import nearest_model
+from blklab.execution.nearest_model import MODEL_BLOCKS, answer_of_nearest_model
+from blklab.records.experiment import ExperimentRecord
+from blklab.spec.workloads import load_workload
+from blklab.testing.experiments import make_experiment, make_spec, make_target
+
+JOB = (
+    "; purpose: Random reads.\n[reader]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=8\nsize=64m\n"
+    "time_based\nruntime=100ms\n"
+)
+
+
+def _record(
+    folder: Path, labels: list[str], *, backend: str = "host", rotational: bool = False
+) -> ExperimentRecord:
+    job = folder / "reads.fio"
+    job.write_text(JOB)
+    spec = make_spec(labels, [load_workload(str(job))], blocks=3)
+    spec = spec.model_copy(update={"runtime_ns": 100_000_000})
+    target = make_target(spec, backend=backend)
+    disk = target.disks[0].model_copy(update={"name": "sda", "rotational": rotational})
+    return make_experiment(spec, target=target.model_copy(update={"disks": [disk]}))
+
+
+def test_it_asks_the_same_question_and_keeps_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BLKLAB_STORE", str(tmp_path / "runs.sqlite"))
+    record = _record(tmp_path, ["none", "bfq:slice_idle=0"])
+    before = record.model_dump_json()
+    answer = answer_of_nearest_model(record)
+    assert answer is not None
+    assert answer.document.target == "sim:ssd-sata"
+    assert [choice["label"] for choice in answer.document.schedulers] == ["none", "bfq:slice_idle=0"]
+    assert [workload["name"] for workload in answer.document.workloads] == ["reads"]
+    assert answer.document.stopping.budget_blocks == MODEL_BLOCKS
+    assert answer.document.margin == record.spec.margin
+    assert f"--budget {MODEL_BLOCKS}blocks" in answer.command
+    assert answer.command.endswith(" sim:ssd-sata")
+    assert record.model_dump_json() == before
+    assert not (tmp_path / "runs.sqlite").exists()
+
+
+def test_no_answer_beside_a_modelled_disk_nor_where_the_simulator_lacks_something(tmp_path: Path) -> None:
+    assert answer_of_nearest_model(_record(tmp_path, ["none", "bfq"], backend="sim")) is None
+    record = _record(tmp_path, ["none", "bfq"])
+    own = record.spec.schedulers[0].model_copy(update={"name": "of-my-own", "label": "of-my-own"})
+    spec = record.spec.with_schedulers([own, record.spec.schedulers[1]])
+    assert answer_of_nearest_model(record.model_copy(update={"spec": spec})) is None
+
+
+def test_an_answer_that_takes_too_long_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearest_model, "MODEL_TIME_NS", -1)
+    assert answer_of_nearest_model(_record(tmp_path, ["none", "bfq"])) is None
+
+
+def test_another_model_answers_where_the_nearest_is_undecided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = nearest_model.model_answer
+
+    def undecided_on_rotating_disks(record: ExperimentRecord) -> nearest_model.ModelAnswer:
+        answer = real(record)
+        if record.spec.target != "sim:hdd-7200":
+            return answer
+        verdict = answer.document.verdict.model_copy(update={"status": "undecided", "best": []})
+        document = answer.document.model_copy(update={"verdict": verdict})
+        return nearest_model.ModelAnswer(document, answer.command)
+
+    monkeypatch.setattr(nearest_model, "model_answer", undecided_on_rotating_disks)
+    answer = answer_of_nearest_model(_record(tmp_path, ["none", "noop"], rotational=True))
+    assert answer is not None
+    assert answer.document.target == "sim:ssd-sata"
+    assert answer.undecided_nearest == "sim:hdd-7200"
