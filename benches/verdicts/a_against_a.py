@@ -1,4 +1,4 @@
-"""How often a scheduler "beats" itself: comparisons of none with none on a real disk (root).
+"""Counts how often a scheduler "beats" itself: comparisons of none with none on a real disk (root).
 
     python benches/verdicts/a_against_a.py [--target DIRECTORY] [--comparisons 20] [--blocks 6] [--runtime 1s]
 

@@ -1,4 +1,4 @@
-"""How often verdicts are wrong, measured on simulated experiments with known truth.
+"""Error rates of verdicts, measured on simulated experiments with known truth.
 
     python benches/verdicts/measure.py [--experiments 1000] [--jobs 1] [--write]
 
@@ -70,7 +70,7 @@ def rate(hits: Sequence[bool]) -> Rate:
 
 @dataclass(frozen=True)
 class Figures:
-    """What was measured of a kind of noise."""
+    """Error rates, power and coverage under one kind of noise."""
 
     name: str
     meaning: str
@@ -190,7 +190,7 @@ def _percents(powers: dict[float, float]) -> str:
 
 
 def complaints(measured: Sequence[Figures]) -> list[str]:
-    """What was promised and is not so, beyond the error of the simulation."""
+    """Promised error rates that are exceeded, beyond the error of the simulation."""
     found = []
     for one in measured:
         shares = [

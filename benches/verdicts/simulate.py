@@ -30,13 +30,13 @@ from blklab.testing.experiments import make_spec, make_workload
 FIXED_BLOCKS = 15
 FOLKLORE_RUNS = 3
 FIRST_LOOK = fewest_blocks(1, 1 - DEFAULT_CONFIDENCE)
-"""Before, nothing is claimed and everybody runs: no need to ask."""
+"""Before that, no claim is made and every scheduler runs, so the race need not be asked."""
 METRIC = metric_named("iops")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an experiment came to. The first scheduler is the better one, if any is."""
+    """The result of an experiment. The first scheduler is the better one, if any is."""
 
     status: str
     best: list[str]
@@ -155,7 +155,7 @@ def _is_false(pair: Comparison, better: str, effect: float) -> bool:
 
 @dataclass(frozen=True)
 class Folklore:
-    """What the usual procedure says: three runs of each in fixed order, the highest mean wins."""
+    """The usual procedure: three runs of each in fixed order, the highest mean wins."""
 
     first_wins: float
     """Share of experiments that call the first scheduler the best."""

@@ -1,4 +1,4 @@
-"""What is drawn: the same for the same seed, everything at some time, nothing that either side refuses."""
+"""Random cells: the same for the same seed, every option at some time, none that either side refuses."""
 
 from __future__ import annotations
 
