@@ -9,6 +9,7 @@ import pytest
 from blklab.execution import nearest_model
 from blklab.execution.nearest_model import MODEL_BLOCKS, answer_of_nearest_model
 from blklab.records.experiment import ExperimentRecord
+from blklab.report.summary.model_answer import ModelAnswer, model_answer
 from blklab.spec.workloads import load_workload
 from blklab.testing.experiments import make_experiment, make_spec, make_target
 
@@ -63,15 +64,13 @@ def test_an_answer_that_takes_too_long_is_dropped(tmp_path: Path, monkeypatch: p
 def test_another_model_answers_where_the_nearest_is_undecided(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = nearest_model.model_answer
-
-    def undecided_on_rotating_disks(record: ExperimentRecord) -> nearest_model.ModelAnswer:
-        answer = real(record)
+    def undecided_on_rotating_disks(record: ExperimentRecord) -> ModelAnswer:
+        answer = model_answer(record)
         if record.spec.target != "sim:hdd-7200":
             return answer
         verdict = answer.document.verdict.model_copy(update={"status": "undecided", "best": []})
         document = answer.document.model_copy(update={"verdict": verdict})
-        return nearest_model.ModelAnswer(document, answer.command)
+        return ModelAnswer(document, answer.command)
 
     monkeypatch.setattr(nearest_model, "model_answer", undecided_on_rotating_disks)
     answer = answer_of_nearest_model(_record(tmp_path, ["none", "noop"], rotational=True))
