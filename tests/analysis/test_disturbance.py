@@ -100,7 +100,7 @@ def test_the_verdict_is_stated_with_and_without() -> None:
     assert analysis.sensitivity.text == "without the 1 marked block the answer is the same: best (none)"
 
 
-def test_an_answer_that_hinges_on_marked_blocks_is_another_without() -> None:
+def test_an_answer_that_depends_on_marked_blocks_differs_without() -> None:
     stolen = _changed(steal_fraction=0.5)
     record = _record(
         {(block, "bfq"): stolen for block in range(4)}, behaviours={"bfq": SchedulerBehaviour(0.8)}
@@ -109,7 +109,7 @@ def test_an_answer_that_hinges_on_marked_blocks_is_another_without() -> None:
     assert other is not None
     assert (other.marked_runs, other.marked_blocks, other.same) == (4, [0, 1, 2, 3], False)
     assert other.status == "undecided"
-    assert "another: undecided" in other.text
+    assert "different: undecided" in other.text
     left = without_marked(record, machine_findings(record))
     assert {sample.cell.block for sample in left.samples} == {4, 5}
 

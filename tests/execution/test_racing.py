@@ -1,4 +1,4 @@
-"""Who runs next, who leaves, and when it is over."""
+"""Racing: the next runs, the schedulers that leave, and the end."""
 
 from __future__ import annotations
 
