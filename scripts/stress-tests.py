@@ -186,7 +186,14 @@ def main() -> int:
 
 def _run_tests(arguments: list[str]) -> int:
     command = [sys.executable, "-m", "pytest", "-q", *arguments]
-    return subprocess.run(command, check=False).returncode
+    process = subprocess.Popen(command)
+    try:
+        return process.wait()
+    except BaseException:
+        # Not killed: the tests take down their devices and mounts.
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        raise
 
 
 if __name__ == "__main__":
