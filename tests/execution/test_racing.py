@@ -1,4 +1,4 @@
-"""Who runs next, who leaves, and when it is over."""
+"""The schedulers that run next and that leave, and the end of an experiment."""
 
 from __future__ import annotations
 
