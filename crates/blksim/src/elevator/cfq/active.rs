@@ -150,7 +150,8 @@ impl<const TREES: bool> Cfq<TREES> {
     }
 
     /// Real time goes before best effort before idle. Within a class the current kind continues
-    /// until its turn is over; then the kind whose first queue is due first (`choose_wl_class_and_type`).
+    /// until its turn is over; then the kind whose first queue is due first
+    /// (`choose_wl_class_and_type`).
     fn choose_workload(&mut self, now_ns: u64) {
         let group = &self.groups[self.serving_group];
         let before = self.serving_class;
