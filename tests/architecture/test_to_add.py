@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "newcomer"
-_COPIED = ("python", "workloads", "devices", "studies", "kernel", "docs")
+_COPIED = ("python", "workloads", "devices", "studies", "kernel", "docs", "tests/cli")
 _RUST = "crates/blksim/src"
 
 
@@ -190,6 +190,13 @@ def test_an_option(checkout: Checkout) -> None:
         "python/blklab/spec/experiment.py",
         "    precondition: Annotated[",
         f'    {NAME}: Annotated[bool, Option(SWITCH, "Be the one option more.")] = False\n',
+    )
+    checkout.insert(
+        "tests/cli/test_options.py", '    "precondition": st.booleans(),\n', f'    "{NAME}": st.booleans(),\n'
+    )
+    checkout.run(
+        "import sys; sys.path.append('tests/cli'); import test_options; "
+        "test_options.test_a_new_option_is_tried_here()"
     )
     assert f"--{NAME}" in checkout.command("compare", "--help")
     (checkout.root / "x.toml").write_text(f"target = 'sim:fixed'\n{NAME} = true\n")

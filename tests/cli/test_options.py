@@ -149,7 +149,7 @@ class _StopError(SpecError):
 
 
 def _understood(command: str) -> ExperimentSpec:
-    """What the real command line makes of a command."""
+    """The values that the real command line reads from a command."""
     heard: list[SpecValues] = []
 
     def listen(values: SpecValues) -> list[ExperimentSpec]:

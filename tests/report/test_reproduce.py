@@ -25,7 +25,7 @@ class _StopError(SpecError):
 
 
 def _parsed(command: str) -> SpecValues:
-    """What the real command line understands."""
+    """The values that the real command line reads."""
     heard: list[SpecValues] = []
 
     def listen(values: SpecValues) -> list[ExperimentSpec]:

@@ -1,4 +1,4 @@
-//! What a simulation could cost at the least: an event queue, requests in a
+//! The least that a simulation could cost: an event queue, requests in a
 //! slab, flash dies, a histogram, and nothing of Linux.
 //!
 //! It is the measuring rod of the machine: its speed and that of the simulator

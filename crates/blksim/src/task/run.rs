@@ -5,9 +5,9 @@ use crate::machine::Machine;
 use crate::task::ready::{GIVES_WAY, Ready};
 
 impl Machine {
-    /// Called after a process has submitted. Returns whether it goes on: a ready task may take the
-    /// processor, and then the process is entered again. If only a queue's worker is ready, which
-    /// is usual, it runs in between.
+    /// Called after a process has submitted. Returns whether it continues: a ready task may take
+    /// the processor, and then the process is entered again. If only a queue's worker is ready,
+    /// which is usual, it runs in between.
     #[inline(always)]
     pub(crate) fn goes_on(&mut self, process: u32) -> bool {
         self.block.ready.is_empty() || self.keeps_processor(process)

@@ -5,7 +5,7 @@
 //! of options and parameters, numbers at the edges. What is accepted is laid
 //! out and simulated for a few events. Without further wish a fixed number of
 //! inputs is tried; `BLKSIM_FUZZ_SECONDS=600 cargo test -p blksim --test suite fuzz::
-//! -- --nocapture` (`make fuzz`) goes on for as long, each time from the seed
+//! -- --nocapture` (`make fuzz`) runs for as long, each time from the seed
 //! in `BLKSIM_FUZZ_SEED`. An input that panics is written to
 //! `target/fuzz/` and can be tried again with `BLKSIM_FUZZ_INPUT=FILE`.
 
@@ -71,7 +71,7 @@ const NUMBERS: &[&str] = &[
     "write:-4k",
 ];
 
-/// What an input led to.
+/// Outcome of an input.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Clone, Copy)]
 enum Answer {
     Refused,

@@ -318,8 +318,8 @@ impl Bfq {
         }
     }
 
-    /// Sets the budget of a queue that gets its first request. Returns true if it goes on with the
-    /// rest of its last budget.
+    /// Sets the budget of a queue that gets its first request. Returns true if it continues with
+    /// the rest of its last budget.
     pub(super) fn budget_for_activation(
         &mut self,
         requests: &Requests,
