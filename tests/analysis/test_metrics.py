@@ -67,7 +67,7 @@ def test_every_file_is_registered_and_every_name_has_a_file() -> None:
 
 @pytest.mark.parametrize("name", METRICS)
 def test_conformance(name: str) -> None:
-    """What every metric keeps: text for people, nothing from nothing, one finite figure from a run."""
+    """Every metric has a description and a unit, and gives one finite value for a run, None without jobs."""
     metric = METRICS[name]
     assert metric.description
     assert metric.unit in {"B/s", "IO/s", "us", "of 1", "factor"}

@@ -149,7 +149,7 @@ class _StopError(SpecError):
 
 
 def _understood(command: str) -> ExperimentSpec:
-    """What the real command line makes of a command."""
+    """Parses a command with the real command line."""
     heard: list[SpecValues] = []
 
     def listen(values: SpecValues) -> list[ExperimentSpec]:

@@ -1,4 +1,4 @@
-"""Who runs next, who leaves, and when it is over."""
+"""A race's next candidates, its dropouts and its end."""
 
 from __future__ import annotations
 

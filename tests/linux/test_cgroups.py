@@ -37,7 +37,7 @@ DISKS = [
 
 
 class TreeJournal:
-    """Creates groups as the kernel does: with their files in them. Remembers what it is told."""
+    """Creates groups as the kernel does, with their files in them, and records the calls."""
 
     def __init__(self) -> None:
         self.created: list[str] = []

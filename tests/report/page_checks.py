@@ -1,4 +1,4 @@
-"""What is checked of every page in a browser."""
+"""Checks of every page in a browser."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from blklab.testing.experiments import (
 )
 
 HOSTILE = "</script><script>document.title='taken over'</script><img src=x onerror=alert(2)> & \"it's\""
-"""What a job file, a label or a disk's model may hold."""
+"""A text that a job file, a label or a disk's model may contain."""
 
 TWELVE = (
     "none",

@@ -1,4 +1,4 @@
-"""How an experiment went, in words: stopping and noise."""
+"""The course of an experiment in words: stopping and noise."""
 
 from __future__ import annotations
 

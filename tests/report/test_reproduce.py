@@ -25,7 +25,7 @@ class _StopError(SpecError):
 
 
 def _parsed(command: str) -> SpecValues:
-    """What the real command line understands."""
+    """Parses a command with the real command line."""
     heard: list[SpecValues] = []
 
     def listen(values: SpecValues) -> list[ExperimentSpec]:

@@ -8,7 +8,7 @@ import blklab
 from blklab.report.trace.submitters import TracedRun, traced_run
 
 HOSTILE = "<b>&x"
-"""What a section may be called."""
+"""A hostile name that a section may have."""
 
 _TWO = "[reader]\nrw=randread\ndirect=1\nnumber_ios=150\nsize=64m\n[writers]\nrw=write\nbs=256k\ndirect=1\n\
 ioengine=libaio\niodepth=8\nsize=256m\nnumjobs=2\n"

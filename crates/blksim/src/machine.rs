@@ -144,7 +144,7 @@ impl Machine {
         }
     }
 
-    /// A task's submission is through: the task goes on.
+    /// Resumes a task once its submission is through.
     pub(crate) fn unblocked(&mut self, task: TaskId) {
         match self.tasks[task].role {
             Role::Process(_) if self.tasks[task].call.is_some() => self.advance_call(task),

@@ -62,7 +62,7 @@ impl BlockLayer {
     }
 
     /// Asks the policies above, tries to merge, asks the policies beside. Returns `None` if the bio
-    /// goes on to its tag, otherwise whether the submitter may go on.
+    /// may take a tag next, otherwise whether the submitter may continue.
     #[inline(never)]
     pub(crate) fn ask_policies(&mut self, plug: Fifo, disk: usize, id: RequestId) -> Option<bool> {
         let nr_above = self.disks[disk].nr_above();

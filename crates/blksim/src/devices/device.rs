@@ -1,7 +1,7 @@
 //! The device trait: commands go in, completions come out.
 //!
-//! A device never moves time. It is told the time, and enters its future into an [`Outbox`]:
-//! completions of commands, and calls to itself. The engine keeps one event queue for everything;
+//! A device never moves time. Each call passes the time, and the device enters its future into an
+//! [`Outbox`]: completions of commands, and calls to itself. The engine keeps one event queue for everything;
 //! [`Runner`] drives a device alone, for a user with its own clock.
 
 use crate::block::request::Operation;

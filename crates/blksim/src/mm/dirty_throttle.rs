@@ -28,7 +28,7 @@ pub struct Dirtier {
     poll_pages: u64,
     /// Tick up to which its pauses have paid for its pages.
     paused_when: u64,
-    /// It must be checked before it goes on.
+    /// It must be checked before it continues.
     pub must_balance: bool,
 }
 

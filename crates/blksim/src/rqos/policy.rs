@@ -20,9 +20,9 @@ pub enum Placement {
 /// A policy's decision about a bio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// It goes on.
+    /// The bio passes.
     Pass,
-    /// The policy keeps it; the submitter goes on.
+    /// The policy keeps it; the submitter continues.
     Hold,
     /// The policy keeps it and the submitter sleeps until it is released.
     Sleep,

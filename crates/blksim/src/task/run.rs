@@ -5,8 +5,8 @@ use crate::machine::Machine;
 use crate::task::ready::{GIVES_WAY, Ready};
 
 impl Machine {
-    /// Called after a process has submitted. Returns whether it goes on: a ready task may take the
-    /// processor, and then the process is entered again. If only a queue's worker is ready, which
+    /// Called after a process has submitted. Returns whether it keeps the processor: a ready task may
+    /// take it, and then the process is entered again. If only a queue's worker is ready, which
     /// is usual, it runs in between.
     #[inline(always)]
     pub(crate) fn goes_on(&mut self, process: u32) -> bool {

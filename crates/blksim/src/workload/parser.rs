@@ -11,7 +11,7 @@ use super::options::{self, OptionSpec, Support};
 use crate::core::error::JobFileError;
 use crate::core::params::nearest;
 
-/// An option as it stands in the file.
+/// An option as written in the file.
 #[derive(Debug, Clone)]
 pub(super) struct Setting {
     pub spec: &'static OptionSpec,

@@ -1,4 +1,4 @@
-"""What every comparison of two series yields, whatever the design."""
+"""The result of a comparison of two series, the same for every design."""
 
 from __future__ import annotations
 

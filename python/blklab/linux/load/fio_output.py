@@ -24,7 +24,7 @@ class FioReport:
     jobs: list[JobSample]
     """In the order of the workload's jobs; empty if fio reported none."""
     error: str | None
-    """What went wrong, in fio's words; None if fio succeeded."""
+    """fio's own error message; None if fio succeeded."""
     warnings: list[str]
     """Messages of a fio that succeeded."""
 

@@ -48,7 +48,7 @@ class MeanPart(Part):
 
 
 class RatioPart(Part):
-    """A ratio within blocks, with its interval, and what it comes to at the experiment's margin."""
+    """A ratio within blocks, with its interval, and the finding at the experiment's margin."""
 
     metric: str
     n: int

@@ -23,7 +23,7 @@ from blklab.report.summary.standing import (
 from blklab.report.text.wording import effect_of, finding
 
 WIDE_INTERVAL = 3.0
-"""Ratio of its bounds from which an interval of a ratio is told by its bounds alone."""
+"""From this ratio of its bounds on, an interval of a ratio is described by its bounds alone."""
 
 
 @dataclass(frozen=True)

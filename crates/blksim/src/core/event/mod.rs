@@ -38,7 +38,7 @@ pub enum Class {
     PolicyTimer = 3,
     /// The flusher's periodic work.
     Writeback = 4,
-    /// A task goes on after computing or sleeping; the subject is the task.
+    /// A task resumes after computing or sleeping; the subject is the task.
     Task = 5,
     /// A job may issue its next I/O; the subject is the process.
     Issue = 6,

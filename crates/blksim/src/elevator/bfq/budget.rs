@@ -318,7 +318,7 @@ impl Bfq {
         }
     }
 
-    /// Sets the budget of a queue that gets its first request. Returns true if it goes on with the
+    /// Sets the budget of a queue that gets its first request. Returns true if it keeps the
     /// rest of its last budget.
     pub(super) fn budget_for_activation(
         &mut self,

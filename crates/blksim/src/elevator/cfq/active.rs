@@ -9,7 +9,7 @@ use crate::block::request::{PriorityClass, RequestId, Requests};
 /// The next step of the active queue.
 enum Verdict {
     Serve,
-    /// None now: a completion, a request or the timer goes on.
+    /// Nothing to serve now: a completion, a request or the timer continues.
     Wait,
     /// Its turn ends; this queue is next, or the first in order.
     End(Option<QueueId>),
@@ -149,8 +149,8 @@ impl<const TREES: bool> Cfq<TREES> {
         self.choose_workload(now_ns);
     }
 
-    /// Real time goes before best effort before idle. Within a class the current kind goes on until
-    /// its turn is over; then the kind whose first queue is due first (`choose_wl_class_and_type`).
+    /// Real time goes before best effort before idle. Within a class the current kind is served
+    /// until its turn is over; then the kind whose first queue is due first (`choose_wl_class_and_type`).
     fn choose_workload(&mut self, now_ns: u64) {
         let group = &self.groups[self.serving_group];
         let before = self.serving_class;

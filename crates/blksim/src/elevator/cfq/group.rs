@@ -1,5 +1,5 @@
-//! Control groups of cfq (`struct cfq_group`): each has trees of queues by workload; the groups
-//! stand in a tree by virtual disk time.
+//! Control groups of cfq (`struct cfq_group`): each has trees of queues by workload; a tree
+//! sorts the groups by virtual disk time.
 
 use std::collections::BTreeSet;
 

@@ -4,7 +4,7 @@
 //! The sync requests of a process have a queue of their own; async requests of all processes share
 //! queues by priority. The active queue has the disk for a slice of time, counted from its first
 //! completion. The disk idles up to `slice_idle` for its next request if its history says that
-//! idling pays. In 4.16 queues stand in trees by class (real time, best effort, idle) and kind
+//! idling pays. In 4.16 there are trees of queues by class (real time, best effort, idle) and kind
 //! (async; sync and not worth idling for; sync), the kinds take turns, and control groups share the
 //! disk by weight. 2.6.32 has one tree, no groups and no turns of kinds.
 //!

@@ -129,7 +129,7 @@ impl Grades {
         cx.timer_at(until_ns);
     }
 
-    /// Adjusts depths by the grades. Returns true if the watch goes on.
+    /// Adjusts depths by the grades. Returns true if the watch continues.
     fn adjust(&mut self, domains: &mut Domains<NR_DOMAINS>) -> bool {
         let means = std::mem::take(&mut self.means);
         let reads = means[READ].grade(self.targets_ns[READ]);

@@ -104,7 +104,7 @@ struct Bio {
     write: bool,
 }
 
-/// What the auditor saw.
+/// The auditor's observations.
 #[derive(Debug, Default)]
 pub struct Seen {
     live: BTreeMap<RequestId, Bio>,
