@@ -103,7 +103,7 @@ class ProfileError(UsageError):
 
 
 class PatchError(UsageError):
-    """A kernel patch cannot be read or does not apply; nothing was changed."""
+    """A kernel patch that cannot be read or does not apply; the source is unchanged."""
 
 
 class KernelConfigError(UsageError):

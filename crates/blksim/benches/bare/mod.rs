@@ -1,9 +1,9 @@
 //! The least that a simulation could cost: an event queue, requests in a
 //! slab, flash dies, a histogram, and nothing of Linux.
 //!
-//! It is the measuring rod of the machine: its speed and that of the simulator
-//! are taken in one run, since a machine's speed differs from day to day by
-//! more than most changes of the program make.
+//! It is the yardstick for the host: one run measures it together with the
+//! simulator, because a host's speed varies more from day to day than most
+//! changes to the program make.
 
 const DIES: usize = 64;
 const BLOCKS: u64 = 244_190_646;

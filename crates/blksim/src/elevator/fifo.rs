@@ -129,7 +129,7 @@ mod tests {
             requests.allocate(Request::new(Operation::Read, 0, 8, Purpose::Direct))
         };
         for step in 0..40_000 {
-            // Full and nearly empty by turns; the oldest stays long.
+            // Alternates between full and nearly empty; the oldest stays long.
             let filling = step / 2000 % 2 == 0;
             if list.is_empty() || stream.below(4) < if filling { 3 } else { 1 } {
                 let id = new(&mut requests);
