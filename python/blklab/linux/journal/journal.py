@@ -67,7 +67,7 @@ class Journal:
 
         Args:
             run_id: Names the file.
-                    purpose: A note for the person who finds the file later.
+            purpose: A note for the user who finds the file later.
 
         Raises:
             RequirementError: if the state directory cannot be written.
