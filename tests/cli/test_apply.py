@@ -72,7 +72,7 @@ def test_set_and_undo(disk: Disk, private: PrivateMachine, state: Path) -> None:
     )
     assert answer.returncode == 0, answer.stderr
     applied, rule, in_force, after = answer.stdout.split("---\n")
-    assert f"{disk.name}: bfq:slice_idle=0, was mq-deadline, and at every start" in applied
+    assert f"{disk.name}: bfq:slice_idle=0, was mq-deadline, and at every boot" in applied
     assert 'ATTR{queue/scheduler}="bfq"' in rule
     assert f"blklab apply --undo --device {disk.dev_path}" in rule
     scheduler, slice_idle = in_force.splitlines()[:2]
@@ -104,7 +104,7 @@ def test_now_only_writes_no_rule(disk: Disk, private: PrivateMachine) -> None:
         "set -e; blklab apply none --now-only --device $DEVICE; rules; blklab apply --undo --device $DEVICE"
     )
     assert answer.returncode == 0, answer.stderr
-    assert "until the next start" in answer.stdout
+    assert "until the next boot" in answer.stdout
     assert "ATTR" not in answer.stdout
     assert not changed(before, queue_of(disk))
 
@@ -269,7 +269,7 @@ def test_an_undecided_run_is_refused(disk: Disk, tmp_path: Path) -> None:
 
 def test_a_run_on_another_disk_is_refused(disk: Disk, tmp_path: Path) -> None:
     url = _stored(tmp_path, disk, {"none": 1.0, "bfq": 1.5}, size_bytes=12345)
-    with pytest.raises(RefusedError, match="other disks"):
+    with pytest.raises(RefusedError, match="different disks"):
         resolve_run("latest", url, False)  # noqa: FBT003
     assert resolve_run("latest", url, True)[0].name == "bfq"  # noqa: FBT003
 
@@ -278,7 +278,7 @@ def test_a_run_on_a_model_has_no_disk(tmp_path: Path) -> None:
     url = str(tmp_path / "runs.sqlite")
     with Store.opened(url) as store:
         store.begin(make_experiment(make_spec(target="sim:hdd-7200")))
-    with pytest.raises(UsageError, match="no disk of this machine"):
+    with pytest.raises(UsageError, match="not a disk of this machine"):
         resolve_run("latest", url, False)  # noqa: FBT003
     with pytest.raises(UnknownNameError):
         resolve_run("20990101-0000-zzzz", url, False)  # noqa: FBT003

@@ -58,10 +58,10 @@ def test_settings_come_back(disk: Disk, state: Path, capsys: pytest.CaptureFixtu
     shown = capsys.readouterr().out
     assert "run killed" in shown
     assert "(a comparison)" in shown
-    assert f"would be put back: {disk.name}: scheduler = mq-deadline" in shown
+    assert f"would be restored: {disk.name}: scheduler = mq-deadline" in shown
     assert changed(before, queue_of(disk))
     assert run(["restore"]) == ExitCode.OK
-    assert f"put back: {disk.name}: scheduler = mq-deadline" in capsys.readouterr().out
+    assert f"restored: {disk.name}: scheduler = mq-deadline" in capsys.readouterr().out
     assert not changed(before, queue_of(disk))
     assert run(["restore"]) == ExitCode.OK
     assert "nothing to restore" in capsys.readouterr().out

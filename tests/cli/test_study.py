@@ -43,8 +43,8 @@ def test_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "names"),
     [
         (["study", "run", "iotop"], "there is no study 'iotop'"),
-        (["study", "run", "ionice", "--target", "."], "--target goes with --on host"),
-        (["study", "run", "ionice", "--on", "host", "--target", "nowhere"], "there is no such folder"),
+        (["study", "run", "ionice", "--target", "."], "--target needs --on host"),
+        (["study", "run", "ionice", "--on", "host", "--target", "nowhere"], "nowhere: no such folder"),
         (["study", "run", "ionice", "--on", "mars"], "--on"),
         (["study", "run"], "NAME"),
     ],

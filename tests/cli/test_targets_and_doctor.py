@@ -118,7 +118,7 @@ def test_doctor_misses_fio(
     assert run(["doctor"]) == ExitCode.REQUIREMENT
     shown = capsys.readouterr().out
     assert "apt install fio" in shown
-    assert "cannot be made yet" in shown
+    assert "cannot yet be compared" in shown
 
 
 def test_doctor_finds_the_journal_of_a_killed_run(state: Path) -> None:

@@ -120,17 +120,17 @@ def test_priority_follows_nice_where_none_is_set() -> None:
     assert priority_of(2**22 + 1, nice=0, policy=0) is None
 
 
-def test_schedulers_and_what_they_heed() -> None:
+def test_priorities_that_schedulers_honour() -> None:
     assert [priority_support(name) for name in ("bfq", "mq-deadline", "kyber", "none")] == [
         "classes and levels",
         "classes only",
-        "nothing",
-        "nothing",
+        "no priorities",
+        "no priorities",
     ]
 
 
-def test_studies_agree_on_who_heeds_levels() -> None:
-    """Studies know nothing of this machine's controls, so the list of the study ionice is another one."""
+def test_studies_agree_on_schedulers_with_levels() -> None:
+    """Studies do not import this machine's controls, so the study ionice has its own list."""
     assert "classes and levels" not in map(priority_support, WITHOUT_LEVELS)
 
 

@@ -127,9 +127,9 @@ def test_progress_tells_what_is_open(tmp_path: Path, job: str) -> None:
 
 def test_dry_run_says_how_long_it_would_go_on(capsys: pytest.CaptureFixture[str], job: str) -> None:
     assert run(["compare", DEVICE, "-w", job, "-s", "none,kyber", "--dry-run"]) == 0
-    assert "blocks until all is settled, 18 blocks at the most" in capsys.readouterr().out
+    assert "blocks until every question is settled, at most 18 blocks" in capsys.readouterr().out
     assert run(["compare", DEVICE, "-w", job, "-s", "none,kyber", "--budget", "90s", "--dry-run"]) == 0
-    assert "blocks until all is settled, 1 min 30 s at the most" in capsys.readouterr().out
+    assert "blocks until every question is settled, at most 1 min 30 s" in capsys.readouterr().out
     assert run(["compare", DEVICE, "-w", job, "-s", "none,kyber", "--blocks", "4", "--dry-run"]) == 0
     assert "4 blocks, each" in capsys.readouterr().out
 

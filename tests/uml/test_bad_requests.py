@@ -137,7 +137,7 @@ def test_dry_run_prints_boot_command_and_request(
 
 def test_apply_takes_no_kernel(capsys: pytest.CaptureFixture[str]) -> None:
     said = _fails(capsys, 2, "apply", "kyber@mine", "--device", "/dev/null")
-    assert "a disk has the scheduler of the running kernel" in said
+    assert "a disk uses the running kernel's scheduler" in said
 
 
 def test_apply_says_what_a_verdict_between_kernels_means(tmp_path: Path) -> None:
@@ -148,5 +148,5 @@ def test_apply_says_what_a_verdict_between_kernels_means(tmp_path: Path) -> None
         opened.begin(record)
         for sample in record.samples:
             opened.add_sample(record.run_id, sample)
-    with pytest.raises(RefusedError, match="the scheduler kyber as the kernel mine has it"):
+    with pytest.raises(RefusedError, match="the scheduler kyber of the kernel mine"):
         resolve_run(record.run_id, str(store), force=False)

@@ -59,7 +59,7 @@ impl Engine {
             self.machine.start();
         }
         let stop = self.events.saturating_add(events);
-        // The nearer of the two, so that most events ask only once.
+        // The nearer of the two, so that most events compare only once.
         let end = stop.min(self.limits.events);
         while !self.machine.finished() {
             let at_end = self.events >= end;

@@ -110,7 +110,7 @@ impl Machine {
     pub(crate) fn react(&mut self, class: Class, subject: u32) {
         if likely(class == Class::Complete) {
             self.complete(subject);
-            // What completes at one moment is all seen to before any task runs.
+            // All completions at one moment are handled before any task runs.
             if self.block.has_ready() && !self.block.events.more_now(Class::Complete) {
                 self.run_ready();
             }
@@ -124,7 +124,7 @@ impl Machine {
     #[inline(never)]
     fn handle_event_cold(&mut self, class: Class, subject: u32) {
         self.handle_event_of(class, subject);
-        // So are the processes whose time has come.
+        // So are all processes whose think time ends at that moment.
         let more = class == Class::Issue && self.block.events.more_now(class);
         if self.block.has_ready() && !more {
             self.run_ready_cold();

@@ -26,7 +26,7 @@ _COMMANDS = {
     "fidelity": "Show how far the simulator and a real kernel differ.",
     "runs": "List stored runs, the newest first.",
     "report": "Show a stored run: verdict, figures, warnings.",
-    "analyse": "Say what the figures of other tools support.",
+    "analyse": "Analyse the results of other benchmark tools.",
     "study": "Run published experiments again and compare the figures.",
     "apply": "Set a disk's scheduler, now and at every boot.",
     "restore": "Restore the settings that a killed run left changed.",
@@ -130,7 +130,7 @@ def run(arguments: list[str] | None = None) -> int:
             raise
         output.print_error(
             f"a defect in blklab: {type(error).__name__}: {error}",
-            f"please report it with what {DEBUG_VARIABLE}=1 prints in addition; settings were restored",
+            f"please report it with the traceback that {DEBUG_VARIABLE}=1 prints; settings were restored",
         )
         return ExitCode.INTERNAL
     return result if isinstance(result, int) else ExitCode.OK

@@ -114,11 +114,11 @@ def command(
     html_file: str | None,
     json_file: str | None,
 ) -> int:
-    """Say what the figures in FILE... support: means, all pairs, drift, and what could not have been seen.
+    """Analyse the results in FILE...: means, all pairs, drift and the smallest detectable differences.
 
     Reads logs and tables of hdparm, fio, iozone, tiotest, tiobench, dd, iotop, bonnie++, the Phoronix Test
-    Suite, and plain tables. What was compared and what a run is follow from the figures or are asked for;
-    they are printed and never guessed. Ends with 7 if a figure that should be there could not be used.
+    Suite, and plain tables. The factor and the runs follow from the data, or blklab asks for them; it
+    prints them and never guesses. Exits with 7 if a value that should be there could not be used.
     """
     design = DesignRequest(
         factor=factor,
@@ -161,8 +161,8 @@ def command(
         return ExitCode.OK
     first = analysis.problems[0]
     print_error(
-        f"not everything could be used: {first.location}: {first.message}",
-        "the result rests on what could be used, and lists what could not",
+        f"some data could not be used: {first.location}: {first.message}",
+        "the result uses the rest and lists what is missing",
     )
     return ExitCode.PARTIAL
 
@@ -185,8 +185,8 @@ def _labels(texts: tuple[str, ...], files: tuple[str, ...]) -> dict[str, str]:
         label = "" if file is None else text[len(file) + 1 :].strip()
         if file is None or not label:
             raise DesignError(
-                f"--label {text!r} is not FILE=NAME with a file that is given",
-                hint="write the file's name the same",
+                f"--label {text!r} is not FILE=NAME with one of the files given",
+                hint="spell the file's name as in the list of files",
             )
         if labels.setdefault(file, label) != label:
             raise DesignError(f"--label names {file} twice")
@@ -202,5 +202,5 @@ def _delimiter(text: str | None) -> str | None:
         return None
     text = {"\\t": "\t", "tab": "\t"}.get(text, text)
     if len(text) != 1 or text in '"\r\n':
-        raise UsageError(f"--delimiter {text!r} is not one character", hint="a tab is written as tab")
+        raise UsageError(f"--delimiter {text!r} is not one character", hint="write a tab as tab")
     return text

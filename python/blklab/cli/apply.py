@@ -32,8 +32,8 @@ def resolve_run(run_id: str, store_url: str | None, force: bool) -> tuple[Schedu
 
     Raises:
         UnknownNameError: if there is no such run.
-        RefusedError: if it is undecided or withheld, or its disks are others than those that are there now.
-        UsageError: if it tested no disk of this machine.
+        RefusedError: if it is undecided or withheld, or the path is on other disks now.
+        UsageError: if its target was not a disk of this machine.
     """
     from blklab.analysis.verdict import analyse  # noqa: PLC0415
     from blklab.records.store import Store  # noqa: PLC0415 - SQLAlchemy takes its time; only runs need it
@@ -44,7 +44,7 @@ def resolve_run(run_id: str, store_url: str | None, force: bool) -> tuple[Schedu
     if not isinstance(target, PathTarget):
         _refuse_kernels(record, analyse(record).verdict.best)
         raise UsageError(
-            f"run {record.run_id} tested {record.spec.target}, which is no disk of this machine",
+            f"run {record.run_id} tested {record.spec.target}, which is not a disk of this machine",
             hint="name the scheduler and the disk: blklab apply SCHEDULER --device DEVICE",
         )
     verdict = analyse(record).verdict
@@ -53,13 +53,13 @@ def resolve_run(run_id: str, store_url: str | None, force: bool) -> tuple[Schedu
         raise RefusedError(
             f"run {record.run_id} has no recommendation: {verdict.text}",
             hint="find out what else differed between the runs and measure again, or name a scheduler "
-            "yourself; --force takes what would have been recommended",
+            "yourself; --force applies the recommendation that was withheld",
         )
     if not labels or (verdict.status == "undecided" and not force):
         raise RefusedError(
             f"run {record.run_id} is undecided: {verdict.text}",
             hint="continue it (`blklab compare --resume`), or name a scheduler yourself; "
-            "--force takes the first that is not ruled out",
+            "--force applies the first that is not ruled out",
         )
     choices = {choice.label: choice for choice in record.spec.schedulers}
     # The active scheduler is among the best: no change is needed.
@@ -78,8 +78,8 @@ def _refuse_kernels(record: Any, best: list[str]) -> None:
         return
     choice = won[0]
     raise RefusedError(
-        f"run {record.run_id} found {choice.label} best: the scheduler {choice.name} as the kernel"
-        f" {choice.kernel} has it, and no setting of a disk changes the kernel",
+        f"run {record.run_id} found {choice.label} best: the scheduler {choice.name} of the kernel"
+        f" {choice.kernel}, and no setting of a disk changes the kernel",
         hint=f"build a kernel for this machine with the patches of {choice.kernel}"
         f" (`blklab kernel show {choice.kernel}`), boot it, and compare there",
     )
@@ -92,7 +92,7 @@ def _check_same_disks(run_id: str, path: str, tested: list[Any], *, force: bool)
     now = sorted((disk.model, disk.size_bytes) for disk in resolve(path).leaves)
     if then != now and not force:
         raise RefusedError(
-            f"run {run_id} tested {path} on other disks than those that are there now",
+            f"run {run_id} tested {path} on different disks",
             hint="name the scheduler and the disk yourself, or use --force",
         )
 
@@ -147,7 +147,7 @@ def command(
         choice = parse_scheduler_choice(what)
         if choice.kernel is not None:
             raise UsageError(
-                f"{what}: a disk has the scheduler of the running kernel", hint=f"leave out @{choice.kernel}"
+                f"{what}: a disk uses the running kernel's scheduler", hint=f"leave out @{choice.kernel}"
             )
         if device is None:
             raise UsageError(
@@ -255,7 +255,7 @@ def _report(document: dict[str, Any], json_file: str | None) -> None:
                 [document["scheduler"], *(f"{name}={value}" for name, value in document["tunables"].items())]
             )
             kept = (
-                f", and at every start ({disk['rule']['path']})" if disk["rule"] else ", until the next start"
+                f", and at every boot ({disk['rule']['path']})" if disk["rule"] else ", until the next boot"
             )
             say(f"{disk['disk']}: {setting}, was {disk['former_scheduler']}{kept}")
     for remark in document["remarks"]:

@@ -70,7 +70,7 @@ def command(
     resumed: ExperimentRecord | None = None
     if resume is not None:
         if dry_run or spec_file is not None:
-            raise SpecError("--resume goes with neither --dry-run nor --spec")
+            raise SpecError("--resume cannot be combined with --dry-run or --spec")
         with Store.opened(store_url) as store:
             resumed = store.load(resume)
         specs = [_resumed_spec(resumed.spec, given)]
@@ -111,7 +111,7 @@ def _resumed_spec(stored: ExperimentSpec, given: SpecValues) -> ExperimentSpec:
         return stored
     if stored.stops_when_settled and limits["blocks"] is not None:
         raise SpecError(
-            "--blocks fixes a number in advance, but this run adds blocks until all is settled",
+            "--blocks fixes a number in advance, but this run adds blocks until every question is settled",
             hint=f"--budget {limits['blocks']}blocks raises the limit to that many",
         )
     if not stored.stops_when_settled and limits["budget_blocks"] is not None:
@@ -137,7 +137,7 @@ def _print_plan(spec: ExperimentSpec) -> None:
     settled, cells = planned_commands(spec, blocks=1)
     console = console_out()
     console.print(
-        f"# {settled.target}: {_how_often(settled)}, each with the runs of this one in an order of its own",
+        f"# {settled.target}: {_how_often(settled)}, each with these runs in its own order",
         markup=False,
         soft_wrap=True,
     )
@@ -151,7 +151,7 @@ def _how_often(spec: ExperimentSpec) -> str:
     if not spec.stops_when_settled:
         return f"{spec.blocks} blocks" if spec.blocks else "blocks until the budget is used up"
     limit = f"{spec.budget_blocks} blocks" if spec.budget_blocks else format_duration(spec.budget_ns or 0)
-    return f"blocks until all is settled, {limit} at the most; beaten schedulers leave"
+    return f"blocks until every question is settled, at most {limit}; beaten schedulers drop out"
 
 
 def _say_what_is_kept(store: Store, run_id: str | None, error: BlklabError) -> None:

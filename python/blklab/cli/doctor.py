@@ -24,7 +24,7 @@ _STYLES = {"ok": "green", "lacking": "yellow", "missing": "red"}
 def command(*, json_file: str | None) -> int:
     """Check what this machine can do, and say how to get the rest.
 
-    Exit code 0: comparisons on this machine's own disks can be made; 3: a requirement is missing.
+    Exit code 0: schedulers can be compared on this machine's own disks; 3: a requirement is missing.
     """
     findings = examine() + guest_findings()
     ready = all(finding.state != "missing" for finding in findings)
@@ -48,8 +48,8 @@ def _print(findings: list[Finding], *, ready: bool) -> None:
         table.add_row(mark, finding.subject, Text(text))
     console.print(table)
     console.print(
-        f"\nComparisons on this machine's own disks {'can be made' if ready else 'cannot be made yet'}."
-        + ("" if ready else " Simulated ones can: sim:ssd-sata."),
+        f"\nSchedulers {'can' if ready else 'cannot yet'} be compared on this machine's own disks."
+        + ("" if ready else " Simulated disks are ready: sim:ssd-sata."),
         markup=False,
         soft_wrap=True,
     )

@@ -79,7 +79,9 @@ def command(
         timeline = _simulate(request)
     else:
         if tunables or given.names or any(value is not None for value in (target, workload, scheduler)):
-            raise UsageError("--from draws a run as it was made; leave out what describes another")
+            raise UsageError(
+                "--from draws a recorded run; leave out the target, the workload and their options"
+            )
         timeline = Timeline.load(from_file)
     traced = traced_run(timeline)
     holding = holding_of(traced)
@@ -101,7 +103,7 @@ def _simulate(request: SimulationRequest) -> Timeline:
     for warning in result.warnings:
         print_note(warning)
     if result.timeline is None:
-        raise TypeError("the simulation was asked for a timeline and left none")
+        raise TypeError("the simulation returned no timeline")
     return result.timeline
 
 
@@ -109,7 +111,7 @@ def _simulated(text: str) -> str:
     target = parse_target(text)
     if not isinstance(target, ModelTarget) or target.scheme != "sim":
         raise UsageError(
-            f"{text}: only simulated devices show what happens inside",
+            f"{text}: only simulated devices record a timeline",
             hint="name a target such as sim:hdd-7200; `blklab targets` lists them",
         )
     return target.text

@@ -77,7 +77,7 @@ def build_command(
 ) -> None:
     """Build the guest kernel NAME (stock by default), or reuse a build from identical sources.
 
-    The first build of a source takes minutes, one with another patch seconds.
+    The first build of a source takes minutes; another patch on it takes seconds.
     """
     request = BuildRequest(name, source, patches, fragments, not no_instruments, jobs)
     if dry_run:
@@ -92,7 +92,7 @@ def build_command(
     if json_file is not None:
         _write_json(json_file, {"built": is_new, "kernel": _as_json(kernel)})
         return
-    how = f"built in {_seconds(kernel.record.build_seconds)}" if is_new else "was built before"
+    how = f"built in {_seconds(kernel.record.build_seconds)}" if is_new else "already built"
     _say(f"{kernel.name}: Linux {kernel.version} with {', '.join(kernel.schedulers)}, {how}")
     for lack in kernel.lacks:
         _say(f"  {lack}")
@@ -161,7 +161,7 @@ def show_command(*, name: str, configuration: bool, json_file: str | None) -> No
         or "none",
         "instruments": "; ".join([", ".join(kernel.instruments) or "none", *kernel.lacks]),
         "configuration": " + ".join(["uml.config", *record.fragments]),
-        "not in this source": ", ".join(record.missing_options) or "nothing that was asked for",
+        "missing options": ", ".join(record.missing_options) or "none",
         "compiler": record.compiler,
         "built": f"{record.built_at}, {record.compiled_files} files in {_seconds(record.build_seconds)}",
         "build": record.build_id,
@@ -240,11 +240,11 @@ def _show_plan(plan: BuildPlan, json_file: str | None) -> None:
         _say(f"  configuration: {fragment.name}, {len(fragment.options)} options")
     _say(f"  compiler: {plan.compiler}, {plan.jobs} at a time")
     if existing is not None:
-        _say(f"  it was built before: {existing.folder}; nothing would be compiled")
+        _say(f"  already built: {existing.folder}; nothing to compile")
         return
-    start = "the objects of a former build" if tree else "nothing"
+    start = "the objects of an earlier build" if tree else "scratch"
     _say(f"  would be built from {start}, in {kernel_cache()}")
-    _say(f"  room needed meanwhile: {format_bytes(plan.needed_bytes)}")
+    _say(f"  disk space for the build: {format_bytes(plan.needed_bytes)}")
     _say(f"  make -j{plan.jobs} ARCH=um SUBARCH=x86_64 linux")
 
 

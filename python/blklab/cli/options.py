@@ -40,7 +40,7 @@ def json_option(function: Decorated) -> Decorated:
 def experiment_options(
     command: str, *, apart: tuple[str, ...] = (), required: tuple[str, ...] = ()
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Adds the flags (and the target) that a subcommand takes, for what it then gets as ``given``.
+    """Adds a subcommand's flags and target; it gets their values as ``given``.
 
     Args:
         command: The subcommand, as `Option.commands` names it.
@@ -88,7 +88,7 @@ def experiment_parameter(option: Option, *, required: bool = False) -> Callable[
 
 
 def flag_help(option: Option) -> str:
-    """Help for the flag: what it means, whether it can be repeated, and its default."""
+    """Help for the flag: its meaning, whether it can be repeated, and its default."""
     repeated = " Repeatable." if option.form.use is Use.REPEATED else ""
     default = f" Default: {option.shown_default}." if option.shown_default else ""
     return f"{option.help}{repeated}{default}"

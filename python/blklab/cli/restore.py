@@ -77,7 +77,7 @@ def _print(reports: list[RecoveryReport], *, dry_run: bool) -> None:
         since = f" of {report.started_at}" if report.started_at else ""
         say(f"run {report.run_id}{since}{f' ({report.purpose})' if report.purpose else ''}")
         for line in report.done:
-            say(f"  {'would be ' if dry_run else ''}put back: {line}")
+            say(f"  {'would be ' if dry_run else ''}restored: {line}")
         for line in report.notes:
             say(f"  note: {line}")
         if report.error is not None:
@@ -85,4 +85,4 @@ def _print(reports: list[RecoveryReport], *, dry_run: bool) -> None:
             if report.error.hint:
                 say(f"  hint: {report.error.hint}")
         elif not report.done and not dry_run:
-            say("  everything was as before already")
+            say("  every setting already had its former value")

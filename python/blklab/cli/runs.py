@@ -14,7 +14,7 @@ from blklab.records.store import Store
 
 
 @click.command(name="runs")
-@click.option("--remove", metavar="RUN", help="Remove a stored run for good.")
+@click.option("--remove", metavar="RUN", help="Remove a stored run permanently.")
 @json_option
 @store_option
 def command(*, remove: str | None, json_file: str | None, store_url: str | None) -> None:

@@ -115,7 +115,7 @@ def run_command(
     like those of `blklab compare`. On the host only scratch files are written.
     """
     if directory is not None and backend_name != "host":
-        raise UsageError("--target goes with --on host", hint="models need no folder")
+        raise UsageError("--target needs --on host", hint="models use no folder")
     backend = next(one for one in STUDY_BACKENDS if one == backend_name)
     options = StudyOptions(
         backend, quick=quick, seed=seed, directory=_folder(directory), directory_named=directory is not None
@@ -123,7 +123,7 @@ def run_command(
     studies = [replicable_study(name) for name in _chosen(names)]
     if ALL in names:
         for study in [one for one in studies if backend not in one.backends]:
-            print_note(f"{study.name} does not run on {backend}: left out")
+            print_note(f"{study.name} does not run on {backend}: skipped")
             studies.remove(study)
     require_writable(html_file, json_file)
     findings: list[StudyFinding] = []
@@ -134,7 +134,7 @@ def run_command(
                     finding = run_study(study, options, store, display)
             except InterruptedRunError:
                 if display.run_id is not None:
-                    print_note(f"what was measured is kept as {display.run_id} (`blklab report` shows it)")
+                    print_note(f"the finished runs are kept as {display.run_id} (`blklab report` shows it)")
                 raise
             findings.append(finding)
             if json_file != "-" and html_file != "-":
@@ -156,7 +156,5 @@ def _chosen(names: tuple[str, ...]) -> list[str]:
 def _folder(given: str | None) -> str:
     folder = Path(given or ".")
     if not folder.is_dir():
-        raise UsageError(
-            f"{folder}: there is no such folder", hint="--target names the folder for scratch files"
-        )
+        raise UsageError(f"{folder}: no such folder", hint="--target names the folder for scratch files")
     return str(folder)

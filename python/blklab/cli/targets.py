@@ -130,8 +130,8 @@ def _print(document: dict[str, Any]) -> None:
         for subject, text in (
             ("schedulers", " ".join(schedulers)),
             ("mounted on", ", ".join(disk["mount_points"])),
-            ("reading it", "yes" if disk["readable"] else f"no: {disk['reads']}"),
-            ("writing it raw", "with --allow-writes" if disk["writable"] else f"no: {disk['writes']}"),
+            ("reads", "yes" if disk["readable"] else f"no: {disk['reads']}"),
+            ("raw writes", "with --allow-writes" if disk["writable"] else f"no: {disk['writes']}"),
         ):
             if text:
                 table.add_row(subject, Text(text))
@@ -147,11 +147,9 @@ def _print(document: dict[str, Any]) -> None:
     console.print(table)
     obstacle = document["virtual_time"]["reason"]
     console.print(
-        "\nWith uml: in place of sim: the same devices serve a real kernel in virtual time"
+        "\nWith uml: instead of sim:, the same devices serve a real kernel in virtual time"
         + (f" (not yet: {obstacle})." if obstacle else "."),
         markup=False,
         soft_wrap=True,
     )
-    console.print(
-        "\nA directory stands for the disks beneath it; loop:1g makes a scratch device.", markup=False
-    )
+    console.print("\nA directory means the disks beneath it; loop:1g makes a scratch device.", markup=False)

@@ -71,7 +71,7 @@ def command(*, batch: bool, samples: int | None, delay: str, processes: bool, js
     """
     delay_ns = parse_duration_ns(delay)
     stream = _samples(delay_ns, samples, processes=processes)
-    with _ctrl_c_is_the_way_out():
+    with _ends_on_ctrl_c():
         if json_file is not None:
             _write_lines(stream, json_file)
         elif batch or not console_out().is_terminal:
@@ -119,7 +119,7 @@ def _active_schedulers() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _ctrl_c_is_the_way_out() -> Iterator[None]:
+def _ends_on_ctrl_c() -> Iterator[None]:
     try:
         yield
     except InterruptedRunError as error:
@@ -153,7 +153,7 @@ def _print_each(stream: Iterator[TopSample]) -> None:
 
 def _show_live(stream: Iterator[TopSample]) -> None:
     console = console_out()
-    with Live(Text("looking …"), console=console, screen=True, auto_refresh=False) as live:
+    with Live(Text("sampling …"), console=console, screen=True, auto_refresh=False) as live:
         for sample in stream:
             room = max(1, console.size.height - len(_heading(sample)) - 2)
             live.update(Group(*_heading(sample), _table(sample.rows[:room])), refresh=True)
@@ -166,10 +166,10 @@ def _heading(sample: TopSample) -> list[Text]:
     shares = [f"{name} {_rate(rate)}" for name, rate in sample.by_priority().items() if rate > 0]
     if shares:
         total += " (" + ", ".join(shares) + ")"
-    heeds = [
-        f"{disk} {name} heeds {priority_support(name)}" for disk, name in _by_scheduler(sample.schedulers)
+    honoured = [
+        f"{disk} {name} honours {priority_support(name)}" for disk, name in _by_scheduler(sample.schedulers)
     ]
-    return [Text(total, style="bold"), Text("; ".join(heeds))] if heeds else [Text(total, style="bold")]
+    return [Text(total, style="bold"), Text("; ".join(honoured))] if honoured else [Text(total, style="bold")]
 
 
 def _by_scheduler(schedulers: dict[str, str]) -> list[tuple[str, str]]:

@@ -158,7 +158,7 @@ def run_once(
     backend = _backend_of(spec)
     if timeline_file is not None and not backend.TIMELINES:
         raise UsageError(
-            f"{spec.target}: only simulated devices show what happens inside",
+            f"{spec.target}: only simulated devices record a timeline",
             hint="leave out --timeline, or name a target such as sim:hdd-7200",
         )
     options = _session_options(spec, _fresh_run_id(), timeline_file=timeline_file)

@@ -44,7 +44,7 @@ def limits(blocks: int | None, budget: str | None) -> dict[str, Any]:
     if blocks is not None and budget is not None:
         raise SpecError(
             "blocks and budget cannot both be given",
-            hint="blocks fixes their number; a budget is a limit for blocks added until all is settled",
+            hint="blocks fixes their number; a budget limits how many are added to settle every question",
         )
     if budget is None:
         return NO_LIMITS | {"blocks": blocks}

@@ -40,7 +40,7 @@ impl Machine {
             if is_write { &mut counters.sectors_written } else { &mut counters.sectors_read };
         *moved += sectors;
         let family = queue.family;
-        // Without a scheduler there is nobody to tell.
+        // Only a scheduler needs to know.
         let kicked = !queue.direct
             && queue
                 .schedule(&mut self.block.requests, &mut self.block.events, |s, cx| {
@@ -53,7 +53,7 @@ impl Machine {
         let legacy = family == Family::Legacy;
         if legacy {
             // The queue is run before any task learns of this completion, as
-            // the interrupt does; what became free goes to a sleeper first.
+            // the interrupt does; a sleeper gets the freed tag first.
             self.block.give_tag_back(disk, id);
             self.block.run_queue(disk);
         }

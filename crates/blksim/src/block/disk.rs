@@ -168,7 +168,7 @@ impl Disk {
                 (0, *used)
             }
             Family::MultiQueue => {
-                // What the scheduler says first holds, however long the task then sleeps.
+                // The scheduler's first answer holds, however long the task then sleeps.
                 let ask = || self.scheduler.limit_depth(request);
                 let may_have_all = request.operation == Operation::Read && request.flags.sync;
                 let limited =
@@ -257,7 +257,7 @@ impl Disk {
             "inserted before it was submitted"
         );
         if self.indexed {
-            // Whoever it is stays until it grows no more or leaves.
+            // A request stays here until it grows no more or leaves.
             if self.last_merge.is_none() && !request.progress.no_merge() {
                 self.last_merge = Some(id);
             }

@@ -44,7 +44,7 @@ impl BlockLayer {
     pub(crate) fn run_delayed(&mut self, disk: usize) {
         let queue = &mut self.disks[disk];
         if queue.run_at_ns.is_some_and(|due_ns| due_ns <= self.events.now_ns()) {
-            // Also if nothing waits any more, or nobody would ask again later.
+            // Even if nothing waits any more: otherwise no later run could be scheduled.
             queue.run_at_ns = None;
             self.run_queue_soon(disk);
         }

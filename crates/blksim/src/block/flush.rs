@@ -12,7 +12,7 @@ impl BlockLayer {
         let mut request = Request::new(Operation::Flush, 0, 0, Purpose::CacheFlush);
         request.disk = self.disks[disk].view.disk;
         request.context = task;
-        // Schedulers limit no flushes (`__blk_mq_alloc_requests`).
+        // Schedulers do not limit flushes (`__blk_mq_alloc_requests`).
         request.tag = Tag::one_of(None);
         request.submitted_ns = self.events.now_ns();
         request

@@ -54,7 +54,7 @@ impl BlockLayer {
             }
             let disk = self.requests[order[0]].disk as usize;
             if why == PlugFlush::AtEnd && self.disks[disk].direct {
-                // What goes to the driver straight from the plug goes newest first.
+                // Requests issued to the driver straight from the plug go newest first.
                 for id in order.drain(..).rev() {
                     let disk = self.requests[id].disk as usize;
                     self.issue_directly(disk, id);

@@ -453,7 +453,7 @@ mod tests {
 
     #[test]
     fn a_request_is_no_larger_than_two_cache_lines() {
-        // Debug builds keep its stage beside.
+        // Debug builds also store its stage.
         let kept = if cfg!(debug_assertions) { align_of::<Request>() } else { 0 };
         assert!(size_of::<Request>() <= 128 + kept);
     }

@@ -130,7 +130,7 @@ impl SbitmapQueue {
     /// Takes a tag; with `shallow_depth`, only among so many first ones of each word.
     #[inline(always)]
     pub fn take(&mut self, shallow_depth: Option<u32>) -> Option<u32> {
-        // Nearly always the word of the tag that was given back last has a free one.
+        // The word of the tag freed last nearly always has a free one.
         if likely(shallow_depth.is_none() && self.alloc_hint < self.nr_tags) {
             let index = self.alloc_hint >> self.shift;
             if let Some(bit) = self.words[index as usize].take(u64::MAX, 0) {
@@ -161,7 +161,7 @@ impl SbitmapQueue {
         let usable = shallow_depth.map_or(u64::MAX, low_bits);
         let nr_words = ((self.nr_tags + self.bits_per_word - 1) >> self.shift) as usize;
         if alloc_hint >= self.nr_tags {
-            // The kernel draws a place by lot; it matters little where.
+            // The kernel draws a random place; it hardly matters which.
             index = 0;
             first = 0;
         }

@@ -133,7 +133,7 @@ impl Machine {
         if plugs {
             self.plug(self.tasks.worker);
         }
-        // In the order of release; what is released meanwhile goes behind.
+        // In the order of release; bios released meanwhile go last.
         let mut next = 0;
         while let Some(&id) = self.block.released.get(next) {
             next += 1;
@@ -171,7 +171,7 @@ impl Machine {
     pub(crate) fn end_plug(&mut self, task: TaskId, why: PlugFlush) {
         let task_state = &mut self.tasks[task];
         if task_state.blocked {
-            // It plugs on with what it has still to submit.
+            // Its plug stays open for the bios that it has yet to submit.
             task_state.unplug_after = Some(why);
             return;
         }

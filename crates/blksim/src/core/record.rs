@@ -113,7 +113,7 @@ fn bucket_of(ns: u64) -> usize {
     if unlikely(ns < VALUES_PER_GROUP as u64) {
         return ns as usize;
     }
-    // The power of two and what follows its leading one stand next to each other in a number's
+    // A float holds the power of two and the bits after the leading one side by side, in its
     // exponent and fraction.
     let number = (ns as i64 as f64).to_bits();
     let group_and_offset = (number >> (f64::MANTISSA_DIGITS - 1 - PRECISION_BITS)) as usize;

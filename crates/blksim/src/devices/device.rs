@@ -56,8 +56,8 @@ impl<'a> Outbox<'a> {
     /// Command `id` completes at `time_ns`.
     #[inline]
     pub fn complete_at(&mut self, time_ns: u64, id: u32) {
-        // Nothing takes no time at all: a device that answered at once could
-        // keep a closed loop at one moment for ever.
+        // Every command takes time: a device that answered at once could
+        // hold a closed loop at one moment for ever.
         self.events.at(time_ns.max(self.events.now_ns() + 1), Class::Complete, id);
     }
 

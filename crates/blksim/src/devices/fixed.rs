@@ -136,7 +136,7 @@ impl Stalls {
 
     /// Completion time of a command that arrives now and takes so long without stalls.
     fn done_ns(&mut self, now_ns: u64, work_ns: u64) -> u64 {
-        // Commands arrive in order of time, so what is over now is over for all.
+        // Commands arrive in order of time, so a stall that is over now is over for all.
         while self.starts_ns[0].saturating_add(self.length_ns) <= now_ns {
             if self.starts_ns.len() == 1 {
                 self.draw_after(self.starts_ns[0].saturating_add(self.length_ns));

@@ -56,7 +56,7 @@ impl Settings {
     pub fn choose_side(self, sides: &[Side; 2], starved: &mut u64) -> Option<usize> {
         let [reads, writes] = [READ, WRITE].map(|side| !sides[side].fifo.is_empty());
         if reads {
-            // The counter is compared before it is raised: the third contested
+            // The counter is compared before it is incremented: the third contested
             // choice goes to writes.
             if writes {
                 let before = *starved;

@@ -26,7 +26,7 @@ macro_rules! schedulers {
         $(mod $module;)*
 
         /// Any scheduler. One exists for each disk, so its size does not matter.
-        // A tag of its own is faster to tell than one hidden in a field of one of them.
+        // A separate tag is faster to read than one hidden in a field of a variant.
         #[derive(Debug)]
         #[repr(u8)]
         #[allow(clippy::large_enum_variant)]
@@ -84,8 +84,8 @@ pub fn info(name: &str) -> Option<&'static Info> {
     ALL.iter().copied().find(|info| info.name == name)
 }
 
-// The hooks that every request takes are functions of their own: put together in one, each of them
-// would save the registers that the largest needs.
+// The hooks that every request takes are separate functions: in a single one, each call would save
+// the registers that the largest needs.
 
 #[inline(never)]
 fn insert(scheduler: &mut impl Scheduler, cx: &mut Context, id: RequestId) {

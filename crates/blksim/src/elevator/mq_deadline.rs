@@ -82,7 +82,7 @@ impl Scheduler for MqDeadline {
 
     fn new(tunables: &Values, queue: QueueFacts) -> Self {
         let async_depth = match tunables.get("async_depth") {
-            // The kernel tells its schedulers of a new `nr_requests` just
+            // The kernel notifies its schedulers of a new `nr_requests` just
             // before it sets it, so that this stays what it was before.
             0 => queue.initial_requests,
             depth => depth as u32,
@@ -127,7 +127,7 @@ impl Scheduler for MqDeadline {
                 return Some(id);
             }
         }
-        // A class that has anything unfinished holds back those below.
+        // A class with unfinished requests holds back the classes below.
         let class = self.classes.iter().position(|class| class.unfinished > 0)?;
         self.pick(cx, class, tick_ns, None)
     }
@@ -164,7 +164,7 @@ impl Scheduler for MqDeadline {
 
     #[inline]
     fn complete(&mut self, cx: &mut Context, id: RequestId) {
-        // Nobody runs the queue if this was what held back the classes below.
+        // The queue is not run, even if this request held back the classes below.
         self.classes[class_of(cx.requests, id)].unfinished -= 1;
     }
 

@@ -159,7 +159,7 @@ impl DirtyThrottle {
         if let Some(period) = (self.hz * pages).checked_div(task_rate) {
             pause = period as i64;
             if task.paused_when > 0 {
-                // Pauses that it made ahead of time count for it, those that it owes against it.
+                // Pauses made in advance shorten this one, pauses owed lengthen it.
                 pause -= now as i64 - task.paused_when as i64;
             }
             if pause < min_pause as i64 {
@@ -206,7 +206,7 @@ impl DirtyThrottle {
         let x = (set_point - dirty) * ONE / ((limit - set_point) | 1);
         let mut ratio = ((((x * x) >> 10) * x) >> 10) + ONE;
         ratio = ratio.clamp(0, 2 * ONE);
-        // The device's own share of it.
+        // The device's share.
         let share = if self.written == 0 { (limit - dirty) / 8 } else { limit };
         let part = (share << 16) / (limit | 1);
         let own_set_point = (set_point * part) >> 16;
@@ -237,7 +237,7 @@ impl DirtyThrottle {
         } else {
             self.rate.saturating_sub(self.balanced_rate.max(balanced).max(task_rate))
         };
-        // Small steps are not worth while.
+        // Small steps are not worthwhile.
         let shift = self.rate / (2 * step + 1);
         let step = if shift < 64 { (step >> shift).div_ceil(8) } else { 0 };
         self.rate =
@@ -358,7 +358,7 @@ mod tests {
         let until_ns = throttle.balance(&mut task, at(17_500), 3_000_000).unwrap();
         assert_eq!(until_ns % 10_000_000, 0);
         assert!((10_000_000..=210_000_000).contains(&until_ns), "{until_ns}");
-        // A few pages are put on account.
+        // A few pages cause no pause yet; they are owed.
         let (mut throttle, mut task) = dirtied(8);
         assert_eq!(throttle.balance(&mut task, at(17_500), 3_000_000), None);
     }
@@ -376,7 +376,7 @@ mod tests {
         let (throttle, _) = dirtied(0);
         let ratios = [15_500, 17_500, 19_500].map(|dirty| throttle.position_ratio(at(dirty)));
         assert!(ratios[0] > ratios[1] && ratios[1] > ratios[2] && ratios[2] > 0, "{ratios:?}");
-        // Where dirty pages should be, a device of its whole share writes at its own speed.
+        // At the set point a device with the whole share writes at its own speed.
         assert!((ratios[1] - ONE).abs() <= 2, "{ratios:?}");
     }
 

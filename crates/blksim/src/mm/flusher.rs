@@ -125,7 +125,7 @@ impl Machine {
         let sector = first * PAGE_SECTORS;
         let sectors = ((page - first) * PAGE_SECTORS).min(self.block.capacity_sectors - sector);
         let mut bio = Request::new(Operation::Write, sector, sectors as u32, Purpose::Writeback);
-        // The flusher is a kernel thread of ordinary priority, whoever dirtied the pages.
+        // The flusher is a kernel thread of ordinary priority, whichever task dirtied the pages.
         (bio.priority, bio.group) = if sync {
             let process = &self.tasks.processes[Tasks::process_of(task) as usize];
             (process.priority, process.group)

@@ -74,7 +74,7 @@ impl Machine {
             if first == bio_end {
                 bio_end = end.min(first + BIO_PAGES);
             }
-            // What the queue cannot take at once is split off the bio.
+            // Pages that do not fit in one request are split off the bio.
             let pages = (bio_end - first).min(max_pages);
             let sector = first * PAGE_SECTORS;
             // The device's last page may be cut.

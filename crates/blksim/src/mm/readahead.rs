@@ -106,7 +106,7 @@ impl Window {
             self.async_size = self.size;
             self.settle(index, max);
         } else if marker {
-            // A marker of somebody else's window: go on after what is cached.
+            // The marker of another window: continue after the cached pages.
             let missing = cache.next_missing(page + 1, max) - base;
             if missing - index > max {
                 return Next::Nothing;

@@ -157,7 +157,7 @@ impl IoLatency {
             let shared = &mut self.groups[parent];
             let last_ns = shared.last_change_ns.unwrap_or(0);
             if shared.missed_by.is_some() && cx.now_ns() > last_ns + FORGET_NS {
-                // Whoever missed has gone.
+                // The group that missed has gone.
                 shared.children_cookie = COOKIE;
                 shared.missed_by = None;
                 shared.missed_target_ns = 0;

@@ -102,7 +102,7 @@ impl Wbt {
             self.max_depth = match self.step {
                 0 => depth,
                 1.. => 1 + ((depth - 1) >> self.step.min(31)),
-                // Of a device that takes few commands this may be less than at first.
+                // On a device that takes few commands this may be less than at step 0.
                 ..0 => {
                     let most = (self.queue_depth * 3 / 4).max(1);
                     let wanted = 1 + (u64::from(depth - 1) << (-self.step).min(31));
@@ -195,7 +195,7 @@ impl Wbt {
     }
 
     fn arm(&mut self, cx: &mut PolicyContext) {
-        // A window shrinks with the root of the step, so that a throttled
+        // A window shrinks with the square root of the step, so that a throttled
         // device is judged more often.
         let root = f64::from(self.step.max(0) + 1).sqrt();
         self.window_ns = (WINDOW_NS as f64 / root) as u64;

@@ -101,7 +101,7 @@ impl Machine {
                 call.page += 1;
                 continue;
             }
-            // Something is to be done at this page: first let time catch up.
+            // This page needs work: first let time catch up.
             if self.pay(task, call) {
                 return;
             }
@@ -194,7 +194,7 @@ impl Machine {
         let at_once = self.mm.writeback.pages_looked_up();
         while let Some(page) = self.next_looked_up(task, &mut call, TO_WRITE, at_once) {
             if self.mm.writeback.is_held(page) || self.mm.cache.get(page) & WRITEBACK != 0 {
-                // Another is about to write it, or it was changed while it is being written.
+                // Another task is about to write it, or it was changed while it is being written.
                 self.end_plug(task, PlugFlush::ForSleep);
                 self.sleep_for_page(task, page, call);
                 return;
@@ -254,7 +254,7 @@ impl Machine {
             self.want_flush(0, FlushWaiter::Call(task));
             return;
         }
-        // Nothing to wait for: a system call still takes its time, but where computing takes none.
+        // Nothing to wait for: the system call still takes its time, unless computing takes none.
         call.stage = CallStage::Device;
         let done_ns = self.block.events.now_ns() + self.mm.costs.system_call_ns;
         if call.started_ns == self.block.events.now_ns() && self.mm.costs.ahead.is_none() {

@@ -63,8 +63,8 @@ impl Machine {
         if is_write && !self.mm.cache.is_empty() {
             self.mm.cache.invalidate(offset, u64::from(bytes));
         }
-        // A write to a block device is a plug of its own (`blkdev_write_iter` in
-        // block/fops.c). One that is waited for is unplugged by that.
+        // A write to a block device has its own plug (`blkdev_write_iter` in
+        // block/fops.c). Waiting for one unplugs it.
         if !plugged {
             self.plug(index);
         }

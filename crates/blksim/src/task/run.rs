@@ -26,7 +26,7 @@ impl Machine {
                 {
                     self.block.ready.pop();
                     self.block.run_worker(disk as usize);
-                    // What policies have let go is passed on before any task runs.
+                    // Bios that policies have released are passed on before any task runs.
                     if !self.block.released.is_empty() {
                         break;
                     }

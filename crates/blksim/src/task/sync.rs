@@ -66,7 +66,7 @@ impl Machine {
             flushes.served = served;
         }
         if self.block.disks[disk].family == Family::MultiQueue {
-            // What waits for the device goes before the next flush.
+            // Requests that wait for the device go before the next flush.
             self.block.run_queue_soon(disk);
             self.block.start_flush(disk);
         }

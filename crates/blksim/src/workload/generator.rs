@@ -145,7 +145,7 @@ impl Generator {
             ios_per_second,
             ..Pace::default()
         };
-        // fio 3.33: a time-based job goes on whatever `number_ios` says (`keep_running`).
+        // fio 3.33: a time-based job ignores `number_ios` (`keep_running`).
         let left_ios = match job.number_ios {
             Some(ios) if !job.time_based => ios.saturating_mul(job.loops),
             _ => u64::MAX,
@@ -355,7 +355,7 @@ impl Generator {
             if !self.next_pass(false) {
                 return None;
             }
-            // What has come to the end with the pass begins again with the next.
+            // Positions that reached the end in this pass begin again in the next.
             for position in self.position.iter_mut().filter(|p| **p >= self.region.bytes) {
                 *position = 0;
             }
@@ -590,7 +590,7 @@ mod tests {
             assert!((passes..=2 * passes).contains(&ends), "{seen:?}");
             assert!((6 * passes..=12 * passes).contains(&seen.len()), "{seen:?}");
         }
-        // What fio does with a random mode there is to draw by lot.
+        // With a random mode fio draws the next block there.
         let runs = blocks("64k", "rw=randread:4\nnorandommap\nio_size=1m");
         assert_eq!(runs.len(), 256);
         let after_last = runs.windows(2).filter(|pair| pair[0] == 15).map(|pair| pair[1]);

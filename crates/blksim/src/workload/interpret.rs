@@ -159,7 +159,8 @@ fn split_list(text: &str) -> Result<BlockSizes, String> {
     if given > 100 || (without == 0 && given != 100) {
         return Err(format!("the shares of {text:?} must add up to 100, not {given}"));
     }
-    // Entries without a share divide what is left, as in fio; in hundredths so that it divides.
+    // Entries without a share divide the rest, as in fio. Hundredths of a percent
+    // divide more finely.
     let rest = ((100 - given) * 100).checked_div(without).unwrap_or(0);
     let weighted = sizes.into_iter().map(|(size, share)| (size, share.map_or(rest, |s| s * 100)));
     Ok(BlockSizes(weighted.filter(|(_, weight)| *weight > 0).collect()))

@@ -377,7 +377,7 @@ pub const OPTIONS: &[OptionSpec] = &[
     ignored("sqthread_poll", Kind::Flag, "polling is not simulated"),
     // Only the host backend.
     host_only("cgroup_nodelete", Kind::Flag, "keep the control group"),
-    // What blklab decides.
+    // blklab decides these.
     refused("directory", "blklab decides where files are laid out"),
     refused("exec_prerun", "blklab runs no commands of a job file"),
     refused("exec_postrun", "blklab runs no commands of a job file"),

@@ -71,7 +71,7 @@ fn writes_starved_sets_the_share() {
 #[test]
 fn none_and_noop_do_not_tell_reads_from_writes() {
     // One tag space or one FIFO: equal depths get equal shares, as long as
-    // there are tags for all; without, who is woken first takes what is free.
+    // there are tags for all; otherwise the first to wake takes the free one.
     for (scheduler, depth) in [("none", "200"), ("noop", "4")] {
         let mut setup = fixed(&[("latency", "1ms"), ("depth", depth)], scheduler, BOTH);
         setup.queue = given(&[("nr_requests", "200")]);
@@ -301,7 +301,7 @@ fn readahead_grows_the_windows_of_a_small_reader() {
     large.queue = given(&[("read_ahead_kb", "1024")]);
     let sizes: Vec<u32> = order(&large).iter().map(|(_, _, sectors)| sectors / 2).collect();
     assert_eq!(sizes[..6], [16, 64, 128, 256, 512, 1024]);
-    // Told that access is random, the kernel reads what is asked for.
+    // With the advice that access is random, the kernel reads only the requested pages.
     let jobs = "[a]\nrw=randread\nbs=4k\nsize=64m\nnumber_ios=100\n";
     assert_eq!(run(&setup("hdd-7200", "mq-deadline", jobs)).requests, 100);
 }

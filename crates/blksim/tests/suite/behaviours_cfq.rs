@@ -53,7 +53,7 @@ fn two_queues_share_the_disk_as_their_slices() {
 #[test]
 fn readers_that_ask_one_by_one_get_the_same_shares() {
     // Each leaves its queue empty whenever a request is under way; the disk
-    // waits for the next, so the slice goes on.
+    // waits for the next, so the slice continues.
     for scheduler in BOTH {
         let jobs = readers(&[0, 7]).replace("iodepth=4", "iodepth=1");
         let shares = shares(&run(&slices(scheduler, &jobs)));

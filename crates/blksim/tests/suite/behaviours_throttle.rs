@@ -11,9 +11,9 @@ fn limited(device: &[(&str, &str)], jobs: &str, groups: &[(&str, &str, &str)]) -
 
 #[test]
 fn rates_are_those_of_linux() {
-    // The first slice is allowed at once: after that the rate holds, but what is left over of an
-    // I/O when slices of 100 ms are closed is lost. All but the first two are what Linux 6.1 did
-    // with this load in a guest on this device.
+    // The first slice is allowed at once. After that the rate holds, but the remainder of an I/O is
+    // lost when a slice of 100 ms ends. All values but the first two are those of Linux 6.1 with
+    // this load in a guest on this device.
     let jobs = "[a]\nrw=randread\nbs=64k\ndirect=1\nioengine=libaio\niodepth=16\nruntime=10\ntime_based\ncgroup=a\n";
     for (setting, expected) in [
         ("rbps=10m", 10.0 * 16.0),

@@ -58,8 +58,8 @@ fn a_shallow_device_takes_as_many_writes_of_fsync_as_it_can() {
 
 #[test]
 fn a_writer_waits_for_the_page_that_the_flusher_is_about_to_write() {
-    // It writes 64 MiB over and over; the flusher, which sleeps with a page in its hands, is in its way.
-    // Without that it would go on at the speed of memory (1,001); the kernel does 367.
+    // It writes 64 MiB over and over; the flusher, which sleeps while it holds a page, blocks it.
+    // Otherwise it would write at the speed of memory (1,001); the kernel does 367.
     let jobs = "[w]\nrw=write\nbs=1m\nsize=64m\ntime_based\nruntime=100ms\n";
     let done = nr_writes(setup("nvme-tlc", "mq-deadline", jobs));
     assert!((330..=400).contains(&done), "{done}");

@@ -72,12 +72,12 @@ _SUPPORT = {
 
 
 def priority_support(scheduler: str) -> str:
-    """The priorities that a scheduler honors: ``classes and levels``, ``classes only`` or ``nothing``.
+    """The priorities that a scheduler honors: ``classes and levels``, ``classes only`` or ``no priorities``.
 
     Sources: block/bfq-iosched.c (``bfq_ioprio_to_weight``), block/cfq-iosched.c (4.16) and
     block/mq-deadline.c (since 5.14). No other scheduler reads priorities.
     """
-    return _SUPPORT.get(scheduler, "nothing")
+    return _SUPPORT.get(scheduler, "no priorities")
 
 
 def ignores_priorities(scheduler: str) -> bool:

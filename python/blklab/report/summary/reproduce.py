@@ -29,7 +29,7 @@ def continue_command(run_id: str, blocks: int | None = None, *, settled: bool = 
     Args:
         run_id: Its name.
         blocks: The new total number of blocks; None keeps it.
-        settled: Whether the run adds blocks until all is settled, so that the number is a limit.
+        settled: Whether the run adds blocks until every question is settled, so that the number is a limit.
     """
     words = ["blklab", "compare", "--resume", run_id]
     if blocks is not None:

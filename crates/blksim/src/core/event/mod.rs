@@ -243,8 +243,8 @@ mod tests {
         let mut list: Vec<(u64, u32)> = Vec::new();
         let (mut most, mut emptied) = (0, 0);
         for subject in 0..40_000 {
-            // They become more for a while, then fewer until none is left, and so on: from the line
-            // into the heap and back.
+            // Their number rises for a while, then falls to none, and so on: from the array into
+            // the heap and back.
             let entered_of_5 = if subject / 2_000 % 2 == 0 { 3 } else { 2 };
             if stream.below(5) < entered_of_5 {
                 let time_ns = events.now_ns() + stream.below(50);

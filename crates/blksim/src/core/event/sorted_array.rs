@@ -85,7 +85,7 @@ impl SortedArray {
         let line = &mut self.keys[self.head..=self.end];
         self.end += 1;
         let mut place = line.len() - 1;
-        // The upper halves mostly tell which goes first, for half the instructions.
+        // The upper halves usually decide the order, for half the instructions.
         for before in (0..place).rev() {
             if upper(line[before]) <= upper(key) {
                 if unlikely(upper(line[before]) == upper(key)) {

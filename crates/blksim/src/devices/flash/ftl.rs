@@ -283,7 +283,7 @@ impl Ftl {
         debug_assert_eq!(self.superblocks[index].state, Use::Free);
         self.superblocks[index].state = Use::Open;
         self.superblocks[index].valid = 0;
-        // Room for all that will come: growing would take twice as much for a while.
+        // The full capacity at once: growing would briefly take twice as much.
         self.superblocks[index].contents = Some(Vec::with_capacity(self.shape.superblock as usize));
         index
     }
@@ -373,7 +373,7 @@ impl Ftl {
             }
             return None;
         }
-        // Contents from before the start: whatever was not written since.
+        // Contents from before the start that were not overwritten since.
         while self.first_rank[victim] + collection.position < self.first_rank[victim + 1] {
             let rank = self.first_rank[victim] + collection.position;
             collection.position += 1;
@@ -401,12 +401,12 @@ fn random_ranks(shape: &Shape, count: usize) -> Vec<u64> {
     ranks.push(0);
     for i in 0..used {
         sum += share(i);
-        // No superblock holds more than its size, whatever rounding does.
+        // Rounding must not put more into a superblock than fits.
         let target = (sum / total * shape.logical as f64) as u64;
         last = target.min(last + shape.superblock).min(shape.logical);
         ranks.push(last);
     }
-    // What rounding left over goes where there is room, from the oldest on.
+    // The remainder of rounding goes where there is room, oldest first.
     let mut left = shape.logical - last;
     for i in (0..used).rev() {
         let room = shape.superblock - (ranks[i + 1] - ranks[i]);

@@ -436,7 +436,7 @@ impl Hdd {
         if reach_ns(&self.waiting[least.1]) == least.0 {
             return Some(least);
         }
-        // It is late there after all, so that another may come first.
+        // The head arrives late there after all, so another command may come first.
         self.waiting.iter().map(reach_ns).zip(0..).min()
     }
 
@@ -450,7 +450,7 @@ impl Hdd {
             let turn_ns = self.turn_ns(phase_ns, w.angle_ns);
             let distance = self.cylinder.abs_diff(w.cylinder);
             let spare = i64::from(self.geometry.farthest(turn_ns)) - i64::from(distance);
-            // What is not in time for this turn comes a whole revolution later.
+            // A command that misses this turn comes a whole revolution later.
             let reach_ns = turn_ns + if_negative(spare, self.geometry.revolution_ns);
             least = if reach_ns < least.0 { (reach_ns, index) } else { least };
         }
@@ -500,10 +500,10 @@ impl Hdd {
             return;
         }
         let now_ns = outbox.now_ns();
-        // Cached writes go when there is nothing else, when a flush wants
-        // them, or when memory is three quarters full; then they take turns
-        // with commands, or a stream of writes, always near the head, would
-        // keep a reader waiting for the starvation limit.
+        // Cached writes go when there is no command, when a flush needs them,
+        // or when memory is three quarters full. In the last two cases they
+        // alternate with commands; otherwise a stream of writes, always near
+        // the head, would keep a reader waiting until the starvation limit.
         let pressed = self.barrier.is_some()
             || !self.blocked.is_empty()
             || self.dirty.nr_sectors * 4 > self.write_limit * 3

@@ -86,7 +86,7 @@ impl Anticipatory {
                 }
                 newcomers.successor_came();
             }
-            // A neighbour's request stands in for the task's own.
+            // A neighbour's request counts as the task's own.
             task.learn(newcomers, now_ns, request.sector, request.end());
             return true;
         }

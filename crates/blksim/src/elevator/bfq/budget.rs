@@ -203,7 +203,7 @@ impl Bfq {
     }
 
     fn charge_time(&mut self, q: QueueId, took_ns: i64) {
-        // Whatever `timeout_sync` is.
+        // Independent of `timeout_sync`.
         let timeout_ns = super::timeout_ns(super::DEFAULT_TIMEOUT_NS, self.settings.jiffy_ns);
         // In whole milliseconds.
         let bounded_ms = took_ns.min(timeout_ns) / MS;
@@ -252,7 +252,7 @@ impl Bfq {
         self.leave_service(cx.requests, q, reason);
         let queue = &mut self.queues[q as usize];
         if !queue.busy && !matches!(reason, Reason::Timeout | Reason::Exhausted) {
-            // What it has left of its budget counts if it comes back in time.
+            // The rest of its budget counts if it comes back in time.
             queue.may_resume = true;
         } else {
             self.hierarchy.entities[id as usize].service = 0;

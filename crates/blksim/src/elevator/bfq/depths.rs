@@ -60,7 +60,7 @@ mod tests {
         let depths = Depths::new(64, 16);
         let all = depths.shares.map(|raised| raised.map(|depth| (depth.word, depth.all)));
         assert_eq!(all, [[(8, 32), (12, 48)], [(3, 12), (6, 24)]]);
-        // Of words of two tags there is always one.
+        // Words of two tags always allow one.
         let few = Depths::new(4, 2).shares.map(|raised| raised.map(|depth| depth.word));
         assert_eq!(few, [[1, 1], [1, 1]]);
     }

@@ -121,7 +121,7 @@ impl Bfq {
             return;
         }
         if let Some(q) = self.in_service {
-            // A queue that is waited for may keep the device from being full.
+            // Idling for a queue may keep the device from filling.
             let queue = self.queue(q);
             if queue.short_think
                 && queue.dispatched + queue.fifo.len() < QUEUEING_DEPTH

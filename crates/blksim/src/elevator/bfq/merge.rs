@@ -137,9 +137,9 @@ impl Bfq {
         };
         let mut queue = Queue::new(number, group, sync, priority, now_ns, self.hierarchy.tick_ns);
         queue.max_budget = self.assigned_max_budget() * 2 / 3;
-        // The kernel sets the end of a last request that never was to a nanosecond ahead.
-        // Where computing takes no time, the first request comes before that: it was thought
-        // about for ever, and the queue is not I/O-bound any more. Real processors take longer.
+        // The kernel sets the end of the last request, which there was not, a nanosecond ahead.
+        // If computing takes no time, the first request comes before that: its think time is
+        // endless, and the queue is no longer I/O-bound. Real processors take longer.
         queue.last_end_ns += i64::from(self.settings.zero_cpu_time);
         if recycled.is_some() {
             self.queues[id as usize] = queue;
@@ -233,7 +233,7 @@ impl Bfq {
         if self.last_completed == Some(q) {
             self.last_completed = None;
         }
-        // The kernel leaves such pointers behind, for the next queue in its place.
+        // The kernel leaves such pointers to the next queue in its place.
         for other in &mut self.queues {
             for link in [&mut other.tentative_waker, &mut other.merged_into] {
                 if *link == Some(q) {

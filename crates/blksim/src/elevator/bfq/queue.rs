@@ -236,7 +236,7 @@ pub(super) fn level_of(priority: Priority) -> usize {
 
 #[inline]
 pub(super) fn is_seek(from_sector: u64, request: &Request, rotational: bool) -> bool {
-    // 0 stands for no request before.
+    // 0: no request before.
     from_sector != 0
         && request.sector.abs_diff(from_sector) > SEEK_SECTORS
         && (rotational || request.nr_sectors < LARGE_SECTORS)

@@ -89,7 +89,7 @@ impl Bfq {
             let timed_out = queue.timeout_ns <= now_ns;
             let small = queue.fifo.len() == 1 && nr_sectors < SMALL_SECTORS;
             if small && !timed_out && self.waiting_pays(queue) {
-                // It may grow; whoever runs the queue next ends the wait.
+                // It may grow; the next run of the queue ends the wait.
                 return;
             }
             self.stop_waiting();
@@ -193,7 +193,7 @@ impl Bfq {
             self.note_position(cx.requests, q);
             return;
         }
-        // As the search for the next one, which would find nothing, does first.
+        // The search for the next request would set this first, and find none.
         queue.fifo_checked = true;
         queue.next = None;
         let (busy, entity) = (queue.busy, queue.entity);
@@ -282,7 +282,7 @@ impl Bfq {
             if self.may_end_by_timeout(queue, now_ns) {
                 self.expire(cx, Reason::Timeout, false, now_ns);
             } else if queue.is_empty() {
-                // Nor is it better to wait, or it would be waited for.
+                // Waiting does not pay either, or the queue would be waiting.
                 self.expire(cx, Reason::NoMoreRequests, false, now_ns);
             }
         }

@@ -76,7 +76,7 @@ impl Bfq {
             valid: true,
         };
         if queue.just_created && !queue.wr.in_large_burst && self.settings.low_latency {
-            // It had no chance yet to be raised, and would have been.
+            // It had no chance to be raised yet, but would have been.
             saved.wr_coeff = super::weight_raising::INTERACTIVE;
             saved.wr.begin_interactive(self.hierarchy.tick_ns, self.rate.raise_ns());
             saved.wr.service = before.wr.service;
@@ -122,7 +122,7 @@ impl Bfq {
                 wr_coeff = 1;
             }
         }
-        // One that did not exist is not busy: it counts once it becomes so.
+        // A new queue is not busy: it counts once it becomes busy.
         debug_assert!(existed || !self.queue(q).busy);
         self.set_wr_coeff(q, wr_coeff);
     }

@@ -201,7 +201,7 @@ impl Bfq {
                     wr.duration_ns = SOFT_REAL_TIME_NS;
                     wr_coeff = SOFT_REAL_TIME;
                 }
-                // A small budget: what counts for it is latency.
+                // A small budget: it needs low latency.
                 let entity = &mut self.hierarchy.entities[queue.entity as usize];
                 entity.budget = entity.budget.min(2 * least_budget);
             }

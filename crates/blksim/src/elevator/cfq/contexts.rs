@@ -90,7 +90,7 @@ impl<const TREES: bool> Cfq<TREES> {
                 return queue;
             }
             let queue = self.queues.allocate(Queue::new(false, priority, group));
-            // One that is never forgotten.
+            // A reference that is never dropped.
             self.queues[queue].tasks = 1;
             self.groups[group].async_queues[slot] = Some(queue);
             return queue;
@@ -136,7 +136,7 @@ impl<const TREES: bool> Cfq<TREES> {
                 self.release_task(id);
                 return None;
             }
-            // The last one keeps it.
+            // The last task keeps the queue.
             queue.shared = false;
             queue.to_split = false;
             queue.seeky_since_ns = None;
@@ -186,7 +186,7 @@ impl<const TREES: bool> Cfq<TREES> {
             if let Some(successor) = candidate {
                 self.queues[successor].pointed_at -= 1;
             }
-            // It must not be given up twice.
+            // It must not be released twice.
             self.queues[id].pointed_at = u32::MAX;
             self.queues.release(id);
         }

@@ -55,7 +55,7 @@ impl<const TREES: bool> Cfq<TREES> {
             return;
         }
         if TREES {
-            // A shallow queue that is idled on keeps the device from filling.
+            // Idling for a shallow queue keeps the device from filling.
             if let Some(active) = self.active.map(|id| &self.queues[id]) {
                 if active.idle_window
                     && active.dispatched + active.held.fifo.len() < FEW_REQUESTS

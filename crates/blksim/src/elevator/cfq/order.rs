@@ -70,7 +70,7 @@ impl<const TREES: bool> Cfq<TREES> {
                 _ => now + IDLE_DELAY_NS,
             }
         } else {
-            // The worse the level, the more the others go before.
+            // The worse the level, the further back among the others.
             let others = i64::from(if TREES { group.nr_queues } else { self.busy_queues }) - 1;
             let offset = self.settings.slice_offset_ns(queue.sync, queue.priority.level);
             now.saturating_add(others.saturating_mul(offset))

@@ -24,7 +24,7 @@ impl<const TREES: bool> Cfq<TREES> {
                     self.queues[id].awaited = false;
                     cx.kick();
                 } else {
-                    // More may come that it can be merged with.
+                    // Requests that it can be merged with may follow.
                     self.queues[id].must_dispatch = true;
                 }
             }
@@ -63,7 +63,7 @@ impl<const TREES: bool> Cfq<TREES> {
             return true;
         }
         if TREES {
-            // Random readers share their turn: one does not idle for itself.
+            // Random readers share their turn: none idles for itself.
             if self.serving_workload == Workload::SyncNoIdle
                 && Self::workload_of(new) == Workload::SyncNoIdle
                 && old.is_empty()

@@ -146,7 +146,7 @@ impl Grades {
             match worse {
                 None => depth + 2,
                 Some(_) if means[OTHER].samples == 0 => depth,
-                // As long as either does well, the rest is not cut.
+                // While either does well, the rest is not cut.
                 Some(_) => rest(depth, better(reads, writes)),
             },
         );

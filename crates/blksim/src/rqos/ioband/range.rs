@@ -60,7 +60,7 @@ impl RangeBandwidth {
             self.period_start_ns = now_ns / PERIOD_NS * PERIOD_NS;
             self.current = None;
             for account in &mut self.accounts {
-                // What was overdrawn is owed.
+                // An overdraft carries over as debt.
                 let allowed = if account.max > 0 { account.max } else { account.used };
                 account.used = account.used.saturating_sub(allowed);
             }

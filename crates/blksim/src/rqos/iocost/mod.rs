@@ -271,7 +271,7 @@ impl IoCost {
         entry.activated_at_ns = cx.now_ns();
         entry.done_vtime = vtime - (entry.vtime - entry.done_vtime);
         entry.vtime = vtime;
-        // It begins with as much of its weight as it used when it was active last.
+        // It begins with the weight in use when it was last active.
         let in_use = entry.in_use;
         self.use_weight(group, in_use, clock_vtime);
         self.share_out();
@@ -347,7 +347,7 @@ impl Policy for IoCost {
             self.pay(cx, group, bio, cost_vtime);
             return Admission::Pass;
         }
-        // Who waits has all of its weight, unless it owes.
+        // A group that waits has all of its weight, unless it is in debt.
         if !owes && entry.in_use < entry.weight {
             self.use_weight(group, u64::MAX, clock_vtime);
             self.share_out();
@@ -360,7 +360,7 @@ impl Policy for IoCost {
     fn merged(&mut self, cx: &mut PolicyContext, bio: RequestId, request: RequestId) {
         let joined = &cx.requests[bio];
         let group = joined.group as usize;
-        // One that was let through has paid already.
+        // A bio that was admitted has paid already.
         if group == 0 || self.paid(bio).is_some() {
             return;
         }
@@ -402,7 +402,7 @@ impl Policy for IoCost {
     }
 
     fn timer(&mut self, cx: &mut PolicyContext) {
-        // Waiters' timers ring in the interrupt, the period ends after it.
+        // Waiters' timers fire in the interrupt; the period ends after it.
         self.look_after_all(cx);
         if self.period_end_ns.is_some_and(|end_ns| end_ns <= cx.now_ns()) {
             self.end_period(cx);

@@ -152,8 +152,8 @@ impl IoCost {
         let behind_vtime = self.behind_vtime(group, clock_vtime) as u64;
         let leftover = part(WHOLE, behind_vtime, self.passed_vtime(clock_vtime));
         let target = WHOLE * TARGET_PERCENT / 100;
-        // The kernel's product has 32 bits: of a group that used the whole device nothing is left of
-        // it, and it is taken for one that needs next to nothing.
+        // The kernel's product has 32 bits: it overflows to 0 for a group that used the whole
+        // device, which then seems to need next to nothing.
         let product = u64::from((WHOLE * usage) as u32);
         part(product, 1, WHOLE - target + leftover).clamp(1, most)
     }
@@ -171,7 +171,7 @@ impl IoCost {
             }
             let total = part_up(self.siblings(parent).0, whole - lent, whole - kept);
             for (group, share) in lenders {
-                // What a debtor uses is not changed before its debt is paid.
+                // A debtor keeps its weight until its debt is paid.
                 if self.groups[group].debt_vtime == 0 {
                     self.use_weight(group, part_up(total, share, whole), clock_vtime);
                 }
@@ -202,7 +202,7 @@ impl IoCost {
         if self.busy_level == 0 || self.busy_level < 0 && found.lagging {
             return;
         }
-        // Bounds that it is not within are approached by small steps.
+        // A rate outside the bounds approaches them in small steps.
         let (low, high) = self.rate_limits;
         if self.rate < low {
             self.rate = (self.rate * (100 + CLAMP_PERCENT) / 100).min(low);

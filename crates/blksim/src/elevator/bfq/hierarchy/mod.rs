@@ -53,7 +53,7 @@ impl Group {
             trees: Default::default(),
             next: None,
             in_service: None,
-            // The root's is the moment at which the scheduler was chosen.
+            // For the root, the time at which the scheduler was chosen.
             idle_served_ns: LONG_AGO_NS,
             nr_active: 0,
         }

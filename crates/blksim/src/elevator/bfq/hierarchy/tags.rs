@@ -23,11 +23,11 @@ impl Hierarchy {
                 None => return true,
             },
         };
-        // Of the queue itself: higher classes count many times.
+        // For the queue itself: higher classes count many times.
         let trees = &self.groups[usize::from(entity.parent)].trees;
         let weights =
             trees[..=entity.class as usize].iter().fold(0, |sum, tree| sum * LEVELS + tree.weights);
-        // At least the quotient of the two, rounded: without the division.
+        // At least the rounded quotient of the two, without the division.
         let share = limit * entity.weight + weights / 2;
         weights > 0 && (u64::from(entity.allocated) + 1) * weights > share
     }
@@ -115,7 +115,7 @@ mod tests {
         let (one, other) = (busy(&mut hierarchy, 2, 40), busy(&mut hierarchy, 2, 40));
         assert_eq!(tags_until_over(&mut hierarchy, alone, 64), 16);
         assert_eq!(tags_until_over(&mut hierarchy, one, 64), 24);
-        // With the group's 48 taken nobody in it gets more.
+        // Once the group's 48 are taken, none of its queues gets more.
         for _ in 0..48 {
             hierarchy.allocated(other, true);
         }
