@@ -321,8 +321,8 @@ def test_the_real_disk_under_the_root_directory(
 ) -> None:
     """Sets every scheduler of the disk for a moment, and checks that all is restored.
 
-    Loop devices have no hardware to reset. The disk is the machine's, so the test takes its lock, which keeps other
-    runs of blklab away.
+    Loop devices have no hardware to reset. The disk is the machine's, so the test takes its lock, which keeps
+    other runs of blklab away.
     """
     try:
         leaves = resolve("/").leaves
