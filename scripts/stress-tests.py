@@ -1,4 +1,4 @@
-"""Runs tests again and again on a busy machine; their outcome must not depend on that.
+"""Runs tests again and again on a busy machine; their outcome must not depend on the load.
 
 Until the tests end, these run beside them:
 
@@ -129,7 +129,7 @@ def needed() -> bool:
 
 @contextlib.contextmanager
 def beside(*works: Callable[[Path], None]) -> Iterator[None]:
-    """Runs functions in processes of their own, and ends these and all that they started."""
+    """Runs each function in a separate process; ends these and all their children."""
     with tempfile.TemporaryDirectory(prefix="blklab-stress-", dir=SCRATCH) as folder:
         processes = [multiprocessing.Process(target=_alone, args=(work, Path(folder))) for work in works]
         for process in processes:
@@ -150,7 +150,7 @@ def _alone(work: Callable[[Path], None], folder: Path) -> None:
 
 
 def main() -> int:
-    """Carries out the rounds; 1 if any failed."""
+    """Runs the rounds; returns 1 if any failed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

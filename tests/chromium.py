@@ -42,7 +42,7 @@ def find_chromium() -> str | None:
 
 @dataclass
 class Page:
-    """A tab. What it did wrong is collected as it happens."""
+    """A tab. Its errors are collected as they happen."""
 
     connection: ClientConnection
     session: str

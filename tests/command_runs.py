@@ -13,7 +13,7 @@ from blklab.cli import run
 
 @pytest.fixture
 def job(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A file with what the module's constant ``JOB`` holds."""
+    """A file with the text of the module's constant ``JOB``."""
     path = tmp_path / "reads.fio"
     path.write_text(request.module.JOB)
     return str(path)

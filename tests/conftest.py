@@ -38,7 +38,7 @@ settings.load_profile("blklab")
 
 @pytest.fixture(autouse=True)
 def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test reads or writes the person's store; colours and width do not depend on the terminal."""
+    """No test reads or writes the user's store; colours and width do not depend on the terminal."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
     monkeypatch.delenv("BLKLAB_STORE", raising=False)
     monkeypatch.setenv("COLUMNS", "100")
@@ -46,7 +46,7 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
 
 @pytest.fixture(scope="session")
 def postgresql_url() -> Iterator[str]:
-    """A real PostgreSQL server of its own, on a socket in a folder of its own."""
+    """A real PostgreSQL server, on a socket in its own folder."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     initdb = shutil.which("initdb") or (str(folders[-1] / "initdb") if folders else None)
     if initdb is None:

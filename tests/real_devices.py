@@ -1,4 +1,4 @@
-"""Real loop devices and mounts for tests as root; all is taken down again."""
+"""Real loop devices and mounts for tests as root; all are removed afterwards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _numbers = itertools.count(100 + os.getpid() % 50000)
 
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A state directory of the test's own."""
+    """A state directory for the test."""
     folder = tmp_path / "state"
     monkeypatch.setenv("BLKLAB_STATE_DIR", str(folder))
     monkeypatch.setenv("BLKLAB_LOCK_DIR", str(folder / "locks"))
@@ -59,7 +59,7 @@ LoopMaker = Callable[[int], Disk]
 
 @pytest.fixture
 def make_loop(needs_loop: None, scratch: Path) -> Iterator[LoopMaker]:
-    """Makes loop devices of the test's own, with a size in MiB."""
+    """Makes loop devices for the test, with a size in MiB."""
     made: dict[int, Path] = {}
 
     def make(size_mib: int) -> Disk:
@@ -84,7 +84,7 @@ def _image(scratch: Path, number: int, size_mib: int) -> Path:
 
 
 def attach_to_new_loop(backing: Callable[[int], Path], *options: str) -> int:
-    """Attaches a file or device to a loop device that did not exist; the device's number.
+    """Attaches a file or device to a loop device that did not exist; returns the device's number.
 
     Args:
         backing: Gives the file for a number.
@@ -187,7 +187,7 @@ def tool(name: str, package: str) -> str:
 
 
 def queue_of(disk: Disk) -> dict[str, bytes]:
-    """Everything that can be read of a disk's queue, byte for byte.
+    """Every readable attribute of a disk's queue, byte for byte.
 
     Only disks of the test's own are compared: other programs may change the queues of theirs meanwhile.
     """
@@ -239,7 +239,7 @@ exec "$@"
 def in_private_machine(command: list[str], disks: list[Disk]) -> subprocess.CompletedProcess[str]:
     """Runs a command in a mount namespace with a /run, /dev and /etc/udev of its own.
 
-    So udev's tools can be let loose: they make links, nodes and notes as the daemon would.
+    So udev's tools may run freely: they make links, nodes and records as the daemon would.
     """
     unshare = tool("unshare", "util-linux")
     environment = {**os.environ, "DEVICES": " ".join(str(disk.dev_path) for disk in disks)}

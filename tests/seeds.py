@@ -9,7 +9,7 @@ from collections.abc import Generator
 import pytest
 
 SEED_VARIABLE = "BLKLAB_TEST_SEED"
-"""Fixes the seed of all tests that draw at random, so that a failure can be looked at again."""
+"""Fixes the seed of all tests that draw at random, so that a failure can be reproduced."""
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def seed() -> int:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds the seed to what is shown of a failure."""
+    """Adds the seed to a failure's report."""
     report = yield
     drawn = getattr(item, "funcargs", {}).get("seed")
     if report.failed and drawn is not None:

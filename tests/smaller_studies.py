@@ -1,4 +1,4 @@
-"""Studies with other sizes than those that ship: for tests on kernels, where every run costs seconds."""
+"""Studies with smaller sizes than the shipped ones, for tests on kernels, where every run costs seconds."""
 
 from __future__ import annotations
 

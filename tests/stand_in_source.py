@@ -66,7 +66,7 @@ Slow it down.
 
 @pytest.fixture
 def kernel_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache, and every program that a build asks for: stand-ins where nothing is done with them."""
+    """An empty cache, and every program that a build needs, with stand-ins for the unused ones."""
     for program in ("make", "patch", "tar", "xz", "gcc", "ld"):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")
@@ -82,7 +82,7 @@ def kernel_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def kernel_tree(tmp_path: Path) -> Path:
-    """A person's tree of the stand-in source."""
+    """A user's tree of the stand-in source."""
     return make_tree(tmp_path / "linux-6.1.7")
 
 

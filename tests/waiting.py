@@ -10,8 +10,8 @@ from typing import Any
 PATIENCE_SECONDS = 900.0
 """The time after which a test counts as hung.
 
-It is no claim about speed: what is awaited takes seconds at most on an idle machine, so that even a machine a
-hundred times slower stays below it.
+It is no claim about speed: every awaited event takes seconds at most on an idle machine, so that even a
+machine a hundred times slower stays below it.
 """
 _PAUSE_SECONDS = 0.005
 
@@ -22,9 +22,9 @@ def wait_until(
     """Waits until a condition holds.
 
     Args:
-        condition: Called again and again until what it returns is true.
+        condition: Called again and again until it returns a true value.
         awaited: Names the condition in the failure message.
-        process: What the condition depends on: if it ends, the test fails at once.
+        process: A process that the condition depends on: if it ends, the test fails at once.
     """
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not condition():

@@ -4,8 +4,8 @@
 
 Prints, for every kind of noise: how often a winner is named although there is none, how often a true
 difference of 2, 5 and 10 % is found, how many blocks that takes, and how often intervals hold the truth; for
-blocks added until all is settled, for a fixed design of fifteen blocks, and for the usual procedure of three
-runs each in fixed order. The same seed gives the same results. `--write` puts them into
+blocks added until every question is settled, for a fixed design of fifteen blocks, and for the usual
+procedure of three runs each in fixed order. The same seed gives the same results. `--write` puts them into
 docs/appendix/verdicts.md and draws docs/appendix/images/verdicts.svg. Exits with 1 if a stated error rate is
 certainly exceeded.
 """

@@ -62,7 +62,7 @@ def test_known_factors() -> None:
 def _most_evidence(
     series: int, first: int, last: int, seed: int
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Largest evidence, over the rise of its block, that series without any effect show: by brute force."""
+    """By brute force, the largest evidence over the rise of its block in series without any effect."""
     generator = np.random.default_rng(seed)
     most = np.full(series, -math.inf)
     total, squares = np.zeros(series), np.zeros(series)
@@ -148,7 +148,7 @@ def test_turned_round_it_says_the_same() -> None:
 
 
 def test_the_chance_of_ever_being_wrong_stays_below_the_level() -> None:
-    """Looking after each of 40 blocks at a mean of zero: t tests at 5 % would be wrong in a third."""
+    """With a mean of zero and a look after each of 40 blocks, t tests at 5 % would be wrong in a third."""
     generator = np.random.default_rng(3)
     series = 0.05 * generator.standard_normal((2000, 40))
     never_better = [

@@ -1,4 +1,4 @@
-"""Designs behind one protocol: what each of them allows, and how the values of an experiment reach it."""
+"""Designs behind one protocol: the limits of each, and the values that it gets from an experiment."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_deciding_questions_of_judged_workloads_are_one_family() -> None:
 
 
 def test_families_are_corrected_apart() -> None:
-    """A question of its own gets the same p values, whatever is asked beside it."""
+    """A separate question gets the same p values, whichever others are asked."""
     metric = metric_named("iops")
     values = {"a": STEADY, "b": {block: value * (1.01 + block / 200) for block, value in STEADY.items()}}
     alone = Question("one", metric, values)

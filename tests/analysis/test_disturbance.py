@@ -1,4 +1,4 @@
-"""Which blocks are marked, and what becomes of the verdict without them."""
+"""Marks on disturbed blocks, and the verdict without them."""
 
 from __future__ import annotations
 

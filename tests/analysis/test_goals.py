@@ -122,7 +122,7 @@ def test_a_goal_that_nothing_serves_is_undecided() -> None:
 
 
 def test_with_a_goal_only_the_goal_says_what_more_blocks_would_do() -> None:
-    """They are added for its question; each workload would name a number of its own."""
+    """They are added for the goal's question; each workload alone would name another number."""
     behaviours = {"bfq": SchedulerBehaviour(1.05, noise=0.15), "none": SchedulerBehaviour(noise=0.15)}
     texts = {}
     for goal in (None, "iops=1"):

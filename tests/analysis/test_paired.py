@@ -38,7 +38,7 @@ def test_equal_values_have_an_interval_of_no_width() -> None:
 
 
 def test_the_difference_is_free_of_what_the_whole_block_suffers() -> None:
-    """Blocks that differ a hundredfold: the ratio within each is what counts."""
+    """Blocks differ a hundredfold; only the ratio within each counts."""
     blocks = [1.0, 100.0, 3.0, 40.0, 0.5, 7.0]
     first = [
         block * factor for block, factor in zip(blocks, [1.10, 1.11, 1.09, 1.10, 1.12, 1.08], strict=True)
@@ -176,7 +176,7 @@ def test_numbers_of_equal_pairs() -> None:
 
 
 def test_shaffer_corrects_for_what_can_be_true() -> None:
-    """Of six pairs of four things, three at the most are equal once one is known to differ."""
+    """Of the six pairs of four things, at most three are equal once one is known to differ."""
     p_values = [0.002, 0.01, 0.011, 0.012, 0.2, 0.5]
     adjusted = holm(p_values, numbers_of_equal_pairs([4]))
     assert adjusted == pytest.approx([0.012, 0.03, 0.033, 0.036, 0.4, 0.5])
@@ -207,7 +207,7 @@ def test_sample_size_is_the_smallest_that_is_enough() -> None:
 
 
 def test_false_alarms_stay_at_their_level_under_drift() -> None:
-    """A machine that slows down by half during the experiment: paired differences do not care."""
+    """A machine that slows down by half during the experiment does not change paired differences."""
     generator = np.random.default_rng(11)
     alarms = 0
     experiments = 600

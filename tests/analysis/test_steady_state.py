@@ -1,4 +1,4 @@
-"""Steady state on runs whose course is known."""
+"""Steady state, on runs with a known course."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def test_lower_is_better_where_it_is() -> None:
 
 
 def test_nothing_is_claimed_where_nothing_is() -> None:
-    """Sixteen cells under a poor machine's noise, 60 times: any claim at all in at most 5 % (and chance)."""
+    """Sixteen cells with a noisy machine's noise, 60 times: a claim in at most 5 %, plus sampling error."""
     wrong = 0
     for seed in range(60):
         record = _record(["bfq:slice_idle=0,2,20:low_latency=0"], {}, noise=0.1, blocks=6, seed=seed)

@@ -110,7 +110,7 @@ def test_now_only_writes_no_rule(disk: Disk, private: PrivateMachine) -> None:
 
 
 def test_tunables_not_named_are_at_their_defaults(disk: Disk, private: PrivateMachine) -> None:
-    """As they will be after the next start."""
+    """Scheduler and tunable as after the next boot."""
     answer = private("blklab apply mq-deadline:writes_starved=3 --now-only --device $DEVICE")
     assert answer.returncode == 0, answer.stderr
     iosched = disk.sys_path / "queue" / "iosched"

@@ -140,7 +140,7 @@ def test_every_command_has_a_help_page(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_the_list_of_commands_is_quick() -> None:
-    """Neither help nor version need any command; numpy alone would take longer than all they do."""
+    """Help and version import no command: numpy alone would take longer than everything else."""
     for arguments in (["--help"], ["--version"]):
         assert _imported_by(f"from blklab.cli import run; assert run({arguments!r}) == 0").isdisjoint(
             {"numpy", "pydantic", "blklab._core"}

@@ -139,7 +139,7 @@ def test_resuming_changes_nothing_but_the_length(capsys: pytest.CaptureFixture[s
 
 
 def test_an_interrupted_comparison_keeps_what_it_has_and_goes_on(job: str, tmp_path: Path) -> None:
-    """A signal in the midst: exit code 130, samples kept, the resumed run equals an undisturbed one."""
+    """A signal during a run: exit code 130, samples kept, the resumed run equals an undisturbed one."""
     store = str(tmp_path / "runs.sqlite")
     blklab = [sys.executable, "-m", "blklab"]
     common = ["-w", job, "-s", "none,mq-deadline", "--seed", "5", "--store", store, "--runtime", "3s"]
@@ -196,7 +196,7 @@ def test_one_scheduler_after_another_is_warned_of(capsys: pytest.CaptureFixture[
 def test_a_budget_decides_the_number_of_blocks(
     capsys: pytest.CaptureFixture[str], job: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a clock on which a minute passes between two looks at it, however fast this machine is."""
+    """On a clock that moves by a minute with every reading, however fast this machine is."""
     looks = itertools.count(time.monotonic_ns(), 60 * NS_PER_SECOND)
     monkeypatch.setattr(blocks, "time", SimpleNamespace(monotonic_ns=lambda: next(looks)))
     document = json_of(capsys, "compare", DEVICE, "-w", job, "-s", "none,mq-deadline", "--budget", "1h")

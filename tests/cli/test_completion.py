@@ -1,4 +1,4 @@
-"""Completion scripts in the shells that they are for."""
+"""Completion scripts, each in its shell."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_person_at_a_terminal(
 
 
 def _typed(terminal: int, text: str, expected: str) -> None:
-    """Types and waits for what a terminal then shows."""
+    """Types, and waits for the terminal's output."""
     os.write(terminal, text.encode())
     shown, end = "", time.monotonic() + HANG_SECONDS
     while re.search(expected, shown) is None:

@@ -1,4 +1,4 @@
-"""Man pages, and what a package installs."""
+"""Man pages, and the files that a package installs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each option of an experiment is declared once, and everything that knows options follows from that."""
+"""Each option of an experiment is declared once; all that uses options follows from the declaration."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_the_table_links_to_pages_wherever_they_lie(tmp_path: Path) -> None:
 
 @st.composite
 def requests(draw: Callable[[st.SearchStrategy[Any]], Any]) -> dict[str, Any]:
-    """Values of any options that can stand together, by key."""
+    """Values of options that can be combined, by key."""
     keys = draw(st.sets(st.sampled_from(sorted(WRITTEN)))) | {"targets"}
     if "blocks" in keys:
         keys.discard("budget")
@@ -145,7 +145,7 @@ def _spec_of(request: dict[str, Any]) -> ExperimentSpec:
 
 
 class _StopError(SpecError):
-    """Raised where the command line would begin to work."""
+    """Raised at the point where the command would start to run."""
 
 
 def _understood(command: str) -> ExperimentSpec:
@@ -189,7 +189,7 @@ def test_a_stored_experiment_loads(spec: ExperimentSpec) -> None:
 
 
 def _toml(value: Any) -> str:
-    """A value as TOML writes it in a line."""
+    """A value as inline TOML."""
     match value:
         case bool():
             return str(value).lower()

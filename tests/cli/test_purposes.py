@@ -108,7 +108,7 @@ def test_preconditioned_flash_is_used_flash(capsys: pytest.CaptureFixture[str], 
 
 
 def test_a_withheld_recommendation_is_not_applied(tmp_path: Path) -> None:
-    """The refusal comes before anything of this machine is looked at."""
+    """The refusal comes before any look at this machine."""
     workloads = [make_workload("reads"), make_workload("cached", control=True)]
     record = make_experiment(
         make_spec(("none", "bfq"), workloads, target=str(tmp_path)),

@@ -112,7 +112,7 @@ def test_without_root(disk: Disk, scratch: Path, monkeypatch: pytest.MonkeyPatch
 def test_elsewhere(
     platform: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Another system is only pretended here: its name is. All modules are in memory by then."""
+    """Only the system's name is faked; all modules are in memory by then."""
     for command in ("restore", "apply"):
         import_module(f"blklab.cli.{command}")
     monkeypatch.setattr(sys, "platform", platform)

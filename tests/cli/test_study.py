@@ -1,4 +1,4 @@
-"""`blklab study`: what it prints, and what it refuses."""
+"""`blklab study`: output and refusals."""
 
 from __future__ import annotations
 

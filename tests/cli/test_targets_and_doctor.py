@@ -70,7 +70,7 @@ def test_simulated_devices_are_listed(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def _as_another_user(*words: str) -> subprocess.CompletedProcess[str]:
-    """blklab run by nobody, who gets an answer without a traceback."""
+    """The user nobody gets an answer without a traceback."""
     if os.geteuid() != 0:
         pytest.skip("becoming another user needs root")
     tool("setpriv", "util-linux")
@@ -138,7 +138,7 @@ def test_doctor_without_root() -> None:
 
 
 def test_doctor_elsewhere(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Another system is only pretended here: its name is."""
+    """Only the system's name is faked."""
     monkeypatch.setattr(sys, "platform", "darwin")
     assert run(["doctor"]) == ExitCode.REQUIREMENT
     assert "use Linux for real disks" in capsys.readouterr().out

@@ -38,7 +38,7 @@ threads[0].join()
 
 @contextmanager
 def _writer(file: Path, *, priority: list[str]) -> Iterator[int]:
-    """A process of two writing threads; gives its number."""
+    """Starts a process of two writing threads, and returns its number."""
     if not Path("/proc/self/io").exists():
         pytest.skip("this kernel does not count I/O by task")
     if shutil.which("ionice") is None:
@@ -61,7 +61,7 @@ def test_classes_and_levels_are_shown(tmp_path: Path, capsys: pytest.CaptureFixt
         sample: dict[str, Any] = {}
 
         def all_wrote() -> bool:
-            """Whether all four threads came to write between two looks, which a busy machine may prevent."""
+            """Whether all four threads wrote between two readings; a busy machine may prevent that."""
             assert run(["top", "-n", "1", "-d", "500ms", "--json"]) == ExitCode.OK
             sample.update(json.loads(capsys.readouterr().out))
             return sum(row["process"] in (level, idle) for row in sample["tasks"]) == 4

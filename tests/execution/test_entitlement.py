@@ -1,4 +1,4 @@
-"""Which share each job was promised."""
+"""The share that each job is entitled to."""
 
 from __future__ import annotations
 

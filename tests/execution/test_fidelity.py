@@ -1,4 +1,4 @@
-"""The matrix, the errors, the cache and the page; what needs a kernel is in the marked test."""
+"""The matrix, the errors, the cache and the page; only the marked test needs a kernel."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from blklab.spec.workloads import Workload
 from blklab.testing.experiments import make_spec, make_workload
 
 Figure = Callable[[str, str, int, int], float | None]
-"""(workload, scheduler, block, position) → figure."""
+"""(workload, scheduler, block, position) → value."""
 
 
 def _spec(
@@ -35,7 +35,7 @@ def _race(spec: ExperimentSpec) -> Race:
 
 
 def _run(spec: ExperimentSpec, figure: Figure) -> tuple[list[Standings], list[tuple[int, str, str]]]:
-    """Carries a race out; the standings before each block, and the runs made."""
+    """Runs a race; returns the standings before each block, and the runs made."""
     race, plan = _race(spec), Plan(spec)
     history: list[Standings] = []
     runs: list[tuple[int, str, str]] = []

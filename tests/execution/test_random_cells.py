@@ -17,7 +17,7 @@ def options_of(cell: FidelityCell) -> set[str]:
 
 
 def simulated_options() -> dict[str, str]:
-    """By every name and alias, the option's own name."""
+    """The option's own name by every name and alias."""
     listed = json.loads(_core.job_options())
     simulated = [option for option in listed if option["support"] == "simulated"]
     return {name: option["name"] for option in simulated for name in (option["name"], *option["aliases"])}

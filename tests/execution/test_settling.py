@@ -33,7 +33,7 @@ DEVICE = "sim:fixed,latency=200us,depth=4,jitter=40us"
 
 
 class Listener:
-    """Hears an experiment, and may break it off."""
+    """Follows an experiment, and may abort it."""
 
     def __init__(self, stop_after: int | None = None) -> None:
         self.stop_after = stop_after
@@ -76,7 +76,7 @@ def test_equal_schedulers_stop_long_before_the_budget(tmp_path: Path, job: str) 
 def test_a_resumed_experiment_is_the_one_that_was_never_broken_off(
     tmp_path: Path, job: str, stop_after: int
 ) -> None:
-    """hdd: bfq and none differ, so that someone leaves early; whole and broken runs take the same way."""
+    """On an hdd one of bfq and none drops out early; complete and resumed experiments take the same steps."""
     spec = _spec(job, "none,bfq,deadline,cfq", "10blocks", "sim:hdd-7200")
     with Store.opened(str(tmp_path / "runs.sqlite")) as store:
         whole = compare(spec, store, Listener())

@@ -65,7 +65,7 @@ def queue_of(device: str) -> dict[str, str]:
 
 @dataclass
 class LoopDevice:
-    """A loop device of the test's own, which blklab did not create."""
+    """A loop device that the test, not blklab, created."""
 
     number: int
     backing: Path
@@ -111,7 +111,7 @@ class Filesystem:
     devices: list[LoopDevice]
 
     def assert_untouched(self) -> None:
-        """Settings as before, and nothing of ours left in the folder."""
+        """Checks that settings are as before and that no file of ours is left in the folder."""
         for device in self.devices:
             device.assert_unchanged()
         assert [entry.name for entry in self.folder.iterdir() if "blklab" in entry.name] == []
@@ -119,7 +119,7 @@ class Filesystem:
 
 @pytest.fixture
 def ext4(disk_folder: Path) -> Iterator[Filesystem]:
-    """A directory on ext4 on a device of its own."""
+    """A directory on ext4 on a separate device."""
     with loop_device(disk_folder / "ext4.img", 160) as device:
         subprocess.run(["mkfs.ext4", "-q", device.device], check=True)
         with mounted(device.device, disk_folder / "ext4") as folder:

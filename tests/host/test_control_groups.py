@@ -47,7 +47,7 @@ def v1(hierarchy: Hierarchy) -> Path:
 
 
 def test_jobs_run_in_groups_with_their_weights(raw: LoopDevice, hierarchy: Hierarchy) -> None:
-    """Only that; tests/uml/test_laws.py measures what bfq makes of the weights, undisturbed by other work."""
+    """Checks only that; tests/uml/test_laws.py measures bfq's shares, undisturbed by other work."""
     two = work(TWO)
     with opened(raw.device) as session:
         session.check(parse_scheduler_choices("bfq:low_latency=0"), [two])
@@ -150,7 +150,7 @@ def test_a_root_group_s_throttle_comes_back(raw: LoopDevice, v1: Path) -> None:
     number = Path(f"/sys/block/{raw.name}/dev").read_text().strip()
 
     def lines() -> list[str]:
-        """About the test's own device: other programs may limit theirs."""
+        """Lines about the test's device; other programs may limit theirs."""
         return [line for line in path.read_text().splitlines() if line.startswith(f"{number} ")]
 
     assert lines() == []

@@ -38,7 +38,7 @@ ENDLESS_READ = (
 
 @contextmanager
 def meanwhile(disk: Disk, act: Callable[[], object]) -> Iterator[None]:
-    """Does something once fio is at work on a disk."""
+    """Acts once fio is running on a disk."""
     path = disk.sys_path / "stat"
 
     def completed_reads() -> int:
@@ -59,7 +59,7 @@ def meanwhile(disk: Disk, act: Callable[[], object]) -> Iterator[None]:
 
 
 def detach(disk: Disk) -> None:
-    """Marks a loop device to go away once it is closed, and lets it answer with errors until then."""
+    """Marks a loop device for removal once it is closed; it answers with errors until then."""
     os.truncate(Path((disk.sys_path / "loop" / "backing_file").read_text().rstrip("\n")), 0)
     subprocess.run(["losetup", "--detach", disk.dev_path], check=True)
 
@@ -115,7 +115,7 @@ def test_without_fio_nothing_begins(
 
 
 def test_fio_that_fails_gives_a_failed_sample(raw: LoopDevice) -> None:
-    """The device answers with errors from some moment on: its backing file loses its end."""
+    """From some moment on the device answers with errors, because its backing file is truncated."""
     endless = work(ENDLESS_READ)
     with opened(raw.device) as session:
         session.check(parse_scheduler_choices("mq-deadline"), [endless])

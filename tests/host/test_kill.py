@@ -1,4 +1,4 @@
-"""Sessions killed without a chance to tidy up: no fio is left, and the next start puts everything back."""
+"""Sessions killed without a chance to tidy up: no fio is left, and the next start restores everything."""
 
 from __future__ import annotations
 

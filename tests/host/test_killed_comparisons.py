@@ -1,7 +1,7 @@
 """Comparisons that are killed at random moments: every setting is byte for byte as before.
 
-Half of the kills are SIGKILL, after which `blklab restore` has to put settings back; the other signals leave
-that to blklab itself.
+Half of the kills are SIGKILL, after which `blklab restore` has to restore the settings; after the other
+signals blklab itself does.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ENDLESS_BLOCKS = "100000"
 
 
 def _prepared(disk: Disk) -> Disk:
-    """A disk with other settings than the kernel's defaults, so that falling back to these would not do."""
+    """A disk whose settings are not the kernel's defaults, so resetting to those would fail the test."""
     set_scheduler(disk, "mq-deadline")
     for name, value in (("nr_requests", "100"), ("iosched/fifo_batch", "7"), ("read_ahead_kb", "96")):
         write_attribute(disk, name, value)
@@ -61,7 +61,7 @@ def _kill_comparisons(count: int, folder: Path, disks: list[Disk], working_folde
     Args:
         count: How many.
         folder: On a file system on one of the disks.
-        disks: All of the test's own.
+        disks: All created by the test.
         working_folder: Holds the job file, the store and the state.
         seed: Decides targets, moments and signals.
     """

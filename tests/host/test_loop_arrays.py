@@ -108,7 +108,7 @@ def _recovered(state: Path) -> bool:
 
 
 def test_the_study_on_four_loop_devices(folder: Path) -> None:
-    """A tiny form of iozone-raid10: one record size under two schedulers, once."""
+    """A tiny version of iozone-raid10: one record size under two schedulers, once."""
     options = StudyOptions("host", quick=True)
     printed, *_ = experiments(options, StudyFolder("iozone-raid10"))
     assert printed.spec.target == "loop:512m,btrfs=raid10,members=4"

@@ -182,7 +182,7 @@ def test_a_tunable_does_not_leak_into_the_next_run(raw: LoopDevice) -> None:
 
 
 def test_settings_of_before_do_not_count_as_defaults(raw: LoopDevice) -> None:
-    """Somebody tuned the scheduler that is in force: an experiment tests it as the kernel sets it up."""
+    """If a user has tuned the active scheduler, an experiment tests it with the kernel's defaults."""
     disk = raw.disk
     set_scheduler(disk, "bfq")
     write_attribute(disk, "iosched/slice_idle", "3")

@@ -28,7 +28,7 @@ BLOCKS = 3
 
 
 def test_a_study_on_a_loop_device(disk_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without hdparm, whose tests take their three seconds whatever the size."""
+    """Without hdparm, whose tests take three seconds at any size."""
     monkeypatch.setattr(host, "find_hdparm", lambda: None)
     with_sizes(
         monkeypatch,
@@ -74,7 +74,7 @@ def test_a_study_on_a_loop_device(disk_folder: Path, monkeypatch: pytest.MonkeyP
 def test_hdparm_and_its_job_are_compared_in_pairs(disk_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both read a loop device over a file on the disk.
 
-    How well they agree depends on what else this machine does meanwhile; `blklab study run` reports it.
+    How well they agree depends on the machine's other work; `blklab study run` reports it.
     """
     if find_hdparm() is None:
         pytest.skip("hdparm is not installed")

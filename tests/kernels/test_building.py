@@ -1,4 +1,4 @@
-"""From request to cache entry, on a source that builds in a moment: what is built, and what remains."""
+"""From request to cache entry, on a source that builds in a moment: the build and the files that remain."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ def test_a_failed_variant_leaves_what_was_there(kernel_cache: Path, kernel_tree:
 
 
 def torn_patch(patch: Path, folder: Path) -> Path:
-    """The same with a line of its context that no source has."""
+    """The same patch with a context line that no source has."""
     torn = folder / "torn.patch"
     torn.write_text(patch.read_text().replace("/* line 11 */", "/* line 99 */"))
     return torn

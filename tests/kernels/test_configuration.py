@@ -1,4 +1,4 @@
-"""Configuration fragments, and what a tree makes of them."""
+"""Configuration fragments, and their effect on a tree."""
 
 from __future__ import annotations
 

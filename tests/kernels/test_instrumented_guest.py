@@ -29,7 +29,7 @@ KEPT = {
     "tracing": 80,
     "execs": 1,
 }
-"""The number of times that ``registers.c`` looks, by the event that happens meanwhile."""
+"""The number of reads that ``registers.c`` makes, by the event that happens meanwhile."""
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def registers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def compiled(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A program that needs no library of the guest's."""
+    """A statically linked program."""
     compiler = shutil.which("gcc")
     if compiler is None:
         pytest.skip("gcc is not installed")
@@ -70,7 +70,7 @@ def compiled(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def guest(kernel: KernelBuild, program: Path, folder: Path, task: str) -> Iterator[subprocess.Popen[str]]:
-    """A running guest in a process group of its own, which is ended in the end."""
+    """A running guest in its own process group, killed after the test."""
     root = folder / "root"
     for name in ("dev", "proc", "sys", "tmp"):
         (root / name).mkdir(parents=True, exist_ok=True)
@@ -99,7 +99,7 @@ def guest(kernel: KernelBuild, program: Path, folder: Path, task: str) -> Iterat
 
 
 def clock_of(kernel: KernelBuild, program: Path, folder: Path) -> tuple[dict[str, int], str]:
-    """Figures that the guest printed, and all of its text."""
+    """Values that the guest printed, and all of its text."""
     with guest(kernel, program, folder, "clock") as process:
         text, _ = process.communicate(timeout=PATIENCE_SECONDS)
     pairs = [line.split() for line in text.splitlines()]
@@ -150,7 +150,7 @@ def test_programs_keep_their_registers(
 
 
 def test_a_killed_kernel_leaves_no_process(stock: KernelBuild, first_process: Path, tmp_path: Path) -> None:
-    """Guest programs run in processes of the host; without their kernel they would compute on as such."""
+    """Guest programs run in processes of the host; without their kernel they would keep running as such."""
     with guest(stock, first_process, tmp_path, "spin") as process:
         assert process.stdout is not None
         assert any("spinning" in line for line in process.stdout)

@@ -1,4 +1,4 @@
-"""Instruments: applied where they apply, said where they do not, and no reason to compile anything twice."""
+"""Instruments: applied where they fit, reported where they do not, and never a reason to compile twice."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BFQ_AND_MAIN = """\
 
 
 def install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str) -> Patch:
-    """Makes a text the only instrument there is, under the name ``exact-clock``."""
+    """Makes a text the only instrument, under the name ``exact-clock``."""
     path = tmp_path / "exact-clock.patch"
     path.write_text(text)
     instrument = read_patch(str(path))
@@ -99,7 +99,7 @@ def test_one_that_does_not_apply_is_left_out_as_a_whole_and_said(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Its first file would do; its second is not what the instrument was made for."""
+    """Its first file matches the instrument; its second does not."""
     install(monkeypatch, tmp_path, BFQ_AND_MAIN)
     (kernel_tree / "init" / "main.c").write_text("newer main\n")
     words = ["without exact-clock", "does not apply to Linux 6.1.7", "init/main.c: hunk 1"]

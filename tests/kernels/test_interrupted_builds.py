@@ -28,7 +28,7 @@ def start(kernel_tree: Path, name: str = "mine") -> subprocess.Popen[str]:
 
 @pytest.fixture
 def hanging(kernel_tree: Path, tmp_path: Path) -> Path:
-    """A tree whose compiler does not come to an end; it makes the file ``started`` when it begins."""
+    """A tree whose compiler never ends; it makes the file ``started`` when it begins."""
     (kernel_tree / "block" / "kyber.c").write_text("HANGS\n")
     makefile = kernel_tree / "Makefile"
     makefile.write_text(makefile.read_text().replace("$(STARTED)", str(tmp_path / "started")))

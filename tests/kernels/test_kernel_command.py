@@ -1,4 +1,4 @@
-"""`blklab kernel`: output for people and programs, bad input, and trying without doing."""
+"""`blklab kernel`: output for people and programs, bad input, and dry runs."""
 
 from __future__ import annotations
 

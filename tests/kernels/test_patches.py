@@ -1,4 +1,4 @@
-"""Patches: what is read, what is refused, and that nothing is half applied."""
+"""Patches: parsing and refusals; none is half applied."""
 
 from __future__ import annotations
 

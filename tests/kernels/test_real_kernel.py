@@ -28,7 +28,7 @@ def plan_or_skip(request: BuildRequest) -> BuildPlan:
 
 @pytest.fixture(scope="module")
 def stock() -> KernelBuild:
-    """The stock kernel in the person's cache, if it is of this source, configuration and compiler."""
+    """The stock kernel in the user's cache, if it is of this source, configuration and compiler."""
     kernel = plan_or_skip(BuildRequest("stock")).existing
     if kernel is None:
         pytest.skip("the stock kernel is not built (make kernel)")

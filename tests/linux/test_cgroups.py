@@ -1,4 +1,4 @@
-"""Control groups against a tree of files that stands for cgroup v2.
+"""Control groups, on a tree of files that imitates cgroup v2.
 
 The I/O controller can be under v1 or v2, not both; a machine that has it under v1 (with something of init's
 still open there) cannot show v2. The tree has the files that Linux 6.18 has, and answers as it does; what a
@@ -57,7 +57,7 @@ class TreeJournal:
 
 
 def kernel_like(kept: Callable[[str, str], str]) -> Callable[[Path, str], None]:
-    """A write that leaves in the file what the kernel would show."""
+    """A write that leaves in the file the text that the kernel would show."""
 
     def write(path: Path, value: str) -> None:
         path.write_text(kept(path.name, value))
@@ -202,7 +202,7 @@ def test_cost_parameters_belong_to_the_root_and_are_undone(tree: Hierarchy) -> N
 def test_a_line_of_defaults_that_the_kernel_keeps_is_no_failure(
     now: str, before: str, restored: bool
 ) -> None:
-    """io.cost keeps a line for a device that had none before; anything else must be as it was."""
+    """io.cost keeps a line for a device that had none before; all else must be as before."""
     assert journal_undo._only_adds(now, before, ["254:0 enable=0 ctrl=auto"]) is restored
 
 

@@ -1,7 +1,7 @@
 """The disks under a path, for devices that need hardware or kernel options that a test machine lacks.
 
 These sysfs trees are made up after real ones: there is no NVMe here, and device-mapper and md may be missing
-from the kernel. What is everywhere (loop, btrfs, overlay …) is tested for real in test_disks_on_this_machine.
+from the kernel. test_disks_on_this_machine tests loop, btrfs, overlay and others that every machine has.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def test_md_raid10_leads_to_all_members_in_natural_order(tree: SysfsTree, tmp_pa
 
 
 def test_request_based_multipath_is_itself_the_leaf(tree: SysfsTree, tmp_path: Path) -> None:
-    """It hands finished requests past the schedulers of its paths."""
+    """It issues requests directly to its paths, past their schedulers."""
     tree.disk("sda", "8:0")
     tree.disk("sdb", "8:16")
     files = {"dm/uuid": "mpath-3600\n", "dm/name": "mpatha\n"}

@@ -155,7 +155,7 @@ EXAMPLES = {
 
 @needs_fio
 def test_fio_takes_every_option_that_the_parser_takes() -> None:
-    """Under the name and with the kind of value that the parser hands on."""
+    """With the name and the type of value that the parser passes on."""
     fio = find_fio()
     for option in json.loads(_core.job_options()):
         name = option["name"]
@@ -237,7 +237,7 @@ def test_a_run_gives_a_sample_for_each_section(folder: Path) -> None:
 
 @runs_fio
 def test_time_based_jobs_take_their_runtime(folder: Path) -> None:
-    """No less; a busy machine takes more. A ramp time does not count."""
+    """At least that; a busy machine takes longer. A ramp time does not count."""
     report = run(workload(TIMED), folder)
     assert report.error is None
     reader, writers = report.jobs
@@ -386,7 +386,7 @@ def test_priorities_take_effect(folder: Path) -> None:
 
 
 def processes_in(folder: Path) -> list[int]:
-    """Processes whose working folder it is."""
+    """Processes in this working folder."""
     found = []
     for link in Path("/proc").glob("[0-9]*/cwd"):
         with suppress(OSError):
@@ -401,7 +401,7 @@ LONG = "[a]\nrw=randread\nsize=1m\nnumjobs=3\ntime_based\nruntime=1h\n"
 
 @contextmanager
 def terminated_once(condition: Callable[[], bool], awaited: str) -> Iterator[None]:
-    """Sends this process a SIGTERM once a condition holds, by which what is done within must end."""
+    """Sends this process a SIGTERM once a condition holds, which must end the work in the context."""
 
     def send() -> None:
         try:
@@ -433,7 +433,7 @@ def test_fio_that_hangs_is_ended(folder: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @runs_fio
 def test_nothing_is_started_once_blklab_is_dead(folder: Path) -> None:
-    """The shell compares its parent with who asked for it, and starts nothing if they differ."""
+    """The shell starts no program if its parent is not the process that asked for it."""
     marker = folder / "started"
     answer = subprocess.run(
         [

@@ -75,7 +75,7 @@ def test_hidden_paths_have_no_rule(tree: SysfsTree) -> None:
 
 @pytest.mark.root
 def test_the_place_of_a_virtual_disk_is_known_to_udev() -> None:
-    """Udev's own built-in is asked, which works without its daemon."""
+    """Queries udev's own built-in, which works without its daemon."""
     tool("udevadm", "udev")
     disk = next((disk for disk in all_disks() if disk.name.startswith(("vd", "sd", "nvme"))), None)
     if disk is None:

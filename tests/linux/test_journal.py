@@ -168,7 +168,7 @@ def test_a_signal_in_the_midst_of_restoring(
 def test_a_keyboard_interrupt_in_the_midst_of_restoring(
     state: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without signals as exceptions it breaks restoring off, which is then repeated."""
+    """Unless signals become exceptions, it interrupts restoring, which is then repeated."""
     rounds: list[int] = []
     real = Journal.restore
 
@@ -319,9 +319,10 @@ def test_own_loop_device_over_nothing(needs_loop: None, state: Path, scratch: Pa
 def test_the_real_disk_under_the_root_directory(
     needs_root: None, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sets every scheduler of the disk for a moment, and all is back: loop devices have no hardware to reset.
+    """Sets every scheduler of the disk for a moment, and checks that all is restored.
 
-    The disk is not the test's own, hence the machine's lock on it: other runs of blklab stay away meanwhile.
+    Loop devices have no hardware to reset. The disk is the machine's, so the test takes its lock, which keeps
+    other runs of blklab away.
     """
     try:
         leaves = resolve("/").leaves

@@ -29,7 +29,7 @@ _ENDLESS = 10**9
 
 
 def _run_and_kill(disk: Disk, scratch: Path, state: Path, seed: int, number: signal.Signals) -> str:
-    """Starts a victim and ends it at a random moment; how it ended."""
+    """Starts a victim, kills it at a random moment, and returns how it ended."""
     choose = random.Random(seed)  # noqa: S311 - not for secrets
     before_start = choose.random() < 0.1
     changes = _FEW_CHANGES if choose.random() < 0.1 else _ENDLESS

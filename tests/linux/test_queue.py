@@ -193,7 +193,7 @@ def test_without_root(disk: Disk) -> None:
 
 
 def test_a_read_only_sysfs_is_named(disk: Disk) -> None:
-    """As in a container: in a mount namespace of its own /sys is remounted read-only."""
+    """As in a container: a separate mount namespace has /sys read-only."""
     program = (
         "from blklab.linux.disks.resolution import resolve\n"
         "from blklab.linux.queue.schedulers import set_scheduler\n"

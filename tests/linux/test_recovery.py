@@ -1,4 +1,4 @@
-"""Journals of killed runs: finished by the next start, and never trusted blindly."""
+"""Journals of killed runs: the next start finishes them, and never trusts them blindly."""
 
 from __future__ import annotations
 

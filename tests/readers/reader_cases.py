@@ -1,4 +1,4 @@
-"""Files for the readers' tests: which reader each is of."""
+"""Files for the readers' tests, with their readers."""
 
 from __future__ import annotations
 
@@ -56,5 +56,5 @@ def reading_of(name: str) -> Reading:
 
 
 def read_text(text: str, name: str = "log") -> Reading:
-    """Some text, as whatever reader recognises it."""
+    """Text as the reader that recognises it parses it."""
     return read_source(Source(name, text), ReaderOptions())[1]

@@ -1,4 +1,4 @@
-"""Each format's particulars: units, factors, what is left out and said."""
+"""Details of each format: units, factors, omitted values and messages."""
 
 from __future__ import annotations
 

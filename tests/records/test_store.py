@@ -30,7 +30,7 @@ def store(url: str) -> Iterator[Store]:
 
 
 def _stored(store: Store, run_id: str, created_at: str = "2026-01-02T03:04:05+00:00") -> ExperimentRecord:
-    """A made-up experiment, stored under a name no other test has."""
+    """A made-up experiment, stored under a unique name."""
     record = make_experiment(make_spec(blocks=3)).model_copy(
         update={"run_id": run_id, "created_at": created_at}
     )

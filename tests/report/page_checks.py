@@ -62,7 +62,7 @@ _POOR_CONTRAST = """
 
 
 def open_text(page: Page, file: Path, html: str) -> Path:
-    """Writes a page to a file and opens it; what went wrong before is forgotten."""
+    """Writes a page to a file and opens it; clears earlier errors."""
     file.write_text(html, encoding="utf-8")
     page.errors.clear()
     page.requests.clear()
@@ -71,7 +71,7 @@ def open_text(page: Page, file: Path, html: str) -> Path:
 
 
 def charts_of(page: Page) -> list[dict[str, Any]]:
-    """Of each chart its kind, and how many of its marks there are, are drawn and lie outside."""
+    """For each chart: its kind, and the numbers of its marks in all, drawn and outside."""
     charts: list[dict[str, Any]] = page.evaluate(_MARKS_OF_CHARTS)
     return charts
 

@@ -1,4 +1,4 @@
-"""Experiments whose reports are tested and looked at; each shows something of its own."""
+"""Experiments whose reports are tested and inspected; each shows something different."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def depends() -> ExperimentRecord:
 
 
 def damaged() -> ExperimentRecord:
-    """Broken off after one block, failed runs, twelve schedulers, hostile text wherever text can be."""
+    """Aborted after one block, failed runs, twelve schedulers, hostile text wherever text can be."""
     hostile = make_workload(
         'odd <b>name</b> & "quotes"', purpose=HOSTILE, remark=HOSTILE, source="./odd name's.fio"
     )
@@ -155,12 +155,12 @@ def suspicious() -> ExperimentRecord:
 
 
 def empty() -> ExperimentRecord:
-    """Broken off before the first run ended."""
+    """Aborted before the first run ended."""
     return make_experiment(make_spec(workloads=[_random_read]), blocks_made=0, state="interrupted")
 
 
 def purpose() -> ExperimentRecord:
-    """A goal whose metrics conflict, a machine that was stolen from, runs that slow down."""
+    """A goal whose metrics conflict, a virtual machine with steal time, runs that slow down."""
     stolen = QUIET.model_copy(update={"steal_fraction": 0.2})
     return make_experiment(
         make_spec(workloads=[_random_read, _beside], blocks=8, goal="iops=0.6,latency_p99=0.4"),

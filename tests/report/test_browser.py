@@ -87,7 +87,7 @@ def test_hostile_text_runs_nothing(page: Page, tmp_path: Path) -> None:
 
 
 def test_the_policy_stops_foreign_script_and_requests(page: Page, tmp_path: Path) -> None:
-    """Should escaping ever fail, nothing would run: shown by putting in what escaping keeps out."""
+    """Even if escaping failed, no script would run: the test inserts what escaping keeps out."""
     html = html_of("equal")
     foreign = "<script>document.title='taken over'</script><img src='http://127.0.0.1:9/x.png'>"
     file = tmp_path / "broken.html"

@@ -1,4 +1,4 @@
-"""The maker of experiments makes what it says."""
+"""The maker of experiments keeps its promises."""
 
 from __future__ import annotations
 

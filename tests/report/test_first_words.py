@@ -43,7 +43,7 @@ def _printed(document: CompareDocument, *, model: ModelAnswer | None = None, wid
 
 
 def _disturbed() -> ExperimentRecord:
-    """No pair settled, and every sort of disturbance many times over."""
+    """No pair settled, and every kind of disturbance many times over."""
     stolen = QUIET.model_copy(update={"steal_fraction": 0.3})
     labels = ("none", "mq-deadline", "kyber", "bfq")
     return make_experiment(

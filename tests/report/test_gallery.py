@@ -32,7 +32,7 @@ def test_pictures_are_well_formed() -> None:
 
 
 def test_what_the_page_says_of_the_schedulers() -> None:
-    """Each sentence about a picture, held against the run."""
+    """Each sentence about a picture, checked against the run."""
     shown = {
         name: run_scene(name) for name in ("noop", "deadline", "anticipatory", "cfq", "bfq:low_latency=0")
     }

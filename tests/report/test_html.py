@@ -1,4 +1,4 @@
-"""The HTML report as text: complete, escaped, and without a word to the outside."""
+"""The HTML report as text: complete, escaped, and without external requests."""
 
 from __future__ import annotations
 

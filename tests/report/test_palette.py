@@ -1,4 +1,4 @@
-"""Colours that can be told from the page and from one another, also by colour-blind people."""
+"""Colours that everyone, colour-blind people too, can tell from the page and from one another."""
 
 from __future__ import annotations
 

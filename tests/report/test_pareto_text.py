@@ -1,4 +1,4 @@
-"""The front in letters: who stands where, and who stands together."""
+"""The Pareto front as text: the letters' positions, and letters at one position."""
 
 from __future__ import annotations
 

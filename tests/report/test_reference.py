@@ -1,4 +1,4 @@
-"""The simulator's page and what the simulator says of itself are the same."""
+"""The simulator's page agrees with the simulator's own description."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that a report gives for repetition asks for the same experiment."""
+"""The command that a report gives to repeat a run describes the same experiment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 
 class _StopError(SpecError):
-    """Raised where the command line would begin to work."""
+    """Raised at the point where the command would start to run."""
 
 
 def _parsed(command: str) -> SpecValues:

@@ -1,4 +1,4 @@
-"""The course of runs in words, and estimates that are no prospect."""
+"""The course of runs in words, and estimates too large to print."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded runs whose pages are tested and looked at; each shows something of its own."""
+"""Recorded runs whose pages are tested and inspected; each shows something different."""
 
 from __future__ import annotations
 

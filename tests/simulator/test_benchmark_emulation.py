@@ -1,4 +1,4 @@
-"""hdparm, iozone and tiotest as jobs: complete, and behaving as the tools are known to."""
+"""hdparm, iozone and tiotest as jobs: complete, and with the tools' known behaviour."""
 
 from __future__ import annotations
 

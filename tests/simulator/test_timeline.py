@@ -1,4 +1,4 @@
-"""Timelines: columns, files, and what a damaged file says."""
+"""Timelines: columns, files, and the errors of damaged files."""
 
 from __future__ import annotations
 

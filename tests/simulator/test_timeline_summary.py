@@ -1,4 +1,4 @@
-"""Speeds in windows of time, and whose requests: against what the jobs say of themselves."""
+"""Speeds in windows of time and owners of requests, against the jobs' own results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every study on the simulator, in its quick form: what it must find, its page, its documents."""
+"""Every study on the simulator with --quick: its required findings, its page, its documents."""
 
 from __future__ import annotations
 

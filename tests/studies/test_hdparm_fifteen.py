@@ -90,7 +90,7 @@ def test_a_steady_disk_has_the_mean_speed_and_no_stalls(folder: StudyFolder, set
 
 
 def test_the_disk_scatters_as_published(folder: StudyFolder, set_up: FifteenSetUp) -> None:
-    """Over many blocks, within what a sample of that size may differ by."""
+    """Over many blocks, within the error of a sample of that size."""
     record = quick_finding("hdparm-fifteen").records[RANDOMISED]
     rates = [one.jobs[0].directions[0].bytes for one in record.successes("none", BUFFERED)]
     ours = statistics.stdev(rates) / statistics.fmean(rates)

@@ -1,4 +1,4 @@
-"""Rates, rows and ratios of iozone's tables, and the surface that they are drawn as."""
+"""Rates, rows and ratios of iozone's tables, and the surface plot of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The five published studies: what an independent analysis found, and the page."""
+"""The five published studies: the findings of an independent analysis, and the page."""
 
 from __future__ import annotations
 

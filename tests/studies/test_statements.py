@@ -1,4 +1,4 @@
-"""Statements and expectations: what decides, and what leaves them open."""
+"""Statements and expectations: decided and left open."""
 
 from __future__ import annotations
 

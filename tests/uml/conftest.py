@@ -66,7 +66,7 @@ def image(kernel: KernelBuild, misbehaving: Path) -> GuestImage:
 
 @pytest.fixture
 def guests() -> Iterator[Guests]:
-    """Guests that may not say much."""
+    """Guests with a small limit on their output."""
     place, _ = choose_scratch(MEMORY_BYTES)
     with Guests(place, Boot(MEMORY_BYTES), WatchdogLimits(log_bytes=1 << 20)) as session:
         yield session
@@ -74,7 +74,7 @@ def guests() -> Iterator[Guests]:
 
 @pytest.fixture
 def impatient() -> Iterator[Guests]:
-    """Guests that count as hung soon."""
+    """Guests with a short timeout for hangs."""
     place, _ = choose_scratch(MEMORY_BYTES)
     with Guests(place, Boot(MEMORY_BYTES), WatchdogLimits(silence_s=1.5)) as session:
         yield session

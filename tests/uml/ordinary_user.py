@@ -1,8 +1,8 @@
 """Commands as an ordinary user, from tests that run as root.
 
-What the user needs may lie where only root gets in (a Python under ``/root``, say). In a mount namespace of
-the command's own, folders on the way that are closed to others are covered by empty ones that are open, and
-only what is needed is put back beneath them.
+What the user needs may lie where only root gets in (a Python under ``/root``, say). In a separate mount
+namespace, empty open folders cover those on the way that are closed to others, and only the needed folders
+are mounted again beneath them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kernels that tell the time differently are not compared unless a person wants it."""
+"""Kernels with different clocks are not compared unless the user asks for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def make(tmp_path: Path) -> Maker:
 
 
 class Maker:
-    """Kernels as the store finds them, without having built any."""
+    """Kernels as the store finds them, without a build."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -55,7 +55,7 @@ def place() -> Iterator[Path]:
 
 
 def _samples(store: Path) -> list[dict[str, Any]]:
-    """All samples of the only run, in order, without what tells of real time."""
+    """All samples of the only run, in order, without values that depend on real time."""
     with Store.opened(str(store)) as opened:
         record = opened.load("latest")
     return [sample.model_dump(exclude={"started_at", "elapsed_ns"}) for sample in record.samples]

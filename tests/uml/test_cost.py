@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("real_guest")
 
 FEW, MANY = 200, 1200
 MARGIN = 0.4
-"""For what else switches now and then, over an I/O."""
+"""Allowance per I/O for other, occasional switches."""
 
 
 def _switches(depth: int, engine: str, ios: int) -> int:

@@ -123,7 +123,7 @@ def test_stopping_ends_a_guest_of_another_thread(guests: Guests, image: GuestIma
 
 
 def test_children_of_a_killed_kernel_do_not_run_on_here(image: GuestImage) -> None:
-    """Killed alone, the kernel's process lets its children go: the supervisor must see to them."""
+    """Killed alone, the kernel's process lets its children go: the supervisor must kill them."""
     place, _ = choose_scratch(128 << 20)
     with Guests(place, Boot(128 << 20)) as session:
         folder = session._scratch.path

@@ -30,7 +30,7 @@ def btrfs(real_guest: object) -> None:
 
 
 def test_all_four_disks_share_the_work() -> None:
-    """A tiny form of it: one record size under two schedulers, once."""
+    """A tiny version: one record size under two schedulers, once."""
     printed, *_ = experiments(StudyOptions("uml", quick=True), StudyFolder(NAME))
     spec = printed.spec.model_copy(
         update={
