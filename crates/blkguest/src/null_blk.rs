@@ -1,4 +1,4 @@
-//! null_blk as the disk: a fixed latency, for kernels without ublk.
+//! `null_blk` as the disk: a fixed latency, for kernels without ublk.
 
 use std::fs;
 

@@ -23,7 +23,7 @@ pub enum Driver {
     /// Any device model, in this program (Linux 6.0 and later).
     #[default]
     Ublk,
-    /// The kernel's null_blk: a fixed latency only.
+    /// The kernel's `null_blk`: a fixed latency only.
     NullBlk,
 }
 
