@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from blklab.analysis.metrics import Better
 from blklab.errors import DesignError
 from blklab.reanalysis.design import GIVEN_ORDER, DataDesign
-from blklab.reanalysis.readers.protocol import Better, Location, Measurement, Problem
+from blklab.reanalysis.readers.protocol import Location, Measurement, Problem
 from blklab.reanalysis.readers.units import converted
 
 ALL_VALUES = "all"

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 
+from blklab.analysis.metrics import Better
 from blklab.reanalysis.readers.numbers import shown
-from blklab.reanalysis.readers.protocol import Better, ReaderOptions, Reading, Source
+from blklab.reanalysis.readers.protocol import ReaderOptions, Reading, Source
 
 NAME = "bonnie"
 SUMMARY = "bonnie++'s CSV lines of 1.03 and of 1.96 to 2.00"

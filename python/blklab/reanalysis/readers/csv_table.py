@@ -11,8 +11,9 @@ import io
 import itertools
 from collections.abc import Iterator
 
+from blklab.analysis.metrics import Better
 from blklab.reanalysis.readers.numbers import NumberError, parse_number, shown
-from blklab.reanalysis.readers.protocol import Better, ReaderOptions, Reading, Source
+from blklab.reanalysis.readers.protocol import ReaderOptions, Reading, Source
 from blklab.reanalysis.readers.units import HIGHER_IS_BETTER, LOWER_IS_BETTER, unit_of_column
 
 NAME = "csv"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 
+from blklab.analysis.metrics import Better
 from blklab.reanalysis.readers.iozone_report import THROUGHPUT_TITLE, TITLE, read_report
 from blklab.reanalysis.readers.numbers import NUMBER, NumberError, parse_number, shown
-from blklab.reanalysis.readers.protocol import Better, ReaderOptions, Reading, Source
+from blklab.reanalysis.readers.protocol import ReaderOptions, Reading, Source
 
 NAME = "iozone"
 SUMMARY = "iozone's table, its -t mode, the report of -R and the worksheet of -b"

@@ -10,8 +10,9 @@ import getopt
 import re
 import shlex
 
+from blklab.analysis.metrics import Better
 from blklab.reanalysis.readers.numbers import shown
-from blklab.reanalysis.readers.protocol import Better, Location, Reading, Source
+from blklab.reanalysis.readers.protocol import Location, Reading, Source
 
 TITLE = re.compile(r'^"(?P<title>[\w -]+?) [Rr]eport"\s*$')
 THROUGHPUT_TITLE = re.compile(r'^"Throughput report Y-axis is type of test')

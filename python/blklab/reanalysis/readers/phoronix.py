@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from xml.parsers import expat
 
+from blklab.analysis.metrics import Better
 from blklab.reanalysis.readers.numbers import NumberError, parse_number
-from blklab.reanalysis.readers.protocol import Better, ReaderOptions, Reading, Source
+from blklab.reanalysis.readers.protocol import ReaderOptions, Reading, Source
 
 NAME = "phoronix"
 SUMMARY = "result files of the Phoronix Test Suite (XML): each run of each test"

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from blklab.analysis.metrics import Better
 from blklab.reanalysis.readers.numbers import Decimal, NumberError, parse_number
 
-Better = Literal["higher", "lower"]
 Role = Literal["level", "condition", "block", "description"]
 """The natural role of a factor in a tool's output.
 
