@@ -115,7 +115,7 @@ def _not_root(arguments: list[str]) -> list[str]:
         return command
     trial = subprocess.run(["unshare", "--user", "true"], capture_output=True, check=False)
     if trial.returncode != 0:
-        pytest.skip("running as root, and this kernel has no user namespaces to stop being root in")
+        pytest.skip("running as root, and this kernel has no user namespaces to run as another user")
     return ["unshare", "--user", *command]
 
 

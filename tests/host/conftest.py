@@ -130,7 +130,7 @@ def ext4(disk_folder: Path) -> Iterator[Filesystem]:
 def btrfs(disk_folder: Path) -> Iterator[Filesystem]:
     """A directory on btrfs over two devices."""
     if shutil.which("mkfs.btrfs") is None or "btrfs" not in Path("/proc/filesystems").read_text():
-        pytest.skip("btrfs is not to be had here")
+        pytest.skip("this machine has no btrfs")
     with (
         loop_device(disk_folder / "one.img", 160) as one,
         loop_device(disk_folder / "two.img", 160) as two,

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.root
 def folder(disk_folder: Path) -> Iterator[Path]:
     """A folder with room, which must be empty in the end."""
     if shutil.which("mkfs.btrfs") is None or "btrfs" not in Path("/proc/filesystems").read_text():
-        pytest.skip("btrfs is not to be had here")
+        pytest.skip("this machine has no btrfs")
     if shutil.disk_usage(disk_folder).free < 3 << 30:
         pytest.skip("no room for four devices of 256 MiB")
     yield disk_folder

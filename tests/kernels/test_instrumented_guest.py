@@ -119,7 +119,7 @@ def running_in_group(group: int) -> list[int]:
 
 def test_the_clock_is_exact_and_polling_ends(stock: KernelBuild, first_process: Path, tmp_path: Path) -> None:
     if "exact-clock" not in stock.instruments:
-        pytest.skip("the stock kernel is without the exact clock")
+        pytest.skip("the stock kernel lacks the exact clock")
     figures, text = clock_of(stock, first_process, tmp_path)
     assert figures.get("thousand_readings_ns") == 0, text
     assert figures["timeout_ns"] == figures["timeout_after_polling_ns"] == 100_000

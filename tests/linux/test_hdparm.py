@@ -62,5 +62,5 @@ def test_a_workload_is_a_test_or_none() -> None:
     with pytest.raises(JobFileError, match="tool takes hdparm -t or hdparm -T"):
         workload("rm -rf")
     two = "; tool: hdparm -t\n[a]\nrw=read\nsize=1m\n[b]\nrw=read\nsize=1m\n"
-    with pytest.raises(JobFileError, match="of a single section"):
+    with pytest.raises(JobFileError, match="with a single section"):
         parse_workload(two, name="two", source="two.fio")

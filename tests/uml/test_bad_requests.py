@@ -28,10 +28,10 @@ READS = "random-read-4k-qd32"
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--kernel", "stock"), "runs in no guest kernel: it cannot run under the kernel stock"),
-        (("-s", "none,kyber@mine"), "it cannot run under the kernel mine"),
-        (("--generator", "fio"), "runs in no guest kernel: generator cannot be chosen"),
-        (("--memory", "1g"), "runs in no guest kernel: memory cannot be chosen"),
+        (("--kernel", "stock"), "does not run in a guest kernel, so it cannot use the kernel stock"),
+        (("-s", "none,kyber@mine"), "it cannot use the kernel mine"),
+        (("--generator", "fio"), "does not run in a guest kernel, so generator cannot be chosen"),
+        (("--memory", "1g"), "does not run in a guest kernel, so memory cannot be chosen"),
     ],
 )
 def test_other_targets_have_no_guests(
@@ -47,10 +47,10 @@ def test_other_targets_have_no_guests(
         (("--kernel", "stock,stock"), "'stock' is listed twice"),
         (("--kernel", "st:ock"), "does not name a kernel"),
         (("-s", "none@"), "does not name a kernel"),
-        (("--generator", "dd"), "generator of a guest is blkguest or fio, not 'dd'"),
-        (("--time", "local"), "time of a guest is virtual or host"),
-        (("--filesystem", "vfat"), "filesystem of a guest is ext4 or xfs or btrfs"),
-        (("--memory", "1m"), "a guest's memory lies between 64.0 MiB and 64.0 GiB"),
+        (("--generator", "dd"), "a guest's generator must be blkguest or fio, not 'dd'"),
+        (("--time", "local"), "a guest's time must be virtual or host"),
+        (("--filesystem", "vfat"), "a guest's filesystem must be ext4 or xfs or btrfs"),
+        (("--memory", "1m"), "a guest's memory must be between 64.0 MiB and 64.0 GiB"),
         (("--precondition",), "--precondition works only on flash, and this device is of kind fixed"),
     ],
 )

@@ -160,7 +160,7 @@ def _parent(pid: int) -> int:
 
 def test_as_root_a_guest_has_no_capabilities(guests: Guests, image: GuestImage, place: Path) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root has capabilities to lose")
+        pytest.skip("needs root, to drop capabilities")
     found: list[str] = []
 
     def run() -> None:

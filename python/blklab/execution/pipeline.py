@@ -115,7 +115,7 @@ def settle_schedulers(
         choices = across_kernels(choices, spec.kernels)
     if len(choices) < 2:
         raise SpecError(
-            f"a comparison needs two schedulers, here is {choices[0].label if choices else 'none'} only",
+            f"a comparison needs two schedulers, got only {choices[0].label if choices else 'none'}",
             hint="name them with --schedulers; `blklab targets` lists what a disk offers",
         )
     # From now on each choice names its own kernel.
@@ -211,7 +211,7 @@ def _backend_of(spec: ExperimentSpec) -> Backend:
     named = [name for name in _kernels_of(spec) if name is not None]
     if named:
         raise UsageError(
-            f"{spec.target} runs in no guest kernel: it cannot run under the kernel {named[0]}",
+            f"{spec.target} does not run in a guest kernel, so it cannot use the kernel {named[0]}",
             hint="leave out --kernel and @KERNEL, or name a target such as uml:nvme-tlc",
         )
     of_guests = [option for option in OPTIONS if option.table == "guest"]
@@ -219,7 +219,7 @@ def _backend_of(spec: ExperimentSpec) -> Backend:
     if changed:
         names = [option.name for option in of_guests]
         raise UsageError(
-            f"{spec.target} runs in no guest kernel: {min(changed)} cannot be chosen",
+            f"{spec.target} does not run in a guest kernel, so {min(changed)} cannot be chosen",
             hint=f"{', '.join(names[:-1])} and {names[-1]} belong to targets such as uml:nvme-tlc",
         )
     return backend

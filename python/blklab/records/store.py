@@ -289,7 +289,9 @@ def _engine(url: str) -> Engine:
             Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
         engine = create_engine(parsed)
     except OSError as error:
-        raise StoreError(f"the store's folder cannot be made: {error.strerror}: {error.filename}") from error
+        raise StoreError(
+            f"the store's folder cannot be created: {error.strerror}: {error.filename}"
+        ) from error
     except NoSuchModuleError as error:
         raise StoreError(f"{text!r}: no driver for this kind of database") from error
     except ArgumentError as error:

@@ -31,7 +31,7 @@ def parse_budget(text: str) -> dict[str, int]:
         return {"budget_ns": parse_duration_ns(text)}
     blocks = int(counted[1])
     if not 1 <= blocks <= MAX_BLOCKS:
-        raise SpecError(f"budget: {blocks} blocks, where 1 to {MAX_BLOCKS} are possible")
+        raise SpecError(f"budget: {blocks} blocks, but 1 to {MAX_BLOCKS} are possible")
     return {"budget_blocks": blocks}
 
 

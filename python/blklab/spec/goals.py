@@ -70,7 +70,7 @@ def parse_goal(text: str) -> Goal:
         try:
             weights[metric] = float(number)
         except ValueError as error:
-            raise SpecError(f"goal: the weight of {metric}, {number!r}, is no number") from error
+            raise SpecError(f"goal: the weight of {metric}, {number!r}, is not a number") from error
     return goal_from_weights(weights)
 
 

@@ -90,10 +90,10 @@ def guest_options(given: Mapping[str, str]) -> GuestOptions:
         if option is None:
             raise SpecError(f"a guest has no option {key!r}", hint=f"it has {', '.join(_OPTIONS)}")
         if option.choices and text not in option.choices:
-            raise SpecError(f"{key} of a guest is {' or '.join(option.choices)}, not {text!r}")
+            raise SpecError(f"a guest's {key} must be {' or '.join(option.choices)}, not {text!r}")
         settled[option.field] = option.form.read(text)
     memory_bytes = settled.get("memory_bytes", DEFAULT_MEMORY_BYTES)
     if not LEAST_MEMORY_BYTES <= memory_bytes <= MOST_MEMORY_BYTES:  # type: ignore[operator]
         least, most = format_bytes(LEAST_MEMORY_BYTES), format_bytes(MOST_MEMORY_BYTES)
-        raise SpecError(f"a guest's memory lies between {least} and {most}, not {given['memory']}")
+        raise SpecError(f"a guest's memory must be between {least} and {most}, not {given['memory']}")
     return GuestOptions.model_validate(settled)

@@ -135,16 +135,16 @@ def _loop_target(text: str, size: str, parameters: dict[str, str]) -> LoopTarget
     size_bytes, directory, profile = parse_size_bytes(size), parameters.get("dir"), parameters.get("btrfs")
     if profile is None:
         if "members" in parameters:
-            raise UsageError(f"{text!r} has members and does not say of what", hint="add btrfs=raid10")
+            raise UsageError(f"{text!r} has members but no array", hint="add btrfs=raid10")
         return LoopTarget(size_bytes, directory)
     if profile not in _BTRFS_LEAST_MEMBERS:
-        raise UsageError(f"{text!r}: btrfs is {' or '.join(_BTRFS_LEAST_MEMBERS)} here, not {profile!r}")
+        raise UsageError(f"{text!r}: btrfs must be {' or '.join(_BTRFS_LEAST_MEMBERS)}, not {profile!r}")
     least = _BTRFS_LEAST_MEMBERS[profile]
     members = parameters.get("members", str(_USUAL_MEMBERS))
     if not members.isdecimal() or not least <= int(members) <= _MOST_MEMBERS:
         raise UsageError(f"{text!r}: {profile} takes {least} to {_MOST_MEMBERS} members, not {members}")
     if size_bytes < _LEAST_MEMBER_BYTES:
-        raise UsageError(f"{text!r}: btrfs needs {format_bytes(_LEAST_MEMBER_BYTES)} on each device at least")
+        raise UsageError(f"{text!r}: btrfs needs at least {format_bytes(_LEAST_MEMBER_BYTES)} on each device")
     return LoopTarget(size_bytes, directory, profile, int(members))
 
 

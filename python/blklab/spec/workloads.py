@@ -200,7 +200,7 @@ def parse_workload(text: str, *, name: str, source: str) -> Workload:
     tool, tool_line = head.get("tool", ("", 0))
     if tool and (tool not in TOOLS or len(jobs) != 1):
         known = " or ".join(TOOLS)
-        raise JobFileError(f"tool takes {known}, of a single section", source=source, line=tool_line)
+        raise JobFileError(f"tool takes {known}, with a single section", source=source, line=tool_line)
     focused = [job for job in jobs if job.name in focus]
     by_default = "throughput" if all(job.sequential for job in focused) else "iops"
     return Workload(

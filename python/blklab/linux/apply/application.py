@@ -158,7 +158,7 @@ def plan_undo(disk: Disk, *, force: bool) -> UndoPlan:
     text = _text(applied.rule_path) if applied.rule_path else None
     if text is not None and text != applied.rule_text and not force:
         raise RefusedError(
-            f"{applied.rule_path} was edited since blklab wrote it", hint="--force removes it all the same"
+            f"{applied.rule_path} was edited since blklab wrote it", hint="--force removes it anyway"
         )
     return UndoPlan(disk, applied, text is not None)
 

@@ -189,7 +189,7 @@ class Journal:
 
         Raises:
             RestoreError: if something could not be restored; the file is kept.
-            InterruptedRunError: if a signal arrived meanwhile; everything was restored all the same.
+            InterruptedRunError: if a signal arrived meanwhile; everything was restored anyway.
         """
         if not self._open or os.getpid() != self._process:
             return
