@@ -30,8 +30,7 @@ def pytest_configure() -> None:
             signal.signal(number, action)
 
 
-# How long an example takes depends on what else the machine does, and on what is imported first; so does how
-# long it takes to draw one.
+# The time to draw and to run an example depends on the machine's other work and on the order of imports.
 settings.register_profile("blklab", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("blklab")
 

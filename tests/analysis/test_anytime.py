@@ -156,7 +156,7 @@ def test_the_chance_of_ever_being_wrong_stays_below_the_level() -> None:
     ]
     wrong = sum(p < 0.05 for p in never_better)
     naive = sum(any(stats.ttest_1samp(s[:n], 0).pvalue < 0.05 for n in range(3, 41, 3)) for s in series[:200])
-    # Binomial about 100 at the most; looking at the first 40 blocks only leaves a part of the level unspent.
+    # Binomial about 100 at most; with only 40 blocks, part of the level stays unspent.
     assert wrong <= 100 + 3 * math.sqrt(2000 * 0.05 * 0.95)
     assert wrong >= 60, "the bound is not that loose: something is broken"
     assert naive > 30

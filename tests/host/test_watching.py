@@ -32,8 +32,8 @@ def test_a_run_knows_what_the_machine_did_and_whose_the_bytes_were(ext4: Filesys
     (read,) = sample.jobs[0].directions
     if events.traffic.own_read_bytes == 0:
         pytest.skip("this kernel does not account I/O by task")
-    # Direct reads of a file on a device of its own: what fio counted is what the kernel counted as ours,
-    # and nearly all that the device did. fio itself and its libraries are read from elsewhere, if at all.
+    # Direct reads of a file on a separate device: fio's bytes are those that the kernel counted as ours, and
+    # nearly all of the device's. fio itself and its libraries are read from elsewhere, if at all.
     assert read.bytes <= events.traffic.own_read_bytes
     assert read.bytes <= events.traffic.read_bytes <= 1.05 * read.bytes + (1 << 20)
 

@@ -196,7 +196,7 @@ def test_an_archive_and_its_top_folder(kernel_cache: Path, kernel_tree: Path, tm
     (kept,) = (kernel_cache / "trees").iterdir()
     assert not (kept / "tree" / "arch" / "arm" / "kernel.c").exists()
     assert not (kept / "tree" / "Documentation" / "block" / "kyber.rst").exists()
-    # A patch may touch what was left out.
+    # A patch may touch files that were left out.
     patch = tmp_path / "documented.patch"
     patch.write_text(
         "--- a/Documentation/block/kyber.rst\n+++ b/Documentation/block/kyber.rst\n"

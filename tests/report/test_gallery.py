@@ -39,7 +39,7 @@ def test_what_the_page_says_of_the_schedulers() -> None:
     reading = {name: run.readers_megabytes_per_second for name, run in shown.items()}
     # Waiting for the same reader's next request is repaid many times over.
     assert min(reading[name] for name in ("anticipatory", "cfq", "bfq:low_latency=0")) > 10 * reading["noop"]
-    # Sorting cannot bring together what is not in the queue.
+    # Sorting cannot bring together requests that are not in the queue.
     assert reading["deadline"] < 2 * reading["noop"]
     # Turns measured in time are long: few changes from one job to another.
     assert shown["cfq"].turns < shown["noop"].turns

@@ -53,7 +53,7 @@ def test_schedulers_of_a_block_share_the_seed_and_blocks_do_not() -> None:
 def test_the_plan_depends_on_the_specification_alone() -> None:
     assert list(_plan().blocks()) == list(_plan().blocks())
     assert list(_plan(seed=1).blocks()) != list(_plan(seed=2).blocks())
-    # Extending an experiment changes nothing of what is planned already: resuming depends on it.
+    # Extending an experiment leaves the planned blocks as they are: resuming depends on it.
     assert list(_plan(blocks=9).blocks())[:5] == list(_plan(blocks=5).blocks())
 
 

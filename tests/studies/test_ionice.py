@@ -81,7 +81,7 @@ def test_seconds_need_both_processes() -> None:
     sample = finding.records["writers"].samples[0]
     seconds = seconds_of(sample)
     assert sample.jobs[0].rates is not None and sample.jobs[1].rates is not None
-    # The process at level 7 goes on alone for longer than a second.
+    # The process at level 7 continues alone for longer than a second.
     assert len(sample.jobs[1].rates.bytes_per_second) > len(seconds.first)
     assert len(seconds.ratios) == len(seconds.first) >= 3
 

@@ -144,7 +144,7 @@ def test_what_a_small_write_costs(level: str, members: int, latencies: int, requ
         ("1", "randread", 0.05),
         ("10", "randread", 0.05),
         ("5", "randread", 0.005),
-        # md reads the stripe's other data where the simulator reads what is replaced.
+        # md reads the stripe's other data; the simulator reads the data to be replaced.
         ("5", "randwrite", 0.1),
     ],
 )

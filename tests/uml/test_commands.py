@@ -127,7 +127,7 @@ def test_a_sweep_asks_the_kernel_for_its_defaults(capsys: pytest.CaptureFixture[
     assert run([*arguments, "--blocks", "1", "--json", "-", "-q"]) == 0
     document = json.loads(capsys.readouterr().out)
     labels = [choice["label"] for choice in document["schedulers"]]
-    # 16 is what the kernel has by default, so it is not run twice.
+    # 16 is the kernel's default, so it is not run twice.
     assert labels == ["mq-deadline@stock", "mq-deadline@stock:fifo_batch=1"]
 
 

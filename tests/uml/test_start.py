@@ -42,6 +42,6 @@ def test_without_a_scheduler_there_is_no_first_tag() -> None:
 
 
 def test_a_guest_tells_what_the_page_cache_may_take() -> None:
-    # 512 MiB, less what the kernel keeps for itself.
+    # 512 MiB, less the kernel's own memory.
     memory_bytes = measure("uml:fixed,latency=100us", ONE_READ, "none").engine["machine"]["memory"]
     assert 440 << 20 < memory_bytes < 512 << 20

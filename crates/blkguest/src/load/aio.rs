@@ -146,7 +146,7 @@ impl Queue {
         self.waiting.push(&raw const self.blocks[slot]);
     }
 
-    /// Submits what is prepared; this may sleep.
+    /// Submits the prepared I/Os; this may sleep.
     fn submit(&mut self, worker: &Worker, now_ns: u64) -> Result<u64, Failure> {
         if self.waiting.is_empty() {
             return Ok(now_ns);

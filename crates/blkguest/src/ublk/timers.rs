@@ -1,4 +1,5 @@
-//! The server's timers: when it must wake, and which command the kernel commits by itself then.
+//! The server's timers: the times at which it must wake, and the commands that the kernel then
+//! commits by itself.
 //!
 //! Linking a commit to a timer (`IOSQE_IO_LINK`) saves the server a system call: the kernel commits
 //! first and wakes the server afterwards. A link carries one commit only, since a commit is also the

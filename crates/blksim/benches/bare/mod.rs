@@ -1,5 +1,5 @@
 //! The least that a simulation could cost: an event queue, requests in a
-//! slab, flash dies, a histogram, and nothing of Linux.
+//! slab, flash dies and a histogram, without any of Linux.
 //!
 //! It is the yardstick for the host: one run measures it together with the
 //! simulator, because a host's speed varies more from day to day than most

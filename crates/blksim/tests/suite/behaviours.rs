@@ -370,8 +370,8 @@ fn a_flash_buffer_smaller_than_a_write_does_not_stall() {
     }
 }
 
-/// A lower class is held back while a higher one is in the device, and asked about again after a while: also
-/// if nothing waited the last time that the while was over.
+/// A lower class is held back while a higher one is in the device, and asked again after a delay, even if
+/// nothing waited at the end of the last delay.
 #[test]
 fn a_class_held_back_again_and_again_is_asked_about_again() {
     let readers = "[global]\nbs=512\nsize=4m\nnumber_ios=60\n[be]\nrw=randread\n[rt]\nrw=randread\nprioclass=1\n";

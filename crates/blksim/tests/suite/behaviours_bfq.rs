@@ -4,8 +4,8 @@ use crate::support::{fixed, given, job, run, setup};
 use blksim::core::record::Direction;
 use blksim::simulate::{Outcome, Setup};
 
-/// bfq without weight raising: every new process would be taken for an
-/// interactive one, which hides what is looked for.
+/// bfq without weight raising: it would take every new process for
+/// an interactive one, which hides the effects under test.
 fn fair(mut setup: Setup) -> Setup {
     setup.tunables = given(&[("low_latency", "0")]);
     setup

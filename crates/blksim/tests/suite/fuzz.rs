@@ -1,13 +1,14 @@
 //! Mutated job files and profiles: any text gives a value or a typed error, never a panic.
 //!
-//! Inputs are the shipped workloads and profiles, and what was found to be
-//! accepted on the way, changed at random: bytes, lines, words of the tables
-//! of options and parameters, numbers at the edges. What is accepted is laid
-//! out and simulated for a few events. Without further wish a fixed number of
-//! inputs is tried; `BLKSIM_FUZZ_SECONDS=600 cargo test -p blksim --test suite fuzz::
-//! -- --nocapture` (`make fuzz`) runs for as long, each time from the seed
-//! in `BLKSIM_FUZZ_SEED`. An input that panics is written to
-//! `target/fuzz/` and can be tried again with `BLKSIM_FUZZ_INPUT=FILE`.
+//! The corpus starts with the shipped workloads and profiles and grows by the
+//! inputs that are accepted. Each input is one of these, mutated at random:
+//! bytes, lines, words from the tables of options and parameters, numbers at
+//! the edges. An accepted input is laid out and simulated for a few events. By
+//! default a fixed number of inputs is tried; `BLKSIM_FUZZ_SECONDS=600 cargo
+//! test -p blksim --test suite fuzz:: -- --nocapture` (`make fuzz`) runs for
+//! that long, each time from the seed in `BLKSIM_FUZZ_SEED`. An input that
+//! panics is written to `target/fuzz/` and can be tried again with
+//! `BLKSIM_FUZZ_INPUT=FILE`.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,7 +26,7 @@ use blksim::workload::parse;
 
 /// Inputs of each kind in a run without a time.
 const INPUTS: u64 = 4_000;
-/// Accepted inputs that are kept to go on from.
+/// Accepted inputs that are kept to mutate further.
 const KEPT: usize = 400;
 const LONGEST: usize = 4_000;
 

@@ -96,7 +96,7 @@ fn sources() -> Vec<Source> {
     found
 }
 
-/// A line without its comment and without what it quotes.
+/// A line without its comment and its string literals.
 fn code(line: &str) -> String {
     let line = line.split("//").next().unwrap_or_default();
     line.split('"').step_by(2).collect::<Vec<_>>().join("\"\"")

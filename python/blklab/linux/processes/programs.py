@@ -32,7 +32,7 @@ def run_program(command: list[str], *, package: str) -> None:
     path = find_program(command[0])
     if path is None:
         raise MissingToolError(f"{command[0]} is missing", hint=f"apt install {package}")
-    # It must not outlive us: recovery would find nothing to undo yet, and leave what the program makes later.
+    # It must not outlive us: recovery would undo nothing yet, and the program's later changes would stay.
     bound = ["setpriv", "--pdeathsig", "KILL", "--", path, *command[1:]]
     try:
         subprocess.run(bound, check=True, capture_output=True, text=True)

@@ -93,7 +93,7 @@ def _drawing(points: Sequence[ParetoPoint], x: ParetoAxis, y: ParetoAxis, width:
     parts.append(label(left, top - 12, f"↑ better, {y.title}", css="tick"))
     front = front_by_estimates(points, x, y)
     if len(front) > 1:
-        # Between two points of the front what is attained is a step, not a slope.
+        # Between two points the attained front is a step, not a slope.
         steps = [(across.at(front[0].x), upwards.at(front[0].y))]
         for before, after in itertools.pairwise(front):
             steps += [

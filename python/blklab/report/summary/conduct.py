@@ -80,7 +80,7 @@ def stopping_part(record: ExperimentRecord) -> StoppingPart:
                 for choice in spec.schedulers
             }
             most = max(ran.values(), default=0)
-            # One fewer may be a block that was broken off; a scheduler leaves after three blocks or more.
+            # One fewer may be an aborted block; a scheduler drops out after three blocks or more.
             complete = record.state == "complete"
             departures += [
                 DeparturePart(workload=workload.name, scheduler=label, blocks=blocks)

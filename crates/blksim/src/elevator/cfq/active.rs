@@ -9,7 +9,7 @@ use crate::block::request::{PriorityClass, RequestId, Requests};
 /// The next step of the active queue.
 enum Verdict {
     Serve,
-    /// None now: a completion, a request or the timer decides again.
+    /// Nothing to serve now: a completion, a request or the timer decides again.
     Wait,
     /// Its turn ends; this queue is next, or the first in order.
     End(Option<QueueId>),
