@@ -216,7 +216,7 @@ def test_a_setting_that_somebody_else_changes_is_noticed_and_put_right(raw: Loop
         first = session.run(cell("mq-deadline", work(READ))).settings
         write_attribute(disk, "iosched/fifo_batch", "1")
         assert session.run(cell("mq-deadline", work(READ))).settings == first
-        # No switch resets this attribute: a program or user changed it, so later runs would not be comparable.
+        # No switch resets this attribute: a program or user changed it; later runs would not be comparable.
         write_attribute(disk, "nomerges", "2" if first[f"{raw.name}/nomerges"] != "2" else "0")
         with pytest.raises(RunFailedError, match="nomerges was"):
             session.run(cell("mq-deadline", work(READ)))
