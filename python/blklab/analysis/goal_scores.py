@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from blklab.analysis.metrics import Metric, metric_named
@@ -160,8 +160,3 @@ def _weighted(
         if scores:
             series[label] = scores
     return series
-
-
-def metrics_by_weight(goal: Goal, dimensions: Sequence[str]) -> list[str]:
-    """Dimensions, the goal's heaviest first."""
-    return sorted(dimensions, key=lambda name: (-goal.weights.get(name, 0), list(dimensions).index(name)))

@@ -56,11 +56,6 @@ class GuestProcess:
         with suppress(AttributeError, OSError):  # Linux before 5.3
             self._descriptor = os.pidfd_open(self._process.pid)
 
-    @property
-    def supervisor_pid(self) -> int:
-        """PID of the supervisor."""
-        return self._process.pid
-
     def wait(self, timeout_s: float) -> int | None:
         """Waits for the guest to end.
 

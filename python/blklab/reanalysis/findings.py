@@ -362,8 +362,3 @@ def _one_stretch_each(stratum: Stratum) -> bool:
     ordered = sorted((one.order or 0.0, level) for level, series in stratum.series.items() for one in series)
     changes = sum(a[1] != b[1] for a, b in itertools.pairwise(ordered))
     return changes == len(stratum.series) - 1
-
-
-def different_pairs(findings: Sequence[StratumFindings]) -> list[tuple[StratumFindings, PairFinding]]:
-    """Pairs in which one level is higher."""
-    return [(found, pair) for found in findings for pair in found.pairs if pair.different]
