@@ -50,6 +50,8 @@ WRITTEN: dict[str, st.SearchStrategy[Any]] = {
     "budget": st.one_of(
         st.integers(1, 10**15).map(exact_duration), st.integers(1, 100_000).map("{}blocks".format)
     ),
+    "design": st.sampled_from(["auto", "runs"]),
+    "good_enough": st.floats(0, 1, exclude_min=True, exclude_max=True),
     "order": st.sampled_from(option_named("order").choices),
     "seed": st.integers(0, (1 << 53) - 1),
     "runtime": st.integers(1, 10**15).map(exact_duration),

@@ -85,7 +85,8 @@ def compare_all(
 
 def _pairs(place: int, question: Question, design: Design, labels: Sequence[str]) -> list[_Pair]:
     """Differences of all pairs that share a sample."""
-    asked = design.asking(max(1, math.comb(len(labels), 2) * question.family_size))
+    own = design.of(question.workload)
+    asked = own.asking(max(1, math.comb(len(labels), 2) * question.family_size))
     return [
         _Pair(place, first, second, difference)
         for first, second in itertools.combinations(labels, 2)
@@ -107,7 +108,9 @@ def _compare_family(
             **vars(estimate),
             first=pair.first,
             second=pair.second,
-            more_blocks=asked.more_samples(pair.difference) if estimate.outcome == "undecided" else None,
+            more_blocks=asked.of(questions[pair.question].workload).more_samples(pair.difference)
+            if estimate.outcome == "undecided"
+            else None,
         )
         for pair, estimate in zip(
             pairs, estimate_family(contrasts, asked, _numbers_possibly_true(pairs)), strict=True

@@ -26,7 +26,7 @@ class SchedulerMean:
 
 def scheduler_means(question: Question, design: Design, labels: Sequence[str]) -> list[SchedulerMean]:
     """The mean of every scheduler that has a positive value, in the order of the labels."""
-    means = design.means(question.values)
+    means = design.of(question.workload).means(question.values)
     return [
         SchedulerMean(
             scheduler=label,

@@ -96,7 +96,7 @@ def _estimate(contrast: Contrast, p_different: float, p_equivalent: float, desig
 
 def _outcome(contrast: Contrast, p_different: float, p_equivalent: float, design: Design) -> Outcome:
     difference = contrast.difference
-    if difference.n < design.fewest_samples:
+    if difference.n < design.of(contrast.workload).fewest_samples:
         return "undecided"
     if p_equivalent < design.level:
         return "equal"

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from blklab.backends.protocol import SessionOptions
-from blklab.errors import DeviceVanishedError
+from blklab.errors import DeviceVanishedError, RunFailedError
 from blklab.linux.cgroups.hierarchy import find_hierarchy
 from blklab.linux.cgroups.run_cgroups import RunCgroups
 from blklab.linux.cgroups.settings import CgroupSetting, group_names, honors_weights, wanted_settings
@@ -34,6 +34,7 @@ from blklab.linux.scratch.space import Announce, ScratchSpace
 from blklab.records.samples import RunSample, TargetDescription
 from blklab.spec.plan import Cell
 from blklab.spec.schedulers import SchedulerChoice
+from blklab.spec.stretches import Stretch
 from blklab.spec.workloads import Workload
 
 _WORK_FOLDERS = (Path("/run"), Path("/tmp"))  # noqa: S108 - our directory in it is new, with mode 700
@@ -92,6 +93,14 @@ class HostSession:
     def parallel(self) -> int:
         """One: runs share the disk."""
         return 1
+
+    def unswitchable(self, workload: Workload) -> str | None:  # noqa: ARG002 - for every workload
+        """Schedulers cannot take turns here yet."""
+        return ""
+
+    def run_stretch(self, stretch: Stretch) -> list[RunSample]:
+        """See `unswitchable`."""
+        raise RunFailedError(f"{stretch.workload.name}: {self.unswitchable(stretch.workload)}")
 
     def stop(self) -> None:
         """Does nothing: no other thread has runs."""

@@ -15,6 +15,7 @@ from blklab.records.samples import RunSample, TargetDescription
 from blklab.spec.experiment import Conditions
 from blklab.spec.plan import Cell
 from blklab.spec.schedulers import SchedulerChoice
+from blklab.spec.stretches import Stretch
 from blklab.spec.targets import Target
 from blklab.spec.workloads import Workload
 
@@ -75,6 +76,20 @@ class Session(Protocol):
 
         If the load fails, the sample has the status ``failed``. An exception means that further runs are
         pointless (the device vanished, a setting failed).
+        """
+
+    def unswitchable(self, workload: Workload) -> str | None:
+        """The reason why schedulers cannot take turns within this load, for people; None if they can."""
+
+    def run_stretch(self, stretch: Stretch) -> list[RunSample]:
+        """Runs one continuous load and switches the scheduler at the beginning of each slot.
+
+        Returns:
+            One sample per slot, in order, each with its `RunSample.slot`; all of them failed if the load
+            failed.
+
+        Raises:
+            BlklabError: if further runs are pointless, as for `run`.
         """
 
     def stop(self) -> None:

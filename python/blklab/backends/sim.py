@@ -16,7 +16,7 @@ from typing import Any
 from blklab import _core
 from blklab.backends.modelled_device import check_with_core, describe_disk, device_facts, require_model
 from blklab.backends.protocol import Session, SessionOptions
-from blklab.errors import SimulationError
+from blklab.errors import RunFailedError, SimulationError
 from blklab.linux.scratch.space import Announce
 from blklab.records.samples import JobSample, RunSample, TargetDescription
 from blklab.simulator.core import call_core, device_request, read_back_settings, run_facts
@@ -25,6 +25,7 @@ from blklab.simulator.timeline_summary import background_requests, with_rates
 from blklab.spec.plan import Cell
 from blklab.spec.profiles import load_profile
 from blklab.spec.schedulers import SchedulerChoice
+from blklab.spec.stretches import Stretch
 from blklab.spec.targets import ModelTarget, Target
 from blklab.spec.workloads import Workload, remarks_on
 
@@ -121,6 +122,14 @@ class SimSession:
             settings=read_back_settings(answer, self.target.disks[0].name),
             engine=answer["engine"],
         )
+
+    def unswitchable(self, workload: Workload) -> str | None:  # noqa: ARG002 - for every workload
+        """Schedulers cannot take turns here yet."""
+        return "the simulator starts each load anew"
+
+    def run_stretch(self, stretch: Stretch) -> list[RunSample]:
+        """See `unswitchable`."""
+        raise RunFailedError(f"{stretch.workload.name}: {self.unswitchable(stretch.workload)}")
 
     def stop(self) -> None:
         """Does nothing: no other thread has runs."""

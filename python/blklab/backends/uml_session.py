@@ -35,6 +35,7 @@ from blklab.simulator.core import core_error, read_back_settings
 from blklab.spec.guest import GuestOptions
 from blklab.spec.plan import Cell, CellKey
 from blklab.spec.schedulers import SchedulerChoice
+from blklab.spec.stretches import Stretch
 from blklab.spec.workloads import Workload, parse_workload, remarks_on, shipped_workloads
 
 _DISK = "/dev/blklab"
@@ -171,6 +172,14 @@ class UmlSession:
             engine=engine,
             warnings=warnings,
         )
+
+    def unswitchable(self, workload: Workload) -> str | None:  # noqa: ARG002 - for every workload
+        """Schedulers cannot take turns here yet."""
+        return "guests start each load anew"
+
+    def run_stretch(self, stretch: Stretch) -> list[RunSample]:
+        """See `unswitchable`."""
+        raise RunFailedError(f"{stretch.workload.name}: {self.unswitchable(stretch.workload)}")
 
     def stop(self) -> None:
         """Ends all guests."""

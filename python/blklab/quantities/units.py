@@ -24,6 +24,7 @@ _DURATION_FACTORS_NS = {
     "min": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
+_FRACTION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(%?)")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgtp]?)(?:i?b)?", re.IGNORECASE)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
 _COMPOUND_DURATION = re.compile(r"(?:\d+(?:\.\d+)?[a-z]+){2,}", re.IGNORECASE)
@@ -65,6 +66,20 @@ def parse_duration_ns(text: str) -> int:
     if duration_ns <= 0:
         raise UsageError(f"the duration {text!r} must be greater than zero")
     return duration_ns
+
+
+def parse_fraction(written: float | str) -> float:
+    """Reads a fraction, as a number or in percent: 0.05 and ``5%`` are the same.
+
+    Raises:
+        UsageError: if it is neither.
+    """
+    if not isinstance(written, str):
+        return float(written)
+    found = _FRACTION.fullmatch(written.strip())
+    if found is None:
+        raise UsageError(f"{written!r} is not a fraction", hint="write 0.05 or 5%")
+    return float(found[1]) / (100 if found[2] else 1)
 
 
 def format_bytes(size_bytes: float) -> str:

@@ -122,8 +122,25 @@ class JobSample(_Record):
         return [entry for entry in self.directions if entry.direction != "sync"]
 
 
+class SlotSample(_Record):
+    """The part of a switchback that a sample was taken from. Times count from the stretch's first switch."""
+
+    stretch: int
+    """Number of the stretch, counted for each workload."""
+    start_ns: int
+    end_ns: int
+    switch_ns: int
+    """Time that setting the scheduler and its tunables took."""
+    kept_from_ns: int
+    kept_to_ns: int
+    """The part that `RunSample.jobs` describes: settling is cut off."""
+    window_ns: int
+    ios: list[float]
+    """I/Os that all jobs completed in consecutive windows, from the beginning of the slot to its end."""
+
+
 class RunSample(_Record):
-    """One run: one scheduler under one workload, once."""
+    """One run: one scheduler under one workload, once; in a switchback one slot."""
 
     cell: CellKey
     status: Literal["ok", "failed"]
@@ -140,6 +157,8 @@ class RunSample(_Record):
     warnings: list[str] = []
     events: MachineEvents | None = None
     """Events on the machine during the run; None without a machine to watch."""
+    slot: SlotSample | None = None
+    """None for a run of its own."""
 
 
 class DiskDescription(_Record):

@@ -14,6 +14,7 @@ from blklab.spec.budget import BUDGET, DEFAULT_BUDGET_BLOCKS, MAX_BLOCKS
 from blklab.spec.forms import (
     ASSIGNMENTS,
     DURATION,
+    FRACTION,
     GOAL,
     GROUP_ASSIGNMENTS,
     KERNELS,
@@ -29,6 +30,7 @@ from blklab.spec.goals import NAMED_GOALS, Goal
 from blklab.spec.guest import GuestOptions
 from blklab.spec.options import Option, Topic, options_of
 from blklab.spec.schedulers import SchedulerChoice
+from blklab.spec.slots import SlotDecision
 from blklab.spec.sweeps import Sweep
 from blklab.spec.targets import Target, parse_target
 from blklab.spec.workloads import Workload
@@ -39,6 +41,7 @@ DEFAULT_SEED = 1
 DEFAULT_WORKLOADS = ("random-read-4k-qd32", "reader-beside-writers")
 
 Order = Literal["randomised", "by-scheduler"]
+DesignName = Literal["auto", "runs", "switchback"]
 
 EVERY_RUN = ("compare", "run")
 """Commands that take the options of a single run."""
@@ -223,6 +226,18 @@ class ExperimentSpec(Conditions):
             see="experiments.md#how-many-blocks",
         ),
     ] = "randomised"
+    design: Annotated[
+        DesignName,
+        Option(
+            WORD,
+            "runs starts the load anew for each scheduler; switchback switches schedulers within one "
+            "continuous load; auto takes switchback on a host wherever the workload permits.",
+            Topic.DESIGN,
+            see="switchback.md",
+        ),
+    ] = "auto"
+    slots: dict[str, SlotDecision] = {}
+    """By workload: whether and how fast its schedulers take turns. Empty until a pilot has decided."""
     seed: Annotated[
         int,
         Field(ge=0, lt=1 << 53),
@@ -256,6 +271,19 @@ class ExperimentSpec(Conditions):
             commands=("compare", "report"),
         ),
     ] = DEFAULT_MARGIN
+    good_enough: Annotated[
+        float | None,
+        Field(gt=0, lt=1),
+        Option(
+            FRACTION,
+            "Stop as soon as some scheduler is known to be at most this much worse than the best, such as "
+            "5%; the one in force first.",
+            Topic.VERDICT,
+            metavar="FRACTION",
+            see="switchback.md#regret",
+            commands=("compare", "report"),
+        ),
+    ] = None
     goal: Annotated[
         Goal | None,
         Option(
@@ -284,6 +312,12 @@ class ExperimentSpec(Conditions):
             raise ValueError("the order by-scheduler needs a fixed number of blocks")
         return self
 
+    @model_validator(mode="after")
+    def _switchback_needs_a_budget(self) -> ExperimentSpec:
+        if self.design == "switchback" and self.blocks is not None:
+            raise ValueError("the design switchback has no fixed number of blocks: give a budget")
+        return self
+
     @property
     def parsed_target(self) -> Target:
         """The target, read; its text is checked when the experiment is made."""
@@ -293,6 +327,11 @@ class ExperimentSpec(Conditions):
     def stops_when_settled(self) -> bool:
         """Whether the samples decide how many blocks there are."""
         return self.stopping == "settled"
+
+    @property
+    def switched(self) -> dict[str, SlotDecision]:
+        """The workloads whose schedulers take turns within one load, with their slots."""
+        return {name: decision for name, decision in self.slots.items() if decision.slot_ns is not None}
 
     def conditions(self) -> dict[str, Any]:
         """The fields of `Conditions`, by name."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from blklab.errors import SpecError, UsageError
-from blklab.quantities.units import parse_duration_ns, parse_size_bytes
+from blklab.quantities.units import parse_duration_ns, parse_fraction, parse_size_bytes
 from blklab.spec.goals import Goal, goal_from_weights, parse_goal
 from blklab.spec.options import Form, Use
 from blklab.spec.schedulers import check_kernel_name, parse_scheduler_choices
@@ -126,6 +126,8 @@ def _listed(given: tuple[str, ...], _flag: str) -> list[str] | None:
 SWITCH = Form(Use.SWITCH, lambda _: [])
 NUMBER = Form(Use.ONCE, lambda value: [repr(value)])
 WORD = Form(Use.ONCE, lambda value: [value])
+FRACTION = Form(Use.ONCE, lambda value: [repr(value)], parse_fraction, in_file=float | str)
+"""Written as 0.05 or as 5%."""
 DURATION = Form(Use.ONCE, lambda value: [exact_duration(value)], parse_duration_ns, in_file=str)
 """Written with a unit (``3s``), held in nanoseconds."""
 SIZE = Form(Use.ONCE, lambda value: [str(value)], parse_size_bytes, in_file=str)

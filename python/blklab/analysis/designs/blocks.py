@@ -28,6 +28,10 @@ class BlockDesign(ABC):
         """1 - confidence."""
         return 1 - self.confidence
 
+    def of(self, workload: str) -> BlockDesign:  # noqa: ARG002 - all workloads have runs
+        """The same design for every workload."""
+        return self
+
     def asking(self, nr_questions: int) -> BlockDesign:
         """The same design with another number of questions."""
         return replace(self, nr_questions=nr_questions)

@@ -40,6 +40,9 @@ class Design(Protocol):
     def fewest_samples(self) -> int:
         """Samples needed before any of the questions may be decided."""
 
+    def of(self, workload: str) -> Design:
+        """The design of one workload; experiments may mix runs and switchbacks."""
+
     def asking(self, nr_questions: int) -> Design:
         """The same design with another number of questions."""
 

@@ -1,0 +1,18 @@
+"""How long the slots of a switchback are, as a pilot found or a person chose."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class SlotDecision(BaseModel):
+    """Whether the schedulers of a workload take turns within one load, and how fast."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    slot_ns: int | None = Field(default=None, gt=0)
+    """Length of a slot, from one switch to the next; None if each scheduler has runs of its own."""
+    settling_ns: int = Field(default=0, ge=0)
+    """Time after the beginning of a slot that is cut off, the switch included."""
+    reason: str
+    """Why the slots are this long, or why there are none, in one line."""
