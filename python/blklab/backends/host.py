@@ -45,6 +45,7 @@ class HostBackend:
     NAME = "host"
     TIMELINES = False
     GUESTS = False
+    SWITCHBACK = True
 
     def describe(self, target: Target) -> TargetDescription:
         """Describes the disks beneath a path, or the loop device that a target asks for.

@@ -8,18 +8,34 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
+from blklab.backends.host_stretch import (
+    failed_slots,
+    load_ns,
+    slot_samples,
+    stretch_window_ms,
+    take_turns,
+)
 from blklab.backends.protocol import SessionOptions
-from blklab.errors import DeviceVanishedError, RunFailedError
+from blklab.backends.switchable import unswitchable_workload
+from blklab.errors import DeviceVanishedError
 from blklab.linux.cgroups.hierarchy import find_hierarchy
 from blklab.linux.cgroups.run_cgroups import RunCgroups
 from blklab.linux.cgroups.settings import CgroupSetting, group_names, honors_weights, wanted_settings
 from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.journal.journal import Journal
-from blklab.linux.load.fio import JOB_FILE, Fio, check_job_file, job_file_text, run_fio
+from blklab.linux.load.fio import (
+    JOB_FILE,
+    Fio,
+    check_job_file,
+    job_file_text,
+    read_report,
+    run_fio,
+    started_fio,
+)
 from blklab.linux.load.hdparm import Hdparm, run_hdparm
 from blklab.linux.machine.monitor import MachineMonitor
 from blklab.linux.processes.io_priority import ignores_priorities
-from blklab.linux.queue.schedulers import unavailable_scheduler
+from blklab.linux.queue.schedulers import available_schedulers, unavailable_scheduler
 from blklab.linux.queue.settings import QueueSettings
 from blklab.linux.queue.snapshot import restore_snapshot
 from blklab.linux.queue.sysfs import TUNABLE_PREFIX
@@ -94,13 +110,38 @@ class HostSession:
         """One: runs share the disk."""
         return 1
 
-    def unswitchable(self, workload: Workload) -> str | None:  # noqa: ARG002 - for every workload
-        """Schedulers cannot take turns here yet."""
-        return ""
+    def unswitchable(self, workload: Workload) -> str | None:
+        """Refuses loads in which schedulers leave traces for one another, and targets without a scheduler."""
+        if not all(available_schedulers(leaf)[1] for leaf in self._leaves):
+            return "a disk of the target has no scheduler to switch"
+        return unswitchable_workload(workload, self._options.runtime_ns)
 
     def run_stretch(self, stretch: Stretch) -> list[RunSample]:
-        """See `unswitchable`."""
-        raise RunFailedError(f"{stretch.workload.name}: {self.unswitchable(stretch.workload)}")
+        """Drops the page cache, starts the load, switches beneath it, reads its logs."""
+        self._check_disks()
+        self._settings.apply(stretch.slots[0].scheduler)
+        page_cache.drop_page_cache()
+        folder, runtime_ns = self._ready_work_folder(), load_ns(stretch)
+        text = self._job_file(stretch.workload, seed=stretch.seed, stretch_ns=runtime_ns)
+        engine = {"name": "fio", "version": self._fio.version}
+        with (
+            self._monitor.monitoring(),
+            started_fio(
+                self._fio, text, folder, read_only=self._space.read_only, runtime_ns=runtime_ns
+            ) as process,
+        ):
+            turns, end_ns = take_turns(stretch, self._settings, process, folder)
+            report = read_report(folder, process.wait(), stretch.workload)
+        self._check_disks()
+        error = report.error
+        if error is None and len(turns) < len(stretch.slots):
+            error = "fio ended before the last slot"
+        if error is not None:
+            self._settings.forget()
+            return failed_slots(stretch, error, engine=engine)
+        return slot_samples(
+            stretch, turns, end_ns, report.jobs, folder, engine=engine, events=self._monitor.events
+        )
 
     def stop(self) -> None:
         """Does nothing: no other thread has runs."""
@@ -243,7 +284,7 @@ class HostSession:
             return None
         return self._hdparm, self._space.device
 
-    def _job_file(self, workload: Workload, *, seed: int) -> str:
+    def _job_file(self, workload: Workload, *, seed: int, stretch_ns: int | None = None) -> str:
         joins = {}
         for job in workload.jobs:
             if job.cgroup is not None:
@@ -253,9 +294,10 @@ class HostSession:
             workload,
             self._space.regions(workload),
             seed=seed,
-            runtime_ns=self._options.runtime_ns,
+            runtime_ns=self._options.runtime_ns if stretch_ns is None else stretch_ns,
             group_joins=joins,
             folder=self._data_link,
+            stretch_window_ms=None if stretch_ns is None else stretch_window_ms(workload),
         )
 
     @property

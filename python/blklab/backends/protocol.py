@@ -108,6 +108,9 @@ class Backend(Protocol):
     GUESTS: bool
     """Whether it runs guest kernels, so that kernels can be named and `SessionOptions.guest` applies."""
 
+    SWITCHBACK: bool
+    """Whether the design ``auto`` takes switchbacks: on machines whose speed wanders."""
+
     def describe(self, target: Target) -> TargetDescription:
         """Describes a target; changes nothing.
 

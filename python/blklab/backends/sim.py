@@ -36,6 +36,7 @@ class SimBackend:
     NAME = "sim"
     TIMELINES = True
     GUESTS = False
+    SWITCHBACK = False
 
     def describe(self, target: Target) -> TargetDescription:
         """Describes the modelled device and the simulator's schedulers."""

@@ -39,6 +39,7 @@ class UmlBackend:
     NAME = "uml"
     TIMELINES = False
     GUESTS = True
+    SWITCHBACK = False
 
     def describe(self, target: Target) -> TargetDescription:
         """Describes the modelled device and the schedulers of the default kernel.

@@ -11,6 +11,8 @@ from blklab.analysis.metrics import metric_named
 from blklab.backends import Backend, Session, SessionOptions, backend_for
 from blklab.errors import InterruptedRunError, RunFailedError, SpecError, UsageError
 from blklab.execution.blocks import Clock, Observer, Progress, run_blocks
+from blklab.execution.slots import settle_slots
+from blklab.execution.switchback import SwitchbackRun
 from blklab.linux.machine.description import describe_machine
 from blklab.records.experiment import ExperimentRecord, RunState
 from blklab.records.samples import RunSample
@@ -68,7 +70,15 @@ def compare(
         state: RunState = "failed"
         try:
             session.prepare(spec.workloads, observer.announce)
-            run_blocks(record, session, store, observer, Clock(spec, start_ns))
+            settled = settle_slots(spec, session, observer, by_default=backend.SWITCHBACK)
+            if settled is not spec:
+                record = record.model_copy(update={"spec": settled})
+                store.set_spec(run_id, settled)
+            clock = Clock(settled, start_ns)
+            if settled.switched:
+                SwitchbackRun(record, session, store, observer, clock).run()
+            else:
+                run_blocks(record, session, store, observer, clock)
             state = "complete"
         except InterruptedRunError:
             state = "interrupted"

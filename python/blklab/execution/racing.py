@@ -103,12 +103,16 @@ class Race:
             metric = metric_named(self._workloads[workload].decide_by)
             self._values.add_value(workload, metric.name, scheduler, block, value)
 
-    def standings(self, blocks_left: int | None) -> Standings:
+    def standings(
+        self, blocks_left: int | None, *, rounds_left: Mapping[str, int | None] | None = None
+    ) -> Standings:
         """The schedulers that run in the next block.
 
         Args:
             blocks_left: Blocks that the budget still allows; None if that is not known.
+            rounds_left: The same for workloads that are switched, by name.
         """
+        left = {} if rounds_left is None else rounds_left
         labels = self._values.labels
         running: dict[str, frozenset[str]] = {}
         still_open: list[OpenQuestion] = []
@@ -117,7 +121,7 @@ class Race:
             runners: frozenset[str] = frozenset()
             if verdict.status == "undecided":
                 contenders = in_the_race(pairs, labels)
-                if self._hopeless(verdict, pairs, blocks_left):
+                if self._hopeless(verdict, pairs, left.get(workloads[0], blocks_left)):
                     given_up.append(verdict.workload)
                 else:
                     runners = frozenset(contenders if self._leaving else labels)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,6 +155,19 @@ class Store:
                     warnings="\n".join(record.warnings),
                 )
             )
+            session.commit()
+
+    def add_samples(self, run_id: str, samples: Iterable[RunSample]) -> None:
+        """Adds several samples together: all or none of them.
+
+        Raises:
+            StoreError: as for `add_sample`.
+        """
+        with self._reporting(), Session(self._engine) as session:
+            for sample in samples:
+                session.merge(
+                    _Sample(run_id=run_id, sequence=sample.cell.sequence, payload=sample.model_dump_json())
+                )
             session.commit()
 
     def add_sample(self, run_id: str, sample: RunSample) -> None:

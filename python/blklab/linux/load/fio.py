@@ -10,11 +10,14 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from blklab.errors import JobFileError, MissingToolError
+from blklab.linux.load.fio_histograms import HISTOGRAM_OPTIONS, histogram_options
+from blklab.linux.load.fio_histograms import LOG_NAME as HISTOGRAM_LOG_NAME
 from blklab.linux.load.fio_output import FioReport, read_fio_report
 from blklab.linux.load.fio_rates import (
     RATE_OPTIONS,
@@ -23,7 +26,13 @@ from blklab.linux.load.fio_rates import (
     remove_rate_logs,
     with_rates,
 )
-from blklab.linux.load.load_process import REQUIRED_PROGRAMS, run_load_process
+from blklab.linux.load.load_process import (
+    REQUIRED_PROGRAMS,
+    EndedProcess,
+    LoadProcess,
+    load_process,
+    run_load_process,
+)
 from blklab.linux.scratch.layout import JobRegions
 from blklab.records.samples import NS_PER_SECOND
 from blklab.spec.workloads import Job, Workload
@@ -32,20 +41,22 @@ MINIMUM_VERSION = (3, 18)
 """The first version that reports percentiles and bins of total latency as well as of completion latency."""
 
 JOB_FILE = "job.fio"
+STARTED = "started"
+"""Beginning of the names of the files that clones create as they begin, in a stretch."""
 OUTPUT_FILE = "output.json"
 
 _OURS = (
     "filename", "size", "offset", "offset_increment", "numjobs", "stonewall", "ioengine", "cgroup",
     "cgroup_weight", "cgroup_nodelete", "group_reporting", "new_group", "percentile_list",
     "lat_percentiles", "clat_percentiles", "slat_percentiles", "disable_lat", "disable_clat",
-    "disable_slat", "gtod_reduce", "log_avg_msec", "log_hist_msec", "description", *RATE_OPTIONS,
+    "disable_slat", "gtod_reduce", "log_avg_msec", "description", *RATE_OPTIONS, *HISTOGRAM_OPTIONS,
 )  # fmt: skip
 """Options that blklab sets itself: where the I/O goes, control groups, and what fio reports."""
 
+_PERCENTILES = ("lat_percentiles=1", "clat_percentiles=0", "slat_percentiles=0")
+_STRETCH_PERCENTILES = ("lat_percentiles=0", "clat_percentiles=1", "slat_percentiles=0")
+"""Histogram logs exist for completion latencies only."""
 _GLOBAL = (
-    "lat_percentiles=1",
-    "clat_percentiles=0",
-    "slat_percentiles=0",
     # A device that vanished must not come back as a regular file in /dev.
     "allow_file_create=0",
 )
@@ -115,6 +126,7 @@ def job_file_text(
     runtime_ns: int | None = None,
     group_joins: Mapping[str, str] | None = None,
     folder: str | None = None,
+    stretch_window_ms: int | None = None,
 ) -> str:
     """Writes the job file for fio.
 
@@ -125,8 +137,15 @@ def job_file_text(
         runtime_ns: Replaces the runtime of time-based jobs.
         group_joins: For each control group, the file that takes the PIDs of processes joining it.
         folder: Directory of the regions' files, relative to fio's working directory; None for devices.
+        stretch_window_ms: Window of the histogram logs of a switchback's stretch, which has no ramp time and
+            whose clones say when they begin; None for a run of its own.
     """
-    lines = ["[global]", *_GLOBAL, *rate_options(rate_window_ms(workload, runtime_ns))]
+    if stretch_window_ms is None:
+        recorded = [*_PERCENTILES, *rate_options(rate_window_ms(workload, runtime_ns))]
+    else:
+        recorded = [*_STRETCH_PERCENTILES, *histogram_options(stretch_window_ms)]
+    lines = ["[global]", *_GLOBAL, *recorded]
+    number = 0
     for job, clones in zip(workload.jobs, regions, strict=True):
         for clone, region in enumerate(clones):
             name = job.name if _PLAIN_NAME.fullmatch(job.name) and job.name != "global" else f"job-{job.line}"
@@ -137,17 +156,21 @@ def job_file_text(
                 lines.append("stonewall")
             if "randseed" not in job.options:
                 lines.append(f"randseed={seed}")
-            lines += _option_lines(job, runtime_ns)
-            if job.cgroup is not None and group_joins is not None:
+            lines += _option_lines(job, runtime_ns, ramps=stretch_window_ms is None)
+            number += 1
+            told = [group_joins[job.cgroup]] if job.cgroup is not None and group_joins is not None else []
+            if stretch_window_ms is not None:
+                told.append(f"{STARTED}.{number}")
+            if told:
                 # fio's process starts the shell, so $PPID is the process to join; tee reports a refusal.
-                lines.append(f"exec_prerun=echo $PPID | tee {group_joins[job.cgroup]}")
+                lines.append(f"exec_prerun=echo $PPID | tee {' '.join(told)}")
     return "\n".join(lines) + "\n"
 
 
-def _option_lines(job: Job, runtime_ns: int | None) -> list[str]:
+def _option_lines(job: Job, runtime_ns: int | None, *, ramps: bool) -> list[str]:
     lines = []
     for option, value in job.options.items():
-        if option in _OURS:
+        if option in _OURS or (option == "ramp_time" and not ramps):
             continue
         if option == "runtime" and job.time_based and runtime_ns is not None:
             lines.append(f"runtime={max(runtime_ns // 1000, 1)}us")
@@ -206,6 +229,45 @@ def check_job_file(fio: Fio, workload: Workload, text: str) -> None:
             raise JobFileError(f"fio {fio.version} rejects it: {messages}", source=workload.source)
 
 
+@contextmanager
+def started_fio(
+    fio: Fio, text: str, folder: Path, *, read_only: bool, runtime_ns: int
+) -> Iterator[LoadProcess]:
+    """Starts a job file of a stretch in a directory; no task of fio is left when the context is closed.
+
+    Args:
+        fio: The program.
+        text: The job file.
+        folder: fio's working directory.
+        read_only: Whether fio must not write.
+        runtime_ns: The runtime of its jobs.
+    """
+    (folder / JOB_FILE).write_text(text, encoding="utf-8")
+    for pattern in (OUTPUT_FILE, f"{STARTED}.*", f"{HISTOGRAM_LOG_NAME}_clat_hist.*.log"):
+        for path in folder.glob(pattern):
+            path.unlink()
+    with load_process(
+        fio.command(read_only=read_only),
+        folder,
+        limit_s=runtime_ns / NS_PER_SECOND + _GRACE_S,
+        too_long=_too_long(),
+    ) as process:
+        yield process
+
+
+def read_report(folder: Path, ended: EndedProcess, workload: Workload) -> FioReport:
+    """Reads the report of a fio that has ended."""
+    try:
+        output = (folder / OUTPUT_FILE).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        output = ""
+    return read_fio_report(output, messages=ended.output, returncode=ended.returncode, workload=workload)
+
+
+def _too_long() -> str:
+    return f"fio was still running {_GRACE_S} s after its jobs should have ended"
+
+
 def run_fio(
     fio: Fio, workload: Workload, text: str, folder: Path, *, read_only: bool, runtime_ns: int | None
 ) -> FioReport:
@@ -232,13 +294,9 @@ def run_fio(
         fio.command(read_only=read_only),
         folder,
         limit_s=None if expected_ns is None else expected_ns / NS_PER_SECOND + _GRACE_S,
-        too_long=f"fio was still running {_GRACE_S} s after its jobs should have ended",
+        too_long=_too_long(),
     )
-    try:
-        output = (folder / OUTPUT_FILE).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        output = ""
-    report = read_fio_report(output, messages=ended.output, returncode=ended.returncode, workload=workload)
+    report = read_report(folder, ended, workload)
     if not report.jobs:
         return report
     jobs = with_rates(report.jobs, folder, workload, rate_window_ms(workload, runtime_ns))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,19 +35,48 @@ class EndedProcess:
     returncode: int
 
 
-def run_load_process(
+@dataclass
+class LoadProcess:
+    """A program that runs; `load_process` ends it."""
+
+    _process: subprocess.Popen[str]
+    _limit_s: float | None
+    _too_long: str
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended yet."""
+        return self._process.poll() is None
+
+    def wait(self) -> EndedProcess:
+        """Waits until it ends.
+
+        Raises:
+            RunFailedError: if it exceeds its time limit.
+        """
+        try:
+            output, _ = self._process.communicate(timeout=self._limit_s)
+        except subprocess.TimeoutExpired as error:
+            raise RunFailedError(
+                self._too_long, hint="the device may be stuck: look at the kernel's log (dmesg)"
+            ) from error
+        return EndedProcess(output, self._process.returncode)
+
+
+@contextmanager
+def load_process(
     argv: Sequence[str], folder: Path, *, limit_s: float | None, too_long: str
-) -> EndedProcess:
-    """Runs a program in a directory until it ends; none of its tasks is left when this returns or raises.
+) -> Iterator[LoadProcess]:
+    """Starts a program in a directory; none of its tasks is left when the context is closed.
 
     Args:
         argv: Program and arguments.
         folder: Its working directory.
-        limit_s: Time limit; None for no limit.
+        limit_s: Time limit of `LoadProcess.wait`; None for no limit.
         too_long: The error message if it exceeds the limit.
 
     Raises:
-        RunFailedError: if it exceeds the limit, or cannot be killed.
+        RunFailedError: if it cannot be killed.
     """
     wrapper = [
         "setpriv",
@@ -73,16 +102,29 @@ def run_load_process(
                 # Ctrl-C in a terminal must reach only us: we decide when the program ends.
                 start_new_session=True,
             )
-        output, _ = process.communicate(timeout=limit_s)
-    except subprocess.TimeoutExpired as error:
-        raise RunFailedError(
-            too_long, hint="the device may be stuck: look at the kernel's log (dmesg)"
-        ) from error
+        yield LoadProcess(process, limit_s, too_long)
     finally:
         if process is not None:
             with shielded():
                 _end(process, argv[0])
-    return EndedProcess(output, process.returncode)
+
+
+def run_load_process(
+    argv: Sequence[str], folder: Path, *, limit_s: float | None, too_long: str
+) -> EndedProcess:
+    """Runs a program in a directory until it ends; none of its tasks is left when this returns or raises.
+
+    Args:
+        argv: Program and arguments.
+        folder: Its working directory.
+        limit_s: Time limit; None for no limit.
+        too_long: The error message if it exceeds the limit.
+
+    Raises:
+        RunFailedError: if it exceeds the limit, or cannot be killed.
+    """
+    with load_process(argv, folder, limit_s=limit_s, too_long=too_long) as process:
+        return process.wait()
 
 
 def _end(process: subprocess.Popen[str], name: str) -> None:

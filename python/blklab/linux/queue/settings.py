@@ -42,8 +42,12 @@ class QueueSettings:
         """Makes the next `apply` write everything; call it when settings were changed in another way."""
         self._in_force = None
 
-    def apply(self, choice: SchedulerChoice) -> dict[str, str]:
+    def apply(self, choice: SchedulerChoice, *, anew: bool = False) -> dict[str, str]:
         """Applies a choice to all leaves.
+
+        Args:
+            choice: A scheduler with its tunables.
+            anew: Whether to initialise the scheduler also if the choice is in force.
 
         Returns:
             All settings, read back: ``vda/scheduler``, ``vda/nr_requests``, ``vda/iosched/…``.
@@ -53,7 +57,7 @@ class QueueSettings:
             RunFailedError: if settings differ from those when this choice was first applied.
         """
         wanted = choice.without_label
-        if self._in_force == wanted:
+        if self._in_force == wanted and not anew:
             settings = self.read()
             if settings == self._seen[wanted]:
                 return settings

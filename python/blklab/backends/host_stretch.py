@@ -1,0 +1,269 @@
+"""Stretches of a switchback on this machine's disks: one fio, and schedulers that take turns beneath it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+import numpy as np
+
+from blklab.errors import RunFailedError
+from blklab.linux.load.fio import STARTED
+from blklab.linux.load.fio_histograms import HistogramLog, histogram_log_path, read_histogram_log, total_ios
+from blklab.linux.load.load_process import LoadProcess
+from blklab.linux.queue.settings import QueueSettings
+from blklab.records.machine_events import MachineEvents
+from blklab.records.samples import (
+    NS_PER_SECOND,
+    DirectionSample,
+    JobSample,
+    LatencyHistogram,
+    RunSample,
+    SlotSample,
+)
+from blklab.spec.stretches import Slot, Stretch
+from blklab.spec.workloads import Workload
+
+LEAD_NS = NS_PER_SECOND // 2
+"""Load before the first slot, which is not measured: queues fill, caches warm."""
+TAIL_NS = NS_PER_SECOND // 4
+"""Load after the last slot: the log of a window is written when the next I/O completes."""
+_START_LIMIT_S = 120
+_SHORTEST_KEPT = 4
+"""A slot is lost if less than this part of its planned measurement is left, as a divisor."""
+_FINE_WINDOW_MS, _COARSE_WINDOW_MS = 25, 50
+_MANY_CLONES = 8
+_NS_PER_MS = 1_000_000
+_POLL_S = 0.005
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One slot as it came about; times in Unix time."""
+
+    slot: Slot
+    start_ns: int
+    switched_ns: int
+    """When scheduler and tunables were in force."""
+    settings: dict[str, str]
+    error: str | None = None
+
+
+def stretch_window_ms(workload: Workload) -> int:
+    """Length of the log's windows; each costs memory and text for each clone."""
+    clones = sum(job.numjobs for job in workload.jobs)
+    return _FINE_WINDOW_MS if clones <= _MANY_CLONES else _COARSE_WINDOW_MS
+
+
+def load_ns(stretch: Stretch) -> int:
+    """Runtime of the load that a stretch needs."""
+    return LEAD_NS + stretch.length_ns + TAIL_NS
+
+
+def take_turns(
+    stretch: Stretch, settings: QueueSettings, process: LoadProcess, folder: Path
+) -> tuple[list[Turn], int]:
+    """Waits until the load runs, and gives each slot to its scheduler.
+
+    Each slot initialises its scheduler, also if the one before was the same: otherwise a slot that needs no
+    switch would have an advantage.
+
+    Args:
+        stretch: The slots.
+        settings: Of the queues; recorded in the journal before.
+        process: The load, just started.
+        folder: fio's working directory.
+
+    Returns:
+        The turns that were taken, fewer than there are slots if the load ended early; and the end of the
+        last one.
+
+    Raises:
+        BlklabError: if a setting fails.
+    """
+    clones = sum(job.numjobs for job in stretch.workload.jobs)
+    if not _wait_for_start(process, folder, clones):
+        return [], time.time_ns()
+    begin_ns = time.monotonic_ns() + LEAD_NS
+    turns: list[Turn] = []
+    for number, slot in enumerate(stretch.slots):
+        _sleep_until(begin_ns + number * stretch.slot_ns)
+        if not process.running:
+            break
+        _check(turns, settings)
+        start_ns = time.time_ns()
+        in_force = settings.apply(slot.scheduler, anew=True)
+        turns.append(Turn(slot, start_ns, time.time_ns(), in_force))
+    _sleep_until(begin_ns + len(turns) * stretch.slot_ns)
+    end_ns = time.time_ns()
+    _check(turns, settings)
+    return turns, end_ns
+
+
+def _check(turns: list[Turn], settings: QueueSettings) -> None:
+    """Marks the last turn as failed if another program changed its settings."""
+    if not turns:
+        return
+    before, now = turns[-1].settings, settings.read()
+    changed = sorted(name for name in now.keys() | before.keys() if now.get(name) != before.get(name))
+    if changed:
+        error = f"another program changed settings during the slot: {', '.join(changed)}"
+        turns[-1] = replace(turns[-1], error=error)
+
+
+def slot_samples(
+    stretch: Stretch,
+    turns: Sequence[Turn],
+    end_ns: int,
+    jobs: Sequence[JobSample],
+    folder: Path,
+    *,
+    engine: dict[str, str],
+    events: MachineEvents | None,
+) -> list[RunSample]:
+    """Reads the logs of a load that has ended.
+
+    Args:
+        stretch: The slots.
+        turns: One for each slot.
+        end_ns: The end of the last slot, in Unix time.
+        jobs: fio's report on the whole load, which tells the size of I/Os.
+        folder: fio's working directory.
+        engine: Name and version of the load generator.
+        events: Events on the machine during the load.
+
+    Raises:
+        RunFailedError: if a log cannot be read.
+    """
+    logs = _read_logs(stretch.workload, folder)
+    window_ns = stretch_window_ms(stretch.workload) * _NS_PER_MS
+    ends = [*(turn.start_ns for turn in turns[1:]), end_ns]
+    first_ns = turns[0].start_ns
+    samples = []
+    for turn, ends_ns in zip(turns, ends, strict=True):
+        from_ns = max(turn.start_ns + stretch.settling_ns, turn.switched_ns)
+        # A window that the next switch ends in would mix both slots.
+        to_ns = ends_ns - window_ns
+        planned_ns = stretch.slot_ns - stretch.settling_ns - window_ns
+        error = turn.error
+        if error is None and (to_ns - from_ns) * _SHORTEST_KEPT < planned_ns:
+            error = "the switch took nearly the whole slot"
+        edges = np.arange(turn.start_ns, ends_ns + 1, window_ns, dtype=np.int64)
+        every = [log for clones in logs for clone in clones for log in clone]
+        place = SlotSample(
+            stretch=stretch.number,
+            start_ns=turn.start_ns - first_ns,
+            end_ns=ends_ns - first_ns,
+            switch_ns=turn.switched_ns - turn.start_ns,
+            kept_from_ns=from_ns - first_ns,
+            kept_to_ns=max(from_ns, to_ns) - first_ns,
+            window_ns=window_ns,
+            ios=[round(float(ios), 1) for ios in total_ios(every, edges)],
+        )
+        found = [_job_in_slot(job, clones, from_ns, to_ns) for job, clones in zip(jobs, logs, strict=True)]
+        samples.append(
+            RunSample(
+                cell=turn.slot.key,
+                status="ok" if error is None else "failed",
+                error=error,
+                started_at=datetime.fromtimestamp(turn.start_ns / NS_PER_SECOND, timezone.utc).isoformat(
+                    timespec="milliseconds"
+                ),
+                elapsed_ns=ends_ns - turn.start_ns,
+                jobs=found if error is None else [],
+                settings=turn.settings,
+                engine=engine,
+                events=events,
+                slot=place,
+            )
+        )
+    return samples
+
+
+def failed_slots(stretch: Stretch, error: str, *, engine: dict[str, str]) -> list[RunSample]:
+    """One failed sample for each slot of a stretch whose load failed."""
+    now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+    return [
+        RunSample(
+            cell=slot.key,
+            status="failed",
+            error=error,
+            started_at=now,
+            elapsed_ns=0,
+            jobs=[],
+            engine=engine,
+        )
+        for slot in stretch.slots
+    ]
+
+
+def _job_in_slot(
+    job: JobSample, clones: Sequence[Sequence[HistogramLog]], from_ns: int, to_ns: int
+) -> JobSample:
+    """A job's part of a slot."""
+    edges = np.array([from_ns, to_ns], dtype=np.int64)
+    length_ns = to_ns - from_ns
+    directions = []
+    clone_bytes = [0.0] * len(clones)
+    for whole in job.data_directions():
+        bytes_per_io = whole.bytes / whole.ios if whole.ios else 0.0
+        own = [[log for log in clone if log.direction == whole.direction] for clone in clones]
+        ios = [float(total_ios(clone, edges)[0]) for clone in own]
+        for number, done in enumerate(ios):
+            clone_bytes[number] += done * bytes_per_io
+        directions.append(
+            DirectionSample(
+                direction=whole.direction,
+                ios=round(sum(ios)),
+                bytes=round(sum(ios) * bytes_per_io),
+                runtime_ns=length_ns,
+                latency=LatencyHistogram.merged(
+                    log.latency_between(from_ns, to_ns) for clone in own for log in clone
+                ),
+            )
+        )
+    return JobSample(
+        name=job.name,
+        clones=job.clones,
+        runtime_ns=length_ns,
+        directions=directions,
+        clone_bytes=[round(moved) for moved in clone_bytes],
+    )
+
+
+def _read_logs(workload: Workload, folder: Path) -> list[list[list[HistogramLog]]]:
+    """The logs by job, clone and direction."""
+    logs = []
+    number = 0
+    for job in workload.jobs:
+        clones = []
+        for _ in range(job.numjobs):
+            number += 1
+            path = histogram_log_path(folder, number)
+            try:
+                clones.append(read_histogram_log(path.read_bytes()))
+            except (OSError, ValueError) as error:
+                raise RunFailedError(f"fio's log {path.name} cannot be read: {error}") from error
+        logs.append(clones)
+    return logs
+
+
+def _wait_for_start(process: LoadProcess, folder: Path, clones: int) -> bool:
+    """Waits until all clones have begun; False if the load ended instead."""
+    limit = time.monotonic() + _START_LIMIT_S
+    while len(list(folder.glob(f"{STARTED}.*"))) < clones:
+        if not process.running:
+            return False
+        if time.monotonic() > limit:
+            raise RunFailedError(f"fio's jobs did not begin within {_START_LIMIT_S} s")
+        time.sleep(_POLL_S)
+    return True
+
+
+def _sleep_until(moment_ns: int) -> None:
+    left_ns = moment_ns - time.monotonic_ns()
+    if left_ns > 0:
+        time.sleep(left_ns / NS_PER_SECOND)

@@ -1,0 +1,101 @@
+"""Decides for each workload whether schedulers take turns within its load, and how long a turn is.
+
+A pilot of a few rounds with long slots shows how long each scheduler takes to settle after a switch on this
+disk and under this load (`blklab.analysis.settling`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blklab.analysis.settling import recommended_slots
+from blklab.backends import Session
+from blklab.execution.blocks import Observer
+from blklab.linux.load.fio import expected_runtime_ns
+from blklab.records.samples import NS_PER_SECOND, RunSample
+from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.plan import derive_seed
+from blklab.spec.slots import SlotDecision
+from blklab.spec.stretches import stretch_of
+from blklab.spec.workloads import Workload
+
+PILOT_SLOT_NS = NS_PER_SECOND
+PILOT_ROUNDS = 3
+
+
+def settle_slots(
+    spec: ExperimentSpec, session: Session, observer: Observer, *, by_default: bool
+) -> ExperimentSpec:
+    """The experiment with a decision for each workload, if any is to be switched.
+
+    Args:
+        spec: With its schedulers settled.
+        session: Prepared.
+        observer: Receives progress.
+        by_default: Whether ``auto`` takes switchbacks on this target.
+
+    Raises:
+        BlklabError: if the pilot cannot run.
+    """
+    if spec.slots or spec.design == "runs" or (spec.design == "auto" and not by_default):
+        return spec
+    if spec.blocks is not None or (spec.budget_ns is None and spec.budget_blocks is None):
+        return spec
+    whole = _reason_for_runs(spec)
+    reasons = {workload.name: whole or session.unswitchable(workload) for workload in spec.workloads}
+    if spec.goal is not None and any(reasons.values()):
+        # The goal's score takes one value of each workload for each block.
+        name, first = next((name, reason) for name, reason in reasons.items() if reason)
+        reasons = {
+            other: reason or f"the goal needs one design for all workloads, and {name} has runs: {first}"
+            for other, reason in reasons.items()
+        }
+    slots = {}
+    for workload in spec.workloads:
+        reason = reasons[workload.name]
+        if reason is not None:
+            slots[workload.name] = SlotDecision(reason=reason)
+            continue
+        observer.announce(
+            f"{workload.name}: pilot of {PILOT_ROUNDS} rounds to see how fast schedulers settle"
+        )
+        slots[workload.name] = _piloted(spec, workload, session)
+    if spec.goal is not None and any(decision.slot_ns is None for decision in slots.values()):
+        slots = {name: SlotDecision(reason=decision.reason) for name, decision in slots.items()}
+    return spec.model_copy(update={"slots": slots})
+
+
+def _reason_for_runs(spec: ExperimentSpec) -> str | None:
+    if spec.sweeps:
+        return "a sweep compares the means of many cells, which need runs of their own"
+    return None
+
+
+def _piloted(spec: ExperimentSpec, workload: Workload, session: Session) -> SlotDecision:
+    pilot = stretch_of(
+        workload,
+        spec.schedulers,
+        SlotDecision(slot_ns=PILOT_SLOT_NS, reason="pilot"),
+        seed=derive_seed(spec.seed, "pilot"),
+        number=0,
+        first_round=0,
+        rounds=PILOT_ROUNDS,
+    )
+    samples = session.run_stretch(pilot)
+    failed = [sample for sample in samples if sample.status == "failed"]
+    if failed:
+        return SlotDecision(reason=f"the pilot failed: {failed[0].error}")
+    return recommended_slots(_by_scheduler(samples))
+
+
+def _by_scheduler(samples: Sequence[RunSample]) -> dict[str, list[RunSample]]:
+    grouped: dict[str, list[RunSample]] = {}
+    for sample in samples:
+        grouped.setdefault(sample.cell.scheduler, []).append(sample)
+    return grouped
+
+
+def slots_per_run(workload: Workload, decision: SlotDecision, runtime_ns: int | None) -> int:
+    """How many slots take as long as one run of the workload, at least one."""
+    run_ns = expected_runtime_ns(workload, runtime_ns) or NS_PER_SECOND
+    return max(1, run_ns // (decision.slot_ns or run_ns))

@@ -1,0 +1,226 @@
+"""Runs experiments with switchbacks: stretches for the workloads that permit them, blocks for the others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from blklab.backends import Session
+from blklab.errors import RunFailedError
+from blklab.execution.blocks import Clock, Observer, Progress
+from blklab.execution.entitlement import with_promises
+from blklab.execution.racing import Race, Standings, race_of
+from blklab.execution.slots import slots_per_run
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.samples import NS_PER_SECOND, RunSample
+from blklab.records.store import Store
+from blklab.spec.budget import MAX_BLOCKS
+from blklab.spec.plan import Cell, Plan
+from blklab.spec.stretches import Stretch, stretch_of
+from blklab.spec.workloads import Workload
+
+STRETCH_NS = 8 * NS_PER_SECOND
+"""Length of a stretch. Shorter ones show results sooner, but each costs the start of a load."""
+_OVERHEAD = 1.25
+"""Time of a stretch in units of its slots' time, until one has been measured."""
+
+
+class SwitchbackRun:
+    """An experiment under way in which at least one workload is switched."""
+
+    def __init__(
+        self, record: ExperimentRecord, session: Session, store: Store, observer: Observer, clock: Clock
+    ) -> None:
+        """Continues after the stored samples.
+
+        Args:
+            record: The experiment, with the samples of earlier attempts.
+            session: Where loads run.
+            store: Gets the samples of every stretch and run as it ends.
+            observer: Receives progress.
+            clock: Started with the experiment.
+        """
+        self._record = record
+        self._spec = record.spec
+        self._session = session
+        self._store = store
+        self._observer = observer
+        self._clock = clock
+        self._plan = Plan(record.spec)
+        self._race: Race = race_of(record)
+        self._next_round = dict.fromkeys(self._spec.switched, 0)
+        self._next_stretch = dict.fromkeys(self._spec.switched, 0)
+        self._next_block = 0
+        self._runs_done = 0
+        self._load_ns = 0
+        self._elapsed_ns = 0
+        for sample in record.samples:
+            self._count(sample)
+            self._race.add(sample)
+
+    def run(self) -> None:
+        """Runs until every question is settled or the budget is used up.
+
+        Raises:
+            RunFailedError: if a whole stretch or block failed.
+            BlklabError: if the session cannot continue.
+        """
+        first = True
+        while True:
+            standings = self._race.standings(self._blocks_left(), rounds_left=self._rounds_left())
+            if standings.over:
+                return
+            progressed = False
+            for workload in self._spec.workloads:
+                running = standings.running[workload.name]
+                if not running:
+                    continue
+                if workload.name in self._spec.switched:
+                    progressed |= self._run_stretch(workload, running, standings, first=first)
+                else:
+                    progressed |= self._run_block(workload, running, standings, first=first)
+            self._next_block += 1
+            first = False
+            if not progressed:
+                return
+
+    def _run_stretch(
+        self, workload: Workload, running: frozenset[str], standings: Standings, *, first: bool
+    ) -> bool:
+        """Runs a stretch if the budget permits one."""
+        decision = self._spec.switched[workload.name]
+        round_ns = (decision.slot_ns or 0) * len(running)
+        rounds = max(1, STRETCH_NS // round_ns)
+        left = self._rounds_left(running=len(running))[workload.name]
+        if left is not None:
+            rounds = min(rounds, left)
+        if rounds < 1:
+            if not first:
+                return False
+            rounds = 1
+        stretch = stretch_of(
+            workload,
+            self._spec.schedulers,
+            decision,
+            seed=self._spec.seed,
+            number=self._next_stretch[workload.name],
+            first_round=self._next_round[workload.name],
+            rounds=rounds,
+            running=running,
+            first_sequence=self._first_sequence(workload),
+            sequence_step=self._plan.cells_per_block,
+        )
+        current = (
+            f"{workload.name}, {', '.join(label for label in self._labels if label in running)} in turns"
+        )
+        self._tell(current, self._next_round[workload.name], standings)
+        started_ns = time.monotonic_ns()
+        samples = self._with_promises(stretch, self._session.run_stretch(stretch))
+        self._elapsed_ns += time.monotonic_ns() - started_ns
+        self._load_ns += stretch.length_ns
+        self._keep(samples)
+        failed = [sample for sample in samples if sample.status == "failed"]
+        if len(failed) == len(samples):
+            raise RunFailedError(
+                f"every slot of a stretch of {workload.name} failed: {failed[0].error}",
+                hint=f"`blklab report {self._record.run_id}` shows all of them",
+            )
+        return True
+
+    def _run_block(
+        self, workload: Workload, running: frozenset[str], standings: Standings, *, first: bool
+    ) -> bool:
+        """Runs the workload under each scheduler once if the budget permits that."""
+        block = self._plan.block(self._next_block)
+        cells = [
+            cell for cell in block if cell.workload.name == workload.name and cell.scheduler.label in running
+        ]
+        left = self._blocks_left()
+        if not first and (not self._clock.block_fits(len(cells)) or (left is not None and left < 1)):
+            return False
+        samples = []
+        for cell in cells:
+            self._tell(f"{workload.name} under {cell.scheduler.label}", self._next_block, standings)
+            started_ns = time.monotonic_ns()
+            sample = with_promises(self._session.run(cell), cell, self._spec.cgroups)
+            self._clock.add(time.monotonic_ns() - started_ns)
+            samples.append(sample)
+            self._keep([sample])
+        if all(sample.status == "failed" for sample in samples):
+            raise RunFailedError(
+                f"every run of block {self._next_block} failed: {samples[0].error}",
+                hint=f"`blklab report {self._record.run_id}` shows all of them",
+            )
+        return True
+
+    @property
+    def _labels(self) -> list[str]:
+        return [choice.label for choice in self._spec.schedulers]
+
+    def _first_sequence(self, workload: Workload) -> int:
+        """Beyond the sequence of all runs, so that no slot takes the place of one."""
+        place = [other.name for other in self._spec.workloads].index(workload.name)
+        return MAX_BLOCKS * self._plan.cells_per_block + place * len(self._spec.schedulers)
+
+    def _keep(self, samples: Sequence[RunSample]) -> None:
+        self._store.add_samples(self._record.run_id, samples)
+        for sample in samples:
+            self._observer.measured(sample)
+            self._race.add(sample)
+            self._count(sample)
+
+    def _count(self, sample: RunSample) -> None:
+        self._runs_done += 1
+        name = sample.cell.workload
+        if name in self._next_round:
+            self._next_round[name] = max(self._next_round[name], sample.cell.block + 1)
+            stretch = self._next_stretch[name] if sample.slot is None else sample.slot.stretch
+            self._next_stretch[name] = max(self._next_stretch[name], stretch + 1)
+        else:
+            self._next_block = max(self._next_block, sample.cell.block)
+
+    def _with_promises(self, stretch: Stretch, samples: Sequence[RunSample]) -> list[RunSample]:
+        return [
+            with_promises(sample, Cell(slot.key, slot.scheduler, stretch.workload), self._spec.cgroups)
+            for slot, sample in zip(stretch.slots, samples, strict=True)
+        ]
+
+    def _tell(self, current: str, number: int, standings: Standings) -> None:
+        left_ns = self._clock.budget_left_ns() if self._spec.budget_ns is not None else self._remaining_ns()
+        self._observer.progressed(Progress(self._runs_done, None, number, left_ns, current, standings.open))
+
+    def _remaining_ns(self) -> int | None:
+        """Longest time that a budget of blocks leaves, for the switched workloads."""
+        left = self._rounds_left()
+        rounds_ns = [
+            count * (self._spec.switched[name].slot_ns or 0) * len(self._labels)
+            for name, count in left.items()
+            if count is not None
+        ]
+        return round(sum(rounds_ns) * self._overhead)
+
+    @property
+    def _overhead(self) -> float:
+        return self._elapsed_ns / self._load_ns if self._load_ns else _OVERHEAD
+
+    def _blocks_left(self) -> int | None:
+        others = len(self._spec.workloads) - len(self._spec.switched)
+        return self._clock.blocks_left(self._next_block, len(self._labels) * max(1, others))
+
+    def _rounds_left(self, running: int | None = None) -> Mapping[str, int | None]:
+        """Rounds that the budget still permits, by workload; None if unknown.
+
+        A budget of blocks permits as many rounds as fit into the load of that many blocks.
+        """
+        left: dict[str, int | None] = {}
+        for name, decision in self._spec.switched.items():
+            if self._spec.budget_ns is not None:
+                round_ns = (decision.slot_ns or 1) * (running or len(self._labels)) * self._overhead
+                left[name] = int(self._clock.budget_left_ns() // round_ns)
+            elif self._spec.budget_blocks is not None:
+                workload = self._spec.workload(name)
+                per_run = slots_per_run(workload, decision, self._spec.runtime_ns)
+                left[name] = max(0, self._spec.budget_blocks * per_run - self._next_round[name])
+            else:
+                left[name] = None
+        return left
