@@ -55,7 +55,8 @@ class HistogramLog:
     def ios_before(self, times_ns: NDArray[np.int64]) -> NDArray[np.float64]:
         """I/Os completed up to each moment, from the end of the first window on; linear within a window."""
         total = np.cumsum(self.counts.sum(axis=1))
-        return np.interp(times_ns, self.ends_ns, total - total[0])
+        counted: NDArray[np.float64] = np.interp(times_ns, self.ends_ns, total - total[0])
+        return counted
 
     def latency_between(self, from_ns: int, to_ns: int) -> LatencyHistogram:
         """Completion latencies in the windows whose middle lies between two moments.
