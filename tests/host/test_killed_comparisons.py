@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -30,11 +31,24 @@ QUESTION = [
     "-w", "mixed.fio", "-s", "none,mq-deadline:fifo_batch=4,kyber,bfq", "--queue", "nomerges=1",
     "-q", "--json", "-",
 ]  # fmt: skip
-LONGEST_WAIT_SECONDS = 3.0
-"""A short comparison takes about as long on an idle machine, so moments fall into every phase of it."""
-SHORT_BLOCKS = "2"
-ENDLESS_BLOCKS = "100000"
-"""Each takes at least 0.8 s, so such a comparison does not end before it is killed."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """Arguments of comparisons, and how long one waits before it kills them."""
+
+    short: list[str]
+    endless: list[str]
+    """A comparison that does not end before it is killed."""
+    longest_wait_seconds: float
+    """Long enough that moments fall into every phase."""
+
+
+RUNS = Design(["--blocks", "2"], ["--blocks", "100000"], 3.0)
+SWITCHBACK = Design(
+    ["--design", "switchback", "--budget", "1blocks"], ["--design", "switchback", "--budget", "10h"], 20.0
+)
+"""Its pilot takes 13 seconds, with a switch every second; then slots are shorter."""
 
 
 def _prepared(disk: Disk) -> Disk:
@@ -55,7 +69,9 @@ def _processes_with(variable: bytes) -> list[int]:
     return found
 
 
-def _kill_comparisons(count: int, folder: Path, disks: list[Disk], working_folder: Path, seed: int) -> None:
+def _kill_comparisons(
+    count: int, folder: Path, disks: list[Disk], working_folder: Path, seed: int, design: Design = RUNS
+) -> None:
     """Kills comparisons of a folder, and of a loop device over a file in it.
 
     Args:
@@ -64,6 +80,7 @@ def _kill_comparisons(count: int, folder: Path, disks: list[Disk], working_folde
         disks: All created by the test.
         working_folder: Holds the job file, the store and the state.
         seed: Decides targets, moments and signals.
+        design: Of the comparisons.
     """
     state = working_folder / "state"
     environment = {
@@ -81,13 +98,13 @@ def _kill_comparisons(count: int, folder: Path, disks: list[Disk], working_folde
         how = chance.choice([signal.SIGKILL] * 3 + [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
         before = [queue_of(disk) for disk in disks]
         process = subprocess.Popen(
-            [*BLKLAB, "compare", target, *QUESTION, "--blocks", ENDLESS_BLOCKS if midst else SHORT_BLOCKS],
+            [*BLKLAB, "compare", target, *QUESTION, *(design.endless if midst else design.short)],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
             env=environment, cwd=working_folder,
         )  # fmt: skip
         if midst:
             wait_until(lambda: _journals(state), "the journal is begun", process=process)
-        time.sleep(chance.uniform(0, LONGEST_WAIT_SECONDS))
+        time.sleep(chance.uniform(0, design.longest_wait_seconds))
         process.send_signal(how)
         _, errors = process.communicate(timeout=PATIENCE_SECONDS)
         moment = f"comparison {number} of {target}, {how.name}, exit code {process.returncode}"
@@ -129,3 +146,18 @@ def test_a_dozen_random_moments(ext4: Filesystem, disks: list[Disk], tmp_path: P
 @pytest.mark.slow
 def test_a_hundred_random_moments(ext4: Filesystem, disks: list[Disk], tmp_path: Path, seed: int) -> None:
     _kill_comparisons(100, ext4.folder, disks, tmp_path, seed)
+
+
+@pytest.mark.root
+def test_random_moments_of_switchbacks(
+    ext4: Filesystem, disks: list[Disk], tmp_path: Path, seed: int
+) -> None:
+    _kill_comparisons(5, ext4.folder, disks, tmp_path, seed, SWITCHBACK)
+
+
+@pytest.mark.root
+@pytest.mark.slow
+def test_a_hundred_random_moments_of_switchbacks(
+    ext4: Filesystem, disks: list[Disk], tmp_path: Path, seed: int
+) -> None:
+    _kill_comparisons(100, ext4.folder, disks, tmp_path, seed, SWITCHBACK)

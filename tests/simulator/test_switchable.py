@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from blklab.backends.switchable import unswitchable_workload
 from blklab.spec.workloads import load_workload, parse_workload, shipped_workloads
 
