@@ -102,9 +102,10 @@ def sweep_findings(sweep: Sweep, values: ExperimentValues, design: Design) -> Sw
 
 
 def _contrast(effect: _EffectValues, design: Design) -> Contrast:
-    """The effect as a ratio to 1."""
-    ratios = {block: math.exp(log) for block, log in enumerate(effect.logs)}
-    difference = design.difference(ratios, dict.fromkeys(ratios, 1.0))
+    """The effect as a ratio, half of it above 1 and half below, so that it is symmetric for any design."""
+    above = {block: math.exp(log / 2) for block, log in enumerate(effect.logs)}
+    below = {block: math.exp(-log / 2) for block, log in enumerate(effect.logs)}
+    difference = design.of(effect.workload).difference(above, below)
     if difference is None:
         raise AssertionError("an effect has at least one block")
     return Contrast(effect.workload, effect.metric, difference)

@@ -7,13 +7,29 @@ from __future__ import annotations
 
 from blklab.analysis.designs.anytime import AnytimeDesign
 from blklab.analysis.designs.fixed import FixedDesign
+from blklab.analysis.designs.mixed import MixedDesign
 from blklab.analysis.designs.protocol import Design
+from blklab.analysis.designs.switchback import SwitchbackDesign
 from blklab.spec.experiment import ExperimentSpec
 
-__all__ = ["AnytimeDesign", "Design", "FixedDesign", "design_of"]
+__all__ = ["AnytimeDesign", "Design", "FixedDesign", "MixedDesign", "SwitchbackDesign", "design_of"]
 
 
 def design_of(spec: ExperimentSpec) -> Design:
-    """The design that an experiment's stopping rule calls for."""
+    """The design that an experiment's stopping rule calls for, and its slots.
+
+    Questions about several workloads together (a goal's score) have the switchback's design only if all
+    workloads that they rest on are switched.
+    """
     kind = AnytimeDesign if spec.stops_when_settled else FixedDesign
-    return kind(confidence=spec.confidence, margin=spec.margin)
+    runs = kind(confidence=spec.confidence, margin=spec.margin)
+    if not spec.switched:
+        return runs
+    switchback = SwitchbackDesign(confidence=spec.confidence, margin=spec.margin)
+    names = [workload.name for workload in spec.workloads]
+    judged = [workload.name for workload in spec.workloads if not workload.control] or names
+    overall = switchback if all(name in spec.switched for name in judged) else runs
+    return MixedDesign(
+        by_workload={name: switchback if name in spec.switched else runs for name in names},
+        overall=overall,
+    )

@@ -1,0 +1,236 @@
+"""Differences between schedulers that take turns: a test of sign symmetry that may be checked at any time.
+
+In each round every scheduler has one slot, and the order is drawn anew. If the slots of `first` are like r
+times the slots of `second`, then in each round
+
+    x(r) = (first / √r - second · √r) / scale
+
+would have had the opposite sign, and the same size, had the two slots changed places, and that was a fair
+coin toss, whatever the disk did before and however its speed wanders. With a scale that is known before the
+round, and for any strength c > 0,
+
+    E_n(c) = ∏ exp(c·x) / cosh(c·x)
+
+is then a martingale that starts at 1 (de la Peña, *A general class of exponential inequalities for
+martingales and ratios*, 1999; Ramdas, Ruf, Larsson and Koolen, *Admissible anytime-valid sequential inference
+must rely on nonnegative martingales*, 2020). So is its mean over several strengths, and it ever reaches m
+with probability 1/m at most (Ville's inequality): no distribution, no independence and no number of rounds is
+assumed. x falls as r rises, so the evidence that the ratio is above r falls too: a test of r = 1 also tests
+every ratio below 1, and the ratios that are not rejected form an interval.
+
+The estimate is the r for which the evidence of the two sides balances, Σ x(r) = 0: a ratio of arithmetic
+means, in which rounds count less while the disk is noisy. A slot with a stall counts with at most `LIMIT`
+robust standard deviations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blklab.analysis.statistics.difference import Difference
+from blklab.analysis.statistics.noise import MAD_TO_DEVIATION
+
+WARM_UP = 4
+"""The first rounds only show how large differences are."""
+SCALE_ROUNDS = 32
+"""The scale is that of this many rounds before."""
+LIMIT = 4.0
+"""Most robust standard deviations with which a round counts."""
+STRENGTHS = np.geomspace(0.08, 2.0, 10)
+"""The strengths c. A mean difference of c robust standard deviations a round is found fastest with c."""
+SEARCH_COST = 1.7
+"""Logarithm of the evidence that is lost because the best strength is not known; for predictions only."""
+
+_LOG_WEIGHT = -math.log(len(STRENGTHS))
+_SMALLEST_SCALE = 1e-6
+"""Relative to the values: in a simulation that repeats itself, differences have no scatter."""
+_WIDEST = 20.0
+"""Logarithm of the largest ratio that is looked for."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SwitchbackDifference(Difference):
+    """A ratio of means whose p values and interval hold for any stopping rule.
+
+    The p values are the smallest of all looks so far: a level that was reached once stays reached.
+    """
+
+    first: Floats = field(repr=False, compare=False)
+    """Values per round after the first ones, divided by the round's scale."""
+    second: Floats = field(repr=False, compare=False)
+
+    def log_interval(self, confidence: float) -> tuple[float, float] | None:
+        """Two-sided interval for the log ratio, at whichever round the experiment stops."""
+        wanted = math.log(2 / (1 - confidence))
+        low = _root(lambda ratio: _log_evidence(self._x(ratio))[0] - wanted, self.log_ratio, -1)
+        high = _root(lambda ratio: wanted - _log_evidence(self._x(ratio))[1], self.log_ratio, 1)
+        return None if low is None or high is None else (low, high)
+
+    def _x(self, log_ratio: float) -> Floats:
+        return _standardised(self.first, self.second, log_ratio)
+
+
+def switchback_difference(
+    first: Sequence[float], second: Sequence[float], *, margin: float
+) -> SwitchbackDifference | None:
+    """Compares the slots of two schedulers, after any number of rounds.
+
+    Args:
+        first: One value per round, 0 or more, in the order of the rounds.
+        second: The other's values in the same rounds.
+        margin: Ratios between 1/(1+margin) and 1+margin count as equal.
+
+    Returns:
+        None if one of the two has no value above 0.
+    """
+    one, other = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if not (one.any() and other.any()):
+        return None
+    n = len(one)
+    if n > WARM_UP:
+        scales = predictable_scales(one, other)
+        one, other = one[WARM_UP:] / scales, other[WARM_UP:] / scales
+    if n <= WARM_UP or not (one.any() and other.any()):
+        ratio = math.log(np.sum(first) / np.sum(second))
+        return SwitchbackDifference(n, ratio, math.nan, 1.0, 1.0, one[:0], other[:0])
+    log_ratio = _balance(one, other)
+    above, below = _p_values(_standardised(one, other, 0.0))
+    from_below, _ = _p_values(_standardised(one, other, -math.log1p(margin)))
+    _, from_above = _p_values(_standardised(one, other, math.log1p(margin)))
+    return SwitchbackDifference(
+        n=n,
+        log_ratio=log_ratio,
+        standard_error=_standard_error(one, other, log_ratio),
+        # Only the side on which the estimate lies: a claim names a direction.
+        p_difference=min(1.0, 2 * (above if log_ratio > 0 else below)),
+        p_equivalence=max(from_below, from_above),
+        first=one,
+        second=other,
+    )
+
+
+def fewest_rounds(nr_questions: int, level: float) -> int:
+    """Rounds needed before any claim: a round can at most double the evidence."""
+    return WARM_UP + math.ceil(math.log2(2 * nr_questions / level))
+
+
+def standard_errors_for(level: float) -> float:
+    """Distance, in standard errors, that usually suffices for a one-sided claim at a level."""
+    return math.sqrt(2 * (SEARCH_COST - math.log(level)))
+
+
+def predictable_scales(first: Floats, second: Floats) -> Floats:
+    """The size of differences as the rounds before show it, for each round after the first ones.
+
+    It must not depend on the round itself, nor on the ratio that is tested.
+    """
+    ones, others = _windows(first), _windows(second)
+    middle_one, middle_other = _medians(ones), _medians(others)
+    known = (middle_one > 0) & (middle_other > 0)
+    root = np.sqrt(np.divide(middle_one, middle_other, out=np.ones_like(middle_one), where=known))
+    differences = np.abs(ones / root[:, None] - others * root[:, None])
+    scales = MAD_TO_DEVIATION * _medians(differences)
+    levels = np.fmax.reduce(ones / root[:, None] + others * root[:, None], axis=1)
+    smallest = _SMALLEST_SCALE * np.where(levels > 0, levels, 1.0)
+    return np.maximum(scales, smallest)
+
+
+def _windows(values: Floats) -> Floats:
+    """For each round after the first ones the values before it, filled up with nan: (rounds, window)."""
+    padded = np.concatenate([np.full(SCALE_ROUNDS - WARM_UP, np.nan), values[:-1]])
+    return np.lib.stride_tricks.sliding_window_view(padded, SCALE_ROUNDS)
+
+
+def _medians(rows: Floats) -> Floats:
+    """Median of each row; nan stands for no value."""
+    ordered = np.sort(rows, axis=1)  # nan last
+    counts = np.sum(~np.isnan(rows), axis=1)
+    line = np.arange(len(rows))
+    medians: Floats = (ordered[line, (counts - 1) // 2] + ordered[line, counts // 2]) / 2
+    return medians
+
+
+def _standardised(first: Floats, second: Floats, log_ratio: float) -> Floats:
+    """x(r), limited."""
+    root = math.exp(log_ratio / 2)
+    return np.clip(first / root - second * root, -LIMIT, LIMIT)
+
+
+def _log_evidence(x: Floats) -> tuple[float, float]:
+    """Logarithms of the evidence so far that the ratio is above r, and below it."""
+    steps = np.log1p(np.exp(-2 * np.multiply.outer(STRENGTHS, x))).sum(axis=1)
+    above = len(x) * math.log(2) - steps
+    below = above - 2 * STRENGTHS * x.sum()
+    return _log_sum(above) + _LOG_WEIGHT, _log_sum(below) + _LOG_WEIGHT
+
+
+def _log_sum(logs: Floats) -> float:
+    most = float(logs.max())
+    return most + math.log(np.exp(logs - most).sum())
+
+
+def _p_values(x: Floats) -> tuple[float, float]:
+    """One-sided p values, the smallest of all looks: the ratio is above r, and below it."""
+    above = np.cumsum(math.log(2) - np.log1p(np.exp(-2 * np.multiply.outer(STRENGTHS, x))), axis=1)
+    below = above - 2 * np.multiply.outer(STRENGTHS, np.cumsum(x))
+    return _smallest_p(above), _smallest_p(below)
+
+
+def _smallest_p(logs: Floats) -> float:
+    most = logs.max(axis=0)
+    evidence = most + np.log(np.exp(logs - most).sum(axis=0)) + _LOG_WEIGHT
+    return min(1.0, math.exp(-float(evidence.max())))
+
+
+def _balance(first: Floats, second: Floats) -> float:
+    """The log ratio for which Σ x is 0."""
+    start = math.log(first.sum() / second.sum())
+    total = float(_standardised(first, second, start).sum())
+    if total == 0.0:
+        return start
+    side = 1 if total > 0 else -1
+    found = _root(lambda ratio: float(_standardised(first, second, ratio).sum()), start, side)
+    return start if found is None else found
+
+
+def _standard_error(first: Floats, second: Floats, log_ratio: float) -> float:
+    root = math.exp(log_ratio / 2)
+    x = _standardised(first, second, log_ratio)
+    slope = float(((first / root + second * root) / 2)[np.abs(x) < LIMIT].sum())
+    return math.sqrt(float((x * x).sum())) / slope if slope > 0 else math.nan
+
+
+def _root(falling: Callable[[float], float], start: float, side: int) -> float | None:
+    """Where a falling function is 0, looked for from `start` to one side; None if nowhere.
+
+    The method of Illinois: false position, with the weight of an end that stays halved.
+    """
+    near, at_near = start, falling(start)
+    step = 0.02
+    while True:
+        far = start + side * step
+        at_far = falling(far)
+        if at_far * side <= 0:
+            break
+        near, at_near = far, at_far
+        step *= 2
+        if step > _WIDEST:
+            return None
+    for _ in range(60):
+        if abs(far - near) < 1e-7 or at_far == 0:
+            break
+        middle = far - at_far * (far - near) / (at_far - at_near) if at_far != at_near else (near + far) / 2
+        at_middle = falling(middle)
+        if at_middle * at_far < 0:
+            near, at_near = far, at_far
+        else:
+            at_near /= 2
+        far, at_far = middle, at_middle
+    return far
