@@ -1,0 +1,257 @@
+"""Error rates, power and disk time of switchbacks on a real disk (root); prints one line per comparison.
+
+    python benches/verdicts/live.py a-against-a [--comparisons 100] [--budget 20s]
+    python benches/verdicts/live.py power [--differences 3,5,10] [--comparisons 20] [--budget 75s]
+    python benches/verdicts/live.py against-runs [--workload NAME]… [--schedulers none,bfq] [--budget 4m]
+
+``a-against-a`` compares a scheduler with itself: every winner is false. ``power`` slows one of two equal
+arms by stopping fio's processes for a part of the time in that arm's turns. ``against-runs`` asks the
+same question with both designs, and compares the time until each was settled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from unittest import mock
+
+from against_itself import passing_store
+
+from blklab.analysis.comparison import Comparison
+from blklab.analysis.verdict import Analysis, analyse
+from blklab.cli.output import console_out
+from blklab.cli.progress import ProgressDisplay
+from blklab.execution.pipeline import compare
+from blklab.linux.queue.settings import QueueSettings
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.store import Store
+from blklab.spec.request import SpecValues, build_specs
+from blklab.spec.schedulers import SchedulerChoice
+
+PERIOD_S = 0.04
+"""A slowed arm is stopped once in this time."""
+SLOWED = "second"
+WORKLOADS = ("random-read-4k-qd1", "random-read-4k-qd32", "mixed-70-30", "random-write-4k-qd32")
+
+
+@dataclass
+class Answer:
+    """One comparison that has ended."""
+
+    record: ExperimentRecord
+    analysis: Analysis
+    elapsed_s: float
+
+    @property
+    def pair(self) -> Comparison | None:
+        """The comparison that decides the first workload."""
+        name = self.record.spec.workloads[0].name
+        decided = self.analysis.deciding(name)
+        pairs = [
+            pair
+            for pair in self.analysis.comparisons
+            if decided and (pair.workload, pair.metric) == (name, decided.metric)
+        ]
+        return pairs[0] if pairs else None
+
+    @property
+    def load_s(self) -> float:
+        """Time of the load: slots or runs, without pilots and preparation."""
+        return sum(sample.elapsed_ns for sample in self.record.samples) / 1e9
+
+    def line(self) -> str:
+        """Verdict, ratio and times."""
+        verdict, pair, spec = self.analysis.verdict, self.pair, self.record.spec
+        ratio = "-"
+        if pair is not None:
+            ratio = f"{pair.ratio:.3f}"
+            if pair.ci_low is not None and pair.ci_high is not None:
+                ratio += f" [{pair.ci_low:.3f}, {pair.ci_high:.3f}]"
+        slots = spec.slots.get(spec.workloads[0].name)
+        design = (
+            "runs" if slots is None or slots.slot_ns is None else f"slots of {slots.slot_ns / 1e6:.0f} ms"
+        )
+        return (
+            f"{verdict.status:9s} {'/'.join(verdict.best) or '-':12s} ratio {ratio:24s} {design}"
+            f"  {self.load_s:.1f} s of load, {self.elapsed_s:.1f} s in all"
+        )
+
+
+def ask(
+    store: Store, target: str, workload: str, schedulers: str, budget: str, seed: int, design: str
+) -> Answer:
+    """Runs a comparison."""
+    values = SpecValues(
+        targets=[target],
+        workloads=[workload],
+        schedulers=[schedulers],
+        budget=budget,
+        seed=seed,
+        design=design,
+    )
+    started = time.monotonic()
+    with ProgressDisplay(quiet=not sys.stderr.isatty()) as display:
+        record = compare(build_specs(values)[0], store, display)
+    return Answer(record, analyse(record), time.monotonic() - started)
+
+
+@dataclass
+class Brake:
+    """Stops fio's processes for a part of the time while the slowed arm has its turn."""
+
+    part: float
+    in_force: str = ""
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        """Until `over`."""
+        while not self.over.is_set():
+            if self.in_force != SLOWED:
+                time.sleep(PERIOD_S / 8)
+                continue
+            processes = fio_processes()
+            _signal(processes, signal.SIGSTOP)
+            time.sleep(self.part * PERIOD_S)
+            _signal(processes, signal.SIGCONT)
+            time.sleep((1 - self.part) * PERIOD_S)
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Watches which arm is in force, and brakes the slowed one."""
+        apply = QueueSettings.apply
+
+        def noted(settings: QueueSettings, choice: SchedulerChoice, *, anew: bool = False) -> dict[str, str]:
+            self.in_force = ""
+            found = apply(settings, choice, anew=anew)
+            self.in_force = choice.label
+            return found
+
+        thread = threading.Thread(target=self.run)
+        thread.start()
+        try:
+            with mock.patch.object(QueueSettings, "apply", noted):
+                yield
+        finally:
+            self.over.set()
+            thread.join()
+
+
+def fio_processes() -> list[int]:
+    """Processes of a comparison's fio."""
+    found = []
+    for link in Path("/proc").glob("[0-9]*/cwd"):
+        with suppress(OSError):
+            name = (link.parent / "comm").read_text().strip()
+            if name == "fio" and str(link.readlink()).startswith("/run/blklab-"):
+                found.append(int(link.parent.name))
+    return found
+
+
+def _signal(processes: Sequence[int], number: signal.Signals) -> None:
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, number)
+
+
+def a_against_a(given: argparse.Namespace, store: Store) -> None:
+    """Counts false winners."""
+    console = console_out()
+    outcomes: Counter[str] = Counter()
+    for number in range(given.comparisons):
+        workload = given.workload[number % len(given.workload)]
+        scheduler = given.scheduler[number % len(given.scheduler)]
+        arms = f"first={scheduler},second={scheduler}"
+        answer = ask(store, given.target, workload, arms, given.budget, given.seed + number, given.design)
+        outcomes[answer.analysis.verdict.status] += 1
+        console.print(f"{number + 1:3d} {workload:20s} {scheduler:12s} {answer.line()}", markup=False)
+    console.print(f"{dict(outcomes)} of {given.comparisons}: {outcomes['best']} false winners", markup=False)
+
+
+def power(given: argparse.Namespace, store: Store) -> None:
+    """Counts how often a slowed arm is found."""
+    console = console_out()
+    for percent in given.differences.split(","):
+        found: list[bool] = []
+        ratios: list[float] = []
+        for number in range(given.comparisons):
+            workload = given.workload[number % len(given.workload)]
+            with Brake(float(percent) / 100).working():
+                answer = ask(
+                    store, given.target, workload, "first=none,second=none", given.budget,
+                    given.seed + number, given.design,
+                )  # fmt: skip
+            verdict, pair = answer.analysis.verdict, answer.pair
+            found.append(verdict.status == "best" and verdict.best == ["first"])
+            if pair is not None:
+                ratios.append(pair.ratio)
+            console.print(f"{percent:>3s} % {number + 1:3d} {workload:20s} {answer.line()}", markup=False)
+        console.print(
+            f"stopped {percent} % of the time: found in {sum(found)} of {len(found)},"
+            f" median ratio {median(ratios):.3f}",
+            markup=False,
+        )
+
+
+def against_runs(given: argparse.Namespace, store: Store) -> None:
+    """Time until settled, by both designs in turns."""
+    console = console_out()
+    factors = []
+    for number in range(given.comparisons):
+        for workload in given.workload:
+            answers = {}
+            designs = ["switchback", "runs"]
+            for design in designs if number % 2 else reversed(designs):
+                answers[design] = ask(
+                    store, given.target, workload, given.schedulers, given.budget, given.seed + number, design
+                )
+                console.print(f"{workload:20s} {design:10s} {answers[design].line()}", markup=False)
+            by_runs, by_slots = answers["runs"], answers["switchback"]
+            factor = by_slots.elapsed_s / by_runs.elapsed_s
+            factors.append(factor)
+            same = by_runs.analysis.verdict.best == by_slots.analysis.verdict.best
+            console.print(
+                f"{workload:20s} switchback took {factor:.2f} of the time of runs,"
+                f" {'the same' if same else 'another'} verdict",
+                markup=False,
+            )
+    console.print(f"median {median(factors):.2f} over {len(factors)} pairs", markup=False)
+
+
+WAYS = {"a-against-a": a_against_a, "power": power, "against-runs": against_runs}
+
+
+def main() -> int:
+    """Runs one of the three."""
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    arguments.add_argument("way", choices=WAYS)
+    arguments.add_argument("--target", default=".")
+    arguments.add_argument("--comparisons", type=int, default=20)
+    arguments.add_argument("--budget", default="30s")
+    arguments.add_argument("--workload", action="append")
+    arguments.add_argument("--scheduler", action="append", help="of a-against-a")
+    arguments.add_argument("--schedulers", default="none,bfq", help="of against-runs")
+    arguments.add_argument("--differences", default="3,5,10", help="of power, in percent")
+    arguments.add_argument("--design", default="switchback")
+    arguments.add_argument("--seed", type=int, default=1)
+    given = arguments.parse_args()
+    given.workload = given.workload or list(WORKLOADS)
+    given.scheduler = given.scheduler or ["none", "mq-deadline", "kyber"]
+    with passing_store() as store:
+        WAYS[given.way](given, store)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
