@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from blklab.analysis.metrics import Metric, metric_named
@@ -78,12 +78,7 @@ def goal_scores(values: ExperimentValues, goal: Goal) -> GoalScores:
     """
     metrics = {name: metric_named(name) for name in goal.weights}
     shown = _dimension_metrics(metrics)
-    logs = {
-        (workload.name, name): found
-        for workload in values.judged
-        for name, metric in (metrics | shown).items()
-        if (found := _normalised(values.series[workload.name, metric.name], values.reference))
-    }
+    logs = _logs_together(values, metrics | shown)
     weights: dict[tuple[str, str], float] = {}
     absent = []
     names = [workload.name for workload in values.judged]
@@ -109,11 +104,7 @@ def goal_scores(values: ExperimentValues, goal: Goal) -> GoalScores:
 
 def combined_series(values: ExperimentValues, metric: Metric) -> Series:
     """A metric's geometric mean over the workloads that have it, relative to the reference scheduler."""
-    logs = {
-        (workload.name, metric.name): found
-        for workload in values.judged
-        if (found := _normalised(values.series[workload.name, metric.name], values.reference))
-    }
+    logs = _logs_together(values, [metric.name])
     return _weighted(logs, {key: 1 / len(logs) for key in logs})
 
 
@@ -128,6 +119,16 @@ def _dimension_metrics(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
     only = next(iter(metrics.values()))
     other = metric_named(_OTHER_SIDE[only.better])
     return {only.name: only, other.name: other}
+
+
+def _logs_together(
+    values: ExperimentValues, metrics: Iterable[str]
+) -> dict[tuple[str, str], dict[str, dict[int, float]]]:
+    """Normalised logarithms by workload and metric, of those that have any."""
+    together = values.together([(workload.name, name) for name in metrics for workload in values.judged])
+    return {
+        key: found for key, series in together.items() if (found := _normalised(series, values.reference))
+    }
 
 
 def _normalised(series: Series, reference: str) -> dict[str, dict[int, float]]:

@@ -1,13 +1,15 @@
-"""The values of an experiment: one number per run and metric, by scheduler and block."""
+"""The values of an experiment: one number per run (or slot) and metric, by scheduler and block (or round)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 
 from blklab.analysis.metrics import METRICS, Metric
+from blklab.analysis.slot_values import SlotValues
 from blklab.analysis.statistics.series import Series
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.samples import RunSample
+from blklab.records.samples import JobSample, RunSample
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.workloads import Workload
 
@@ -40,6 +42,8 @@ class ExperimentValues:
         }
         """By workload and metric, both by name; empty if no run has a value."""
         self._workloads = {workload.name: workload for workload in workloads}
+        self._slots: dict[str, SlotValues] = {}
+        """Of the workloads that are switched."""
 
     @property
     def judged(self) -> list[Workload]:
@@ -56,8 +60,39 @@ class ExperimentValues:
         workload = self._workloads.get(sample.cell.workload)
         if sample.status != "ok" or workload is None:
             return
+        if sample.slot is not None:
+            self._slots_of(workload.name).add(
+                sample.cell.scheduler, sample.cell.block, _measured(sample, workload)
+            )
+            return
         for metric in METRICS.values():
             _enter(self.series[workload.name, metric.name], sample, workload, metric)
+
+    def together(self, keys: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Series]:
+        """The series of several workloads and metrics, each value of them for the same runs.
+
+        They are those of `series`, except that slots are grouped by the metric that needs the largest groups.
+        """
+        sizes = [
+            self._slots[workload].group_of(metric) for workload, metric in keys if workload in self._slots
+        ]
+        known = [size for size in sizes if size is not None]
+        if not known or len(known) < len(sizes):
+            return {key: {} if key[0] in self._slots else self.series[key] for key in keys}
+        return {
+            (workload, metric): self._slots[workload].in_groups(metric, max(known))
+            if workload in self._slots
+            else self.series[workload, metric]
+            for workload, metric in keys
+        }
+
+    def _slots_of(self, workload: str) -> SlotValues:
+        if workload not in self._slots:
+            self._slots[workload] = SlotValues(partial(self._enter_slot, workload))
+        return self._slots[workload]
+
+    def _enter_slot(self, workload: str, metric: str, scheduler: str, position: int, value: float) -> None:
+        self.add_value(workload, metric, scheduler, position, value)
 
     def add_value(self, workload: str, metric: str, scheduler: str, block: int, value: float) -> None:
         """Adds a value that was computed elsewhere, in place of a run."""
@@ -90,6 +125,11 @@ def _enter(
     series: dict[str, dict[int, float]], sample: RunSample, workload: Workload, metric: Metric
 ) -> None:
     """Puts a run's value in its place, if it has one."""
-    value = metric.compute([job for job in sample.jobs if job.name in workload.focus])
+    value = metric.compute(_measured(sample, workload))
     if value is not None:
         series.setdefault(sample.cell.scheduler, {})[sample.cell.block] = value
+
+
+def _measured(sample: RunSample, workload: Workload) -> list[JobSample]:
+    """The sections that the workload's metrics are about."""
+    return [job for job in sample.jobs if job.name in workload.focus]

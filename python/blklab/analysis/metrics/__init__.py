@@ -3,6 +3,9 @@
 A metric's module has ``NAME``, ``UNIT``, ``BETTER`` (``higher`` or ``lower``), ``DESCRIPTION`` and
 ``compute(jobs)``, which turns the measured sections of one run into one number, or None if the run
 has no such value (no fsync, no CPU accounting in a simulation).
+
+A metric of rare I/Os also has ``FEWEST_IOS``: a slot of a switchback with fewer of them (`counted_ios`) is
+merged with the next ones before ``compute`` sees it (`blklab.analysis.slot_values`).
 """
 
 from __future__ import annotations
@@ -43,11 +46,32 @@ class Metric:
     better: Better
     description: str
     compute: Callable[[Sequence[JobSample]], float | None]
+    fewest_ios: int = 1
+    """I/Os that a value should rest on; ten beyond a percentile."""
+    counts_syncs: bool = False
+    """Whether the I/Os that it rests on are calls of fsync and fdatasync."""
+
+    def counted_ios(self, jobs: Sequence[JobSample]) -> int:
+        """The I/Os that its value rests on."""
+        return sum(
+            entry.ios
+            for job in jobs
+            for entry in job.directions
+            if (entry.direction == "sync") == self.counts_syncs
+        )
 
 
 def _registered(name: str) -> Metric:
     module: ModuleType = import_module(f"blklab.analysis.metrics.{name}")
-    metric = Metric(module.NAME, module.UNIT, module.BETTER, module.DESCRIPTION, module.compute)
+    metric = Metric(
+        module.NAME,
+        module.UNIT,
+        module.BETTER,
+        module.DESCRIPTION,
+        module.compute,
+        getattr(module, "FEWEST_IOS", 1),
+        getattr(module, "COUNTS_SYNCS", False),
+    )
     if metric.name != name:
         raise TypeError(f"metrics/{name}.py calls itself {metric.name!r}")
     if metric.better not in ("higher", "lower"):

@@ -11,6 +11,7 @@ NAME = "latency_p50"
 UNIT = "us"
 BETTER = "lower"
 DESCRIPTION = "latency that half of the reads and writes were faster than, from merged histograms"
+FEWEST_IOS = 20
 
 
 def compute(jobs: Sequence[JobSample]) -> float | None:

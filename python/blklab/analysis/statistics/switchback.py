@@ -41,7 +41,7 @@ SCALE_ROUNDS = 32
 """The scale is that of this many rounds before."""
 LIMIT = 4.0
 """Most robust standard deviations with which a round counts."""
-STRENGTHS = np.geomspace(0.08, 2.0, 10)
+STRENGTHS = np.geomspace(0.1, 1.0, 7)
 """The strengths c. A mean difference of c robust standard deviations a round is found fastest with c."""
 SEARCH_COST = 1.7
 """Logarithm of the evidence that is lost because the best strength is not known; for predictions only."""
