@@ -13,11 +13,11 @@ from blklab.spec.request import SpecValues
 
 
 @contextmanager
-def passing_store() -> Iterator[Store]:
-    """A temporary store; a signal ends the current run and restores the disk."""
+def passing_store(url: str | None = None) -> Iterator[Store]:
+    """A temporary store, or the named one; a signal ends the current run and restores the disk."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        Store.opened(str(Path(folder) / "runs.sqlite")) as store,
+        Store.opened(url or str(Path(folder) / "runs.sqlite")) as store,
         signals_as_exceptions(),
     ):
         yield store

@@ -245,10 +245,11 @@ def main() -> int:
     arguments.add_argument("--differences", default="3,5,10", help="of power, in percent")
     arguments.add_argument("--design", default="switchback")
     arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--store", help="keeps the comparisons, to be analysed again")
     given = arguments.parse_args()
     given.workload = given.workload or list(WORKLOADS)
     given.scheduler = given.scheduler or ["none", "mq-deadline", "kyber"]
-    with passing_store() as store:
+    with passing_store(given.store) as store:
         WAYS[given.way](given, store)
     return 0
 

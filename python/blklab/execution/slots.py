@@ -12,7 +12,7 @@ from blklab.analysis.settling import recommended_slots
 from blklab.backends import Session
 from blklab.execution.blocks import Observer
 from blklab.linux.load.fio import expected_runtime_ns
-from blklab.records.samples import NS_PER_SECOND, RunSample
+from blklab.records.samples import NS_PER_SECOND, RunSample, SlotSample
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.plan import derive_seed
 from blklab.spec.slots import SlotDecision
@@ -82,16 +82,17 @@ def _piloted(spec: ExperimentSpec, workload: Workload, session: Session) -> Slot
         rounds=PILOT_ROUNDS,
     )
     samples = session.run_stretch(pilot)
-    failed = [sample for sample in samples if sample.status == "failed"]
+    failed = [sample for sample in samples if sample.slot is None]
     if failed:
         return SlotDecision(reason=f"the pilot failed: {failed[0].error}")
     return recommended_slots(_by_scheduler(samples))
 
 
-def _by_scheduler(samples: Sequence[RunSample]) -> dict[str, list[RunSample]]:
-    grouped: dict[str, list[RunSample]] = {}
+def _by_scheduler(samples: Sequence[RunSample]) -> dict[str, list[SlotSample]]:
+    grouped: dict[str, list[SlotSample]] = {}
     for sample in samples:
-        grouped.setdefault(sample.cell.scheduler, []).append(sample)
+        if sample.slot is not None:
+            grouped.setdefault(sample.cell.scheduler, []).append(sample.slot)
     return grouped
 
 
