@@ -13,6 +13,7 @@ from typing import Literal
 from blklab.analysis.comparison import Comparison
 from blklab.analysis.goal_verdict import GoalFindings
 from blklab.analysis.ranking import MetricVerdict, longest_need
+from blklab.analysis.regret import Regret, good_enough, loss_text, regret_text
 from blklab.analysis.tie_breaking import TieBreak
 from blklab.quantities.formatting import join_names, metric_title
 
@@ -32,10 +33,12 @@ class Verdict:
     more_blocks: int | None
     warnings: list[str] = field(default_factory=list)
     choice: str | None = None
-    """The one to take: the best, or of equals the one that `blklab.analysis.tie_breaking` names; else
-    None."""
+    """The one to take: the best, of equals the one that `blklab.analysis.tie_breaking` names, or while
+    undecided one that is good enough; else None."""
     choice_reason: str = ""
-    """The reason to take this one of several equals."""
+    """The reason to take this one, of several equals or of several that are not told apart."""
+    regret: list[Regret] = field(default_factory=list)
+    """What is lost at most by taking each scheduler: those in force first, then by their bounds."""
 
 
 def overall_verdict(
@@ -108,6 +111,38 @@ def recommendation(
     verb = "differs" if len(controls) == 1 else "differ"
     text = f"withheld because the control {join_names(controls)} {verb}; otherwise: {verdict.text}"
     return Verdict("withheld", [], verdict.best, text, None, verdict.warnings)
+
+
+def with_regret(
+    verdict: Verdict,
+    found: Sequence[Regret],
+    in_force: Sequence[str],
+    *,
+    confidence: float,
+    limit: float | None,
+    controls_differ: bool,
+) -> Verdict:
+    """The answer with what is lost at most by each choice, which comes first while the answer is open.
+
+    Args:
+        verdict: The answer without.
+        found: `regrets`.
+        in_force: Schedulers that need no change.
+        confidence: Of the bounds.
+        limit: A bound that is good enough to end the experiment; None if there is none.
+        controls_differ: Whether something other than the scheduler was at work, so that bounds mean nothing.
+    """
+    verdict = replace(verdict, regret=list(found))
+    if verdict.status != "undecided" or controls_differ:
+        return verdict
+    chosen = None if limit is None else good_enough(found, limit)
+    if chosen is not None:
+        reason = f"good enough: {loss_text(chosen, confidence)}"
+        verb = "stay with" if chosen.label in in_force else "take"
+        text = f"{verb} {chosen.label}, {reason}; {verdict.text}"
+        return replace(verdict, text=text, choice=chosen.label, choice_reason=reason)
+    lead = regret_text(found, in_force, confidence)
+    return verdict if lead is None else replace(verdict, text=f"{lead}; {verdict.text}")
 
 
 def differing_controls(

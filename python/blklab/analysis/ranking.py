@@ -16,7 +16,6 @@ from blklab.analysis.comparison import Comparison
 from blklab.analysis.designs import Design
 from blklab.analysis.designs.fixed import FEWEST_BLOCKS
 from blklab.analysis.questions import Question
-from blklab.analysis.statistics.series import positive
 from blklab.quantities.formatting import count_of, join_names, margin_text, within_reach
 
 Status = Literal["best", "equal", "undecided"]
@@ -74,11 +73,11 @@ def metric_verdict(
             more_blocks=more,
         )
 
-    values = {label: positive(question.values.get(label, {})) for label in labels}
-    missing = [label for label in labels if not values[label]]
+    centers = design.of(question.workload).means(question.values)
+    missing = [label for label in labels if label not in centers]
     if missing:
         return verdict("undecided", [], list(labels), f"undecided: no figure for {join_names(missing)}")
-    means = {label: math.fsum(map(math.log, values[label])) / len(values[label]) for label in labels}
+    means = {label: centers[label].mean for label in labels}
     sign = 1 if metric.better == "higher" else -1
     contenders = in_the_race(pairs, labels)
     leader = max(contenders, key=lambda label: sign * means[label])
@@ -96,7 +95,7 @@ def metric_verdict(
     if unsettled:
         candidates = [leader, *sharing, *(pair.second for pair in unsettled)]
         more = longest_need(pair.more_blocks for pair in unsettled)
-        text = _open_question(candidates, unsettled)
+        text = _open_question(candidates, unsettled) + _beaten_text(pairs, contenders)
         if outlook:
             text += f"; {_outlook(unsettled, more)}"
         return verdict("undecided", [], candidates, text, more)
@@ -124,6 +123,20 @@ def _open_question(candidates: Sequence[str], unsettled: Sequence[Comparison]) -
     """The candidates, and the closest of the open pairs."""
     nearest = min(unsettled, key=lambda pair: abs(math.log(pair.ratio)))
     return f"undecided between {join_names(candidates)} ({nearest.first}: {nearest.effect})"
+
+
+def _beaten_text(pairs: Sequence[Comparison], contenders: Sequence[str]) -> str:
+    """Who is out already, each with the contender (or else another one) that beats it by most."""
+    seen = [pair.seen_from(label) for pair in pairs for label in (pair.first, pair.second)]
+    by_loser: dict[str, list[Comparison]] = {}
+    for pair in seen:
+        if pair.outcome == "better" and pair.second not in contenders:
+            by_loser.setdefault(pair.second, []).append(pair)
+    strongest = [
+        max(found, key=lambda pair: (pair.first in contenders, abs(math.log(pair.ratio))))
+        for found in by_loser.values()
+    ]
+    return "".join(f"; {pair.first} beats {pair.second} ({pair.ratio_alone})" for pair in strongest)
 
 
 def _outlook(unsettled: Sequence[Comparison], more: int | None) -> str:

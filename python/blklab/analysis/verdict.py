@@ -25,16 +25,18 @@ from blklab.analysis.overall import (
     overall_verdict,
     recommendation,
     verdict_for_goal,
+    with_regret,
 )
-from blklab.analysis.questions import workload_questions
+from blklab.analysis.questions import deciding_questions, workload_questions
 from blklab.analysis.ranking import MetricVerdict, metric_verdict
+from blklab.analysis.regret import regrets
 from blklab.analysis.sensitivity import Sensitivity, compare_answers
 from blklab.analysis.steady_state import Steadiness, steadiness
 from blklab.analysis.sweep_effects import SweepFindings, sweep_findings
 from blklab.analysis.tie_breaking import break_tie
 from blklab.analysis.values import ExperimentValues, experiment_values
 from blklab.records.experiment import ExperimentRecord
-from blklab.spec.goals import Goal
+from blklab.spec.experiment import ExperimentSpec
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def analyse(record: ExperimentRecord) -> Analysis:
     """
     design = design_of(record.spec)
     values = experiment_values(record)
-    answer = _answer(values, design, record.spec.goal, _failure_warnings(record))
+    answer = _answer(values, design, record.spec, _failure_warnings(record))
     machine = machine_findings(record)
     return replace(
         answer,
@@ -79,16 +81,16 @@ def analyse(record: ExperimentRecord) -> Analysis:
     )
 
 
-def _answer(values: ExperimentValues, design: Design, goal: Goal | None, warnings: list[str]) -> Analysis:
+def _answer(values: ExperimentValues, design: Design, spec: ExperimentSpec, warnings: list[str]) -> Analysis:
     """The answer of the values alone, whatever the machine did meanwhile.
 
     Args:
         values: The experiment's.
         design: The experiment's.
-        goal: The experiment's, if it has one.
+        spec: The experiment's.
         warnings: Follow those about controls.
     """
-    labels = values.labels
+    labels, goal = values.labels, spec.goal
     scores = None if goal is None else goal_scores(values, goal)
     asked = workload_questions(values)
     of_goal = [] if scores is None else [scores.question, *scores.dimension_questions]
@@ -109,11 +111,20 @@ def _answer(values: ExperimentValues, design: Design, goal: Goal | None, warning
         found = goal_findings(goal, scores, means[nr_asked:], compared[nr_asked:], score_verdict, labels)
         verdict = verdict_for_goal(found, labels)
     tie = break_tie(values, verdict.best, design) if verdict.status == "equal" else None
+    differing = differing_controls(verdicts, comparisons)
+    deciding = deciding_questions(values) if scores is None else [scores.question]
     return Analysis(
         results=[mean for several in means[:nr_asked] for mean in several],
         comparisons=comparisons,
         metric_verdicts=verdicts,
-        verdict=recommendation(verdict, tie, differing_controls(verdicts, comparisons), warnings),
+        verdict=with_regret(
+            recommendation(verdict, tie, differing, warnings),
+            regrets(deciding, design, labels, values.in_force),
+            values.in_force,
+            confidence=design.confidence,
+            limit=spec.good_enough,
+            controls_differ=bool(differing),
+        ),
         goal=found,
     )
 
@@ -132,5 +143,5 @@ def _sensitivity(
     if not machine.disturbances:
         return None
     kept = experiment_values(without_marked(record, machine))
-    other = _answer(kept, design, record.spec.goal, [])
+    other = _answer(kept, design, record.spec, [])
     return compare_answers(verdict, other.verdict, machine)

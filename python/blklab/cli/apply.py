@@ -28,7 +28,7 @@ RunResolver = Callable[[str, "str | None", bool], "tuple[SchedulerChoice, str]"]
 
 
 def resolve_run(run_id: str, store_url: str | None, force: bool) -> tuple[SchedulerChoice, str]:
-    """The scheduler that a stored run found best, and the path that it tested.
+    """The scheduler that a stored run found best or good enough, and the path that it tested.
 
     Raises:
         UnknownNameError: if there is no such run.
@@ -48,14 +48,17 @@ def resolve_run(run_id: str, store_url: str | None, force: bool) -> tuple[Schedu
             hint="name the scheduler and the disk: blklab apply SCHEDULER --device DEVICE",
         )
     verdict = analyse(record).verdict
+    good_enough = verdict.status == "undecided" and verdict.choice is not None
     labels = verdict.best or (verdict.candidates if force else [])
+    if good_enough:
+        labels = [str(verdict.choice)]
     if verdict.status == "withheld" and not force:
         raise RefusedError(
             f"run {record.run_id} has no recommendation: {verdict.text}",
             hint="find out what else differed between the runs and measure again, or name a scheduler "
             "yourself; --force applies the recommendation that was withheld",
         )
-    if not labels or (verdict.status == "undecided" and not force):
+    if not labels or (verdict.status == "undecided" and not good_enough and not force):
         raise RefusedError(
             f"run {record.run_id} is undecided: {verdict.text}",
             hint="continue it (`blklab compare --resume`), or name a scheduler yourself; "

@@ -6,8 +6,9 @@ workloads stop (Maron and Moore, *Hoeffding races*, 1993; Birattari and others, 
 configuring metaheuristics*, 2002). A workload is given up if even the quickest of its open questions would
 probably take far more blocks than the budget has left. Controls run as long as any workload is open.
 
-With a goal there is one race, for the goal's score over all workloads. With sweeps no scheduler leaves before
-the end, because effects are contrasts over all cells of a block.
+With a goal there is one race, for the goal's score over all workloads. If the experiment says what is good
+enough, every race ends once some scheduler is known to be that close to the best (`blklab.analysis.regret`).
+With sweeps no scheduler leaves before the end, because effects are contrasts over all cells of a block.
 
 Checking after every block does not lower the stated confidence, because the tests of
 `blklab.analysis.statistics.anytime` correct for it. The next block depends only on the specification, on the
@@ -25,8 +26,9 @@ from blklab.analysis.designs import Design, design_of
 from blklab.analysis.designs.fixed import FEWEST_BLOCKS
 from blklab.analysis.goal_scores import goal_scores
 from blklab.analysis.metrics import metric_named
-from blklab.analysis.questions import deciding_questions
+from blklab.analysis.questions import Question, deciding_questions
 from blklab.analysis.ranking import MetricVerdict, in_the_race, metric_verdict
+from blklab.analysis.regret import good_enough, regrets
 from blklab.analysis.values import ExperimentValues, values_begun
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
@@ -58,6 +60,8 @@ class Standings:
     open: list[OpenQuestion]
     given_up: list[str]
     """Workloads that are open but not worth the rest of the budget."""
+    good_enough: str | None = None
+    """A scheduler that is so close to the best that the race ends, although it is open."""
 
     @property
     def over(self) -> bool:
@@ -75,6 +79,7 @@ class Race:
         *,
         goal: Goal | None = None,
         leaving: bool = True,
+        good_enough: float | None = None,
     ) -> None:
         """Begins a race.
 
@@ -83,11 +88,13 @@ class Race:
             values: Those of the experiment, empty at first.
             goal: What the answer is for; None: each workload's own metric.
             leaving: Whether beaten schedulers leave at once, or stay until their workload is settled.
+            good_enough: The race ends when the regret of some scheduler is at most this; None: never.
         """
         self._design = design
         self._values = values
         self._goal = goal
         self._leaving = leaving
+        self._good_enough = good_enough
         self._blocks = 0
         self._workloads = {workload.name: workload for workload in values.workloads}
 
@@ -127,18 +134,34 @@ class Race:
                     runners = frozenset(contenders if self._leaving else labels)
                     still_open.append(OpenQuestion(verdict.workload, contenders, verdict.more_blocks))
             running |= dict.fromkeys(workloads, runners)
+        chosen = self._chosen() if still_open else None
+        if chosen is not None:
+            running, still_open = dict.fromkeys(running, frozenset[str]()), []
         everyone = frozenset(labels) if still_open else frozenset()
         for workload in self._workloads:
             running.setdefault(workload, everyone)
-        return Standings(running, still_open, given_up)
+        return Standings(running, still_open, given_up, chosen)
+
+    def _chosen(self) -> str | None:
+        """The scheduler whose regret is small enough to end the race."""
+        if self._good_enough is None:
+            return None
+        found = regrets(self._questions(), self._design, self._values.labels, self._values.in_force)
+        chosen = good_enough(found, self._good_enough)
+        return None if chosen is None else chosen.label
+
+    def _questions(self) -> list[Question]:
+        """Those that the verdict rests on."""
+        if self._goal is None:
+            return deciding_questions(self._values)
+        return [goal_scores(self._values, self._goal).question]
 
     def _verdicts(self) -> list[tuple[MetricVerdict, list[Comparison], list[str]]]:
         """Each race with its pairs and the workloads that are run for it."""
+        questions = self._questions()
         if self._goal is None:
-            questions = deciding_questions(self._values)
             workloads = [[question.workload] for question in questions]
         else:
-            questions = [goal_scores(self._values, self._goal).question]
             workloads = [[workload.name for workload in self._values.judged]]
         labels = self._values.labels
         compared = compare_all(questions, self._design, labels)
@@ -169,4 +192,6 @@ def race_of(record: ExperimentRecord) -> Race:
     """
     spec = record.spec
     values = values_begun(spec, record.target.default_scheduler)
-    return Race(design_of(spec), values, goal=spec.goal, leaving=not spec.sweeps)
+    return Race(
+        design_of(spec), values, goal=spec.goal, leaving=not spec.sweeps, good_enough=spec.good_enough
+    )

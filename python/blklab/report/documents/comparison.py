@@ -68,6 +68,16 @@ class MetricVerdictPart(Part):
     more_blocks: int | None
 
 
+class RegretPart(Part):
+    """At most this much is lost by taking a scheduler; all three are None while nothing can be said."""
+
+    label: str
+    bound: float | None
+    """The best one is better by at most this fraction."""
+    against: str | None
+    workload: str | None
+
+
 class VerdictPart(Part):
     """The answer: `best` is empty while undecided or withheld; `candidates` are not ruled out."""
 
@@ -77,8 +87,11 @@ class VerdictPart(Part):
     text: str
     more_blocks: int | None
     choice: str | None
-    """The one to take: the best, or of several equals the default, else the cheaper in CPU."""
+    """The one to take: the best; of several equals the default, else the cheaper in CPU; while undecided one
+    that is good enough."""
     choice_reason: str
+    regret: list[RegretPart]
+    """Schedulers in force first, then by their bounds, which hold together at the experiment's confidence."""
 
 
 class CompareDocument(Part):
@@ -114,7 +127,7 @@ class CompareDocument(Part):
     warnings: list[str]
     failed_runs: list[dict[str, Any]]
     apply_command: str | None
-    """Command that makes the winner the disk's scheduler; only for a verdict `best` on a real disk."""
+    """Command that makes the winner, or one that is good enough, the scheduler of a real disk; else None."""
 
 
 class LatencyPart(Part):
@@ -218,7 +231,9 @@ def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDoc
 
 def apply_command(record: ExperimentRecord, analysis: Analysis) -> str | None:
     """The command that applies the verdict, where there is one to apply and a disk to apply it to."""
-    if analysis.verdict.status != "best" or record.target.backend != "host":
+    verdict = analysis.verdict
+    chosen = verdict.status == "best" or (verdict.status == "undecided" and verdict.choice is not None)
+    if not chosen or record.target.backend != "host":
         return None
     return f"blklab apply {record.run_id}"
 

@@ -1,0 +1,117 @@
+"""How much is lost at most by taking a scheduler that may not be the best: its bound of regret.
+
+The bound of a candidate is the largest upper end, over all others, of how much better the other one is. It
+holds although it is the largest of several: only the scheduler that is truly best can prove it wrong, so only
+that one interval has to hold. The candidate is chosen after looking at the bounds of all, and all but the
+best could be wrong, so the level is divided by their number; several workloads divide it again. With the
+interval of a design that may be looked at at any time, so may the bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from blklab.analysis.designs import Design
+from blklab.analysis.questions import Question
+from blklab.quantities.formatting import confidence_text
+
+_LARGEST = 1e6
+"""Factors beyond are as good as unknown."""
+WORTH_SAYING = 1.0
+"""Bounds above this (another one may be twice as good) are no help to anybody."""
+
+
+@dataclass(frozen=True)
+class Regret:
+    """At most this much is lost by taking a scheduler."""
+
+    label: str
+    bound: float | None
+    """The best one is better by at most this fraction, such as 0.06; None while nothing can be said."""
+    against: str | None
+    """The scheduler that may be so much better; None while nothing can be said."""
+    workload: str | None
+    """The workload under which it may be; None while nothing can be said."""
+
+
+def regrets(
+    questions: Sequence[Question], design: Design, labels: Sequence[str], in_force: Sequence[str]
+) -> list[Regret]:
+    """The bound of each scheduler, over all questions that the verdict rests on.
+
+    Args:
+        questions: One for each judged workload, or the goal's.
+        design: The experiment's.
+        labels: All schedulers.
+        in_force: Those that leave the target as it was.
+
+    Returns:
+        Those in force first, then by their bounds.
+    """
+    level = design.level / max(1, len(labels) - 1) / max(1, len(questions))
+    found = [_regret(label, questions, design, labels, level) for label in labels]
+    return sorted(
+        found,
+        key=lambda one: (one.label not in in_force, math.inf if one.bound is None else one.bound),
+    )
+
+
+def good_enough(found: Sequence[Regret], limit: float) -> Regret | None:
+    """The first whose bound is below a limit."""
+    return next((one for one in found if one.bound is not None and one.bound <= limit), None)
+
+
+def regret_text(found: Sequence[Regret], in_force: Sequence[str], confidence: float) -> str | None:
+    """How little is lost by staying, and by the safest change if that is less; None if nothing is known."""
+    known = [one for one in found if one.bound is not None and one.bound <= WORTH_SAYING]
+    if not known:
+        return None
+    sure = f"({confidence_text(confidence)})"
+    safest = min(known, key=lambda one: one.bound or 0.0)
+    staying = next((one for one in known if one.label in in_force), None)
+    if staying is None:
+        return f"take {safest.label}: none is more than {_percent(safest)} better {sure}"
+    text = f"stay with {staying.label}: none is more than {_percent(staying)} better {sure}"
+    if _percent(safest) != _percent(staying):
+        text += f"; than {safest.label} none is more than {_percent(safest)} better"
+    return text
+
+
+def loss_text(regret: Regret, confidence: float) -> str:
+    """The bound as the reason for a choice."""
+    return f"none is more than {_percent(regret)} better ({confidence_text(confidence)})"
+
+
+def _percent(regret: Regret) -> str:
+    """Rounded up, since it is a bound."""
+    percent = 100 * (regret.bound or 0.0)
+    return f"{math.ceil(10 * percent) / 10 if percent < 10 else math.ceil(percent):g} %"
+
+
+def _regret(
+    label: str, questions: Sequence[Question], design: Design, labels: Sequence[str], level: float
+) -> Regret:
+    worst = Regret(label, 0.0, None, None)
+    for question in questions:
+        for other in labels:
+            if other == label:
+                continue
+            gain = _largest_gain(label, other, question, design, level)
+            if gain is None:
+                return Regret(label, None, None, None)
+            if worst.against is None or gain > (worst.bound or 0.0):
+                worst = Regret(label, gain, other, question.workload)
+    return worst
+
+
+def _largest_gain(label: str, other: str, question: Question, design: Design, level: float) -> float | None:
+    """How much better than `label` the other one may be, as a fraction; None if it is not known."""
+    pair = (other, label) if question.metric.better == "higher" else (label, other)
+    first, second = (question.values.get(name, {}) for name in pair)
+    difference = design.of(question.workload).difference(first, second)
+    interval = None if difference is None else difference.log_interval(1 - 2 * level)
+    if interval is None or not math.isfinite(interval[1]) or interval[1] > math.log(_LARGEST):
+        return None
+    return max(0.0, math.expm1(interval[1]))
