@@ -72,16 +72,16 @@ def regret_text(found: Sequence[Regret], in_force: Sequence[str], confidence: fl
     safest = min(known, key=lambda one: one.bound or 0.0)
     staying = next((one for one in known if one.label in in_force), None)
     if staying is None:
-        return f"take {safest.label}: none is more than {_percent(safest)} better {sure}"
-    text = f"stay with {staying.label}: none is more than {_percent(staying)} better {sure}"
+        return f"take {safest.label}: no other is more than {_percent(safest)} better {sure}"
+    text = f"stay with {staying.label}: no other is more than {_percent(staying)} better {sure}"
     if _percent(safest) != _percent(staying):
-        text += f"; than {safest.label} none is more than {_percent(safest)} better"
+        text += f", or take {safest.label}: {_percent(safest)} at most"
     return text
 
 
 def loss_text(regret: Regret, confidence: float) -> str:
     """The bound as the reason for a choice."""
-    return f"none is more than {_percent(regret)} better ({confidence_text(confidence)})"
+    return f"no other is more than {_percent(regret)} better ({confidence_text(confidence)})"
 
 
 def _percent(regret: Regret) -> str:
