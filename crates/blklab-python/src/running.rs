@@ -31,8 +31,11 @@ pub type PyAnswer = (String, Option<(Py<PyBytes>, Py<PyBytes>)>);
 
 impl Answer {
     fn of(request: &convert::Prepared, simulation: &mut Simulation) -> Self {
-        let text = convert::outcome(&request.setup, &simulation.outcome()).to_string();
-        Self { text, timeline: simulation.take_timeline() }
+        let mut answer = convert::outcome(&request.setup, &simulation.outcome());
+        if request.switchback.is_some() {
+            answer["slots"] = convert::slots(&simulation.slots());
+        }
+        Self { text: answer.to_string(), timeline: simulation.take_timeline() }
     }
 
     fn into_python(self, py: Python<'_>) -> PyAnswer {
@@ -48,6 +51,9 @@ fn begin(request: &str) -> Result<(convert::Prepared, Simulation), Error> {
     let mut simulation = Simulation::new(&prepared.setup, Vec::new())?;
     if let Some(limit_bytes) = prepared.timeline_bytes {
         simulation.record(limit_bytes);
+    }
+    if let Some(turns) = &prepared.switchback {
+        simulation.take_turns(&prepared.setup, turns)?;
     }
     Ok((prepared, simulation))
 }

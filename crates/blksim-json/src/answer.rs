@@ -5,6 +5,7 @@ use blksim::core::record::{Direction, Histogram, JobRecord};
 use blksim::devices::Profile;
 use blksim::devices::device::Facts;
 use blksim::simulate::{Checked, DiskFigures, Outcome, Setup};
+use blksim::switchback::SlotOutcome;
 use blksim::workload::JobFile;
 use serde_json::{Map, Value, json};
 
@@ -47,6 +48,18 @@ pub fn outcome(setup: &Setup, outcome: &Outcome) -> Value {
     });
     tell_members(&mut answer["engine"], &outcome.disks);
     answer
+}
+
+/// The slots of a switchback that have ended, for the answer's `slots`.
+pub fn slots(slots: &[SlotOutcome]) -> Value {
+    let slot = |slot: &SlotOutcome| {
+        json!({
+            "switch_ns": slot.switch_ns,
+            "ios": slot.record.ios,
+            "jobs": job_samples(&slot.record.jobs),
+        })
+    };
+    slots.iter().map(slot).collect()
 }
 
 /// Adds the counters of each member of an array; does nothing for a single disk.

@@ -7,6 +7,7 @@ use blksim::devices::device::Facts;
 use blksim::devices::raid::RAID;
 use blksim::devices::{KINDS, Profile};
 use blksim::elevator;
+use blksim::elevator::scheduler::Family;
 use blksim::timeline;
 use blksim::workload::job::{Extent, Remark};
 use blksim::workload::options::OPTIONS;
@@ -98,6 +99,10 @@ pub fn schedulers() -> Value {
                 "name": info.name,
                 "kernel_versions": info.kernel_versions,
                 "summary": info.summary,
+                "family": match info.family {
+                    Family::Legacy => "legacy",
+                    Family::MultiQueue => "multi-queue",
+                },
                 "tunables": params(info.tunables),
             })
         })

@@ -4,7 +4,7 @@ mod answer;
 mod catalogue;
 mod request;
 
-pub use answer::{checked, device_in_force, job_samples, outcome, tell_members, warnings};
+pub use answer::{checked, device_in_force, job_samples, outcome, slots, tell_members, warnings};
 pub use catalogue::{
     devices, job_file, job_options, profile, schedulers, settings, timeline_format,
 };

@@ -7,6 +7,8 @@ use blksim::core::error::{Error, ErrorKind, SimulationError};
 use blksim::devices::Profile;
 use blksim::engine::Limits;
 use blksim::simulate::Setup;
+use blksim::switchback::{Slot, Switchback};
+use blksim::task::slots::SlotTimes;
 use blksim::workload::{JobFile, parse};
 use serde::Deserialize;
 use serde_json::Value;
@@ -34,6 +36,7 @@ struct Request {
     /// Records a timeline.
     #[serde(default)]
     timeline: bool,
+    switchback: Option<SwitchbackRequest>,
 }
 
 /// Default limit of a timeline: 2 GiB.
@@ -45,6 +48,8 @@ pub struct Prepared {
     pub setup: Setup,
     /// Limit of the timeline; `None` if none is recorded.
     pub timeline_bytes: Option<u64>,
+    /// The turns of schedulers; `None` if the only one stays.
+    pub switchback: Option<Switchback>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -73,6 +78,46 @@ struct LimitsRequest {
     timeline_bytes: Option<u64>,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SwitchbackRequest {
+    slots: Vec<SlotRequest>,
+    window_ns: u64,
+    freeze_ns: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SlotRequest {
+    scheduler: String,
+    #[serde(default)]
+    tunables: BTreeMap<String, String>,
+    start_ns: u64,
+    end_ns: u64,
+    kept_from_ns: u64,
+    kept_to_ns: u64,
+}
+
+impl SwitchbackRequest {
+    fn turns(self) -> Switchback {
+        let slot = |slot: SlotRequest| Slot {
+            scheduler: slot.scheduler,
+            tunables: slot.tunables.into_iter().collect(),
+            times: SlotTimes {
+                start_ns: slot.start_ns,
+                end_ns: slot.end_ns,
+                kept_from_ns: slot.kept_from_ns,
+                kept_to_ns: slot.kept_to_ns,
+            },
+        };
+        Switchback {
+            slots: self.slots.into_iter().map(slot).collect(),
+            window_ns: self.window_ns,
+            freeze_ns: self.freeze_ns,
+        }
+    }
+}
+
 /// Parses a request to simulate.
 pub fn setup(text: &str) -> Result<Prepared, Error> {
     prepare(request(text)?)
@@ -83,7 +128,7 @@ pub fn setup_of(value: Value) -> Result<Prepared, Error> {
     prepare(serde_json::from_value(value).map_err(|error| malformed(&error))?)
 }
 
-fn prepare(request: Request) -> Result<Prepared, Error> {
+fn prepare(mut request: Request) -> Result<Prepared, Error> {
     if request.scheduler.is_none() {
         return Err(bad_request("the request names no scheduler".to_owned()));
     }
@@ -92,7 +137,8 @@ fn prepare(request: Request) -> Result<Prepared, Error> {
     }
     let limit_bytes = request.limits.timeline_bytes.unwrap_or(TIMELINE_BYTES);
     let timeline_bytes = request.timeline.then_some(limit_bytes);
-    Ok(Prepared { setup: settle(request)?, timeline_bytes })
+    let switchback = request.switchback.take().map(SwitchbackRequest::turns);
+    Ok(Prepared { setup: settle(request)?, timeline_bytes, switchback })
 }
 
 /// Parses a request to check: a missing scheduler means the device's default, missing jobs an idle device.

@@ -11,6 +11,7 @@
 //! | Room | The kernel's object | Here |
 //! |---|---|---|
 //! | [`simulate`] | | from a request to a result |
+//! | [`switchback`] | `elevator_switch` under load | schedulers that take turns within a run |
 //! | [`engine`] | | takes events off the queue; time moves here |
 //! | [`machine`] | | the parts below, and what crosses them |
 //! | [`workload`] | fio | job files; each clone's stream of I/Os |
@@ -40,6 +41,7 @@ pub mod machine_parameters;
 pub mod mm;
 pub mod rqos;
 pub mod simulate;
+pub mod switchback;
 pub mod task;
 pub mod timeline;
 pub mod workload;

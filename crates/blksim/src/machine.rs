@@ -13,6 +13,7 @@ use crate::devices::device::Device;
 use crate::mm::memory::Memory;
 use crate::mm::page_cache::PAGE_SECTORS;
 use crate::task::job_process::JobProcess;
+use crate::task::slots::{SlotRecord, SlotRecorder, SlotTimes};
 use crate::task::task_struct::Role;
 use crate::task::tasks::Tasks;
 use crate::timeline::{NO_JOB, Recorder, Timeline};
@@ -101,8 +102,35 @@ impl Machine {
     }
 
     /// The records of the jobs.
-    pub fn records(&self) -> &[JobRecord] {
-        &self.tasks.records
+    pub fn records(&self) -> Vec<JobRecord> {
+        let records = &self.tasks.records;
+        self.tasks.slots.as_ref().map_or_else(|| records.clone(), |slots| slots.whole(records))
+    }
+
+    /// Records these slots, each divided into windows.
+    pub fn record_slots(&mut self, times: &[SlotTimes], window_ns: u64) {
+        self.tasks.slots = Some(Box::new(SlotRecorder::new(times, window_ns)));
+        self.await_slot_edge();
+    }
+
+    /// The slots that have ended.
+    pub fn ended_slots(&self) -> &[SlotRecord] {
+        self.tasks.slots.as_ref().map_or(&[], |slots| slots.ended())
+    }
+
+    /// An edge of a slot is reached.
+    fn pass_slot_edge(&mut self) {
+        let now_ns = self.block.events.now_ns();
+        if let Some(slots) = &mut self.tasks.slots {
+            slots.advance(now_ns, &mut self.tasks.records);
+        }
+        self.await_slot_edge();
+    }
+
+    fn await_slot_edge(&mut self) {
+        if let Some(edge_ns) = self.tasks.slots.as_ref().and_then(|slots| slots.next_ns()) {
+            self.block.events.at(edge_ns, Class::Slot, 0);
+        }
     }
 
     /// Reacts to one event; the clock already shows its time.
@@ -141,6 +169,7 @@ impl Machine {
             Class::Task => self.task_goes_on(subject),
             Class::Issue => self.issue_timer(subject),
             Class::QueueRun => self.block.run_delayed(subject as usize),
+            Class::Slot => self.pass_slot_edge(),
         }
     }
 

@@ -149,23 +149,7 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
     let machine = machine_values(&setup.machine)?;
     let jobs = setup.timed_jobs()?;
     let layout = lay_out(&jobs, facts.capacity_bytes)?;
-    let initial_requests = default_nr_requests(&facts, info) as u32;
-    let nr_requests = queue.get("nr_requests") as u32;
-    let queue_facts = QueueFacts {
-        rotational: facts.rotational,
-        device_depth: facts.queue_depth,
-        reported_depth: if machine.flag("hide_queue_depth") {
-            nr_scheduler_tags(&facts) as u32
-        } else {
-            facts.queue_depth
-        },
-        nr_requests,
-        // A map that is made smaller keeps its words.
-        bits_per_word: bits_per_word(nr_requests.max(initial_requests)),
-        initial_requests,
-        jiffy_ns: jiffy_ns(machine.get("hz")),
-        zero_cpu_time: machine.flag("zero_cpu_time"),
-    };
+    let queue_facts = queue_facts(&facts, &queue, &machine, info);
     let mut tunables = tunable_values(info, queue_facts, &setup.tunables)?;
     let cgroups = Cgroups::new(&setup.cgroups, &jobs)?;
     let mut build_disk = |index, device| -> Result<Disk, Error> {
@@ -200,12 +184,12 @@ pub fn simulate_with(setup: &Setup, policies: Vec<Box<dyn Policy>>) -> Result<Ou
 /// A running simulation, for a caller that wants to do something now and then.
 #[derive(Debug)]
 pub struct Simulation {
-    engine: Engine,
-    info: &'static Info,
+    pub(crate) engine: Engine,
+    pub(crate) info: &'static Info,
     tunables: Values,
     queue: Values,
-    machine: Values,
-    facts: Facts,
+    pub(crate) machine: Values,
+    pub(crate) facts: Facts,
 }
 
 impl Simulation {
@@ -283,7 +267,7 @@ impl Simulation {
             queue: self.queue.clone(),
             machine: self.machine.clone(),
             facts: self.facts.clone(),
-            jobs: host.records().to_vec(),
+            jobs: host.records(),
             events: self.engine.events(),
             requests: sum(|disk| disk.counters.requests),
             merges: sum(|disk| disk.counters.merges),
@@ -308,17 +292,43 @@ fn figures_of(disk: &Disk, now_ns: u64) -> DiskFigures {
     }
 }
 
+/// The queue of a disk under a scheduler.
+pub(crate) fn queue_facts(
+    facts: &Facts,
+    queue: &Values,
+    machine: &Values,
+    info: &Info,
+) -> QueueFacts {
+    let initial_requests = default_nr_requests(facts, info) as u32;
+    let nr_requests = queue.get("nr_requests") as u32;
+    QueueFacts {
+        rotational: facts.rotational,
+        device_depth: facts.queue_depth,
+        reported_depth: if machine.flag("hide_queue_depth") {
+            nr_scheduler_tags(facts) as u32
+        } else {
+            facts.queue_depth
+        },
+        nr_requests,
+        // A map that is made smaller keeps its words.
+        bits_per_word: bits_per_word(nr_requests.max(initial_requests)),
+        initial_requests,
+        jiffy_ns: jiffy_ns(machine.get("hz")),
+        zero_cpu_time: machine.flag("zero_cpu_time"),
+    }
+}
+
 fn unknown_scheduler(name: &str) -> SimulationError {
     let names: Vec<_> = elevator::ALL.iter().map(|info| info.name).collect();
     let message = format!("scheduler {name:?} is not simulated; there are {}", names.join(", "));
     SimulationError::of(ErrorKind::UnknownScheduler, "scheduler", message)
 }
 
-fn find_scheduler(name: &str) -> Result<&'static Info, SimulationError> {
+pub(crate) fn find_scheduler(name: &str) -> Result<&'static Info, SimulationError> {
     elevator::info(name).ok_or_else(|| unknown_scheduler(name))
 }
 
-fn tunable_values(
+pub(crate) fn tunable_values(
     info: &Info,
     queue: QueueFacts,
     given: &Given,

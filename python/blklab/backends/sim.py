@@ -16,7 +16,9 @@ from typing import Any
 from blklab import _core
 from blklab.backends.modelled_device import check_with_core, describe_disk, device_facts, require_model
 from blklab.backends.protocol import Session, SessionOptions
-from blklab.errors import RunFailedError, SimulationError
+from blklab.backends.sim_stretch import simulate_stretch, stretch_request
+from blklab.backends.switchable import unswitchable_workload
+from blklab.errors import SimulationError
 from blklab.linux.scratch.space import Announce
 from blklab.records.samples import JobSample, RunSample, TargetDescription
 from blklab.simulator.core import call_core, device_request, read_back_settings, run_facts
@@ -28,6 +30,9 @@ from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.stretches import Stretch
 from blklab.spec.targets import ModelTarget, Target
 from blklab.spec.workloads import Workload, remarks_on
+
+
+_ADAPTIVE_CONTROLLERS = ("io.cost", "io.latency", "ioband.")
 
 
 class SimBackend:
@@ -70,6 +75,8 @@ class SimSession:
         self.target = description
         self._device = device_request(target, load_profile(target.device))
         self._options = options
+        self._families: set[str] = set()
+        """Of the schedulers that were checked."""
 
     def tunable_defaults(self, choice: SchedulerChoice) -> Mapping[str, str] | None:
         """The modelled scheduler's tunables on this device."""
@@ -79,6 +86,7 @@ class SimSession:
 
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         """Checks every scheduler, tunable, queue attribute and job without simulating anything."""
+        self._families = {_family(choice.name) for choice in choices}
         for workload in workloads:
             workload.refuse_host_only("the simulator", "leave it out, or test on this machine's disk")
             for choice in choices:
@@ -124,13 +132,33 @@ class SimSession:
             engine=answer["engine"],
         )
 
-    def unswitchable(self, workload: Workload) -> str | None:  # noqa: ARG002 - for every workload
-        """Schedulers cannot take turns here yet."""
-        return "the simulator starts each load anew"
+    def unswitchable(self, workload: Workload) -> str | None:
+        """Refuses what no backend can switch, controllers that adapt for longer than slots, and elevators
+        that no kernel has together.
+        """
+        if reason := unswitchable_workload(workload, self._options.runtime_ns):
+            return reason
+        for group, settings in self._options.cgroups.items():
+            for name in settings:
+                if name.startswith(_ADAPTIVE_CONTROLLERS):
+                    return f"{name} of {group} adapts over seconds, whichever scheduler is in force"
+        if len(self._families) > 1:
+            return "no kernel has legacy and multi-queue schedulers at once"
+        return None
 
     def run_stretch(self, stretch: Stretch) -> list[RunSample]:
-        """See `unswitchable`."""
-        raise RunFailedError(f"{stretch.workload.name}: {self.unswitchable(stretch.workload)}")
+        """Simulates one load with a switch at the beginning of each slot."""
+        first = stretch.slots[0].scheduler
+        request = stretch_request(stretch, self._request(first, stretch.workload, seed=stretch.seed))
+        choices = {slot.scheduler.label: slot.scheduler for slot in stretch.slots}
+        settings = {label: self._settings(choice) for label, choice in choices.items()}
+        return simulate_stretch(stretch, request, settings)
+
+    def _settings(self, choice: SchedulerChoice) -> dict[str, str]:
+        """The settings in force under a scheduler."""
+        request = self._device | {"scheduler": choice.name, "tunables": choice.tunables}
+        facts = check_with_core(request | {"queue": self._options.queue})
+        return read_back_settings(facts | {"scheduler": choice.name}, self.target.disks[0].name)
 
     def stop(self) -> None:
         """Does nothing: no other thread has runs."""
@@ -159,6 +187,12 @@ class SimSession:
             "limits": {"events": None, "simulated_ns": None},
             "timeline": self._options.timeline_file is not None or self._options.rate_window_ns is not None,
         }
+
+
+def _family(scheduler: str) -> str:
+    """The request path of a scheduler: ``legacy`` or ``multi-queue``; empty if there is no such scheduler."""
+    families = {entry["name"]: str(entry["family"]) for entry in json.loads(_core.schedulers())}
+    return families.get(scheduler, "")
 
 
 BACKEND = SimBackend()

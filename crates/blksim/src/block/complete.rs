@@ -3,6 +3,7 @@
 use crate::block::request::{NONE, Purpose, RequestId};
 use crate::block::request_stage::RequestStage;
 use crate::core::branch::{cold_path, likely, unlikely};
+use crate::core::event::Class;
 use crate::devices::device::{Device, Outbox};
 use crate::elevator::scheduler::Family;
 use crate::machine::Machine;
@@ -81,6 +82,9 @@ impl Machine {
     #[cold]
     fn flush_of_device_done(&mut self, disk: usize) {
         self.flush_completed(disk);
+        if self.block.disks[disk].usage.frozen {
+            self.block.events.at(self.block.events.now_ns(), Class::PolicyTimer, disk as u32);
+        }
         if self.block.disks[disk].family == Family::Legacy {
             self.block.run_queue(disk);
         }

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use crate::block::extent_index::ExtentIndex;
 use crate::block::flush_queue::FlushQueue;
 use crate::block::queue_facts::QueueFacts;
+use crate::block::queue_usage::QueueUsage;
 use crate::block::request::{Operation, Request, RequestId, Requests, Tag, TaskId};
 use crate::block::sbitmap::SbitmapQueue;
 use crate::core::branch::{cold_path, unlikely};
@@ -15,8 +16,9 @@ use crate::core::params::Values;
 use crate::devices::AnyDevice;
 use crate::devices::device::{Command, Device, Outbox};
 use crate::elevator::AnyScheduler;
-use crate::elevator::scheduler::{Context, Family, QueueView};
+use crate::elevator::scheduler::{Context, Family, Info, QueueView};
 use crate::rqos::policy::{Placement, Policy, PolicyContext};
+use crate::rqos::wbt::Wbt;
 
 /// Merges that a queue looks for (`nomerges`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +89,8 @@ pub struct Disk {
     /// Time at which the worker runs it, if nothing runs it before.
     pub run_at_ns: Option<u64>,
     pub flushes: FlushQueue,
+    /// Kept only if the scheduler is switched.
+    pub usage: QueueUsage,
     pub counters: DiskCounters,
 }
 
@@ -95,7 +99,7 @@ impl Disk {
         index: u8,
         device: AnyDevice,
         scheduler: AnyScheduler,
-        info: &crate::elevator::scheduler::Info,
+        info: &Info,
         facts: QueueFacts,
         queue: &Values,
     ) -> Self {
@@ -134,6 +138,7 @@ impl Disk {
             run_pending: false,
             run_at_ns: None,
             flushes: FlushQueue::default(),
+            usage: QueueUsage::default(),
             counters: DiskCounters::default(),
         }
     }
@@ -142,6 +147,49 @@ impl Disk {
     pub fn add_policy(&mut self, policy: Box<dyn Policy>) {
         let place = self.policies.partition_point(|p| p.placement() <= policy.placement());
         self.policies.insert(place, policy);
+    }
+
+    /// Replaces the scheduler of a drained queue. The new one has tags of its own.
+    pub(crate) fn set_scheduler(
+        &mut self,
+        scheduler: AnyScheduler,
+        info: &Info,
+        facts: QueueFacts,
+    ) {
+        debug_assert!(self.is_drained(), "the scheduler of a queue in use is replaced");
+        let min_shallow_depth = scheduler.min_shallow_depth();
+        self.tags = SbitmapQueue::new(facts.nr_requests, facts.bits_per_word, min_shallow_depth);
+        self.shares_tags = min_shallow_depth < u32::MAX;
+        self.limits_sync_reads = scheduler.limits_sync_reads();
+        self.scheduler = scheduler;
+        self.family = info.family;
+        self.indexed = info.indexed;
+        self.direct = info.bypass;
+        self.view.facts = facts;
+        self.last_merge = None;
+    }
+
+    /// True if nobody uses the queue.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.usage.entered == 0
+            && self.in_flight == 0
+            && !self.has_waiting()
+            && self.tags.nr_used() == 0
+            && self.pools == [0; 2]
+            && self.nr_waiting_for_tag() == 0
+            && !self.flushes.running
+            && self.flushes.waiting.is_empty()
+    }
+
+    /// Turns writeback throttling on with a target, or off with 0. What is on stays as it is
+    /// (`wbt_enable_default`).
+    pub(crate) fn set_wbt(&mut self, target_ns: u64) {
+        let is_on = self.policies.iter().any(|policy| policy.name() == Wbt::NAME);
+        if target_ns == 0 {
+            self.policies.retain(|policy| policy.name() != Wbt::NAME);
+        } else if !is_on {
+            self.add_policy(Box::new(Wbt::new(target_ns, self.view.facts.reported_depth)));
+        }
     }
 
     /// Number of policies above merging.
@@ -318,6 +366,7 @@ impl Disk {
             volatile_cache: self.volatile_cache,
             dirtier_paused_ns: self.dirtier_paused_ns,
             rotational: self.view.facts.rotational,
+            usage: &mut self.usage,
             events,
             disk: self.view.disk,
             released,

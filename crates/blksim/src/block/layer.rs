@@ -1,6 +1,7 @@
 //! The state of the block layer: disks with their queues, requests, and the lists between them.
 
 use super::disks::Disks;
+use super::elevator_switch::Switching;
 use super::raid::Raid;
 use super::request::{Fifo, RequestId, Requests, SECTOR_BYTES, TaskId};
 use crate::core::branch::unlikely;
@@ -30,6 +31,8 @@ pub struct BlockLayer {
     pub(crate) scratch: Vec<RequestId>,
     /// Records the timeline, if the user asked for one.
     pub(crate) recorder: Option<Box<Recorder>>,
+    /// The switches of the scheduler, if it is switched.
+    pub(crate) switching: Option<Box<Switching>>,
 }
 
 impl BlockLayer {
@@ -45,6 +48,7 @@ impl BlockLayer {
             woken: Vec::new(),
             scratch: Vec::new(),
             recorder: None,
+            switching: None,
         }
     }
 
@@ -127,6 +131,7 @@ impl BlockLayer {
 
     pub(crate) fn policy_timer(&mut self, disk: usize) {
         self.tell_policies(disk, |policy, cx| policy.timer(cx));
+        self.elevator_switch(disk);
     }
 
     /// A device's own timer is due.

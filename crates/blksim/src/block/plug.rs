@@ -52,8 +52,9 @@ impl BlockLayer {
             while let Some(id) = plug.pop_front(&mut self.requests) {
                 order.push(id);
             }
-            let disk = self.requests[order[0]].disk as usize;
-            if why == PlugFlush::AtEnd && self.disks[disk].direct {
+            // The members of an array may switch their schedulers one after the other.
+            let direct = |&id: &RequestId| self.disks[self.requests[id].disk as usize].direct;
+            if why == PlugFlush::AtEnd && order.iter().all(direct) {
                 // Requests issued to the driver straight from the plug go newest first.
                 for id in order.drain(..).rev() {
                     let disk = self.requests[id].disk as usize;

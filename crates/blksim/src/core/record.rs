@@ -188,6 +188,15 @@ impl JobRecord {
         record.latency.add(latency_ns);
     }
 
+    /// Adds what another record of the job holds.
+    pub fn merge(&mut self, other: &Self) {
+        self.runtime_ns = self.runtime_ns.max(other.runtime_ns);
+        for (record, added) in self.directions.iter_mut().zip(&other.directions) {
+            record.bytes += added.bytes;
+            record.latency.merge(&added.latency);
+        }
+    }
+
     /// The record as numbers, without name and clones, so that one process can hand it to another.
     pub fn words(&self) -> Vec<u64> {
         let mut words = vec![self.runtime_ns];

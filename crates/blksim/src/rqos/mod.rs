@@ -8,7 +8,7 @@ mod iocost;
 mod iolatency;
 pub mod policy;
 mod throttle;
-mod wbt;
+pub(crate) mod wbt;
 
 use crate::block::cgroup::{Cgroups, MAX, UNLIMITED};
 use crate::block::queue_facts::QueueFacts;
@@ -40,10 +40,8 @@ pub fn build(
             facts.nr_requests,
         )));
     }
-    // It acts on buffered writes alone.
-    let buffered_writes = jobs.iter().any(|job| job.mode.writes && !job.direct);
-    let target_ns = queue.get_ns("wbt_lat_usec");
-    if target_ns > 0 && buffered_writes {
+    let target_ns = wbt_target_ns(queue, jobs);
+    if target_ns > 0 {
         policies.push(Box::new(wbt::Wbt::new(target_ns, facts.reported_depth)));
     }
     if cgroups.cost_qos.flag("enable") && cgroups.groups.len() > 1 {
@@ -55,4 +53,10 @@ pub fn build(
         )));
     }
     policies
+}
+
+/// The target of writeback throttling; 0 if it is off. It acts on buffered writes alone.
+pub(crate) fn wbt_target_ns(queue: &Values, jobs: &[Job]) -> u64 {
+    let buffered_writes = jobs.iter().any(|job| job.mode.writes && !job.direct);
+    if buffered_writes { queue.get_ns("wbt_lat_usec") } else { 0 }
 }

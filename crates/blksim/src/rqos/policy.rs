@@ -5,6 +5,7 @@
 //! (dm-ioband, blk-throttle); those *beside* see a bio that did not merge, before it gets a tag
 //! (iocost, iolatency, writeback throttling: the kernel's rqos).
 
+use crate::block::queue_usage::QueueUsage;
 use crate::block::request::{RequestId, Requests};
 use crate::core::event::{Class, EventQueue};
 
@@ -41,6 +42,7 @@ pub struct PolicyContext<'a> {
     /// Time at which a task that dirties pages was last held back.
     pub dirtier_paused_ns: Option<u64>,
     pub rotational: bool,
+    pub(crate) usage: &'a mut QueueUsage,
     pub(crate) events: &'a mut EventQueue,
     pub(crate) disk: u8,
     pub(crate) released: &'a mut Vec<RequestId>,

@@ -66,6 +66,8 @@ pub struct Wbt {
 }
 
 impl Wbt {
+    pub const NAME: &str = "wbt";
+
     pub fn new(target_ns: u64, queue_depth: u32) -> Self {
         let mut wbt = Self {
             target_ns,
@@ -252,7 +254,7 @@ fn restrained(requests: &Requests, bio: RequestId) -> bool {
 
 impl Policy for Wbt {
     fn name(&self) -> &'static str {
-        "wbt"
+        Self::NAME
     }
 
     fn placement(&self) -> Placement {

@@ -9,6 +9,7 @@ mod issue;
 pub(crate) mod job_process;
 pub(crate) mod ready;
 mod run;
+pub mod slots;
 mod sync;
 pub(crate) mod task_struct;
 pub mod tasks;

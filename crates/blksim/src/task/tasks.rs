@@ -5,6 +5,7 @@ use std::ops::{Index, IndexMut};
 use super::direct_ios::DirectIos;
 use super::job_process::JobProcess;
 use super::ready::rank_of_fork;
+use super::slots::SlotRecorder;
 use super::task_struct::{Role, Task};
 use crate::block::request::TaskId;
 use crate::core::branch::unlikely;
@@ -25,6 +26,8 @@ pub struct Tasks {
     /// Transfers that are issued together.
     pub(crate) batch: Vec<Transfer>,
     pub(crate) records: Vec<JobRecord>,
+    /// Records slots, if the run has any; then `records` begin anew now and then.
+    pub(crate) slots: Option<Box<SlotRecorder>>,
     /// Processes that have not ended, in each phase between stonewalls.
     pub(crate) left_in_phase: Vec<u32>,
     pub(crate) phase: usize,
@@ -78,6 +81,7 @@ impl Tasks {
             ios: DirectIos::default(),
             batch: Vec::new(),
             records: jobs.iter().map(|job| JobRecord::new(&job.name, job.numjobs)).collect(),
+            slots: None,
             left_in_phase,
             phase: 0,
         }

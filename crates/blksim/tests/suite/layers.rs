@@ -20,6 +20,7 @@ const LAYERS: &[&[&str]] = &[
         "block/sbitmap",
         "block/extent_index",
         "block/queue_facts",
+        "block/queue_usage",
     ],
     &["task/ready", "timeline"],
     // What a device does, and what a job wants.
@@ -51,6 +52,7 @@ const LAYERS: &[&[&str]] = &[
     ],
     &["engine"],
     &["simulate"],
+    &["switchback"],
 ];
 
 /// Pairs of layers that must not meet although one is below the other.

@@ -26,4 +26,5 @@ mod layers;
 mod one_more_scheduler;
 mod properties;
 mod support;
+mod switchback;
 mod timeline;

@@ -44,11 +44,13 @@ pub enum Class {
     Issue = 6,
     /// A delayed run of a queue; the subject is the disk.
     QueueRun = 7,
+    /// A slot of the record begins or ends: behind everything at its moment.
+    Slot = 8,
 }
 
 impl Class {
-    /// All, by their number.
-    const ALL: [Self; 8] = [
+    /// All, by their number; the last up to a power of two, so that no number is without.
+    const ALL: [Self; 1 << CLASS_BITS] = [
         Self::Complete,
         Self::DeviceWake,
         Self::SchedulerTimer,
@@ -57,6 +59,14 @@ impl Class {
         Self::Task,
         Self::Issue,
         Self::QueueRun,
+        Self::Slot,
+        Self::Slot,
+        Self::Slot,
+        Self::Slot,
+        Self::Slot,
+        Self::Slot,
+        Self::Slot,
+        Self::Slot,
     ];
 
     #[inline]

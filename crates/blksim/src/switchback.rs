@@ -1,0 +1,101 @@
+//! A switchback: schedulers take turns within one run, and each turn has a record of its own.
+
+use crate::block::attributes::queue_values;
+use crate::block::elevator_switch::ElevatorSwitch;
+use crate::core::error::{Error, ErrorKind, SimulationError};
+use crate::rqos;
+use crate::simulate::{Given, Setup, Simulation, find_scheduler, queue_facts, tunable_values};
+use crate::task::slots::{SlotRecord, SlotTimes};
+
+/// One scheduler's turn. It begins with the switch to the scheduler.
+#[derive(Debug, Clone)]
+pub struct Slot {
+    pub scheduler: String,
+    pub tunables: Given,
+    pub times: SlotTimes,
+}
+
+/// The turns of a run. The setup's scheduler is in force before the first.
+#[derive(Debug, Clone, Default)]
+pub struct Switchback {
+    pub slots: Vec<Slot>,
+    /// Length of the windows in which I/Os are counted.
+    pub window_ns: u64,
+    /// Least time for which a switch keeps the queue frozen.
+    pub freeze_ns: u64,
+}
+
+/// The record of a slot that has ended.
+#[derive(Debug, Clone)]
+pub struct SlotOutcome {
+    /// From the beginning of the slot until the scheduler was in force on every disk.
+    pub switch_ns: u64,
+    pub record: SlotRecord,
+}
+
+impl Simulation {
+    /// Has schedulers take turns in a simulation that has not begun.
+    pub fn take_turns(&mut self, setup: &Setup, turns: &Switchback) -> Result<(), Error> {
+        check_times(turns)?;
+        let jobs = setup.timed_jobs()?;
+        let mut switches = Vec::new();
+        for slot in &turns.slots {
+            let info = find_scheduler(&slot.scheduler)?;
+            if info.family != self.info.family {
+                let message = format!(
+                    "{} cannot take turns with {}: no kernel has both",
+                    info.name, self.info.name
+                );
+                let error = SimulationError::of(ErrorKind::UnknownScheduler, "scheduler", message);
+                return Err(error.into());
+            }
+            let queue = queue_values(&setup.queue, &self.facts, info)?;
+            let facts = queue_facts(&self.facts, &queue, &self.machine, info);
+            switches.push(ElevatorSwitch {
+                at_ns: slot.times.start_ns,
+                info,
+                tunables: tunable_values(info, facts, &slot.tunables)?,
+                facts,
+                wbt_target_ns: rqos::wbt_target_ns(&queue, &jobs),
+            });
+        }
+        let first_tag = self.machine.get("first_tag") as u32;
+        let times: Vec<_> = turns.slots.iter().map(|slot| slot.times).collect();
+        let host = self.engine.machine_mut();
+        host.block.plan_switches(switches, turns.freeze_ns, first_tag);
+        host.record_slots(&times, turns.window_ns);
+        Ok(())
+    }
+
+    /// The slots that have ended, with their schedulers in force.
+    pub fn slots(&self) -> Vec<SlotOutcome> {
+        let host = self.engine.machine();
+        let Some(switching) = &host.block.switching else { return Vec::new() };
+        let outcome = |(index, record): (usize, &SlotRecord)| {
+            let switch_ns = switching.done_ns(index)? - record.times.start_ns;
+            Some(SlotOutcome { switch_ns, record: record.clone() })
+        };
+        host.ended_slots().iter().enumerate().map_while(outcome).collect()
+    }
+}
+
+fn check_times(turns: &Switchback) -> Result<(), SimulationError> {
+    let refuse = |field, message: &str| {
+        Err(SimulationError::of(ErrorKind::OutOfRange, field, message.to_owned()))
+    };
+    if turns.window_ns == 0 {
+        return refuse("window_ns", "window_ns must be larger than 0");
+    }
+    let mut end_ns = 1;
+    for Slot { times, .. } in &turns.slots {
+        let order = [end_ns, times.start_ns, times.kept_from_ns, times.kept_to_ns, times.end_ns];
+        if !order.is_sorted() || times.kept_from_ns == times.kept_to_ns {
+            return refuse(
+                "slots",
+                "slots begin after 0, follow one another, and each has a kept part within it",
+            );
+        }
+        end_ns = times.end_ns;
+    }
+    Ok(())
+}

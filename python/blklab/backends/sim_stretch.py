@@ -1,0 +1,129 @@
+"""Stretches in the simulator: schedulers that take turns within one simulated load."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from blklab import _core
+from blklab.errors import SimulationError
+from blklab.records.samples import JobSample, RunSample, SlotSample
+from blklab.simulator.core import call_core
+from blklab.spec.stretches import Slot, Stretch
+
+LEAD_IN_NS = 500_000_000
+"""Least time for which the load runs before the first slot."""
+FREEZE_NS = 28_000_000
+"""Least time for which a switch stops the load: the median of a loop device under load on Linux 6.1, most
+of it RCU grace periods."""
+_MOST_WINDOW_NS = 10_000_000
+_LEAST_WINDOWS = 25
+"""Windows of a slot, unless they would be longer than `_MOST_WINDOW_NS`."""
+_TAIL_NS = 100_000_000
+"""Time for which the load goes on after the last slot."""
+
+
+def stretch_request(stretch: Stretch, request: Mapping[str, Any]) -> dict[str, Any]:
+    """A stretch as the core takes it.
+
+    Args:
+        stretch: The slots.
+        request: The request for a run of the load under the first slot's scheduler.
+    """
+    lead_in_ns = _lead_in_ns(stretch)
+    slots = []
+    for slot, start_ns in zip(stretch.slots, _starts_ns(stretch), strict=True):
+        begins_ns = lead_in_ns + start_ns
+        slots.append(
+            {
+                "scheduler": slot.scheduler.name,
+                "tunables": slot.scheduler.tunables,
+                "start_ns": begins_ns,
+                "end_ns": begins_ns + stretch.slot_ns,
+                "kept_from_ns": begins_ns + stretch.settling_ns,
+                "kept_to_ns": begins_ns + stretch.slot_ns,
+            }
+        )
+    return dict(request) | {
+        "runtime_ns": lead_in_ns + stretch.length_ns + _TAIL_NS,
+        "timeline": False,
+        "switchback": {"slots": slots, "window_ns": _window_ns(stretch), "freeze_ns": FREEZE_NS},
+    }
+
+
+def simulate_stretch(
+    stretch: Stretch, request: Mapping[str, Any], settings: Mapping[str, Mapping[str, str]]
+) -> list[RunSample]:
+    """Simulates a stretch.
+
+    Args:
+        stretch: The slots.
+        request: As `stretch_request` makes it.
+        settings: The settings in force under each scheduler, by its label.
+
+    Returns:
+        One sample per slot; all of them failed if the simulation did.
+    """
+    started_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
+    start_ns = time.monotonic_ns()
+    try:
+        answer = json.loads(call_core(_core.simulate, json.dumps(request)))
+    except SimulationError as error:
+        return _failed(stretch, error.message, started_at, time.monotonic_ns() - start_ns)
+    elapsed_ns = time.monotonic_ns() - start_ns
+    if len(answer["slots"]) < len(stretch.slots):
+        message = f"only {len(answer['slots'])} of {len(stretch.slots)} slots ended with a new scheduler in force"
+        return _failed(stretch, message, started_at, elapsed_ns)
+    return [
+        RunSample(
+            cell=slot.key,
+            status="ok",
+            started_at=started_at,
+            elapsed_ns=elapsed_ns // len(stretch.slots),
+            jobs=[JobSample.model_validate(job) for job in recorded["jobs"]],
+            settings=dict(settings[slot.scheduler.label]),
+            engine={name: answer["engine"][name] for name in ("name", "version", "seed")},
+            slot=SlotSample(
+                stretch=stretch.number,
+                start_ns=slot_ns,
+                end_ns=slot_ns + stretch.slot_ns,
+                switch_ns=recorded["switch_ns"],
+                kept_from_ns=slot_ns + stretch.settling_ns,
+                kept_to_ns=slot_ns + stretch.slot_ns,
+                window_ns=_window_ns(stretch),
+                ios=recorded["ios"],
+            ),
+        )
+        for slot, slot_ns, recorded in zip(stretch.slots, _starts_ns(stretch), answer["slots"], strict=True)
+    ]
+
+
+def _failed(stretch: Stretch, message: str, started_at: str, elapsed_ns: int) -> list[RunSample]:
+    def sample(slot: Slot) -> RunSample:
+        return RunSample(
+            cell=slot.key,
+            status="failed",
+            error=message,
+            started_at=started_at,
+            elapsed_ns=elapsed_ns // len(stretch.slots),
+            jobs=[],
+        )
+
+    return [sample(slot) for slot in stretch.slots]
+
+
+def _starts_ns(stretch: Stretch) -> list[int]:
+    """When each slot begins, from the first switch."""
+    return [number * stretch.slot_ns for number in range(len(stretch.slots))]
+
+
+def _lead_in_ns(stretch: Stretch) -> int:
+    """The load's own ramp time is never recorded, so no slot begins before its end."""
+    return max(LEAD_IN_NS, *(job.ramp_time_ns for job in stretch.workload.jobs))
+
+
+def _window_ns(stretch: Stretch) -> int:
+    return max(1, min(_MOST_WINDOW_NS, stretch.slot_ns // _LEAST_WINDOWS))
