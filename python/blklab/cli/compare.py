@@ -17,6 +17,7 @@ from blklab.cli.progress import ProgressDisplay
 from blklab.errors import BlklabError, InterruptedRunError, SpecError
 from blklab.execution.nearest_model import answer_of_nearest_model, nearest_model_beneath
 from blklab.execution.pipeline import compare, planned_commands
+from blklab.quantities.formatting import join_names
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.locations import default_report_folder
@@ -134,13 +135,20 @@ def _with_default_target(values: SpecValues) -> SpecValues:
 
 
 def _print_plan(spec: ExperimentSpec) -> None:
-    settled, cells = planned_commands(spec, blocks=1)
+    settled, cells, in_turns = planned_commands(spec, blocks=1)
     console = console_out()
     console.print(
         f"# {settled.target}: {_how_often(settled)}, each with these runs in its own order",
         markup=False,
         soft_wrap=True,
     )
+    if in_turns:
+        console.print(
+            f"# {join_names(in_turns)}: instead of these runs, schedulers take turns within one continuous load"
+            " (switchback), in slots whose length a pilot finds",
+            markup=False,
+            soft_wrap=True,
+        )
     for cell, commands in cells:
         console.print(f"# {cell.workload.name} under {cell.scheduler.label}", markup=False)
         for line in commands:

@@ -6,7 +6,8 @@ disk and under this load (`blklab.analysis.settling`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 from blklab.analysis.settling import recommended_slots
 from blklab.backends import Session
@@ -20,13 +21,14 @@ from blklab.spec.stretches import stretch_of
 from blklab.spec.workloads import Workload
 
 PILOT_SLOT_NS = NS_PER_SECOND
-PILOT_ROUNDS = 3
+FEWEST_PILOT_ROUNDS = 2
+FEWEST_PILOT_SLOTS = 6
 
 
 def settle_slots(
     spec: ExperimentSpec, session: Session, observer: Observer, *, by_default: bool
 ) -> ExperimentSpec:
-    """The experiment with a decision for each workload, if any is to be switched.
+    """The experiment with a decision for each workload, unless all of it consists of runs.
 
     Args:
         spec: With its schedulers settled.
@@ -37,38 +39,55 @@ def settle_slots(
     Raises:
         BlklabError: if the pilot cannot run.
     """
-    if spec.slots or spec.design == "runs" or (spec.design == "auto" and not by_default):
+    reasons = reasons_for_runs(spec, session, by_default=by_default)
+    if spec.slots or reasons is None:
         return spec
-    if spec.blocks is not None or (spec.budget_ns is None and spec.budget_blocks is None):
-        return spec
-    whole = _reason_for_runs(spec)
-    reasons = {workload.name: whole or session.unswitchable(workload) for workload in spec.workloads}
-    if spec.goal is not None and any(reasons.values()):
-        # The goal's score takes one value of each workload for each block.
-        name, first = next((name, reason) for name, reason in reasons.items() if reason)
-        reasons = {
-            other: reason or f"the goal needs one design for all workloads, and {name} has runs: {first}"
-            for other, reason in reasons.items()
-        }
     slots = {}
     for workload in spec.workloads:
         reason = reasons[workload.name]
-        if reason is not None:
+        if reason is None:
+            observer.announce(f"{workload.name}: a pilot shows how fast schedulers settle after a switch")
+            slots[workload.name] = _piloted(spec, workload, session)
+        else:
             slots[workload.name] = SlotDecision(reason=reason)
-            continue
-        observer.announce(
-            f"{workload.name}: pilot of {PILOT_ROUNDS} rounds to see how fast schedulers settle"
-        )
-        slots[workload.name] = _piloted(spec, workload, session)
     if spec.goal is not None and any(decision.slot_ns is None for decision in slots.values()):
         slots = {name: SlotDecision(reason=decision.reason) for name, decision in slots.items()}
     return spec.model_copy(update={"slots": slots})
 
 
-def _reason_for_runs(spec: ExperimentSpec) -> str | None:
-    if spec.sweeps:
-        return "a sweep compares the means of many cells, which need runs of their own"
-    return None
+def reasons_for_runs(
+    spec: ExperimentSpec, session: Session, *, by_default: bool
+) -> Mapping[str, str | None] | None:
+    """Why a workload needs a run for each scheduler, by workload; None for those that may be switched.
+
+    Args:
+        spec: With its schedulers settled.
+        session: Opened; may be dry.
+        by_default: Whether ``auto`` takes switchbacks on this target.
+
+    Returns:
+        None if the whole experiment consists of runs because that was asked for.
+    """
+    if spec.design == "runs" or (spec.design == "auto" and not by_default):
+        return None
+    if spec.blocks is not None or (spec.budget_ns is None and spec.budget_blocks is None):
+        return None
+    whole = "the cells of a sweep are compared as runs" if spec.sweeps else None
+    reasons = {workload.name: whole or session.unswitchable(workload) for workload in spec.workloads}
+    if spec.goal is None or not any(reasons.values()):
+        return reasons
+    # The goal's score takes one value of each workload for each block.
+    name, first = next((name, reason) for name, reason in reasons.items() if reason)
+    return {
+        other: reason or f"the goal needs one design for all workloads, and {name} has runs: {first}"
+        for other, reason in reasons.items()
+    }
+
+
+def slots_per_run(workload: Workload, decision: SlotDecision, runtime_ns: int | None) -> int:
+    """How many slots take as long as one run of the workload, at least one."""
+    run_ns = expected_runtime_ns(workload, runtime_ns) or NS_PER_SECOND
+    return max(1, run_ns // (decision.slot_ns or run_ns))
 
 
 def _piloted(spec: ExperimentSpec, workload: Workload, session: Session) -> SlotDecision:
@@ -79,7 +98,7 @@ def _piloted(spec: ExperimentSpec, workload: Workload, session: Session) -> Slot
         seed=derive_seed(spec.seed, "pilot"),
         number=0,
         first_round=0,
-        rounds=PILOT_ROUNDS,
+        rounds=max(FEWEST_PILOT_ROUNDS, math.ceil(FEWEST_PILOT_SLOTS / len(spec.schedulers))),
     )
     samples = session.run_stretch(pilot)
     failed = [sample for sample in samples if sample.slot is None]
@@ -94,9 +113,3 @@ def _by_scheduler(samples: Sequence[RunSample]) -> dict[str, list[SlotSample]]:
         if sample.slot is not None:
             grouped.setdefault(sample.cell.scheduler, []).append(sample.slot)
     return grouped
-
-
-def slots_per_run(workload: Workload, decision: SlotDecision, runtime_ns: int | None) -> int:
-    """How many slots take as long as one run of the workload, at least one."""
-    run_ns = expected_runtime_ns(workload, runtime_ns) or NS_PER_SECOND
-    return max(1, run_ns // (decision.slot_ns or run_ns))

@@ -19,8 +19,11 @@ from blklab.spec.plan import Cell, Plan
 from blklab.spec.stretches import Stretch, stretch_of
 from blklab.spec.workloads import Workload
 
-STRETCH_NS = 8 * NS_PER_SECOND
-"""Length of a stretch. Shorter ones show results sooner, but each costs the start of a load."""
+STRETCHES_NS = (8 * NS_PER_SECOND, 8 * NS_PER_SECOND, 16 * NS_PER_SECOND)
+"""Lengths of the first stretches, the last one also of all further ones.
+
+Short ones show results sooner, but each costs the start of a load.
+"""
 _OVERHEAD = 1.25
 """Time of a stretch in units of its slots' time, until one has been measured."""
 
@@ -90,7 +93,8 @@ class SwitchbackRun:
         """Runs a stretch if the budget permits one."""
         decision = self._spec.switched[workload.name]
         round_ns = (decision.slot_ns or 0) * len(running)
-        rounds = max(1, STRETCH_NS // round_ns)
+        number = self._next_stretch[workload.name]
+        rounds = max(1, STRETCHES_NS[min(number, len(STRETCHES_NS) - 1)] // round_ns)
         left = self._rounds_left(running=len(running))[workload.name]
         if left is not None:
             rounds = min(rounds, left)
@@ -103,7 +107,7 @@ class SwitchbackRun:
             self._spec.schedulers,
             decision,
             seed=self._spec.seed,
-            number=self._next_stretch[workload.name],
+            number=number,
             first_round=self._next_round[workload.name],
             rounds=rounds,
             running=running,
