@@ -7,13 +7,13 @@ before making it, and undoes it when the session ends, whatever the cause.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from blklab.backends.host_session import HostSession
 from blklab.backends.protocol import Session, SessionOptions
-from blklab.errors import LockedError, RequirementError
+from blklab.errors import DeviceVanishedError, LockedError, RequirementError
 from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.disks.loop import first_free_index
 from blklab.linux.disks.resolution import Resolution, resolve
@@ -261,7 +261,8 @@ def _describe_planned_loop(target: LoopTarget) -> TargetDescription:
     active: str | None = None
     offered: list[str] = []
     for folder in [*sorted(_SYS_BLOCK.glob("loop*")), *sorted(_SYS_BLOCK.glob("*"))]:
-        active, offered = available_schedulers(read_disk(folder.resolve()))
+        with suppress(DeviceVanishedError):  # another program may remove its loop device just now
+            active, offered = available_schedulers(read_disk(folder.resolve()))
         if offered:
             break
     return TargetDescription(

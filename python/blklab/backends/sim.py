@@ -31,7 +31,6 @@ from blklab.spec.stretches import Stretch
 from blklab.spec.targets import ModelTarget, Target
 from blklab.spec.workloads import Workload, remarks_on
 
-
 _ADAPTIVE_CONTROLLERS = ("io.cost", "io.latency", "ioband.")
 
 

@@ -144,8 +144,8 @@ def _print_plan(spec: ExperimentSpec) -> None:
     )
     if in_turns:
         console.print(
-            f"# {join_names(in_turns)}: instead of these runs, schedulers take turns within one continuous load"
-            " (switchback), in slots whose length a pilot finds",
+            f"# {join_names(in_turns)}: instead of these runs, schedulers take turns within one continuous "
+            "load (switchback), in slots whose length a pilot finds",
             markup=False,
             soft_wrap=True,
         )
