@@ -11,6 +11,7 @@ from blklab.analysis.statistics.series import Series
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import JobSample, RunSample
 from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.slots import SlotDecision
 from blklab.spec.workloads import Workload
 
 
@@ -26,14 +27,22 @@ def metric_values(samples: Iterable[RunSample], workload: Workload, metric: Metr
 class ExperimentValues:
     """The values of an experiment, finished or under way."""
 
-    def __init__(self, workloads: Sequence[Workload], labels: Sequence[str], in_force: Sequence[str]) -> None:
+    def __init__(
+        self,
+        workloads: Sequence[Workload],
+        labels: Sequence[str],
+        in_force: Sequence[str],
+        switched: Mapping[str, SlotDecision] | None = None,
+    ) -> None:
         """Begins without any values.
 
         Args:
             workloads: All workloads of the experiment.
             labels: Labels of all schedulers, in the order in which they were named.
             in_force: Those of them that leave the target as it was before the experiment.
+            switched: The workloads that are switched, with their slots.
         """
+        self._switched = {} if switched is None else switched
         self.workloads = list(workloads)
         self.labels = list(labels)
         self.in_force = list(in_force)
@@ -60,10 +69,11 @@ class ExperimentValues:
         workload = self._workloads.get(sample.cell.workload)
         if sample.status != "ok" or workload is None:
             return
+        decision = self._switched.get(workload.name)
         if sample.slot is not None:
-            self._slots_of(workload.name).add(
-                sample.cell.scheduler, sample.cell.block, _measured(sample, workload)
-            )
+            if decision is not None and sample.cell.block >= decision.first_round:
+                number = sample.cell.block - decision.first_round
+                self._slots_of(workload.name).add(sample.cell.scheduler, number, _measured(sample, workload))
             return
         for metric in METRICS.values():
             _enter(self.series[workload.name, metric.name], sample, workload, metric)
@@ -110,6 +120,7 @@ def values_begun(spec: ExperimentSpec, default_scheduler: str | None) -> Experim
         workloads=spec.workloads,
         labels=[choice.label for choice in spec.schedulers],
         in_force=[choice.label for choice in spec.schedulers if choice.without_label == default_scheduler],
+        switched=spec.switched,
     )
 
 

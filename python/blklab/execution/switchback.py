@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 
+from blklab.analysis.carry_over import carry_over
 from blklab.backends import Session
 from blklab.errors import RunFailedError
 from blklab.execution.blocks import Clock, Observer, Progress
 from blklab.execution.entitlement import with_promises
 from blklab.execution.racing import Race, Standings, race_of
 from blklab.execution.slots import slots_per_run
+from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import NS_PER_SECOND, RunSample
 from blklab.records.store import Store
 from blklab.spec.budget import MAX_BLOCKS
 from blklab.spec.plan import Cell, Plan
+from blklab.spec.slots import SlotDecision
 from blklab.spec.stretches import Stretch, stretch_of
 from blklab.spec.workloads import Workload
 
@@ -24,6 +28,11 @@ STRETCHES_NS = (8 * NS_PER_SECOND, 8 * NS_PER_SECOND, 16 * NS_PER_SECOND)
 
 Short ones show results sooner, but each costs the start of a load.
 """
+CARRY_OVER_LEVEL = 0.01
+CARRY_OVER_MARGINS = 2.0
+"""Carry-over smaller than this many margins of practical equality is left to the report."""
+LONGEST_SLOT_NS = 4 * NS_PER_SECOND
+"""Beyond, slots have no advantage over runs."""
 _OVERHEAD = 1.25
 """Time of a stretch in units of its slots' time, until one has been measured."""
 
@@ -123,6 +132,7 @@ class SwitchbackRun:
         self._elapsed_ns += time.monotonic_ns() - started_ns
         self._load_ns += stretch.length_ns
         self._keep(samples)
+        self._mind_carry_over(workload)
         failed = [sample for sample in samples if sample.status == "failed"]
         if len(failed) == len(samples):
             raise RunFailedError(
@@ -130,6 +140,41 @@ class SwitchbackRun:
                 hint=f"`blklab report {self._record.run_id}` shows all of them",
             )
         return True
+
+    def _mind_carry_over(self, workload: Workload) -> None:
+        """Begins anew with longer slots, or with runs, if one slot clearly shows in the next."""
+        name = workload.name
+        decision = self._spec.switched[name]
+        samples = [sample for sample in self._record.samples if sample.cell.block >= decision.first_round]
+        found = carry_over(name, samples, CARRY_OVER_LEVEL)
+        limit = CARRY_OVER_MARGINS * math.log1p(self._spec.margin)
+        if not any(one.ratio <= 0 or abs(math.log(one.ratio)) > limit for one in found.seen):
+            return
+        slot_ns = 2 * (decision.slot_ns or 0)
+        if slot_ns <= LONGEST_SLOT_NS:
+            changed = SlotDecision(
+                slot_ns=slot_ns,
+                settling_ns=2 * decision.settling_ns,
+                first_round=self._next_round[name],
+                reason=f"in shorter slots, {found.text}",
+            )
+        else:
+            changed = SlotDecision(
+                reason=f"in slots of {format_duration(decision.slot_ns or 0)}, {found.text}"
+            )
+        slots = {**self._spec.slots, name: changed}
+        if self._spec.goal is not None and changed.slot_ns is None:
+            slots = {other: SlotDecision(reason=changed.reason) for other in slots}
+        self._observer.announce(
+            f"{name}: {found.text}; beginning anew with "
+            + ("runs" if changed.slot_ns is None else f"slots of {format_duration(changed.slot_ns)}")
+        )
+        self._spec = self._spec.model_copy(update={"slots": slots})
+        self._record = self._record.model_copy(update={"spec": self._spec})
+        self._store.set_spec(self._record.run_id, self._spec)
+        self._race = race_of(self._record)
+        for sample in self._record.samples:
+            self._race.add(sample)
 
     def _run_block(
         self, workload: Workload, running: frozenset[str], standings: Standings, *, first: bool
@@ -168,6 +213,7 @@ class SwitchbackRun:
 
     def _keep(self, samples: Sequence[RunSample]) -> None:
         self._store.add_samples(self._record.run_id, samples)
+        self._record = self._record.model_copy(update={"samples": [*self._record.samples, *samples]})
         for sample in samples:
             self._observer.measured(sample)
             self._race.add(sample)

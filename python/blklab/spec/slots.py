@@ -14,5 +14,7 @@ class SlotDecision(BaseModel):
     """Length of a slot, from one switch to the next; None if each scheduler has runs of its own."""
     settling_ns: int = Field(default=0, ge=0)
     """Time after the beginning of a slot that is cut off, the switch included."""
+    first_round: int = Field(default=0, ge=0)
+    """Rounds before this one had slots that turned out too short; they are kept, but not analysed."""
     reason: str
     """Why the slots are this long, or why there are none, in one line."""
