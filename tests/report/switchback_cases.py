@@ -1,4 +1,4 @@
-"""Switchbacks that never ran, from a seed: a load that drifts, dips at each switch and differs by scheduler."""
+"""Switchbacks that never ran, from a seed: a load that drifts, dips at switches and differs by scheduler."""
 
 from __future__ import annotations
 
@@ -145,7 +145,9 @@ def _stretches(spec: ExperimentSpec, rounds: Sequence[int]) -> list[Stretch]:
             rounds=count,
             first_sequence=100,
         )
-        for number, (first, count) in enumerate(zip(itertools.accumulate(rounds, initial=0), rounds, strict=False))
+        for number, (first, count) in enumerate(
+            zip(itertools.accumulate(rounds, initial=0), rounds, strict=False)
+        )
     ]
 
 

@@ -23,6 +23,7 @@ from blklab.analysis.questions import Question
 from blklab.analysis.statistics.series import Series
 from blklab.analysis.values import ExperimentValues
 from blklab.quantities.formatting import metric_title
+from blklab.quantities.sample_units import BLOCKS, SampleUnit
 from blklab.spec.goals import Goal
 
 GOAL_METRIC = Metric(
@@ -51,11 +52,13 @@ class GoalScores:
     """By metric: its geometric mean over the workloads, relative to the reference."""
     absent: list[str]
     """Sentences on metrics that workloads do not have."""
+    unit: SampleUnit = BLOCKS
+    """In which the scores are counted."""
 
     @property
     def question(self) -> Question:
         """The question of the scheduler that serves the goal best."""
-        return question_over_all(GOAL_METRIC, self.series)
+        return question_over_all(GOAL_METRIC, self.series, self.unit)
 
     @property
     def dimension_questions(self) -> list[Question]:
@@ -99,7 +102,7 @@ def goal_scores(values: ExperimentValues, goal: Goal) -> GoalScores:
         if having:
             equal = {(name, metric): 1 / len(having) for name in having}
             dimensions[metric] = _weighted(logs, equal)
-    return GoalScores(_weighted(logs, weights), values.reference, dimensions, absent)
+    return GoalScores(_weighted(logs, weights), values.reference, dimensions, absent, values.common_unit)
 
 
 def combined_series(values: ExperimentValues, metric: Metric) -> Series:
@@ -108,9 +111,9 @@ def combined_series(values: ExperimentValues, metric: Metric) -> Series:
     return _weighted(logs, {key: 1 / len(logs) for key in logs})
 
 
-def question_over_all(metric: Metric, series: Series) -> Question:
+def question_over_all(metric: Metric, series: Series, unit: SampleUnit = BLOCKS) -> Question:
     """A question about all workloads together."""
-    return Question(workload=ALL_WORKLOADS, metric=metric, values=series)
+    return Question(workload=ALL_WORKLOADS, metric=metric, values=series, unit=unit)
 
 
 def _dimension_metrics(metrics: Mapping[str, Metric]) -> dict[str, Metric]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from blklab.analysis.metrics import METRICS, Metric, metric_named
 from blklab.analysis.statistics.series import Series
 from blklab.analysis.values import ExperimentValues
+from blklab.quantities.sample_units import BLOCKS, SampleUnit
 from blklab.spec.workloads import Workload
 
 JUDGED_WORKLOADS = "judged workloads"
@@ -29,6 +30,8 @@ class Question:
     """Questions of one family are corrected together. None: its pairs are corrected among themselves."""
     family_size: int = 1
     """Questions that the family was planned to have, answered or not."""
+    unit: SampleUnit = BLOCKS
+    """In which its samples are counted."""
 
 
 def workload_questions(values: ExperimentValues) -> list[Question]:
@@ -78,4 +81,5 @@ def _question(
         control=workload.control,
         family=JUDGED_WORKLOADS if joint else None,
         family_size=len(values.judged) if joint else 1,
+        unit=values.unit(workload.name),
     )

@@ -16,7 +16,8 @@ from blklab.analysis.comparison import Comparison
 from blklab.analysis.designs import Design
 from blklab.analysis.designs.fixed import FEWEST_BLOCKS
 from blklab.analysis.questions import Question
-from blklab.quantities.formatting import count_of, join_names, margin_text, within_reach
+from blklab.quantities.formatting import join_names, margin_text
+from blklab.quantities.sample_units import SampleUnit
 
 Status = Literal["best", "equal", "undecided"]
 
@@ -54,7 +55,7 @@ def metric_verdict(
         pairs: Its comparisons.
         design: The experiment's.
         labels: All schedulers.
-        outlook: Whether to say how many blocks an open question would take.
+        outlook: Whether to say how many blocks or rounds an open question would take.
     """
     metric = question.metric
 
@@ -83,7 +84,9 @@ def metric_verdict(
     leader = max(contenders, key=lambda label: sign * means[label])
     rivals = [pair.seen_from(leader) for pair in pairs if leader in (pair.first, pair.second)]
     if len(rivals) < len(labels) - 1:
-        return verdict("undecided", [], list(labels), "undecided: no block has figures for all")
+        return verdict(
+            "undecided", [], list(labels), f"undecided: no {question.unit.name} has figures for all"
+        )
     among = [pair for pair in rivals if pair.second in contenders]
     unsettled = [pair for pair in among if pair.outcome in ("undecided", "worse")]
     sharing = [pair.second for pair in among if pair.outcome == "equal"]
@@ -97,7 +100,7 @@ def metric_verdict(
         more = longest_need(pair.more_blocks for pair in unsettled)
         text = _open_question(candidates, unsettled) + _beaten_text(pairs, contenders)
         if outlook:
-            text += f"; {_outlook(unsettled, more)}"
+            text += f"; {_outlook(unsettled, more, question.unit, len(contenders))}"
         return verdict("undecided", [], candidates, text, more)
     first_place = [label for label in labels if label == leader or label in sharing]
     margin = margin_text(design.margin)
@@ -139,13 +142,13 @@ def _beaten_text(pairs: Sequence[Comparison], contenders: Sequence[str]) -> str:
     return "".join(f"; {pair.first} beats {pair.second} ({pair.ratio_alone})" for pair in strongest)
 
 
-def _outlook(unsettled: Sequence[Comparison], more: int | None) -> str:
-    """The number of blocks that a decision would take."""
+def _outlook(unsettled: Sequence[Comparison], more: int | None, unit: SampleUnit, nr_contenders: int) -> str:
+    """The number of blocks or rounds that a decision would take."""
     if unsettled[0].n < FEWEST_BLOCKS:
-        return f"at least {FEWEST_BLOCKS} blocks are needed"
-    if within_reach(more):
-        return f"about {count_of(more, 'more block')} would probably decide"
-    return "more blocks are unlikely to tell them apart"
+        return f"at least {unit.count(FEWEST_BLOCKS)} are needed"
+    if more is not None and unit.within_reach(more, nr_contenders):
+        return f"about {unit.more(more, nr_contenders)} would probably decide"
+    return f"more {unit.name}s are unlikely to tell them apart"
 
 
 def longest_need(needs: Iterable[int | None]) -> int | None:

@@ -65,6 +65,8 @@ def steadiness(record: ExperimentRecord) -> list[Steadiness]:
                 rates
                 for sample in record.samples
                 if sample.status == "ok"
+                # A slot begins with a switch and is too short for a steady state of its own.
+                and sample.slot is None
                 and (sample.cell.workload, sample.cell.scheduler) == (workload.name, choice.label)
                 and (rates := speed_over_time(sample.jobs, workload)) is not None
             ]

@@ -8,6 +8,7 @@ from functools import partial
 from blklab.analysis.metrics import METRICS, Metric
 from blklab.analysis.slot_values import SlotValues
 from blklab.analysis.statistics.series import Series
+from blklab.quantities.sample_units import BLOCKS, SampleUnit
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import JobSample, RunSample
 from blklab.spec.experiment import ExperimentSpec
@@ -53,6 +54,18 @@ class ExperimentValues:
         self._workloads = {workload.name: workload for workload in workloads}
         self._slots: dict[str, SlotValues] = {}
         """Of the workloads that are switched."""
+        self._slots_ns = {name: decision.slot_ns for name, decision in self._switched.items()}
+
+    def unit(self, workload: str) -> SampleUnit:
+        """The unit in which a workload's samples are counted."""
+        return SampleUnit(self._slots_ns.get(workload))
+
+    @property
+    def common_unit(self) -> SampleUnit:
+        """The unit of an answer over all judged workloads: rounds only if all of them have slots."""
+        slots_ns = [self._slots_ns.get(workload.name) for workload in self.judged]
+        lengths = [slot_ns for slot_ns in slots_ns if slot_ns is not None]
+        return SampleUnit(max(lengths)) if len(lengths) == len(slots_ns) else BLOCKS
 
     @property
     def judged(self) -> list[Workload]:

@@ -130,10 +130,16 @@ def _answer(values: ExperimentValues, design: Design, spec: ExperimentSpec, warn
 
 
 def _failure_warnings(record: ExperimentRecord) -> list[str]:
-    failed = sum(1 for sample in record.samples if sample.status == "failed")
-    if not failed:
-        return []
-    return [f"{failed} of {len(record.samples)} runs failed; in their blocks only the other runs count"]
+    warnings = []
+    switched = record.spec.switched
+    for name, part, in_slots in (("block", "run", False), ("round", "slot", True)):
+        samples = [one for one in record.samples if (one.cell.workload in switched) == in_slots]
+        failed = sum(1 for sample in samples if sample.status == "failed")
+        if failed:
+            warnings.append(
+                f"{failed} of {len(samples)} {part}s failed; in their {name}s only the other {part}s count"
+            )
+    return warnings
 
 
 def _sensitivity(

@@ -21,6 +21,7 @@ from blklab.records.samples import (
     RunSample,
     TargetDescription,
 )
+from blklab.report.documents.designs import DesignPart, design_parts
 from blklab.report.documents.findings import (
     GoalPart,
     MachinePart,
@@ -108,8 +109,10 @@ class CompareDocument(Part):
     schedulers: list[dict[str, Any]]
     workloads: list[dict[str, Any]]
     blocks: int
-    """Complete blocks; if schedulers may leave early, those of the scheduler that ran longest."""
+    """Complete blocks or rounds; if schedulers may leave early, those of the scheduler that ran longest."""
     stopping: StoppingPart
+    designs: list[DesignPart] = Field(default_factory=list)
+    """Of workloads for which slots were considered; empty where all have runs."""
     seed: int
     confidence: float
     margin: float
@@ -207,6 +210,7 @@ def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDoc
         ],
         blocks=record.complete_blocks,
         stopping=stopping_part(record),
+        designs=design_parts(record),
         seed=record.spec.seed,
         confidence=record.spec.confidence,
         margin=record.spec.margin,
@@ -218,7 +222,7 @@ def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDoc
         sweeps=sweep_parts(analysis),
         during_runs=machine_part(analysis, record.samples),
         steadiness=steadiness_parts(analysis),
-        noise=noise_parts(analysis.noise),
+        noise=noise_parts(analysis.noise, record.spec.slots),
         warnings=[*record.warnings, *analysis.verdict.warnings],
         failed_runs=[
             {**sample.cell.model_dump(), "error": sample.error}

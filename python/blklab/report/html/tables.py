@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from blklab.analysis.designs.fixed import FEWEST_BLOCKS
 from blklab.analysis.metrics import METRICS
-from blklab.quantities.formatting import count_of, metric_title, ratio_text, scale_for, within_reach
+from blklab.quantities.formatting import count_of, metric_title, ratio_text, scale_for
+from blklab.quantities.sample_units import SampleUnit
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import DiskDescription
 from blklab.report.documents.comparison import CompareDocument, ComparisonPart
+from blklab.report.summary.designs import unit_of
 from blklab.report.summary.standing import labels_of, metrics_of, results_of, reversed_pair
 
 
@@ -76,27 +78,28 @@ def pair_matrix(
     document: CompareDocument, workload: str, metric: str, order: Sequence[str]
 ) -> list[MatrixRow]:
     """All pairs of a workload and metric, in the given order of schedulers."""
+    unit = unit_of(document, workload)
     pairs: dict[tuple[str, str], Pair] = {}
     for part in document.comparisons:
         if (part.workload, part.metric) == (workload, metric):
-            pairs[part.first, part.second] = _pair(part)
-            pairs[part.second, part.first] = _pair(reversed_pair(part))
-    missing = Pair("no common block", "none", "no block has figures for both")
+            pairs[part.first, part.second] = _pair(part, unit, len(order))
+            pairs[part.second, part.first] = _pair(reversed_pair(part), unit, len(order))
+    missing = Pair(f"no common {unit.name}", "none", f"no {unit.name} has figures for both")
     return [
         MatrixRow(name, [None if name == other else pairs.get((name, other), missing) for other in order])
         for name in order
     ]
 
 
-def _pair(part: ComparisonPart) -> Pair:
+def _pair(part: ComparisonPart, unit: SampleUnit, nr_schedulers: int) -> Pair:
     tip = (
-        f"{part.first} against {part.second}: {count_of(part.n, 'common block')}, "
+        f"{part.first} against {part.second}: {count_of(part.n, f'common {unit.name}')}, "
         f"p = {part.p_adjusted:.2g} after Holm's correction"
     )
     if part.outcome == "undecided" and part.n < FEWEST_BLOCKS:
-        tip += f"; at least {FEWEST_BLOCKS} blocks are needed to decide"
-    elif within_reach(part.more_blocks):
-        tip += f"; about {count_of(part.more_blocks, 'more block')} would probably decide"
+        tip += f"; at least {unit.count(FEWEST_BLOCKS)} are needed to decide"
+    elif part.more_blocks is not None and unit.within_reach(part.more_blocks, nr_schedulers):
+        tip += f"; about {unit.more(part.more_blocks, nr_schedulers)} would probably decide"
     return Pair(ratio_text(part.ratio, part.ci_low, part.ci_high), part.outcome, tip)
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from blklab.analysis.noise import WorkloadNoise
 from blklab.analysis.statistics.linear_trend import Change
 from blklab.quantities.formatting import count_of, join_names
+from blklab.quantities.sample_units import BLOCKS, SampleUnit
 from blklab.records.experiment import ExperimentRecord
 from blklab.report.documents.parts import Part
+from blklab.spec.slots import SlotDecision
 
 NOTABLE_P = 0.01
 """Reports mention an effect in the noise below this p value. No such effect changes a verdict."""
@@ -24,7 +26,9 @@ class DeparturePart(Part):
     workload: str
     scheduler: str
     blocks: int
-    """Blocks in which it ran."""
+    """Blocks or rounds in which it ran."""
+    switched: bool = False
+    """Whether these are rounds."""
 
 
 class StoppingPart(Part):
@@ -63,6 +67,8 @@ class NoisePart(Part):
     widened_by: float
     """Factor by which the correlation widened the widest interval."""
     outliers: list[OutlierPart]
+    slot_ns: int | None = None
+    """Length of the workload's slots, whose rounds take the place of blocks; None if it has runs."""
 
 
 def stopping_part(record: ExperimentRecord) -> StoppingPart:
@@ -83,7 +89,12 @@ def stopping_part(record: ExperimentRecord) -> StoppingPart:
             # One fewer may be an aborted block; a scheduler drops out after three blocks or more.
             complete = record.state == "complete"
             departures += [
-                DeparturePart(workload=workload.name, scheduler=label, blocks=blocks)
+                DeparturePart(
+                    workload=workload.name,
+                    scheduler=label,
+                    blocks=blocks,
+                    switched=workload.name in spec.switched,
+                )
                 for label, blocks in ran.items()
                 if 0 < blocks < most - (0 if complete else 1)
             ]
@@ -95,12 +106,23 @@ def stopping_part(record: ExperimentRecord) -> StoppingPart:
     )
 
 
-def noise_parts(noise: Sequence[WorkloadNoise]) -> list[NoisePart]:
-    """The noise of every workload that has values, in the documented form."""
-    return [_noise_part(found) for found in noise]
+def noise_parts(
+    noise: Sequence[WorkloadNoise], slots: Mapping[str, SlotDecision] | None = None
+) -> list[NoisePart]:
+    """The noise of every workload that has values, in the documented form.
+
+    Args:
+        noise: As found.
+        slots: Of the switched workloads, by name.
+    """
+    slots = slots or {}
+    return [
+        _noise_part(found, slots[found.workload].slot_ns if found.workload in slots else None)
+        for found in noise
+    ]
 
 
-def _noise_part(found: WorkloadNoise) -> NoisePart:
+def _noise_part(found: WorkloadNoise, slot_ns: int | None) -> NoisePart:
     noise = found.noise
 
     def change(trend: Change | None) -> float | None:
@@ -116,44 +138,52 @@ def _noise_part(found: WorkloadNoise) -> NoisePart:
         correlation=noise.correlation,
         widened_by=noise.widened_by,
         outliers=[OutlierPart.of(outlier) for outlier in noise.outliers],
+        slot_ns=slot_ns,
     )
 
 
-def stopping_sentence(part: StoppingPart, *, still_open: bool) -> str | None:
-    """Why blocks stopped being added; None for a fixed number of blocks.
+def stopping_sentence(
+    part: StoppingPart, *, still_open: bool, units: Sequence[SampleUnit] = (BLOCKS,)
+) -> str | None:
+    """Why blocks or rounds stopped being added; None for a fixed number of blocks.
 
     Args:
         part: The stopping rule and who left early.
         still_open: Whether a workload that counts is undecided.
+        units: Kinds of samples that the experiment has.
     """
     if part.rule == "fixed":
         return None
-    text = "Blocks were added until everything was settled"
+    added = " and ".join(f"{unit.name}s" for unit in units).capitalize()
+    text = f"{added} were added until everything was settled"
     if still_open:
-        text = "Blocks were added until the budget was used up or could no longer settle the rest"
+        text = f"{added} were added until the budget was used up or could no longer settle the rest"
     return "; ".join([text, *_departure_clauses(part.departures)]) + "."
 
 
 def _departure_clauses(departures: Sequence[DeparturePart]) -> list[str]:
-    """A clause for each group of schedulers that left the same workloads after as many blocks."""
-    leavers: dict[tuple[str, int], list[str]] = {}
+    """A clause for each group of schedulers that left the same workloads after as many blocks or rounds."""
+    leavers: dict[tuple[str, str], list[str]] = {}
     for one in departures:
-        leavers.setdefault((one.workload, one.blocks), []).append(one.scheduler)
-    workloads: dict[tuple[int, tuple[str, ...]], list[str]] = {}
-    for (workload, blocks), names in leavers.items():
-        workloads.setdefault((blocks, tuple(names)), []).append(workload)
+        unit = "round" if one.switched else "block"
+        leavers.setdefault((one.workload, count_of(one.blocks, unit)), []).append(one.scheduler)
+    workloads: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (workload, made), names in leavers.items():
+        workloads.setdefault((made, tuple(names)), []).append(workload)
     return [
-        f"{join_names(names)} left {join_names(found)} after {count_of(blocks, 'block')}"
-        for (blocks, names), found in workloads.items()
+        f"{join_names(names)} left {join_names(found)} after {made}"
+        for (made, names), found in workloads.items()
     ]
 
 
 def noise_kinds(parts: Sequence[NoisePart]) -> list[str]:
     """The kinds of notable noise in an experiment, each with the number of workloads it was found in."""
+    correlated = [part for part in parts if _is_correlated(part)]
+    neighbours = " and ".join(sorted({f"{_unit(part).name}s" for part in correlated}))
     kinds = {
         "drift": [_notable(part.drift, part.drift_p) for part in parts],
         "effects of order": [_notable(part.first_run, part.first_run_p) for part in parts],
-        "correlated blocks": [part.widened_by > 1 and part.correlation is not None for part in parts],
+        f"correlated {neighbours}": [_is_correlated(part) for part in parts],
         "outliers": [bool(part.outliers) for part in parts],
     }
     return [f"{kind} in {count_of(sum(found), 'workload')}" for kind, found in kinds.items() if any(found)]
@@ -164,32 +194,41 @@ def noise_sentences(parts: Sequence[NoisePart], workload: str) -> list[str]:
     part = next((part for part in parts if part.workload == workload), None)
     if part is None:
         return []
+    block, run = _unit(part).name, _unit(part).part
     sentences = []
     if _notable(part.drift, part.drift_p):
         sentences.append(
-            f"drift: {_percent(part.drift)} from the first block to the last (it cancels out in comparisons "
-            "within blocks)"
+            f"drift: {_percent(part.drift)} from the first {block} to the last (it cancels out in "
+            f"comparisons within {block}s)"
         )
     if _notable(part.first_run, part.first_run_p):
         sentences.append(
-            f"order: the first run of a block is at {_percent(part.first_run)} against the others; something "
-            "warms up or fills up"
+            f"order: the first {run} of a {block} is at {_percent(part.first_run)} against the others; "
+            "something warms up or fills up"
         )
-    if part.widened_by > 1 and part.correlation is not None:
+    if _is_correlated(part):
         sentences.append(
-            f"correlation: neighbouring blocks are alike (up to {part.correlation:.2f}, of the log ratios), "
-            f"so intervals were widened up to {part.widened_by:.1f} times"
+            f"correlation: neighbouring {block}s are alike (up to {part.correlation:.2f}, of the log "
+            f"ratios), so intervals were widened up to {part.widened_by:.1f} times"
         )
     if part.outliers:
         named = [
-            f"block {one.block + 1} {one.scheduler} ({one.ratio:.2g} of its median)"
+            f"{block} {one.block + 1} {one.scheduler} ({one.ratio:.2g} of its median)"
             for one in part.outliers[:MOST_OUTLIERS_NAMED]
         ]
         more = len(part.outliers) - len(named)
         if more:
             named.append(f"{more} more")
-        sentences.append(f"outliers, which count like any other run: {join_names(named)}")
+        sentences.append(f"outliers, which count like any other {run}: {join_names(named)}")
     return sentences
+
+
+def _unit(part: NoisePart) -> SampleUnit:
+    return SampleUnit(part.slot_ns)
+
+
+def _is_correlated(part: NoisePart) -> bool:
+    return part.widened_by > 1 and part.correlation is not None
 
 
 def _notable(change: float | None, p: float | None) -> bool:

@@ -23,15 +23,20 @@ def repeat_command(spec: ExperimentSpec) -> str:
     return shlex.join(words)
 
 
-def continue_command(run_id: str, blocks: int | None = None, *, settled: bool = False) -> str:
+def continue_command(
+    run_id: str, blocks: int | None = None, *, settled: bool = False, budget: str | None = None
+) -> str:
     """The command that continues a stored run.
 
     Args:
         run_id: Its name.
         blocks: The new total number of blocks; None keeps it.
         settled: Whether the run adds blocks until every question is settled, so that the number is a limit.
+        budget: A new budget of time, in place of a number of blocks.
     """
     words = ["blklab", "compare", "--resume", run_id]
+    if budget is not None:
+        words += ["--budget", budget]
     if blocks is not None:
         words += ["--budget", f"{blocks}blocks"] if settled else ["--blocks", str(blocks)]
     return shlex.join(words)

@@ -5,9 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from blklab.quantities.formatting import count_of, join_names, margin_text, within_reach
+from blklab.quantities.sample_units import rough_budget, rough_duration
 from blklab.report.documents.comparison import CompareDocument
+from blklab.report.summary.designs import time_of_more_ns, unit_of
 from blklab.report.summary.reproduce import continue_command
-from blklab.report.summary.standing import differing_controls, labels_of, results_of
+from blklab.report.summary.standing import (
+    deciding_verdict,
+    differing_controls,
+    judged_workloads,
+    labels_of,
+    results_of,
+)
+
+_BUDGET_OVER_LOAD = 1.5
+"""A budget of time also pays for the preparation of a stretch, and estimates are only estimates."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +90,8 @@ def _for_undecided(document: CompareDocument) -> list[Advice]:
         return [Advice(f"There is no figure for {join_names(lacking)}; see the errors of the failed runs.")]
     if lacking:
         return []
+    if any(part.slot_ns is not None for part in document.designs):
+        return [_more_load(document)]
     if within_reach(verdict.more_blocks):
         total = document.blocks + verdict.more_blocks
         return [
@@ -92,6 +105,37 @@ def _for_undecided(document: CompareDocument) -> list[Advice]:
             "At this level of noise more blocks are unlikely to settle it. Longer runs (--runtime) or a "
             "quieter machine would help."
         )
+    ]
+
+
+def _more_load(document: CompareDocument) -> Advice:
+    """More rounds, perhaps more blocks of other workloads as well; the budget is a time."""
+    needs = []
+    for workload, more, nr_schedulers in _open_needs(document):
+        unit = unit_of(document, workload)
+        time_ns = time_of_more_ns(document, workload, more or 0, nr_schedulers)
+        if more is None or time_ns is None or not unit.within_reach(more, nr_schedulers):
+            return Advice(
+                "At this level of noise more load is unlikely to settle it. A quieter machine would help, or a "
+                "larger difference that does not matter (--margin)."
+            )
+        needs.append((unit.more(more, nr_schedulers), time_ns))
+    total_ns = sum(time_ns for _, time_ns in needs)
+    text = needs[0][0] if len(needs) == 1 else f"{rough_duration(total_ns)} more of load"
+    command = continue_command(document.run, budget=rough_budget(total_ns * _BUDGET_OVER_LOAD))
+    return Advice(f"About {text} would probably settle the rest:", command)
+
+
+def _open_needs(document: CompareDocument) -> list[tuple[str, int | None, int]]:
+    """For each workload that must go on: its name, the samples it needs, the schedulers that still run."""
+    verdict, judged = document.verdict, judged_workloads(document)
+    if document.goal is not None:
+        return [(name, verdict.more_blocks, len(verdict.candidates)) for name in judged]
+    found = [deciding_verdict(document, name) for name in judged]
+    return [
+        (one.workload, one.more_blocks, len(one.candidates))
+        for one in found
+        if one is not None and one.status == "undecided"
     ]
 
 

@@ -15,9 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from blklab.analysis.metrics import METRICS, metric_named
-from blklab.quantities.formatting import TIMES, confidence_text, count_of, metric_title, scale_for
+from blklab.quantities.formatting import TIMES, confidence_text, metric_title, scale_for
 from blklab.report.documents.comparison import CompareDocument, JobPart, LatencyPart, RunDocument
 from blklab.report.summary.conduct import stopping_sentence
+from blklab.report.summary.designs import design_of_workload, design_sentence, extent, units_in_use
+from blklab.report.summary.failures import failures_of
 from blklab.report.summary.model_answer import ModelAnswer
 from blklab.report.summary.standing import (
     Row,
@@ -198,7 +200,7 @@ def _print_known(document: CompareDocument, printer: Printer) -> None:
     printer.blank()
     printer.line(("Known so far", "bold"))
     if not anything_settled(entries):
-        printer.line(f"No pair is settled after {count_of(document.blocks, 'block')}.", indent=2)
+        printer.line(f"No pair is settled after {extent(document)}.", indent=2)
     for entry in entries:
         printer.line(entry.subject, indent=2)
         for clause in entry.settled[:MOST_CLAUSES_SHOWN]:
@@ -246,19 +248,22 @@ def _print_conditions(document: CompareDocument, printer: Printer) -> None:
 def _circumstances(document: CompareDocument) -> str:
     target = document.target_description.summary or document.target
     unfinished = "" if document.state == "complete" else f" ({document.state})"
-    conduct = stopping_sentence(document.stopping, still_open=has_open_question(document))
+    conduct = stopping_sentence(
+        document.stopping, still_open=has_open_question(document), units=units_in_use(document)
+    )
     return (
-        f"Measured on {target}: {count_of(document.blocks, 'block')}{unfinished}, "
+        f"Measured on {target}: {extent(document)}{unfinished}, "
         f"{confidence_text(document.confidence)} intervals in brackets, run {document.run}."
         f"{'' if conduct is None else f' {conduct}'}"
     )
 
 
 def _print_failed_runs(document: CompareDocument, printer: Printer) -> None:
-    for run in document.failed_runs[:MOST_FAILED_RUNS_SHOWN]:
-        where = f"block {run['block'] + 1}, {run['workload']} under {run['scheduler']}"
-        printer.line(("✗ failed: ", "bold red"), f"{where}: {run['error'] or 'no reason given'}", indent=2)
-    left = len(document.failed_runs) - MOST_FAILED_RUNS_SHOWN
+    failures = failures_of(document)
+    for one in failures[:MOST_FAILED_RUNS_SHOWN]:
+        reason = one.error or "no reason given"
+        printer.line(("✗ failed: ", "bold red"), f"{one.where}: {reason}", indent=2)
+    left = len(failures) - MOST_FAILED_RUNS_SHOWN
     if left > 0:
         printer.line(f"and {left} more", indent=2)
 
@@ -269,6 +274,9 @@ def _print_workload(document: CompareDocument, workload: str, printer: Printer) 
     verdict = deciding_verdict(document, workload)
     control = " (control: no scheduler can influence it)" if facts["control"] else ""
     printer.line((workload, "bold"), control)
+    design = design_of_workload(document, workload)
+    if design is not None:
+        printer.line((f"{_capitalised(design_sentence(design))}.", "dim"))
     if verdict is None:
         printer.line(("no figures", "bold red"), f": no run gave a figure for {metric_title(metric.name)}")
         return
@@ -282,6 +290,10 @@ def _print_workload(document: CompareDocument, workload: str, printer: Printer) 
     printer.console.print(table)
     if left_out:
         printer.line((f"no room for: {', '.join(map(metric_title, left_out))}", "dim"))
+
+
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _results_table(

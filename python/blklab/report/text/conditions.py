@@ -10,6 +10,7 @@ from blklab.quantities.formatting import count_of
 from blklab.report.documents.comparison import CompareDocument
 from blklab.report.documents.findings import MachinePart, SteadinessPart
 from blklab.report.summary.conduct import noise_kinds
+from blklab.report.summary.designs import units_in_use
 
 MOST_LINES = 3
 
@@ -18,7 +19,7 @@ def conditions(document: CompareDocument) -> list[str]:
     """At most `MOST_LINES` sentences, each short enough for a line; empty if the runs were undisturbed."""
     lines = []
     if document.during_runs is not None and document.during_runs.disturbances:
-        lines.append(_disturbed(document.during_runs))
+        lines.append(_disturbed(document, document.during_runs))
     changing = [entry for entry in document.steadiness if entry.state == "changing"]
     if changing:
         lines.append(_unsteady(changing))
@@ -32,18 +33,24 @@ def quiet_sentence(document: CompareDocument) -> str | None:
     """The sentence on an undisturbed experiment; None if something disturbed it or it was not watched."""
     watched = []
     if document.during_runs is not None:
-        watched.append(f"none of {count_of(document.during_runs.watched_runs, 'watched run')} was disturbed")
+        part = " or ".join(unit.part for unit in units_in_use(document))
+        number = document.during_runs.watched_runs
+        watched.append(f"none of {count_of(number, f'watched {part}')} was disturbed")
     if document.steadiness:
         watched.append("no scheduler's runs changed their speed by more than 10 %")
     return f"Conditions: {'; '.join(watched)}." if watched and not conditions(document) else None
 
 
-def _disturbed(machine: MachinePart) -> str:
-    runs = f"{len(machine.disturbances)} of {count_of(machine.watched_runs, 'run')}"
+def _disturbed(document: CompareDocument, machine: MachinePart) -> str:
+    units = units_in_use(document)
+    parts = " and ".join(f"{unit.part}s" for unit in units)
+    runs = f"{len(machine.disturbances)} of {machine.watched_runs} {parts}"
+    if len(units) == 1:
+        runs = f"{len(machine.disturbances)} of {count_of(machine.watched_runs, units[0].part)}"
     other = machine.sensitivity
     without = ""
     if other is not None:
-        without = f"; without their blocks the answer is {'the same' if other.same else 'another'}"
+        without = f"; without their {' and '.join(f'{unit.name}s' for unit in units)} the answer is {'the same' if other.same else 'another'}"
     return f"Disturbed from outside: {runs}{without}."
 
 

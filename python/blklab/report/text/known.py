@@ -11,8 +11,10 @@ from dataclasses import dataclass
 
 from blklab.analysis.metrics import METRICS
 from blklab.quantities.formatting import join_names, margin_text, metric_title, rounded
+from blklab.quantities.sample_units import SampleUnit
 from blklab.report.documents.comparison import CompareDocument, MetricVerdictPart
 from blklab.report.documents.parts import PairPart
+from blklab.report.summary.designs import common_unit, unit_of
 from blklab.report.summary.standing import (
     deciding_verdict,
     judged_workloads,
@@ -44,7 +46,8 @@ def known_so_far(document: CompareDocument) -> list[Known]:
     if goal is not None:
         verdict = document.verdict
         candidates = verdict.candidates if verdict.status == "undecided" else []
-        known = _known(f"goal {goal.goal}", goal.comparisons, "goal", document, candidates)
+        unit = common_unit(document)
+        known = _known(f"goal {goal.goal}", goal.comparisons, "goal", document, candidates, unit)
         return [known] if goal.comparisons else []
     entries = []
     for workload in judged_workloads(document):
@@ -72,11 +75,17 @@ def _known_of_workload(document: CompareDocument, verdict: MetricVerdictPart) ->
         for pair in document.comparisons
         if (pair.workload, pair.metric) == (verdict.workload, verdict.metric)
     ]
-    return _known(subject, pairs, verdict.metric, document, verdict.candidates)
+    unit = unit_of(document, verdict.workload)
+    return _known(subject, pairs, verdict.metric, document, verdict.candidates, unit)
 
 
 def _known(
-    subject: str, pairs: Sequence[PairPart], metric: str, document: CompareDocument, candidates: Sequence[str]
+    subject: str,
+    pairs: Sequence[PairPart],
+    metric: str,
+    document: CompareDocument,
+    candidates: Sequence[str],
+    unit: SampleUnit,
 ) -> Known:
     """Settled pairs in words.
 
@@ -86,10 +95,12 @@ def _known(
         metric: Name of the metric, or ``goal`` for scores, of which a higher one is better.
         document: For the schedulers' order and the margin.
         candidates: Schedulers that may be first, the leader first; empty if the question is settled.
+        unit: In which its samples are counted.
     """
     settled = _beaten(pairs, metric, labels_of(document))
     settled += _equal(pairs, candidates, document.margin)
-    return Known(subject, settled, _still_open(pairs, metric, candidates) if candidates else None)
+    still_open = _still_open(pairs, metric, candidates, unit) if candidates else None
+    return Known(subject, settled, still_open)
 
 
 def _beaten(pairs: Sequence[PairPart], metric: str, labels: Sequence[str]) -> list[str]:
@@ -123,7 +134,7 @@ def _equal(pairs: Sequence[PairPart], candidates: Sequence[str], margin: float) 
     ]
 
 
-def _still_open(pairs: Sequence[PairPart], metric: str, candidates: Sequence[str]) -> str:
+def _still_open(pairs: Sequence[PairPart], metric: str, candidates: Sequence[str], unit: SampleUnit) -> str:
     """The candidates, and how far the leader is ahead of the open one with the nearest figure."""
     text = f"still open: {join_names(candidates)}"
     leader = candidates[0]
@@ -139,7 +150,7 @@ def _still_open(pairs: Sequence[PairPart], metric: str, candidates: Sequence[str
     nearest = min(against.values(), key=lambda pair: max(pair.ratio, 1 / pair.ratio))
     low, high = nearest.ci_low, nearest.ci_high
     if low is None or high is None:
-        return f"{text} (too few blocks for intervals)"
+        return f"{text} (too few {unit.name}s for intervals)"
     if high > WIDE_INTERVAL * low:
         return (
             f"{text} ({leader} leads, but its {_title(metric)} may be anything from {_times(low)} to "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from blklab.analysis.metrics import METRICS
 from blklab.quantities.formatting import join_names, margin_text, metric_title, rounded
 from blklab.report.documents.comparison import CompareDocument, MetricVerdictPart
+from blklab.report.summary.designs import unit_of
 from blklab.report.summary.model_answer import ModelAnswer
 from blklab.report.summary.standing import (
     deciding_verdict,
@@ -81,7 +82,8 @@ def finding(document: CompareDocument, verdict: MetricVerdictPart) -> str:
     quiet_control = verdict.control and verdict.workload not in differing_controls(document)
     if quiet_control and verdict.status == "undecided":
         margin = margin_text(document.margin)
-        return f"no difference found, but the runs scatter too much to call all equal within {margin}"
+        part = unit_of(document, verdict.workload).part
+        return f"no difference found, but the {part}s scatter too much to call all equal within {margin}"
     if verdict.status == "undecided" and verdict.text.startswith("undecided between"):
         return f"undecided between {join_names(verdict.candidates)}"
     if verdict.status != "best":

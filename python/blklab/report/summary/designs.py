@@ -1,0 +1,86 @@
+"""Designs in words: how a workload's samples were taken, why, how many there are, and the time of more."""
+
+from __future__ import annotations
+
+from blklab.quantities.formatting import count_of
+from blklab.quantities.sample_units import BLOCKS, SampleUnit
+from blklab.quantities.units import format_duration
+from blklab.report.documents.comparison import CompareDocument
+from blklab.report.documents.designs import DesignPart
+from blklab.report.summary.standing import judged_workloads
+
+
+def design_of_workload(document: CompareDocument, workload: str) -> DesignPart | None:
+    """The design of a workload; None in experiments that know runs only."""
+    return next((part for part in document.designs if part.workload == workload), None)
+
+
+def unit_of(document: CompareDocument, workload: str) -> SampleUnit:
+    """The unit in which a workload's samples are counted."""
+    part = design_of_workload(document, workload)
+    return BLOCKS if part is None else SampleUnit(part.slot_ns)
+
+
+def common_unit(document: CompareDocument) -> SampleUnit:
+    """The unit of an answer over all workloads: rounds only if all judged ones have slots."""
+    units = [unit_of(document, workload) for workload in judged_workloads(document)]
+    lengths = [unit.slot_ns for unit in units if unit.slot_ns is not None]
+    return SampleUnit(max(lengths)) if lengths and len(lengths) == len(units) else BLOCKS
+
+
+def extent(document: CompareDocument) -> str:
+    """``30 blocks``, ``240 rounds``, ``6 blocks and 240 rounds``."""
+    counts = _most_rounds(document)
+    if not counts:
+        return BLOCKS.count(document.blocks)
+    return " and ".join(count_of(most, name) for name, most in counts.items() if most or len(counts) == 1)
+
+
+def units_in_use(document: CompareDocument) -> list[SampleUnit]:
+    """The kinds of units that the experiment has, blocks first."""
+    units = {unit.name: unit for name in _names(document) for unit in [unit_of(document, name)]}
+    return [units[name] for name in ("block", "round") if name in units] or [BLOCKS]
+
+
+def design_sentence(part: DesignPart) -> str:
+    """``switchback, 160 slots of 250 ms in 40 rounds (40 s of load, …): the reason``."""
+    if part.slot_ns is None:
+        return f"runs in blocks: {part.reason}"
+    cut = (
+        f"the first {format_duration(part.settling_ns)} of each cut off"
+        if part.settling_ns
+        else "none cut off"
+    )
+    return (
+        f"switchback, {count_of(part.samples, 'slot')} of {format_duration(part.slot_ns)} ({cut}) in "
+        f"{count_of(part.rounds, 'round')}, {format_duration(part.load_ns)} of load: {part.reason}"
+    )
+
+
+def time_of_more_ns(document: CompareDocument, workload: str, more: int, nr_schedulers: int) -> float | None:
+    """Time that so many more samples of a workload would take; None if that is not known.
+
+    Args:
+        document: The experiment so far.
+        workload: The workload.
+        more: Rounds or blocks.
+        nr_schedulers: How many schedulers still run.
+    """
+    part = design_of_workload(document, workload)
+    if part is None or not part.samples:
+        return None
+    sample_ns = part.load_ns / part.samples if part.slot_ns is None else part.slot_ns
+    return more * nr_schedulers * sample_ns
+
+
+def _most_rounds(document: CompareDocument) -> dict[str, int]:
+    """The largest number of blocks and of rounds of any workload."""
+    counts: dict[str, int] = {}
+    for part in sorted(document.designs, key=lambda part: part.design):
+        name = SampleUnit(part.slot_ns).name
+        counts[name] = max(counts.get(name, 0), part.rounds)
+    return counts
+
+
+def _names(document: CompareDocument) -> list[str]:
+    return [str(workload["name"]) for workload in document.workloads]

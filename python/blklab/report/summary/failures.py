@@ -1,0 +1,55 @@
+"""Failed runs, and failed stretches in place of each of their slots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from blklab.quantities.formatting import count_of
+from blklab.report.documents.comparison import CompareDocument
+from blklab.report.summary.designs import unit_of
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A failed run, or slots that failed together."""
+
+    sequence: int
+    """Number of the (first) run in the whole experiment, from 0."""
+    span: str
+    """``3`` or ``9 to 16``: blocks or rounds, counted from 1."""
+    workload: str
+    scheduler: str
+    """Of a stretch, the number of its slots."""
+    where: str
+    """All of it in one clause."""
+    error: str | None
+
+
+def failures_of(document: CompareDocument) -> list[Failure]:
+    """All failures in their order; slots of a stretch are one, as one load failed."""
+    groups: list[list[Mapping[str, Any]]] = []
+    for run in document.failed_runs:
+        together = groups and unit_of(document, run["workload"]).slot_ns is not None
+        if together and _same_load(groups[-1][-1], run):
+            groups[-1].append(run)
+        else:
+            groups.append([run])
+    return [_failure(document, group) for group in groups]
+
+
+def _same_load(before: Mapping[str, Any], run: Mapping[str, Any]) -> bool:
+    # The seed of a stretch's load is its own.
+    return all(before[key] == run[key] for key in ("workload", "seed", "error"))
+
+
+def _failure(document: CompareDocument, runs: Sequence[Mapping[str, Any]]) -> Failure:
+    first, last = runs[0], runs[-1]
+    unit = unit_of(document, first["workload"])
+    low, high = first["block"] + 1, last["block"] + 1
+    span = str(low) if low == high else f"{low} to {high}"
+    name = unit.name if low == high else f"{unit.name}s"
+    under = first["scheduler"] if len(runs) == 1 else count_of(len(runs), "slot")
+    where = f"{name} {span}, {first['workload']}" + (f" under {under}" if len(runs) == 1 else f" ({under})")
+    return Failure(first["sequence"], span, first["workload"], under, where, first["error"])
