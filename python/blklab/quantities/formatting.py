@@ -181,9 +181,9 @@ def within_reach(more_blocks: int | None) -> TypeGuard[int]:
     return more_blocks is not None and more_blocks <= MOST_BLOCKS_WITHIN_REACH
 
 
-def count_of(number: int, thing: str) -> str:
-    """``1 block``, ``2 blocks``."""
-    return f"{number} {thing}{'' if number == 1 else 's'}"
+def count_of(number: int, thing: str, things: str | None = None) -> str:
+    """``1 block``, ``2 blocks``; the plural is `things` if it is not regular."""
+    return f"{number} {thing if number == 1 else things or f'{thing}s'}"
 
 
 def join_names(names: Sequence[str]) -> str:

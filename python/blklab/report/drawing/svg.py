@@ -71,6 +71,24 @@ def mark(x: float, y: float, size: float, appearance: Appearance, tip: str = "",
     return element("path", attributes | {"d": f"M{outline}Z"})
 
 
+def marks(points: Sequence[tuple[float, float]], size: float, appearance: Appearance) -> Markup:
+    """Many marks of a scheduler as one element, without tips."""
+    if appearance.shape == "circle":
+        size_text = number(size)
+        half = f"a{size_text} {size_text} 0 1 0"
+        arcs = f"{half} {number(2 * size)} 0{half} {number(-2 * size)} 0"
+        path = "".join(f"M{number(x - size)} {number(y)}{arcs}" for x, y in points)
+    else:
+        corners = [(size * dx, size * dy) for dx, dy in _OUTLINES[appearance.shape]]
+        steps = "".join(
+            f"l{number(to_x - from_x)} {number(to_y - from_y)}"
+            for (from_x, from_y), (to_x, to_y) in itertools.pairwise(corners)
+        )
+        first_x, first_y = corners[0]
+        path = "".join(f"M{number(x + first_x)} {number(y + first_y)}{steps}Z" for x, y in points)
+    return element("path", {"class": f"mark {appearance.css_class}", "d": path})
+
+
 def interval_bar(
     axis: Axis, low: float | None, high: float | None, y: float, css_class: str, reach: float = 4.0
 ) -> list[Markup]:

@@ -20,6 +20,8 @@ from blklab.report.html.page import inert_json, page_environment, page_script, p
 from blklab.report.html.sections import WorkloadSection, legend, workload_section
 from blklab.report.html.tables import setting_tables
 from blklab.report.summary.conduct import stopping_sentence
+from blklab.report.summary.designs import extent, most_samples, units_in_use
+from blklab.report.summary.failures import failures_of
 from blklab.report.summary.model_answer import ModelAnswer
 from blklab.report.summary.reproduce import repeat_command
 from blklab.report.summary.standing import has_open_question
@@ -55,6 +57,7 @@ def render_html(
         workload_section(record, document, workload, looks, f"workload-{index}")
         for index, workload in enumerate(record.spec.workloads, start=1)
     ]
+    units = units_in_use(document)
     is_open = document.verdict.status == "undecided"
     known = known_so_far(document) if is_open else []
     model_title, model_says = ("", []) if model is None else model_sentences(model)
@@ -91,6 +94,12 @@ def render_html(
         course_text=course_text,
         format_duration=format_duration,
         count_of=count_of,
+        extent=extent(document),
+        failures=failures_of(document),
+        units=" and ".join(f"{unit.name}s" for unit in units),
+        parts=" and ".join(f"{unit.part}s" for unit in units),
+        has_slots=any(unit.slot_ns is not None for unit in units),
+        has_runs=any(unit.slot_ns is None for unit in units),
         style=page_style(),
         script=script,
         script_digest=digest,
@@ -112,17 +121,19 @@ def _unfolded(sections: list[WorkloadSection]) -> set[str]:
 
 
 def _facts(record: ExperimentRecord, document: CompareDocument) -> list[_Fact]:
-    """Confidence, blocks, runs and margin, each with a remark."""
+    """Confidence, blocks or rounds, runs or slots, and margin, each with a remark."""
     spec = record.spec
     failed = len(document.failed_runs)
     asked = "" if spec.blocks is None or spec.blocks == document.blocks else f" of {spec.blocks}"
     how = "each runs every scheduler once, in random order"
-    conduct = stopping_sentence(document.stopping, still_open=has_open_question(document))
+    units = units_in_use(document)
+    conduct = stopping_sentence(document.stopping, still_open=has_open_question(document), units=units)
+    made = " + ".join(str(number) for number in most_samples(document).values())
     return [
         _Fact("confidence", confidence_text(spec.confidence), "sure that no false winner is named"),
-        _Fact("blocks", f"{document.blocks}{asked}", conduct or how),
+        _Fact(" and ".join(f"{unit.name}s" for unit in units), f"{made}{asked}", conduct or how),
         _Fact(
-            "runs",
+            " and ".join(f"{unit.part}s" for unit in units),
             str(len(record.samples)),
             f"{failed} of them failed" if failed else "none of them failed",
         ),

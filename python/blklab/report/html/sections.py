@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from blklab.analysis.metrics import METRICS, Metric, metric_named
 from blklab.quantities.formatting import margin_text, metric_title, scale_for
+from blklab.quantities.sample_units import SampleUnit
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import LatencyHistogram
 from blklab.report.charts.distribution import LatencySeries, density_chart, exceedance_chart
@@ -15,10 +16,13 @@ from blklab.report.charts.forest import ForestRow, Margin, forest_chart
 from blklab.report.charts.relative import RelativeRow, relative_chart
 from blklab.report.charts.sequence import SequenceRun, sequence_chart
 from blklab.report.documents.comparison import CompareDocument, MetricVerdictPart
+from blklab.report.documents.designs import DesignPart
 from blklab.report.drawing.palette import Appearance
 from blklab.report.drawing.svg import element, mark
+from blklab.report.html.switchback import STANDING_OF, SwitchbackSection, switchback_section
 from blklab.report.html.tables import FigureTable, MatrixRow, figure_table, pair_matrix
 from blklab.report.summary.conduct import noise_sentences
+from blklab.report.summary.designs import design_of_workload, unit_of
 from blklab.report.summary.standing import (
     Standing,
     deciding_verdict,
@@ -32,6 +36,9 @@ from blklab.report.text.wording import finding
 from blklab.spec.workloads import Workload
 
 Looks = dict[str, Appearance]
+
+MOST_TICKS = 150
+"""Runs or slots of a scheduler that the chart of means shows."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,13 @@ class WorkloadSection:
     matrix: list[MatrixRow]
     figures: FigureTable
     runs: list[RunRow]
+    """Empty for a switchback, which has a table of its stretches."""
     unit: str
+    samples: SampleUnit
+    design: DesignPart | None
+    """None if the experiment knows runs only."""
+    switchback: SwitchbackSection | None
+    """None if the workload has runs."""
 
 
 def workload_section(
@@ -80,7 +93,9 @@ def workload_section(
     """Charts and tables of a workload, as far as its runs gave figures."""
     metric = metric_named(workload.decide_by)
     order = [row.scheduler for row in ranked(document, workload.name, metric.name)]
-    runs, unit = _runs(record, workload, metric)
+    design, samples = design_of_workload(document, workload.name), unit_of(document, workload.name)
+    switched = design is not None and design.slot_ns is not None
+    runs, unit = ([], "") if switched else _runs(record, workload, metric)
     title = metric_title(metric.name)
     verdict = deciding_verdict(document, workload.name)
     others = metrics_of(document, workload.name, metric.name)
@@ -98,13 +113,18 @@ def workload_section(
             _panel(document, workload, METRICS[name], looks, order) for name in others if name != metric.name
         ],
         distributions=_distributions(record, workload, looks),
-        sequence=_sequence(record, workload, metric, looks),
+        sequence=None if switched else _sequence(record, workload, metric, looks),
         noise=noise_sentences(document.noise, workload.name),
         order=order,
         matrix=pair_matrix(document, workload.name, metric.name, order) if verdict else [],
         figures=figure_table(document, workload.name, metric.name),
         runs=runs,
         unit=unit,
+        samples=samples,
+        design=design,
+        switchback=switchback_section(record, document, design, looks, order)
+        if design is not None and switched and design.samples
+        else None,
     )
 
 
@@ -154,7 +174,7 @@ def _forest(
             low=None if row.result is None else row.result.ci_low,
             high=None if row.result is None else row.result.ci_high,
             standing="" if row.standing is Standing.NO_FIGURE else row.standing.value,
-            runs=runs.get(row.scheduler, ()),
+            runs=_thinned(runs.get(row.scheduler, [])),
         )
         for row in ranked(document, workload.name, metric.name)
     ]
@@ -164,6 +184,7 @@ def _forest(
         text = f"within {margin_text(document.margin)} of {rows[0].name}"
         margin = Margin(rows[0].mean / factor, rows[0].mean * factor, text)
     scale = scale_for(metric.unit, [row.mean for row in rows if row.mean is not None])
+    part = unit_of(document, workload.name).part
     return forest_chart(
         "forest",
         f"{_capital(metric_title(metric.name))}, which decides",
@@ -171,18 +192,15 @@ def _forest(
         scale,
         better=metric.better,
         margin=margin,
-        note="Mean over the runs with its interval; each small tick is a run.",
+        note=f"Mean over the {part}s with its interval; each small tick is a {part}.",
     )
-
-
-_STANDING_OF = {"worse": "beaten", "equal": "equal", "undecided": "open", "better": "ahead"}
 
 
 def _relative(
     document: CompareDocument, workload: Workload, metric: Metric, looks: Looks, order: list[str]
 ) -> Markup | None:
     """All schedulers against the first; None if no block has figures for two."""
-    leader = order[0]
+    leader, unit = order[0], unit_of(document, workload.name)
     pairs = pairs_against(document, workload.name, metric.name, leader)
     rows = [
         RelativeRow(
@@ -191,16 +209,22 @@ def _relative(
             ratio=pairs[name].ratio,
             low=pairs[name].ci_low,
             high=pairs[name].ci_high,
-            outcome=_STANDING_OF[pairs[name].outcome],
+            outcome=STANDING_OF[pairs[name].outcome],
         )
         for name in order
         if name in pairs
     ]
     if not rows:
         return None
-    title = f"Against {leader}, block by block"
+    title = f"Against {leader}, {unit.name} by {unit.name}"
     note = "Drift cancels out here, so this is sharper than the chart above. The verdict rests on it."
     return relative_chart(title, rows, leader, document.margin, note)
+
+
+def _thinned(values: list[float]) -> list[float]:
+    """At most `MOST_TICKS` of the values, evenly spread over their ranks."""
+    every = -(-len(values) // MOST_TICKS)
+    return values if every <= 1 else sorted(values)[every // 2 :: every]
 
 
 def _panel(

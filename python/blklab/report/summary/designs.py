@@ -30,9 +30,7 @@ def common_unit(document: CompareDocument) -> SampleUnit:
 
 def extent(document: CompareDocument) -> str:
     """``30 blocks``, ``240 rounds``, ``6 blocks and 240 rounds``."""
-    counts = _most_rounds(document)
-    if not counts:
-        return BLOCKS.count(document.blocks)
+    counts = most_samples(document)
     return " and ".join(count_of(most, name) for name, most in counts.items() if most or len(counts) == 1)
 
 
@@ -73,8 +71,10 @@ def time_of_more_ns(document: CompareDocument, workload: str, more: int, nr_sche
     return more * nr_schedulers * sample_ns
 
 
-def _most_rounds(document: CompareDocument) -> dict[str, int]:
-    """The largest number of blocks and of rounds of any workload."""
+def most_samples(document: CompareDocument) -> dict[str, int]:
+    """The largest number of ``block`` and of ``round`` of any workload, of the kinds that it has."""
+    if not document.designs:
+        return {BLOCKS.name: document.blocks}
     counts: dict[str, int] = {}
     for part in sorted(document.designs, key=lambda part: part.design):
         name = SampleUnit(part.slot_ns).name

@@ -116,8 +116,8 @@ def _more_load(document: CompareDocument) -> Advice:
         time_ns = time_of_more_ns(document, workload, more or 0, nr_schedulers)
         if more is None or time_ns is None or not unit.within_reach(more, nr_schedulers):
             return Advice(
-                "At this level of noise more load is unlikely to settle it. A quieter machine would help, or a "
-                "larger difference that does not matter (--margin)."
+                "At this level of noise more load is unlikely to settle it. A quieter machine or a wider "
+                "--margin would help."
             )
         needs.append((unit.more(more, nr_schedulers), time_ns))
     total_ns = sum(time_ns for _, time_ns in needs)

@@ -50,7 +50,8 @@ def _disturbed(document: CompareDocument, machine: MachinePart) -> str:
     other = machine.sensitivity
     without = ""
     if other is not None:
-        without = f"; without their {' and '.join(f'{unit.name}s' for unit in units)} the answer is {'the same' if other.same else 'another'}"
+        names = " and ".join(f"{unit.name}s" for unit in units)
+        without = f"; without their {names} the answer is {'the same' if other.same else 'another'}"
     return f"Disturbed from outside: {runs}{without}."
 
 
