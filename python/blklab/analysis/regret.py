@@ -72,22 +72,22 @@ def regret_text(found: Sequence[Regret], in_force: Sequence[str], confidence: fl
     safest = min(known, key=lambda one: one.bound or 0.0)
     staying = next((one for one in known if one.label in in_force), None)
     if staying is None:
-        return f"take {safest.label}: no other is more than {_percent(safest)} better {sure}"
-    text = f"stay with {staying.label}: no other is more than {_percent(staying)} better {sure}"
-    if _percent(safest) != _percent(staying):
-        text += f", or take {safest.label}: {_percent(safest)} at most"
+        return f"take {safest.label}: no other is more than {bound_text(safest)} better {sure}"
+    text = f"stay with {staying.label}: no other is more than {bound_text(staying)} better {sure}"
+    if bound_text(safest) != bound_text(staying):
+        text += f", or take {safest.label}: {bound_text(safest)} at most"
     return text
+
+
+def bound_text(regret: Regret) -> str:
+    """The bound of a scheduler that has one, rounded up: ``6 %``."""
+    percent = 100 * (regret.bound or 0.0)
+    return f"{math.ceil(10 * percent) / 10 if percent < 10 else math.ceil(percent):g} %"
 
 
 def loss_text(regret: Regret, confidence: float) -> str:
     """The bound as the reason for a choice."""
-    return f"no other is more than {_percent(regret)} better ({confidence_text(confidence)})"
-
-
-def _percent(regret: Regret) -> str:
-    """Rounded up, since it is a bound."""
-    percent = 100 * (regret.bound or 0.0)
-    return f"{math.ceil(10 * percent) / 10 if percent < 10 else math.ceil(percent):g} %"
+    return f"no other is more than {bound_text(regret)} better ({confidence_text(confidence)})"
 
 
 def _regret(

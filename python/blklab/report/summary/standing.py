@@ -121,6 +121,12 @@ def labels_of(document: CompareDocument) -> list[str]:
     return [str(choice["label"]) for choice in document.schedulers]
 
 
+def is_in_force(document: CompareDocument, label: str) -> bool:
+    """Whether the disk used this choice before: its own scheduler, with no tunable changed."""
+    choice = next(choice for choice in document.schedulers if choice["label"] == label)
+    return not choice["tunables"] and choice["name"] == document.target_description.default_scheduler
+
+
 def metrics_of(document: CompareDocument, workload: str, first: str) -> list[str]:
     """Metrics that have figures under a workload: the one that decides, then as they are registered."""
     present = {part.metric for part in document.results if part.workload == workload}

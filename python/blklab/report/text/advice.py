@@ -12,6 +12,7 @@ from blklab.report.summary.reproduce import continue_command
 from blklab.report.summary.standing import (
     deciding_verdict,
     differing_controls,
+    is_in_force,
     judged_workloads,
     labels_of,
     results_of,
@@ -60,7 +61,7 @@ def next_steps(document: CompareDocument) -> list[Advice]:
 
 def _for_best(document: CompareDocument, command: str) -> Advice:
     best = document.verdict.best[0]
-    if _in_force(document, best):
+    if is_in_force(document, best):
         return Advice(
             f"{best} was already in use before the experiment. To keep it after a restart:", command
         )
@@ -70,7 +71,7 @@ def _for_best(document: CompareDocument, command: str) -> Advice:
 def _for_equal(document: CompareDocument) -> Advice:
     margin = margin_text(document.margin)
     for label in document.verdict.best:
-        if _in_force(document, label):
+        if is_in_force(document, label):
             return Advice(
                 f"{label} was already in use before the experiment, and no other is better by more than "
                 f"{margin}. Keep it."
@@ -148,9 +149,3 @@ def _without_figures(document: CompareDocument) -> list[str]:
         if label not in results_of(document, str(workload["name"]), str(workload["decide_by"]))
     ]
     return list(dict.fromkeys(lacking))
-
-
-def _in_force(document: CompareDocument, label: str) -> bool:
-    """Whether the disk used this choice before: its own scheduler, with no tunable changed."""
-    choice = next(choice for choice in document.schedulers if choice["label"] == label)
-    return not choice["tunables"] and choice["name"] == document.target_description.default_scheduler

@@ -21,6 +21,7 @@ from blklab.report.summary.conduct import stopping_sentence
 from blklab.report.summary.designs import design_of_workload, design_sentence, extent, units_in_use
 from blklab.report.summary.failures import failures_of
 from blklab.report.summary.model_answer import ModelAnswer
+from blklab.report.summary.regret import lead_of
 from blklab.report.summary.standing import (
     Row,
     Standing,
@@ -167,8 +168,14 @@ def render(
     printer = Printer(console)
     style = _STATUS_STYLES[document.verdict.status]
     printer.blank()
-    printer.line((headline(document), style))
-    printer.line(explanation(document))
+    said = explanation(document)
+    if lead_of(document) is not None:
+        # One sentence: what to do meanwhile, and what it costs at most.
+        bound, _, said = said.partition(". ")
+        printer.line((f"{headline(document)}: {bound[:1].lower()}{bound[1:]}.", style))
+    else:
+        printer.line((headline(document), style))
+    printer.line(said)
     for warning in document.warnings:
         printer.line(("⚠ WARNING: ", "bold yellow"), warning)
     _print_failed_runs(document, printer)

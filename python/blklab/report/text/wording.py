@@ -7,6 +7,7 @@ from blklab.quantities.formatting import join_names, margin_text, metric_title, 
 from blklab.report.documents.comparison import CompareDocument, MetricVerdictPart
 from blklab.report.summary.designs import unit_of
 from blklab.report.summary.model_answer import ModelAnswer
+from blklab.report.summary.regret import lead_of
 from blklab.report.summary.standing import (
     deciding_verdict,
     differing_controls,
@@ -20,7 +21,12 @@ MOST_NAMES_IN_HEADLINE = 3
 
 
 def headline(document: CompareDocument) -> str:
-    """The verdict in a few words."""
+    """The verdict in a few words; while it is open, what to do meanwhile."""
+    lead = lead_of(document)
+    return _verdict_in_words(document) if lead is None else lead.action
+
+
+def _verdict_in_words(document: CompareDocument) -> str:
     verdict = document.verdict
     if verdict.status == "best":
         return f"{verdict.best[0]} is best"
@@ -38,7 +44,11 @@ def headline(document: CompareDocument) -> str:
 def explanation(document: CompareDocument) -> str:
     """The sentence beneath the headline."""
     if document.verdict.status == "undecided" and has_open_question(document):
-        return _open_question(document)
+        lead = lead_of(document)
+        if lead is None:
+            return _open_question(document)
+        said = [lead.loss, *([] if lead.safest is None else [lead.safest]), _what_is_open(document)]
+        return " ".join(f"{text[:1].upper()}{text[1:]}." for text in said)
     judged = judged_workloads(document)
     if len(judged) == 1 and document.goal is None and document.verdict.status != "withheld":
         name = judged[0]
@@ -67,6 +77,14 @@ def _open_question(document: CompareDocument) -> str:
     if settled:
         parts.append(f"{join_names(settled)} {'is' if len(settled) == 1 else 'are'} settled")
     return _sentence("; ".join(parts))
+
+
+def _what_is_open(document: CompareDocument) -> str:
+    """``The first place is undecided between none and kyber``, or the workloads that are open."""
+    verdict = _verdict_in_words(document)
+    if verdict == "Undecided":
+        return _open_question(document).removesuffix(".")
+    return f"The first place is {verdict[:1].lower()}{verdict[1:]}"
 
 
 def _tie(document: CompareDocument) -> str:
@@ -145,6 +163,8 @@ def _with_interval(value: float, bounds: tuple[float, float] | None) -> str:
 
 def _sentence(text: str) -> str:
     """Capitalised if the first word is blklab's own; a scheduler's name keeps its letters."""
-    ours = text.startswith(("undecided", "it depends", "withheld", "for the goal", "the best", "no run"))
+    ours = text.startswith(
+        ("undecided", "it depends", "withheld", "for the goal", "the best", "no run", "stay ", "take ")
+    )
     text = text[:1].upper() + text[1:] if ours else text
     return text if text.endswith(".") else f"{text}."
