@@ -23,6 +23,9 @@ STEP_NS = 50_000_000
 _DEVIATIONS = 2.5
 """A rate that is further from the plateau than this many standard errors is not there by chance."""
 _TOGETHER = 3
+_CLEARLY = 0.15
+_SURE = 2.0
+"""Rates that have not settled after half a slot are off by this fraction, and by this many times chance."""
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +45,7 @@ def recommended_slots(slots: Mapping[str, Sequence[SlotSample]]) -> SlotDecision
     every = [slot for own in slots.values() for slot in own]
     limit_ns = min(slot.end_ns - slot.start_ns for slot in every) // 2
     longest_ns, slowest = 0, ""
-    for label, own in [("the load", every), *slots.items()]:
+    for label, own in [*slots.items(), ("the load", every)]:
         found = settling_ns(own)
         if found is None:
             return SlotDecision(reason=f"{label} had not settled {format_duration(limit_ns)} after a switch")
@@ -68,7 +71,8 @@ def settling_ns(slots: Sequence[SlotSample]) -> int | None:
         slots: Of about equal length.
 
     Returns:
-        None if no step of the first half has settled.
+        Half a slot if no step of the first half has settled for sure, as on a very noisy machine; None if
+        even its end is clearly off the plateau.
     """
     window_ns = slots[0].window_ns
     size = max(1, STEP_NS // window_ns)
@@ -92,7 +96,9 @@ def settling_ns(slots: Sequence[SlotSample]) -> int | None:
             TOLERANCE, chance / math.sqrt(len(near))
         ):
             return max(step * size * window_ns, switched_ns)
-    return None
+    end = deviations[-_TOGETHER:]
+    clearly_off = abs(end.mean()) > max(_CLEARLY, _SURE * chance / math.sqrt(len(end)))
+    return None if clearly_off else max(half * window_ns, switched_ns)
 
 
 def _scatter(profiles: Sequence[Floats], half: int, size: int) -> float:

@@ -132,9 +132,7 @@ class SimSession:
         )
 
     def unswitchable(self, workload: Workload) -> str | None:
-        """Refuses what no backend can switch, controllers that adapt for longer than slots, and elevators
-        that no kernel has together.
-        """
+        """Refuses what no backend can switch, slow controllers, and elevators that no kernel has together."""
         if reason := unswitchable_workload(workload, self._options.runtime_ns):
             return reason
         for group, settings in self._options.cgroups.items():
