@@ -1,112 +1,246 @@
-"""How long schedulers take to settle after a switch, and how long their slots should therefore be."""
+"""The length of slots: how long schedulers need to settle after a switch, as a pilot's slots show it.
+
+The pilot's slots are longer than those to come. They are aligned at their switch; the second half of each is
+taken for its plateau. A shorter slot that is cut at both ends of ``[settling, slot)`` is good if its rate is
+that of the plateau, for every scheduler: the difference must lie within a tolerance, or within the noise
+that parts of the plateau of the same length show among themselves. The first, shortest cut that passes is
+taken. Four things lengthen a slot:
+
+* at most a fifth of it may be cut off;
+* it holds enough I/Os that one more or less does not matter;
+* it is long against the latency of the slowest I/Os: those under way at its end are completed by the next
+  switch, not by their own scheduler;
+* it lasts a quarter of a second at least, which costs no precision on disks whose speed wanders slowly.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+import numpy.typing as npt
 
 from blklab.quantities.units import format_duration
-from blklab.records.samples import SlotSample
+from blklab.records.samples import LatencyHistogram, RunSample
 from blklab.spec.slots import SlotDecision
 
 SHORTEST_SLOT_NS = 250_000_000
-"""Shorter slots gain little: a disk's speed wanders over seconds, and a switch takes some 30 ms."""
-SETTLED_PART = 4
-"""A slot is this many times as long as settling, so that at most a quarter is cut off."""
-TOLERANCE = 0.05
-"""A rate this close to the plateau has settled."""
-STEP_NS = 50_000_000
-"""Rates are judged over steps of this length."""
-_DEVIATIONS = 2.5
-"""A rate that is further from the plateau than this many standard errors is not there by chance."""
-_TOGETHER = 3
-_CLEARLY = 0.15
-_SURE = 2.0
-"""Rates that have not settled after half a slot are off by this fraction, and by this many times chance."""
+LONGEST_SETTLING_NS = 2_000_000_000
+LONGEST_SLOT_NS = 10_000_000_000
+LARGEST_CUT = 0.2
+"""Share of a slot that may be cut off."""
+TOLERANCE = 0.01
+"""Difference from the plateau that does not matter, as a fraction of it."""
+FEWEST_IOS = 50
+"""I/Os that the kept part of a slot must hold."""
+LATENCIES_PER_SLOT = 10
+"""Times that a slow I/O must fit into a slot."""
+FEWEST_WINDOWS = 20
+"""Windows that a slot of the pilot must have."""
+_GROWTH = 1.25
+_NOISE_QUANTILE = 2.5
+"""Standard errors that count as noise."""
+_FEWEST_BLOCKS = 6
 
-Floats = NDArray[np.float64]
+_Rates = npt.NDArray[np.float64]
 
 
-def recommended_slots(slots: Mapping[str, Sequence[SlotSample]]) -> SlotDecision:
-    """The slots that a pilot recommends.
+class SlotWindows(Protocol):
+    """What is read of a slot; `blklab.records.samples.SlotSample` has it."""
 
-    Settling that all schedulers share, above all the switch itself, is looked for in all slots together,
-    where noise hides it least.
+    @property
+    def switch_ns(self) -> int:
+        """Time that the switch took."""
+
+    @property
+    def window_ns(self) -> int:
+        """Length of a window."""
+
+    @property
+    def ios(self) -> Sequence[float]:
+        """I/Os completed in consecutive windows from the beginning of the slot."""
+
+
+@dataclass(frozen=True)
+class Settling:
+    """How long schedulers need to settle, and the slots that follow from it."""
+
+    slot_ns: int | None
+    """None if slots would have to be too long, or if the pilot is too short to tell."""
+    settling_ns: int
+    """Of the slowest scheduler; the switch included."""
+    by_scheduler: dict[str, int | None]
+    """Settling time of each by itself; None if it did not settle within the pilot's slots."""
+    resolution: float
+    """The largest deviation from the plateau, as a fraction of it, that noise could have hidden."""
+    reason: str
+    """One line for people."""
+
+    @property
+    def decision(self) -> SlotDecision:
+        """The same, as an experiment states it."""
+        return SlotDecision(
+            slot_ns=self.slot_ns,
+            settling_ns=0 if self.slot_ns is None else self.settling_ns,
+            reason=self.reason,
+        )
+
+
+def settling_time(
+    slots: Mapping[str, Sequence[SlotWindows]],
+    *,
+    tail_latency_ns: float = 0,
+    tolerance: float = TOLERANCE,
+    shortest_slot_ns: int = SHORTEST_SLOT_NS,
+) -> Settling:
+    """Finds the settling time and the length of slots.
 
     Args:
-        slots: The pilot's by scheduler, all of about one length.
-
-    Returns:
-        Without a length if a scheduler takes longer than half of the pilot's slots to settle.
+        slots: The pilot's slots by scheduler, several of each, all with windows of one length.
+        tail_latency_ns: Latency of slow I/Os, as `tail_latency_ns` finds it.
+        tolerance: Deviation from the plateau that does not matter, as a fraction.
+        shortest_slot_ns: No slot is shorter.
     """
-    every = [slot for own in slots.values() for slot in own]
-    limit_ns = min(slot.end_ns - slot.start_ns for slot in every) // 2
-    longest_ns, slowest = 0, ""
-    for label, own in [*slots.items(), ("the load", every)]:
-        found = settling_ns(own)
-        if found is None:
-            return SlotDecision(reason=f"{label} had not settled {format_duration(limit_ns)} after a switch")
-        if found > longest_ns:
-            longest_ns, slowest = found, label
-    slot_ns = max(SHORTEST_SLOT_NS, math.ceil(longest_ns * SETTLED_PART / STEP_NS) * STEP_NS)
-    return SlotDecision(
-        slot_ns=slot_ns,
-        settling_ns=longest_ns,
-        reason=f"{slowest} settled {format_duration(longest_ns)} after a switch",
+    profiles = {label: _Profile(of_one, tolerance) for label, of_one in slots.items()}
+    if not profiles or any(profile.length < FEWEST_WINDOWS for profile in profiles.values()):
+        return _without("the pilot's slots have too few windows", {label: None for label in slots})
+    window_ns = next(iter(profiles.values())).window_ns
+    idle = [label for label, profile in profiles.items() if profile.rate <= 0]
+    if idle:
+        return _without(f"nothing was completed under {idle[0]}", {label: None for label in slots})
+    least_ns = max(
+        shortest_slot_ns,
+        *(math.ceil(FEWEST_IOS / profile.rate) * window_ns for profile in profiles.values()),
+        math.ceil(LATENCIES_PER_SLOT * tail_latency_ns),
     )
+    by_scheduler = {
+        label: _first_settled(profile, window_ns, least_ns) for label, profile in profiles.items()
+    }
+    if least_ns > LONGEST_SLOT_NS:
+        slow = format_duration(int(tail_latency_ns))
+        return _without(f"I/Os that take {slow} would need slots of {format_duration(least_ns)}", by_scheduler)
+    wavering = [label for label, profile in profiles.items() if profile.changes_until_the_end()]
+    if wavering:
+        length_ns = min(profile.length for profile in profiles.values()) * window_ns
+        return _without(
+            f"{wavering[0]} was still changing {format_duration(length_ns)} after the switch", by_scheduler
+        )
+    for cut, slot in _candidates(profiles.values(), window_ns, least_ns):
+        if all(profile.is_settled(cut, slot) for profile in profiles.values()):
+            settling_ns, slot_ns = cut * window_ns, slot * window_ns
+            slowest = max(by_scheduler, key=lambda label: by_scheduler[label] or 0)
+            return Settling(
+                slot_ns=slot_ns,
+                settling_ns=settling_ns,
+                by_scheduler=by_scheduler,
+                resolution=max(profile.resolution(cut, slot) for profile in profiles.values()),
+                reason=_reason(slowest, settling_ns, slot_ns, least_ns, tail_latency_ns),
+            )
+    late = next((label for label, settled_ns in by_scheduler.items() if settled_ns is None), None)
+    limit = format_duration(LONGEST_SETTLING_NS)
+    return _without(f"{late or 'a scheduler'} needs longer than {limit} to settle after a switch", by_scheduler)
 
 
-def settling_ns(slots: Sequence[SlotSample]) -> int | None:
-    """Time from the beginning of a slot until its rate has reached its plateau.
-
-    The plateau of each slot is its second half. The rates of the first half, divided by it, are judged in
-    steps by their median over the slots. They have settled with the first step that is as close to the
-    plateau as `TOLERANCE` or chance explains, if so is the mean of the three steps from there. Later dips are
-    noise or carry-over, for which the measured slots themselves are tested (`blklab.analysis.carry_over`).
+def tail_latency_ns(samples: Iterable[RunSample], fraction: float = 0.99) -> float:
+    """The latency of slow I/Os in a pilot: the largest percentile of any job and direction under any scheduler.
 
     Args:
-        slots: Of about equal length.
-
-    Returns:
-        Half a slot if no step of the first half has settled for sure, as on a very noisy machine; None if
-        even its end is clearly off the plateau.
+        samples: The pilot's slots.
+        fraction: Which percentile, 0 to 1.
     """
-    window_ns = slots[0].window_ns
-    size = max(1, STEP_NS // window_ns)
-    half = min(len(slot.ios) for slot in slots) // 2
-    steps = half // size
-    profiles = []
-    for slot in slots:
-        rates = np.array(slot.ios, dtype=float)
-        plateau = float(rates[half:].mean())
-        if plateau > 0:
-            profiles.append(rates / plateau)
-    if not profiles or not steps:
-        return None
-    first = [profile[: steps * size].reshape(steps, size).mean(axis=1) for profile in profiles]
-    deviations = np.median(np.array(first), axis=0) - 1
-    chance = _DEVIATIONS * _scatter(profiles, half, size)
-    switched_ns = int(np.median([slot.switch_ns for slot in slots])) + window_ns
-    for step in range(steps):
-        near = deviations[step : step + _TOGETHER]
-        if abs(near[0]) <= max(TOLERANCE, chance) and abs(near.mean()) <= max(
-            TOLERANCE, chance / math.sqrt(len(near))
-        ):
-            return max(step * size * window_ns, switched_ns)
-    end = deviations[-_TOGETHER:]
-    clearly_off = abs(end.mean()) > max(_CLEARLY, _SURE * chance / math.sqrt(len(end)))
-    return None if clearly_off else max(half * window_ns, switched_ns)
+    histograms: dict[tuple[str, str, str], list[LatencyHistogram]] = {}
+    for sample in samples:
+        for job in sample.jobs:
+            for entry in job.data_directions():
+                key = (sample.cell.scheduler, job.name, entry.direction)
+                histograms.setdefault(key, []).append(entry.latency)
+    merged = (LatencyHistogram.merged(of_one).percentile_ns(fraction) for of_one in histograms.values())
+    return max((latency_ns for latency_ns in merged if latency_ns is not None), default=0.0)
 
 
-def _scatter(profiles: Sequence[Floats], half: int, size: int) -> float:
-    """Standard error of a step's median over the slots, from the steps of the plateau."""
-    deviations = []
-    for profile in profiles:
-        steps = len(profile[half:]) // size
-        means = profile[half : half + steps * size].reshape(steps, size).mean(axis=1)
-        deviations.append(float(means.std(ddof=1)) if steps > 1 else 0.0)
-    # The median of normal values scatters by a quarter more than their mean.
-    return 1.25 * float(np.median(deviations)) / math.sqrt(len(profiles))
+class _Profile:
+    """The rates of one scheduler's slots, window by window from the switch."""
+
+    def __init__(self, slots: Sequence[SlotWindows], tolerance: float) -> None:
+        self.window_ns = slots[0].window_ns if slots else 1
+        self.length = min((len(slot.ios) for slot in slots), default=0)
+        self.first = 1 + max((math.ceil(slot.switch_ns / self.window_ns) for slot in slots), default=0)
+        """The first window that lies behind the switch and the burst of I/Os that it held back."""
+        self._tolerance = tolerance
+        self._half = self.length // 2
+        rates = np.array([slot.ios[: self.length] for slot in slots], dtype=float).reshape(-1, self.length)
+        plateau = rates[:, self._half :]
+        self.rate = float(plateau.mean()) if plateau.size else 0.0
+        """I/Os in a window on the plateau."""
+        self._relative: _Rates = (rates - plateau.mean(axis=1, keepdims=True)) / (self.rate or 1.0)
+        """Deviation from each slot's own plateau, so that drift from slot to slot does not count."""
+
+    def is_settled(self, cut: int, slot: int) -> bool:
+        """Whether a slot of so many windows, cut so far, has the plateau's rate, and its first half too."""
+        end = min(slot, self._half)
+        if cut >= end:
+            return cut <= self._half < slot
+        return self._agrees(cut, end) and self._agrees(cut, cut + max(1, (end - cut) // 2))
+
+    def changes_until_the_end(self) -> bool:
+        """Whether the two halves of the plateau differ."""
+        middle = (self._half + self.length) // 2
+        deviation = abs(self._mean(self._half, middle) - self._mean(middle, self.length))
+        return deviation > max(self._tolerance, 2 * self._noise(self.length - middle))
+
+    def resolution(self, cut: int, slot: int) -> float:
+        """The noise of the comparison with the plateau."""
+        return self._noise(max(1, min(slot, self._half) - cut))
+
+    def _agrees(self, begin: int, end: int) -> bool:
+        return abs(self._mean(begin, end)) <= max(self._tolerance, self._noise(end - begin))
+
+    def _mean(self, begin: int, end: int) -> float:
+        return float(self._relative[:, begin:end].mean())
+
+    def _noise(self, width: int) -> float:
+        """The deviation that a part of so many windows may have by chance, from such parts of the plateau."""
+        plateau = self._relative[:, self._half :]
+        slots, windows = plateau.shape
+        # Parts that are too long to be compared among themselves are judged by shorter ones.
+        part = max(1, min(width, windows * slots // _FEWEST_BLOCKS, windows // 2))
+        blocks = windows // part
+        means = plateau[:, : blocks * part].reshape(slots, blocks, part).mean(axis=2)
+        spread = float(means.std(ddof=0)) * math.sqrt(blocks / max(1, blocks - 1))
+        spread *= math.sqrt(part / width)
+        return _NOISE_QUANTILE * spread * math.sqrt((1 + width / windows) / slots)
+
+
+def _candidates(profiles: Iterable[_Profile], window_ns: int, least_ns: int) -> Iterator[tuple[int, int]]:
+    """Cuts and slots in windows, the shortest first."""
+    profiles = list(profiles)
+    cut = max(profile.first for profile in profiles)
+    last = min(LONGEST_SETTLING_NS // window_ns, *(profile.length // 2 for profile in profiles))
+    while cut <= last:
+        yield cut, math.ceil(max(least_ns / window_ns, cut / LARGEST_CUT))
+        cut = max(cut + 1, math.ceil(cut * _GROWTH))
+
+
+def _first_settled(profile: _Profile, window_ns: int, least_ns: int) -> int | None:
+    for cut, slot in _candidates([profile], window_ns, least_ns):
+        if profile.is_settled(cut, slot):
+            return cut * window_ns
+    return None
+
+
+def _reason(slowest: str, settling_ns: int, slot_ns: int, least_ns: int, latency_ns: float) -> str:
+    settles = f"{slowest} settles within {format_duration(settling_ns)} of a switch"
+    if slot_ns > least_ns or least_ns == SHORTEST_SLOT_NS:
+        return settles
+    if LATENCIES_PER_SLOT * latency_ns >= least_ns:
+        return f"{settles}, and I/Os take up to {format_duration(int(latency_ns))}"
+    return f"{settles}, and a slot has to hold {FEWEST_IOS} I/Os"
+
+
+def _without(reason: str, by_scheduler: Mapping[str, int | None]) -> Settling:
+    return Settling(
+        slot_ns=None, settling_ns=0, by_scheduler=dict(by_scheduler), resolution=math.nan, reason=reason
+    )
