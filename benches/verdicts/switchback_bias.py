@@ -19,11 +19,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blklab.analysis.metrics import METRICS
-from blklab.analysis.settling import settling_time, tail_latency_ns
+from blklab.analysis.settling import (
+    LARGEST_CUT,
+    LONGEST_SLOT_NS,
+    remaining_change,
+    settling_time,
+    tail_latency_ns,
+)
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.backends.sim import BACKEND
 from blklab.quantities.units import format_duration
-from blklab.records.samples import DirectionSample, JobSample, LatencyHistogram, RunSample
+from blklab.records.samples import DirectionSample, JobSample, LatencyHistogram, RunSample, SlotSample
 from blklab.spec.plan import Cell, CellKey, derive_seed
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
 from blklab.spec.slots import SlotDecision
@@ -84,6 +90,9 @@ PILOT_SLOT_NS = 4_000_000_000
 PILOT_ROUNDS = 4
 RAMP_NS = 10_000_000_000
 """Part of a long run that is not measured."""
+LENGTHENING = 3
+"""Factor by which slots grow in which a scheduler still changes."""
+FEWEST_ROUNDS = 10
 SEEDS = (11, 12, 13)
 NS = 1_000_000_000
 
@@ -127,8 +136,8 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--device", action="append", help=f"default: {', '.join(DEVICES)}")
     arguments.add_argument("--workload", action="append", help="default: ten shipped ones and two more")
-    arguments.add_argument("--seconds", type=float, default=120, help="virtual time of each scheduler")
-    arguments.add_argument("--ios", type=float, default=3e6, help="I/Os after which a scheduler has enough")
+    arguments.add_argument("--seconds", type=float, default=600, help="virtual time of each scheduler")
+    arguments.add_argument("--ios", type=float, default=1e6, help="I/Os after which a scheduler has enough")
     arguments.add_argument("--precondition", action="store_true", help="flash devices in their steady state")
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--threads", type=int, default=2)
@@ -162,10 +171,10 @@ def _measure(device: str, workload_name: str, given: argparse.Namespace) -> Cell
         decision, rate = _pilot(session, workload, choices, given.seed)
         if decision.slot_ns is None:
             return CellResult(device, workload_name, decision, [])
-        length_ns = int(min(given.seconds, max(5.0, given.ios / rate)) * NS)
-        kept = 1 - decision.settling_ns / decision.slot_ns
-        rounds = max(10, round(length_ns / decision.slot_ns / kept))
-        turns = session.run_stretch(_stretch(workload, choices, decision, given.seed, 1, rounds))
+        length_ns = int(min(given.seconds, max(10.0, given.ios / rate)) * NS)
+        decision, turns = _switchback(session, workload, choices, decision, length_ns, given.seed)
+        if decision.slot_ns is None:
+            return CellResult(device, workload_name, decision, [])
     long_runs = {choice.label: _long_runs(device, workload, choice, length_ns, options) for choice in choices}
     return CellResult(device, workload_name, decision, list(_ratios(workload, turns, long_runs)))
 
@@ -193,17 +202,43 @@ def _pilot(
     """The length of slots, and I/Os per second."""
     probe = SlotDecision(slot_ns=PILOT_SLOT_NS, reason="pilot")
     samples = session.run_stretch(_stretch(workload, choices, probe, seed, 0, PILOT_ROUNDS))
-    slots = {
-        choice.label: [
-            sample.slot
-            for sample in samples
-            if sample.slot is not None and sample.cell.scheduler == choice.label
-        ]
-        for choice in choices
-    }
+    slots = _by_scheduler(samples)
     settling = settling_time(slots, tail_latency_ns=tail_latency_ns(samples))
     ios = sum(sum(slot.ios) for of_one in slots.values() for slot in of_one)
     return settling.decision, ios / (len(samples) * PILOT_SLOT_NS / NS)
+
+
+def _switchback(
+    session: Session,
+    workload: Workload,
+    choices: Sequence[SchedulerChoice],
+    decision: SlotDecision,
+    length_ns: int,
+    seed: int,
+) -> tuple[SlotDecision, list[RunSample]]:
+    """The slots of a whole experiment: longer ones than the pilot found if schedulers still change in them."""
+    while True:
+        slot_ns = decision.slot_ns or 0
+        kept = 1 - decision.settling_ns / slot_ns
+        rounds = max(FEWEST_ROUNDS, round(length_ns / slot_ns / kept))
+        samples = session.run_stretch(_stretch(workload, choices, decision, seed, 1, rounds))
+        change = remaining_change(_by_scheduler(samples), settling_ns=decision.settling_ns)
+        if change is None:
+            return decision, samples
+        longer_ns = LENGTHENING * slot_ns
+        if longer_ns > LONGEST_SLOT_NS:
+            return SlotDecision(reason=change.reason), []
+        settling_ns = int(LARGEST_CUT * longer_ns)
+        decision = SlotDecision(slot_ns=longer_ns, settling_ns=settling_ns, reason=change.reason)
+
+
+def _by_scheduler(samples: Sequence[RunSample]) -> dict[str, list[SlotSample]]:
+    slots: dict[str, list[SlotSample]] = {}
+    for sample in samples:
+        if sample.slot is None:
+            raise SystemExit(f"{sample.cell.workload}: {sample.error}")
+        slots.setdefault(sample.cell.scheduler, []).append(sample.slot)
+    return slots
 
 
 def _long_runs(

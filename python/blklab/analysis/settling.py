@@ -11,6 +11,9 @@ taken. Four things lengthen a slot:
 * it is long against the latency of the slowest I/Os: those under way at its end are completed by the next
   switch, not by their own scheduler;
 * it lasts a quarter of a second at least, which costs no precision on disks whose speed wanders slowly.
+
+A pilot is short, so it finds no change that is smaller than its noise. `remaining_change` looks for such
+changes in the slots of the experiment itself, which are many.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from blklab.analysis.statistics.intervals import t_quantile
 from blklab.quantities.units import format_duration
 from blklab.records.samples import LatencyHistogram, RunSample
 from blklab.spec.slots import SlotDecision
@@ -40,6 +44,8 @@ LATENCIES_PER_SLOT = 10
 """Times that a slow I/O must fit into a slot."""
 FEWEST_WINDOWS = 20
 """Windows that a slot of the pilot must have."""
+FEWEST_SLOTS = 8
+"""Slots of a scheduler from which a remaining change can be told from noise."""
 _GROWTH = 1.25
 _NOISE_QUANTILE = 2.5
 """Standard errors that count as noise."""
@@ -159,6 +165,72 @@ def tail_latency_ns(samples: Iterable[RunSample], fraction: float = 0.99) -> flo
                 histograms.setdefault(key, []).append(entry.latency)
     merged = (LatencyHistogram.merged(of_one).percentile_ns(fraction) for of_one in histograms.values())
     return max((latency_ns for latency_ns in merged if latency_ns is not None), default=0.0)
+
+
+@dataclass(frozen=True)
+class RemainingChange:
+    """A scheduler that still changes within the kept parts of its slots."""
+
+    scheduler: str
+    change: float
+    """From the first half of the kept part to the second, as a fraction of the rate."""
+    slot_ns: int
+
+    @property
+    def reason(self) -> str:
+        """One line for people."""
+        return (
+            f"{self.scheduler} still changes by {abs(self.change):.1%} within its slots"
+            f" of {format_duration(self.slot_ns)}"
+        )
+
+
+def remaining_change(
+    slots: Mapping[str, Sequence[SlotWindows]],
+    *,
+    settling_ns: int,
+    tolerance: float = TOLERANCE,
+    level: float = 0.01,
+) -> RemainingChange | None:
+    """Checks the slots of an experiment for carry-over that the pilot could not see.
+
+    A scheduler that has settled is as fast in the second half of its kept parts as in the first. A pilot has
+    a few slots of each scheduler, an experiment has hundreds, so this test sees what noise hid from the
+    pilot. A change below half the tolerance does not matter.
+
+    Args:
+        slots: All slots so far by scheduler; slots of different length may be mixed.
+        settling_ns: Time that was cut off each.
+        tolerance: As for `settling_time`.
+        level: Chance that any of several settled schedulers is taken to be changing.
+
+    Returns:
+        The largest change that is no noise; None if all have settled.
+    """
+    found = []
+    for label, of_one in slots.items():
+        halves = [pair for slot in of_one if (pair := _halves(slot, settling_ns)) is not None]
+        if len(halves) < FEWEST_SLOTS:
+            continue
+        first, second = np.array(halves, dtype=float).T
+        rate = float((first + second).mean()) / 2
+        if rate <= 0:
+            continue
+        changes = (second - first) / rate
+        error = float(changes.std(ddof=1)) / math.sqrt(len(changes))
+        change = float(changes.mean())
+        limit = t_quantile(1 - level / 2 / len(slots), len(changes) - 1) * error
+        if abs(change) > max(limit, tolerance / 2):
+            slot_ns = max(len(slot.ios) * slot.window_ns for slot in of_one)
+            found.append(RemainingChange(label, change, slot_ns))
+    return max(found, key=lambda entry: abs(entry.change), default=None)
+
+
+def _halves(slot: SlotWindows, settling_ns: int) -> tuple[float, float] | None:
+    """I/Os in the halves of the kept part; None if it has fewer than two windows."""
+    kept = slot.ios[math.ceil(settling_ns / slot.window_ns) :]
+    half = len(kept) // 2
+    return (sum(kept[:half]), sum(kept[-half:])) if half else None
 
 
 class _Profile:
