@@ -22,12 +22,14 @@ from blklab.analysis.metrics import METRICS
 from blklab.analysis.settling import (
     LARGEST_CUT,
     LONGEST_SLOT_NS,
+    Settling,
     remaining_change,
     settling_time,
     tail_latency_ns,
 )
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.backends.sim import BACKEND
+from blklab.cli.output import console_out
 from blklab.quantities.units import format_duration
 from blklab.records.samples import DirectionSample, JobSample, LatencyHistogram, RunSample, SlotSample
 from blklab.spec.plan import Cell, CellKey, derive_seed
@@ -87,7 +89,8 @@ size=1g
 """Loads beside the shipped ones: one that leaves the disk idle at times, one that mixes sizes and orders."""
 TOLERANCE = 0.02
 PILOT_SLOT_NS = 4_000_000_000
-PILOT_ROUNDS = 4
+PILOT_ROUNDS = 2
+MOST_PILOT_ROUNDS = 8
 RAMP_NS = 10_000_000_000
 """Part of a long run that is not measured."""
 LENGTHENING = 3
@@ -148,13 +151,14 @@ def main() -> int:
         for device in given.device or DEVICES
         for workload in given.workload or (*SHIPPED, *OWN)
     ]
+    console = console_out()
     with ThreadPoolExecutor(given.threads) as pool:
         results = []
         for result in pool.map(lambda name: _measure(*name, given), names):
             results.append(result)
-            _print(result)
+            console.print(_text(result), markup=False, highlight=False, soft_wrap=True)
     counts = Counter(result.verdict for result in results)
-    print(", ".join(f"{counts[word]} {word}" for word in ("agrees", "refuses", "disagrees")))
+    console.print(", ".join(f"{counts[word]} {word}" for word in ("agrees", "refuses", "disagrees")))
     if given.markdown:
         given.markdown.write_text(_table(results), encoding="utf-8")
     return 1 if counts["disagrees"] else 0
@@ -168,11 +172,15 @@ def _measure(device: str, workload_name: str, given: argparse.Namespace) -> Cell
     with BACKEND.open(parse_target(f"sim:{device}"), options) as session:
         if reason := session.unswitchable(workload):
             return CellResult(device, workload_name, SlotDecision(reason=reason), [])
-        decision, rate = _pilot(session, workload, choices, given.seed)
-        if decision.slot_ns is None:
-            return CellResult(device, workload_name, decision, [])
+        pilot, settling = _pilot(session, workload, choices, given.seed)
+        if settling.slot_ns is None:
+            return CellResult(device, workload_name, settling.decision, [])
+        ios = sum(sum(slot.ios) for of_one in _by_scheduler(pilot).values() for slot in of_one)
+        rate = ios / (len(pilot) * PILOT_SLOT_NS / NS)
         length_ns = int(min(given.seconds, max(10.0, given.ios / rate)) * NS)
-        decision, turns = _switchback(session, workload, choices, decision, length_ns, given.seed)
+        decision, turns = _switchback(
+            session, workload, choices, pilot, settling.decision, length_ns, given.seed
+        )
         if decision.slot_ns is None:
             return CellResult(device, workload_name, decision, [])
     long_runs = {choice.label: _long_runs(device, workload, choice, length_ns, options) for choice in choices}
@@ -198,25 +206,28 @@ def _stretch(
 
 def _pilot(
     session: Session, workload: Workload, choices: Sequence[SchedulerChoice], seed: int
-) -> tuple[SlotDecision, float]:
-    """The length of slots, and I/Os per second."""
+) -> tuple[list[RunSample], Settling]:
+    """Slots that are long enough to settle in, as many as their noise demands."""
     probe = SlotDecision(slot_ns=PILOT_SLOT_NS, reason="pilot")
-    samples = session.run_stretch(_stretch(workload, choices, probe, seed, 0, PILOT_ROUNDS))
-    slots = _by_scheduler(samples)
-    settling = settling_time(slots, tail_latency_ns=tail_latency_ns(samples))
-    ios = sum(sum(slot.ios) for of_one in slots.values() for slot in of_one)
-    return settling.decision, ios / (len(samples) * PILOT_SLOT_NS / NS)
+    rounds = PILOT_ROUNDS
+    while True:
+        samples = session.run_stretch(_stretch(workload, choices, probe, seed, 0, rounds))
+        settling = settling_time(_by_scheduler(samples), tail_latency_ns=tail_latency_ns(samples))
+        if rounds >= MOST_PILOT_ROUNDS or settling.resolution <= TOLERANCE / 2:
+            return samples, settling
+        rounds *= 2
 
 
 def _switchback(
     session: Session,
     workload: Workload,
     choices: Sequence[SchedulerChoice],
+    pilot: Sequence[RunSample],
     decision: SlotDecision,
     length_ns: int,
     seed: int,
 ) -> tuple[SlotDecision, list[RunSample]]:
-    """The slots of a whole experiment: longer ones than the pilot found if schedulers still change in them."""
+    """The slots of an experiment: longer ones than the pilot found if schedulers still change in them."""
     while True:
         slot_ns = decision.slot_ns or 0
         kept = 1 - decision.settling_ns / slot_ns
@@ -228,8 +239,14 @@ def _switchback(
         longer_ns = LENGTHENING * slot_ns
         if longer_ns > LONGEST_SLOT_NS:
             return SlotDecision(reason=change.reason), []
-        settling_ns = int(LARGEST_CUT * longer_ns)
-        decision = SlotDecision(slot_ns=longer_ns, settling_ns=settling_ns, reason=change.reason)
+        decision = settling_time(
+            _by_scheduler(pilot),
+            tail_latency_ns=tail_latency_ns(pilot),
+            shortest_slot_ns=longer_ns,
+            shortest_settling_ns=int(LARGEST_CUT * longer_ns),
+        ).decision
+        if decision.slot_ns is None:
+            return decision, []
 
 
 def _by_scheduler(samples: Sequence[RunSample]) -> dict[str, list[SlotSample]]:
@@ -246,7 +263,9 @@ def _long_runs(
 ) -> list[list[JobSample]]:
     """The jobs of one run for each seed."""
     ramp = f"ramp_time={RAMP_NS}ns"
-    text = re.sub(r"^ramp_time=.*$", ramp.replace(f"{RAMP_NS}ns", f"{RAMP_NS // NS}s"), workload.text, flags=re.M)
+    text = re.sub(
+        r"^ramp_time=.*$", ramp.replace(f"{RAMP_NS}ns", f"{RAMP_NS // NS}s"), workload.text, flags=re.M
+    )
     ramped = parse_workload(text, name=workload.name, source=workload.source)
     long_options = options.model_copy(update={"runtime_ns": max(length_ns, RAMP_NS)})
     with BACKEND.open(parse_target(f"sim:{device}"), long_options) as session:
@@ -317,16 +336,17 @@ def _merged(runs: Sequence[Sequence[JobSample]]) -> list[JobSample]:
     return merged
 
 
-def _print(result: CellResult) -> None:
-    slots = "" if result.decision.slot_ns is None else _slots(result.decision)
-    print(f"{result.device:15} {result.workload:25} {result.verdict:9} {slots} ({result.decision.reason})")
+def _text(result: CellResult) -> str:
+    slots = "" if result.decision.slot_ns is None else f"{_slots(result.decision)}; "
+    lines = [f"{result.device:15} {result.workload:25} {result.verdict:9} {slots}{result.decision.reason}"]
     for ratio in result.ratios:
         mark = " <--" if abs(ratio.bias) > TOLERANCE else ""
-        print(
-            f"    {ratio.scheduler:12} {ratio.metric:12} {ratio.switchback:7.4f} against {ratio.long_runs:7.4f}:"
-            f" {100 * ratio.bias:+6.2f} %  (seeds ±{100 * ratio.between_seeds:.2f} %){mark}"
+        lines.append(
+            f"    {ratio.scheduler:12} {ratio.metric:12} {ratio.switchback:7.4f}"
+            f" against {ratio.long_runs:7.4f}: {100 * ratio.bias:+6.2f} %"
+            f" (seeds within {100 * ratio.between_seeds:.2f} %){mark}"
         )
-    sys.stdout.flush()
+    return "\n".join(lines)
 
 
 def _slots(decision: SlotDecision) -> str:
@@ -337,7 +357,9 @@ def _table(results: Sequence[CellResult]) -> str:
     lines = ["| Device | Workload | Slots | Largest bias | |", "|---|---|---|---|---|"]
     for result in results:
         if result.decision.slot_ns is None:
-            lines.append(f"| {result.device} | {result.workload} | none | | refuses: {result.decision.reason} |")
+            lines.append(
+                f"| {result.device} | {result.workload} | none | | refuses: {result.decision.reason} |"
+            )
             continue
         worst = max(result.ratios, key=lambda ratio: abs(ratio.bias))
         bias = f"{100 * worst.bias:+.2f} % ({worst.metric}, {worst.scheduler})"

@@ -47,8 +47,8 @@ FEWEST_WINDOWS = 20
 FEWEST_SLOTS = 8
 """Slots of a scheduler from which a remaining change can be told from noise."""
 _GROWTH = 1.25
-_NOISE_QUANTILE = 2.5
-"""Standard errors that count as noise."""
+_NOISE_QUANTILE = 2.6
+"""Standard errors that count as noise: 5 % for eight comparisons together, two of each of four schedulers."""
 _FEWEST_BLOCKS = 6
 
 _Rates = npt.NDArray[np.float64]
@@ -101,6 +101,7 @@ def settling_time(
     tail_latency_ns: float = 0,
     tolerance: float = TOLERANCE,
     shortest_slot_ns: int = SHORTEST_SLOT_NS,
+    shortest_settling_ns: int = 0,
 ) -> Settling:
     """Finds the settling time and the length of slots.
 
@@ -109,14 +110,15 @@ def settling_time(
         tail_latency_ns: Latency of slow I/Os, as `tail_latency_ns` finds it.
         tolerance: Deviation from the plateau that does not matter, as a fraction.
         shortest_slot_ns: No slot is shorter.
+        shortest_settling_ns: Nor is less cut off.
     """
     profiles = {label: _Profile(of_one, tolerance) for label, of_one in slots.items()}
     if not profiles or any(profile.length < FEWEST_WINDOWS for profile in profiles.values()):
-        return _without("the pilot's slots have too few windows", {label: None for label in slots})
+        return _without("the pilot's slots have too few windows", dict.fromkeys(slots))
     window_ns = next(iter(profiles.values())).window_ns
     idle = [label for label, profile in profiles.items() if profile.rate <= 0]
     if idle:
-        return _without(f"nothing was completed under {idle[0]}", {label: None for label in slots})
+        return _without(f"nothing was completed under {idle[0]}", dict.fromkeys(slots))
     least_ns = max(
         shortest_slot_ns,
         *(math.ceil(FEWEST_IOS / profile.rate) * window_ns for profile in profiles.values()),
@@ -127,31 +129,36 @@ def settling_time(
     }
     if least_ns > LONGEST_SLOT_NS:
         slow = format_duration(int(tail_latency_ns))
-        return _without(f"I/Os that take {slow} would need slots of {format_duration(least_ns)}", by_scheduler)
+        return _without(
+            f"I/Os that take {slow} would need slots of {format_duration(least_ns)}", by_scheduler
+        )
     wavering = [label for label, profile in profiles.items() if profile.changes_until_the_end()]
     if wavering:
         length_ns = min(profile.length for profile in profiles.values()) * window_ns
         return _without(
             f"{wavering[0]} was still changing {format_duration(length_ns)} after the switch", by_scheduler
         )
-    for cut, slot in _candidates(profiles.values(), window_ns, least_ns):
-        if all(profile.is_settled(cut, slot) for profile in profiles.values()):
-            settling_ns, slot_ns = cut * window_ns, slot * window_ns
-            slowest = max(by_scheduler, key=lambda label: by_scheduler[label] or 0)
-            return Settling(
-                slot_ns=slot_ns,
-                settling_ns=settling_ns,
-                by_scheduler=by_scheduler,
-                resolution=max(profile.resolution(cut, slot) for profile in profiles.values()),
-                reason=_reason(slowest, settling_ns, slot_ns, least_ns, tail_latency_ns),
-            )
-    late = next((label for label, settled_ns in by_scheduler.items() if settled_ns is None), None)
+    unsettled: list[str] = []
+    for cut, slot in _candidates(profiles.values(), window_ns, least_ns, shortest_settling_ns):
+        unsettled = [label for label, profile in profiles.items() if not profile.is_settled(cut, slot)]
+        if unsettled:
+            continue
+        settling_ns, slot_ns = cut * window_ns, slot * window_ns
+        slowest = max(by_scheduler, key=lambda label: by_scheduler[label] or 0)
+        return Settling(
+            slot_ns=slot_ns,
+            settling_ns=settling_ns,
+            by_scheduler=by_scheduler,
+            resolution=max(profile.resolution(cut, slot) for profile in profiles.values()),
+            reason=_reason(slowest, settling_ns, slot_ns, least_ns, tail_latency_ns),
+        )
     limit = format_duration(LONGEST_SETTLING_NS)
-    return _without(f"{late or 'a scheduler'} needs longer than {limit} to settle after a switch", by_scheduler)
+    who = unsettled[0] if unsettled else next(iter(profiles))
+    return _without(f"{who} needs longer than {limit} to settle after a switch", by_scheduler)
 
 
 def tail_latency_ns(samples: Iterable[RunSample], fraction: float = 0.99) -> float:
-    """The latency of slow I/Os in a pilot: the largest percentile of any job and direction under any scheduler.
+    """The latency of slow I/Os in a pilot: the largest of any job and direction under any scheduler.
 
     Args:
         samples: The pilot's slots.
@@ -286,10 +293,12 @@ class _Profile:
         return _NOISE_QUANTILE * spread * math.sqrt((1 + width / windows) / slots)
 
 
-def _candidates(profiles: Iterable[_Profile], window_ns: int, least_ns: int) -> Iterator[tuple[int, int]]:
+def _candidates(
+    profiles: Iterable[_Profile], window_ns: int, least_ns: int, least_cut_ns: int = 0
+) -> Iterator[tuple[int, int]]:
     """Cuts and slots in windows, the shortest first."""
     profiles = list(profiles)
-    cut = max(profile.first for profile in profiles)
+    cut = max(math.ceil(least_cut_ns / window_ns), *(profile.first for profile in profiles))
     last = min(LONGEST_SETTLING_NS // window_ns, *(profile.length // 2 for profile in profiles))
     while cut <= last:
         yield cut, math.ceil(max(least_ns / window_ns, cut / LARGEST_CUT))

@@ -132,7 +132,7 @@ class SimSession:
         )
 
     def unswitchable(self, workload: Workload) -> str | None:
-        """Refuses what no backend can switch, slow controllers, and elevators that no kernel has together."""
+        """Refuses slow controllers, and schedulers that no kernel has together, beside the usual."""
         if reason := unswitchable_workload(workload, self._options.runtime_ns):
             return reason
         for group, settings in self._options.cgroups.items():

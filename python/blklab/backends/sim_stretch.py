@@ -75,9 +75,7 @@ def simulate_stretch(
         return _failed(stretch, error.message, started_at, time.monotonic_ns() - start_ns)
     elapsed_ns = time.monotonic_ns() - start_ns
     if len(answer["slots"]) < len(stretch.slots):
-        message = (
-            f"only {len(answer['slots'])} of {len(stretch.slots)} slots ended with a new scheduler in force"
-        )
+        message = f"only {len(answer['slots'])} of {len(stretch.slots)} switches were done in their slots"
         return _failed(stretch, message, started_at, elapsed_ns)
     return [
         RunSample(
