@@ -112,9 +112,9 @@ def settling_time(
         shortest_slot_ns: No slot is shorter.
         shortest_settling_ns: Nor is less cut off.
     """
-    profiles = {label: _Profile(of_one, tolerance) for label, of_one in slots.items()}
-    if not profiles or any(profile.length < FEWEST_WINDOWS for profile in profiles.values()):
+    if not slots or any(_fewest_windows(of_one) < FEWEST_WINDOWS for of_one in slots.values()):
         return _without("the pilot's slots have too few windows", dict.fromkeys(slots))
+    profiles = {label: _Profile(of_one, tolerance) for label, of_one in slots.items()}
     window_ns = next(iter(profiles.values())).window_ns
     idle = [label for label, profile in profiles.items() if profile.rate <= 0]
     if idle:
@@ -240,19 +240,25 @@ def _halves(slot: SlotWindows, settling_ns: int) -> tuple[float, float] | None:
     return (sum(kept[:half]), sum(kept[-half:])) if half else None
 
 
+def _fewest_windows(slots: Sequence[SlotWindows]) -> int:
+    return min((len(slot.ios) for slot in slots), default=0)
+
+
 class _Profile:
     """The rates of one scheduler's slots, window by window from the switch."""
 
     def __init__(self, slots: Sequence[SlotWindows], tolerance: float) -> None:
-        self.window_ns = slots[0].window_ns if slots else 1
-        self.length = min((len(slot.ios) for slot in slots), default=0)
-        self.first = 1 + max((math.ceil(slot.switch_ns / self.window_ns) for slot in slots), default=0)
-        """The first window that lies behind the switch and the burst of I/Os that it held back."""
+        self.window_ns = slots[0].window_ns
+        self.length = _fewest_windows(slots)
+        # A busy machine sometimes delays a switch by half a second. Such a slot loses what it took.
+        switch_ns = float(np.median([slot.switch_ns for slot in slots]))
+        self.first = 1 + math.ceil(switch_ns / self.window_ns)
+        """The first window that lies behind a usual switch and the burst of I/Os that it held back."""
         self._tolerance = tolerance
         self._half = self.length // 2
-        rates = np.array([slot.ios[: self.length] for slot in slots], dtype=float).reshape(-1, self.length)
+        rates = np.array([slot.ios[: self.length] for slot in slots], dtype=float)
         plateau = rates[:, self._half :]
-        self.rate = float(plateau.mean()) if plateau.size else 0.0
+        self.rate = float(plateau.mean())
         """I/Os in a window on the plateau."""
         self._relative: _Rates = (rates - plateau.mean(axis=1, keepdims=True)) / (self.rate or 1.0)
         """Deviation from each slot's own plateau, so that drift from slot to slot does not count."""

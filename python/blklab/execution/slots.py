@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from blklab.analysis.settling import recommended_slots
+from blklab.analysis.settling import settling_time, tail_latency_ns
 from blklab.backends import Session
 from blklab.execution.blocks import Observer
 from blklab.linux.load.fio import expected_runtime_ns
@@ -104,10 +104,12 @@ def _piloted(spec: ExperimentSpec, workload: Workload, session: Session) -> Slot
     failed = [sample for sample in samples if sample.slot is None]
     if failed:
         return SlotDecision(reason=f"the pilot failed: {failed[0].error}")
-    return recommended_slots(_by_scheduler(samples))
+    found = settling_time(slots_by_scheduler(samples), tail_latency_ns=tail_latency_ns(samples))
+    return found.decision
 
 
-def _by_scheduler(samples: Sequence[RunSample]) -> dict[str, list[SlotSample]]:
+def slots_by_scheduler(samples: Sequence[RunSample]) -> dict[str, list[SlotSample]]:
+    """The slots among samples, by the label of their scheduler."""
     grouped: dict[str, list[SlotSample]] = {}
     for sample in samples:
         if sample.slot is not None:

@@ -7,12 +7,13 @@ import time
 from collections.abc import Mapping, Sequence
 
 from blklab.analysis.carry_over import carry_over
+from blklab.analysis.settling import remaining_change
 from blklab.backends import Session
 from blklab.errors import RunFailedError
 from blklab.execution.blocks import Clock, Observer, Progress
 from blklab.execution.entitlement import with_promises
 from blklab.execution.racing import Race, Standings, race_of
-from blklab.execution.slots import slots_per_run
+from blklab.execution.slots import slots_by_scheduler, slots_per_run
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import NS_PER_SECOND, RunSample
@@ -145,28 +146,35 @@ class SwitchbackRun:
         """Begins anew with longer slots, or with runs, if one slot clearly shows in the next."""
         name = workload.name
         decision = self._spec.switched[name]
-        samples = [sample for sample in self._record.samples if sample.cell.block >= decision.first_round]
+        samples = [
+            sample
+            for sample in self._record.samples
+            if sample.cell.workload == name and sample.cell.block >= decision.first_round
+        ]
         found = carry_over(name, samples, CARRY_OVER_LEVEL)
         limit = CARRY_OVER_MARGINS * math.log1p(self._spec.margin)
-        if not any(one.ratio <= 0 or abs(math.log(one.ratio)) > limit for one in found.seen):
+        reasons = [found.text] if any(_log_size(one.ratio) > limit for one in found.seen) else []
+        change = remaining_change(slots_by_scheduler(samples), settling_ns=decision.settling_ns)
+        if change is not None and abs(change.change) > limit:
+            reasons.append(change.reason)
+        if not reasons:
             return
+        reason = "; ".join(reasons)
         slot_ns = 2 * (decision.slot_ns or 0)
         if slot_ns <= LONGEST_SLOT_NS:
             changed = SlotDecision(
                 slot_ns=slot_ns,
                 settling_ns=2 * decision.settling_ns,
                 first_round=self._next_round[name],
-                reason=f"in shorter slots, {found.text}",
+                reason=f"in shorter slots, {reason}",
             )
         else:
-            changed = SlotDecision(
-                reason=f"in slots of {format_duration(decision.slot_ns or 0)}, {found.text}"
-            )
+            changed = SlotDecision(reason=f"in slots of {format_duration(decision.slot_ns or 0)}, {reason}")
         slots = {**self._spec.slots, name: changed}
         if self._spec.goal is not None and changed.slot_ns is None:
             slots = {other: SlotDecision(reason=changed.reason) for other in slots}
         self._observer.announce(
-            f"{name}: {found.text}; beginning anew with "
+            f"{name}: {reason}; beginning anew with "
             + ("runs" if changed.slot_ns is None else f"slots of {format_duration(changed.slot_ns)}")
         )
         self._spec = self._spec.model_copy(update={"slots": slots})
@@ -274,3 +282,8 @@ class SwitchbackRun:
             else:
                 left[name] = None
         return left
+
+
+def _log_size(ratio: float) -> float:
+    """Distance of a ratio from 1; infinite for slots that have no I/O at all."""
+    return abs(math.log(ratio)) if ratio > 0 else math.inf
