@@ -35,8 +35,6 @@ class SlotFamily:
     meaning: str
     draw: Draw
     """(generator, experiments, slots) → values of shape (experiments, 2, slots)."""
-    same_for_both: bool = True
-    """Whether both schedulers would have had the same value in each slot, as the design assumes."""
 
 
 def slot_families() -> list[SlotFamily]:
@@ -58,11 +56,19 @@ def tuning_families() -> list[SlotFamily]:
         level = _wander(generator, experiments, slots, correlation=0.9, deviation=0.1)
         return _both(_white(generator, experiments, slots, 0.05) * np.exp(level))
 
+    def pauses(generator: np.random.Generator, experiments: int, slots: int) -> Floats:
+        share, left = 0.05, 0.2
+        hit = generator.random((experiments, slots)) < share
+        values = np.where(hit, left, 1.0) / (1 - share * (1 - left))
+        own = values * _white(generator, experiments, slots, 0.05)
+        return np.stack([own, _white(generator, experiments, slots, 0.05)], axis=1)
+
     return [
         SlotFamily("plain", "independent, normal", lambda g, e, s: _both(_white(g, e, s, SLOT_DEVIATION))),
         SlotFamily("Laplace", "longer tails", laplace),
         SlotFamily("slow bursts", "now and then three slots at 40 % of the speed", bursts),
         SlotFamily("rough", "AR(1), correlation 0.9", rough),
+        SlotFamily("pauses", "one scheduler is at 20 % of its speed in a twentieth of its slots", pauses),
     ]
 
 
@@ -132,8 +138,8 @@ def _made_up() -> list[SlotFamily]:
         SlotFamily("stalls", "now and then no I/O for two slots", stalls),
         SlotFamily("bimodal", "each slot by chance twice as fast", bimodal),
         SlotFamily("sticky modes", "the same, for ten slots in the mean", sticky),
-        SlotFamily("unequal scatter", "15 % a slot for one scheduler, 3 % for the other", unequal, False),
-        SlotFamily("hiccups", "one scheduler is at half its speed in a tenth of its slots", hiccups, False),
+        SlotFamily("unequal scatter", "15 % a slot for one scheduler, 3 % for the other", unequal),
+        SlotFamily("hiccups", "one scheduler is at half its speed in a tenth of its slots", hiccups),
     ]
 
 

@@ -28,6 +28,8 @@ class Comparison(RatioEstimate):
     second: str
     more_blocks: int | None
     """Blocks that an undecided pair would probably take in addition; None if decided or hopeless."""
+    least_more_blocks: int | None = None
+    """Those that it would take if the estimate is off in the way that helps, likewise."""
 
     def seen_from(self, label: str) -> Comparison:
         """The same comparison with `label` first."""
@@ -107,19 +109,20 @@ def _compare_family(
         for pair in pairs
     ]
     asked = design.asking(max(1, len(pairs)))
-    return [
-        Comparison(
+    estimates = estimate_family(contrasts, asked, _numbers_possibly_true(pairs))
+
+    def comparison(pair: _Pair, estimate: RatioEstimate) -> Comparison:
+        own = asked.of(questions[pair.question].workload)
+        still_open = estimate.outcome == "undecided"
+        return Comparison(
             **vars(estimate),
             first=pair.first,
             second=pair.second,
-            more_blocks=asked.of(questions[pair.question].workload).more_samples(pair.difference)
-            if estimate.outcome == "undecided"
-            else None,
+            more_blocks=own.more_samples(pair.difference) if still_open else None,
+            least_more_blocks=own.more_samples(pair.difference, at_least=True) if still_open else None,
         )
-        for pair, estimate in zip(
-            pairs, estimate_family(contrasts, asked, _numbers_possibly_true(pairs)), strict=True
-        )
-    ]
+
+    return [comparison(pair, estimate) for pair, estimate in zip(pairs, estimates, strict=True)]
 
 
 def _numbers_possibly_true(pairs: Sequence[_Pair]) -> list[int]:

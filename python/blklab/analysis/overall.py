@@ -141,7 +141,8 @@ def with_regret(
         verb = "stay with" if chosen.label in in_force else "take"
         text = f"{verb} {chosen.label}, {reason}; {verdict.text}"
         return replace(verdict, text=text, choice=chosen.label, choice_reason=reason)
-    lead = regret_text(found, in_force, confidence)
+    # Without candidates it depends on the work, and the first place is not open.
+    lead = regret_text(found, in_force, confidence) if verdict.candidates else None
     return verdict if lead is None else replace(verdict, text=f"{lead}; {verdict.text}")
 
 

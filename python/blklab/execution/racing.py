@@ -180,7 +180,7 @@ class Race:
         ]
         if any(pair.n < FEWEST_BLOCKS for pair in undecided):
             return False
-        needs = [pair.more_blocks for pair in undecided if pair.more_blocks is not None]
+        needs = [pair.least_more_blocks for pair in undecided if pair.least_more_blocks is not None]
         return not needs or min(needs) > HOPELESS_FACTOR * blocks_left
 
 

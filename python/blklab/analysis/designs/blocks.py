@@ -51,7 +51,7 @@ class BlockDesign(ABC):
         paired = shared_values(first, second)
         return self._difference_of(*paired) if paired[0] else None
 
-    def more_samples(self, difference: Difference) -> int | None:
+    def more_samples(self, difference: Difference, *, at_least: bool = False) -> int | None:  # noqa: ARG002
         """Blocks that an undecided question would probably take in addition; None if hopeless."""
         missing = self.fewest_samples - difference.n
         if difference.n < 2:

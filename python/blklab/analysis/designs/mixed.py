@@ -63,6 +63,6 @@ class MixedDesign:
         """Of values over several workloads."""
         return self.overall.difference(first, second)
 
-    def more_samples(self, difference: Difference) -> int | None:
+    def more_samples(self, difference: Difference, *, at_least: bool = False) -> int | None:
         """Of values over several workloads."""
-        return self.overall.more_samples(difference)
+        return self.overall.more_samples(difference, at_least=at_least)

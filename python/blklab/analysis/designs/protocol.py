@@ -56,8 +56,13 @@ class Design(Protocol):
             None if the two share no sample.
         """
 
-    def more_samples(self, difference: Difference) -> int | None:
+    def more_samples(self, difference: Difference, *, at_least: bool = False) -> int | None:
         """Samples that an undecided question would probably take in addition, at least one.
+
+        Args:
+            difference: As found so far.
+            at_least: Whether to suppose that the estimate is off in the way that helps, where a design gives
+                up a question by this number.
 
         Returns:
             None if it is hopeless.

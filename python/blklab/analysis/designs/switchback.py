@@ -19,6 +19,9 @@ from blklab.analysis.statistics.switchback import (
     switchback_difference,
 )
 
+LUCK = 2.0
+"""A question is not given up if it could be settled with an estimate off by this many standard errors."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchbackDesign:
@@ -67,19 +70,26 @@ class SwitchbackDesign:
             margin=self.margin,
         )
 
-    def more_samples(self, difference: Difference) -> int | None:
+    def more_samples(self, difference: Difference, *, at_least: bool = False) -> int | None:
         """Rounds that an undecided question would probably take in addition; None if hopeless."""
         missing = self.fewest_samples - difference.n
         if not math.isfinite(difference.standard_error):
             return max(1, missing)
-        level = self.level / self.nr_questions
-        bound, distance = math.log1p(self.margin), abs(difference.log_ratio)
-        deviation = difference.standard_error * math.sqrt(difference.n)
+        distance, error = abs(difference.log_ratio), difference.standard_error
+        distances = (max(0.0, distance - LUCK * error), distance + LUCK * error) if at_least else (distance,)
+        needs = [
+            needed
+            for one in distances
+            if (needed := self._rounds_for(one, error * math.sqrt(difference.n))) is not None
+        ]
+        return max(1, missing, min(needs) - difference.n) if needs else None
+
+    def _rounds_for(self, distance: float, deviation: float) -> int | None:
+        """Rounds that show a difference of that log ratio, or that it is within the margin."""
+        level, bound = self.level / self.nr_questions, math.log1p(self.margin)
         if distance > bound:
-            needed = samples_needed(distance, deviation, lambda _: standard_errors_for(level / 2))
-        else:
-            needed = samples_needed(bound - distance, deviation, lambda _: standard_errors_for(level))
-        return None if needed is None else max(1, missing, needed - difference.n)
+            return samples_needed(distance, deviation, lambda _: standard_errors_for(level / 2))
+        return samples_needed(bound - distance, deviation, lambda _: standard_errors_for(level))
 
     def _mean(self, values: Values) -> MeanInterval:
         ordered = np.array([values[number] for number in sorted(values)], dtype=float)

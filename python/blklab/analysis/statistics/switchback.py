@@ -18,9 +18,13 @@ with probability 1/m at most (Ville's inequality): no distribution, no independe
 assumed. x falls as r rises, so the evidence that the ratio is above r falls too: a test of r = 1 also tests
 every ratio below 1, and the ratios that are not rejected form an interval.
 
-The estimate is the r for which the evidence of the two sides balances, Σ x(r) = 0: a ratio of arithmetic
-means, in which rounds count less while the disk is noisy. A slot with a stall counts with at most `LIMIT`
-robust standard deviations.
+A disk stalls now and then, under whichever scheduler, and that hides differences. So in the evidence a round
+counts with at most `LIMIT` robust standard deviations, which costs none of the above. But a scheduler may
+also be the cause of its stalls: then its slots are not like the other's times r, and the ratio that counts is
+that of the means. The estimate is therefore Σ x(r) = 0 without that limit, a ratio of arithmetic means in
+which rounds count less while the disk is noisy, and a claim must pass Student's t test about it too (widened
+for serial correlation). The interval covers both that of the evidence and that of the t test. Where slots
+are alike the latter is the narrower one, and changes nothing.
 """
 
 from __future__ import annotations
@@ -33,14 +37,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blklab.analysis.statistics.difference import Difference
+from blklab.analysis.statistics.intervals import t_quantile, t_upper_tail
 from blklab.analysis.statistics.noise import MAD_TO_DEVIATION
+from blklab.analysis.statistics.serial import ROUNDING, widening
 
 WARM_UP = 4
 """The first rounds only show how large differences are."""
 SCALE_ROUNDS = 32
 """The scale is that of this many rounds before."""
 LIMIT = 4.0
-"""Most robust standard deviations with which a round counts."""
+"""Most robust standard deviations with which a round counts in the evidence."""
 STRENGTHS = np.geomspace(0.1, 1.0, 7)
 """The strengths c. A mean difference of c robust standard deviations a round is found fastest with c."""
 SEARCH_COST = 1.7
@@ -57,10 +63,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class SwitchbackDifference(Difference):
-    """A ratio of means whose p values and interval hold for any stopping rule.
-
-    The p values are the smallest of all looks so far: a level that was reached once stays reached.
-    """
+    """A ratio of means whose p values and interval hold for any stopping rule."""
 
     first: Floats = field(repr=False, compare=False)
     """Values per round after the first ones, divided by the round's scale."""
@@ -68,10 +71,16 @@ class SwitchbackDifference(Difference):
 
     def log_interval(self, confidence: float) -> tuple[float, float] | None:
         """Two-sided interval for the log ratio, at whichever round the experiment stops."""
-        wanted = math.log(2 / (1 - confidence))
+        if len(self.first) < 2:
+            return None
+        level = 1 - confidence
+        wanted = math.log(2 / level)
         low = _root(lambda ratio: _log_evidence(self._x(ratio))[0] - wanted, self.log_ratio, -1)
         high = _root(lambda ratio: wanted - _log_evidence(self._x(ratio))[1], self.log_ratio, 1)
-        return None if low is None or high is None else (low, high)
+        if low is None or high is None:
+            return None
+        half = t_quantile(1 - level / 2, len(self.first) - 1) * self.standard_error
+        return min(low, self.log_ratio - half), max(high, self.log_ratio + half)
 
     def _x(self, log_ratio: float) -> Floats:
         return _standardised(self.first, self.second, log_ratio)
@@ -94,23 +103,26 @@ def switchback_difference(
     if not (one.any() and other.any()):
         return None
     n = len(one)
-    if n > WARM_UP:
+    bound = math.log1p(margin)
+    if n > WARM_UP + 1:
         scales = predictable_scales(one, other)
         one, other = one[WARM_UP:] / scales, other[WARM_UP:] / scales
-    if n <= WARM_UP or not (one.any() and other.any()):
+    if n <= WARM_UP + 1 or not (one.any() and other.any()):
         ratio = math.log(np.sum(first) / np.sum(second))
         return SwitchbackDifference(n, ratio, math.nan, 1.0, 1.0, one[:0], other[:0])
-    log_ratio = _balance(one, other)
+    log_ratio = math.log(one.sum() / other.sum())
+    error = _standard_error(one, other, log_ratio)
     above, below = _p_values(_standardised(one, other, 0.0))
-    from_below, _ = _p_values(_standardised(one, other, -math.log1p(margin)))
-    _, from_above = _p_values(_standardised(one, other, math.log1p(margin)))
+    from_below, _ = _p_values(_standardised(one, other, -bound))
+    _, from_above = _p_values(_standardised(one, other, bound))
+    of_means = _tail(abs(log_ratio), error, len(one))
     return SwitchbackDifference(
         n=n,
         log_ratio=log_ratio,
-        standard_error=_standard_error(one, other, log_ratio),
+        standard_error=error,
         # Only the side on which the estimate lies: a claim names a direction.
-        p_difference=min(1.0, 2 * (above if log_ratio > 0 else below)),
-        p_equivalence=max(from_below, from_above),
+        p_difference=min(1.0, 2 * max(above if log_ratio > 0 else below, of_means)),
+        p_equivalence=max(from_below, from_above, _tail(bound - abs(log_ratio), error, len(one))),
         first=one,
         second=other,
     )
@@ -189,22 +201,19 @@ def _smallest_p(logs: Floats) -> float:
     return min(1.0, math.exp(-float(evidence.max())))
 
 
-def _balance(first: Floats, second: Floats) -> float:
-    """The log ratio for which Σ x is 0."""
-    start = math.log(first.sum() / second.sum())
-    total = float(_standardised(first, second, start).sum())
-    if total == 0.0:
-        return start
-    side = 1 if total > 0 else -1
-    found = _root(lambda ratio: float(_standardised(first, second, ratio).sum()), start, side)
-    return start if found is None else found
-
-
 def _standard_error(first: Floats, second: Floats, log_ratio: float) -> float:
+    """Of the logarithm of the ratio of means."""
     root = math.exp(log_ratio / 2)
-    x = _standardised(first, second, log_ratio)
-    slope = float(((first / root + second * root) / 2)[np.abs(x) < LIMIT].sum())
-    return math.sqrt(float((x * x).sum())) / slope if slope > 0 else math.nan
+    x = first / root - second * root
+    level = float((first / root + second * root).sum()) / 2
+    return math.sqrt(float((x * x).sum())) / level * widening(x.tolist())
+
+
+def _tail(distance: float, error: float, n: int) -> float:
+    """One-sided p value of Student's t."""
+    if error == 0.0:
+        return 0.0 if distance > ROUNDING else 1.0
+    return t_upper_tail(distance / error, n - 1)
 
 
 def _root(falling: Callable[[float], float], start: float, side: int) -> float | None:
