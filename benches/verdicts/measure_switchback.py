@@ -1,0 +1,207 @@
+"""Measures how often the verdicts of switchbacks are wrong, on simulated slots with known truth.
+
+    python benches/verdicts/measure_switchback.py [--experiments 400] [--jobs 1] [--write]
+
+Each experiment has a minute of load in slots of 0.25 s, with a look after every stretch of eight seconds.
+Prints, for every kind of noise: how often a winner is named although there is none, or equality although the
+difference is the margin; how often the intervals and the bounds of regret hold; how often a difference of 3,
+5 and 10 % is found, with how much load, and how often runs of three seconds would have found it in the same
+time. The same seed gives the same results. `--write` puts them into docs/appendix/verdicts.md. Exits with 1 if
+a stated error rate is certainly exceeded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from measure import LEVEL, ROOT, Rate, rate
+from slot_families import SlotFamily, slot_families
+from slots import SLOT_S, SLOTS, runs, switchbacks
+
+from blklab.cli.output import console_out
+from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN
+
+RATIOS = (1.03, 1.05, 1.10)
+TWO, FOUR = ("a", "b"), ("a", "b", "c", "d")
+BEGIN, END = "<!-- switchback: make bench-verdicts -->", "<!-- end of switchback -->"
+
+
+@dataclass(frozen=True)
+class SlotFigures:
+    """The results for one kind of noise."""
+
+    name: str
+    meaning: str
+    false: Rate
+    false_of_four: Rate
+    """Any wrong claim among the six pairs of four equal schedulers."""
+    rejected: Rate
+    """Share that finds the ratio to differ from the true one, whatever its size."""
+    equal: Rate
+    """Share that calls two schedulers equal when the true difference is exactly the margin."""
+    coverage: Rate
+    bounded: Rate
+    power: dict[float, float]
+    power_of_runs: dict[float, float]
+    load_s: dict[float, float]
+    """Median load until the end of the experiment."""
+    bias: float
+    """Median of the estimates relative to the truth, when they are equal."""
+
+
+def measure(family: SlotFamily, count: int, seed: int) -> SlotFigures:
+    """Simulates a kind of noise."""
+    fewer = max(20, count // 4)
+    equal = list(switchbacks(family, TWO, 1.0, count, seed))
+    at_margin = list(switchbacks(family, TWO, 1 + DEFAULT_MARGIN, max(20, count // 2), seed))
+    four = list(switchbacks(family, FOUR, 1.0, fewer, seed))
+    better = {ratio: list(switchbacks(family, TWO, ratio, fewer, seed)) for ratio in RATIOS}
+    every = [*equal, *at_margin, *(one for several in better.values() for one in several)]
+    return SlotFigures(
+        name=family.name,
+        meaning=family.meaning,
+        false=rate([one.status == "best" for one in equal]),
+        false_of_four=rate([one.false_claims > 0 for one in four]),
+        rejected=rate([one.rejected for one in every]),
+        equal=rate([one.status == "equal" for one in at_margin]),
+        coverage=rate([hit for one in [*every, *four] for hit in one.covered]),
+        bounded=rate([one.bounded for one in [*every, *four]]),
+        power={ratio: rate([one.names("a") for one in several]).value for ratio, several in better.items()},
+        power_of_runs={ratio: rate(list(runs(family, ratio, fewer, seed))).value for ratio in RATIOS},
+        load_s={
+            ratio: SLOT_S * float(np.median([one.slots for one in several]))
+            for ratio, several in better.items()
+        },
+        bias=float(np.median([one.log_error for one in equal])),
+    )
+
+
+def table(measured: Sequence[SlotFigures]) -> list[str]:
+    """The results as Markdown tables."""
+    columns = (
+        "Noise",
+        "False winners",
+        "Any wrong claim, four equals",
+        "True ratio rejected",
+        f"Called equal at {100 * DEFAULT_MARGIN:g} %",
+        "Intervals hold",
+        "Bounds of regret hold",
+    )
+    lines = [
+        "Shares in percent, with the 95 % interval of the simulation itself:",
+        "",
+        _row(*columns),
+        _row(*["---"] * len(columns)),
+    ]
+    lines += [
+        _row(
+            one.name,
+            *map(str, (one.false, one.false_of_four, one.rejected, one.equal)),
+            f"{100 * one.coverage.value:.1f}",
+            f"{100 * one.bounded.value:.1f}",
+        )
+        for one in measured
+    ]
+    columns = (
+        "Noise",
+        "Found at 3 / 5 / 10 %",
+        "Load needed, s (median)",
+        f"Found by runs of three seconds in the same {SLOTS * SLOT_S:g} s",
+    )
+    lines += ["", "Two schedulers, the first of them better:", "", _row(*columns)]
+    lines += [_row(*["---"] * len(columns))]
+    lines += [
+        _row(
+            one.name,
+            _percents(one.power),
+            " / ".join(f"{load_s:.0f}" for load_s in one.load_s.values()),
+            _percents(one.power_of_runs),
+        )
+        for one in measured
+    ]
+    return lines
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _percents(powers: dict[float, float]) -> str:
+    return " / ".join(f"{100 * power:.0f}" for power in powers.values())
+
+
+def complaints(measured: Sequence[SlotFigures]) -> list[str]:
+    """Stated error rates that are exceeded beyond the error of the simulation."""
+    found = []
+    for one in measured:
+        shares = [
+            ("false winners", one.false),
+            ("wrong claims among four", one.false_of_four),
+            ("true ratio rejected", one.rejected),
+            ("called equal at the margin", one.equal),
+        ]
+        found += [f"{one.name}: {what} {share} %" for what, share in shares if share.bounds[0] > LEVEL]
+        holding = [("intervals hold", one.coverage), ("bounds of regret hold", one.bounded)]
+        found += [
+            f"{one.name}: {what} in {share} % only"
+            for what, share in holding
+            if share.bounds[1] < DEFAULT_CONFIDENCE
+        ]
+    return found
+
+
+def _measure(task: tuple[int, int, int]) -> SlotFigures:
+    index, count, seed = task
+    return measure(slot_families()[index], count, seed)
+
+
+def main() -> int:
+    """Measures, prints, and with ``--write`` writes the page."""
+    arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    arguments.add_argument("--experiments", type=int, default=400, help="of equal schedulers a kind of noise")
+    arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--jobs", type=int, default=1, help="processes")
+    arguments.add_argument("--write", action="store_true", help="refresh the appendix page")
+    given = arguments.parse_args()
+    tasks = [(index, given.experiments, given.seed) for index in range(len(slot_families()))]
+    measured: list[SlotFigures] = []
+    console = console_out()
+    with ProcessPoolExecutor(given.jobs) as pool:
+        for one in pool.map(_measure, tasks):
+            measured.append(one)
+            console.print(
+                f"{one.name:24s} false winners {one.false!s:18s} found {_percents(one.power)} bias {one.bias:+.4f}",
+                markup=False,
+                soft_wrap=True,
+            )
+    lines = table(measured)
+    for line in ["", *lines]:
+        console.print(line, markup=False, soft_wrap=True)
+    if given.write:
+        _write(lines, measured, given.experiments)
+    found = complaints(measured)
+    for complaint in found:
+        console.print(f"NOT AS PROMISED: {complaint}", markup=False, soft_wrap=True)
+    return 1 if found else 0
+
+
+def _write(lines: list[str], measured: Sequence[SlotFigures], count: int) -> None:
+    page = ROOT / "docs" / "appendix" / "verdicts.md"
+    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    note = (
+        f"{count} experiments of two equal schedulers for each kind of noise, {max(20, count // 2)} at the margin, "
+        f"{max(20, count // 4)} for each difference and of four equals."
+    )
+    kinds = ["", "| Noise | Meaning |", "|---|---|", *(f"| {one.name} | {one.meaning} |" for one in measured)]
+    content = "\n".join([BEGIN, "", note, *kinds, "", *lines, "", END])
+    page.write_text(before + content + after, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
