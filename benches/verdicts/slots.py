@@ -6,7 +6,6 @@ one and ends the experiment, `compare_all` and `metric_verdict` decide.
 
 from __future__ import annotations
 
-import math
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -49,8 +48,6 @@ class SlotOutcome:
     slots: int
     covered: list[bool]
     """For each pair that has an interval: whether the true ratio lies in it."""
-    log_error: float
-    """Logarithm of the estimate of the first two over the truth."""
     bounded: bool
     """Whether the regret of every scheduler is within its bound."""
 
@@ -162,7 +159,6 @@ def _judge(
             for pair in pairs
             if pair.ci_low is not None and pair.ci_high is not None
         ],
-        log_error=math.nan if against_truth is None else against_truth.log_ratio,
         bounded=all(bound is None or losses[label] <= bound for label, bound in bounds.items()),
     )
 
