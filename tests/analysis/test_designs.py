@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from blklab.analysis.comparison import compare_all
-from blklab.analysis.designs import AnytimeDesign, Design, FixedDesign, design_of
+from blklab.analysis.designs import AnytimeDesign, Design, FixedDesign, SwitchbackDesign, design_of
 from blklab.analysis.designs.fixed import FEWEST_BLOCKS
 from blklab.analysis.metrics import METRICS, metric_named
 from blklab.analysis.questions import Question, deciding_questions, workload_questions
 from blklab.analysis.statistics.anytime import fewest_blocks
 from blklab.analysis.values import experiment_values, metric_values, values_begun
+from blklab.spec.slots import SlotDecision
 from blklab.testing.experiments import make_experiment, make_spec, make_workload
 
 DESIGNS: list[Design] = [
@@ -107,3 +109,59 @@ def test_families_are_corrected_apart() -> None:
     (beside,), (second,), (third,) = compare_all([alone, *joint], design, ["a", "b"])
     assert beside == by_itself
     assert second.p_adjusted == third.p_adjusted > by_itself.p_adjusted
+
+
+def test_workloads_have_the_design_that_their_samples_need() -> None:
+    spec = make_spec(
+        workloads=[make_workload("reads"), make_workload("log"), make_workload("c", control=True)]
+    )
+    spec = spec.model_copy(update={"stopping": "settled", "blocks": None})
+    slots = SlotDecision(slot_ns=250_000_000, reason="made up")
+
+    def designs(*switched: str) -> list[type]:
+        design = design_of(spec.model_copy(update={"slots": dict.fromkeys(switched, slots)}))
+        return [type(design.of(name)) for name in ("reads", "log", "c", "all workloads")]
+
+    assert designs() == [AnytimeDesign] * 4
+    assert designs("reads") == [SwitchbackDesign, AnytimeDesign, AnytimeDesign, AnytimeDesign]
+    assert designs("reads", "log") == [SwitchbackDesign, SwitchbackDesign, AnytimeDesign, SwitchbackDesign]
+    decided_for_runs = spec.model_copy(update={"slots": {"reads": SlotDecision(reason="it syncs")}})
+    assert design_of(decided_for_runs) == design_of(spec)
+
+
+def test_mixed_designs_ask_each_as_many_questions() -> None:
+    spec = make_spec(workloads=[make_workload("reads"), make_workload("log")])
+    slots = {"reads": SlotDecision(slot_ns=250_000_000, reason="made up")}
+    design = design_of(spec.model_copy(update={"stopping": "settled", "blocks": None, "slots": slots}))
+    asked = design.asking(12)
+    assert {asked.of(name).nr_questions for name in ("reads", "log", "both")} == {12}
+    assert (asked.level, asked.margin, asked.confidence) == (design.level, design.margin, design.confidence)
+    assert asked.fewest_samples == asked.of("log").fewest_samples > design.of("log").fewest_samples
+
+
+def test_a_switchback_pairs_by_round_counts_zeros_and_means_arithmetically() -> None:
+    design = SwitchbackDesign(confidence=0.95, margin=0.02)
+    assert design.difference({0: 1.0, 1: 2.0}, {2: 1.0}) is None
+    found = design.difference({0: 2.0, 1: 0.0, 2: 4.0, 4: 9.0}, {3: 1.0, 2: 2.0, 1: 1.0, 0: 1.0})
+    assert found is not None
+    assert (found.n, found.ratio) == (3, pytest.approx(1.5))
+    means = design.means({"a": {0: 0.0, 1: 4.0}, "b": {0: 0.0}, "c": STEADY})
+    assert list(means) == ["a", "c"]
+    assert (means["a"].mean, means["a"].low) == (2.0, None)
+    low, high = means["c"].low, means["c"].high
+    assert low is not None and high is not None
+    assert low < 1 < high
+
+
+def test_a_switchback_is_not_given_up_as_long_as_luck_would_settle_it() -> None:
+    design = SwitchbackDesign(confidence=0.95, margin=0.02)
+    generator = np.random.default_rng(1)
+    first, second = (dict(enumerate(generator.lognormal(0, 0.06, 24).tolist())) for _ in range(2))
+    difference = design.difference(first, second)
+    assert difference is not None
+    needed, least = design.more_samples(difference), design.more_samples(difference, at_least=True)
+    assert least is not None
+    assert needed is None or least < needed
+    nothing_yet = design.difference({0: 1.0}, {0: 2.0})
+    assert nothing_yet is not None
+    assert design.more_samples(nothing_yet) == design.fewest_samples - 1

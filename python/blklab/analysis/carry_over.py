@@ -154,12 +154,10 @@ def _before(slots: Slots) -> list[CarryOver]:
         large = {name: values for name, values in by_predecessor.items() if len(values) >= FEWEST_SLOTS}
         if len(large) < 2:
             continue
-        middles = {name: float(np.median(values)) for name, values in large.items()}
-        center = float(np.median(list(itertools.chain(*large.values()))))
-        strangest = max(large, key=lambda name: abs(middles[name] - center))
+        p, distances = kruskal_wallis([np.asarray(values) for values in large.values()])
+        _, strangest = max(zip(distances, large, strict=True))
         rest = list(itertools.chain(*(values for name, values in large.items() if name != strangest)))
-        ratio = (1 + middles[strangest]) / max(1e-9, 1 + float(np.median(rest)))
-        p = kruskal_wallis([np.asarray(values) for values in large.values()])
+        ratio = (1 + float(np.median(large[strangest]))) / max(1e-9, 1 + float(np.median(rest)))
         found.append(CarryOver("before", scheduler, strangest, ratio, p))
     return found
 
@@ -186,22 +184,29 @@ def _relative_to_neighbours(slots: Slots) -> list[float]:
     return relative
 
 
-def kruskal_wallis(groups: Sequence[Floats]) -> float:
-    """P value of the rank test that all groups have the same distribution."""
+def kruskal_wallis(groups: Sequence[Floats]) -> tuple[float, list[float]]:
+    """The rank test that all groups have the same distribution.
+
+    Returns:
+        Its p value, and the distance of each group's mean rank from that of all others.
+    """
     values = np.concatenate(groups)
     n = len(values)
     ordered, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     if len(ordered) < 2:
-        return 1.0
+        return 1.0, [0.0] * len(groups)
     last = np.cumsum(counts)
     ranks = (last - (counts - 1) / 2)[places]
     total, begin = 0.0, 0
+    distances = []
     for group in groups:
         own = ranks[begin : begin + len(group)]
-        total += len(group) * (float(own.mean()) - (n + 1) / 2) ** 2
+        from_center = float(own.mean()) - (n + 1) / 2
+        total += len(group) * from_center**2
+        distances.append(abs(from_center) * n / (n - len(group)))
         begin += len(group)
     ties = 1 - float((counts**3 - counts).sum()) / (n**3 - n)
-    return float(special.chdtrc(len(groups) - 1, 12 / (n * (n + 1)) * total / ties))
+    return float(special.chdtrc(len(groups) - 1, 12 / (n * (n + 1)) * total / ties)), distances
 
 
 def _sentence(one: CarryOver) -> str:
