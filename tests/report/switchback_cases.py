@@ -187,7 +187,9 @@ def _sample(
         jobs=[] if failed else [_job(kept, end_ns - kept_from_ns, generator)],
         settings={"vda/scheduler": slot.scheduler.name},
         engine={"name": "fio", "version": "3.33"},
-        slot=SlotSample(
+        slot=None
+        if failed
+        else SlotSample(
             stretch=stretch.number,
             start_ns=start_ns,
             end_ns=end_ns,
@@ -195,7 +197,7 @@ def _sample(
             kept_from_ns=kept_from_ns,
             kept_to_ns=end_ns,
             window_ns=WINDOW_NS,
-            ios=[] if failed else [round(float(count), 2) for count in ios],
+            ios=[round(float(count), 2) for count in ios],
         ),
     )
 

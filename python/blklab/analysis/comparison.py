@@ -27,9 +27,12 @@ class Comparison(RatioEstimate):
     first: str
     second: str
     more_blocks: int | None
-    """Blocks that an undecided pair would probably take in addition; None if decided or hopeless."""
+    """Blocks or rounds that an undecided pair would probably take in addition; None if decided or
+    hopeless."""
     least_more_blocks: int | None = None
     """Those that it would take if the estimate is off in the way that helps, likewise."""
+    samples_per_value: int = 1
+    """Blocks or rounds that each of the `n` values covers."""
 
     def seen_from(self, label: str) -> Comparison:
         """The same comparison with `label` first."""
@@ -112,17 +115,28 @@ def _compare_family(
     estimates = estimate_family(contrasts, asked, _numbers_possibly_true(pairs))
 
     def comparison(pair: _Pair, estimate: RatioEstimate) -> Comparison:
-        own = asked.of(questions[pair.question].workload)
+        question = questions[pair.question]
+        own = asked.of(question.workload)
         still_open = estimate.outcome == "undecided"
         return Comparison(
             **vars(estimate),
             first=pair.first,
             second=pair.second,
-            more_blocks=own.more_samples(pair.difference) if still_open else None,
-            least_more_blocks=own.more_samples(pair.difference, at_least=True) if still_open else None,
+            more_blocks=_more_blocks(question, pair.difference, own) if still_open else None,
+            least_more_blocks=_more_blocks(question, pair.difference, own, at_least=True)
+            if still_open
+            else None,
+            samples_per_value=question.samples_per_value,
         )
 
     return [comparison(pair, estimate) for pair, estimate in zip(pairs, estimates, strict=True)]
+
+
+def _more_blocks(
+    question: Question, difference: Difference, design: Design, *, at_least: bool = False
+) -> int | None:
+    more = design.more_samples(difference, at_least=at_least)
+    return None if more is None else more * question.samples_per_value
 
 
 def _numbers_possibly_true(pairs: Sequence[_Pair]) -> list[int]:

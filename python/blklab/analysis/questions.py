@@ -32,6 +32,8 @@ class Question:
     """Questions that the family was planned to have, answered or not."""
     unit: SampleUnit = BLOCKS
     """In which its samples are counted."""
+    samples_per_value: int = 1
+    """Blocks or rounds that one value covers; a percentile of short slots needs several."""
 
 
 def workload_questions(values: ExperimentValues) -> list[Question]:
@@ -82,4 +84,5 @@ def _question(
         family=JUDGED_WORKLOADS if joint else None,
         family_size=len(values.judged) if joint else 1,
         unit=values.unit(workload.name),
+        samples_per_value=values.samples_per_value(workload.name, metric.name),
     )

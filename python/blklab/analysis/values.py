@@ -60,6 +60,11 @@ class ExperimentValues:
         """The unit in which a workload's samples are counted."""
         return SampleUnit(self._slots_ns.get(workload))
 
+    def samples_per_value(self, workload: str, metric: str) -> int:
+        """Blocks or rounds that one value of a series covers; 1 while that is not known."""
+        slots = self._slots.get(workload)
+        return 1 if slots is None else slots.group_of(metric) or 1
+
     @property
     def common_unit(self) -> SampleUnit:
         """The unit of an answer over all judged workloads: rounds only if all of them have slots."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from blklab.quantities.formatting import Scale, count_of, scale_for
+from blklab.quantities.formatting import count_of, scale_for
 from blklab.quantities.units import format_duration
-from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure, horizontal_axis, vertical_axis
+from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure, horizontal_axis
 from blklab.report.drawing.palette import Appearance
 from blklab.report.drawing.svg import (
     CHARACTER_WIDTH,
@@ -59,7 +59,7 @@ def _course(one: Settling) -> str:
 def _drawing(
     found: Sequence[Settling], looks: Mapping[str, Appearance], settling_ns: int, width: float, columns: int
 ) -> Drawing:
-    left = 48.0
+    left = 54.0
     room = (width - 12 - (columns - 1) * _BETWEEN) / columns
     high = min(_HIGHEST, max(1.15, *(float(one.high.max()) for one in found)))
     parts = []
@@ -71,6 +71,16 @@ def _drawing(
         parts.append(_panel(one, looks[one.scheduler], settling_ns, sides, top, high))
     rows = -(-len(found) // columns)
     return Drawing(width, rows * _PITCH + 4, group(parts))
+
+
+def _shares(axis: Axis, left: float, right: float) -> Markup:
+    """Grid lines with percentages."""
+    parts = []
+    for share in axis.ticks(3):
+        y = axis.at(share)
+        parts.append(line(left, y, right, y, css="grid"))
+        parts.append(label(left - 7, y + 4, f"{share:g} %", css="tick", text_anchor="end"))
+    return group(parts)
 
 
 def _panel(
@@ -90,13 +100,12 @@ def _panel(
     name = shortened(one.scheduler, sides[1] - sides[0] - 11 * CHARACTER_WIDTH)
     parts = [
         rectangle(sides[0], top, cut - sides[0], _HEIGHT, css="gap"),
-        vertical_axis(axis, *sides, Scale(1.0, "%"), 3),
+        _shares(axis, *sides),
         horizontal_axis(time, bottom, bottom, scale, 4),
         label(sides[1], bottom + 33, f"since the switch, {scale.unit}", css="axis-title", text_anchor="end"),
         line(cut, top, cut, bottom, css="leader"),
         mark(sides[0] + 5, top - 11, 4.5, look),
         label(sides[0] + 16, top - 6, name, css="name"),
-        label(sides[0] - 7, bottom + 33, "%", css="axis-title", text_anchor="end"),
     ]
     if settling_ns and cut < sides[1] - 9 * CHARACTER_WIDTH:
         parts.append(label(cut + 4, bottom - 6, "counted →", css="tick"))

@@ -64,7 +64,7 @@ def _design_part(workload: str, decision: SlotDecision, samples: Sequence[RunSam
         settling_ns=decision.settling_ns if switched else 0,
         rounds=max(counts.values(), default=0),
         samples=len(samples),
-        stretches=len({slot.stretch for slot in slots}),
+        stretches=len({sample.cell.seed for sample in samples}) if switched else 0,
         load_ns=_length_ns(slots) if switched else sum(sample.elapsed_ns for sample in samples),
         switch_median_ns=round(statistics.median(switches_ns)) if switches_ns else None,
         switch_longest_ns=max(switches_ns, default=None),

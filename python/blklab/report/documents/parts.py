@@ -65,3 +65,5 @@ class PairPart(RatioPart):
     first: str
     second: str
     more_blocks: int | None
+    samples_per_value: int = 1
+    """Blocks or rounds that each of the `n` values covers; percentiles of short slots need several."""

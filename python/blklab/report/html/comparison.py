@@ -19,12 +19,11 @@ from blklab.report.html.findings import goal_section, sweep_sections
 from blklab.report.html.page import inert_json, page_environment, page_script, page_style
 from blklab.report.html.sections import WorkloadSection, legend, workload_section
 from blklab.report.html.tables import setting_tables
-from blklab.report.summary.conduct import stopping_sentence
-from blklab.report.summary.designs import extent, most_samples, units_in_use
+from blklab.report.summary.designs import conduct_sentence, extent, most_samples, units_in_use
 from blklab.report.summary.failures import failures_of
 from blklab.report.summary.model_answer import ModelAnswer
+from blklab.report.summary.regret import loss_rows
 from blklab.report.summary.reproduce import repeat_command
-from blklab.report.summary.standing import has_open_question
 from blklab.report.summary.throughput_over_time import course_text
 from blklab.report.text.advice import next_steps
 from blklab.report.text.conditions import conditions
@@ -72,6 +71,7 @@ def render_html(
         facts=_facts(record, document),
         steps=next_steps(document),
         known=known,
+        losses=loss_rows(document),
         conditions=conditions(document),
         known_any=anything_settled(known),
         model=model,
@@ -127,7 +127,7 @@ def _facts(record: ExperimentRecord, document: CompareDocument) -> list[_Fact]:
     asked = "" if spec.blocks is None or spec.blocks == document.blocks else f" of {spec.blocks}"
     how = "each runs every scheduler once, in random order"
     units = units_in_use(document)
-    conduct = stopping_sentence(document.stopping, still_open=has_open_question(document), units=units)
+    conduct = conduct_sentence(document)
     made = " + ".join(str(number) for number in most_samples(document).values())
     return [
         _Fact("confidence", confidence_text(spec.confidence), "sure that no false winner is named"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from blklab.analysis.metrics import METRICS, Metric, metric_named
+from blklab.analysis.values import experiment_values
 from blklab.quantities.formatting import margin_text, metric_title, scale_for
 from blklab.quantities.sample_units import SampleUnit
 from blklab.records.experiment import ExperimentRecord
@@ -160,12 +161,8 @@ def _forest(
     """Means with intervals; None if no run gave the figure."""
     if not results_of(document, workload.name, metric.name):
         return None
-    values = _values(record, workload, metric)
-    runs: dict[str, list[float]] = {}
-    for sample in record.samples:
-        value = values.get(sample.cell.sequence)
-        if value is not None and value > 0:
-            runs.setdefault(sample.cell.scheduler, []).append(value)
+    series = experiment_values(record).series[workload.name, metric.name]
+    runs = {label: [value for value in values.values() if value > 0] for label, values in series.items()}
     rows = [
         ForestRow(
             name=row.scheduler,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,12 +9,12 @@ from markupsafe import Markup
 
 from blklab.analysis.designs import design_of
 from blklab.analysis.metrics import Metric, metric_named
-from blklab.analysis.statistics.series import Series
-from blklab.analysis.values import metric_values
+from blklab.analysis.slot_values import merged_jobs
+from blklab.analysis.values import experiment_values
 from blklab.quantities.formatting import metric_title, scale_for
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.samples import RunSample
+from blklab.records.samples import JobSample, RunSample
 from blklab.report.charts.load import load_chart
 from blklab.report.charts.narrowing import NarrowingPair, narrowing_chart
 from blklab.report.charts.settling import settling_chart
@@ -117,7 +116,7 @@ def _narrowing(
     found = pairs_against(document, workload.name, metric.name, leader)
     rivals = sorted((name for name in order if name in found), key=lambda name: _is_settled(found[name]))
     design = design_of(record.spec).of(workload.name)
-    values = metric_values(record.samples, workload, metric)
+    values = experiment_values(record).series[workload.name, metric.name]
     drawn = [
         NarrowingPair(name, appearances[name], course, STANDING_OF[found[name].outcome])
         for name in rivals[:MOST_PAIRS]
@@ -151,16 +150,16 @@ def _settling(part: DesignPart, slots: Sequence[SlotRates], appearances: Looks) 
 def _stretch_rows(
     record: ExperimentRecord, workload: Workload, metric: Metric, labels: Sequence[str]
 ) -> tuple[list[StretchRow], str]:
-    stretches: dict[int, list[RunSample]] = {}
+    loads: dict[int, list[RunSample]] = {}
     for sample in record.samples:
-        if sample.cell.workload == workload.name and sample.slot is not None:
-            stretches.setdefault(sample.slot.stretch, []).append(sample)
-    means = {
-        number: _means(metric_values(samples, workload, metric)) for number, samples in stretches.items()
-    }
+        if sample.cell.workload == workload.name:
+            # The seed is the load's own. Slots of a load that failed have no place in time.
+            loads.setdefault(sample.cell.seed, []).append(sample)
+    stretches = dict(enumerate(loads.values()))
+    means = {number: _means(samples, workload, metric) for number, samples in stretches.items()}
     scale = scale_for(metric.unit, [mean for found in means.values() for mean in found.values()])
     rows = []
-    for number, samples in sorted(stretches.items()):
+    for number, samples in stretches.items():
         rounds = [sample.cell.block + 1 for sample in samples]
         first, last = min(rounds), max(rounds)
         failure = next(((one.error or "failed") for one in samples if one.status == "failed"), None)
@@ -178,5 +177,12 @@ def _stretch_rows(
     return rows, scale.unit
 
 
-def _means(series: Series) -> dict[str, float]:
-    return {label: statistics.fmean(values.values()) for label, values in series.items() if values}
+def _means(samples: Sequence[RunSample], workload: Workload, metric: Metric) -> dict[str, float]:
+    """The metric over all slots of each scheduler as if they were one."""
+    slots: dict[str, list[list[JobSample]]] = {}
+    for sample in samples:
+        if sample.status == "ok":
+            focused = [job for job in sample.jobs if job.name in workload.focus]
+            slots.setdefault(sample.cell.scheduler, []).append(focused)
+    found = {label: metric.compute(merged_jobs(own)) for label, own in slots.items()}
+    return {label: value for label, value in found.items() if value is not None}

@@ -92,10 +92,8 @@ def pair_matrix(
 
 
 def _pair(part: ComparisonPart, unit: SampleUnit, nr_schedulers: int) -> Pair:
-    tip = (
-        f"{part.first} against {part.second}: {count_of(part.n, f'common {unit.name}')}, "
-        f"p = {part.p_adjusted:.2g} after Holm's correction"
-    )
+    common = count_of(part.n * part.samples_per_value, f"common {unit.name}")
+    tip = f"{part.first} against {part.second}: {common}, p = {part.p_adjusted:.2g} after Holm's correction"
     if part.outcome == "undecided" and part.n < FEWEST_BLOCKS:
         tip += f"; at least {unit.count(FEWEST_BLOCKS)} are needed to decide"
     elif part.more_blocks is not None and unit.within_reach(part.more_blocks, nr_schedulers):

@@ -143,7 +143,11 @@ def _noise_part(found: WorkloadNoise, slot_ns: int | None) -> NoisePart:
 
 
 def stopping_sentence(
-    part: StoppingPart, *, still_open: bool, units: Sequence[SampleUnit] = (BLOCKS,)
+    part: StoppingPart,
+    *,
+    still_open: bool,
+    units: Sequence[SampleUnit] = (BLOCKS,),
+    good_enough: str | None = None,
 ) -> str | None:
     """Why blocks or rounds stopped being added; None for a fixed number of blocks.
 
@@ -151,12 +155,15 @@ def stopping_sentence(
         part: The stopping rule and who left early.
         still_open: Whether a workload that counts is undecided.
         units: Kinds of samples that the experiment has.
+        good_enough: The scheduler that ended it by being close enough to the best, if one did.
     """
     if part.rule == "fixed":
         return None
     added = " and ".join(f"{unit.name}s" for unit in units).capitalize()
     text = f"{added} were added until everything was settled"
-    if still_open:
+    if good_enough is not None:
+        text = f"{added} were added until {good_enough} was known to be good enough"
+    elif still_open:
         text = f"{added} were added until the budget was used up or could no longer settle the rest"
     return "; ".join([text, *_departure_clauses(part.departures)]) + "."
 

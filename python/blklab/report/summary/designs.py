@@ -7,7 +7,8 @@ from blklab.quantities.sample_units import BLOCKS, SampleUnit
 from blklab.quantities.units import format_duration
 from blklab.report.documents.comparison import CompareDocument
 from blklab.report.documents.designs import DesignPart
-from blklab.report.summary.standing import judged_workloads
+from blklab.report.summary.conduct import stopping_sentence
+from blklab.report.summary.standing import has_open_question, judged_workloads
 
 
 def design_of_workload(document: CompareDocument, workload: str) -> DesignPart | None:
@@ -38,6 +39,17 @@ def units_in_use(document: CompareDocument) -> list[SampleUnit]:
     """The kinds of units that the experiment has, blocks first."""
     units = {unit.name: unit for name in _names(document) for unit in [unit_of(document, name)]}
     return [units[name] for name in ("block", "round") if name in units] or [BLOCKS]
+
+
+def conduct_sentence(document: CompareDocument) -> str | None:
+    """Why blocks or rounds stopped being added; None for a fixed number of blocks."""
+    verdict = document.verdict
+    return stopping_sentence(
+        document.stopping,
+        still_open=has_open_question(document),
+        units=units_in_use(document),
+        good_enough=verdict.choice if verdict.status == "undecided" else None,
+    )
 
 
 def design_sentence(part: DesignPart) -> str:

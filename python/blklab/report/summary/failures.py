@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from blklab.quantities.formatting import count_of
 from blklab.report.documents.comparison import CompareDocument
 from blklab.report.summary.designs import unit_of
 
@@ -21,7 +20,7 @@ class Failure:
     """``3`` or ``9 to 16``: blocks or rounds, counted from 1."""
     workload: str
     scheduler: str
-    """Of a stretch, the number of its slots."""
+    """Its label, the number of slots, or both."""
     where: str
     """All of it in one clause."""
     error: str | None
@@ -50,6 +49,10 @@ def _failure(document: CompareDocument, runs: Sequence[Mapping[str, Any]]) -> Fa
     low, high = first["block"] + 1, last["block"] + 1
     span = str(low) if low == high else f"{low} to {high}"
     name = unit.name if low == high else f"{unit.name}s"
-    under = first["scheduler"] if len(runs) == 1 else count_of(len(runs), "slot")
-    where = f"{name} {span}, {first['workload']}" + (f" under {under}" if len(runs) == 1 else f" ({under})")
-    return Failure(first["sequence"], span, first["workload"], under, where, first["error"])
+    schedulers = list(dict.fromkeys(run["scheduler"] for run in runs))
+    slots = f"{len(runs)} slots"
+    under = [*(schedulers if len(schedulers) == 1 else []), *([slots] if len(runs) > 1 else [])]
+    where = f"{name} {span}, {first['workload']}"
+    where += f" under {schedulers[0]}" if len(schedulers) == 1 else ""
+    where += f" ({slots})" if len(runs) > 1 else ""
+    return Failure(first["sequence"], span, first["workload"], ", ".join(under), where, first["error"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -27,11 +28,12 @@ def looks(first: Values, second: Values, design: Design) -> list[Look]:
     """First over second after about `MOST_LOOKS` numbers of rounds, evenly spread; the last is after all.
 
     Args:
-        first: Round → value of one scheduler.
+        first: Round → value of one scheduler; a value may cover the rounds up to the next one.
         second: The other's.
         design: The workload's, which says what an interval is worth.
     """
     rounds = sorted(first.keys() & second.keys())
+    covered = min((later - earlier for earlier, later in itertools.pairwise(rounds)), default=1)
     nr_looks = min(MOST_LOOKS, len(rounds))
     ends = sorted({math.ceil(len(rounds) * look / nr_looks) for look in range(1, nr_looks + 1)})
     found = []
@@ -42,5 +44,5 @@ def looks(first: Values, second: Values, design: Design) -> list[Look]:
         )
         if difference is not None and math.isfinite(difference.log_ratio):
             low, high = difference.ratio_interval(design.confidence) or (None, None)
-            found.append(Look(end, difference.ratio, low, high))
+            found.append(Look(seen[-1] + covered, difference.ratio, low, high))
     return found

@@ -43,7 +43,9 @@ def next_steps(document: CompareDocument) -> list[Advice]:
         )
     if document.state in ("interrupted", "failed"):
         steps.append(Advice("The experiment did not finish. To continue it:", continue_command(document.run)))
-    if verdict.status == "undecided":
+    if verdict.status == "undecided" and verdict.choice is not None:
+        steps.append(_for_good_enough(document, verdict.choice))
+    elif verdict.status == "undecided":
         steps += _for_undecided(document)
     elif verdict.status == "equal":
         steps.append(_for_equal(document))
@@ -138,6 +140,12 @@ def _open_needs(document: CompareDocument) -> list[tuple[str, int | None, int]]:
         for one in found
         if one is not None and one.status == "undecided"
     ]
+
+
+def _for_good_enough(document: CompareDocument, choice: str) -> Advice:
+    if is_in_force(document, choice):
+        return Advice(f"{choice} was already in use before the experiment. Keep it.")
+    return Advice(f"Take {choice}: it is good enough.", document.apply_command)
 
 
 def _without_figures(document: CompareDocument) -> list[str]:

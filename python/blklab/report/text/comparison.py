@@ -17,8 +17,7 @@ from rich.text import Text
 from blklab.analysis.metrics import METRICS, metric_named
 from blklab.quantities.formatting import TIMES, confidence_text, metric_title, scale_for
 from blklab.report.documents.comparison import CompareDocument, JobPart, LatencyPart, RunDocument
-from blklab.report.summary.conduct import stopping_sentence
-from blklab.report.summary.designs import design_of_workload, design_sentence, extent, units_in_use
+from blklab.report.summary.designs import conduct_sentence, design_of_workload, design_sentence, extent
 from blklab.report.summary.failures import failures_of
 from blklab.report.summary.model_answer import ModelAnswer
 from blklab.report.summary.regret import lead_of
@@ -27,7 +26,6 @@ from blklab.report.summary.standing import (
     Standing,
     deciding_verdict,
     differing_controls,
-    has_open_question,
     metrics_of,
     ranked,
     results_of,
@@ -36,7 +34,7 @@ from blklab.report.text.advice import next_steps
 from blklab.report.text.conditions import conditions, quiet_sentence
 from blklab.report.text.findings import print_findings
 from blklab.report.text.known import anything_settled, known_so_far
-from blklab.report.text.wording import explanation, finding, headline, model_sentences
+from blklab.report.text.wording import beyond_the_lead, explanation, finding, headline, model_sentences
 
 _SIGNS = {
     Standing.BEST: ("★", "bold green"),
@@ -168,14 +166,13 @@ def render(
     printer = Printer(console)
     style = _STATUS_STYLES[document.verdict.status]
     printer.blank()
-    said = explanation(document)
-    if lead_of(document) is not None:
-        # One sentence: what to do meanwhile, and what it costs at most.
-        bound, _, said = said.partition(". ")
-        printer.line((f"{headline(document)}: {bound[:1].lower()}{bound[1:]}.", style))
-    else:
+    lead = lead_of(document)
+    if lead is None:
         printer.line((headline(document), style))
-    printer.line(said)
+        printer.line(explanation(document))
+    else:
+        printer.line((f"{lead.action}: {lead.loss}.", style))
+        printer.line(beyond_the_lead(document, lead))
     for warning in document.warnings:
         printer.line(("⚠ WARNING: ", "bold yellow"), warning)
     _print_failed_runs(document, printer)
@@ -255,9 +252,7 @@ def _print_conditions(document: CompareDocument, printer: Printer) -> None:
 def _circumstances(document: CompareDocument) -> str:
     target = document.target_description.summary or document.target
     unfinished = "" if document.state == "complete" else f" ({document.state})"
-    conduct = stopping_sentence(
-        document.stopping, still_open=has_open_question(document), units=units_in_use(document)
-    )
+    conduct = conduct_sentence(document)
     return (
         f"Measured on {target}: {extent(document)}{unfinished}, "
         f"{confidence_text(document.confidence)} intervals in brackets, run {document.run}."

@@ -157,9 +157,10 @@ def _still_open(pairs: Sequence[PairPart], metric: str, candidates: Sequence[str
             f"{_times(high)} than with {nearest.second})"
         )
     effect = effect_of(nearest.ratio, low, high)
-    return (
-        f"{text} ({leader} leads, with {_title(metric)} {effect} with {nearest.second}, which may be chance)"
-    )
+    # A mean over all samples may lead although the paired comparison points the other way.
+    is_ahead = (nearest.ratio >= 1) == _higher_is_better(metric)
+    leads = f"{leader} leads, with" if is_ahead else f"with {leader},"
+    return f"{text} ({leads} {_title(metric)} {effect} with {nearest.second}, which may be chance)"
 
 
 def _times(ratio: float) -> str:

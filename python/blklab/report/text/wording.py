@@ -7,7 +7,7 @@ from blklab.quantities.formatting import join_names, margin_text, metric_title, 
 from blklab.report.documents.comparison import CompareDocument, MetricVerdictPart
 from blklab.report.summary.designs import unit_of
 from blklab.report.summary.model_answer import ModelAnswer
-from blklab.report.summary.regret import lead_of
+from blklab.report.summary.regret import Lead, lead_of
 from blklab.report.summary.standing import (
     deciding_verdict,
     differing_controls,
@@ -47,8 +47,7 @@ def explanation(document: CompareDocument) -> str:
         lead = lead_of(document)
         if lead is None:
             return _open_question(document)
-        said = [lead.loss, *([] if lead.safest is None else [lead.safest]), _what_is_open(document)]
-        return " ".join(f"{text[:1].upper()}{text[1:]}." for text in said)
+        return f"{lead.loss[:1].upper()}{lead.loss[1:]}. {beyond_the_lead(document, lead)}"
     judged = judged_workloads(document)
     if len(judged) == 1 and document.goal is None and document.verdict.status != "withheld":
         name = judged[0]
@@ -77,6 +76,11 @@ def _open_question(document: CompareDocument) -> str:
     if settled:
         parts.append(f"{join_names(settled)} {'is' if len(settled) == 1 else 'are'} settled")
     return _sentence("; ".join(parts))
+
+
+def beyond_the_lead(document: CompareDocument, lead: Lead) -> str:
+    """The sentences that follow what a choice costs at most: a safer one, and what is open."""
+    return " ".join(f"{text}." for text in (lead.safest, _what_is_open(document)) if text is not None)
 
 
 def _what_is_open(document: CompareDocument) -> str:
