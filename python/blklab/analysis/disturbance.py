@@ -121,6 +121,8 @@ class Disturbance:
     scheduler: str
     text: str
     """The symptoms, each with its typical value."""
+    stretch: int | None = None
+    """Of a slot, the number of its stretch."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,7 @@ def machine_findings(record: ExperimentRecord) -> MachineFindings:
             sample.cell.workload,
             sample.cell.scheduler,
             "; ".join(disturbances[sample.cell.sequence]),
+            None if sample.slot is None else sample.slot.stretch,
         )
         for sample in watched
         if sample.cell.sequence in disturbances

@@ -8,6 +8,7 @@ from blklab.cli.output import print_note
 from blklab.cli.progress_line import ProgressLine
 from blklab.execution.blocks import Progress as RunProgress
 from blklab.execution.racing import OpenQuestion
+from blklab.quantities.sample_units import BLOCKS
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
@@ -22,6 +23,9 @@ class ProgressDisplay(ProgressLine):
     def __init__(self, *, quiet: bool) -> None:
         super().__init__(quiet=quiet)
         self._failed = 0
+        self._in_stretch = False
+        """Whether a stretch of slots is under way."""
+        self._last_failure: tuple[str, int, str | None] | None = None
         self.run_id: str | None = None
         """The experiment's name; None until it has passed its checks."""
 
@@ -39,7 +43,9 @@ class ProgressDisplay(ProgressLine):
                 print_note(warning)
 
     def progressed(self, progress: RunProgress) -> None:
-        """Shows a run that begins."""
+        """Shows a run or a stretch of slots that begins."""
+        self._in_stretch = progress.unit != BLOCKS
+        self._last_failure = None
         planned = "" if progress.runs_planned is None else f"/{progress.runs_planned}"
         most = "at most " if progress.open else ""
         left = (
@@ -50,24 +56,32 @@ class ProgressDisplay(ProgressLine):
             state += f", {self._failed} failed"
         if progress.open:
             state += f"; open: {open_questions(progress.open)}"
-        self.show(f"block {progress.block + 1}: {progress.current}", state)
+        where = f"{progress.unit.name} {progress.block + 1}"
+        self.show(f"{where}: {progress.current}", state)
         self.move(progress.runs_done, progress.runs_planned)
-        self.log_now_and_then(f"block {progress.block + 1}, run {state}")
+        self.log_now_and_then(f"{where}, {progress.unit.part} {state}")
 
     def measured(self, sample: RunSample) -> None:
-        """Reports a run that failed."""
-        if sample.status == "failed":
-            self._failed += 1
+        """Reports a run that failed; of slots that failed together, the first."""
+        if sample.status != "failed":
+            return
+        self._failed += 1
+        # Slots of a load share its seed.
+        failure = (sample.cell.workload, sample.cell.seed, sample.error)
+        if failure != self._last_failure or not self._in_stretch:
+            self._last_failure = failure
             print_note(f"{sample.cell.workload} under {sample.cell.scheduler} failed: {sample.error}")
 
 
 def open_questions(questions: Sequence[OpenQuestion]) -> str:
-    """``reads (none, bfq; about 3 blocks), writes (none, kyber)``."""
+    """``reads (none, bfq; about 3 more blocks), writes (none, kyber)``."""
     parts = []
     for question in questions:
-        blocks = question.more_blocks
-        need = "" if blocks is None else f"; about {blocks} more block{'' if blocks == 1 else 's'}"
-        if blocks is not None and blocks > MOST_BLOCKS_TOLD:
+        more, unit = question.more_blocks, question.unit
+        need = "" if more is None else f"; about {unit.more(more, len(question.candidates))}"
+        if more is not None and unit == BLOCKS and more > MOST_BLOCKS_TOLD:
             need = f"; over {MOST_BLOCKS_TOLD} more blocks"
+        elif more is not None and not unit.within_reach(more, len(question.candidates)):
+            need = ""
         parts.append(f"{question.workload} ({', '.join(question.candidates)}{need})")
     return ", ".join(parts)

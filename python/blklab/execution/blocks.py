@@ -14,6 +14,7 @@ from blklab.backends import Session
 from blklab.errors import RunFailedError
 from blklab.execution.entitlement import with_promises
 from blklab.execution.racing import OpenQuestion, Standings, race_of
+from blklab.quantities.sample_units import BLOCKS, SampleUnit
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
 from blklab.records.store import Store
@@ -34,6 +35,8 @@ class Progress:
     """The run under way, for people."""
     open: list[OpenQuestion] = field(default_factory=list)
     """Questions not settled yet, if the length of the experiment depends on them."""
+    unit: SampleUnit = BLOCKS
+    """Rounds if what is under way is a stretch of slots; `block` is its first round then."""
 
 
 class Observer(Protocol):

@@ -30,6 +30,7 @@ from blklab.analysis.questions import Question, deciding_questions
 from blklab.analysis.ranking import MetricVerdict, in_the_race, metric_verdict
 from blklab.analysis.regret import good_enough, regrets
 from blklab.analysis.values import ExperimentValues, values_begun
+from blklab.quantities.sample_units import BLOCKS, SampleUnit
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample
 from blklab.spec.goals import Goal
@@ -48,7 +49,8 @@ class OpenQuestion:
     candidates: list[str]
     """Those that are not ruled out."""
     more_blocks: int | None
-    """Blocks that it would probably take; None if that cannot be estimated."""
+    """Blocks or rounds that it would probably take; None if that cannot be estimated."""
+    unit: SampleUnit = BLOCKS
 
 
 @dataclass(frozen=True)
@@ -128,11 +130,12 @@ class Race:
             runners: frozenset[str] = frozenset()
             if verdict.status == "undecided":
                 contenders = in_the_race(pairs, labels)
+                unit = self._values.unit(workloads[0]) if self._goal is None else self._values.common_unit
                 if self._hopeless(verdict, pairs, left.get(workloads[0], blocks_left)):
                     given_up.append(verdict.workload)
                 else:
                     runners = frozenset(contenders if self._leaving else labels)
-                    still_open.append(OpenQuestion(verdict.workload, contenders, verdict.more_blocks))
+                    still_open.append(OpenQuestion(verdict.workload, contenders, verdict.more_blocks, unit))
             running |= dict.fromkeys(workloads, runners)
         chosen = self._chosen() if still_open else None
         if chosen is not None:

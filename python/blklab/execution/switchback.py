@@ -14,6 +14,7 @@ from blklab.execution.blocks import Clock, Observer, Progress
 from blklab.execution.entitlement import with_promises
 from blklab.execution.racing import Race, Standings, race_of
 from blklab.execution.slots import slots_by_scheduler, slots_per_run
+from blklab.quantities.sample_units import BLOCKS, SampleUnit
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import NS_PER_SECOND, RunSample
@@ -127,7 +128,8 @@ class SwitchbackRun:
         current = (
             f"{workload.name}, {', '.join(label for label in self._labels if label in running)} in turns"
         )
-        self._tell(current, self._next_round[workload.name], standings)
+        unit = SampleUnit(decision.slot_ns)
+        self._tell(current, self._next_round[workload.name], standings, unit)
         started_ns = time.monotonic_ns()
         samples = self._with_promises(stretch, self._session.run_stretch(stretch))
         self._elapsed_ns += time.monotonic_ns() - started_ns
@@ -243,9 +245,11 @@ class SwitchbackRun:
             for slot, sample in zip(stretch.slots, samples, strict=True)
         ]
 
-    def _tell(self, current: str, number: int, standings: Standings) -> None:
+    def _tell(self, current: str, number: int, standings: Standings, unit: SampleUnit = BLOCKS) -> None:
         left_ns = self._clock.budget_left_ns() if self._spec.budget_ns is not None else self._remaining_ns()
-        self._observer.progressed(Progress(self._runs_done, None, number, left_ns, current, standings.open))
+        self._observer.progressed(
+            Progress(self._runs_done, None, number, left_ns, current, standings.open, unit)
+        )
 
     def _remaining_ns(self) -> int | None:
         """Longest time that a budget of blocks leaves, for the switched workloads."""

@@ -62,12 +62,14 @@ class SweepPart(Part):
 
 
 class DisturbancePart(Part):
-    """A run that something on the machine disturbed."""
+    """A run or slot that something on the machine disturbed."""
 
     block: int
     workload: str
     scheduler: str
     text: str
+    stretch: int | None = None
+    """Of a slot, the number of its stretch."""
 
 
 class SensitivityPart(Part):
@@ -80,7 +82,7 @@ class SensitivityPart(Part):
 
 
 class MachineRunPart(Part):
-    """The machine's events during one run."""
+    """The machine's events during one run, or during the slots that share them, from this one on."""
 
     sequence: int
     events: MachineEvents
@@ -156,11 +158,23 @@ def machine_part(analysis: Analysis, samples: list[RunSample]) -> MachinePart | 
         typical=found.typical,
         sensitivity=None if other is None else SensitivityPart.of(other),
         runs=[
-            MachineRunPart(sequence=sample.cell.sequence, events=sample.events)
-            for sample in samples
-            if sample.events is not None
+            MachineRunPart(sequence=sample.cell.sequence, events=events)
+            for sample, events in _watched(samples)
         ],
     )
+
+
+def _watched(samples: list[RunSample]) -> list[tuple[RunSample, MachineEvents]]:
+    """The samples that have events; of slots that share those of their stretch, the first."""
+    found: list[tuple[RunSample, MachineEvents]] = []
+    for sample in samples:
+        events = sample.events
+        if events is None:
+            continue
+        shared = found and sample.slot is not None and found[-1][0].cell.seed == sample.cell.seed
+        if not shared or found[-1][1] != events:
+            found.append((sample, events))
+    return found
 
 
 def steadiness_parts(analysis: Analysis) -> list[SteadinessPart]:

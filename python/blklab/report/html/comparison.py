@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from blklab.analysis.values import experiment_values
 from blklab.quantities.formatting import confidence_text, count_of, margin_text
 from blklab.quantities.units import format_bytes, format_duration
 from blklab.records.experiment import ExperimentRecord
@@ -20,6 +21,7 @@ from blklab.report.html.page import inert_json, page_environment, page_script, p
 from blklab.report.html.sections import WorkloadSection, legend, workload_section
 from blklab.report.html.tables import setting_tables
 from blklab.report.summary.designs import conduct_sentence, extent, most_samples, units_in_use
+from blklab.report.summary.disturbed import disturbed_rows, marked_text
 from blklab.report.summary.failures import failures_of
 from blklab.report.summary.model_answer import ModelAnswer
 from blklab.report.summary.regret import loss_rows
@@ -52,8 +54,9 @@ def render_html(
         model: The nearest modelled disk's answer, shown in a box of its own; the page's data leave it out.
     """
     looks = appearances(record.spec.schedulers)
+    values = experiment_values(record)
     sections = [
-        workload_section(record, document, workload, looks, f"workload-{index}")
+        workload_section(record, document, values, workload, looks, f"workload-{index}")
         for index, workload in enumerate(record.spec.workloads, start=1)
     ]
     units = units_in_use(document)
@@ -97,7 +100,11 @@ def render_html(
         extent=extent(document),
         failures=failures_of(document),
         units=" and ".join(f"{unit.name}s" for unit in units),
+        unit=" or ".join(unit.name for unit in units),
+        part=" or ".join(unit.part for unit in units),
         parts=" and ".join(f"{unit.part}s" for unit in units),
+        marked=marked_text(document),
+        disturbed=disturbed_rows(document),
         has_slots=any(unit.slot_ns is not None for unit in units),
         has_runs=any(unit.slot_ns is None for unit in units),
         style=page_style(),

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from blklab.analysis.metrics import METRICS, Metric, metric_named
-from blklab.analysis.values import experiment_values
+from blklab.analysis.statistics.series import Series
+from blklab.analysis.values import ExperimentValues
 from blklab.quantities.formatting import margin_text, metric_title, scale_for
 from blklab.quantities.sample_units import SampleUnit
 from blklab.records.experiment import ExperimentRecord
@@ -89,9 +90,24 @@ class WorkloadSection:
 
 
 def workload_section(
-    record: ExperimentRecord, document: CompareDocument, workload: Workload, looks: Looks, anchor: str
+    record: ExperimentRecord,
+    document: CompareDocument,
+    values: ExperimentValues,
+    workload: Workload,
+    looks: Looks,
+    anchor: str,
 ) -> WorkloadSection:
-    """Charts and tables of a workload, as far as its runs gave figures."""
+    """Charts and tables of a workload, as far as its runs gave figures.
+
+    Args:
+        record: The experiment.
+        document: Its analysis.
+        values: Its values.
+        workload: The workload.
+        looks: Appearances of the schedulers.
+        anchor: The section's name in the page.
+    """
+    series = values.series[workload.name, metric_named(workload.decide_by).name]
     metric = metric_named(workload.decide_by)
     order = [row.scheduler for row in ranked(document, workload.name, metric.name)]
     design, samples = design_of_workload(document, workload.name), unit_of(document, workload.name)
@@ -108,7 +124,7 @@ def workload_section(
         decides_meaning=metric.description,
         finding="" if verdict is None else finding(document, verdict),
         differs=workload.name in differing_controls(document),
-        forest=_forest(record, document, workload, metric, looks),
+        forest=_forest(series, document, workload, metric, looks),
         relative=_relative(document, workload, metric, looks, order),
         panels=[
             _panel(document, workload, METRICS[name], looks, order) for name in others if name != metric.name
@@ -123,7 +139,7 @@ def workload_section(
         unit=unit,
         samples=samples,
         design=design,
-        switchback=switchback_section(record, document, design, looks, order)
+        switchback=switchback_section(record, document, design, series, looks, order)
         if design is not None and switched and design.samples
         else None,
     )
@@ -156,12 +172,11 @@ def _values(record: ExperimentRecord, workload: Workload, metric: Metric) -> dic
 
 
 def _forest(
-    record: ExperimentRecord, document: CompareDocument, workload: Workload, metric: Metric, looks: Looks
+    series: Series, document: CompareDocument, workload: Workload, metric: Metric, looks: Looks
 ) -> Markup | None:
     """Means with intervals; None if no run gave the figure."""
     if not results_of(document, workload.name, metric.name):
         return None
-    series = experiment_values(record).series[workload.name, metric.name]
     runs = {label: [value for value in values.values() if value > 0] for label, values in series.items()}
     rows = [
         ForestRow(

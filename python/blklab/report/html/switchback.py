@@ -10,7 +10,7 @@ from markupsafe import Markup
 from blklab.analysis.designs import design_of
 from blklab.analysis.metrics import Metric, metric_named
 from blklab.analysis.slot_values import merged_jobs
-from blklab.analysis.values import experiment_values
+from blklab.analysis.statistics.series import Series
 from blklab.quantities.formatting import metric_title, scale_for
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
@@ -65,6 +65,7 @@ def switchback_section(
     record: ExperimentRecord,
     document: CompareDocument,
     part: DesignPart,
+    series: Series,
     appearances: Looks,
     order: Sequence[str],
 ) -> SwitchbackSection:
@@ -74,6 +75,7 @@ def switchback_section(
         record: The experiment.
         document: Its analysis.
         part: The workload's design.
+        series: Values of the metric that decides.
         appearances: Of the schedulers, by label.
         order: Their labels, best first.
     """
@@ -88,7 +90,7 @@ def switchback_section(
     return SwitchbackSection(
         part=part,
         switches=_switches(part),
-        narrowing=_narrowing(record, document, workload, metric, appearances, order),
+        narrowing=_narrowing(record, document, workload, series, appearances, order),
         load=load_chart("The load over time", slots, appearances, note) if slots else None,
         settling=_settling(part, slots, appearances),
         stretches=rows,
@@ -107,20 +109,19 @@ def _narrowing(
     record: ExperimentRecord,
     document: CompareDocument,
     workload: Workload,
-    metric: Metric,
+    series: Series,
     appearances: Looks,
     order: Sequence[str],
 ) -> Markup | None:
     """The leader against the open schedulers, then against the others, best first."""
-    leader = order[0]
+    leader, metric = order[0], metric_named(workload.decide_by)
     found = pairs_against(document, workload.name, metric.name, leader)
     rivals = sorted((name for name in order if name in found), key=lambda name: _is_settled(found[name]))
     design = design_of(record.spec).of(workload.name)
-    values = experiment_values(record).series[workload.name, metric.name]
     drawn = [
         NarrowingPair(name, appearances[name], course, STANDING_OF[found[name].outcome])
         for name in rivals[:MOST_PAIRS]
-        if (course := looks(values.get(name, {}), values.get(leader, {}), design))
+        if (course := looks(series.get(name, {}), series.get(leader, {}), design))
     ]
     if not drawn:
         return None

@@ -14,8 +14,8 @@ from blklab.report.summary.designs import unit_of
 class Failure:
     """A failed run, or slots that failed together."""
 
-    sequence: int
-    """Number of the (first) run in the whole experiment, from 0."""
+    run: str
+    """Number of the run in the whole experiment, from 1; empty for slots."""
     span: str
     """``3`` or ``9 to 16``: blocks or rounds, counted from 1."""
     workload: str
@@ -55,4 +55,5 @@ def _failure(document: CompareDocument, runs: Sequence[Mapping[str, Any]]) -> Fa
     where = f"{name} {span}, {first['workload']}"
     where += f" under {schedulers[0]}" if len(schedulers) == 1 else ""
     where += f" ({slots})" if len(runs) > 1 else ""
-    return Failure(first["sequence"], span, first["workload"], ", ".join(under), where, first["error"])
+    run_number = "" if unit.slot_ns is not None else str(first["sequence"] + 1)
+    return Failure(run_number, span, first["workload"], ", ".join(under), where, first["error"])
