@@ -32,7 +32,8 @@ def compare_answers(verdict: Verdict, without: Verdict, machine: MachineFindings
         machine: The disturbances that marked the others.
     """
     same = (without.status, without.best) == (verdict.status, verdict.best)
-    marked = count_of(len(machine.blocks), "marked block")
+    in_slots = all(one.stretch is not None for one in machine.disturbances)
+    marked = count_of(len(machine.blocks), "marked round" if in_slots else "marked block")
     answer = f"{without.status}{f' ({join_names(without.best)})' if without.best else ''}"
     return Sensitivity(
         marked_runs=len(machine.disturbances),

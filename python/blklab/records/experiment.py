@@ -47,6 +47,19 @@ class ExperimentRecord(BaseModel):
             made[sample.cell.block] = made.get(sample.cell.block, 0) + 1
         return sum(1 for count in made.values() if count == cells)
 
+    def without_abandoned_slots(self) -> ExperimentRecord:
+        """The same record without the slots that turned out too short, which no analysis counts."""
+        kept = [sample for sample in self.samples if not self._is_abandoned(sample)]
+        return self if len(kept) == len(self.samples) else self.model_copy(update={"samples": kept})
+
+    def _is_abandoned(self, sample: RunSample) -> bool:
+        decision = self.spec.slots.get(sample.cell.workload)
+        if decision is None:
+            return False
+        if decision.slot_ns is None:
+            return sample.slot is not None
+        return sample.cell.block < decision.first_round
+
     def successes(self, scheduler: str | None = None, workload: str | None = None) -> list[RunSample]:
         """The runs that succeeded, in their order; of one scheduler (its label), one workload, or all."""
         return [

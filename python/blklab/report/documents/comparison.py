@@ -189,6 +189,7 @@ class RunDocument(Part):
 
 def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDocument:
     """Puts an analysed experiment into the documented form."""
+    whole, record = record, record.without_abandoned_slots()
     return CompareDocument(
         run=record.run_id,
         created_at=record.created_at,
@@ -210,7 +211,7 @@ def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDoc
         ],
         blocks=record.complete_blocks,
         stopping=stopping_part(record),
-        designs=design_parts(record),
+        designs=design_parts(whole),
         seed=record.spec.seed,
         confidence=record.spec.confidence,
         margin=record.spec.margin,

@@ -34,22 +34,28 @@ class DesignPart(Part):
     switch_median_ns: int | None
     """Median time that setting a scheduler and its tunables took; None for runs."""
     switch_longest_ns: int | None
+    abandoned: int = 0
+    """Earlier slots that turned out too short; they are stored, and count in no other figure."""
 
 
 def design_parts(record: ExperimentRecord) -> list[DesignPart]:
     """One part for each workload whose design was decided; empty for experiments that know runs only."""
+    kept = record.without_abandoned_slots()
     return [
         _design_part(
             workload.name,
             record.spec.slots[workload.name],
-            [sample for sample in record.samples if sample.cell.workload == workload.name],
+            [sample for sample in kept.samples if sample.cell.workload == workload.name],
+            sum(1 for sample in record.samples if sample.cell.workload == workload.name),
         )
         for workload in record.spec.workloads
         if workload.name in record.spec.slots
     ]
 
 
-def _design_part(workload: str, decision: SlotDecision, samples: Sequence[RunSample]) -> DesignPart:
+def _design_part(
+    workload: str, decision: SlotDecision, samples: Sequence[RunSample], nr_stored: int
+) -> DesignPart:
     slots = [sample.slot for sample in samples if sample.slot is not None]
     switched = decision.slot_ns is not None
     switches_ns = [slot.switch_ns for slot in slots]
@@ -68,6 +74,7 @@ def _design_part(workload: str, decision: SlotDecision, samples: Sequence[RunSam
         load_ns=_length_ns(slots) if switched else sum(sample.elapsed_ns for sample in samples),
         switch_median_ns=round(statistics.median(switches_ns)) if switches_ns else None,
         switch_longest_ns=max(switches_ns, default=None),
+        abandoned=nr_stored - len(samples),
     )
 
 

@@ -156,7 +156,7 @@ def _stretch_rows(
         if sample.cell.workload == workload.name:
             # The seed is the load's own. Slots of a load that failed have no place in time.
             loads.setdefault(sample.cell.seed, []).append(sample)
-    stretches = dict(enumerate(loads.values()))
+    stretches = {_number(samples, index): samples for index, samples in enumerate(loads.values())}
     means = {number: _means(samples, workload, metric) for number, samples in stretches.items()}
     scale = scale_for(metric.unit, [mean for found in means.values() for mean in found.values()])
     rows = []
@@ -176,6 +176,11 @@ def _stretch_rows(
             )
         )
     return rows, scale.unit
+
+
+def _number(samples: Sequence[RunSample], index: int) -> int:
+    """The stretch's number, or its place among the others if its load failed."""
+    return next((sample.slot.stretch for sample in samples if sample.slot is not None), index)
 
 
 def _means(samples: Sequence[RunSample], workload: Workload, metric: Metric) -> dict[str, float]:

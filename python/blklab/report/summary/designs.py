@@ -54,8 +54,11 @@ def conduct_sentence(document: CompareDocument) -> str | None:
 
 def design_sentence(part: DesignPart) -> str:
     """``switchback, 160 slots of 250 ms in 40 rounds (40 s of load, …): the reason``."""
+    given_up = ""
+    if part.abandoned:
+        given_up = f" ({count_of(part.abandoned, 'earlier slot')} not counted)"
     if part.slot_ns is None:
-        return f"runs in blocks: {part.reason}"
+        return f"runs in blocks{given_up}: {part.reason}"
     cut = (
         f"the first {format_duration(part.settling_ns)} of each cut off"
         if part.settling_ns
@@ -63,7 +66,7 @@ def design_sentence(part: DesignPart) -> str:
     )
     return (
         f"switchback, {count_of(part.samples, 'slot')} of {format_duration(part.slot_ns)} ({cut}) in "
-        f"{count_of(part.rounds, 'round')}, {format_duration(part.load_ns)} of load: {part.reason}"
+        f"{count_of(part.rounds, 'round')}, {format_duration(part.load_ns)} of load{given_up}: {part.reason}"
     )
 
 

@@ -16,8 +16,15 @@ from rich.text import Text
 
 from blklab.analysis.metrics import METRICS, metric_named
 from blklab.quantities.formatting import TIMES, confidence_text, metric_title, scale_for
+from blklab.quantities.sample_units import BLOCKS
 from blklab.report.documents.comparison import CompareDocument, JobPart, LatencyPart, RunDocument
-from blklab.report.summary.designs import conduct_sentence, design_of_workload, design_sentence, extent
+from blklab.report.summary.designs import (
+    conduct_sentence,
+    design_of_workload,
+    design_sentence,
+    extent,
+    units_in_use,
+)
 from blklab.report.summary.failures import failures_of
 from blklab.report.summary.model_answer import ModelAnswer
 from blklab.report.summary.regret import lead_of
@@ -190,10 +197,9 @@ def render(
     print_findings(document, printer)
     _print_conditions(document, printer)
     printer.blank()
-    if report_file is not None:
-        printer.command_line("All figures, charts and runs: ", report_file)
-    else:
-        printer.command_line("All figures, charts and runs: ", f"blklab report {document.run} --html FILE")
+    has_runs = BLOCKS in units_in_use(document)
+    shown = "All figures, charts and runs: " if has_runs else "All figures and charts: "
+    printer.command_line(shown, report_file or f"blklab report {document.run} --html FILE")
 
 
 def _print_known(document: CompareDocument, printer: Printer) -> None:
