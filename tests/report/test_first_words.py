@@ -79,7 +79,8 @@ def test_an_undecided_report_says_first_who_is_beaten_and_by_how_much() -> None:
     assert log.settled == []
     printed = _printed(document)
     order = [
-        "Undecided",
+        "Stay with mq-deadline: no other is more than",
+        "The best scheduler for",
         "Known so far",
         "beat bfq",
         "Still open",
@@ -176,7 +177,7 @@ def test_the_models_answer_is_marked_and_apart() -> None:
     where = "On a modelled disk (sim:ssd-sata, consumer SATA TLC SSD, 1 TB)"
     assert f"{where} the same question is settled: deadline is best." in " ".join(block.split())
     assert "deadline" not in printed.replace(block, "").replace("mq-deadline", "")
-    assert printed.index("Undecided") < printed.index("Known so far") < printed.index("A model's answer")
+    assert printed.index("Stay with") < printed.index("Known so far") < printed.index("A model's answer")
     html = render_html(record, document, model=model)
     aside = re.search(r'<aside class="model".*?</aside>', html, re.DOTALL)
     assert aside is not None

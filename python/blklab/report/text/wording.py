@@ -56,6 +56,10 @@ def explanation(document: CompareDocument) -> str:
             return _sentence(
                 f"Under {name}, by {metric_title(only.metric)}: {finding(document, only)}{_tie(document)}"
             )
+    # What each workload says comes first; what one choice for all of them costs follows.
+    advice, answer, found = document.verdict.text.partition("it depends on the work")
+    if answer and advice:
+        return f"{_sentence(answer + found)} {_sentence(advice.removesuffix('; '))}"
     return _sentence(document.verdict.text)
 
 
@@ -136,7 +140,9 @@ def model_sentences(model: ModelAnswer) -> tuple[str, list[str]]:
             f"The nearest model, {model.undecided_nearest}, is undecided as well. On another ({model.device})"
         )
     settled = "the same question is settled" if model.is_settled else "the same question stays open, too"
-    return "A model's answer, not this disk's", [f"{where} {settled}: {headline(found)}.", explanation(found)]
+    # What a choice costs on a model is no advice for a disk.
+    says = explanation(found) if lead_of(found) is None else _open_question(found)
+    return "A model's answer, not this disk's", [f"{where} {settled}: {_verdict_in_words(found)}.", says]
 
 
 def effect_of(ratio: float, low: float | None, high: float | None) -> str:
