@@ -22,7 +22,7 @@ class DisturbedRow:
     scheduler: str
     """Its label, the number of slots, or both."""
     text: str
-    """What was seen; of several slots, in the first of them."""
+    """Symptoms; of several slots, those of the first."""
 
 
 def disturbed_rows(document: CompareDocument) -> list[DisturbedRow]:

@@ -1,4 +1,4 @@
-"""What is lost at most by a choice, while the first place is open: the first thing that reports say then."""
+"""The largest loss by a choice while the first place is open: reports lead with it then."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LossRow:
     scheduler: str
     bound: str
     against: str
-    """Who may be so much better, and under which workload; empty if nothing is known."""
+    """The scheduler that may be so much better, and the workload; empty if nothing is known."""
 
 
 def lead_of(document: CompareDocument) -> Lead | None:
