@@ -35,6 +35,8 @@ class SlotValues:
         self._enter = enter
         self._slots: dict[str, dict[int, Sequence[JobSample]]] = {}
         """By scheduler and round."""
+        self._first: int | None = None
+        """The first round that has a slot; earlier ones may have failed."""
         self._groups: dict[str, int] | None = None
         """Rounds in a group, by metric; None while the first rounds run."""
         self._by_size: dict[int, dict[str, dict[str, dict[int, float]]]] = {}
@@ -48,7 +50,9 @@ class SlotValues:
             number: Of the round.
             jobs: The sections that the metrics are computed from.
         """
-        if self._groups is None and number >= WARM_UP:
+        if self._first is None:
+            self._first = number
+        if self._groups is None and number >= self._first + WARM_UP:
             self._groups = self._sizes()
             for label, slots in self._slots.items():
                 for earlier in sorted(slots):
