@@ -4,7 +4,7 @@
 
 Runs fio on a file of its own in that directory: 4 KiB random reads at depth 1 and at depth 32, and reads and
 writes mixed, one load after the other. The condition is a word for what else happened (``quiet``, ``loaded``,
-``throttled``); bringing it about is left to whoever records. The archive gets one text file for each
+``throttled``); bringing it about is not this program's work. The archive gets one text file for each
 condition and load, a count per line; a recording of the same name is replaced.
 """
 

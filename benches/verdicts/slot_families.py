@@ -135,7 +135,9 @@ def _made_up() -> list[SlotFamily]:
         SlotFamily("wander", "AR(1): correlation 0.98 from slot to slot, 20 %, and 4 % of its own", wander),
         SlotFamily("drift", "loses half of its speed from the first slot to the last", drift),
         SlotFamily("jumps", "the level jumps by some 30 % every forty slots or so", jumps),
-        SlotFamily("alternating", "every second slot is 30 % faster, whoever has it", alternating),
+        SlotFamily(
+            "alternating", "every second slot is 30 % faster, whichever scheduler has it", alternating
+        ),
         SlotFamily("Student t", "two degrees of freedom: no finite variance", student),
         SlotFamily("spikes", "a twentieth of the slots slower, some by far", spikes),
         SlotFamily("stalls", "now and then no I/O for two slots", stalls),

@@ -1,4 +1,4 @@
-"""Carry-over: whether a slot still shows which scheduler had the disk before it, or is still settling.
+"""Carry-over: slots that still show which scheduler had the disk before them, or that are still settling.
 
 Two tests, on the I/Os that each slot's windows record:
 
@@ -42,7 +42,7 @@ class CarryOver:
 
     kind: Literal["within", "before"]
     scheduler: str
-    """Whose slots are examined."""
+    """The one whose slots are examined."""
     other: str
     """``within``: the one that it is compared with; ``before``: the predecessor that stands out."""
     ratio: float
@@ -53,7 +53,7 @@ class CarryOver:
 
 @dataclass(frozen=True)
 class CarryOverFindings:
-    """Whether slots of a workload influence one another."""
+    """The influence that slots of a workload have on one another."""
 
     workload: str
     contrasts: list[CarryOver]

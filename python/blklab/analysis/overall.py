@@ -38,7 +38,7 @@ class Verdict:
     choice_reason: str = ""
     """The reason to take this one, of several equals or of several that are not told apart."""
     regret: list[Regret] = field(default_factory=list)
-    """What is lost at most by taking each scheduler: those in force first, then by their bounds."""
+    """The most that is lost by taking each scheduler: those in force first, then by their bounds."""
 
 
 def overall_verdict(

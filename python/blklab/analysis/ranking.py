@@ -129,7 +129,7 @@ def _open_question(candidates: Sequence[str], unsettled: Sequence[Comparison]) -
 
 
 def _beaten_text(pairs: Sequence[Comparison], contenders: Sequence[str]) -> str:
-    """Who is out already, each with the contender (or else another one) that beats it by most."""
+    """Those that are out, each with the contender (or else another one) that beats it by most."""
     seen = [pair.seen_from(label) for pair in pairs for label in (pair.first, pair.second)]
     by_loser: dict[str, list[Comparison]] = {}
     for pair in seen:

@@ -1,4 +1,4 @@
-"""How much is lost at most by taking a scheduler that may not be the best: its bound of regret.
+"""The bound of regret: the most that is lost by taking a scheduler that may not be the best.
 
 The bound of a candidate is the largest upper end, over all others, of how much better the other one is. It
 holds although it is the largest of several: only the scheduler that is truly best can prove it wrong, so only
