@@ -65,54 +65,52 @@ def simulate_stretch(
         settings: The settings in force under each scheduler, by its label.
 
     Returns:
-        One sample per slot; all of them failed if the simulation did.
+        One sample per slot; all of them failed if the simulation did, one alone if its switch took too long.
     """
     started_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
     start_ns = time.monotonic_ns()
     try:
         answer = json.loads(call_core(_core.simulate, json.dumps(request)))
     except SimulationError as error:
-        return _failed(stretch, error.message, started_at, time.monotonic_ns() - start_ns)
-    elapsed_ns = time.monotonic_ns() - start_ns
-    if len(answer["slots"]) < len(stretch.slots):
-        message = f"only {len(answer['slots'])} of {len(stretch.slots)} switches were done in their slots"
-        return _failed(stretch, message, started_at, elapsed_ns)
-    return [
-        RunSample(
-            cell=slot.key,
-            status="ok",
-            started_at=started_at,
-            elapsed_ns=elapsed_ns // len(stretch.slots),
-            jobs=[JobSample.model_validate(job) for job in recorded["jobs"]],
-            settings=dict(settings[slot.scheduler.label]),
-            engine={name: answer["engine"][name] for name in ("name", "version", "seed")},
-            slot=SlotSample(
-                stretch=stretch.number,
-                start_ns=slot_ns,
-                end_ns=slot_ns + stretch.slot_ns,
-                switch_ns=recorded["switch_ns"],
-                kept_from_ns=slot_ns + stretch.settling_ns,
-                kept_to_ns=slot_ns + stretch.slot_ns,
-                window_ns=_window_ns(stretch),
-                ios=recorded["ios"],
-            ),
+        each_ns = (time.monotonic_ns() - start_ns) // len(stretch.slots)
+        return [_failed(slot, error.message, started_at, each_ns) for slot in stretch.slots]
+    slot_elapsed_ns = (time.monotonic_ns() - start_ns) // len(stretch.slots)
+    samples = []
+    # The core leaves out what had no new scheduler when the load ended.
+    recorded = [*answer["slots"], *[None] * (len(stretch.slots) - len(answer["slots"]))]
+    for slot, slot_ns, record in zip(stretch.slots, _starts_ns(stretch), recorded, strict=True):
+        if record is None or record["switch_ns"] >= stretch.slot_ns:
+            message = f"the switch to {slot.scheduler.label} took longer than its slot"
+            samples.append(_failed(slot, message, started_at, slot_elapsed_ns))
+            continue
+        samples.append(
+            RunSample(
+                cell=slot.key,
+                status="ok",
+                started_at=started_at,
+                elapsed_ns=slot_elapsed_ns,
+                jobs=[JobSample.model_validate(job) for job in record["jobs"]],
+                settings=dict(settings[slot.scheduler.label]),
+                engine={name: answer["engine"][name] for name in ("name", "version", "seed")},
+                slot=SlotSample(
+                    stretch=stretch.number,
+                    start_ns=slot_ns,
+                    end_ns=slot_ns + stretch.slot_ns,
+                    switch_ns=record["switch_ns"],
+                    kept_from_ns=slot_ns + stretch.settling_ns,
+                    kept_to_ns=slot_ns + stretch.slot_ns,
+                    window_ns=_window_ns(stretch),
+                    ios=record["ios"],
+                ),
+            )
         )
-        for slot, slot_ns, recorded in zip(stretch.slots, _starts_ns(stretch), answer["slots"], strict=True)
-    ]
+    return samples
 
 
-def _failed(stretch: Stretch, message: str, started_at: str, elapsed_ns: int) -> list[RunSample]:
-    def sample(slot: Slot) -> RunSample:
-        return RunSample(
-            cell=slot.key,
-            status="failed",
-            error=message,
-            started_at=started_at,
-            elapsed_ns=elapsed_ns // len(stretch.slots),
-            jobs=[],
-        )
-
-    return [sample(slot) for slot in stretch.slots]
+def _failed(slot: Slot, message: str, started_at: str, elapsed_ns: int) -> RunSample:
+    return RunSample(
+        cell=slot.key, status="failed", error=message, started_at=started_at, elapsed_ns=elapsed_ns, jobs=[]
+    )
 
 
 def _starts_ns(stretch: Stretch) -> list[int]:

@@ -1,0 +1,143 @@
+"""The length of slots: settling that is there is found, settling that is not there costs nothing."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from blklab.analysis.settling import (
+    LARGEST_CUT,
+    SHORTEST_SLOT_NS,
+    remaining_change,
+    settling_time,
+)
+
+MS = 1_000_000
+Shape = Callable[[float], float]
+"""The rate at a time after the switch (s), relative to the plateau."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    switch_ns: int
+    window_ns: int
+    ios: Sequence[float]
+
+
+def flat(_time_s: float) -> float:
+    return 1.0
+
+
+def relaxing(amplitude: float, tau_s: float) -> Shape:
+    return lambda time_s: 1 + amplitude * math.exp(-time_s / tau_s)
+
+
+def slots_of(
+    shape: Shape,
+    *,
+    seed: int,
+    slots: int = 8,
+    length_ms: int = 4000,
+    rate: float = 100.0,
+    noise: float = 0.05,
+    wander: float = 0.0,
+) -> list[Windows]:
+    """Slots with windows of 10 ms, a switch of 28 ms, and a level that wanders from slot to slot."""
+    stream = random.Random(seed)  # noqa: S311
+    made = []
+    for _ in range(slots):
+        level = math.exp(stream.gauss(0, wander))
+        ios = []
+        for number in range(length_ms // 10):
+            value = rate * level * shape(number / 100) * max(0.0, stream.gauss(1, noise))
+            ios.append(0.0 if number < 3 else value)
+        made.append(Windows(switch_ns=28 * MS, window_ns=10 * MS, ios=ios))
+    return made
+
+
+def test_schedulers_that_settle_at_once_have_the_shortest_slots(seed: int) -> None:
+    found = settling_time({"none": slots_of(flat, seed=seed), "kyber": slots_of(flat, seed=seed + 1)})
+    assert found.slot_ns is not None
+    assert found.slot_ns < 3 * SHORTEST_SLOT_NS
+    assert found.settling_ns <= LARGEST_CUT * found.slot_ns
+    assert found.decision.slot_ns == found.slot_ns
+    assert "settles within" in found.reason
+
+
+@pytest.mark.parametrize("tau_s", [0.02, 0.1, 0.2])
+@pytest.mark.parametrize("amplitude", [-0.5, 0.3])
+def test_what_settles_is_cut_off(seed: int, amplitude: float, tau_s: float) -> None:
+    shape = relaxing(amplitude, tau_s)
+    slots = {"none": slots_of(flat, seed=seed), "bfq": slots_of(shape, seed=seed + 1, noise=0.02)}
+    found = settling_time(slots)
+    assert found.slot_ns is not None
+    kept = range(found.settling_ns // (10 * MS), found.slot_ns // (10 * MS))
+    bias = sum(shape(number / 100) for number in kept) / len(kept) - 1
+    assert abs(bias) < 0.015, found
+    assert found.settling_ns <= LARGEST_CUT * found.slot_ns + 10 * MS
+
+
+def test_slow_settling_is_refused_with_its_scheduler(seed: int) -> None:
+    slots = {"none": slots_of(flat, seed=seed), "bfq": slots_of(relaxing(0.5, 3.0), seed=seed)}
+    found = settling_time(slots)
+    assert found.slot_ns is None
+    assert found.decision.slot_ns is None
+    assert "bfq" in found.reason
+    late = slots_of(lambda time_s: 1.0 if time_s < 1.9 else 1.1, seed=seed, noise=0.02)
+    assert settling_time({"kyber": late}).slot_ns is None or settling_time({"kyber": late}).settling_ns > 1e9
+
+
+def test_drift_from_slot_to_slot_is_not_settling(seed: int) -> None:
+    slots = {label: slots_of(flat, seed=seed + number, wander=0.3) for number, label in enumerate("ab")}
+    found = settling_time(slots)
+    assert found.slot_ns is not None
+    assert found.slot_ns < 4 * SHORTEST_SLOT_NS
+
+
+def test_slots_hold_enough_ios_and_are_long_against_latencies(seed: int) -> None:
+    slow = {"none": slots_of(flat, seed=seed, rate=1.0)}
+    few = settling_time(slow)
+    assert few.slot_ns is not None
+    assert few.slot_ns >= 480 * MS
+    assert "50 I/Os" in few.reason
+    latency = settling_time({"none": slots_of(flat, seed=seed)}, tail_latency_ns=80 * MS)
+    assert latency.slot_ns is not None
+    assert latency.slot_ns >= 800 * MS
+    assert "80.0 ms" in latency.reason
+    refused = settling_time({"none": slots_of(flat, seed=seed)}, tail_latency_ns=2000 * MS)
+    assert refused.slot_ns is None
+    assert "2.00 s" in refused.reason
+
+
+def test_pilots_that_say_nothing_are_refused() -> None:
+    assert settling_time({}).slot_ns is None
+    assert settling_time({"none": []}).slot_ns is None
+    assert settling_time({"none": [Windows(0, 10 * MS, [0.0] * 100)]}).slot_ns is None
+
+
+def test_a_remaining_change_is_found_in_many_slots(seed: int) -> None:
+    short = {
+        "none": slots_of(flat, seed=seed, slots=200, length_ms=300),
+        "kyber": slots_of(relaxing(-0.06, 0.3), seed=seed + 1, slots=200, length_ms=300),
+    }
+    found = remaining_change(short, settling_ns=60 * MS)
+    assert found is not None
+    assert found.scheduler == "kyber"
+    assert found.change > 0
+    assert "300 ms" in found.reason
+
+
+def test_settled_schedulers_show_no_remaining_change(seed: int) -> None:
+    for number in range(20):
+        slots = {
+            label: slots_of(flat, seed=seed + 7 * number + index, slots=40, length_ms=300)
+            for index, label in enumerate(("none", "kyber", "bfq"))
+        }
+        found = remaining_change(slots, settling_ns=60 * MS, level=0.0001)
+        assert found is None, found
+    few = {"none": slots_of(relaxing(1, 1), seed=seed, slots=3)}
+    assert remaining_change(few, settling_ns=0) is None
