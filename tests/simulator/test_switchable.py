@@ -55,4 +55,4 @@ def test_shipped_workloads() -> None:
     refused = {
         name for name in shipped_workloads() if unswitchable_workload(load_workload(name), None) is not None
     }
-    assert refused == {"buffered-sequential-read", "write-ahead-log"}
+    assert refused == {"buffered-sequential-read", "cached-read", "write-ahead-log"}

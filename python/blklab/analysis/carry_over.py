@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,8 +28,10 @@ from blklab.analysis.statistics.multiplicity import holm
 from blklab.analysis.statistics.series import Values
 from blklab.analysis.statistics.switchback import switchback_difference
 from blklab.quantities.formatting import ratio_text
+from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import RunSample, SlotSample
 
+WARNING_LEVEL = 0.01
 FEWEST_SLOTS = 5
 """Slots of a scheduler after each predecessor that are compared at all."""
 
@@ -64,6 +66,11 @@ class CarryOverFindings:
         """The contrasts that chance does not explain."""
         return [one for one in self.contrasts if one.p_adjusted < self.level]
 
+    def tests_all(self, schedulers: Iterable[str]) -> bool:
+        """Whether each of the schedulers has followed at least two others often enough to be tested."""
+        tested = {one.scheduler for one in self.contrasts if one.kind == "before"}
+        return tested.issuperset(schedulers)
+
     @property
     def text(self) -> str:
         """One sentence."""
@@ -97,6 +104,21 @@ def carry_over(workload: str, samples: Sequence[RunSample], level: float) -> Car
         ],
         level,
     )
+
+
+def carry_over_warnings(record: ExperimentRecord) -> list[str]:
+    """One line for each switched workload whose slots clearly influence one another.
+
+    Carry-over within the margin of practical equality does not matter.
+    """
+    warnings = []
+    for name in record.spec.switched:
+        found = carry_over(name, record.samples, WARNING_LEVEL)
+        large = [one for one in found.seen if abs(one.ratio - 1) > record.spec.margin]
+        if large:
+            seen = "; ".join(map(_sentence, large))
+            warnings.append(f"{name}: {seen}, so its ratios may be off; compare with --design runs")
+    return warnings
 
 
 def kept_windows(slot: SlotSample) -> list[float]:

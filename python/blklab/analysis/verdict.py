@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from blklab.analysis.carry_over import carry_over_warnings
 from blklab.analysis.comparison import Comparison, compare_all
 from blklab.analysis.designs import Design, design_of
 from blklab.analysis.disturbance import MachineFindings, machine_findings, without_marked
@@ -67,9 +68,10 @@ def analyse(record: ExperimentRecord) -> Analysis:
     Raises:
         UnknownNameError: if a workload or the goal is decided by a metric that does not exist.
     """
+    record = record.without_abandoned_slots()
     design = design_of(record.spec)
     values = experiment_values(record)
-    answer = _answer(values, design, record.spec, _failure_warnings(record))
+    answer = _answer(values, design, record.spec, [*_failure_warnings(record), *carry_over_warnings(record)])
     machine = machine_findings(record)
     return replace(
         answer,

@@ -39,6 +39,6 @@ def _unswitchable_job(job: Job) -> str | None:
     for option in ("fsync", "fdatasync", "sync"):
         if job.options.get(option, "") not in _NO:
             return f"syncs ({option}), and a sync waits for writes of the slots before"
-    if job.writes and not job.direct:
-        return "writes to the page cache, which is written back in later slots"
+    if not job.direct:
+        return "uses the page cache, which keeps what earlier slots have read and written"
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from blklab.analysis.carry_over import carry_over
 from blklab.analysis.settling import remaining_change
@@ -30,13 +31,26 @@ STRETCHES_NS = (8 * NS_PER_SECOND, 8 * NS_PER_SECOND, 16 * NS_PER_SECOND)
 
 Short ones show results sooner, but each costs the start of a load.
 """
-CARRY_OVER_LEVEL = 0.01
-CARRY_OVER_MARGINS = 2.0
-"""Carry-over smaller than this many margins of practical equality is left to the report."""
 LONGEST_SLOT_NS = 4 * NS_PER_SECOND
 """Beyond, slots have no advantage over runs."""
 _OVERHEAD = 1.25
 """Time of a stretch in units of its slots' time, until one has been measured."""
+
+
+@dataclass(frozen=True)
+class Strictness:
+    """How clear carry-over must be to begin anew."""
+
+    level: float
+    margins: float
+    """Smaller carry-over than so many margins of practical equality is left to the report."""
+
+
+FEWEST_ROUNDS_ANEW = 12
+"""Rounds of longer slots that the budget must still permit."""
+UNDER_WAY = Strictness(level=0.01, margins=2.0)
+ENDING = Strictness(level=0.05, margins=1.0)
+"""Before an answer is accepted: what biases it was found by about as many slots."""
 
 
 class SwitchbackRun:
@@ -70,6 +84,7 @@ class SwitchbackRun:
         self._elapsed_ns = 0
         for sample in record.samples:
             self._count(sample)
+        for sample in record.without_abandoned_slots().samples:
             self._race.add(sample)
 
     def run(self) -> None:
@@ -80,15 +95,24 @@ class SwitchbackRun:
             BlklabError: if the session cannot continue.
         """
         first = True
+        last: dict[str, frozenset[str]] = {}
         while True:
             standings = self._race.standings(self._blocks_left(), rounds_left=self._rounds_left())
+            still_running = dict(standings.running)
             if standings.over:
-                return
+                begun_anew = [self._mind_carry_over(name, ENDING) for name in self._spec.switched]
+                if any(begun_anew):
+                    continue
+                # An answer needs as many slots as it takes to see carry-over.
+                still_running = {name: last[name] for name in self._untested(last)}
+                if not still_running:
+                    return
             progressed = False
             for workload in self._spec.workloads:
-                running = standings.running[workload.name]
+                running = still_running.get(workload.name, frozenset())
                 if not running:
                     continue
+                last[workload.name] = running
                 if workload.name in self._spec.switched:
                     progressed |= self._run_stretch(workload, running, standings, first=first)
                 else:
@@ -135,7 +159,7 @@ class SwitchbackRun:
         self._elapsed_ns += time.monotonic_ns() - started_ns
         self._load_ns += stretch.length_ns
         self._keep(samples)
-        self._mind_carry_over(workload)
+        self._mind_carry_over(workload.name, UNDER_WAY)
         failed = [sample for sample in samples if sample.status == "failed"]
         if len(failed) == len(samples):
             raise RunFailedError(
@@ -144,24 +168,42 @@ class SwitchbackRun:
             )
         return True
 
-    def _mind_carry_over(self, workload: Workload) -> None:
-        """Begins anew with longer slots, or with runs, if one slot clearly shows in the next."""
-        name = workload.name
-        decision = self._spec.switched[name]
-        samples = [
+    def _untested(self, last: Mapping[str, frozenset[str]]) -> list[str]:
+        """Switched workloads in which slots have not yet followed two different schedulers often enough."""
+        return [
+            name
+            for name, running in last.items()
+            if name in self._spec.switched
+            and len(running) > 1
+            and not carry_over(name, self._slots_of(name), ENDING.level).tests_all(running)
+        ]
+
+    def _slots_of(self, name: str) -> list[RunSample]:
+        first_round = self._spec.switched[name].first_round
+        return [
             sample
             for sample in self._record.samples
-            if sample.cell.workload == name and sample.cell.block >= decision.first_round
+            if sample.cell.workload == name and sample.cell.block >= first_round
         ]
-        found = carry_over(name, samples, CARRY_OVER_LEVEL)
-        limit = CARRY_OVER_MARGINS * math.log1p(self._spec.margin)
+
+    def _mind_carry_over(self, name: str, strictness: Strictness) -> bool:
+        """Begins a workload anew with longer slots, or with runs, if one slot shows in the next."""
+        decision = self._spec.switched[name]
+        samples = self._slots_of(name)
+        found = carry_over(name, samples, strictness.level)
+        limit = strictness.margins * math.log1p(self._spec.margin)
         reasons = [found.text] if any(_log_size(one.ratio) > limit for one in found.seen) else []
-        change = remaining_change(slots_by_scheduler(samples), settling_ns=decision.settling_ns)
+        change = remaining_change(
+            slots_by_scheduler(samples), settling_ns=decision.settling_ns, level=strictness.level
+        )
         if change is not None and abs(change.change) > limit:
             reasons.append(change.reason)
         if not reasons:
-            return
+            return False
         reason = "; ".join(reasons)
+        left = self._rounds_left()[name]
+        if left is not None and left < FEWEST_ROUNDS_ANEW * 2:
+            return False  # too late to begin anew; the report says what was seen
         slot_ns = 2 * (decision.slot_ns or 0)
         if slot_ns <= LONGEST_SLOT_NS:
             changed = SlotDecision(
@@ -183,8 +225,9 @@ class SwitchbackRun:
         self._record = self._record.model_copy(update={"spec": self._spec})
         self._store.set_spec(self._record.run_id, self._spec)
         self._race = race_of(self._record)
-        for sample in self._record.samples:
+        for sample in self._record.without_abandoned_slots().samples:
             self._race.add(sample)
+        return True
 
     def _run_block(
         self, workload: Workload, running: frozenset[str], standings: Standings, *, first: bool
@@ -237,7 +280,7 @@ class SwitchbackRun:
             stretch = self._next_stretch[name] if sample.slot is None else sample.slot.stretch
             self._next_stretch[name] = max(self._next_stretch[name], stretch + 1)
         else:
-            self._next_block = max(self._next_block, sample.cell.block)
+            self._next_block = max(self._next_block, sample.cell.block + 1)
 
     def _with_promises(self, stretch: Stretch, samples: Sequence[RunSample]) -> list[RunSample]:
         return [

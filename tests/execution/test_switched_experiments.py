@@ -1,0 +1,309 @@
+"""Experiments with switchbacks, from the pilot to the verdict."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from blklab.analysis.verdict import analyse
+from blklab.execution.blocks import Clock
+from blklab.execution.pipeline import compare
+from blklab.execution.slots import reasons_for_runs, settle_slots
+from blklab.execution.switchback import LONGEST_SLOT_NS, SwitchbackRun
+from blklab.linux.machine.description import describe_machine
+from blklab.linux.scratch.space import Announce
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.samples import (
+    DirectionSample,
+    JobSample,
+    LatencyHistogram,
+    RunSample,
+    SlotSample,
+    TargetDescription,
+)
+from blklab.records.store import Store
+from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.goals import parse_goal
+from blklab.spec.plan import Cell
+from blklab.spec.request import SpecValues, build_specs
+from blklab.spec.schedulers import SchedulerChoice
+from blklab.spec.slots import SlotDecision
+from blklab.spec.stretches import Stretch
+from blklab.spec.workloads import Workload
+
+READS = (
+    "; purpose: Random reads.\n[reader]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=8\n"
+    "time_based\nruntime=1s\n"
+)
+SYNCED = "; purpose: A log.\n[log]\nrw=write\nbs=4k\nfdatasync=1\nsize=4m\ntime_based\nruntime=200ms\n"
+DEVICE = "sim:ssd-sata"
+
+
+class Listener:
+    """Keeps what was announced."""
+
+    def __init__(self) -> None:
+        self.announced: list[str] = []
+
+    def announce(self, line: str) -> None:
+        self.announced.append(line)
+
+    def begun(self, record: ExperimentRecord) -> None:
+        pass
+
+    def progressed(self, progress: object) -> None:
+        pass
+
+    def measured(self, sample: RunSample) -> None:
+        pass
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Mapping[str, str]:
+    """Job files by name."""
+    for name, text in (("reads", READS), ("log", SYNCED)):
+        (tmp_path / f"{name}.fio").write_text(text)
+    return {name: str(tmp_path / f"{name}.fio") for name in ("reads", "log")}
+
+
+def _spec(workloads: Sequence[str], budget: str = "8blocks", **more: object) -> ExperimentSpec:
+    values: dict[str, object] = {"design": "switchback", "schedulers": ["none,bfq"], **more}
+    return build_specs(
+        SpecValues(targets=[DEVICE], workloads=list(workloads), budget=budget, seed=3, **values)
+    )[0]
+
+
+def _rounds(record: ExperimentRecord, workload: str) -> Counter[int]:
+    return Counter(
+        sample.cell.block
+        for sample in record.samples
+        if sample.cell.workload == workload and sample.slot is not None
+    )
+
+
+def test_every_scheduler_has_one_slot_in_each_round(tmp_path: Path, jobs: Mapping[str, str]) -> None:
+    spec = _spec([jobs["reads"]], "60blocks", margin=0.0)
+    with Store.opened(str(tmp_path / "runs.sqlite")) as store:
+        record = compare(spec, store, Listener())
+        again = compare(spec, store, Listener())
+    rounds = _rounds(record, "reads")
+    assert set(rounds.values()) == {2}
+    assert sorted(rounds) == list(range(len(rounds)))
+    decision = record.spec.switched["reads"]
+    assert all(
+        sample.slot is not None and sample.slot.end_ns - sample.slot.start_ns == decision.slot_ns
+        for sample in record.samples
+    )
+    assert [(one.cell, one.jobs) for one in record.samples] == [(one.cell, one.jobs) for one in again.samples]
+
+
+def test_a_resumed_experiment_continues_with_the_next_round(tmp_path: Path, jobs: Mapping[str, str]) -> None:
+    spec = _spec([jobs["reads"]], "10blocks", margin=0.0)
+    with Store.opened(str(tmp_path / "runs.sqlite")) as store:
+        first = compare(spec, store, Listener())
+        more = first.spec.model_copy(update={"budget_blocks": 20})
+        second = compare(more, store, Listener(), resumed=first)
+    before, after = _rounds(first, "reads"), _rounds(second, "reads")
+    assert len(after) > len(before)
+    assert set(after.values()) == {2}
+    assert sorted(after) == list(range(len(after)))
+    assert second.samples[: len(first.samples)] == first.samples
+    assert second.spec.slots == first.spec.slots
+
+
+def test_a_workload_that_cannot_be_switched_has_runs_and_the_reason(
+    tmp_path: Path, jobs: Mapping[str, str]
+) -> None:
+    with Store.opened(str(tmp_path / "runs.sqlite")) as store:
+        record = compare(_spec([jobs["reads"], jobs["log"]]), store, Listener())
+    assert list(record.spec.switched) == ["reads"]
+    assert "fdatasync" in record.spec.slots["log"].reason
+    runs = [sample for sample in record.samples if sample.cell.workload == "log"]
+    assert runs
+    assert all(sample.slot is None for sample in runs)
+    assert len({sample.cell.sequence for sample in record.samples}) == len(record.samples)
+    assert {verdict.workload for verdict in analyse(record).metric_verdicts if verdict.decides} == {
+        "reads",
+        "log",
+    }
+
+
+def test_a_goal_has_one_design_for_all_workloads(tmp_path: Path, jobs: Mapping[str, str]) -> None:
+    with Store.opened(str(tmp_path / "runs.sqlite")) as store:
+        both = compare(_spec([jobs["reads"], jobs["log"]], goal=parse_goal("throughput")), store, Listener())
+        one = compare(_spec([jobs["reads"]], goal=parse_goal("throughput")), store, Listener())
+    assert not both.spec.switched
+    assert "goal" in both.spec.slots["reads"].reason
+    assert list(one.spec.switched) == ["reads"]
+    assert analyse(one).goal is not None
+
+
+@pytest.mark.parametrize(
+    "more", [{"design": "runs"}, {"design": "auto"}, {"design": "auto", "sweeps": ["bfq:slice_idle=0,8"]}]
+)
+def test_experiments_of_runs(tmp_path: Path, jobs: Mapping[str, str], more: dict[str, object]) -> None:
+    with Store.opened(str(tmp_path / "runs.sqlite")) as store:
+        record = compare(_spec([jobs["reads"]], "3blocks", **more), store, Listener())
+    assert record.spec.slots == {}
+    assert all(sample.slot is None for sample in record.samples)
+
+
+def test_it_stops_once_staying_is_good_enough(tmp_path: Path, jobs: Mapping[str, str]) -> None:
+    with Store.opened(str(tmp_path / "runs.sqlite")) as store:
+        long = compare(_spec([jobs["reads"]], "100blocks", margin=0.0), store, Listener())
+        short = compare(_spec([jobs["reads"]], "100blocks", margin=0.0, good_enough=0.2), store, Listener())
+    assert len(short.samples) < len(long.samples)
+    bounds = [one.bound for one in analyse(short).verdict.regret if one.bound is not None]
+    assert min(bounds) <= 0.2
+
+
+class SessionWithCarryOver:
+    """Slots of a made-up disk: after bfq, the first part of each slot is slow for a while."""
+
+    parallel = 1
+
+    def __init__(self, lasts_ns: int, refuses: str | None = None) -> None:
+        self.lasts_ns = lasts_ns
+        self.refuses = refuses
+        self.slots_ns: list[int] = []
+        self.chance = random.Random(1)  # noqa: S311 - not for secrets
+        self.target = TargetDescription(target=DEVICE, backend="test", summary="made up", disks=[])
+
+    def unswitchable(self, workload: Workload) -> str | None:
+        return self.refuses
+
+    def tunable_defaults(self, choice: SchedulerChoice) -> None:
+        raise NotImplementedError
+
+    def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
+        raise NotImplementedError
+
+    def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
+        raise NotImplementedError
+
+    def commands(self, cell: Cell) -> list[str]:
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        raise NotImplementedError
+
+    def run(self, cell: Cell) -> RunSample:
+        return _sample(Stretch(0, cell.workload, [], 1, 0, 1), cell, [1000.0] * 40, None)
+
+    def run_stretch(self, stretch: Stretch) -> list[RunSample]:
+        window_ns = 25_000_000
+        self.slots_ns.append(stretch.slot_ns)
+        samples = []
+        for place, slot in enumerate(stretch.slots):
+            slowed = place > 0 and stretch.slots[place - 1].scheduler.label == "bfq"
+            ios = [
+                100.0
+                * self.chance.gauss(1, 0.01)
+                * (0.5 if slowed and window * window_ns < self.lasts_ns else 1.0)
+                for window in range(stretch.slot_ns // window_ns)
+            ]
+            described = SlotSample(
+                stretch=stretch.number,
+                start_ns=place * stretch.slot_ns,
+                end_ns=(place + 1) * stretch.slot_ns,
+                switch_ns=10_000_000,
+                kept_from_ns=place * stretch.slot_ns + stretch.settling_ns,
+                kept_to_ns=(place + 1) * stretch.slot_ns,
+                window_ns=window_ns,
+                ios=ios,
+            )
+            cell = Cell(slot.key, slot.scheduler, stretch.workload)
+            kept = ios[-(-stretch.settling_ns // window_ns) :]
+            samples.append(_sample(stretch, cell, kept, described))
+        return samples
+
+
+def _sample(stretch: Stretch, cell: Cell, ios: Sequence[float], slot: SlotSample | None) -> RunSample:
+    count, runtime_ns = round(sum(ios)), 25_000_000 * len(ios)
+    latency = LatencyHistogram(
+        count=count, sum_ns=1e5 * count, min_ns=100_000, max_ns=100_000, bins={100_000: count}
+    )
+    job = JobSample(
+        name=stretch.workload.jobs[0].name,
+        clones=1,
+        runtime_ns=runtime_ns,
+        directions=[
+            DirectionSample(
+                direction="read", ios=count, bytes=4096 * count, runtime_ns=runtime_ns, latency=latency
+            )
+        ],
+    )
+    return RunSample(
+        cell=cell.key,
+        status="ok",
+        started_at="2026-01-01T00:00:00.000+00:00",
+        elapsed_ns=1,
+        jobs=[job],
+        slot=slot,
+    )
+
+
+def _switched(
+    session: SessionWithCarryOver, spec: ExperimentSpec, tmp_path: Path
+) -> tuple[ExperimentRecord, Listener]:
+    listener = Listener()
+    record = ExperimentRecord(
+        run_id="20260101-0000-test",
+        created_at="2026-01-01T00:00:00+00:00",
+        state="running",
+        blklab_version="0",
+        spec=spec,
+        target=session.target,
+        machine=describe_machine(),
+        samples=[],
+    )
+    with Store.opened(str(tmp_path / "runs.sqlite")) as store:
+        store.begin(record)
+        SwitchbackRun(record, session, store, listener, Clock(spec, 0)).run()
+        return store.load(record.run_id), listener
+
+
+def test_slots_that_show_in_the_next_are_doubled_and_then_given_up(
+    tmp_path: Path, jobs: Mapping[str, str]
+) -> None:
+    first = SlotDecision(slot_ns=500_000_000, settling_ns=100_000_000, reason="a test")
+    spec = _spec([jobs["reads"]], "400blocks", margin=0.0001).model_copy(update={"slots": {"reads": first}})
+    for lasts_ns, given_up in ((300_000_000, False), (10 * LONGEST_SLOT_NS, True)):
+        session = SessionWithCarryOver(lasts_ns)
+        folder = tmp_path / str(lasts_ns)
+        folder.mkdir()
+        record, listener = _switched(session, spec, folder)
+        decision = record.spec.slots["reads"]
+        assert any("beginning anew" in line for line in listener.announced)
+        assert max(session.slots_ns) > 500_000_000
+        assert (decision.slot_ns is None) == given_up
+        if not given_up:
+            assert decision.first_round > 0
+            assert decision.slot_ns == max(session.slots_ns)
+
+
+def test_settled_slots_are_kept_as_they_are(tmp_path: Path, jobs: Mapping[str, str]) -> None:
+    first = SlotDecision(slot_ns=500_000_000, settling_ns=100_000_000, reason="a test")
+    spec = _spec([jobs["reads"]], "100blocks").model_copy(update={"slots": {"reads": first}})
+    record, listener = _switched(SessionWithCarryOver(50_000_000), spec, tmp_path)
+    assert record.spec.slots["reads"] == first
+    assert listener.announced == []
+    assert analyse(record).verdict.status == "equal"
+
+
+def test_reasons_for_runs(jobs: Mapping[str, str]) -> None:
+    session = SessionWithCarryOver(0)
+    spec = _spec([jobs["reads"]])
+    assert reasons_for_runs(spec, session, by_default=False) == {"reads": None}
+    auto = spec.model_copy(update={"design": "auto"})
+    assert reasons_for_runs(auto, session, by_default=False) is None
+    assert reasons_for_runs(auto, session, by_default=True) == {"reads": None}
+    fixed = auto.model_copy(update={"blocks": 5, "budget_blocks": None})
+    assert reasons_for_runs(fixed, session, by_default=True) is None
+    refusing = SessionWithCarryOver(0, refuses="a reason")
+    settled = settle_slots(auto, refusing, Listener(), by_default=True)
+    assert settled.slots == {"reads": SlotDecision(reason="a reason")}
