@@ -159,8 +159,9 @@ def _still_open(pairs: Sequence[PairPart], metric: str, candidates: Sequence[str
     effect = effect_of(nearest.ratio, low, high)
     # A mean over all samples may lead although the paired comparison points the other way.
     is_ahead = (nearest.ratio >= 1) == _higher_is_better(metric)
-    leads = f"{leader} leads, with" if is_ahead else f"with {leader},"
-    return f"{text} ({leads} {_title(metric)} {effect} with {nearest.second}, which may be chance)"
+    figure = _title(metric)
+    leads = f"{leader} leads, with {figure}" if is_ahead else f"with {leader}, {figure} is"
+    return f"{text} ({leads} {effect} with {nearest.second}, which may be chance)"
 
 
 def _times(ratio: float) -> str:
