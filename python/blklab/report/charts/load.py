@@ -16,8 +16,8 @@ from blklab.report.summary.slot_rates import SlotRates
 
 MOST_DOTS = 800
 """Slots of all schedulers that are drawn one by one; of more, neighbours of a scheduler are averaged."""
-MOST_WINDOWS = 24
-"""Windows of a slot in the close-up; shorter ones are merged."""
+MOST_WINDOWS = 900
+"""Windows in the close-up; shorter ones are merged."""
 
 _HEIGHT = 150.0
 _SLOT_PIXELS = 17.0
@@ -150,9 +150,10 @@ def _close_up(
     """The first slots of the middle stretch in full, with the parts that are cut off lighter."""
     bottom = top + _HEIGHT
     shown = _shown_slots(slots, int((sides[1] - sides[0]) / _SLOT_PIXELS))
+    most = max(1, MOST_WINDOWS // len(shown))
     begin_ns, end_ns = shown[0].start_ns, shown[-1].end_ns
     time = Axis(begin_ns / _S, end_ns / _S, *sides)
-    highest = max(max(_merged(slot)[1]) for slot in shown)
+    highest = max(max(_merged(slot, most)[1]) for slot in shown)
     axis = Axis(0, 1.05 * highest or 1.0, bottom, top)
     parts = [
         vertical_axis(axis, *sides, scale, 4),
@@ -174,7 +175,7 @@ def _close_up(
         for slot in shown:
             if slot.scheduler != name:
                 continue
-            times_ns, rates = _merged(slot)
+            times_ns, rates = _merged(slot, most)
             points = [(time.at(t / _S), axis.at(r)) for t, r in zip(times_ns, rates, strict=True)]
             first = int(np.searchsorted(times_ns, slot.kept_from_ns))
             last = int(np.searchsorted(times_ns, slot.kept_to_ns, side="right"))
@@ -199,9 +200,9 @@ def _shown_slots(slots: Sequence[SlotRates], room: int) -> list[SlotRates]:
     return [slot for slot in slots if slot.stretch == middle][: max(1, room)]
 
 
-def _merged(slot: SlotRates) -> tuple[list[float], list[float]]:
-    """Times and rates of at most `MOST_WINDOWS` windows."""
-    together = -(-len(slot.rates) // MOST_WINDOWS)
+def _merged(slot: SlotRates, most: int) -> tuple[list[float], list[float]]:
+    """Times and rates of at most `most` windows."""
+    together = -(-len(slot.rates) // most)
     starts = range(0, len(slot.rates), together)
     times = [float(slot.middles_ns[start : start + together].mean()) for start in starts]
     return times, [float(slot.rates[start : start + together].mean()) for start in starts]
