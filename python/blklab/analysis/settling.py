@@ -136,7 +136,8 @@ def settling_time(
     if wavering:
         length_ns = min(profile.length for profile in profiles.values()) * window_ns
         return _without(
-            f"{wavering[0]} was still changing {format_duration(length_ns)} after the switch", by_scheduler
+            f"under {wavering[0]} the load was still changing {format_duration(length_ns)} after a switch",
+            by_scheduler,
         )
     unsettled: list[str] = []
     for cut, slot in _candidates(profiles.values(), window_ns, least_ns, shortest_settling_ns):
@@ -154,7 +155,7 @@ def settling_time(
         )
     limit = format_duration(LONGEST_SETTLING_NS)
     who = unsettled[0] if unsettled else next(iter(profiles))
-    return _without(f"{who} needs longer than {limit} to settle after a switch", by_scheduler)
+    return _without(f"under {who} the load needs longer than {limit} to settle after a switch", by_scheduler)
 
 
 def tail_latency_ns(samples: Iterable[RunSample], fraction: float = 0.99) -> float:
@@ -319,7 +320,7 @@ def _first_settled(profile: _Profile, window_ns: int, least_ns: int) -> int | No
 
 
 def _reason(slowest: str, settling_ns: int, slot_ns: int, least_ns: int, latency_ns: float) -> str:
-    settles = f"{slowest} settles within {format_duration(settling_ns)} of a switch"
+    settles = f"under {slowest} the load settles within {format_duration(settling_ns)} of a switch"
     if slot_ns > least_ns or least_ns == SHORTEST_SLOT_NS:
         return settles
     if LATENCIES_PER_SLOT * latency_ns >= least_ns:
