@@ -15,7 +15,7 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 
-from blklab.analysis.metrics import METRICS, Metric
+from blklab.analysis.metrics import METRICS
 from blklab.analysis.statistics.series import Series
 from blklab.analysis.statistics.switchback import WARM_UP
 from blklab.records.samples import DirectionSample, JobSample, LatencyHistogram
@@ -72,29 +72,33 @@ class SlotValues:
         for scheduler, slots in self._slots.items():
             values = known.setdefault(scheduler, {})
             for position in range(0, max(slots) + 1, size):
-                if position not in values:
-                    value = self._value(METRICS[metric], scheduler, position, size)
-                    if value is not None:
-                        values[position] = value
+                group = None if position in values else self._group(scheduler, position, size)
+                value = None if group is None else METRICS[metric].compute(group)
+                if value is not None:
+                    values[position] = value
         return {scheduler: values for scheduler, values in known.items() if values}
 
     def _enter_new(self, scheduler: str, number: int, *, first_rounds: bool = False) -> None:
         """Enters the values that a slot completes."""
+        groups: dict[int, Sequence[JobSample] | None] = {}
         for metric in METRICS.values():
             size = self.group_of(metric.name)
             if size is None or (first_rounds and metric.fewest_ios <= 1):
                 continue
             position = number - number % size
-            value = self._value(metric, scheduler, position, size)
+            if size not in groups:
+                groups[size] = self._group(scheduler, position, size)
+            group = groups[size]
+            value = None if group is None else metric.compute(group)
             if value is not None:
                 self._enter(metric.name, scheduler, position, value)
 
-    def _value(self, metric: Metric, scheduler: str, position: int, size: int) -> float | None:
-        """Of a whole group; None if a slot of it is missing."""
+    def _group(self, scheduler: str, position: int, size: int) -> Sequence[JobSample] | None:
+        """The sections of a whole group; None if a slot of it is missing."""
         slots = self._slots[scheduler]
         if any(number not in slots for number in range(position, position + size)):
             return None
-        return metric.compute(merged_jobs([slots[number] for number in range(position, position + size)]))
+        return merged_jobs([slots[number] for number in range(position, position + size)])
 
     def _sizes(self) -> dict[str, int]:
         """A power of two for each metric, by the scheduler with the fewest I/Os in a typical slot."""
