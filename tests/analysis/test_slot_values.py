@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from slot_samples import slot_samples, switched_spec
 
+from blklab.analysis.comparison import compare_all
+from blklab.analysis.designs import design_of
 from blklab.analysis.goal_scores import goal_scores
 from blklab.analysis.metrics import METRICS
+from blklab.analysis.questions import workload_questions
 from blklab.analysis.slot_values import merged_jobs
 from blklab.analysis.statistics.switchback import WARM_UP
 from blklab.analysis.values import ExperimentValues, values_begun
@@ -77,3 +80,20 @@ def test_a_goal_has_one_group_for_all_its_metrics() -> None:
     for position in early.series["a"]:
         ratios = [scores.series["a"][position] / scores.series["b"][position] for scores in (early, late)]
         assert ratios[0] == pytest.approx(ratios[1])
+
+
+def test_the_rounds_still_needed_are_rounds_and_not_groups() -> None:
+    values = _values(len(SAMPLES))
+    assert values.samples_per_value("reads", "iops") == 1
+    assert values.samples_per_value_together([("reads", "iops"), ("reads", "latency_p99")]) == 4
+    p99 = next(one for one in workload_questions(values) if one.metric.name == "latency_p99")
+    assert p99.samples_per_value == 4
+    (pairs,) = compare_all([p99], design_of(SPEC), ["a", "b"])
+    assert pairs[0].n == ROUNDS // 4
+    assert pairs[0].more_blocks is not None and pairs[0].more_blocks % 4 == 0
+
+
+def test_metrics_without_any_io_do_not_enlarge_groups() -> None:
+    values = _values(len(SAMPLES))
+    assert values.samples_per_value("reads", "sync_latency_p99") == 1
+    assert values.series["reads", "sync_latency_p99"] == {}

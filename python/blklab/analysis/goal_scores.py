@@ -54,11 +54,14 @@ class GoalScores:
     """Sentences on metrics that workloads do not have."""
     unit: SampleUnit = BLOCKS
     """In which the scores are counted."""
+    samples_per_value: int = 1
+    """Blocks or rounds that one score covers."""
 
     @property
     def question(self) -> Question:
         """The question of the scheduler that serves the goal best."""
-        return question_over_all(GOAL_METRIC, self.series, self.unit)
+        question = question_over_all(GOAL_METRIC, self.series, self.unit)
+        return replace(question, samples_per_value=self.samples_per_value)
 
     @property
     def dimension_questions(self) -> list[Question]:
@@ -81,7 +84,8 @@ def goal_scores(values: ExperimentValues, goal: Goal) -> GoalScores:
     """
     metrics = {name: metric_named(name) for name in goal.weights}
     shown = _dimension_metrics(metrics)
-    logs = _logs_together(values, metrics | shown)
+    logs = _logs_together(values, metrics)
+    logs |= _logs_together(values, [name for name in shown if name not in metrics])
     weights: dict[tuple[str, str], float] = {}
     absent = []
     names = [workload.name for workload in values.judged]
@@ -102,7 +106,14 @@ def goal_scores(values: ExperimentValues, goal: Goal) -> GoalScores:
         if having:
             equal = {(name, metric): 1 / len(having) for name in having}
             dimensions[metric] = _weighted(logs, equal)
-    return GoalScores(_weighted(logs, weights), values.reference, dimensions, absent, values.common_unit)
+    return GoalScores(
+        _weighted(logs, weights),
+        values.reference,
+        dimensions,
+        absent,
+        values.common_unit,
+        values.samples_per_value_together(list(weights)),
+    )
 
 
 def combined_series(values: ExperimentValues, metric: Metric) -> Series:

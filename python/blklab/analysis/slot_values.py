@@ -108,7 +108,9 @@ class SlotValues:
                 statistics.median(metric.counted_ios(jobs) for jobs in slots.values())
                 for slots in self._slots.values()
             ]
-            missing = metric.fewest_ios / max(1.0, min(typical, default=1.0))
+            fewest = min(typical, default=0)
+            # Without any such I/O there will be no value, and no reason to wait for one.
+            missing = metric.fewest_ios / fewest if fewest else 1.0
             sizes[metric.name] = min(LARGEST_GROUP, 1 << max(0, math.ceil(math.log2(missing))))
         return sizes
 

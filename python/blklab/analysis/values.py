@@ -96,6 +96,10 @@ class ExperimentValues:
         for metric in METRICS.values():
             _enter(self.series[workload.name, metric.name], sample, workload, metric)
 
+    def samples_per_value_together(self, keys: Collection[tuple[str, str]]) -> int:
+        """The same for the series of several workloads and metrics `together`."""
+        return max((self.samples_per_value(workload, metric) for workload, metric in keys), default=1)
+
     def together(self, keys: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Series]:
         """The series of several workloads and metrics, each value of them for the same runs.
 
