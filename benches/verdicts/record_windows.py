@@ -49,19 +49,24 @@ def record(directory: Path, load: Sequence[str], seconds: float, size: str) -> l
             *load,
         ]
         subprocess.run(command, cwd=folder, check=True)
-        entries = np.loadtxt(Path(folder) / "windows_iops.1.log", delimiter=",", usecols=(0, 1), ndmin=2)
-    return counts_per_window(entries[:, 0], entries[:, 1])[1000 // WINDOW_MS :]
+        entries = np.loadtxt(Path(folder) / "windows_iops.1.log", delimiter=",", usecols=(0, 1, 2), ndmin=2)
+    return counts_per_window(entries)[1000 // WINDOW_MS :]
 
 
-def counts_per_window(times_ms: np.ndarray, rates: np.ndarray) -> list[int]:
-    """Counts from fio's log: an entry is the mean rate since the one before; windows without I/O have none.
+def counts_per_window(entries: np.ndarray) -> list[int]:
+    """Counts from fio's log, whose rows are time in ms, I/Os per second, and direction.
 
-    With reads and writes each window has two entries, which are added.
+    An entry is the mean rate since the entry before it in that direction. Under load fio is late, so entries
+    are not exactly a window apart; the I/Os between two of them are taken to be evenly spread.
     """
-    places = np.round(times_ms / WINDOW_MS).astype(int)
-    counts = np.zeros(places.max() + 1)
-    np.add.at(counts, places, rates * WINDOW_MS / 1000)
-    return [round(count) for count in counts[1:]]
+    edges_ms = np.arange(0, entries[:, 0].max() + 1, WINDOW_MS)
+    done = np.zeros(len(edges_ms))
+    for direction in np.unique(entries[:, 2]):
+        own = entries[entries[:, 2] == direction]
+        times_ms = np.concatenate([[0.0], own[:, 0]])
+        total = np.concatenate([[0.0], np.cumsum(own[:, 1] * np.diff(times_ms) / 1000)])
+        done += np.interp(edges_ms, times_ms, total)
+    return [round(count) for count in np.diff(done)]
 
 
 def main() -> int:
