@@ -228,8 +228,10 @@ def _stored(
     *,
     size_bytes: int | None = None,
     noise: float = 0.003,
+    good_enough: float | None = None,
 ) -> str:
     spec = make_spec(tuple(speeds), target=str(disk.dev_path))
+    spec = spec.model_copy(update={"good_enough": good_enough})
     description = DiskDescription(name=disk.name, model=disk.model, size_bytes=size_bytes or disk.size_bytes)
     target = make_target(spec).model_copy(update={"disks": [description]})
     behaviours = {
@@ -265,6 +267,11 @@ def test_an_undecided_run_is_refused(disk: Disk, tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="is undecided"):
         resolve_run("latest", url, False)  # noqa: FBT003
     assert resolve_run("latest", url, True)[1] == str(disk.dev_path)  # noqa: FBT003
+
+
+def test_an_undecided_run_with_a_scheduler_that_is_good_enough_is_applied(disk: Disk, tmp_path: Path) -> None:
+    url = _stored(tmp_path, disk, {"none": 1.0, "bfq": 1.05}, noise=0.05, good_enough=0.5)
+    assert resolve_run("latest", url, False)[0].name == "bfq"  # noqa: FBT003
 
 
 def test_a_run_on_another_disk_is_refused(disk: Disk, tmp_path: Path) -> None:
