@@ -103,6 +103,7 @@ impl IoCost {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block::queue_usage::QueueUsage;
     use crate::block::request::Requests;
     use crate::core::event::{Class, EventQueue};
 
@@ -122,6 +123,7 @@ mod tests {
             volatile_cache: false,
             dirtier_paused_ns: None,
             rotational: true,
+            usage: &mut QueueUsage::default(),
             events: &mut events,
             disk: 0,
             released: &mut Vec::new(),
