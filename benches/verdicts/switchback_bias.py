@@ -91,8 +91,6 @@ TOLERANCE = 0.02
 PILOT_SLOT_NS = 4_000_000_000
 PILOT_ROUNDS = 2
 MOST_PILOT_ROUNDS = 8
-RAMP_NS = 10_000_000_000
-"""Part of a long run that is not measured."""
 LENGTHENING = 3
 """Factor by which slots grow in which a scheduler still changes."""
 FEWEST_ROUNDS = 10
@@ -141,6 +139,9 @@ def main() -> int:
     arguments.add_argument("--workload", action="append", help="default: ten shipped ones and two more")
     arguments.add_argument("--seconds", type=float, default=600, help="virtual time of each scheduler")
     arguments.add_argument("--ios", type=float, default=1e6, help="I/Os after which a scheduler has enough")
+    arguments.add_argument(
+        "--ramp", type=float, default=20, help="virtual time (s) that is left out at first"
+    )
     arguments.add_argument("--precondition", action="store_true", help="flash devices in their steady state")
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--threads", type=int, default=2)
@@ -166,6 +167,7 @@ def main() -> int:
 
 def _measure(device: str, workload_name: str, given: argparse.Namespace) -> CellResult:
     workload = _workload(workload_name)
+    ramp_ns = int(given.ramp * NS)
     choices = [parse_scheduler_choice(name) for name in SCHEDULERS]
     flash = device not in ("hdd-7200", "sas-15k", "virtio-network")
     options = SessionOptions(run_id="bias", precondition=given.precondition and flash)
@@ -177,14 +179,18 @@ def _measure(device: str, workload_name: str, given: argparse.Namespace) -> Cell
             return CellResult(device, workload_name, settling.decision, [])
         ios = sum(sum(slot.ios) for of_one in _by_scheduler(pilot).values() for slot in of_one)
         rate = ios / (len(pilot) * PILOT_SLOT_NS / NS)
-        length_ns = int(min(given.seconds, max(10.0, given.ios / rate)) * NS)
+        length_ns = int(min(given.seconds, max(given.ramp, given.ios / rate)) * NS)
         decision, turns = _switchback(
-            session, workload, choices, pilot, settling.decision, length_ns, given.seed
+            session, workload, choices, pilot, settling.decision, length_ns, ramp_ns, given.seed
         )
         if decision.slot_ns is None:
             return CellResult(device, workload_name, decision, [])
-    long_runs = {choice.label: _long_runs(device, workload, choice, length_ns, options) for choice in choices}
-    return CellResult(device, workload_name, decision, list(_ratios(workload, turns, long_runs)))
+    long_runs = {
+        choice.label: _long_runs(device, workload, choice, length_ns, ramp_ns, options) for choice in choices
+    }
+    # Flash is faster while its cache takes the writes, so both begin to count when that is over.
+    counted = [turn for turn in turns if turn.slot is not None and turn.slot.start_ns >= ramp_ns]
+    return CellResult(device, workload_name, decision, list(_ratios(workload, counted, long_runs)))
 
 
 def _workload(name: str) -> Workload:
@@ -225,15 +231,19 @@ def _switchback(
     pilot: Sequence[RunSample],
     decision: SlotDecision,
     length_ns: int,
+    ramp_ns: int,
     seed: int,
 ) -> tuple[SlotDecision, list[RunSample]]:
     """The slots of an experiment: longer ones than the pilot found if schedulers still change in them."""
     while True:
         slot_ns = decision.slot_ns or 0
         kept = 1 - decision.settling_ns / slot_ns
-        rounds = max(FEWEST_ROUNDS, round(length_ns / slot_ns / kept))
+        rounds = max(FEWEST_ROUNDS, round((length_ns + ramp_ns / len(choices)) / slot_ns / kept))
         samples = session.run_stretch(_stretch(workload, choices, decision, seed, 1, rounds))
-        change = remaining_change(_by_scheduler(samples), settling_ns=decision.settling_ns)
+        change = remaining_change(
+            _by_scheduler([turn for turn in samples if turn.slot and turn.slot.start_ns >= ramp_ns]),
+            settling_ns=decision.settling_ns,
+        )
         if change is None:
             return decision, samples
         longer_ns = LENGTHENING * slot_ns
@@ -259,15 +269,17 @@ def _by_scheduler(samples: Sequence[RunSample]) -> dict[str, list[SlotSample]]:
 
 
 def _long_runs(
-    device: str, workload: Workload, choice: SchedulerChoice, length_ns: int, options: SessionOptions
+    device: str,
+    workload: Workload,
+    choice: SchedulerChoice,
+    length_ns: int,
+    ramp_ns: int,
+    options: SessionOptions,
 ) -> list[list[JobSample]]:
     """The jobs of one run for each seed."""
-    ramp = f"ramp_time={RAMP_NS}ns"
-    text = re.sub(
-        r"^ramp_time=.*$", ramp.replace(f"{RAMP_NS}ns", f"{RAMP_NS // NS}s"), workload.text, flags=re.M
-    )
+    text = re.sub(r"^ramp_time=.*$", f"ramp_time={ramp_ns // 1000}us", workload.text, flags=re.MULTILINE)
     ramped = parse_workload(text, name=workload.name, source=workload.source)
-    long_options = options.model_copy(update={"runtime_ns": max(length_ns, RAMP_NS)})
+    long_options = options.model_copy(update={"runtime_ns": max(length_ns, ramp_ns)})
     with BACKEND.open(parse_target(f"sim:{device}"), long_options) as session:
         runs = []
         for seed in SEEDS:

@@ -119,11 +119,9 @@ def settling_time(
     idle = [label for label, profile in profiles.items() if profile.rate <= 0]
     if idle:
         return _without(f"nothing was completed under {idle[0]}", dict.fromkeys(slots))
-    least_ns = max(
-        shortest_slot_ns,
-        *(math.ceil(FEWEST_IOS / profile.rate) * window_ns for profile in profiles.values()),
-        math.ceil(LATENCIES_PER_SLOT * tail_latency_ns),
-    )
+    for_ios_ns = max(math.ceil(FEWEST_IOS / profile.rate) for profile in profiles.values()) * window_ns
+    for_latency_ns = math.ceil(LATENCIES_PER_SLOT * tail_latency_ns)
+    least_ns = max(shortest_slot_ns, for_ios_ns, for_latency_ns)
     by_scheduler = {
         label: _first_settled(profile, window_ns, least_ns) for label, profile in profiles.items()
     }
@@ -132,11 +130,12 @@ def settling_time(
         return _without(
             f"I/Os that take {slow} would need slots of {format_duration(least_ns)}", by_scheduler
         )
-    wavering = [label for label, profile in profiles.items() if profile.changes_until_the_end()]
-    if wavering:
+    changes = {label: profile.change_at_the_end() for label, profile in profiles.items()}
+    latest = max(changes, key=lambda label: changes[label])
+    if changes[latest] > 0:
         length_ns = min(profile.length for profile in profiles.values()) * window_ns
         return _without(
-            f"under {wavering[0]} the load was still changing {format_duration(length_ns)} after a switch",
+            f"under {latest} the load was still changing {format_duration(length_ns)} after a switch",
             by_scheduler,
         )
     unsettled: list[str] = []
@@ -151,7 +150,7 @@ def settling_time(
             settling_ns=settling_ns,
             by_scheduler=by_scheduler,
             resolution=max(profile.resolution(cut, slot) for profile in profiles.values()),
-            reason=_reason(slowest, settling_ns, slot_ns, least_ns, tail_latency_ns),
+            reason=_reason(slowest, settling_ns, slot_ns, for_ios_ns, for_latency_ns, window_ns),
         )
     limit = format_duration(LONGEST_SETTLING_NS)
     who = unsettled[0] if unsettled else next(iter(profiles))
@@ -271,11 +270,11 @@ class _Profile:
             return cut <= self._half < slot
         return self._agrees(cut, end) and self._agrees(cut, cut + max(1, (end - cut) // 2))
 
-    def changes_until_the_end(self) -> bool:
-        """Whether the two halves of the plateau differ."""
+    def change_at_the_end(self) -> float:
+        """By how much the halves of the plateau differ, as a fraction; 0 if it may be noise."""
         middle = (self._half + self.length) // 2
         deviation = abs(self._mean(self._half, middle) - self._mean(middle, self.length))
-        return deviation > max(self._tolerance, 2 * self._noise(self.length - middle))
+        return deviation if deviation > max(self._tolerance, 2 * self._noise(self.length - middle)) else 0.0
 
     def resolution(self, cut: int, slot: int) -> float:
         """The noise of the comparison with the plateau."""
@@ -319,13 +318,18 @@ def _first_settled(profile: _Profile, window_ns: int, least_ns: int) -> int | No
     return None
 
 
-def _reason(slowest: str, settling_ns: int, slot_ns: int, least_ns: int, latency_ns: float) -> str:
+def _reason(
+    slowest: str, settling_ns: int, slot_ns: int, for_ios_ns: int, for_latency_ns: int, window_ns: int
+) -> str:
+    """What makes slots as long as they are."""
     settles = f"under {slowest} the load settles within {format_duration(settling_ns)} of a switch"
-    if slot_ns > least_ns or least_ns == SHORTEST_SLOT_NS:
-        return settles
-    if LATENCIES_PER_SLOT * latency_ns >= least_ns:
-        return f"{settles}, and I/Os take up to {format_duration(int(latency_ns))}"
-    return f"{settles}, and a slot has to hold {FEWEST_IOS} I/Os"
+    shorter_ns = slot_ns - window_ns
+    if shorter_ns >= SHORTEST_SLOT_NS:
+        if for_latency_ns > max(shorter_ns, for_ios_ns):
+            return f"{settles}, and I/Os take up to {format_duration(for_latency_ns // LATENCIES_PER_SLOT)}"
+        if for_ios_ns > shorter_ns:
+            return f"{settles}, and a slot has to hold {FEWEST_IOS} I/Os"
+    return settles
 
 
 def _without(reason: str, by_scheduler: Mapping[str, int | None]) -> Settling:
