@@ -55,7 +55,7 @@ _Rates = npt.NDArray[np.float64]
 
 
 class SlotWindows(Protocol):
-    """What is read of a slot; `blklab.records.samples.SlotSample` has it."""
+    """The part of a slot that is read; `blklab.records.samples.SlotSample` has it."""
 
     @property
     def switch_ns(self) -> int:
@@ -321,7 +321,7 @@ def _first_settled(profile: _Profile, window_ns: int, least_ns: int) -> int | No
 def _reason(
     slowest: str, settling_ns: int, slot_ns: int, for_ios_ns: int, for_latency_ns: int, window_ns: int
 ) -> str:
-    """What makes slots as long as they are."""
+    """The reason for the length of slots."""
     settles = f"under {slowest} the load settles within {format_duration(settling_ns)} of a switch"
     shorter_ns = slot_ns - window_ns
     if shorter_ns >= SHORTEST_SLOT_NS:

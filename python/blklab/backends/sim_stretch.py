@@ -23,7 +23,7 @@ _MOST_WINDOW_NS = 10_000_000
 _LEAST_WINDOWS = 25
 """Windows of a slot, unless they would be longer than `_MOST_WINDOW_NS`."""
 _TAIL_NS = 100_000_000
-"""Time for which the load goes on after the last slot."""
+"""Time for which the load continues after the last slot."""
 
 
 def stretch_request(stretch: Stretch, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How long the slots of a switchback are, as a pilot found or a person chose."""
+"""The length of a switchback's slots, as a pilot finds it."""
 
 from __future__ import annotations
 

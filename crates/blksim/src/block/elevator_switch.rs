@@ -1,6 +1,6 @@
 //! Switching the scheduler under load (`elevator_switch` of `block/elevator.c`, Linux 6.1): new bios
 //! sleep before the queue, those inside are completed, a fresh scheduler with its own tags takes
-//! the place of the old one, and the sleepers go on in order.
+//! the place of the old one, and the sleepers continue in order.
 //!
 //! * Freezing takes at least a fixed time, in which the queue may run dry: the kernel waits for RCU
 //!   grace periods (`percpu_ref_kill`, `blk_mq_quiesce_queue`).

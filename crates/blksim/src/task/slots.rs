@@ -16,7 +16,7 @@ pub struct SlotTimes {
     pub kept_to_ns: u64,
 }
 
-/// What the jobs did in a slot.
+/// The I/O of the jobs in a slot.
 #[derive(Debug, Clone)]
 pub struct SlotRecord {
     pub times: SlotTimes,
@@ -26,7 +26,7 @@ pub struct SlotRecord {
     pub ios: Vec<u64>,
 }
 
-/// What happens at an edge of a slot.
+/// The event at an edge of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Edge {
     WindowEnds,
