@@ -153,7 +153,8 @@ def settling_time(
             reason=_reason(slowest, settling_ns, slot_ns, for_ios_ns, for_latency_ns, window_ns),
         )
     limit = format_duration(LONGEST_SETTLING_NS)
-    who = unsettled[0] if unsettled else next(iter(profiles))
+    candidates = [*(label for label in unsettled if by_scheduler[label] is None), *unsettled, *profiles]
+    who = candidates[0]
     return _without(f"under {who} the load needs longer than {limit} to settle after a switch", by_scheduler)
 
 

@@ -6,7 +6,7 @@
 //!   grace periods (`percpu_ref_kill`, `blk_mq_quiesce_queue`).
 //! * `nr_requests` and writeback throttling become the new scheduler's defaults unless the user set
 //!   them (`blk_mq_init_sched`, `wbt_enable_default`).
-//! * The members of an array freeze together, and each goes on once it is done.
+//! * The members of an array freeze together, and each continues once it is done.
 //!
 //! Simplified: a cache flush that is wanted meanwhile is done before the switch. A scheduler that
 //! takes its own place is a fresh one too; the kernel would leave it alone.
