@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from blklab.analysis.settling import settling_time, tail_latency_ns
 from blklab.backends import Session
@@ -20,9 +21,23 @@ from blklab.spec.slots import SlotDecision
 from blklab.spec.stretches import stretch_of
 from blklab.spec.workloads import Workload
 
-PILOT_SLOT_NS = NS_PER_SECOND
-FEWEST_PILOT_ROUNDS = 2
-FEWEST_PILOT_SLOTS = 6
+
+@dataclass(frozen=True)
+class Pilot:
+    """Stretches with long slots, until they show settling well enough."""
+
+    slot_ns: int
+    fewest_slots: int
+    """Of all schedulers together; and at least two rounds."""
+    most_rounds: int
+    resolution: float
+    """Deviation from the plateau, as a fraction, that noise may still hide."""
+
+
+ON_A_DISK = Pilot(slot_ns=NS_PER_SECOND, fewest_slots=6, most_rounds=0, resolution=math.inf)
+"""A disk's noise hides small changes from any pilot; the experiment's own slots are tested for those."""
+ON_A_MODEL = Pilot(slot_ns=4 * NS_PER_SECOND, fewest_slots=6, most_rounds=8, resolution=0.01)
+"""kyber adapts after a second for the first time, and models are patient."""
 
 
 def settle_slots(
@@ -47,7 +62,8 @@ def settle_slots(
         reason = reasons[workload.name]
         if reason is None:
             observer.announce(f"{workload.name}: a pilot shows how fast schedulers settle after a switch")
-            slots[workload.name] = _piloted(spec, workload, session)
+            pilot = ON_A_DISK if by_default else ON_A_MODEL
+            slots[workload.name] = _piloted(spec, workload, session, pilot)
         else:
             slots[workload.name] = SlotDecision(reason=reason)
     if spec.goal is not None and any(decision.slot_ns is None for decision in slots.values()):
@@ -90,22 +106,29 @@ def slots_per_run(workload: Workload, decision: SlotDecision, runtime_ns: int | 
     return max(1, run_ns // (decision.slot_ns or run_ns))
 
 
-def _piloted(spec: ExperimentSpec, workload: Workload, session: Session) -> SlotDecision:
-    pilot = stretch_of(
-        workload,
-        spec.schedulers,
-        SlotDecision(slot_ns=PILOT_SLOT_NS, reason="pilot"),
-        seed=derive_seed(spec.seed, "pilot"),
-        number=0,
-        first_round=0,
-        rounds=max(FEWEST_PILOT_ROUNDS, math.ceil(FEWEST_PILOT_SLOTS / len(spec.schedulers))),
-    )
-    samples = session.run_stretch(pilot)
-    failed = [sample for sample in samples if sample.slot is None]
-    if failed:
-        return SlotDecision(reason=f"the pilot failed: {failed[0].error}")
-    found = settling_time(slots_by_scheduler(samples), tail_latency_ns=tail_latency_ns(samples))
-    return found.decision
+def _piloted(spec: ExperimentSpec, workload: Workload, session: Session, pilot: Pilot) -> SlotDecision:
+    samples: list[RunSample] = []
+    rounds = max(2, math.ceil(pilot.fewest_slots / len(spec.schedulers)))
+    while True:
+        stretch = stretch_of(
+            workload,
+            spec.schedulers,
+            SlotDecision(slot_ns=pilot.slot_ns, reason="pilot"),
+            seed=derive_seed(spec.seed, "pilot", len(samples)),
+            number=0,
+            first_round=0,
+            rounds=rounds,
+        )
+        more = session.run_stretch(stretch)
+        failed = [sample for sample in more if sample.slot is None]
+        if failed:
+            return SlotDecision(reason=f"the pilot failed: {failed[0].error}")
+        samples += more
+        made = len(samples) // len(spec.schedulers)
+        found = settling_time(slots_by_scheduler(samples), tail_latency_ns=tail_latency_ns(samples))
+        if found.resolution <= pilot.resolution or 2 * made > pilot.most_rounds:
+            return found.decision
+        rounds = made
 
 
 def slots_by_scheduler(samples: Sequence[RunSample]) -> dict[str, list[SlotSample]]:
