@@ -10,6 +10,7 @@ from blklab.quantities.units import (
     format_duration,
     format_si,
     parse_duration_ns,
+    parse_fraction,
     parse_size_bytes,
 )
 
@@ -87,3 +88,25 @@ def test_durations_are_written_for_people(value_ns: float, text: str) -> None:
 @given(st.integers(min_value=1, max_value=1 << 50))
 def test_a_number_of_bytes_reads_back(size_bytes: int) -> None:
     assert parse_size_bytes(str(size_bytes)) == size_bytes
+
+
+@pytest.mark.parametrize(
+    ("written", "fraction"),
+    [
+        ("5%", 0.05),
+        ("0.05", 0.05),
+        (" 5 % ", 0.05),
+        (".5", 0.5),
+        ("2.5%", 0.025),
+        ("1e-05", 1e-5),
+        (0.2, 0.2),
+    ],
+)
+def test_fractions(written: float | str, fraction: float) -> None:
+    assert parse_fraction(written) == pytest.approx(fraction)
+
+
+@pytest.mark.parametrize("written", ["", "five", "-5%", "5 per cent", "5%%", "e5", "nan"])
+def test_no_fractions(written: str) -> None:
+    with pytest.raises(UsageError, match="not a fraction"):
+        parse_fraction(written)

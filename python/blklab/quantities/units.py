@@ -24,7 +24,7 @@ _DURATION_FACTORS_NS = {
     "min": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
-_FRACTION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(%?)")
+_FRACTION = re.compile(r"(\d+(?:\.\d*)?(?:e[+-]?\d+)?|\.\d+)\s*(%?)", re.IGNORECASE)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgtp]?)(?:i?b)?", re.IGNORECASE)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
 _COMPOUND_DURATION = re.compile(r"(?:\d+(?:\.\d+)?[a-z]+){2,}", re.IGNORECASE)
