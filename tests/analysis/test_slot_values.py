@@ -17,8 +17,8 @@ from blklab.spec.goals import parse_goal
 
 ROUNDS = 70
 SPEC = switched_spec("ab")
-SAMPLES = slot_samples(SPEC, ROUNDS, lambda slots, place, window: 30 + place % 7)
-"""Some 330 I/Os a slot."""
+SAMPLES = slot_samples(SPEC, ROUNDS, lambda slots, place, window: 9 + place % 2)
+"""Some 100 I/Os a slot."""
 
 
 def _values(samples: int) -> ExperimentValues:

@@ -19,7 +19,7 @@ changes in the slots of the experiment itself, which are many.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -102,6 +102,7 @@ def settling_time(
     tolerance: float = TOLERANCE,
     shortest_slot_ns: int = SHORTEST_SLOT_NS,
     shortest_settling_ns: int = 0,
+    largest_cut: float = LARGEST_CUT,
 ) -> Settling:
     """Finds the settling time and the length of slots.
 
@@ -111,6 +112,7 @@ def settling_time(
         tolerance: Deviation from the plateau that does not matter, as a fraction.
         shortest_slot_ns: No slot is shorter.
         shortest_settling_ns: Nor is less cut off.
+        largest_cut: Share of a slot that may be cut off.
     """
     if not slots or any(_fewest_windows(of_one) < FEWEST_WINDOWS for of_one in slots.values()):
         return _without("the pilot's slots have too few windows", dict.fromkeys(slots))
@@ -123,7 +125,8 @@ def settling_time(
     for_latency_ns = math.ceil(LATENCIES_PER_SLOT * tail_latency_ns)
     least_ns = max(shortest_slot_ns, for_ios_ns, for_latency_ns)
     by_scheduler = {
-        label: _first_settled(profile, window_ns, least_ns) for label, profile in profiles.items()
+        label: _first_settled(profile, window_ns, least_ns, largest_cut)
+        for label, profile in profiles.items()
     }
     if least_ns > LONGEST_SLOT_NS:
         slow = format_duration(int(tail_latency_ns))
@@ -139,7 +142,7 @@ def settling_time(
             by_scheduler,
         )
     unsettled: list[str] = []
-    for cut, slot in _candidates(profiles.values(), window_ns, least_ns, shortest_settling_ns):
+    for cut, slot in _candidates(profiles.values(), window_ns, least_ns, largest_cut, shortest_settling_ns):
         unsettled = [label for label, profile in profiles.items() if not profile.is_settled(cut, slot)]
         if unsettled:
             continue
@@ -158,16 +161,21 @@ def settling_time(
     return _without(f"under {who} the load needs longer than {limit} to settle after a switch", by_scheduler)
 
 
-def tail_latency_ns(samples: Iterable[RunSample], fraction: float = 0.99) -> float:
+def tail_latency_ns(
+    samples: Iterable[RunSample], fraction: float = 0.99, jobs: Collection[str] | None = None
+) -> float:
     """The latency of slow I/Os in a pilot: the largest of any job and direction under any scheduler.
 
     Args:
         samples: The pilot's slots.
+        jobs: Names of the jobs that count; None: all.
         fraction: Which percentile, 0 to 1.
     """
     histograms: dict[tuple[str, str, str], list[LatencyHistogram]] = {}
     for sample in samples:
         for job in sample.jobs:
+            if jobs is not None and job.name not in jobs:
+                continue
             for entry in job.data_directions():
                 key = (sample.cell.scheduler, job.name, entry.direction)
                 histograms.setdefault(key, []).append(entry.latency)
@@ -301,19 +309,19 @@ class _Profile:
 
 
 def _candidates(
-    profiles: Iterable[_Profile], window_ns: int, least_ns: int, least_cut_ns: int = 0
+    profiles: Iterable[_Profile], window_ns: int, least_ns: int, largest_cut: float, least_cut_ns: int = 0
 ) -> Iterator[tuple[int, int]]:
     """Cuts and slots in windows, the shortest first."""
     profiles = list(profiles)
     cut = max(math.ceil(least_cut_ns / window_ns), *(profile.first for profile in profiles))
     last = min(LONGEST_SETTLING_NS // window_ns, *(profile.length // 2 for profile in profiles))
     while cut <= last:
-        yield cut, math.ceil(max(least_ns / window_ns, cut / LARGEST_CUT))
+        yield cut, math.ceil(max(least_ns / window_ns, cut / largest_cut))
         cut = max(cut + 1, math.ceil(cut * _GROWTH))
 
 
-def _first_settled(profile: _Profile, window_ns: int, least_ns: int) -> int | None:
-    for cut, slot in _candidates([profile], window_ns, least_ns):
+def _first_settled(profile: _Profile, window_ns: int, least_ns: int, largest_cut: float) -> int | None:
+    for cut, slot in _candidates([profile], window_ns, least_ns, largest_cut):
         if profile.is_settled(cut, slot):
             return cut * window_ns
     return None

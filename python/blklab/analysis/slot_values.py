@@ -1,12 +1,12 @@
 """The values of slots, and of several slots together where one has too few I/Os for a metric.
 
-A 99.9th percentile needs ten thousand I/Os, and a slot may have a few hundred. Percentiles are never
+A 99.9th percentile needs thousands of I/Os, and a slot may have a few hundred. Percentiles are never
 averaged, so the histograms of a scheduler's slots in consecutive rounds are merged into one value. All
 schedulers are grouped alike, and the random order of every round is still a coin toss between two of them, so
 a group counts like a round.
 
-The size of groups is decided by the first rounds. Those never count in the evidence (`WARM_UP`), and the size
-does not change later, so a look at more rounds leaves the values so far as they were.
+The size of groups is decided by the first rounds, and is the same for all schedulers. It does not change
+later, so a look at more rounds leaves the values so far as they were.
 """
 
 from __future__ import annotations

@@ -7,19 +7,26 @@ disk and under this load (`blklab.analysis.settling`).
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from blklab.analysis.settling import settling_time, tail_latency_ns
+from blklab.analysis.designs import SwitchbackDesign
+from blklab.analysis.metrics import metric_named
+from blklab.analysis.settling import LARGEST_CUT, settling_time, tail_latency_ns
 from blklab.backends import Session
 from blklab.execution.blocks import Observer
 from blklab.linux.load.fio import expected_runtime_ns
+from blklab.quantities.units import format_duration
 from blklab.records.samples import NS_PER_SECOND, RunSample, SlotSample
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.plan import derive_seed
 from blklab.spec.slots import SlotDecision
 from blklab.spec.stretches import stretch_of
 from blklab.spec.workloads import Workload
+
+COMFORT = 2
+"""A budget should permit this many times the fewest rounds of an answer."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +37,19 @@ class Pilot:
     fewest_slots: int
     """Of all schedulers together; and at least two rounds."""
     most_rounds: int
+    largest_cut: float
+    """Share of a slot that may be cut off. Shorter slots follow a wandering speed more closely."""
     resolution: float
     """Deviation from the plateau, as a fraction, that noise may still hide."""
 
 
-ON_A_DISK = Pilot(slot_ns=NS_PER_SECOND, fewest_slots=6, most_rounds=0, resolution=math.inf)
+ON_A_DISK = Pilot(
+    slot_ns=NS_PER_SECOND, fewest_slots=6, most_rounds=0, largest_cut=1 / 3, resolution=math.inf
+)
 """A disk's noise hides small changes from any pilot; the experiment's own slots are tested for those."""
-ON_A_MODEL = Pilot(slot_ns=4 * NS_PER_SECOND, fewest_slots=6, most_rounds=8, resolution=0.01)
+ON_A_MODEL = Pilot(
+    slot_ns=4 * NS_PER_SECOND, fewest_slots=6, most_rounds=8, largest_cut=LARGEST_CUT, resolution=0.01
+)
 """kyber adapts after a second for the first time, and models are patient."""
 
 
@@ -125,10 +138,50 @@ def _piloted(spec: ExperimentSpec, workload: Workload, session: Session, pilot: 
             return SlotDecision(reason=f"the pilot failed: {failed[0].error}")
         samples += more
         made = len(samples) // len(spec.schedulers)
-        found = settling_time(slots_by_scheduler(samples), tail_latency_ns=tail_latency_ns(samples))
+        found = settling_time(
+            slots_by_scheduler(samples),
+            tail_latency_ns=tail_latency_ns(samples, jobs=workload.focus),
+            largest_cut=pilot.largest_cut,
+        )
         if found.resolution <= pilot.resolution or 2 * made > pilot.most_rounds:
-            return found.decision
+            return _within_budget(spec, workload, found.decision, samples)
         rounds = made
+
+
+def _within_budget(
+    spec: ExperimentSpec, workload: Workload, decision: SlotDecision, pilot: Sequence[RunSample]
+) -> SlotDecision:
+    """Runs instead, if the design is to be chosen and slots are too long for an answer within the budget."""
+    if decision.slot_ns is None or spec.design != "auto":
+        return decision
+    schedulers = len(spec.schedulers)
+    questions = math.comb(schedulers, 2) * len(spec.workloads)
+    values = SwitchbackDesign(confidence=spec.confidence, margin=spec.margin, nr_questions=questions)
+    needed = values.fewest_samples * _rounds_per_value(workload, decision, pilot)
+    if spec.budget_ns is not None:
+        permitted = spec.budget_ns // len(spec.workloads) // (decision.slot_ns * schedulers)
+    else:
+        permitted = (spec.budget_blocks or 0) * slots_per_run(workload, decision, spec.runtime_ns)
+    if permitted >= COMFORT * needed:
+        return decision
+    return SlotDecision(
+        reason=f"slots would have to last {format_duration(decision.slot_ns)} ({decision.reason}), and the "
+        f"budget permits {permitted} rounds of them, where an answer takes at least {needed}"
+    )
+
+
+def _rounds_per_value(workload: Workload, decision: SlotDecision, pilot: Sequence[RunSample]) -> int:
+    """Rounds that a value of the deciding metric covers, by the slowest scheduler's I/Os in the pilot."""
+    metric = metric_named(workload.decide_by)
+    per_slot: dict[str, list[float]] = {}
+    for sample in pilot:
+        jobs = [job for job in sample.jobs if job.name in workload.focus]
+        kept_ns = max((job.runtime_ns for job in jobs), default=0)
+        if kept_ns:
+            share = ((decision.slot_ns or 0) - decision.settling_ns) / kept_ns
+            per_slot.setdefault(sample.cell.scheduler, []).append(metric.counted_ios(jobs) * share)
+    fewest = min((statistics.median(counts) for counts in per_slot.values()), default=1.0)
+    return max(1, math.ceil(metric.fewest_ios / max(1.0, fewest)))
 
 
 def slots_by_scheduler(samples: Sequence[RunSample]) -> dict[str, list[SlotSample]]:

@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from blklab.analysis.carry_over import carry_over
-from blklab.analysis.settling import remaining_change
 from blklab.backends import Session
 from blklab.errors import RunFailedError
 from blklab.execution.blocks import Clock, Observer, Progress
 from blklab.execution.entitlement import with_promises
 from blklab.execution.racing import Race, Standings, race_of
-from blklab.execution.slots import slots_by_scheduler, slots_per_run
+from blklab.execution.slots import slots_per_run
 from blklab.quantities.sample_units import BLOCKS, SampleUnit
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
@@ -192,15 +191,9 @@ class SwitchbackRun:
         samples = self._slots_of(name)
         found = carry_over(name, samples, strictness.level)
         limit = strictness.margins * math.log1p(self._spec.margin)
-        reasons = [found.text] if any(_log_size(one.ratio) > limit for one in found.seen) else []
-        change = remaining_change(
-            slots_by_scheduler(samples), settling_ns=decision.settling_ns, level=strictness.level
-        )
-        if change is not None and abs(change.change) > limit:
-            reasons.append(change.reason)
-        if not reasons:
+        if not any(_log_size(one.ratio) > limit for one in found.seen):
             return False
-        reason = "; ".join(reasons)
+        reason = found.text
         left = self._rounds_left()[name]
         if left is not None and left < FEWEST_ROUNDS_ANEW * 2:
             return False  # too late to begin anew; the report says what was seen

@@ -14,7 +14,7 @@ DESCRIPTION = (
     "Jain's index of throughput over promised weight among the measured processes: 1 if all got what "
     "they were promised, 1/n if one of n got everything"
 )
-FEWEST_IOS = 1_000
+FEWEST_IOS = 300
 
 
 def compute(jobs: Sequence[JobSample]) -> float | None:

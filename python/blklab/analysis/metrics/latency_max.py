@@ -11,7 +11,7 @@ NAME = "latency_max"
 UNIT = "us"
 BETTER = "lower"
 DESCRIPTION = "longest time that any read or write took"
-FEWEST_IOS = 10_000
+FEWEST_IOS = 3_000
 
 
 def compute(jobs: Sequence[JobSample]) -> float | None:

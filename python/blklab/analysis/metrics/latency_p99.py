@@ -11,7 +11,7 @@ NAME = "latency_p99"
 UNIT = "us"
 BETTER = "lower"
 DESCRIPTION = "latency that 99 of 100 reads and writes were faster than, from merged histograms"
-FEWEST_IOS = 1_000
+FEWEST_IOS = 300
 
 
 def compute(jobs: Sequence[JobSample]) -> float | None:

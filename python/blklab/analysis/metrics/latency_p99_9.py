@@ -11,7 +11,7 @@ NAME = "latency_p99_9"
 UNIT = "us"
 BETTER = "lower"
 DESCRIPTION = "latency that 999 of 1000 reads and writes were faster than, from merged histograms"
-FEWEST_IOS = 10_000
+FEWEST_IOS = 3_000
 
 
 def compute(jobs: Sequence[JobSample]) -> float | None:

@@ -15,7 +15,7 @@ DESCRIPTION = (
     "longest that any read, write or sync call of competing jobs took; a job that completed none waited "
     "for its whole run"
 )
-FEWEST_IOS = 10_000
+FEWEST_IOS = 3_000
 
 
 def compute(jobs: Sequence[JobSample]) -> float | None:

@@ -14,7 +14,7 @@ DESCRIPTION = (
     "largest factor by which a measured process got more or less of the bytes than it was promised by I/O "
     "priority or weight; 1 is exact"
 )
-FEWEST_IOS = 1_000
+FEWEST_IOS = 300
 
 
 def compute(jobs: Sequence[JobSample]) -> float | None:

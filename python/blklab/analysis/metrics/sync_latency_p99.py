@@ -11,7 +11,7 @@ NAME = "sync_latency_p99"
 UNIT = "us"
 BETTER = "lower"
 DESCRIPTION = "latency that 99 of 100 fsync or fdatasync calls were faster than"
-FEWEST_IOS = 1_000
+FEWEST_IOS = 300
 COUNTS_SYNCS = True
 
 

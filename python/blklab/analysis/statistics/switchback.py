@@ -42,7 +42,7 @@ from blklab.analysis.statistics.noise import MAD_TO_DEVIATION
 from blklab.analysis.statistics.serial import ROUNDING, widening
 
 WARM_UP = 4
-"""The first rounds only show how large differences are."""
+"""The first rounds show how large differences are. In the evidence they count by their sign alone."""
 SCALE_ROUNDS = 32
 """The scale is that of this many rounds before."""
 LIMIT = 4.0
@@ -66,7 +66,7 @@ class SwitchbackDifference(Difference):
     """A ratio of means whose p values and interval hold for any stopping rule."""
 
     first: Floats = field(repr=False, compare=False)
-    """Values per round after the first ones, divided by the round's scale."""
+    """Values per round, divided by the round's scale; the first ones by that of the round after them."""
     second: Floats = field(repr=False, compare=False)
 
     def log_interval(self, confidence: float) -> tuple[float, float] | None:
@@ -104,12 +104,12 @@ def switchback_difference(
         return None
     n = len(one)
     bound = math.log1p(margin)
-    if n > WARM_UP + 1:
-        scales = predictable_scales(one, other)
-        one, other = one[WARM_UP:] / scales, other[WARM_UP:] / scales
-    if n <= WARM_UP + 1 or not (one.any() and other.any()):
+    if n <= WARM_UP + 1:
         ratio = math.log(np.sum(first) / np.sum(second))
         return SwitchbackDifference(n, ratio, math.nan, 1.0, 1.0, one[:0], other[:0])
+    scales = predictable_scales(one, other)
+    scales = np.concatenate([np.full(WARM_UP, scales[0]), scales])
+    one, other = one / scales, other / scales
     log_ratio = math.log(one.sum() / other.sum())
     error = _standard_error(one, other, log_ratio)
     above, below = _p_values(_standardised(one, other, 0.0))
@@ -129,8 +129,9 @@ def switchback_difference(
 
 
 def fewest_rounds(nr_questions: int, level: float) -> int:
-    """Rounds needed before any claim: a round can at most double the evidence."""
-    return WARM_UP + math.ceil(math.log2(2 * nr_questions / level))
+    """Rounds needed before any claim: a round can at most double the evidence, and a sign gives less."""
+    of_signs = math.log2(float(np.mean((2 / (1 + np.exp(-2 * STRENGTHS))) ** WARM_UP)))
+    return WARM_UP + max(2, math.ceil(math.log2(2 * nr_questions / level) - of_signs))
 
 
 def standard_errors_for(level: float) -> float:
@@ -170,9 +171,11 @@ def _medians(rows: Floats) -> Floats:
 
 
 def _standardised(first: Floats, second: Floats, log_ratio: float) -> Floats:
-    """x(r), limited."""
+    """x(r), limited; the sign of it in the first rounds, whose scale is not known before them."""
     root = math.exp(log_ratio / 2)
-    return np.clip(first / root - second * root, -LIMIT, LIMIT)
+    x = np.clip(first / root - second * root, -LIMIT, LIMIT)
+    x[:WARM_UP] = np.sign(x[:WARM_UP])
+    return x
 
 
 def _log_evidence(x: Floats) -> tuple[float, float]:
