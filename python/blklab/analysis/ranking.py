@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from blklab.analysis.comparison import Comparison
 from blklab.analysis.designs import Design
 from blklab.analysis.designs.fixed import FEWEST_BLOCKS
 from blklab.analysis.questions import Question
+from blklab.analysis.regret import Regret
 from blklab.quantities.formatting import join_names, margin_text
 from blklab.quantities.sample_units import SampleUnit
 
@@ -38,6 +39,8 @@ class MetricVerdict:
     """Those that are not ruled out yet."""
     text: str
     more_blocks: int | None
+    regret: list[Regret] = field(default_factory=list)
+    """Of an open question, where several workloads are judged: the bounds under this workload alone."""
 
 
 def metric_verdict(

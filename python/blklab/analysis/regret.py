@@ -37,7 +37,12 @@ class Regret:
 
 
 def regrets(
-    questions: Sequence[Question], design: Design, labels: Sequence[str], in_force: Sequence[str]
+    questions: Sequence[Question],
+    design: Design,
+    labels: Sequence[str],
+    in_force: Sequence[str],
+    *,
+    family_size: int | None = None,
 ) -> list[Regret]:
     """The bound of each scheduler, over all questions that the verdict rests on.
 
@@ -46,11 +51,12 @@ def regrets(
         design: The experiment's.
         labels: All schedulers.
         in_force: Those that leave the target as it was.
+        family_size: Questions whose bounds are to hold together; by default these.
 
     Returns:
         Those in force first, then by their bounds.
     """
-    level = design.level / max(1, len(labels) - 1) / max(1, len(questions))
+    level = design.level / max(1, len(labels) - 1) / max(1, family_size or len(questions))
     found = [_regret(label, questions, design, labels, level) for label in labels]
     return sorted(
         found,

@@ -10,6 +10,7 @@ The steps, each in its own module and each with the results of those before it::
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from blklab.analysis.carry_over import carry_over_warnings
@@ -28,7 +29,7 @@ from blklab.analysis.overall import (
     verdict_for_goal,
     with_regret,
 )
-from blklab.analysis.questions import deciding_questions, workload_questions
+from blklab.analysis.questions import Question, deciding_questions, workload_questions
 from blklab.analysis.ranking import MetricVerdict, metric_verdict
 from blklab.analysis.regret import regrets
 from blklab.analysis.sensitivity import Sensitivity, compare_answers
@@ -115,6 +116,10 @@ def _answer(values: ExperimentValues, design: Design, spec: ExperimentSpec, warn
     tie = break_tie(values, verdict.best, design) if verdict.status == "equal" else None
     differing = differing_controls(verdicts, comparisons)
     deciding = deciding_questions(values) if scores is None else [scores.question]
+    if len(deciding) > 1:
+        verdicts = [
+            _with_own_regret(one, deciding, design, values) if one.decides else one for one in verdicts
+        ]
     return Analysis(
         results=[mean for several in means[:nr_asked] for mean in several],
         comparisons=comparisons,
@@ -129,6 +134,17 @@ def _answer(values: ExperimentValues, design: Design, spec: ExperimentSpec, warn
         ),
         goal=found,
     )
+
+
+def _with_own_regret(
+    verdict: MetricVerdict, deciding: Sequence[Question], design: Design, values: ExperimentValues
+) -> MetricVerdict:
+    """An open verdict with the bounds under its workload alone; they hold together with the others'."""
+    own = [question for question in deciding if question.workload == verdict.workload]
+    if verdict.status != "undecided" or not own:
+        return verdict
+    found = regrets(own, design, values.labels, values.in_force, family_size=len(deciding))
+    return replace(verdict, regret=found)
 
 
 def _failure_warnings(record: ExperimentRecord) -> list[str]:

@@ -55,6 +55,16 @@ class ComparisonPart(PairPart):
     workload: str
 
 
+class RegretPart(Part):
+    """At most this much is lost by taking a scheduler; all three are None while nothing can be said."""
+
+    label: str
+    bound: float | None
+    """The best one is better by at most this fraction."""
+    against: str | None
+    workload: str | None
+
+
 class MetricVerdictPart(Part):
     """The verdict of one workload and metric."""
 
@@ -67,16 +77,8 @@ class MetricVerdictPart(Part):
     candidates: list[str]
     text: str
     more_blocks: int | None
-
-
-class RegretPart(Part):
-    """At most this much is lost by taking a scheduler; all three are None while nothing can be said."""
-
-    label: str
-    bound: float | None
-    """The best one is better by at most this fraction."""
-    against: str | None
-    workload: str | None
+    regret: list[RegretPart] = Field(default_factory=list)
+    """Under this workload alone, while it is open and other workloads are judged too."""
 
 
 class VerdictPart(Part):

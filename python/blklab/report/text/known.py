@@ -7,7 +7,7 @@ metric that decides; with a goal, from the comparisons of its scores.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from blklab.analysis.metrics import METRICS
 from blklab.quantities.formatting import join_names, margin_text, metric_title, rounded
@@ -15,6 +15,7 @@ from blklab.quantities.sample_units import SampleUnit
 from blklab.report.documents.comparison import CompareDocument, MetricVerdictPart
 from blklab.report.documents.parts import PairPart
 from blklab.report.summary.designs import common_unit, unit_of
+from blklab.report.summary.regret import own_loss
 from blklab.report.summary.standing import (
     deciding_verdict,
     judged_workloads,
@@ -35,7 +36,8 @@ class Known:
     subject: str
     """The workload and the metric that decides, or the goal."""
     settled: list[str]
-    """A clause for each beaten scheduler and each group of equals, without a full stop; may be empty."""
+    """A clause for each beaten scheduler and each group of equals, and the loss by staying under one of
+    several workloads, without a full stop; may be empty."""
     still_open: str | None
     """The schedulers that may still be first, and how close the nearest two are; None once settled."""
 
@@ -58,7 +60,7 @@ def known_so_far(document: CompareDocument) -> list[Known]:
 
 
 def anything_settled(entries: Sequence[Known]) -> bool:
-    """Whether at least one pair of schedulers is settled."""
+    """Whether anything is known: a settled pair, or how much is lost at most."""
     return any(entry.settled for entry in entries)
 
 
@@ -76,7 +78,9 @@ def _known_of_workload(document: CompareDocument, verdict: MetricVerdictPart) ->
         if (pair.workload, pair.metric) == (verdict.workload, verdict.metric)
     ]
     unit = unit_of(document, verdict.workload)
-    return _known(subject, pairs, verdict.metric, document, verdict.candidates, unit)
+    known = _known(subject, pairs, verdict.metric, document, verdict.candidates, unit)
+    loss = own_loss(document, verdict)
+    return known if loss is None else replace(known, settled=[*known.settled, loss])
 
 
 def _known(
