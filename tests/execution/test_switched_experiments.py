@@ -188,6 +188,9 @@ class SessionWithCarryOver:
     def commands(self, cell: Cell) -> list[str]:
         raise NotImplementedError
 
+    def stretch_commands(self, stretch: Stretch) -> list[str]:
+        raise NotImplementedError
+
     def stop(self) -> None:
         raise NotImplementedError
 

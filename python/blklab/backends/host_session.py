@@ -47,7 +47,7 @@ from blklab.linux.scratch.precondition import (
     precondition_job,
 )
 from blklab.linux.scratch.space import Announce, ScratchSpace
-from blklab.records.samples import RunSample, TargetDescription
+from blklab.records.samples import NS_PER_SECOND, RunSample, TargetDescription
 from blklab.spec.plan import Cell
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.stretches import Stretch
@@ -247,15 +247,36 @@ class HostSession:
 
     def commands(self, cell: Cell) -> list[str]:
         """All steps from laying out files to fio; `run` skips settings that are in effect already."""
-        choice = cell.scheduler
+        lines = self._commands_before_load(cell.workload, cell.scheduler)
+        tested = self._hdparm_test(cell.workload)
+        if tested is not None:
+            hdparm, device = tested
+            return [*lines, shlex.join(hdparm.command(cell.workload.tool, device))]
+        text = self._job_file(cell.workload, seed=cell.key.seed)
+        lines.append(f"cat > {JOB_FILE} <<'END'\n{text}END")
+        lines.append(shlex.join(self._fio.command(read_only=self._space.read_only)))
+        return lines
+
+    def stretch_commands(self, stretch: Stretch) -> list[str]:
+        """All steps from laying out files to the last switch beneath fio."""
+        lines = self._commands_before_load(stretch.workload, stretch.slots[0].scheduler)
+        text = self._job_file(stretch.workload, seed=stretch.seed, stretch_ns=load_ns(stretch))
+        lines.append(f"cat > {JOB_FILE} <<'END'\n{text}END")
+        lines.append(f"{shlex.join(self._fio.command(read_only=self._space.read_only))} &")
+        for slot in stretch.slots:
+            lines += self._settings.commands(slot.scheduler, self._target.schedulers)
+            lines.append(f"sleep {stretch.slot_ns / NS_PER_SECOND:g}")
+        return [*lines, "wait"]
+
+    def _commands_before_load(self, workload: Workload, choice: SchedulerChoice) -> list[str]:
         if choice.name not in self._target.schedulers:
             raise unavailable_scheduler(self._target.target, choice.name, self._target.schedulers)
-        lines = self._space.commands([cell.workload])
-        names = group_names(self._options.cgroups, [cell.workload])
+        lines = self._space.commands([workload])
+        names = group_names(self._options.cgroups, [workload])
         if names or self._options.cgroups:
             hierarchy = find_hierarchy()
             groups = RunCgroups(hierarchy, self._options.run_id)
-            wanted = wanted_settings(hierarchy.version, self._options.cgroups, [cell.workload], self._leaves)
+            wanted = wanted_settings(hierarchy.version, self._options.cgroups, [workload], self._leaves)
             lines += groups.commands(names, wanted)
         lines += self._settings.commands(choice, self._target.schedulers)
         lines += page_cache.commands()
@@ -265,17 +286,10 @@ class HostSession:
             lines.append(f"ln -sfn {shlex.quote(str(self._space.folder))} {_DATA_LINK}")
         if self._options.precondition:
             check_precondition(self._space, self._target.details)
-            files = files_to_overwrite(self._space, [cell.workload])
+            files = files_to_overwrite(self._space, [workload])
             _, _, overwriting = precondition_job(files, folder=self._data_link)
             lines.append(f"cat > {JOB_FILE} <<'END'\n{overwriting}END")
             lines.append(shlex.join(self._fio.command()))
-        tested = self._hdparm_test(cell.workload)
-        if tested is not None:
-            hdparm, device = tested
-            return [*lines, shlex.join(hdparm.command(cell.workload.tool, device))]
-        text = self._job_file(cell.workload, seed=cell.key.seed)
-        lines.append(f"cat > {JOB_FILE} <<'END'\n{text}END")
-        lines.append(shlex.join(self._fio.command(read_only=self._space.read_only)))
         return lines
 
     def _hdparm_test(self, workload: Workload) -> tuple[Hdparm, Path] | None:

@@ -98,6 +98,9 @@ class Session(Protocol):
     def commands(self, cell: Cell) -> list[str]:
         """The steps of `run` as shell commands that a person can read and repeat; changes nothing."""
 
+    def stretch_commands(self, stretch: Stretch) -> list[str]:
+        """The steps of `run_stretch`, likewise."""
+
 
 class Backend(Protocol):
     """A way to run experiments."""

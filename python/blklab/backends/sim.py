@@ -160,6 +160,11 @@ class SimSession:
     def stop(self) -> None:
         """Does nothing: no other thread has runs."""
 
+    def stretch_commands(self, stretch: Stretch) -> list[str]:
+        """A remark: no command makes schedulers take turns here."""
+        turns = ", ".join(slot.scheduler.label for slot in stretch.slots)
+        return [f"# the model runs one load and switches: {turns}"]
+
     def commands(self, cell: Cell) -> list[str]:
         """The simulation as a command."""
         tunables = "".join(f" --tunable {key}={value}" for key, value in cell.scheduler.tunables.items())

@@ -185,6 +185,11 @@ class UmlSession:
         """Ends all guests."""
         self.guests.stop()
 
+    def stretch_commands(self, stretch: Stretch) -> list[str]:
+        """A remark: no command makes schedulers take turns here."""
+        turns = ", ".join(slot.scheduler.label for slot in stretch.slots)
+        return [f"# the model runs one load and switches: {turns}"]
+
     def commands(self, cell: Cell) -> list[str]:
         """The guest's directory, request and boot command; running them in a shell repeats the run."""
         kernel = self._kernel_of(cell.scheduler)

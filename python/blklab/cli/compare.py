@@ -17,7 +17,6 @@ from blklab.cli.progress import ProgressDisplay
 from blklab.errors import BlklabError, InterruptedRunError, SpecError
 from blklab.execution.nearest_model import answer_of_nearest_model, nearest_model_beneath
 from blklab.execution.pipeline import compare, planned_commands
-from blklab.quantities.formatting import join_names
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.locations import default_report_folder
@@ -135,22 +134,15 @@ def _with_default_target(values: SpecValues) -> SpecValues:
 
 
 def _print_plan(spec: ExperimentSpec) -> None:
-    settled, cells, in_turns = planned_commands(spec, blocks=1)
+    settled, planned = planned_commands(spec, blocks=1)
     console = console_out()
     console.print(
         f"# {settled.target}: {_how_often(settled)}, each with these runs in its own order",
         markup=False,
         soft_wrap=True,
     )
-    if in_turns:
-        console.print(
-            f"# {join_names(in_turns)}: instead of these runs, schedulers take turns within one continuous "
-            "load (switchback), in slots whose length a pilot finds",
-            markup=False,
-            soft_wrap=True,
-        )
-    for cell, commands in cells:
-        console.print(f"# {cell.workload.name} under {cell.scheduler.label}", markup=False)
+    for title, commands in planned:
+        console.print(f"# {title}", markup=False, soft_wrap=True)
         for line in commands:
             console.print(line, markup=False, soft_wrap=True)
 

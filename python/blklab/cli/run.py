@@ -60,8 +60,8 @@ def command(
     placed = SpecValues(workloads=[workload], kernels=None if kernel is None else [kernel])
     spec = build_specs(given.overlaid_by(placed))[0].with_schedulers([choice] if choice else [])
     if dry_run:
-        _, cells, _ = planned_commands(spec, blocks=None)
-        for line in (line for _, lines in cells for line in lines):
+        _, planned = planned_commands(spec, blocks=None)
+        for line in (line for _, lines in planned for line in lines):
             console_out().print(line, markup=False, soft_wrap=True)
         return
     require_writable(json_file)

@@ -11,7 +11,7 @@ from blklab.analysis.metrics import metric_named
 from blklab.backends import Backend, Session, SessionOptions, backend_for
 from blklab.errors import InterruptedRunError, RunFailedError, SpecError, UsageError
 from blklab.execution.blocks import Clock, Observer, Progress, run_blocks
-from blklab.execution.slots import reasons_for_runs, settle_slots
+from blklab.execution.slots import first_round, reasons_for_runs, settle_slots
 from blklab.execution.switchback import SwitchbackRun
 from blklab.linux.machine.description import describe_machine
 from blklab.records.experiment import ExperimentRecord, RunState
@@ -185,30 +185,43 @@ def run_once(
 
 def planned_commands(
     spec: ExperimentSpec, *, blocks: int | None
-) -> tuple[ExperimentSpec, list[tuple[Cell, list[str]]], list[str]]:
-    """The commands of an experiment, run by run, without running them.
+) -> tuple[ExperimentSpec, list[tuple[str, list[str]]]]:
+    """The commands of an experiment, without running them.
 
     Args:
         spec: The experiment.
         blocks: Number of blocks; None for a single run like that of `run_once`.
 
     Returns:
-        The experiment with its schedulers settled, each run with its commands, and the names of the
-        workloads whose schedulers would take turns instead.
+        The experiment with its schedulers settled, and each run with its commands. A workload that is to be
+        switched has a first round in place of runs.
     """
     options = _session_options(spec, _fresh_run_id(), dry_run=True)
     backend = _backend_of(spec)
-    in_turns: list[str] = []
     with backend.open(spec.parsed_target, options) as session:
         if blocks is None:
-            cells = [_single_cell(spec, _choice_for(spec, session))]
-        else:
-            spec = settle_schedulers(spec, session.target.schedulers, session.tunable_defaults)
-            plan = Plan(spec)
-            cells = [cell for number in range(blocks) for cell in plan.block(number)]
-            reasons = reasons_for_runs(spec, session, by_default=backend.SWITCHBACK) or {}
-            in_turns = [name for name, reason in reasons.items() if reason is None]
-        return spec, [(cell, session.commands(cell)) for cell in cells], in_turns
+            cell = _single_cell(spec, _choice_for(spec, session))
+            return spec, [(_title(cell), session.commands(cell))]
+        spec = settle_schedulers(spec, session.target.schedulers, session.tunable_defaults)
+        reasons = reasons_for_runs(spec, session, by_default=backend.SWITCHBACK) or {}
+        switched = [workload for workload in spec.workloads if reasons.get(workload.name, "runs") is None]
+        plan = Plan(spec)
+        planned = [
+            (_title(cell), session.commands(cell))
+            for number in range(blocks)
+            for cell in plan.block(number)
+            if cell.workload not in switched
+        ]
+        for workload in switched:
+            title = (
+                f"{workload.name}: schedulers take turns within one load; a pilot finds how long a turn is"
+            )
+            planned.append((title, session.stretch_commands(first_round(spec, workload))))
+        return spec, planned
+
+
+def _title(cell: Cell) -> str:
+    return f"{cell.workload.name} under {cell.scheduler.label}"
 
 
 def _kernels_of(spec: ExperimentSpec) -> list[str | None]:

@@ -22,7 +22,7 @@ from blklab.records.samples import NS_PER_SECOND, RunSample, SlotSample
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.plan import derive_seed
 from blklab.spec.slots import SlotDecision
-from blklab.spec.stretches import stretch_of
+from blklab.spec.stretches import Stretch, stretch_of
 from blklab.spec.workloads import Workload
 
 COMFORT = 2
@@ -111,6 +111,12 @@ def reasons_for_runs(
         other: reason or f"the goal needs one design for all workloads, and {name} has runs: {first}"
         for other, reason in reasons.items()
     }
+
+
+def first_round(spec: ExperimentSpec, workload: Workload) -> Stretch:
+    """A round as the first one will be, in slots of the pilot's length."""
+    decision = SlotDecision(slot_ns=ON_A_DISK.slot_ns, reason="a plan")
+    return stretch_of(workload, spec.schedulers, decision, seed=spec.seed, number=0, first_round=0, rounds=1)
 
 
 def slots_per_run(workload: Workload, decision: SlotDecision, runtime_ns: int | None) -> int:
