@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from blklab.analysis.designs import SwitchbackDesign
+from blklab.analysis.designs import AnytimeDesign, SwitchbackDesign
 from blklab.analysis.metrics import metric_named
 from blklab.analysis.settling import LARGEST_CUT, settling_time, tail_latency_ns
 from blklab.backends import Session
@@ -25,8 +25,8 @@ from blklab.spec.slots import SlotDecision
 from blklab.spec.stretches import Stretch, stretch_of
 from blklab.spec.workloads import Workload
 
-COMFORT = 2
-"""A budget should permit this many times the fewest rounds of an answer."""
+RUN_OVERHEAD_NS = NS_PER_SECOND // 2
+"""Time that a run takes beside its load."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Pilot:
 
 
 ON_A_DISK = Pilot(
-    slot_ns=NS_PER_SECOND, fewest_slots=6, most_rounds=0, largest_cut=1 / 3, resolution=math.inf
+    slot_ns=NS_PER_SECOND, fewest_slots=6, most_rounds=0, largest_cut=1 / 2, resolution=math.inf
 )
 """A disk's noise hides small changes from any pilot; the experiment's own slots are tested for those."""
 ON_A_MODEL = Pilot(
@@ -121,8 +121,12 @@ def first_round(spec: ExperimentSpec, workload: Workload) -> Stretch:
 
 def slots_per_run(workload: Workload, decision: SlotDecision, runtime_ns: int | None) -> int:
     """How many slots take as long as one run of the workload, at least one."""
-    run_ns = expected_runtime_ns(workload, runtime_ns) or NS_PER_SECOND
+    run_ns = _run_ns(workload, runtime_ns)
     return max(1, run_ns // (decision.slot_ns or run_ns))
+
+
+def _run_ns(workload: Workload, runtime_ns: int | None) -> int:
+    return expected_runtime_ns(workload, runtime_ns) or NS_PER_SECOND
 
 
 def _piloted(spec: ExperimentSpec, workload: Workload, session: Session, pilot: Pilot) -> SlotDecision:
@@ -157,22 +161,26 @@ def _piloted(spec: ExperimentSpec, workload: Workload, session: Session, pilot: 
 def _within_budget(
     spec: ExperimentSpec, workload: Workload, decision: SlotDecision, pilot: Sequence[RunSample]
 ) -> SlotDecision:
-    """Runs instead, if the design is to be chosen and slots are too long for an answer within the budget."""
+    """Runs instead, if the budget permits fewer rounds than an answer takes and runs come closer to one."""
     if decision.slot_ns is None or spec.design != "auto":
         return decision
     schedulers = len(spec.schedulers)
-    questions = math.comb(schedulers, 2) * len(spec.workloads)
-    values = SwitchbackDesign(confidence=spec.confidence, margin=spec.margin, nr_questions=questions)
-    needed = values.fewest_samples * _rounds_per_value(workload, decision, pilot)
+    asked = math.comb(schedulers, 2) * len(spec.workloads)
+    slots = SwitchbackDesign(confidence=spec.confidence, margin=spec.margin, nr_questions=asked)
+    runs = AnytimeDesign(confidence=spec.confidence, margin=spec.margin, nr_questions=asked)
+    rounds_needed = slots.fewest_samples * _rounds_per_value(workload, decision, pilot)
     if spec.budget_ns is not None:
-        permitted = spec.budget_ns // len(spec.workloads) // (decision.slot_ns * schedulers)
+        share_ns = spec.budget_ns // len(spec.workloads) // schedulers
+        rounds = share_ns // decision.slot_ns
+        blocks = share_ns // (_run_ns(workload, spec.runtime_ns) + RUN_OVERHEAD_NS)
     else:
-        permitted = (spec.budget_blocks or 0) * slots_per_run(workload, decision, spec.runtime_ns)
-    if permitted >= COMFORT * needed:
+        blocks = spec.budget_blocks or 0
+        rounds = blocks * slots_per_run(workload, decision, spec.runtime_ns)
+    if rounds >= rounds_needed or rounds / rounds_needed >= blocks / runs.fewest_samples:
         return decision
     return SlotDecision(
-        reason=f"slots would have to last {format_duration(decision.slot_ns)} ({decision.reason}), and the "
-        f"budget permits {permitted} rounds of them, where an answer takes at least {needed}"
+        reason=f"slots would have to last {format_duration(decision.slot_ns)} ({decision.reason}); the "
+        f"budget permits {rounds} rounds of them, and an answer takes at least {rounds_needed}"
     )
 
 
