@@ -199,17 +199,15 @@ def _sample(
         jobs=[] if failed else [_job(kept, end_ns - kept_from_ns, generator)],
         settings={"vda/scheduler": slot.scheduler.name},
         engine={"name": "fio", "version": "3.33"},
-        slot=None
-        if failed
-        else SlotSample(
+        slot=SlotSample(
             stretch=stretch.number,
             start_ns=start_ns,
             end_ns=end_ns,
-            switch_ns=round(_SWITCH_NS * math.exp(generator.normal(0, 0.1))),
+            switch_ns=0 if failed else round(_SWITCH_NS * math.exp(generator.normal(0, 0.1))),
             kept_from_ns=kept_from_ns,
             kept_to_ns=end_ns,
             window_ns=WINDOW_NS,
-            ios=[round(float(count), 2) for count in ios],
+            ios=[] if failed else [round(float(count), 2) for count in ios],
         ),
     )
 

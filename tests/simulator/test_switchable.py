@@ -5,18 +5,19 @@ from __future__ import annotations
 import pytest
 
 from blklab.backends.switchable import unswitchable_workload
+from blklab.spec.experiment import Conditions
 from blklab.spec.workloads import load_workload, parse_workload, shipped_workloads
 
 LOAD = {"rw": "randread", "size": "1g", "direct": "1", "time_based": "1", "runtime": "2s"}
 
 
-def reason(*jobs: dict[str, str], head: str = "", runtime_ns: int | None = None) -> str | None:
+def reason(*jobs: dict[str, str], head: str = "", conditions: Conditions | None = None) -> str | None:
     sections = [
         f"[job{number}]\n" + "".join(f"{name}={value}\n" for name, value in job.items())
         for number, job in enumerate(jobs)
     ]
     workload = parse_workload(head + "".join(sections), name="jobs", source="jobs")
-    return unswitchable_workload(workload, runtime_ns)
+    return unswitchable_workload(workload, conditions or Conditions())
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,17 @@ def test_rates_and_pauses_are_steady_loads() -> None:
 def test_different_runtimes_are_refused_unless_one_replaces_them() -> None:
     jobs = (LOAD, LOAD | {"runtime": "3s"})
     assert "runtimes" in str(reason(*jobs))
-    assert reason(*jobs, runtime_ns=1_000_000_000) is None
+    assert reason(*jobs, conditions=Conditions(runtime_ns=1_000_000_000)) is None
+
+
+@pytest.mark.parametrize(
+    ("group", "setting"), [("/", "io.cost.qos"), ("batch", "io.latency"), ("batch", "ioband.weight")]
+)
+def test_controllers_that_adapt_for_seconds_are_refused(group: str, setting: str) -> None:
+    assert f"{setting} of {group}" in str(
+        reason(LOAD, conditions=Conditions(cgroups={group: {setting: "1"}}))
+    )
+    assert reason(LOAD, conditions=Conditions(cgroups={group: {"io.max": "1"}})) is None
 
 
 def test_a_metric_of_syncs_is_refused() -> None:
@@ -53,6 +64,8 @@ def test_a_metric_of_syncs_is_refused() -> None:
 
 def test_shipped_workloads() -> None:
     refused = {
-        name for name in shipped_workloads() if unswitchable_workload(load_workload(name), None) is not None
+        name
+        for name in shipped_workloads()
+        if unswitchable_workload(load_workload(name), Conditions()) is not None
     }
     assert refused == {"buffered-sequential-read", "cached-read", "write-ahead-log"}

@@ -8,13 +8,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from blklab.backends.host_stretch import (
-    failed_slots,
-    load_ns,
-    slot_samples,
-    stretch_window_ms,
-    take_turns,
-)
+from blklab.backends.failed_slots import failed_slot
+from blklab.backends.host_stretch import load_ns, slot_samples, stretch_window_ms, take_turns
 from blklab.backends.protocol import SessionOptions
 from blklab.backends.switchable import unswitchable_workload
 from blklab.errors import DeviceVanishedError
@@ -114,10 +109,11 @@ class HostSession:
         """Refuses loads in which schedulers leave traces for one another, and targets without a scheduler."""
         if not all(available_schedulers(leaf)[1] for leaf in self._leaves):
             return "a disk of the target has no scheduler to switch"
-        return unswitchable_workload(workload, self._options.runtime_ns)
+        return unswitchable_workload(workload, self._options)
 
     def run_stretch(self, stretch: Stretch) -> list[RunSample]:
         """Drops the page cache, starts the load, switches beneath it, reads its logs."""
+        started_at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         self._check_disks()
         self._settings.apply(stretch.slots[0].scheduler)
         page_cache.drop_page_cache()
@@ -138,9 +134,19 @@ class HostSession:
             error = "fio ended before the last slot"
         if error is not None:
             self._settings.forget()
-            return failed_slots(stretch, error, engine=engine)
+            return [
+                failed_slot(stretch, number, error, started_at=started_at, engine=engine)
+                for number in range(len(stretch.slots))
+            ]
         return slot_samples(
-            stretch, turns, end_ns, report.jobs, folder, engine=engine, events=self._monitor.events
+            stretch,
+            turns,
+            end_ns,
+            report.jobs,
+            folder,
+            engine=engine,
+            events=self._monitor.events,
+            group_settings=self._settings_of_groups(),
         )
 
     def stop(self) -> None:
@@ -221,15 +227,11 @@ class HostSession:
                 )
         self._check_disks()
         error = report.error
-        now = self._settings.read()
-        if error is None and now != settings:
-            changed = sorted(
-                name for name in now.keys() | settings.keys() if now.get(name) != settings.get(name)
-            )
+        changed = self._settings.changed_since(settings)
+        if error is None and changed:
             error = f"another program changed settings during the run: {', '.join(changed)}"
             self._settings.forget()
-        if self._groups is not None:
-            settings |= self._groups.read_back(self._group_settings)
+        settings |= self._settings_of_groups()
         return RunSample(
             cell=cell.key,
             status="ok" if error is None else "failed",
@@ -329,6 +331,10 @@ class HostSession:
         groups = RunCgroups(hierarchy, self._options.run_id)
         groups.create(self._journal, names, settings)
         self._groups, self._group_settings = groups, settings
+
+    def _settings_of_groups(self) -> dict[str, str]:
+        """The settings of control groups as read back; empty if there are none."""
+        return {} if self._groups is None else self._groups.read_back(self._group_settings)
 
     def _ready_work_folder(self) -> Path:
         if self._work_folder is None:

@@ -107,8 +107,7 @@ def _check(turns: list[Turn], settings: QueueSettings) -> None:
     """Marks the last turn as failed if another program changed its settings."""
     if not turns:
         return
-    before, now = turns[-1].settings, settings.read()
-    changed = sorted(name for name in now.keys() | before.keys() if now.get(name) != before.get(name))
+    changed = settings.changed_since(turns[-1].settings)
     if changed:
         error = f"another program changed settings during the slot: {', '.join(changed)}"
         turns[-1] = replace(turns[-1], error=error)
@@ -123,6 +122,7 @@ def slot_samples(
     *,
     engine: dict[str, str],
     events: MachineEvents | None,
+    group_settings: dict[str, str],
 ) -> list[RunSample]:
     """Reads the logs of a load that has ended.
 
@@ -134,6 +134,7 @@ def slot_samples(
         folder: fio's working directory.
         engine: Name and version of the load generator.
         events: Events on the machine during the load.
+        group_settings: Settings of control groups, which no switch changes.
 
     Raises:
         RunFailedError: if a log cannot be read.
@@ -142,6 +143,7 @@ def slot_samples(
     window_ns = stretch_window_ms(stretch.workload) * _NS_PER_MS
     ends = [*(turn.start_ns for turn in turns[1:]), end_ns]
     first_ns = turns[0].start_ns
+    every = [log for clones in logs for clone in clones for log in clone]
     samples = []
     for turn, ends_ns in zip(turns, ends, strict=True):
         from_ns = max(turn.start_ns + stretch.settling_ns, turn.switched_ns)
@@ -152,7 +154,6 @@ def slot_samples(
         if error is None and (to_ns - from_ns) * _SHORTEST_KEPT < planned_ns:
             error = "the switch took nearly the whole slot"
         edges = np.arange(turn.start_ns, ends_ns + 1, window_ns, dtype=np.int64)
-        every = [log for clones in logs for clone in clones for log in clone]
         place = SlotSample(
             stretch=stretch.number,
             start_ns=turn.start_ns - first_ns,
@@ -174,30 +175,13 @@ def slot_samples(
                 ),
                 elapsed_ns=ends_ns - turn.start_ns,
                 jobs=found if error is None else [],
-                settings=turn.settings,
+                settings=turn.settings | group_settings,
                 engine=engine,
                 events=events,
                 slot=place,
             )
         )
     return samples
-
-
-def failed_slots(stretch: Stretch, error: str, *, engine: dict[str, str]) -> list[RunSample]:
-    """One failed sample for each slot of a stretch whose load failed."""
-    now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-    return [
-        RunSample(
-            cell=slot.key,
-            status="failed",
-            error=error,
-            started_at=now,
-            elapsed_ns=0,
-            jobs=[],
-            engine=engine,
-        )
-        for slot in stretch.slots
-    ]
 
 
 def _job_in_slot(

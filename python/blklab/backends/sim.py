@@ -31,8 +31,6 @@ from blklab.spec.stretches import Stretch
 from blklab.spec.targets import ModelTarget, Target
 from blklab.spec.workloads import Workload, remarks_on
 
-_ADAPTIVE_CONTROLLERS = ("io.cost", "io.latency", "ioband.")
-
 
 class SimBackend:
     """Serves ``sim:`` targets."""
@@ -132,13 +130,9 @@ class SimSession:
         )
 
     def unswitchable(self, workload: Workload) -> str | None:
-        """Refuses slow controllers, and schedulers that no kernel has together, beside the usual."""
-        if reason := unswitchable_workload(workload, self._options.runtime_ns):
+        """Refuses schedulers that no kernel has together, beside the usual."""
+        if reason := unswitchable_workload(workload, self._options):
             return reason
-        for group, settings in self._options.cgroups.items():
-            for name in settings:
-                if name.startswith(_ADAPTIVE_CONTROLLERS):
-                    return f"{name} of {group} adapts over seconds, whichever scheduler is in force"
         if len(self._families) > 1:
             return "no kernel has legacy and multi-queue schedulers at once"
         return None

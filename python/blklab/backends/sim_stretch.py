@@ -9,16 +9,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from blklab import _core
+from blklab.backends.failed_slots import failed_slot
 from blklab.errors import SimulationError
 from blklab.records.samples import JobSample, RunSample, SlotSample
 from blklab.simulator.core import call_core
-from blklab.spec.stretches import Slot, Stretch
+from blklab.spec.stretches import Stretch
 
 LEAD_IN_NS = 500_000_000
 """Least time for which the load runs before the first slot."""
 FREEZE_NS = 28_000_000
-"""Least time for which a switch stops the load: the median of a loop device under load on Linux 6.1, most
-of it RCU grace periods."""
+"""Least time for which a switch stops the load: the median of 40 switches of a busy loop device, most of it
+RCU grace periods."""
 _MOST_WINDOW_NS = 10_000_000
 _LEAST_WINDOWS = 25
 """Windows of a slot, unless they would be longer than `_MOST_WINDOW_NS`."""
@@ -35,8 +36,8 @@ def stretch_request(stretch: Stretch, request: Mapping[str, Any]) -> dict[str, A
     """
     lead_in_ns = _lead_in_ns(stretch)
     slots = []
-    for slot, start_ns in zip(stretch.slots, _starts_ns(stretch), strict=True):
-        begins_ns = lead_in_ns + start_ns
+    for number, slot in enumerate(stretch.slots):
+        begins_ns = lead_in_ns + number * stretch.slot_ns
         slots.append(
             {
                 "scheduler": slot.scheduler.name,
@@ -73,15 +74,21 @@ def simulate_stretch(
         answer = json.loads(call_core(_core.simulate, json.dumps(request)))
     except SimulationError as error:
         each_ns = (time.monotonic_ns() - start_ns) // len(stretch.slots)
-        return [_failed(slot, error.message, started_at, each_ns) for slot in stretch.slots]
+        return [
+            failed_slot(stretch, number, error.message, started_at=started_at, elapsed_ns=each_ns)
+            for number in range(len(stretch.slots))
+        ]
     slot_elapsed_ns = (time.monotonic_ns() - start_ns) // len(stretch.slots)
     samples = []
     # The core leaves out what had no new scheduler when the load ended.
     recorded = [*answer["slots"], *[None] * (len(stretch.slots) - len(answer["slots"]))]
-    for slot, slot_ns, record in zip(stretch.slots, _starts_ns(stretch), recorded, strict=True):
+    for number, (slot, record) in enumerate(zip(stretch.slots, recorded, strict=True)):
+        slot_ns = number * stretch.slot_ns
         if record is None or record["switch_ns"] >= stretch.slot_ns:
             message = f"the switch to {slot.scheduler.label} took longer than its slot"
-            samples.append(_failed(slot, message, started_at, slot_elapsed_ns))
+            samples.append(
+                failed_slot(stretch, number, message, started_at=started_at, elapsed_ns=slot_elapsed_ns)
+            )
             continue
         samples.append(
             RunSample(
@@ -105,17 +112,6 @@ def simulate_stretch(
             )
         )
     return samples
-
-
-def _failed(slot: Slot, message: str, started_at: str, elapsed_ns: int) -> RunSample:
-    return RunSample(
-        cell=slot.key, status="failed", error=message, started_at=started_at, elapsed_ns=elapsed_ns, jobs=[]
-    )
-
-
-def _starts_ns(stretch: Stretch) -> list[int]:
-    """When each slot begins, from the first switch."""
-    return [number * stretch.slot_ns for number in range(len(stretch.slots))]
 
 
 def _lead_in_ns(stretch: Stretch) -> int:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from blklab.spec.experiment import Conditions
 from blklab.spec.workloads import Job, Workload
 
 _NO = ("", "0", "none")
+_ADAPTIVE_CONTROLLERS = ("io.cost", "io.latency", "ioband.")
 
 
-def unswitchable_workload(workload: Workload, runtime_ns: int | None) -> str | None:
+def unswitchable_workload(workload: Workload, conditions: Conditions) -> str | None:
     """The reason why schedulers cannot take turns within a load, on any backend.
 
     Args:
         workload: The load.
-        runtime_ns: Runtime of time-based jobs; None for that of the job file.
+        conditions: Of the experiment: the runtime of time-based jobs, and settings of control groups.
 
     Returns:
         One line for people; None if they can take turns.
@@ -24,8 +26,12 @@ def unswitchable_workload(workload: Workload, runtime_ns: int | None) -> str | N
     for job in workload.jobs:
         if reason := _unswitchable_job(job):
             return f"job {job.name} {reason}"
-    if runtime_ns is None and len({job.runtime_ns for job in workload.jobs}) > 1:
+    if conditions.runtime_ns is None and len({job.runtime_ns for job in workload.jobs}) > 1:
         return "its jobs have different runtimes, so the load changes when one ends"
+    for group, settings in conditions.cgroups.items():
+        for name in settings:
+            if name.startswith(_ADAPTIVE_CONTROLLERS):
+                return f"{name} of {group} adapts over seconds, whichever scheduler is in force"
     return None
 
 

@@ -186,9 +186,8 @@ class UmlSession:
         self.guests.stop()
 
     def stretch_commands(self, stretch: Stretch) -> list[str]:
-        """A remark: no command makes schedulers take turns here."""
-        turns = ", ".join(slot.scheduler.label for slot in stretch.slots)
-        return [f"# the model runs one load and switches: {turns}"]
+        """See `unswitchable`."""
+        return [f"# {self.unswitchable(stretch.workload)}"]
 
     def commands(self, cell: Cell) -> list[str]:
         """The guest's directory, request and boot command; running them in a shell repeats the run."""

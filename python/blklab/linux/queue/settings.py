@@ -65,17 +65,19 @@ class QueueSettings:
         self._set(choice)
         settings = self.read()
         before = self._seen.setdefault(wanted, settings)
-        changed = [name for name in before.keys() | settings.keys() if before.get(name) != settings.get(name)]
+        changed = _different(before, settings)
         if changed:
-            details = ", ".join(
-                f"{name} was {before.get(name)}, is {settings.get(name)}" for name in sorted(changed)
-            )
+            details = ", ".join(f"{name} was {before.get(name)}, is {settings.get(name)}" for name in changed)
             raise RunFailedError(
                 f"settings under {wanted} differ from its first run: {details}",
                 hint="something else changes them: udev rules, tuned, or a person",
             )
         self._in_force = wanted
         return settings
+
+    def changed_since(self, before: Mapping[str, str]) -> list[str]:
+        """Names of settings that are not as `read` or `apply` found them then, in order."""
+        return _different(before, self.read())
 
     def read(self) -> dict[str, str]:
         """Reads all settings."""
@@ -128,6 +130,10 @@ class QueueSettings:
                         f"{leaf.name}: {name} = {asked[name]} is impossible under {choice.without_label}:"
                         f" another setting changes it to {now}"
                     )
+
+
+def _different(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
 
 
 def _other_scheduler(offered: Sequence[str], name: str) -> str | None:

@@ -7,7 +7,7 @@ from markupsafe import Markup
 from blklab.quantities.formatting import Scale
 from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure, vertical_axis
 from blklab.report.charts.time_axis import TimeFrame, Window
-from blklab.report.drawing.svg import Axis, element, group, label, number, polyline
+from blklab.report.drawing.svg import Axis, band, group, label, polyline
 from blklab.report.trace.steps import Steps
 
 HEIGHT = 120.0
@@ -40,8 +40,7 @@ def _drawing(rows: list[tuple[str, Steps]], window: Window, width: float) -> Dra
         parts.append(label(frame.left, base - HEIGHT - 8, name, css="name"))
         upper = [(x[i + side], axis.at(v)) for i, v in enumerate(high.tolist()) for side in (0, 1)]
         lower = [(x[i + side], axis.at(v)) for i, v in enumerate(low.tolist()) for side in (0, 1)]
-        outline = "L".join(f"{number(a)} {number(b)}" for a, b in upper + lower[::-1])
-        parts.append(element("path", {"class": "spread series-0", "d": f"M{outline}Z"}))
+        parts.append(band(upper, lower, css="spread series-0"))
         middle = [((x[i] + x[i + 1]) / 2, axis.at(v)) for i, v in enumerate(mean.tolist())]
         parts.append(polyline(middle, css="curve thin series-0"))
     return Drawing(width, bottom + 44, group(parts))

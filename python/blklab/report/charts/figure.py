@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from blklab.quantities.formatting import Scale
+from blklab.quantities.formatting import TIMES, Scale
 from blklab.report.drawing.svg import Axis, element, group, label, line, tick_text
 
 WIDE = 880.0
@@ -16,6 +16,17 @@ NARROW = 340.0
 """Width of a chart on a phone."""
 PANEL = 290.0
 """Width of a small chart beside others."""
+
+
+FACTORS_FROM = 1.9
+"""Span of ratios, to each side of 1, from which an axis shows factors instead of percentages."""
+
+
+def ratio_tick(axis: Axis, ratio: float) -> str:
+    """The text of a tick on a logarithmic axis of ratios: ``+5 %``, or a factor on a long axis."""
+    if axis.high / axis.low > FACTORS_FROM**2:
+        return f"{ratio:g} {TIMES}"
+    return f"{100 * (ratio - 1):+.3g} %".replace("+0 %", "0 %")
 
 
 @dataclass(frozen=True)

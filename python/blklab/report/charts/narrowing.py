@@ -7,18 +7,17 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from blklab.quantities.formatting import TIMES, count_of, ratio_text
-from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure
+from blklab.quantities.formatting import count_of, ratio_text
+from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure, ratio_tick
 from blklab.report.drawing.palette import Appearance
 from blklab.report.drawing.svg import (
     CHARACTER_WIDTH,
     Axis,
-    element,
+    band,
     group,
     label,
     line,
     mark,
-    number,
     polyline,
     rectangle,
     shortened,
@@ -27,8 +26,6 @@ from blklab.report.summary.narrowing import Look
 
 _HEIGHT = 104.0
 _PITCH = _HEIGHT + 40
-_FACTORS_FROM = 1.9
-"""Span of ratios from which the axis shows factors instead of percentages."""
 _EARLY = 0.25
 """Share of the looks, the first ones, that do not decide the axis: their intervals may be very wide."""
 
@@ -95,8 +92,7 @@ def _panel(pair: NarrowingPair, rounds: Axis, margin: float, top: float) -> Mark
     if len(known) > 1:
         upper = [(rounds.at(look.rounds), axis.at(look.high or 1)) for look in known]
         lower = [(rounds.at(look.rounds), axis.at(look.low or 1)) for look in known]
-        outline = "L".join(f"{number(x)} {number(y)}" for x, y in upper + lower[::-1])
-        parts.append(element("path", {"class": f"spread {pair.appearance.css_class}", "d": f"M{outline}Z"}))
+        parts.append(band(upper, lower, css=f"spread {pair.appearance.css_class}"))
     points = [(rounds.at(look.rounds), axis.at(look.ratio)) for look in pair.looks]
     if len(points) > 1:
         parts.append(polyline(points, css=f"curve {pair.appearance.css_class}"))
@@ -127,10 +123,8 @@ def _ratio_axis(pair: NarrowingPair, margin: float, bottom: float, top: float) -
 
 def _grid(axis: Axis, rounds: Axis) -> Markup:
     parts = []
-    as_factors = axis.high / axis.low > _FACTORS_FROM**2
     for ratio in axis.ticks(3):
         y = axis.at(ratio)
-        text = f"{ratio:g} {TIMES}" if as_factors else f"{100 * (ratio - 1):+.3g} %".replace("+0 %", "0 %")
         parts.append(line(rounds.start, y, rounds.end, y, css="grid"))
-        parts.append(label(rounds.start - 7, y + 4, text, css="tick", text_anchor="end"))
+        parts.append(label(rounds.start - 7, y + 4, ratio_tick(axis, ratio), css="tick", text_anchor="end"))
     return group(parts)

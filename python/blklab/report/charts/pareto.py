@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from blklab.quantities.formatting import TIMES, ratio_text
-from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure
+from blklab.quantities.formatting import ratio_text
+from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure, ratio_tick
 from blklab.report.drawing.palette import Appearance
 from blklab.report.drawing.svg import CHARACTER_WIDTH, Axis, group, label, line, mark, polyline, shortened
 
@@ -38,7 +38,6 @@ class ParetoAxis:
 
 
 _HEIGHT = 380.0
-_FACTORS_FROM = 1.9
 
 
 def pareto_chart(
@@ -84,11 +83,11 @@ def _drawing(points: Sequence[ParetoPoint], x: ParetoAxis, y: ParetoAxis, width:
     for value in across.ticks(about):
         at = across.at(value)
         parts.append(line(at, top, at, bottom, css="grid"))
-        parts.append(label(at, bottom + 17, _tick(across, value), css="tick", text_anchor="middle"))
+        parts.append(label(at, bottom + 17, ratio_tick(across, value), css="tick", text_anchor="middle"))
     for value in upwards.ticks(6):
         at = upwards.at(value)
         parts.append(line(left, at, right, at, css="grid"))
-        parts.append(label(left - 7, at + 4, _tick(upwards, value), css="tick", text_anchor="end"))
+        parts.append(label(left - 7, at + 4, ratio_tick(upwards, value), css="tick", text_anchor="end"))
     parts.append(label(right, bottom + 38, f"{x.title}, better →", css="tick", text_anchor="end"))
     parts.append(label(left, top - 12, f"↑ better, {y.title}", css="tick"))
     front = front_by_estimates(points, x, y)
@@ -142,9 +141,3 @@ def _axis(
     if not axis.higher_is_better:
         start, end = end, start
     return Axis(low / room, high * room, start, end, logarithmic=True)
-
-
-def _tick(axis: Axis, ratio: float) -> str:
-    if axis.high / axis.low > _FACTORS_FROM**2:
-        return f"{ratio:g} {TIMES}"
-    return f"{100 * (ratio - 1):+.3g} %".replace("+0 %", "0 %")

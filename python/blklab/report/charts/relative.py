@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from blklab.quantities.formatting import TIMES, margin_text, ratio_text
-from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure
+from blklab.quantities.formatting import margin_text, ratio_text
+from blklab.report.charts.figure import NARROW, WIDE, Drawing, figure, ratio_tick
 from blklab.report.drawing.palette import Appearance
 from blklab.report.drawing.svg import (
     CHARACTER_WIDTH,
@@ -38,8 +38,6 @@ class RelativeRow:
 
 _ROW = 36.0
 _STACKED_ROW = 42.0
-_FACTORS_FROM = 1.9
-"""Span of ratios from which the axis shows factors instead of percentages."""
 
 
 def relative_chart(title: str, rows: Sequence[RelativeRow], leader: str, margin: float, note: str) -> Markup:
@@ -116,12 +114,10 @@ def _axis(rows: Sequence[RelativeRow], margin: float, left: float, right: float)
 
 def _grid(axis: Axis, top: float, bottom: float, about: int) -> Markup:
     parts = []
-    as_factors = axis.high / axis.low > _FACTORS_FROM**2
     for ratio in axis.ticks(about):
         x = axis.at(ratio)
-        text = f"{ratio:g} {TIMES}" if as_factors else f"{100 * (ratio - 1):+.3g} %".replace("+0 %", "0 %")
         parts.append(line(x, top, x, bottom, css="grid"))
-        parts.append(label(x, bottom + 17, text, css="tick", text_anchor="middle"))
+        parts.append(label(x, bottom + 17, ratio_tick(axis, ratio), css="tick", text_anchor="middle"))
     return group(parts)
 
 

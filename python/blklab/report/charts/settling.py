@@ -13,12 +13,11 @@ from blklab.report.drawing.palette import Appearance
 from blklab.report.drawing.svg import (
     CHARACTER_WIDTH,
     Axis,
-    element,
+    band,
     group,
     label,
     line,
     mark,
-    number,
     polyline,
     rectangle,
     shortened,
@@ -95,7 +94,6 @@ def _panel(
     x = [time.at(value / _NS_PER_US) for value in one.times_ns.tolist()]
     upper = list(zip(x, (axis.at(100 * v) for v in one.high.tolist()), strict=True))
     lower = list(zip(x, (axis.at(100 * v) for v in one.low.tolist()), strict=True))
-    outline = "L".join(f"{number(a)} {number(b)}" for a, b in upper + lower[::-1])
     middle = list(zip(x, (axis.at(100 * v) for v in one.median.tolist()), strict=True))
     name = shortened(one.scheduler, sides[1] - sides[0] - 11 * CHARACTER_WIDTH)
     parts = [
@@ -110,7 +108,7 @@ def _panel(
     if settling_ns and cut < sides[1] - 9 * CHARACTER_WIDTH:
         parts.append(label(cut + 4, bottom - 6, "counted →", css="tick"))
     drawn = [
-        element("path", {"class": f"spread {look.css_class}", "d": f"M{outline}Z"}),
+        band(upper, lower, css=f"spread {look.css_class}"),
         polyline(middle, css=f"curve {look.css_class}"),
     ]
     return group([*parts, group(drawn)], css="series", data_series=one.scheduler)

@@ -57,8 +57,9 @@ def _design_part(
     workload: str, decision: SlotDecision, samples: Sequence[RunSample], nr_stored: int
 ) -> DesignPart:
     slots = [sample.slot for sample in samples if sample.slot is not None]
+    used = [slot for slot in slots if slot.ios]
     switched = decision.slot_ns is not None
-    switches_ns = [slot.switch_ns for slot in slots]
+    switches_ns = [slot.switch_ns for slot in used]
     counts: dict[str, int] = {}
     for sample in samples:
         counts[sample.cell.scheduler] = counts.get(sample.cell.scheduler, 0) + 1
@@ -70,8 +71,8 @@ def _design_part(
         settling_ns=decision.settling_ns if switched else 0,
         rounds=max(counts.values(), default=0),
         samples=len(samples),
-        stretches=len({sample.cell.seed for sample in samples}) if switched else 0,
-        load_ns=_length_ns(slots) if switched else sum(sample.elapsed_ns for sample in samples),
+        stretches=len({slot.stretch for slot in slots}),
+        load_ns=_length_ns(used) if switched else sum(sample.elapsed_ns for sample in samples),
         switch_median_ns=round(statistics.median(switches_ns)) if switches_ns else None,
         switch_longest_ns=max(switches_ns, default=None),
         abandoned=nr_stored - len(samples),

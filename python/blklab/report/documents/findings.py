@@ -171,10 +171,14 @@ def _watched(samples: list[RunSample]) -> list[tuple[RunSample, MachineEvents]]:
         events = sample.events
         if events is None:
             continue
-        shared = found and sample.slot is not None and found[-1][0].cell.seed == sample.cell.seed
+        shared = found and sample.slot is not None and _stretch(found[-1][0]) == _stretch(sample)
         if not shared or found[-1][1] != events:
             found.append((sample, events))
     return found
+
+
+def _stretch(sample: RunSample) -> tuple[str, int | None]:
+    return sample.cell.workload, None if sample.slot is None else sample.slot.stretch
 
 
 def steadiness_parts(analysis: Analysis) -> list[SteadinessPart]:

@@ -100,6 +100,12 @@ def interval_bar(
     return [line(start, y, end, y, css=f"interval {css_class}"), *ends]
 
 
+def band(upper: Sequence[tuple[float, float]], lower: Sequence[tuple[float, float]], *, css: str) -> Markup:
+    """The area between two lines, each from left to right."""
+    outline = "L".join(f"{number(x)} {number(y)}" for x, y in [*upper, *reversed(lower)])
+    return element("path", {"class": css, "d": f"M{outline}Z"})
+
+
 def cross(x: float, y: float, size: float, css: str, tip: str = "") -> Markup:
     """The mark of a failed run."""
     near_x, far_x, near_y, far_y = (number(v) for v in (x - size, x + size, y - size, y + size))

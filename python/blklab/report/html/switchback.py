@@ -151,12 +151,10 @@ def _settling(part: DesignPart, slots: Sequence[SlotRates], appearances: Looks) 
 def _stretch_rows(
     record: ExperimentRecord, workload: Workload, metric: Metric, labels: Sequence[str]
 ) -> tuple[list[StretchRow], str]:
-    loads: dict[int, list[RunSample]] = {}
+    stretches: dict[int, list[RunSample]] = {}
     for sample in record.samples:
-        if sample.cell.workload == workload.name:
-            # The seed is the load's own. Slots of a load that failed have no place in time.
-            loads.setdefault(sample.cell.seed, []).append(sample)
-    stretches = {_number(samples, index): samples for index, samples in enumerate(loads.values())}
+        if sample.cell.workload == workload.name and sample.slot is not None:
+            stretches.setdefault(sample.slot.stretch, []).append(sample)
     means = {number: _means(samples, workload, metric) for number, samples in stretches.items()}
     scale = scale_for(metric.unit, [mean for found in means.values() for mean in found.values()])
     rows = []
@@ -176,11 +174,6 @@ def _stretch_rows(
             )
         )
     return rows, scale.unit
-
-
-def _number(samples: Sequence[RunSample], index: int) -> int:
-    """The stretch's number, or its place among the others if its load failed."""
-    return next((sample.slot.stretch for sample in samples if sample.slot is not None), index)
 
 
 def _means(samples: Sequence[RunSample], workload: Workload, metric: Metric) -> dict[str, float]:
