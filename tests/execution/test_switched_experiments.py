@@ -6,16 +6,17 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from blklab.analysis.verdict import analyse
+from blklab.backends import Session
 from blklab.execution.blocks import Clock
 from blklab.execution.pipeline import compare
 from blklab.execution.slots import reasons_for_runs, settle_slots
-from blklab.execution.switchback import LONGEST_SLOT_NS, SwitchbackRun
+from blklab.execution.switchback import LONGEST_AFTER_CARRY_OVER_NS, SwitchbackRun
 from blklab.linux.machine.description import describe_machine
-from blklab.linux.scratch.space import Announce
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import (
     DirectionSample,
@@ -30,7 +31,6 @@ from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.goals import parse_goal
 from blklab.spec.plan import Cell
 from blklab.spec.request import SpecValues, build_specs
-from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.slots import SlotDecision
 from blklab.spec.stretches import Stretch
 from blklab.spec.workloads import Workload
@@ -125,6 +125,7 @@ def test_a_workload_that_cannot_be_switched_has_runs_and_the_reason(
     runs = [sample for sample in record.samples if sample.cell.workload == "log"]
     assert runs
     assert all(sample.slot is None for sample in runs)
+    assert sorted({sample.cell.block for sample in runs}) == list(range(len(runs) // 2))
     assert len({sample.cell.sequence for sample in record.samples}) == len(record.samples)
     assert {verdict.workload for verdict in analyse(record).metric_verdicts if verdict.decides} == {
         "reads",
@@ -162,7 +163,10 @@ def test_it_stops_once_staying_is_good_enough(tmp_path: Path, jobs: Mapping[str,
 
 
 class SessionWithCarryOver:
-    """Slots of a made-up disk: after bfq, the first part of each slot is slow for a while."""
+    """Slots of a made-up disk: after bfq, the first part of each slot is slow for a while.
+
+    It has only what running slots and blocks takes.
+    """
 
     parallel = 1
 
@@ -175,24 +179,6 @@ class SessionWithCarryOver:
 
     def unswitchable(self, workload: Workload) -> str | None:
         return self.refuses
-
-    def tunable_defaults(self, choice: SchedulerChoice) -> None:
-        raise NotImplementedError
-
-    def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
-        raise NotImplementedError
-
-    def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
-        raise NotImplementedError
-
-    def commands(self, cell: Cell) -> list[str]:
-        raise NotImplementedError
-
-    def stretch_commands(self, stretch: Stretch) -> list[str]:
-        raise NotImplementedError
-
-    def stop(self) -> None:
-        raise NotImplementedError
 
     def run(self, cell: Cell) -> RunSample:
         return _sample(Stretch(0, cell.workload, [], 1, 0, 1), cell, [1000.0] * 40, None)
@@ -266,8 +252,12 @@ def _switched(
     )
     with Store.opened(str(tmp_path / "runs.sqlite")) as store:
         store.begin(record)
-        SwitchbackRun(record, session, store, listener, Clock(spec, 0)).run()
+        _run(record, session, store, listener)
         return store.load(record.run_id), listener
+
+
+def _run(record: ExperimentRecord, session: SessionWithCarryOver, store: Store, listener: Listener) -> None:
+    SwitchbackRun(record, cast("Session", session), store, listener, Clock(record.spec, 0)).run()
 
 
 def test_slots_that_show_in_the_next_are_doubled_and_then_given_up(
@@ -275,7 +265,7 @@ def test_slots_that_show_in_the_next_are_doubled_and_then_given_up(
 ) -> None:
     first = SlotDecision(slot_ns=500_000_000, settling_ns=100_000_000, reason="a test")
     spec = _spec([jobs["reads"]], "400blocks", margin=0.0001).model_copy(update={"slots": {"reads": first}})
-    for lasts_ns, given_up in ((300_000_000, False), (10 * LONGEST_SLOT_NS, True)):
+    for lasts_ns, given_up in ((300_000_000, False), (10 * LONGEST_AFTER_CARRY_OVER_NS, True)):
         session = SessionWithCarryOver(lasts_ns)
         folder = tmp_path / str(lasts_ns)
         folder.mkdir()
@@ -287,6 +277,40 @@ def test_slots_that_show_in_the_next_are_doubled_and_then_given_up(
         if not given_up:
             assert decision.first_round > 0
             assert decision.slot_ns == max(session.slots_ns)
+
+
+def test_runs_that_replaced_slots_go_on_when_resumed(tmp_path: Path, jobs: Mapping[str, str]) -> None:
+    first = SlotDecision(slot_ns=500_000_000, settling_ns=100_000_000, reason="a test")
+    spec = _spec([jobs["reads"]], "400blocks", margin=0.0001).model_copy(update={"slots": {"reads": first}})
+    session = SessionWithCarryOver(10 * LONGEST_AFTER_CARRY_OVER_NS)
+    record, listener = _switched(session, spec, tmp_path)
+    assert not record.spec.switched
+    slots = [sample for sample in record.samples if sample.slot is not None]
+    early = record.model_copy(update={"samples": slots})
+    with Store.opened(str(tmp_path / "again.sqlite")) as store:
+        store.begin(early)
+        store.add_samples(early.run_id, slots)
+        _run(early, session, store, listener)
+        resumed = store.load(early.run_id)
+    runs = [sample for sample in resumed.samples if sample.slot is None]
+    assert sorted({sample.cell.block for sample in runs}) == list(range(len(runs) // 2))
+    assert runs
+
+
+def test_under_a_goal_all_workloads_begin_anew_with_runs_if_one_does(
+    tmp_path: Path, jobs: Mapping[str, str]
+) -> None:
+    other = tmp_path / "others.fio"
+    other.write_text(READS)
+    first = SlotDecision(slot_ns=LONGEST_AFTER_CARRY_OVER_NS, settling_ns=100_000_000, reason="a test")
+    spec = _spec([jobs["reads"], str(other)], "4000blocks", margin=0.0001, goal=parse_goal("throughput"))
+    spec = spec.model_copy(update={"slots": {"reads": first, "others": first}})
+    session = SessionWithCarryOver(LONGEST_AFTER_CARRY_OVER_NS // 2)
+    record, _ = _switched(session, spec, tmp_path)
+    assert not record.spec.switched
+    reasons = [record.spec.slots[name].reason for name in ("reads", "others")]
+    assert sum("goal" in reason for reason in reasons) == 1
+    assert {sample.cell.workload for sample in record.samples if sample.slot is None} == {"reads", "others"}
 
 
 def test_settled_slots_are_kept_as_they_are(tmp_path: Path, jobs: Mapping[str, str]) -> None:
@@ -301,12 +325,12 @@ def test_settled_slots_are_kept_as_they_are(tmp_path: Path, jobs: Mapping[str, s
 def test_reasons_for_runs(jobs: Mapping[str, str]) -> None:
     session = SessionWithCarryOver(0)
     spec = _spec([jobs["reads"]])
-    assert reasons_for_runs(spec, session, by_default=False) == {"reads": None}
+    assert reasons_for_runs(spec, cast("Session", session), by_default=False) == {"reads": None}
     auto = spec.model_copy(update={"design": "auto"})
-    assert reasons_for_runs(auto, session, by_default=False) is None
-    assert reasons_for_runs(auto, session, by_default=True) == {"reads": None}
+    assert reasons_for_runs(auto, cast("Session", session), by_default=False) is None
+    assert reasons_for_runs(auto, cast("Session", session), by_default=True) == {"reads": None}
     fixed = auto.model_copy(update={"blocks": 5, "budget_blocks": None})
-    assert reasons_for_runs(fixed, session, by_default=True) is None
+    assert reasons_for_runs(fixed, cast("Session", session), by_default=True) is None
     refusing = SessionWithCarryOver(0, refuses="a reason")
-    settled = settle_slots(auto, refusing, Listener(), by_default=True)
+    settled = settle_slots(auto, cast("Session", refusing), Listener(), by_default=True)
     assert settled.slots == {"reads": SlotDecision(reason="a reason")}

@@ -163,10 +163,14 @@ def run_blocks(
         for sample in kept.values():
             race.add(sample)
         if failures and len(failures) == len(block):
-            raise RunFailedError(
-                f"every run of block {number} failed: {failures[0].error}",
-                hint=f"`blklab report {record.run_id}` shows all of them",
-            )
+            raise all_failed(f"run of block {number}", failures, record.run_id)
+
+
+def all_failed(what: str, failures: Sequence[RunSample], run_id: str) -> RunFailedError:
+    """The error that ends an experiment in which nothing works; names the first failure."""
+    return RunFailedError(
+        f"every {what} failed: {failures[0].error}", hint=f"`blklab report {run_id}` shows all of them"
+    )
 
 
 @contextmanager

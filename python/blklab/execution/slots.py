@@ -21,7 +21,7 @@ from blklab.quantities.units import format_duration
 from blklab.records.samples import NS_PER_SECOND, RunSample, SlotSample
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.plan import derive_seed
-from blklab.spec.slots import SlotDecision
+from blklab.spec.slots import SlotDecision, slots_with_one_design, with_one_design
 from blklab.spec.stretches import Stretch, stretch_of
 from blklab.spec.workloads import Workload
 
@@ -76,11 +76,11 @@ def settle_slots(
         if reason is None:
             observer.announce(f"{workload.name}: a pilot shows how fast schedulers settle after a switch")
             pilot = ON_A_DISK if by_default else ON_A_MODEL
-            slots[workload.name] = _piloted(spec, workload, session, pilot)
+            slots[workload.name] = piloted(spec, workload, session, pilot)
         else:
             slots[workload.name] = SlotDecision(reason=reason)
-    if spec.goal is not None and any(decision.slot_ns is None for decision in slots.values()):
-        slots = {name: SlotDecision(reason=decision.reason) for name, decision in slots.items()}
+    if spec.goal is not None:
+        slots = slots_with_one_design(slots)
     return spec.model_copy(update={"slots": slots})
 
 
@@ -103,14 +103,7 @@ def reasons_for_runs(
         return None
     whole = "the cells of a sweep are compared as runs" if spec.sweeps else None
     reasons = {workload.name: whole or session.unswitchable(workload) for workload in spec.workloads}
-    if spec.goal is None or not any(reasons.values()):
-        return reasons
-    # The goal's score takes one value of each workload for each block.
-    name, first = next((name, reason) for name, reason in reasons.items() if reason)
-    return {
-        other: reason or f"the goal needs one design for all workloads, and {name} has runs: {first}"
-        for other, reason in reasons.items()
-    }
+    return reasons if spec.goal is None else with_one_design(reasons)
 
 
 def first_round(spec: ExperimentSpec, workload: Workload) -> Stretch:
@@ -129,7 +122,18 @@ def _run_ns(workload: Workload, runtime_ns: int | None) -> int:
     return expected_runtime_ns(workload, runtime_ns) or NS_PER_SECOND
 
 
-def _piloted(spec: ExperimentSpec, workload: Workload, session: Session, pilot: Pilot) -> SlotDecision:
+def piloted(spec: ExperimentSpec, workload: Workload, session: Session, pilot: Pilot) -> SlotDecision:
+    """Finds the slots of one workload, or the reason why it has runs.
+
+    Args:
+        spec: With its schedulers settled.
+        workload: One that may be switched.
+        session: Prepared.
+        pilot: How long and how precise.
+
+    Raises:
+        BlklabError: if the pilot cannot run.
+    """
     samples: list[RunSample] = []
     rounds = max(2, math.ceil(pilot.fewest_slots / len(spec.schedulers)))
     while True:
@@ -143,7 +147,7 @@ def _piloted(spec: ExperimentSpec, workload: Workload, session: Session, pilot: 
             rounds=rounds,
         )
         more = session.run_stretch(stretch)
-        failed = [sample for sample in more if sample.slot is None]
+        failed = [sample for sample in more if sample.slot is None or not sample.slot.ios]
         if failed:
             return SlotDecision(reason=f"the pilot failed: {failed[0].error}")
         samples += more

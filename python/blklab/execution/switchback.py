@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from blklab.analysis.carry_over import carry_over
 from blklab.backends import Session
-from blklab.errors import RunFailedError
-from blklab.execution.blocks import Clock, Observer, Progress
+from blklab.execution.blocks import Clock, Observer, Progress, all_failed
 from blklab.execution.entitlement import with_promises
 from blklab.execution.racing import Race, Standings, race_of
 from blklab.execution.slots import slots_per_run
@@ -21,7 +20,7 @@ from blklab.records.samples import NS_PER_SECOND, RunSample
 from blklab.records.store import Store
 from blklab.spec.budget import MAX_BLOCKS
 from blklab.spec.plan import Cell, Plan
-from blklab.spec.slots import SlotDecision
+from blklab.spec.slots import SlotDecision, slots_with_one_design
 from blklab.spec.stretches import Stretch, stretch_of
 from blklab.spec.workloads import Workload
 
@@ -30,8 +29,8 @@ STRETCHES_NS = (8 * NS_PER_SECOND, 8 * NS_PER_SECOND, 16 * NS_PER_SECOND)
 
 Short ones show results sooner, but each costs the start of a load.
 """
-LONGEST_SLOT_NS = 4 * NS_PER_SECOND
-"""Beyond, slots have no advantage over runs."""
+LONGEST_AFTER_CARRY_OVER_NS = 4 * NS_PER_SECOND
+"""Slots that influence one another are lengthened up to this; beyond, they have no advantage over runs."""
 _OVERHEAD = 1.25
 """Time of a stretch in units of its slots' time, until one has been measured."""
 
@@ -50,6 +49,44 @@ FEWEST_ROUNDS_ANEW = 12
 UNDER_WAY = Strictness(level=0.01, margins=2.0)
 ENDING = Strictness(level=0.05, margins=1.0)
 """Before an answer is accepted: what biases it was found by about as many slots."""
+
+
+def influence(
+    workload: str, samples: Sequence[RunSample], strictness: Strictness, margin: float
+) -> str | None:
+    """Tells how slots influence one another, if they do so clearly enough to begin anew.
+
+    Args:
+        workload: Its name.
+        samples: Slots of one length.
+        strictness: What is clear enough.
+        margin: Of practical equality, as a fraction.
+
+    Returns:
+        One sentence; None if longer slots are not needed.
+    """
+    found = carry_over(workload, samples, strictness.level)
+    limit = strictness.margins * math.log1p(margin)
+    return found.text if any(_log_size(one.ratio) > limit for one in found.seen) else None
+
+
+def lengthened(decision: SlotDecision, reason: str, *, first_round: int) -> SlotDecision:
+    """Slots twice as long, because shorter ones influenced one another; runs if those would be too long.
+
+    Args:
+        decision: With slots.
+        reason: The influence, in one sentence.
+        first_round: The first round of the longer slots.
+    """
+    slot_ns = 2 * (decision.slot_ns or 0)
+    if slot_ns > LONGEST_AFTER_CARRY_OVER_NS:
+        return SlotDecision(reason=f"in slots of {format_duration(decision.slot_ns or 0)}, {reason}")
+    return SlotDecision(
+        slot_ns=slot_ns,
+        settling_ns=2 * decision.settling_ns,
+        first_round=first_round,
+        reason=f"in shorter slots, {reason}",
+    )
 
 
 class SwitchbackRun:
@@ -75,8 +112,8 @@ class SwitchbackRun:
         self._clock = clock
         self._plan = Plan(record.spec)
         self._race: Race = race_of(record)
-        self._next_round = dict.fromkeys(self._spec.switched, 0)
-        self._next_stretch = dict.fromkeys(self._spec.switched, 0)
+        self._next_round = {workload.name: 0 for workload in self._spec.workloads}
+        self._next_stretch = dict(self._next_round)
         self._next_block = 0
         self._runs_done = 0
         self._load_ns = 0
@@ -99,7 +136,7 @@ class SwitchbackRun:
             standings = self._race.standings(self._blocks_left(), rounds_left=self._rounds_left())
             still_running = dict(standings.running)
             if standings.over:
-                begun_anew = [self._mind_carry_over(name, ENDING) for name in self._spec.switched]
+                begun_anew = [self._mind_carry_over(name, ENDING) for name in list(self._spec.switched)]
                 if any(begun_anew):
                     continue
                 # An answer needs as many slots as it takes to see carry-over.
@@ -107,6 +144,7 @@ class SwitchbackRun:
                 if not still_running:
                     return
             progressed = False
+            block = self._next_block
             for workload in self._spec.workloads:
                 running = still_running.get(workload.name, frozenset())
                 if not running:
@@ -115,8 +153,7 @@ class SwitchbackRun:
                 if workload.name in self._spec.switched:
                     progressed |= self._run_stretch(workload, running, standings, first=first)
                 else:
-                    progressed |= self._run_block(workload, running, standings, first=first)
-            self._next_block += 1
+                    progressed |= self._run_block(workload, running, standings, block, first=first)
             first = False
             if not progressed:
                 return
@@ -158,13 +195,9 @@ class SwitchbackRun:
         self._elapsed_ns += time.monotonic_ns() - started_ns
         self._load_ns += stretch.length_ns
         self._keep(samples)
+        if all(sample.status == "failed" for sample in samples):
+            raise all_failed(f"slot of a stretch of {workload.name}", samples, self._record.run_id)
         self._mind_carry_over(workload.name, UNDER_WAY)
-        failed = [sample for sample in samples if sample.status == "failed"]
-        if len(failed) == len(samples):
-            raise RunFailedError(
-                f"every slot of a stretch of {workload.name} failed: {failed[0].error}",
-                hint=f"`blklab report {self._record.run_id}` shows all of them",
-            )
         return True
 
     def _untested(self, last: Mapping[str, frozenset[str]]) -> list[str]:
@@ -187,29 +220,19 @@ class SwitchbackRun:
 
     def _mind_carry_over(self, name: str, strictness: Strictness) -> bool:
         """Begins a workload anew with longer slots, or with runs, if one slot shows in the next."""
-        decision = self._spec.switched[name]
-        samples = self._slots_of(name)
-        found = carry_over(name, samples, strictness.level)
-        limit = strictness.margins * math.log1p(self._spec.margin)
-        if not any(_log_size(one.ratio) > limit for one in found.seen):
+        decision = self._spec.switched.get(name)
+        if decision is None:
+            return False  # It has runs since another workload began anew: a goal needs one design for all.
+        reason = influence(name, self._slots_of(name), strictness, self._spec.margin)
+        if reason is None:
             return False
-        reason = found.text
         left = self._rounds_left()[name]
         if left is not None and left < FEWEST_ROUNDS_ANEW * 2:
             return False  # too late to begin anew; the report says what was seen
-        slot_ns = 2 * (decision.slot_ns or 0)
-        if slot_ns <= LONGEST_SLOT_NS:
-            changed = SlotDecision(
-                slot_ns=slot_ns,
-                settling_ns=2 * decision.settling_ns,
-                first_round=self._next_round[name],
-                reason=f"in shorter slots, {reason}",
-            )
-        else:
-            changed = SlotDecision(reason=f"in slots of {format_duration(decision.slot_ns or 0)}, {reason}")
+        changed = lengthened(decision, reason, first_round=self._next_round[name])
         slots = {**self._spec.slots, name: changed}
-        if self._spec.goal is not None and changed.slot_ns is None:
-            slots = {other: SlotDecision(reason=changed.reason) for other in slots}
+        if self._spec.goal is not None:
+            slots = slots_with_one_design(slots)
         self._observer.announce(
             f"{name}: {reason}; beginning anew with "
             + ("runs" if changed.slot_ns is None else f"slots of {format_duration(changed.slot_ns)}")
@@ -223,29 +246,33 @@ class SwitchbackRun:
         return True
 
     def _run_block(
-        self, workload: Workload, running: frozenset[str], standings: Standings, *, first: bool
+        self,
+        workload: Workload,
+        running: frozenset[str],
+        standings: Standings,
+        number: int,
+        *,
+        first: bool,
     ) -> bool:
-        """Runs the workload under each scheduler once if the budget permits that."""
-        block = self._plan.block(self._next_block)
+        """Runs the workload's part of a block if the budget permits that."""
         cells = [
-            cell for cell in block if cell.workload.name == workload.name and cell.scheduler.label in running
+            cell
+            for cell in self._plan.block(number)
+            if cell.workload.name == workload.name and cell.scheduler.label in running
         ]
-        left = self._blocks_left()
+        left = self._blocks_left(number)
         if not first and (not self._clock.block_fits(len(cells)) or (left is not None and left < 1)):
             return False
         samples = []
         for cell in cells:
-            self._tell(f"{workload.name} under {cell.scheduler.label}", self._next_block, standings)
+            self._tell(f"{workload.name} under {cell.scheduler.label}", number, standings)
             started_ns = time.monotonic_ns()
             sample = with_promises(self._session.run(cell), cell, self._spec.cgroups)
             self._clock.add(time.monotonic_ns() - started_ns)
             samples.append(sample)
             self._keep([sample])
         if all(sample.status == "failed" for sample in samples):
-            raise RunFailedError(
-                f"every run of block {self._next_block} failed: {samples[0].error}",
-                hint=f"`blklab report {self._record.run_id}` shows all of them",
-            )
+            raise all_failed(f"run of block {number}", samples, self._record.run_id)
         return True
 
     @property
@@ -267,13 +294,12 @@ class SwitchbackRun:
 
     def _count(self, sample: RunSample) -> None:
         self._runs_done += 1
-        name = sample.cell.workload
-        if name in self._next_round:
-            self._next_round[name] = max(self._next_round[name], sample.cell.block + 1)
-            stretch = self._next_stretch[name] if sample.slot is None else sample.slot.stretch
-            self._next_stretch[name] = max(self._next_stretch[name], stretch + 1)
+        name, number = sample.cell.workload, sample.cell.block
+        if sample.slot is None:
+            self._next_block = max(self._next_block, number + 1)
         else:
-            self._next_block = max(self._next_block, sample.cell.block + 1)
+            self._next_round[name] = max(self._next_round[name], number + 1)
+            self._next_stretch[name] = max(self._next_stretch[name], sample.slot.stretch + 1)
 
     def _with_promises(self, stretch: Stretch, samples: Sequence[RunSample]) -> list[RunSample]:
         return [
@@ -288,22 +314,33 @@ class SwitchbackRun:
         )
 
     def _remaining_ns(self) -> int | None:
-        """Longest time that a budget of blocks leaves, for the switched workloads."""
+        """Longest time that a budget of blocks leaves; None if unknown."""
         left = self._rounds_left()
         rounds_ns = [
             count * (self._spec.switched[name].slot_ns or 0) * len(self._labels)
             for name, count in left.items()
             if count is not None
         ]
-        return round(sum(rounds_ns) * self._overhead)
+        slots_ns = round(sum(rounds_ns) * self._overhead)
+        if len(self._spec.switched) == len(self._spec.workloads):
+            return slots_ns
+        blocks, run_ns = self._blocks_left(), self._clock.expected_cell_ns()
+        if blocks is None or run_ns is None:
+            return None
+        return slots_ns + blocks * self._runs_per_block * run_ns
 
     @property
     def _overhead(self) -> float:
         return self._elapsed_ns / self._load_ns if self._load_ns else _OVERHEAD
 
-    def _blocks_left(self) -> int | None:
-        others = len(self._spec.workloads) - len(self._spec.switched)
-        return self._clock.blocks_left(self._next_block, len(self._labels) * max(1, others))
+    def _blocks_left(self, number: int | None = None) -> int | None:
+        """Blocks that the budget still permits, from this one or the next on."""
+        begun = self._next_block if number is None else number
+        return self._clock.blocks_left(begun, max(1, self._runs_per_block))
+
+    @property
+    def _runs_per_block(self) -> int:
+        return len(self._labels) * (len(self._spec.workloads) - len(self._spec.switched))
 
     def _rounds_left(self, running: int | None = None) -> Mapping[str, int | None]:
         """Rounds that the budget still permits, by workload; None if unknown.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import BaseModel, ConfigDict, Field
 
 
@@ -18,3 +20,31 @@ class SlotDecision(BaseModel):
     """Rounds before this one had slots that turned out too short; they are kept, but not analysed."""
     reason: str
     """Why the slots are this long, or why there are none, in one line."""
+
+
+def with_one_design(reasons: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Reasons for runs where a goal combines the workloads: its score takes one value of each for each block.
+
+    Args:
+        reasons: Why a workload has runs, by its name; None for those that have slots.
+
+    Returns:
+        The same; if any has runs, a reason for each.
+    """
+    refused = [(name, reason) for name, reason in reasons.items() if reason is not None]
+    if not refused:
+        return dict(reasons)
+    name, first = refused[0]
+    rest = f"the goal needs one design for all workloads, and {name} has runs: {first}"
+    return {other: rest if reason is None else reason for other, reason in reasons.items()}
+
+
+def slots_with_one_design(slots: Mapping[str, SlotDecision]) -> dict[str, SlotDecision]:
+    """`with_one_design` for decisions."""
+    reasons = with_one_design(
+        {name: decision.reason if decision.slot_ns is None else None for name, decision in slots.items()}
+    )
+    return {
+        name: decision if (reason := reasons[name]) is None else SlotDecision(reason=reason)
+        for name, decision in slots.items()
+    }
