@@ -25,7 +25,7 @@ from blklab.report.summary.disturbed import disturbed_rows, marked_text
 from blklab.report.summary.failures import failures_of
 from blklab.report.summary.narrowing import MOST_LOOKS, looks
 from blklab.report.summary.regret import lead_of, loss_rows
-from blklab.report.summary.slot_rates import MOST_ALIGNED_WINDOWS, settling_of, slot_rates
+from blklab.report.summary.slot_rates import MOST_ALIGNED_WINDOWS, aligned_slots, slot_rates
 from blklab.report.text.comparison import render
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -127,7 +127,7 @@ def test_no_look_without_a_common_round() -> None:
 def test_slots_are_aligned_at_their_switch() -> None:
     slots = slot_rates(_made("undecided")[0], READS.name)
     assert len(slots) == 160
-    quick, slow = (settling_of(slots, name) for name in ("none", "bfq"))
+    quick, slow = (aligned_slots(slots, name) for name in ("none", "bfq"))
     assert quick is not None
     assert slow is not None
     assert quick.slots == slow.slots == 40
@@ -156,7 +156,7 @@ def test_many_windows_are_merged_and_a_short_last_one_is_not_slow() -> None:
         samples.append(sample.model_copy(update={"slot": slot}))
     slots = slot_rates(record.model_copy(update={"samples": samples}), READS.name)
     assert slots[0].rates == pytest.approx(np.full(250, 10_000))
-    found = settling_of(slots, "none")
+    found = aligned_slots(slots, "none")
     assert found is not None
     assert len(found.median) <= MOST_ALIGNED_WINDOWS
     assert found.median == pytest.approx(np.ones(len(found.median)))

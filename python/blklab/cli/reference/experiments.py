@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from blklab.report.pages.markdown import filled_slots, markdown_table
+from blklab.report.pages.markdown import filled_parts, markdown_table
 from blklab.spec.experiment import OPTIONS
 from blklab.spec.forms import ASSIGNMENTS, GOAL, GROUP_ASSIGNMENTS
 from blklab.spec.options import Option, Use
@@ -30,7 +30,7 @@ def filled(page: Path) -> str:
     def table(name: str) -> str:
         return markdown_table(HEADINGS, [_row(option, page) for option in tables[name]])
 
-    return filled_slots(page.read_text(encoding="utf-8"), "table", table)
+    return filled_parts(page.read_text(encoding="utf-8"), "table", table)
 
 
 def _row(option: Option, page: Path) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from blklab.execution.fidelity.report import FidelityDocument, outside_rows, spread_rows
-from blklab.report.pages.markdown import filled_slots, markdown_table
+from blklab.report.pages.markdown import filled_parts, markdown_table
 
 
 def filled_page(page: str, document: FidelityDocument) -> str:
@@ -18,7 +18,7 @@ def filled_page(page: str, document: FidelityDocument) -> str:
     Raises:
         KeyError: if the page names an unknown table.
     """
-    return filled_slots(page, "table", lambda name: _TABLES[name](document))
+    return filled_parts(page, "table", lambda name: _TABLES[name](document))
 
 
 def _spreads(document: FidelityDocument) -> str:

@@ -22,7 +22,7 @@ from blklab.report.drawing.svg import (
     rectangle,
     shortened,
 )
-from blklab.report.summary.slot_rates import Settling
+from blklab.report.summary.slot_rates import AlignedSlots
 
 _HEIGHT = 110.0
 _PITCH = _HEIGHT + 62
@@ -33,7 +33,7 @@ _NS_PER_US = 1e3
 
 
 def settling_chart(
-    title: str, found: Sequence[Settling], looks: Mapping[str, Appearance], settling_ns: int, note: str
+    title: str, found: Sequence[AlignedSlots], looks: Mapping[str, Appearance], settling_ns: int, note: str
 ) -> Markup:
     """The chart, one panel for each scheduler; `found` holds at least one."""
     described = f"the first {format_duration(settling_ns)} are cut off; " + "; ".join(
@@ -46,7 +46,7 @@ def settling_chart(
     return figure("settling", title, described, drawings, note)
 
 
-def _course(one: Settling) -> str:
+def _course(one: AlignedSlots) -> str:
     """The median at the beginning, and at its lowest."""
     lowest = int(one.median.argmin())
     return (
@@ -56,7 +56,11 @@ def _course(one: Settling) -> str:
 
 
 def _drawing(
-    found: Sequence[Settling], looks: Mapping[str, Appearance], settling_ns: int, width: float, columns: int
+    found: Sequence[AlignedSlots],
+    looks: Mapping[str, Appearance],
+    settling_ns: int,
+    width: float,
+    columns: int,
 ) -> Drawing:
     left = 54.0
     room = (width - 12 - (columns - 1) * _BETWEEN) / columns
@@ -83,7 +87,7 @@ def _shares(axis: Axis, left: float, right: float) -> Markup:
 
 
 def _panel(
-    one: Settling, look: Appearance, settling_ns: int, sides: tuple[float, float], top: float, high: float
+    one: AlignedSlots, look: Appearance, settling_ns: int, sides: tuple[float, float], top: float, high: float
 ) -> Markup:
     bottom = top + _HEIGHT
     end_us = float(one.times_ns[-1] + one.times_ns[0]) / _NS_PER_US

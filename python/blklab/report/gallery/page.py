@@ -7,7 +7,7 @@ import functools
 from blklab.quantities.units import format_duration
 from blklab.report.gallery.drawing import draw_run
 from blklab.report.gallery.scene import SceneRun, run_scene
-from blklab.report.pages.markdown import filled_slots, slots
+from blklab.report.pages.markdown import filled_parts, parts
 
 _cached_run = functools.lru_cache(maxsize=32)(run_scene)
 
@@ -15,13 +15,13 @@ _cached_run = functools.lru_cache(maxsize=32)(run_scene)
 def pictures(page: str) -> dict[str, str]:
     """Draws the pictures that a page names; returns SVG texts by file name relative to the page."""
     return {
-        _picture_name(scheduler): draw_run(_cached_run(scheduler)) for scheduler in slots(page, "picture")
+        _picture_name(scheduler): draw_run(_cached_run(scheduler)) for scheduler in parts(page, "picture")
     }
 
 
 def filled(page: str) -> str:
     """Returns the page with up-to-date picture links and numbers."""
-    return filled_slots(page, "picture", _shown)
+    return filled_parts(page, "picture", _shown)
 
 
 def _picture_name(scheduler: str) -> str:

@@ -22,7 +22,7 @@ from blklab.report.documents.comparison import CompareDocument, ComparisonPart
 from blklab.report.documents.designs import DesignPart
 from blklab.report.drawing.palette import Appearance
 from blklab.report.summary.narrowing import looks
-from blklab.report.summary.slot_rates import SlotRates, settling_of, slot_rates
+from blklab.report.summary.slot_rates import SlotRates, aligned_slots, slot_rates
 from blklab.report.summary.standing import pairs_against
 from blklab.spec.workloads import Workload
 
@@ -138,7 +138,7 @@ def _is_settled(pair: ComparisonPart) -> bool:
 
 
 def _settling(part: DesignPart, slots: Sequence[SlotRates], appearances: Looks) -> Markup | None:
-    found = [one for name in appearances if (one := settling_of(slots, name)) is not None]
+    found = [one for name in appearances if (one := aligned_slots(slots, name)) is not None]
     if not found:
         return None
     note = (

@@ -1,6 +1,6 @@
-"""Markdown pages with generated parts: tables, and slots that generated text fills.
+"""Markdown pages with generated parts: tables, and text between marks.
 
-A slot is between ``<!-- KIND: NAME -->`` and ``<!-- end -->``. The text around it is written by hand.
+A part is between ``<!-- KIND: NAME -->`` and ``<!-- end -->``. The text around it is written by hand.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> st
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def slots(page: str, kind: str) -> list[str]:
-    """Names of the slots of a kind, in the order of the page."""
-    return [slot["name"] for slot in _pattern(kind).finditer(page)]
+def parts(page: str, kind: str) -> list[str]:
+    """Names of the parts of a kind, in the order of the page."""
+    return [part["name"] for part in _pattern(kind).finditer(page)]
 
 
-def filled_slots(page: str, kind: str, text_of: Callable[[str], str]) -> str:
-    """Fills the slots of a kind with `text_of` of their names; its errors pass through."""
-    return _pattern(kind).sub(lambda slot: f"{slot['begin']}{text_of(slot['name'])}\n{slot['end']}", page)
+def filled_parts(page: str, kind: str, text_of: Callable[[str], str]) -> str:
+    """Fills the parts of a kind with `text_of` of their names; its errors pass through."""
+    return _pattern(kind).sub(lambda part: f"{part['begin']}{text_of(part['name'])}\n{part['end']}", page)
 
 
 def _pattern(kind: str) -> re.Pattern[str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from blklab import _core
 from blklab.quantities.units import format_bytes
-from blklab.report.pages.markdown import filled_slots, markdown_table
+from blklab.report.pages.markdown import filled_parts, markdown_table
 from blklab.simulator.timeline import table_formats
 from blklab.spec.profiles import shipped_profiles
 
@@ -26,7 +26,7 @@ def filled(page: str) -> str:
     Raises:
         KeyError: if the page names an unknown table.
     """
-    return filled_slots(page, "table", lambda name: TABLES[name]())
+    return filled_parts(page, "table", lambda name: TABLES[name]())
 
 
 def _parameters(entries: Sequence[dict[str, Any]]) -> str:

@@ -53,7 +53,7 @@ class SlotRates:
 
 
 @dataclass(frozen=True)
-class Settling:
+class AlignedSlots:
     """A scheduler's slots aligned at their switch; rates relative to the plateau of their own slot."""
 
     scheduler: str
@@ -79,7 +79,7 @@ def slot_rates(record: ExperimentRecord, workload: str) -> list[SlotRates]:
     return sorted(found, key=lambda slot: (slot.stretch, slot.start_ns))
 
 
-def settling_of(slots: Sequence[SlotRates], scheduler: str) -> Settling | None:
+def aligned_slots(slots: Sequence[SlotRates], scheduler: str) -> AlignedSlots | None:
     """The slots of a scheduler aligned at their switch; None if none of them did any I/O."""
     own = [slot for slot in slots if slot.scheduler == scheduler and slot.plateau > 0]
     if not own:
@@ -93,7 +93,7 @@ def settling_of(slots: Sequence[SlotRates], scheduler: str) -> Settling | None:
     )
     low, median, high = np.quantile(relative, [0.25, 0.5, 0.75], axis=0)
     times_ns = (own[0].middles_ns[kept] - own[0].start_ns).reshape(windows, merged).mean(axis=1)
-    return Settling(scheduler, len(own), times_ns, low, median, high)
+    return AlignedSlots(scheduler, len(own), times_ns, low, median, high)
 
 
 def _slot(round_number: int, scheduler: str, slot: SlotSample) -> SlotRates:
