@@ -12,60 +12,22 @@ certainly exceeded.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from drawing import draw
 from families import Family, families
-from scipy import special
+from page import ROOT, write_table
+from rates import LEVEL, Measurement, Rate, percents, rate, table_row
 from simulate import FIXED_BLOCKS, Outcome, experiments, folklore
 
-from blklab.cli.output import console_out
 from blklab.spec.budget import DEFAULT_BUDGET_BLOCKS
 from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN
 
-ROOT = Path(__file__).resolve().parents[2]
 RATIOS = (1 + DEFAULT_MARGIN, 1.05, 1.10)
 TWO, FOUR = ("a", "b"), ("a", "b", "c", "d")
-LEVEL = 1 - DEFAULT_CONFIDENCE
-BEGIN, END = "<!-- figures: make bench-verdicts -->", "<!-- end of figures -->"
-
-
-@dataclass(frozen=True)
-class Rate:
-    """A share of experiments; its bounds (Clopper and Pearson, 95 %) are the simulation's own error."""
-
-    hits: int
-    count: int
-
-    @property
-    def value(self) -> float:
-        """The share."""
-        return self.hits / self.count
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """Interval of the true share."""
-        low = (
-            0.0 if self.hits == 0 else float(special.betaincinv(self.hits, self.count - self.hits + 1, 0.025))
-        )
-        missed = self.count - self.hits
-        high = 1.0 if missed == 0 else float(special.betaincinv(self.hits + 1, missed, 0.975))
-        return low, high
-
-    def __str__(self) -> str:
-        low, high = self.bounds
-        return f"{100 * self.value:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
-
-
-def rate(hits: Sequence[bool]) -> Rate:
-    """The share of true outcomes."""
-    return Rate(sum(hits), len(hits))
 
 
 @dataclass(frozen=True)
@@ -139,7 +101,7 @@ def table(measured: Sequence[Figures]) -> list[str]:
     lines = [
         "Two schedulers; shares in percent, with the 95 % interval of the simulation itself:",
         "",
-        _row(
+        table_row(
             "Noise",
             "False winners, settled",
             f"False winners, {FIXED_BLOCKS} fixed",
@@ -150,7 +112,7 @@ def table(measured: Sequence[Figures]) -> list[str]:
             "Intervals hold, settled",
             "Intervals hold, fixed",
         ),
-        _row(*["---"] * 9),
+        table_row(*["---"] * 9),
     ]
     for one in measured:
         median, ninetieth, most = one.blocks
@@ -158,35 +120,29 @@ def table(measured: Sequence[Figures]) -> list[str]:
             str(one.false_settled),
             str(one.false_fixed),
             f"{100 * one.equal_settled.value:.1f} / {100 * one.equal_fixed.value:.1f}",
-            _percents(one.power_settled),
-            _percents(one.power_fixed),
+            percents(one.power_settled),
+            percents(one.power_fixed),
             f"{median:g} / {ninetieth:.0f} / {most}",
             f"{100 * one.coverage_settled.value:.1f}",
             f"{100 * one.coverage_fixed.value:.1f}",
         )
-        lines.append(_row(one.name, *cells))
+        lines.append(table_row(one.name, *cells))
     lines += ["", "Four schedulers (six pairs), settled; the first is 10 % better than the rest:", ""]
-    lines += [_row("Noise", "Any wrong claim among equals", "Found at 10 %", "Runs, of a fixed design's")]
-    lines += [_row(*["---"] * 4)]
     lines += [
-        _row(one.name, str(one.four_false), f"{100 * one.four_power:.0f}", f"{100 * one.four_runs:.0f}")
+        table_row("Noise", "Any wrong claim among equals", "Found at 10 %", "Runs, of a fixed design's")
+    ]
+    lines += [table_row(*["---"] * 4)]
+    lines += [
+        table_row(one.name, str(one.four_false), f"{100 * one.four_power:.0f}", f"{100 * one.four_runs:.0f}")
         for one in measured
     ]
     lines += ["", "Two schedulers, three runs each in fixed order, the highest mean wins:", ""]
-    lines += [_row("Noise", "Names a winner of equals", "Names the worse one at 5 %", "blklab names it")]
-    lines += [_row(*["---"] * 4)]
+    lines += [table_row("Noise", "Names a winner of equals", "Names the worse one at 5 %", "blklab names it")]
+    lines += [table_row(*["---"] * 4)]
     for one in measured:
         shares = (f"{100 * one.folklore_claims:.0f}", f"{100 * one.folklore_wrong:.0f}")
-        lines.append(_row(one.name, *shares, f"{100 * one.wrong_settled:.1f}"))
+        lines.append(table_row(one.name, *shares, f"{100 * one.wrong_settled:.1f}"))
     return lines
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _percents(powers: dict[float, float]) -> str:
-    return " / ".join(f"{100 * power:.0f}" for power in powers.values())
 
 
 def complaints(measured: Sequence[Figures]) -> list[str]:
@@ -215,47 +171,11 @@ def _measure(task: tuple[int, int, int]) -> Figures:
     return measure(families()[index], count, seed)
 
 
-def main() -> int:
-    """Measures, prints, and with ``--write`` writes the page."""
-    arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    arguments.add_argument(
-        "--experiments", type=int, default=1000, help="of equal schedulers a kind of noise"
-    )
-    arguments.add_argument("--seed", type=int, default=1)
-    arguments.add_argument("--jobs", type=int, default=1, help="processes")
-    arguments.add_argument("--write", action="store_true", help="refresh the appendix page and its plot")
-    given = arguments.parse_args()
-    tasks = [(index, given.experiments, given.seed) for index in range(len(families()))]
-    measured: list[Figures] = []
-    console = console_out()
-    with ProcessPoolExecutor(given.jobs) as pool:
-        for one in pool.map(_measure, tasks):
-            measured.append(one)
-            console.print(
-                f"{one.name:28s} false winners {one.false_settled!s:18s} blocks at 10 % {one.blocks[0]:g}",
-                markup=False,
-                soft_wrap=True,
-            )
-    lines = table(measured)
-    for line in ["", *lines]:
-        console.print(line, markup=False, soft_wrap=True)
-    if given.write:
-        _write(lines, measured, given.experiments)
-    found = complaints(measured)
-    for complaint in found:
-        console.print(f"NOT AS PROMISED: {complaint}", markup=False, soft_wrap=True)
-    return 1 if found else 0
-
-
-def _write(lines: list[str], measured: Sequence[Figures], count: int) -> None:
-    page = ROOT / "docs" / "appendix" / "verdicts.md"
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
+def _write(measured: Sequence[Figures], count: int) -> None:
     fewer = max(50, count // 4)
     note = f"{count} experiments of equal schedulers for each kind of noise, {fewer} for each difference."
     kinds = ["", "| Noise | Meaning |", "|---|---|", *(f"| {one.name} | {one.meaning} |" for one in measured)]
-    content = "\n".join([BEGIN, "", note, *kinds, "", *lines, "", END])
-    page.write_text(before + content + after, encoding="utf-8")
+    write_table("runs", [note, *kinds, "", *table(measured)])
     image = ROOT / "docs" / "appendix" / "images" / "verdicts.svg"
     rows = [
         (one.name, one.folklore_claims, one.false_settled.value, one.folklore_wrong, one.wrong_settled)
@@ -264,5 +184,10 @@ def _write(lines: list[str], measured: Sequence[Figures], count: int) -> None:
     image.write_text(draw(rows), encoding="utf-8")
 
 
+def _line(one: Figures) -> str:
+    return f"{one.name:28s} false winners {one.false_settled!s:18s} blocks at 10 % {one.blocks[0]:g}"
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    program = Measurement(__doc__ or "", len(families()), 1000, _measure, _line, table, complaints, _write)
+    sys.exit(program.main())

@@ -12,23 +12,20 @@ if a stated error rate is certainly exceeded.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from measure import LEVEL, ROOT, Rate, rate
+from page import write_table
+from rates import LEVEL, Measurement, Rate, percents, rate, table_row
 from slot_families import SlotFamily, slot_families
 from slots import SLOT_S, SLOTS, runs, switchbacks
 
-from blklab.cli.output import console_out
 from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN
 
 RATIOS = (1.03, 1.05, 1.10)
 TWO, FOUR = ("a", "b"), ("a", "b", "c", "d")
-BEGIN, END = "<!-- switchback: make bench-verdicts -->", "<!-- end of switchback -->"
 
 
 @dataclass(frozen=True)
@@ -94,11 +91,11 @@ def table(measured: Sequence[SlotFigures]) -> list[str]:
     lines = [
         "Shares in percent, with the 95 % interval of the simulation itself:",
         "",
-        _row(*columns),
-        _row(*["---"] * len(columns)),
+        table_row(*columns),
+        table_row(*["---"] * len(columns)),
     ]
     lines += [
-        _row(
+        table_row(
             one.name,
             *map(str, (one.false, one.false_of_four, one.rejected, one.equal)),
             f"{100 * one.coverage.value:.1f}",
@@ -112,26 +109,18 @@ def table(measured: Sequence[SlotFigures]) -> list[str]:
         "Load needed, s (median)",
         f"Found by runs of three seconds in the same {SLOTS * SLOT_S:g} s",
     )
-    lines += ["", "Two schedulers, the first of them better:", "", _row(*columns)]
-    lines += [_row(*["---"] * len(columns))]
+    lines += ["", "Two schedulers, the first of them better:", "", table_row(*columns)]
+    lines += [table_row(*["---"] * len(columns))]
     lines += [
-        _row(
+        table_row(
             one.name,
-            _percents(one.power),
+            percents(one.power),
             " / ".join(f"{load_s:.0f}" for load_s in one.load_s.values()),
-            _percents(one.power_of_runs),
+            percents(one.power_of_runs),
         )
         for one in measured
     ]
     return lines
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _percents(powers: dict[float, float]) -> str:
-    return " / ".join(f"{100 * power:.0f}" for power in powers.values())
 
 
 def complaints(measured: Sequence[SlotFigures]) -> list[str]:
@@ -161,48 +150,21 @@ def _measure(task: tuple[int, int, int]) -> SlotFigures:
     return measure(slot_families()[index], count, seed)
 
 
-def main() -> int:
-    """Measures, prints, and with ``--write`` writes the page."""
-    arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    arguments.add_argument("--experiments", type=int, default=400, help="of equal schedulers a kind of noise")
-    arguments.add_argument("--seed", type=int, default=1)
-    arguments.add_argument("--jobs", type=int, default=1, help="processes")
-    arguments.add_argument("--write", action="store_true", help="refresh the appendix page")
-    given = arguments.parse_args()
-    tasks = [(index, given.experiments, given.seed) for index in range(len(slot_families()))]
-    measured: list[SlotFigures] = []
-    console = console_out()
-    with ProcessPoolExecutor(given.jobs) as pool:
-        for one in pool.map(_measure, tasks):
-            measured.append(one)
-            console.print(
-                f"{one.name:24s} false winners {one.false!s:18s} found {_percents(one.power)}",
-                markup=False,
-                soft_wrap=True,
-            )
-    lines = table(measured)
-    for line in ["", *lines]:
-        console.print(line, markup=False, soft_wrap=True)
-    if given.write:
-        _write(lines, measured, given.experiments)
-    found = complaints(measured)
-    for complaint in found:
-        console.print(f"NOT AS PROMISED: {complaint}", markup=False, soft_wrap=True)
-    return 1 if found else 0
-
-
-def _write(lines: list[str], measured: Sequence[SlotFigures], count: int) -> None:
-    page = ROOT / "docs" / "appendix" / "verdicts.md"
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
+def _write(measured: Sequence[SlotFigures], count: int) -> None:
     note = (
         f"{count} experiments of two equal schedulers for each kind of noise, {max(20, count // 2)} at the "
         f"margin, {max(20, count // 4)} for each difference and of four equals."
     )
     kinds = ["", "| Noise | Meaning |", "|---|---|", *(f"| {one.name} | {one.meaning} |" for one in measured)]
-    content = "\n".join([BEGIN, "", note, *kinds, "", *lines, "", END])
-    page.write_text(before + content + after, encoding="utf-8")
+    write_table("switchbacks", [note, *kinds, "", *table(measured)])
+
+
+def _line(one: SlotFigures) -> str:
+    return f"{one.name:24s} false winners {one.false!s:18s} found {percents(one.power)}"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program = Measurement(
+        __doc__ or "", len(slot_families()), 400, _measure, _line, table, complaints, _write
+    )
+    sys.exit(program.main())

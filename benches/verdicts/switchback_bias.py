@@ -1,41 +1,46 @@
 """Measures the bias of the switchback where truth is known: in the simulator, against long runs.
 
-    python benches/verdicts/switchback_bias.py [--device NAME]… [--workload NAME]… [--markdown FILE]
+    python benches/verdicts/switchback_bias.py [--device NAME]… [--workload NAME]… [--write]
 
-For each device and workload a pilot finds the length of slots as on a host, then all schedulers take turns
-within one load, and each has long runs of its own. Both give the ratio of each scheduler to the first in IOPS
-and in the metric that decides the workload. A ratio agrees if the two differ by no more than 2 %.
+For each device and workload the package's own pilot finds the length of slots, its test for carry-over
+lengthens them, and its analysis gives the ratio of each scheduler to the first in IOPS and in the metric that
+decides the workload. The same ratios of long runs, several seeds of each scheduler, are the truth. A ratio
+agrees if the two differ by no more than 2 %. ``--write`` puts the table into docs/appendix/verdicts.md. Exits
+with 1 if a cell disagrees.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
+
+from page import write_table
 
 from blklab.analysis.metrics import METRICS
-from blklab.analysis.settling import (
-    LARGEST_CUT,
-    LONGEST_SLOT_NS,
-    Settling,
-    remaining_change,
-    settling_time,
-    tail_latency_ns,
-)
+from blklab.analysis.slot_values import merged_jobs
+from blklab.analysis.verdict import Analysis, analyse
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.backends.sim import BACKEND
 from blklab.cli.output import console_out
+from blklab.execution.slots import ON_A_MODEL, piloted
+from blklab.execution.switchback import ENDING, influence, lengthened
+from blklab.linux.machine.description import describe_machine
 from blklab.quantities.units import format_duration
-from blklab.records.samples import DirectionSample, JobSample, LatencyHistogram, RunSample, SlotSample
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.samples import JobSample, RunSample
+from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.plan import Cell, CellKey, derive_seed
-from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
+from blklab.spec.request import SpecValues, build_specs
+from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.slots import SlotDecision
-from blklab.spec.stretches import Stretch, stretch_of
+from blklab.spec.stretches import stretch_of
 from blklab.spec.targets import parse_target
 from blklab.spec.workloads import Workload, load_workload, parse_workload
 
@@ -88,11 +93,6 @@ size=1g
 }
 """Loads beside the shipped ones: one that leaves the disk idle at times, one that mixes sizes and orders."""
 TOLERANCE = 0.02
-PILOT_SLOT_NS = 4_000_000_000
-PILOT_ROUNDS = 2
-MOST_PILOT_ROUNDS = 8
-LENGTHENING = 3
-"""Factor by which slots grow in which a scheduler still changes."""
 FEWEST_ROUNDS = 10
 SEEDS = (11, 12, 13)
 NS = 1_000_000_000
@@ -126,10 +126,13 @@ class CellResult:
 
     @property
     def verdict(self) -> str:
-        """``refuses``, ``agrees`` or ``disagrees``."""
+        """``refuses``, ``agrees``, ``disagrees``, or ``no truth`` where long runs differ as much."""
         if self.decision.slot_ns is None:
             return "refuses"
-        return "agrees" if all(abs(ratio.bias) <= TOLERANCE for ratio in self.ratios) else "disagrees"
+        wrong = [ratio for ratio in self.ratios if not abs(ratio.bias) <= TOLERANCE]
+        if not wrong:
+            return "agrees"
+        return "no truth" if all(ratio.between_seeds > TOLERANCE for ratio in wrong) else "disagrees"
 
 
 def main() -> int:
@@ -142,10 +145,9 @@ def main() -> int:
     arguments.add_argument(
         "--ramp", type=float, default=20, help="virtual time (s) that is left out at first"
     )
-    arguments.add_argument("--precondition", action="store_true", help="flash devices in their steady state")
     arguments.add_argument("--seed", type=int, default=1)
-    arguments.add_argument("--threads", type=int, default=2)
-    arguments.add_argument("--markdown", type=Path, help="file for the table")
+    arguments.add_argument("--jobs", type=int, default=1, help="processes")
+    arguments.add_argument("--write", action="store_true", help="refresh the appendix page")
     given = arguments.parse_args()
     names = [
         (device, workload)
@@ -153,119 +155,107 @@ def main() -> int:
         for workload in given.workload or (*SHIPPED, *OWN)
     ]
     console = console_out()
-    with ThreadPoolExecutor(given.threads) as pool:
-        results = []
-        for result in pool.map(lambda name: _measure(*name, given), names):
+    results = []
+    with ProcessPoolExecutor(given.jobs) as pool:
+        for result in pool.map(partial(_measure, given=given), names):
             results.append(result)
             console.print(_text(result), markup=False, highlight=False, soft_wrap=True)
     counts = Counter(result.verdict for result in results)
-    console.print(", ".join(f"{counts[word]} {word}" for word in ("agrees", "refuses", "disagrees")))
-    if given.markdown:
-        given.markdown.write_text(_table(results), encoding="utf-8")
+    summary = ", ".join(f"{counts[word]} {word}" for word in ("agrees", "refuses", "no truth", "disagrees"))
+    console.print(summary)
+    if given.write:
+        write_table("bias", [f"Of {len(results)} cells: {summary}.", "", *_table(results)])
     return 1 if counts["disagrees"] else 0
 
 
-def _measure(device: str, workload_name: str, given: argparse.Namespace) -> CellResult:
+def _measure(name: tuple[str, str], given: argparse.Namespace) -> CellResult:
+    device, workload_name = name
     workload = _workload(workload_name)
     ramp_ns = int(given.ramp * NS)
-    choices = [parse_scheduler_choice(name) for name in SCHEDULERS]
-    flash = device not in ("hdd-7200", "sas-15k", "virtio-network")
-    options = SessionOptions(run_id="bias", precondition=given.precondition and flash)
+    spec = build_specs(
+        SpecValues(
+            targets=[f"sim:{device}"], schedulers=[",".join(SCHEDULERS)], design="switchback", seed=given.seed
+        )
+    )[0].model_copy(update={"workloads": [workload]})
+    options = SessionOptions(run_id="bias")
     with BACKEND.open(parse_target(f"sim:{device}"), options) as session:
         if reason := session.unswitchable(workload):
             return CellResult(device, workload_name, SlotDecision(reason=reason), [])
-        pilot, settling = _pilot(session, workload, choices, given.seed)
-        if settling.slot_ns is None:
-            return CellResult(device, workload_name, settling.decision, [])
-        ios = sum(sum(slot.ios) for of_one in _by_scheduler(pilot).values() for slot in of_one)
-        rate = ios / (len(pilot) * PILOT_SLOT_NS / NS)
-        length_ns = int(min(given.seconds, max(given.ramp, given.ios / rate)) * NS)
-        decision, turns = _switchback(
-            session, workload, choices, pilot, settling.decision, length_ns, ramp_ns, given.seed
-        )
+        decision = piloted(spec, workload, session, ON_A_MODEL)
         if decision.slot_ns is None:
             return CellResult(device, workload_name, decision, [])
+        length_ns = _length_ns(session, spec, decision, given)
+        decision, slots = _switchback(session, spec, decision, length_ns, ramp_ns)
+        record = ExperimentRecord(
+            run_id="bias",
+            created_at="",
+            state="complete",
+            blklab_version="",
+            spec=spec.model_copy(update={"slots": {workload.name: decision}}),
+            target=session.target,
+            machine=describe_machine(),
+            samples=slots,
+        )
+    if decision.slot_ns is None:
+        return CellResult(device, workload_name, decision, [])
     long_runs = {
-        choice.label: _long_runs(device, workload, choice, length_ns, ramp_ns, options) for choice in choices
+        choice.label: _long_runs(device, workload, choice, length_ns, ramp_ns, options)
+        for choice in spec.schedulers
     }
-    # Flash is faster while its cache takes the writes, so both begin to count when that is over.
-    counted = [turn for turn in turns if turn.slot is not None and turn.slot.start_ns >= ramp_ns]
-    return CellResult(device, workload_name, decision, list(_ratios(workload, counted, long_runs)))
+    return CellResult(device, workload_name, decision, list(_ratios(workload, analyse(record), long_runs)))
 
 
 def _workload(name: str) -> Workload:
     return parse_workload(OWN[name], name=name, source=name) if name in OWN else load_workload(name)
 
 
-def _stretch(
-    workload: Workload,
-    choices: Sequence[SchedulerChoice],
-    decision: SlotDecision,
-    seed: int,
-    number: int,
-    rounds: int,
-) -> Stretch:
-    return stretch_of(
-        workload, choices, decision, seed=seed, number=number, first_round=number * 1000, rounds=rounds
-    )
-
-
-def _pilot(
-    session: Session, workload: Workload, choices: Sequence[SchedulerChoice], seed: int
-) -> tuple[list[RunSample], Settling]:
-    """Slots that are long enough to settle in, as many as their noise demands."""
-    probe = SlotDecision(slot_ns=PILOT_SLOT_NS, reason="pilot")
-    rounds = PILOT_ROUNDS
-    while True:
-        samples = session.run_stretch(_stretch(workload, choices, probe, seed, 0, rounds))
-        settling = settling_time(_by_scheduler(samples), tail_latency_ns=tail_latency_ns(samples))
-        if rounds >= MOST_PILOT_ROUNDS or settling.resolution <= TOLERANCE / 2:
-            return samples, settling
-        rounds *= 2
+def _length_ns(
+    session: Session, spec: ExperimentSpec, decision: SlotDecision, given: argparse.Namespace
+) -> int:
+    """Virtual time in which every scheduler has enough I/Os."""
+    slots = _slots_of(session, spec, decision, first_round=0, rounds=1)
+    ios = sum(sum(sample.slot.ios) for sample in slots if sample.slot is not None)
+    rate = ios / (len(slots) * (decision.slot_ns or 0) / NS)
+    return int(min(given.seconds, max(given.ramp, given.ios / rate)) * NS)
 
 
 def _switchback(
-    session: Session,
-    workload: Workload,
-    choices: Sequence[SchedulerChoice],
-    pilot: Sequence[RunSample],
-    decision: SlotDecision,
-    length_ns: int,
-    ramp_ns: int,
-    seed: int,
+    session: Session, spec: ExperimentSpec, decision: SlotDecision, length_ns: int, ramp_ns: int
 ) -> tuple[SlotDecision, list[RunSample]]:
-    """The slots of an experiment: longer ones than the pilot found if schedulers still change in them."""
-    while True:
-        slot_ns = decision.slot_ns or 0
-        kept = 1 - decision.settling_ns / slot_ns
-        rounds = max(FEWEST_ROUNDS, round((length_ns + ramp_ns / len(choices)) / slot_ns / kept))
-        samples = session.run_stretch(_stretch(workload, choices, decision, seed, 1, rounds))
-        change = remaining_change(
-            _by_scheduler([turn for turn in samples if turn.slot and turn.slot.start_ns >= ramp_ns]),
-            settling_ns=decision.settling_ns,
-        )
-        if change is None:
-            return decision, samples
-        longer_ns = LENGTHENING * slot_ns
-        if longer_ns > LONGEST_SLOT_NS:
-            return SlotDecision(reason=change.reason), []
-        decision = settling_time(
-            _by_scheduler(pilot),
-            tail_latency_ns=tail_latency_ns(pilot),
-            shortest_slot_ns=longer_ns,
-            shortest_settling_ns=int(LARGEST_CUT * longer_ns),
-        ).decision
-        if decision.slot_ns is None:
-            return decision, []
+    """The slots of an experiment, longer ones than the pilot found if they influence one another.
+
+    Flash is faster while its cache takes the writes, so slots count when that is over.
+    """
+    (workload,) = spec.workloads
+    first_round = 0
+    while decision.slot_ns is not None:
+        kept = 1 - decision.settling_ns / decision.slot_ns
+        wanted_ns = (length_ns + ramp_ns / len(spec.schedulers)) / kept
+        rounds = max(FEWEST_ROUNDS, round(wanted_ns / decision.slot_ns))
+        slots = _slots_of(session, spec, decision, first_round=first_round, rounds=rounds)
+        counted = [sample for sample in slots if sample.slot is not None and sample.slot.start_ns >= ramp_ns]
+        reason = influence(workload.name, counted, ENDING, spec.margin)
+        if reason is None:
+            return decision, counted
+        first_round += rounds
+        decision = lengthened(decision, reason, first_round=first_round)
+    return decision, []
 
 
-def _by_scheduler(samples: Sequence[RunSample]) -> dict[str, list[SlotSample]]:
-    slots: dict[str, list[SlotSample]] = {}
-    for sample in samples:
-        if sample.slot is None:
-            raise SystemExit(f"{sample.cell.workload}: {sample.error}")
-        slots.setdefault(sample.cell.scheduler, []).append(sample.slot)
-    return slots
+def _slots_of(
+    session: Session, spec: ExperimentSpec, decision: SlotDecision, *, first_round: int, rounds: int
+) -> list[RunSample]:
+    (workload,) = spec.workloads
+    stretch = stretch_of(
+        workload,
+        spec.schedulers,
+        decision,
+        seed=spec.seed,
+        number=1,
+        first_round=first_round,
+        rounds=rounds,
+    )
+    return session.run_stretch(stretch)
 
 
 def _long_runs(
@@ -299,53 +289,34 @@ def _long_runs(
 
 
 def _ratios(
-    workload: Workload, turns: Sequence[RunSample], long_runs: dict[str, list[list[JobSample]]]
+    workload: Workload, switchback: Analysis, long_runs: dict[str, list[list[JobSample]]]
 ) -> Iterator[Ratio]:
     first = SCHEDULERS[0]
     for metric in dict.fromkeys(("iops", workload.decide_by)):
 
         def value(runs: Sequence[Sequence[JobSample]], metric: str = metric) -> float:
             focused = [[job for job in jobs if job.name in workload.focus] for jobs in runs]
-            computed = METRICS[metric].compute(_merged(focused))
-            return float("nan") if computed is None else computed
+            computed = METRICS[metric].compute(merged_jobs(focused))
+            return math.nan if computed is None else computed
 
-        slots = {
-            label: [sample.jobs for sample in turns if sample.cell.scheduler == label] for label in SCHEDULERS
-        }
         for label in SCHEDULERS[1:]:
             truth = value(long_runs[label]) / value(long_runs[first])
             single = [
                 value([one]) / value([other]) / truth - 1
                 for one, other in zip(long_runs[label], long_runs[first], strict=True)
             ]
+            found = [
+                pair.seen_from(label).ratio
+                for pair in switchback.comparisons
+                if pair.metric == metric and {pair.first, pair.second} == {first, label}
+            ]
             yield Ratio(
                 scheduler=label,
                 metric=metric,
-                switchback=value(slots[label]) / value(slots[first]),
+                switchback=found[0] if found else math.nan,
                 long_runs=truth,
                 between_seeds=max(abs(deviation) for deviation in single),
             )
-
-
-def _merged(runs: Sequence[Sequence[JobSample]]) -> list[JobSample]:
-    """Several runs as if they were one long one."""
-    merged = []
-    for jobs in zip(*runs, strict=True):
-        runtime_ns = sum(job.runtime_ns for job in jobs)
-        directions = []
-        for direction in dict.fromkeys(entry.direction for job in jobs for entry in job.directions):
-            entries = [entry for job in jobs for entry in job.directions if entry.direction == direction]
-            directions.append(
-                DirectionSample(
-                    direction=direction,
-                    ios=sum(entry.ios for entry in entries),
-                    bytes=sum(entry.bytes for entry in entries),
-                    runtime_ns=runtime_ns,
-                    latency=LatencyHistogram.merged(entry.latency for entry in entries),
-                )
-            )
-        merged.append(jobs[0].model_copy(update={"runtime_ns": runtime_ns, "directions": directions}))
-    return merged
 
 
 def _text(result: CellResult) -> str:
@@ -365,7 +336,7 @@ def _slots(decision: SlotDecision) -> str:
     return f"{format_duration(decision.slot_ns or 0)}, {format_duration(decision.settling_ns)} cut"
 
 
-def _table(results: Sequence[CellResult]) -> str:
+def _table(results: Sequence[CellResult]) -> list[str]:
     lines = ["| Device | Workload | Slots | Largest bias | |", "|---|---|---|---|---|"]
     for result in results:
         if result.decision.slot_ns is None:
@@ -378,7 +349,7 @@ def _table(results: Sequence[CellResult]) -> str:
         lines.append(
             f"| {result.device} | {result.workload} | {_slots(result.decision)} | {bias} | {result.verdict} |"
         )
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 if __name__ == "__main__":

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import pytest
 
 from blklab.analysis.settling import (
     LARGEST_CUT,
     SHORTEST_SLOT_NS,
-    remaining_change,
     settling_time,
 )
+from blklab.records.samples import SlotSample
 
 MS = 1_000_000
 Shape = Callable[[float], float]
 """The rate at a time after the switch (s), relative to the plateau."""
 
 
-@dataclass(frozen=True)
-class Windows:
-    switch_ns: int
-    window_ns: int
-    ios: Sequence[float]
+def slot_of(ios: list[float], *, switch_ns: int = 0) -> SlotSample:
+    """A slot with windows of 10 ms."""
+    length_ns = 10 * MS * len(ios)
+    return SlotSample(
+        stretch=0,
+        start_ns=0,
+        end_ns=length_ns,
+        switch_ns=switch_ns,
+        kept_from_ns=0,
+        kept_to_ns=length_ns,
+        window_ns=10 * MS,
+        ios=ios,
+    )
 
 
 def flat(_time_s: float) -> float:
@@ -45,7 +52,7 @@ def slots_of(
     rate: float = 100.0,
     noise: float = 0.05,
     wander: float = 0.0,
-) -> list[Windows]:
+) -> list[SlotSample]:
     """Slots with windows of 10 ms, a switch of 28 ms, and a level that wanders from slot to slot."""
     stream = random.Random(seed)  # noqa: S311
     made = []
@@ -55,7 +62,7 @@ def slots_of(
         for number in range(length_ms // 10):
             value = rate * level * shape(number / 100) * max(0.0, stream.gauss(1, noise))
             ios.append(0.0 if number < 3 else value)
-        made.append(Windows(switch_ns=28 * MS, window_ns=10 * MS, ios=ios))
+        made.append(slot_of(ios, switch_ns=28 * MS))
     return made
 
 
@@ -116,28 +123,4 @@ def test_slots_hold_enough_ios_and_are_long_against_latencies(seed: int) -> None
 def test_pilots_that_say_nothing_are_refused() -> None:
     assert settling_time({}).slot_ns is None
     assert settling_time({"none": []}).slot_ns is None
-    assert settling_time({"none": [Windows(0, 10 * MS, [0.0] * 100)]}).slot_ns is None
-
-
-def test_a_remaining_change_is_found_in_many_slots(seed: int) -> None:
-    short = {
-        "none": slots_of(flat, seed=seed, slots=200, length_ms=300),
-        "kyber": slots_of(relaxing(-0.06, 0.3), seed=seed + 1, slots=200, length_ms=300),
-    }
-    found = remaining_change(short, settling_ns=60 * MS)
-    assert found is not None
-    assert found.scheduler == "kyber"
-    assert found.change > 0
-    assert "300 ms" in found.reason
-
-
-def test_settled_schedulers_show_no_remaining_change(seed: int) -> None:
-    for number in range(20):
-        slots = {
-            label: slots_of(flat, seed=seed + 7 * number + index, slots=40, length_ms=300)
-            for index, label in enumerate(("none", "kyber", "bfq"))
-        }
-        found = remaining_change(slots, settling_ns=60 * MS, level=0.0001)
-        assert found is None, found
-    few = {"none": slots_of(relaxing(1, 1), seed=seed, slots=3)}
-    assert remaining_change(few, settling_ns=0) is None
+    assert settling_time({"none": [slot_of([0.0] * 100)]}).slot_ns is None

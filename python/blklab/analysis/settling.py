@@ -6,14 +6,14 @@ that of the plateau, for every scheduler: the difference must lie within a toler
 that parts of the plateau of the same length show among themselves. The first, shortest cut that passes is
 taken. Four things lengthen a slot:
 
-* at most a fifth of it may be cut off;
+* only a limited share of it may be cut off: a fifth by default;
 * it holds enough I/Os that one more or less does not matter;
 * it is long against the latency of the slowest I/Os: those under way at its end are completed by the next
   switch, not by their own scheduler;
 * it lasts a quarter of a second at least, which costs no precision on disks whose speed wanders slowly.
 
-A pilot is short, so it finds no change that is smaller than its noise. `remaining_change` looks for such
-changes in the slots of the experiment itself, which are many.
+A pilot is short, so it finds no change that is smaller than its noise. `blklab.analysis.carry_over` looks
+for such changes in the slots of the experiment itself, which are many.
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from blklab.analysis.statistics.intervals import t_quantile
 from blklab.quantities.units import format_duration
-from blklab.records.samples import LatencyHistogram, RunSample
+from blklab.records.samples import LatencyHistogram, RunSample, SlotSample
 from blklab.spec.slots import SlotDecision
 
 SHORTEST_SLOT_NS = 250_000_000
@@ -44,30 +42,12 @@ LATENCIES_PER_SLOT = 10
 """Times that a slow I/O must fit into a slot."""
 FEWEST_WINDOWS = 20
 """Windows that a slot of the pilot must have."""
-FEWEST_SLOTS = 8
-"""Slots of a scheduler from which a remaining change can be told from noise."""
 _GROWTH = 1.25
 _NOISE_QUANTILE = 2.6
 """Standard errors that count as noise: 5 % for eight comparisons together, two of each of four schedulers."""
 _FEWEST_BLOCKS = 6
 
 _Rates = npt.NDArray[np.float64]
-
-
-class SlotWindows(Protocol):
-    """The part of a slot that is read; `blklab.records.samples.SlotSample` has it."""
-
-    @property
-    def switch_ns(self) -> int:
-        """Time that the switch took."""
-
-    @property
-    def window_ns(self) -> int:
-        """Length of a window."""
-
-    @property
-    def ios(self) -> Sequence[float]:
-        """I/Os completed in consecutive windows from the beginning of the slot."""
 
 
 @dataclass(frozen=True)
@@ -96,12 +76,9 @@ class Settling:
 
 
 def settling_time(
-    slots: Mapping[str, Sequence[SlotWindows]],
+    slots: Mapping[str, Sequence[SlotSample]],
     *,
     tail_latency_ns: float = 0,
-    tolerance: float = TOLERANCE,
-    shortest_slot_ns: int = SHORTEST_SLOT_NS,
-    shortest_settling_ns: int = 0,
     largest_cut: float = LARGEST_CUT,
 ) -> Settling:
     """Finds the settling time and the length of slots.
@@ -109,21 +86,18 @@ def settling_time(
     Args:
         slots: The pilot's slots by scheduler, several of each, all with windows of one length.
         tail_latency_ns: Latency of slow I/Os, as `tail_latency_ns` finds it.
-        tolerance: Deviation from the plateau that does not matter, as a fraction.
-        shortest_slot_ns: No slot is shorter.
-        shortest_settling_ns: Nor is less cut off.
         largest_cut: Share of a slot that may be cut off.
     """
     if not slots or any(_fewest_windows(of_one) < FEWEST_WINDOWS for of_one in slots.values()):
         return _without("the pilot's slots have too few windows", dict.fromkeys(slots))
-    profiles = {label: _Profile(of_one, tolerance) for label, of_one in slots.items()}
+    profiles = {label: _Profile(of_one) for label, of_one in slots.items()}
     window_ns = next(iter(profiles.values())).window_ns
     idle = [label for label, profile in profiles.items() if profile.rate <= 0]
     if idle:
         return _without(f"nothing was completed under {idle[0]}", dict.fromkeys(slots))
     for_ios_ns = max(math.ceil(FEWEST_IOS / profile.rate) for profile in profiles.values()) * window_ns
     for_latency_ns = math.ceil(LATENCIES_PER_SLOT * tail_latency_ns)
-    least_ns = max(shortest_slot_ns, for_ios_ns, for_latency_ns)
+    least_ns = max(SHORTEST_SLOT_NS, for_ios_ns, for_latency_ns)
     by_scheduler = {
         label: _first_settled(profile, window_ns, least_ns, largest_cut)
         for label, profile in profiles.items()
@@ -142,7 +116,7 @@ def settling_time(
             by_scheduler,
         )
     unsettled: list[str] = []
-    for cut, slot in _candidates(profiles.values(), window_ns, least_ns, largest_cut, shortest_settling_ns):
+    for cut, slot in _candidates(profiles.values(), window_ns, least_ns, largest_cut):
         unsettled = [label for label, profile in profiles.items() if not profile.is_settled(cut, slot)]
         if unsettled:
             continue
@@ -183,87 +157,20 @@ def tail_latency_ns(
     return max((latency_ns for latency_ns in merged if latency_ns is not None), default=0.0)
 
 
-@dataclass(frozen=True)
-class RemainingChange:
-    """A scheduler that still changes within the kept parts of its slots."""
-
-    scheduler: str
-    change: float
-    """From the first half of the kept part to the second, as a fraction of the rate."""
-    slot_ns: int
-
-    @property
-    def reason(self) -> str:
-        """One line for people."""
-        return (
-            f"{self.scheduler} still changes by {abs(self.change):.1%} within its slots"
-            f" of {format_duration(self.slot_ns)}"
-        )
-
-
-def remaining_change(
-    slots: Mapping[str, Sequence[SlotWindows]],
-    *,
-    settling_ns: int,
-    tolerance: float = TOLERANCE,
-    level: float = 0.01,
-) -> RemainingChange | None:
-    """Checks the slots of an experiment for carry-over that the pilot could not see.
-
-    A scheduler that has settled is as fast in the second half of its kept parts as in the first. A pilot has
-    a few slots of each scheduler, an experiment has hundreds, so this test sees what noise hid from the
-    pilot. A change below half the tolerance does not matter.
-
-    Args:
-        slots: All slots so far by scheduler; slots of different length may be mixed.
-        settling_ns: Time that was cut off each.
-        tolerance: As for `settling_time`.
-        level: Chance that any of several settled schedulers is taken to be changing.
-
-    Returns:
-        The largest change that is no noise; None if all have settled.
-    """
-    found = []
-    for label, of_one in slots.items():
-        halves = [pair for slot in of_one if (pair := _halves(slot, settling_ns)) is not None]
-        if len(halves) < FEWEST_SLOTS:
-            continue
-        first, second = np.array(halves, dtype=float).T
-        rate = float((first + second).mean()) / 2
-        if rate <= 0:
-            continue
-        changes = (second - first) / rate
-        error = float(changes.std(ddof=1)) / math.sqrt(len(changes))
-        change = float(changes.mean())
-        limit = t_quantile(1 - level / 2 / len(slots), len(changes) - 1) * error
-        if abs(change) > max(limit, tolerance / 2):
-            slot_ns = max(len(slot.ios) * slot.window_ns for slot in of_one)
-            found.append(RemainingChange(label, change, slot_ns))
-    return max(found, key=lambda entry: abs(entry.change), default=None)
-
-
-def _halves(slot: SlotWindows, settling_ns: int) -> tuple[float, float] | None:
-    """I/Os in the halves of the kept part; None if it has fewer than two windows."""
-    kept = slot.ios[math.ceil(settling_ns / slot.window_ns) :]
-    half = len(kept) // 2
-    return (sum(kept[:half]), sum(kept[-half:])) if half else None
-
-
-def _fewest_windows(slots: Sequence[SlotWindows]) -> int:
+def _fewest_windows(slots: Sequence[SlotSample]) -> int:
     return min((len(slot.ios) for slot in slots), default=0)
 
 
 class _Profile:
     """The rates of one scheduler's slots, window by window from the switch."""
 
-    def __init__(self, slots: Sequence[SlotWindows], tolerance: float) -> None:
+    def __init__(self, slots: Sequence[SlotSample]) -> None:
         self.window_ns = slots[0].window_ns
         self.length = _fewest_windows(slots)
         # A busy machine sometimes delays a switch by half a second. Such a slot loses what it took.
         switch_ns = float(np.median([slot.switch_ns for slot in slots]))
         self.first = 1 + math.ceil(switch_ns / self.window_ns)
         """The first window that lies behind a usual switch and the burst of I/Os that it held back."""
-        self._tolerance = tolerance
         self._half = self.length // 2
         rates = np.array([slot.ios[: self.length] for slot in slots], dtype=float)
         plateau = rates[:, self._half :]
@@ -283,14 +190,14 @@ class _Profile:
         """By how much the halves of the plateau differ, as a fraction; 0 if it may be noise."""
         middle = (self._half + self.length) // 2
         deviation = abs(self._mean(self._half, middle) - self._mean(middle, self.length))
-        return deviation if deviation > max(self._tolerance, 2 * self._noise(self.length - middle)) else 0.0
+        return deviation if deviation > max(TOLERANCE, 2 * self._noise(self.length - middle)) else 0.0
 
     def resolution(self, cut: int, slot: int) -> float:
         """The noise of the comparison with the plateau."""
         return self._noise(max(1, min(slot, self._half) - cut))
 
     def _agrees(self, begin: int, end: int) -> bool:
-        return abs(self._mean(begin, end)) <= max(self._tolerance, self._noise(end - begin))
+        return abs(self._mean(begin, end)) <= max(TOLERANCE, self._noise(end - begin))
 
     def _mean(self, begin: int, end: int) -> float:
         return float(self._relative[:, begin:end].mean())
@@ -309,11 +216,11 @@ class _Profile:
 
 
 def _candidates(
-    profiles: Iterable[_Profile], window_ns: int, least_ns: int, largest_cut: float, least_cut_ns: int = 0
+    profiles: Iterable[_Profile], window_ns: int, least_ns: int, largest_cut: float
 ) -> Iterator[tuple[int, int]]:
     """Cuts and slots in windows, the shortest first."""
     profiles = list(profiles)
-    cut = max(math.ceil(least_cut_ns / window_ns), *(profile.first for profile in profiles))
+    cut = max(profile.first for profile in profiles)
     last = min(LONGEST_SETTLING_NS // window_ns, *(profile.length // 2 for profile in profiles))
     while cut <= last:
         yield cut, math.ceil(max(least_ns / window_ns, cut / largest_cut))

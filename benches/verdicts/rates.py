@@ -1,0 +1,105 @@
+"""Shares of simulated experiments, and the program that measures them for every kind of noise."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from scipy import special
+
+from blklab.cli.output import console_out
+from blklab.spec.experiment import DEFAULT_CONFIDENCE
+
+LEVEL = 1 - DEFAULT_CONFIDENCE
+FiguresT = TypeVar("FiguresT")
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A share of experiments; its bounds (Clopper and Pearson, 95 %) are the simulation's own error."""
+
+    hits: int
+    count: int
+
+    @property
+    def value(self) -> float:
+        """The share."""
+        return self.hits / self.count
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Interval of the true share."""
+        low = (
+            0.0 if self.hits == 0 else float(special.betaincinv(self.hits, self.count - self.hits + 1, 0.025))
+        )
+        missed = self.count - self.hits
+        high = 1.0 if missed == 0 else float(special.betaincinv(self.hits + 1, missed, 0.975))
+        return low, high
+
+    def __str__(self) -> str:
+        low, high = self.bounds
+        return f"{100 * self.value:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def rate(hits: Sequence[bool]) -> Rate:
+    """The share of true outcomes."""
+    return Rate(sum(hits), len(hits))
+
+
+def table_row(*cells: str) -> str:
+    """A line of a Markdown table."""
+    return f"| {' | '.join(cells)} |"
+
+
+def percents(shares: dict[float, float]) -> str:
+    """Shares in percent, without what they belong to."""
+    return " / ".join(f"{100 * share:.0f}" for share in shares.values())
+
+
+@dataclass(frozen=True)
+class Measurement(Generic[FiguresT]):
+    """A program that simulates experiments under every kind of noise."""
+
+    about: str
+    """The docstring of its module."""
+    kinds: int
+    """Kinds of noise."""
+    experiments: int
+    """Of equal schedulers, unless given."""
+    measure: Callable[[tuple[int, int, int]], FiguresT]
+    """Takes the kind of noise, the number of experiments and the seed; a function that can be pickled."""
+    line: Callable[[FiguresT], str]
+    """A kind's figures while the others are measured."""
+    table: Callable[[Sequence[FiguresT]], list[str]]
+    complaints: Callable[[Sequence[FiguresT]], list[str]]
+    write: Callable[[Sequence[FiguresT], int], None]
+    """Refreshes the appendix, with figures and the number of experiments."""
+
+    def main(self) -> int:
+        """Measures and prints; returns 1 if a stated error rate is certainly exceeded."""
+        arguments = argparse.ArgumentParser(description=self.about.splitlines()[0])
+        arguments.add_argument(
+            "--experiments", type=int, default=self.experiments, help="of equal schedulers a kind of noise"
+        )
+        arguments.add_argument("--seed", type=int, default=1)
+        arguments.add_argument("--jobs", type=int, default=1, help="processes")
+        arguments.add_argument("--write", action="store_true", help="refresh the appendix page")
+        given = arguments.parse_args()
+        tasks = [(index, given.experiments, given.seed) for index in range(self.kinds)]
+        measured: list[FiguresT] = []
+        console = console_out()
+        with ProcessPoolExecutor(given.jobs) as pool:
+            for one in pool.map(self.measure, tasks):
+                measured.append(one)
+                console.print(self.line(one), markup=False, soft_wrap=True)
+        for line in ["", *self.table(measured)]:
+            console.print(line, markup=False, soft_wrap=True)
+        if given.write:
+            self.write(measured, given.experiments)
+        found = self.complaints(measured)
+        for complaint in found:
+            console.print(f"NOT AS PROMISED: {complaint}", markup=False, soft_wrap=True)
+        return 1 if found else 0
