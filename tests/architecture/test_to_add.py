@@ -130,7 +130,7 @@ def test_a_reader(checkout: Checkout) -> None:
     checkout.write(
         f"{readers}/NAME.py",
         f"NAME = {NAME!r}\nSUMMARY = 'a format that nobody writes'\n"
-        "def recognises(source): return False\ndef read(source, options): raise NotImplementedError\n",
+        "def recognises(source): return False\ndef read(source, options): return []\n",
     )
     checkout.insert(f"{readers}/__init__.py", '    "csv_table",\n', f'    "{NAME}",\n')
     assert "a format that nobody writes" in checkout.command("analyse", "--help")

@@ -38,8 +38,7 @@ def noise_of(record: ExperimentRecord, values: ExperimentValues) -> list[Workloa
 
 def _order_of_runs(record: ExperimentRecord, workload: Workload) -> dict[int, list[str]]:
     """Block → schedulers in the order in which they ran, failed runs included."""
-    samples = record.without_abandoned_slots().samples
-    cells = [sample.cell for sample in samples if sample.cell.workload == workload.name]
+    cells = [sample.cell for sample in record.samples if sample.cell.workload == workload.name]
     decision = record.spec.switched.get(workload.name)
     first = 0 if decision is None else decision.first_round
     order: dict[int, list[str]] = {}

@@ -126,7 +126,8 @@ class Race:
         running: dict[str, frozenset[str]] = {}
         still_open: list[OpenQuestion] = []
         given_up: list[str] = []
-        for verdict, pairs, workloads in self._verdicts():
+        questions = self._questions()
+        for verdict, pairs, workloads in self._verdicts(questions):
             runners: frozenset[str] = frozenset()
             if verdict.status == "undecided":
                 contenders = in_the_race(pairs, labels)
@@ -137,7 +138,7 @@ class Race:
                     runners = frozenset(contenders if self._leaving else labels)
                     still_open.append(OpenQuestion(verdict.workload, contenders, verdict.more_blocks, unit))
             running |= dict.fromkeys(workloads, runners)
-        chosen = self._chosen() if still_open else None
+        chosen = self._chosen(questions) if still_open else None
         if chosen is not None:
             running, still_open = dict.fromkeys(running, frozenset[str]()), []
         everyone = frozenset(labels) if still_open else frozenset()
@@ -145,11 +146,11 @@ class Race:
             running.setdefault(workload, everyone)
         return Standings(running, still_open, given_up, chosen)
 
-    def _chosen(self) -> str | None:
+    def _chosen(self, questions: Sequence[Question]) -> str | None:
         """The scheduler whose regret is small enough to end the race."""
         if self._good_enough is None:
             return None
-        found = regrets(self._questions(), self._design, self._values.labels, self._values.in_force)
+        found = regrets(questions, self._design, self._values.labels, self._values.in_force)
         chosen = good_enough(found, self._good_enough)
         return None if chosen is None else chosen.label
 
@@ -159,9 +160,10 @@ class Race:
             return deciding_questions(self._values)
         return [goal_scores(self._values, self._goal).question]
 
-    def _verdicts(self) -> list[tuple[MetricVerdict, list[Comparison], list[str]]]:
+    def _verdicts(
+        self, questions: Sequence[Question]
+    ) -> list[tuple[MetricVerdict, list[Comparison], list[str]]]:
         """Each race with its pairs and the workloads that are run for it."""
-        questions = self._questions()
         if self._goal is None:
             workloads = [[question.workload] for question in questions]
         else:

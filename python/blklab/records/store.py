@@ -172,11 +172,7 @@ class Store:
 
     def add_sample(self, run_id: str, sample: RunSample) -> None:
         """Stores one run at once; a run that is repeated after a resume replaces the former one."""
-        with self._reporting(), Session(self._engine) as session:
-            session.merge(
-                _Sample(run_id=run_id, sequence=sample.cell.sequence, payload=sample.model_dump_json())
-            )
-            session.commit()
+        self.add_samples(run_id, [sample])
 
     def set_state(self, run_id: str, state: RunState) -> None:
         """Stores the state of an experiment."""

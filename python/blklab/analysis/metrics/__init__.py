@@ -47,7 +47,7 @@ class Metric:
     description: str
     compute: Callable[[Sequence[JobSample]], float | None]
     fewest_ios: int = 1
-    """I/Os that a value should rest on; ten beyond a percentile."""
+    """I/Os that a value should rest on, so that at least three lie beyond a percentile."""
     counts_syncs: bool = False
     """Whether the I/Os that it rests on are calls of fsync and fdatasync."""
 

@@ -16,8 +16,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from blklab.errors import JobFileError, MissingToolError
-from blklab.linux.load.fio_histograms import HISTOGRAM_OPTIONS, histogram_options
-from blklab.linux.load.fio_histograms import LOG_NAME as HISTOGRAM_LOG_NAME
+from blklab.linux.load.fio_histograms import (
+    HISTOGRAM_OPTIONS,
+    histogram_options,
+    remove_histogram_logs,
+)
 from blklab.linux.load.fio_output import FioReport, read_fio_report
 from blklab.linux.load.fio_rates import (
     RATE_OPTIONS,
@@ -65,6 +68,7 @@ _VERSION = re.compile(r"fio-(\d+)\.(\d+)\S*")
 _VERSION_TIMEOUT_S = 120
 _GRACE_S = 120
 """Time beyond its jobs' own runtimes after which fio counts as hung."""
+_TOO_LONG = f"fio was still running {_GRACE_S} s after its jobs should have ended"
 
 
 @dataclass(frozen=True)
@@ -243,14 +247,15 @@ def started_fio(
         runtime_ns: The runtime of its jobs.
     """
     (folder / JOB_FILE).write_text(text, encoding="utf-8")
-    for pattern in (OUTPUT_FILE, f"{STARTED}.*", f"{HISTOGRAM_LOG_NAME}_clat_hist.*.log"):
-        for path in folder.glob(pattern):
-            path.unlink()
+    (folder / OUTPUT_FILE).unlink(missing_ok=True)
+    for path in folder.glob(f"{STARTED}.*"):
+        path.unlink()
+    remove_histogram_logs(folder)
     with load_process(
         fio.command(read_only=read_only),
         folder,
         limit_s=runtime_ns / NS_PER_SECOND + _GRACE_S,
-        too_long=_too_long(),
+        too_long=_TOO_LONG,
     ) as process:
         yield process
 
@@ -262,10 +267,6 @@ def read_report(folder: Path, ended: EndedProcess, workload: Workload) -> FioRep
     except OSError:
         output = ""
     return read_fio_report(output, messages=ended.output, returncode=ended.returncode, workload=workload)
-
-
-def _too_long() -> str:
-    return f"fio was still running {_GRACE_S} s after its jobs should have ended"
 
 
 def run_fio(
@@ -294,7 +295,7 @@ def run_fio(
         fio.command(read_only=read_only),
         folder,
         limit_s=None if expected_ns is None else expected_ns / NS_PER_SECOND + _GRACE_S,
-        too_long=_too_long(),
+        too_long=_TOO_LONG,
     )
     report = read_report(folder, ended, workload)
     if not report.jobs:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -54,9 +55,14 @@ class HistogramLog:
 
     def ios_before(self, times_ns: NDArray[np.int64]) -> NDArray[np.float64]:
         """I/Os completed up to each moment, from the end of the first window on; linear within a window."""
-        total = np.cumsum(self.counts.sum(axis=1))
-        counted: NDArray[np.float64] = np.interp(times_ns, self.ends_ns, total - total[0])
+        counted: NDArray[np.float64] = np.interp(times_ns, self.ends_ns, self._ios_since_first)
         return counted
+
+    @cached_property
+    def _ios_since_first(self) -> NDArray[np.int64]:
+        total: NDArray[np.int64] = np.cumsum(self.counts.sum(axis=1))
+        total -= total[0]
+        return total
 
     def latency_between(self, from_ns: int, to_ns: int) -> LatencyHistogram:
         """Completion latencies in the windows whose middle lies between two moments.
@@ -87,6 +93,12 @@ def histogram_options(window_ms: int) -> list[str]:
 def histogram_log_path(folder: Path, number: int) -> Path:
     """The log of a clone; clones are counted from 1 over all jobs."""
     return folder / f"{LOG_NAME}_clat_hist.{number}.log"
+
+
+def remove_histogram_logs(folder: Path) -> None:
+    """Removes the logs of an earlier load."""
+    for path in folder.glob(f"{LOG_NAME}_clat_hist.*.log"):
+        path.unlink()
 
 
 def read_histogram_log(text: bytes) -> list[HistogramLog]:
