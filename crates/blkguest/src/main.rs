@@ -23,6 +23,7 @@ mod queue;
 mod request;
 mod run;
 mod shared_memory;
+mod switchback;
 mod ublk;
 
 use std::fs;

@@ -69,6 +69,23 @@ pub fn set(disk: &Disk, setup: &Setup) -> Result<(), Failure> {
     Ok(())
 }
 
+/// As [`set`], but with a fresh scheduler also where it is in force already: through another one, so that all
+/// schedulers of a switchback have the same beginning.
+pub fn set_anew(disk: &Disk, setup: &Setup) -> Result<(), Failure> {
+    let offered = read_line(&disk.queue("scheduler"))
+        .map_err(|error| Failure::kernel("reading the scheduler", error))?;
+    if bracketed(&offered) == Some(&setup.scheduler) {
+        let names = offered.split_whitespace().map(|word| word.trim_matches(['[', ']']));
+        // none costs least.
+        let other =
+            names.filter(|name| *name != setup.scheduler).min_by_key(|name| *name != "none");
+        if let Some(other) = other {
+            set_scheduler(disk, other)?;
+        }
+    }
+    set(disk, setup)
+}
+
 /// Sets the scheduler again until its allocation hint is an existing tag. The kernel draws the hint at random
 /// for a new sbitmap (`init_alloc_hint` in `lib/sbitmap.c`, Linux 6.1), and draws again at the first request if
 /// the hint is beyond the depth, which cannot be observed.

@@ -6,6 +6,7 @@ use blksim::block::request::SECTOR_BYTES;
 use blksim::core::error::{ErrorKind, SimulationError};
 use blksim::devices::device::Facts;
 use blksim::simulate::Setup;
+use blksim::switchback::Switchback;
 use blksim::workload::Job;
 use blksim::workload::layout::{Layout, lay_out};
 use blksim_json::{bad_request, setup_of};
@@ -70,6 +71,8 @@ pub struct Options {
 pub struct Request {
     pub setup: Setup,
     pub options: Options,
+    /// The turns of schedulers; `None` if the only one stays.
+    pub turns: Option<Switchback>,
     /// Profile of the disk, or of each member of the array.
     pub facts: Facts,
     pub array: Option<Array>,
@@ -96,7 +99,11 @@ impl Request {
             Some(options) => serde_json::from_value(options)
                 .map_err(|error| bad_request(format!("the request's guest: {error}")))?,
         };
-        let mut setup = setup_of(value)?.setup;
+        let prepared = setup_of(value)?;
+        let (mut setup, turns) = (prepared.setup, prepared.switchback);
+        if let Some(turns) = &turns {
+            turns.check_times()?;
+        }
         let device = setup.profile.build(setup.seed)?;
         let facts = blksim::devices::device::Device::facts(&device).clone();
         let array = Array::of(&mut setup.profile, options.filesystem)?;
@@ -111,7 +118,7 @@ impl Request {
             return Err(Failure::of(ErrorKind::OutOfRange, "numjobs", message));
         }
         let layout = lay_out(&jobs, capacity_bytes)?;
-        let request = Self { setup, options, facts, array, capacity_bytes, jobs, layout };
+        let request = Self { setup, options, turns, facts, array, capacity_bytes, jobs, layout };
         request.refuse_what_cannot_be()?;
         Ok(request)
     }
@@ -143,6 +150,9 @@ impl Request {
             if self.setup.profile.values.get("jitter") > 0 {
                 return wrong("jitter", "null_blk has no jitter; use the driver ublk".to_owned());
             }
+        }
+        if self.turns.is_some() && self.options.generator == Load::Fio {
+            return wrong("switchback", "fio does not record its I/O by slot".to_owned());
         }
         if self.options.filesystem.is_some() {
             let sized = |name: &Option<String>| {

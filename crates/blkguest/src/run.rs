@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use blksim::core::params::Values;
 use blksim::core::record::JobRecord;
 use blksim::machine_parameters::MACHINE;
+use blksim::task::slots::SlotRecord;
 use serde_json::Value;
 
 use crate::answer::{self, Counters, Findings};
@@ -22,6 +23,7 @@ use crate::progress;
 use crate::queue;
 use crate::request::{Driver, Load, Request, TimeKind};
 use crate::shared_memory::SharedMemory;
+use crate::switchback;
 use crate::ublk::{self, Disk, Ring};
 
 /// Least time between the end of the preparation and the first I/O: all clones sleep by then, and timeouts that
@@ -86,10 +88,21 @@ fn run_on(request: &Request, phases: &[usize], shared: SharedMemory) -> Result<V
     let first_tag = alone.and_then(queue::first_tag);
     let memory_bytes = memory::shared_bytes(machine.get("dirty_ratio"));
     let before = Counters::read_all(&disks)?;
-    let (records, fio_exit_code) = match request.options.generator {
-        Load::Blkguest => (run_clones(request, phases, &disk, ring, &machine, shared)?, None),
-        Load::Fio => (Vec::new(), Some(fio::run(&disk, shared)?)),
+    if let Some(turns) = &request.turns {
+        process::spawn("the switches", shared, || {
+            switchback::take_turns(request, turns, &disks, shared)
+        })?;
+    }
+    let (records, slots, fio_exit_code) = match request.options.generator {
+        Load::Blkguest => {
+            let (records, slots) = run_clones(request, phases, &disk, ring, &machine, shared)?;
+            (records, slots, None)
+        }
+        Load::Fio => (Vec::new(), Vec::new(), Some(fio::run(&disk, shared)?)),
     };
+    if request.turns.is_some() {
+        shared.wait_for(&shared.turns_taken, 1, || process::look(shared))?;
+    }
     let findings = Findings {
         in_force: queue::read_all(&disks)?,
         cgroups: groups.read(),
@@ -101,10 +114,14 @@ fn run_on(request: &Request, phases: &[usize], shared: SharedMemory) -> Result<V
         before,
         after: Counters::read_all(&disks)?,
     };
-    Ok(answer::answer(request, shared, findings))
+    let mut answer = answer::answer(request, shared, findings);
+    if request.turns.is_some() {
+        answer["slots"] = switchback::answer(&slots)?;
+    }
+    Ok(answer)
 }
 
-/// Runs all clones; returns the jobs' records.
+/// Runs all clones; returns the jobs' records, and those of each slot of a switchback.
 fn run_clones(
     request: &Request,
     phases: &[usize],
@@ -112,7 +129,7 @@ fn run_clones(
     ring: Option<Ring>,
     machine: &Values,
     shared: SharedMemory,
-) -> Result<Vec<JobRecord>, Failure> {
+) -> Result<(Vec<JobRecord>, Vec<SlotRecord>), Failure> {
     let setup = &request.setup;
     let virtual_time = request.options.time == TimeKind::Virtual;
     // These put tasks to sleep on timers of their own.
@@ -125,6 +142,7 @@ fn run_clones(
             virtual_time
                 && direct
                 && !slept_by_timers
+                && request.turns.is_none()
                 && request.array.is_none()
                 && request.options.filesystem.is_none()
         }),
@@ -142,6 +160,7 @@ fn run_clones(
                 region: *region,
                 seed: setup.seed,
                 timing: timing(job.direct),
+                turns: request.turns.as_ref(),
             });
         }
     }
@@ -149,6 +168,8 @@ fn run_clones(
     wait_for_end(request, clones.len() as u32, shared)?;
     let mut records: Vec<JobRecord> =
         request.jobs.iter().map(|job| JobRecord::new(&job.name, job.numjobs)).collect();
+    let mut slots =
+        request.turns.as_ref().map_or_else(Vec::new, |turns| load::empty_slots(turns, &records));
     let jobs = request
         .jobs
         .iter()
@@ -156,8 +177,11 @@ fn run_clones(
         .flat_map(|(index, job)| (0..job.numjobs).map(move |_| index));
     for (clone, job) in clones.iter().zip(jobs) {
         load::collect_record(clone.number, &mut records[job])?;
+        if request.turns.is_some() {
+            load::collect_slots(clone.number, job, &mut slots)?;
+        }
     }
-    Ok(records)
+    Ok((records, slots))
 }
 
 /// Sets the limits of dirty data in the page cache, and its age.

@@ -45,6 +45,8 @@ pub struct SharedPage {
     /// Phases numbered below this may run.
     pub open_phases: AtomicU32,
     pub clones_ended: AtomicU32,
+    /// Set when the last scheduler of a switchback has had its turn.
+    pub turns_taken: AtomicU32,
     /// Per disk.
     pub stats: [DeviceStats; MAX_DISKS],
     failed: AtomicU32,

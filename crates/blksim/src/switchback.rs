@@ -25,6 +25,31 @@ pub struct Switchback {
     pub freeze_ns: u64,
 }
 
+impl Switchback {
+    /// Refuses slots that overlap, or that have no kept part within them.
+    pub fn check_times(&self) -> Result<(), SimulationError> {
+        let refuse = |field, message: &str| {
+            Err(SimulationError::of(ErrorKind::OutOfRange, field, message.to_owned()))
+        };
+        if self.window_ns == 0 {
+            return refuse("window_ns", "window_ns must be larger than 0");
+        }
+        let mut end_ns = 1;
+        for Slot { times, .. } in &self.slots {
+            let order =
+                [end_ns, times.start_ns, times.kept_from_ns, times.kept_to_ns, times.end_ns];
+            if !order.is_sorted() || times.kept_from_ns == times.kept_to_ns {
+                return refuse(
+                    "slots",
+                    "slots begin after 0, follow one another, and each has a kept part within it",
+                );
+            }
+            end_ns = times.end_ns;
+        }
+        Ok(())
+    }
+}
+
 /// The record of a slot that has ended.
 #[derive(Debug, Clone)]
 pub struct SlotOutcome {
@@ -36,7 +61,7 @@ pub struct SlotOutcome {
 impl Simulation {
     /// Has schedulers take turns in a simulation that has not begun.
     pub fn take_turns(&mut self, setup: &Setup, turns: &Switchback) -> Result<(), Error> {
-        check_times(turns)?;
+        turns.check_times()?;
         let jobs = setup.timed_jobs()?;
         let mut switches = Vec::new();
         for slot in &turns.slots {
@@ -77,25 +102,4 @@ impl Simulation {
         };
         host.ended_slots().iter().enumerate().map_while(outcome).collect()
     }
-}
-
-fn check_times(turns: &Switchback) -> Result<(), SimulationError> {
-    let refuse = |field, message: &str| {
-        Err(SimulationError::of(ErrorKind::OutOfRange, field, message.to_owned()))
-    };
-    if turns.window_ns == 0 {
-        return refuse("window_ns", "window_ns must be larger than 0");
-    }
-    let mut end_ns = 1;
-    for Slot { times, .. } in &turns.slots {
-        let order = [end_ns, times.start_ns, times.kept_from_ns, times.kept_to_ns, times.end_ns];
-        if !order.is_sorted() || times.kept_from_ns == times.kept_to_ns {
-            return refuse(
-                "slots",
-                "slots begin after 0, follow one another, and each has a kept part within it",
-            );
-        }
-        end_ns = times.end_ns;
-    }
-    Ok(())
 }

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from blklab import _core
+from blklab.backends.model_stretch import failed_stretch, stretch_request, stretch_samples
 from blklab.backends.modelled_device import check_with_core, describe_disk, device_facts, require_model
 from blklab.backends.protocol import Session, SessionOptions
-from blklab.backends.sim_stretch import simulate_stretch, stretch_request
 from blklab.backends.switchable import unswitchable_workload
 from blklab.errors import SimulationError
 from blklab.linux.scratch.space import Announce
@@ -143,7 +143,21 @@ class SimSession:
         request = stretch_request(stretch, self._request(first, stretch.workload, seed=stretch.seed))
         choices = {slot.scheduler.label: slot.scheduler for slot in stretch.slots}
         settings = {label: self._settings(choice) for label, choice in choices.items()}
-        return simulate_stretch(stretch, request, settings)
+        started_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
+        start_ns = time.monotonic_ns()
+        try:
+            answer = json.loads(call_core(_core.simulate, json.dumps(request)))
+        except SimulationError as error:
+            elapsed_ns = time.monotonic_ns() - start_ns
+            return failed_stretch(stretch, error.message, started_at=started_at, elapsed_ns=elapsed_ns)
+        return stretch_samples(
+            stretch,
+            answer["slots"],
+            lambda slot, _: dict(settings[slot.scheduler.label]),
+            started_at=started_at,
+            elapsed_ns=time.monotonic_ns() - start_ns,
+            engine={name: answer["engine"][name] for name in ("name", "version", "seed")},
+        )
 
     def _settings(self, choice: SchedulerChoice) -> dict[str, str]:
         """The settings in force under a scheduler."""

@@ -12,8 +12,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from blklab.backends.model_stretch import failed_stretch, stretch_request, stretch_samples
 from blklab.backends.modelled_device import check_with_core
 from blklab.backends.protocol import SessionOptions
+from blklab.backends.switchable import unswitchable_workload
 from blklab.backends.uml_clocks import bfq_idling_warning, clock_warnings
 from blklab.backends.uml_load import check_load
 from blklab.errors import RunFailedError
@@ -152,15 +154,11 @@ class UmlSession:
         """
         started_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
         start_ns = time.monotonic_ns()
-        kernel = self._kernel_of(cell.scheduler)
-        image = GuestImage(kernel.linux, kernel.build_id, self._init, self._programs)
         fio = self._guest_for(cell).generator == "fio"
         wanted = (OUTPUT_FILE, _FIO_LOG) if fio else ()
-        end = self.guests.run(image, self._request(cell), self._files(cell), wanted)
+        end = self.guests.run(self._image(cell), self._request(cell), self._files(cell), wanted)
         jobs, error, warnings = self._read_result(cell, end)
         answer = end.answer or {}
-        engine = dict(answer.get("engine", {}))
-        engine["kernel"] = {"name": kernel.name, "version": kernel.version, "build_id": kernel.build_id}
         return RunSample(
             cell=cell.key,
             status="ok" if error is None else "failed",
@@ -169,38 +167,82 @@ class UmlSession:
             elapsed_ns=time.monotonic_ns() - start_ns,
             jobs=jobs,
             settings=read_back_settings(answer, self.target.disks[0].name) if error is None else {},
-            engine=engine,
+            engine=self._engine(cell, answer),
             warnings=warnings,
         )
 
-    def unswitchable(self, workload: Workload) -> str | None:  # noqa: ARG002 - for every workload
-        """Schedulers cannot take turns here yet."""
-        return "guests start each load anew"
+    def unswitchable(self, workload: Workload) -> str | None:
+        """Refuses schedulers of different kernels, and fio in the guest, beside the usual."""
+        if reason := unswitchable_workload(workload, self._options):
+            return reason
+        if len(self._kernels) > 1:
+            return "the schedulers are those of different kernels"
+        if self._options.guest.generator == "fio":
+            return "fio in a guest does not record its I/O by slot"
+        return None
 
     def run_stretch(self, stretch: Stretch) -> list[RunSample]:
-        """See `unswitchable`."""
-        raise RunFailedError(f"{stretch.workload.name}: {self.unswitchable(stretch.workload)}")
+        """Boots a guest for one load, in which a process switches at the beginning of each slot.
+
+        Raises:
+            BlklabError: as for `run`.
+        """
+        started_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
+        start_ns = time.monotonic_ns()
+        first = stretch.slots[0]
+        cell = Cell(key=first.key, scheduler=first.scheduler, workload=stretch.workload)
+        request = stretch_request(stretch, self._request(cell))
+        request["limits"]["simulated_ns"] = request["runtime_ns"] + _SIMULATED_RESERVE_NS
+        end = self.guests.run(self._image(cell), request, {}, ())
+        _, error, _ = self._read_result(cell, end)
+        answer = end.answer or {}
+        elapsed_ns = time.monotonic_ns() - start_ns
+        if error is not None:
+            return failed_stretch(stretch, error, started_at=started_at, elapsed_ns=elapsed_ns)
+        disk = self.target.disks[0].name
+        return stretch_samples(
+            stretch,
+            answer["slots"],
+            lambda _, record: read_back_settings(record, disk),
+            started_at=started_at,
+            elapsed_ns=elapsed_ns,
+            engine=self._engine(cell, answer),
+        )
 
     def stop(self) -> None:
         """Ends all guests."""
         self.guests.stop()
 
     def stretch_commands(self, stretch: Stretch) -> list[str]:
-        """See `unswitchable`."""
-        return [f"# {self.unswitchable(stretch.workload)}"]
+        """As `commands`, for one load with its switches."""
+        first = stretch.slots[0]
+        cell = Cell(key=first.key, scheduler=first.scheduler, workload=stretch.workload)
+        return self._commands(cell, stretch_request(stretch, self._request(cell)))
 
     def commands(self, cell: Cell) -> list[str]:
         """The guest's directory, request and boot command; running them in a shell repeats the run."""
+        return self._commands(cell, self._request(cell))
+
+    def _commands(self, cell: Cell, asked: Mapping[str, Any]) -> list[str]:
         kernel = self._kernel_of(cell.scheduler)
         files = {KERNEL: kernel.linux, INIT: self._init, **self._programs}
         lines = [f"# kernel {kernel.name}: {summary_of(kernel)}", 'cd "$(mktemp -d -p /dev/shm)"']
         folders = sorted({str(Path(name).parent) for name in files} - {"."})
         lines.append(f"mkdir -p {' '.join([*MOUNT_POINTS, *folders])}")
         lines += [f"cp {path} {name}" for name, path in files.items()]
-        request = json.dumps(self._request(cell), indent=1, ensure_ascii=False)
+        request = json.dumps(asked, indent=1, ensure_ascii=False)
         for name, text in {**self._files(cell), REQUEST: request}.items():
             lines.append(f"cat > {name} <<'END'\n{text.rstrip()}\nEND")
         return [*lines, self._boot.command(), f"cat {ANSWER}"]
+
+    def _image(self, cell: Cell) -> GuestImage:
+        kernel = self._kernel_of(cell.scheduler)
+        return GuestImage(kernel.linux, kernel.build_id, self._init, self._programs)
+
+    def _engine(self, cell: Cell, answer: Mapping[str, Any]) -> dict[str, Any]:
+        kernel = self._kernel_of(cell.scheduler)
+        named = {"name": kernel.name, "version": kernel.version, "build_id": kernel.build_id}
+        return {**answer.get("engine", {}), "kernel": named}
 
     def _kernel_of(self, choice: SchedulerChoice) -> KernelBuild:
         name = choice.kernel or DEFAULT_NAME

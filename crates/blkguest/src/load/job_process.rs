@@ -5,11 +5,12 @@ use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
 
 use blksim::core::record::{Direction, JobRecord};
+use blksim::switchback::Switchback;
 use blksim::workload::Job;
 use blksim::workload::generator::Generator;
 use blksim::workload::layout::Region;
 
-use super::{Target, aio, identity, synchronous};
+use super::{CloneSlots, Target, aio, identity, synchronous};
 use crate::clock;
 use crate::failure::Failure;
 use crate::mounts::RUN;
@@ -28,6 +29,7 @@ pub struct JobProcess<'a> {
     pub region: Region,
     pub seed: u64,
     pub timing: Timing,
+    pub turns: Option<&'a Switchback>,
 }
 
 /// The clock of a run, and the processor time that its calls cost.
@@ -59,6 +61,7 @@ pub struct Worker<'a> {
     pub generator: Generator,
     pub record: JobRecord,
     pub timing: Timing,
+    slots: Option<CloneSlots>,
     shared: SharedMemory,
 }
 
@@ -76,6 +79,9 @@ impl Worker<'_> {
     pub fn finished(&mut self, direction: Direction, bytes: u32, start_ns: u64, now_ns: u64) {
         if direction != Direction::Sync {
             self.generator.completed(now_ns);
+        }
+        if let Some(slots) = &mut self.slots {
+            slots.advance(now_ns, &mut self.record);
         }
         if now_ns > self.generator.measure_ns() {
             self.record.add(direction, u64::from(bytes), now_ns - start_ns);
@@ -110,6 +116,7 @@ pub fn run_clone(
         generator: Generator::new(job, clone.index, clone.region, clone.seed),
         record: JobRecord::new(&job.name, 1),
         timing: clone.timing,
+        slots: None,
         shared,
     };
     let mut queue =
@@ -123,6 +130,7 @@ pub fn run_clone(
         0 => shared.start_ns.load(SeqCst),
         _ => shared.end_ns.load(SeqCst),
     };
+    worker.slots = clone.turns.map(|turns| CloneSlots::new(turns, opened_ns));
     let begin_ns = opened_ns.saturating_add(job.startdelay_ns);
     if clone.phase == 0 || job.startdelay_ns > 0 {
         clock::sleep_until(begin_ns);
@@ -137,6 +145,13 @@ pub fn run_clone(
         None => synchronous::work(&mut worker, now_ns)?,
     };
     worker.record.runtime_ns = end_ns.saturating_sub(worker.generator.measure_ns());
+    if let Some(slots) = &mut worker.slots {
+        slots.advance(end_ns, &mut worker.record);
+        slots.leave(clone.number)?;
+        let runtime_ns = worker.record.runtime_ns;
+        worker.record = slots.whole(&worker.record);
+        worker.record.runtime_ns = runtime_ns;
+    }
     let bytes: Vec<u8> = worker.record.words().into_iter().flat_map(u64::to_ne_bytes).collect();
     fs::write(record_path(clone.number), bytes)
         .map_err(|error| Failure::kernel("leaving a clone's record", error))?;

@@ -3,8 +3,10 @@
 mod aio;
 mod identity;
 mod job_process;
+mod slots;
 mod synchronous;
 mod target;
 
 pub use job_process::{JobProcess, Timing, collect_record, run_clone};
+pub use slots::{CloneSlots, collect_slots, empty_slots};
 pub use target::Target;

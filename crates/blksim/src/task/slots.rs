@@ -37,7 +37,7 @@ enum Edge {
 
 /// Records slots while a machine runs.
 #[derive(Debug)]
-pub(crate) struct SlotRecorder {
+pub struct SlotRecorder {
     slots: Vec<SlotRecord>,
     /// Time, kind and slot, in order.
     edges: Vec<(u64, Edge, usize)>,

@@ -1,25 +1,22 @@
-"""Stretches in the simulator: schedulers that take turns within one simulated load."""
+"""Stretches of slots on models: the request for one load with its switches, and the samples of the answer.
+
+The simulator's core and the program in guests take the same request and give the same answer.
+"""
 
 from __future__ import annotations
 
-import datetime
-import json
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from blklab import _core
 from blklab.backends.failed_slots import failed_slot
-from blklab.errors import SimulationError
 from blklab.records.samples import JobSample, RunSample, SlotSample
-from blklab.simulator.core import call_core
-from blklab.spec.stretches import Stretch
+from blklab.spec.stretches import Slot, Stretch
 
 LEAD_IN_NS = 500_000_000
 """Least time for which the load runs before the first slot."""
 FREEZE_NS = 28_000_000
-"""Least time for which a switch stops the load: the median of 40 switches of a busy loop device, most of it
-RCU grace periods."""
+"""Least time for which a switch stops the load in the simulator: the median of 40 switches of a busy loop
+device, most of it RCU grace periods. A guest's kernel takes its own time."""
 _MOST_WINDOW_NS = 10_000_000
 _LEAST_WINDOWS = 25
 """Windows of a slot, unless they would be longer than `_MOST_WINDOW_NS`."""
@@ -28,7 +25,7 @@ _TAIL_NS = 100_000_000
 
 
 def stretch_request(stretch: Stretch, request: Mapping[str, Any]) -> dict[str, Any]:
-    """A stretch as the core takes it.
+    """A stretch as the core and guests take it.
 
     Args:
         stretch: The slots.
@@ -55,35 +52,33 @@ def stretch_request(stretch: Stretch, request: Mapping[str, Any]) -> dict[str, A
     }
 
 
-def simulate_stretch(
-    stretch: Stretch, request: Mapping[str, Any], settings: Mapping[str, Mapping[str, str]]
+def stretch_samples(
+    stretch: Stretch,
+    recorded: Sequence[Mapping[str, Any]],
+    settings_of: Callable[[Slot, Mapping[str, Any]], dict[str, str]],
+    *,
+    started_at: str,
+    elapsed_ns: int,
+    engine: Mapping[str, Any],
 ) -> list[RunSample]:
-    """Simulates a stretch.
+    """The samples of a stretch that a model has run.
 
     Args:
         stretch: The slots.
-        request: As `stretch_request` makes it.
-        settings: The settings in force under each scheduler, by its label.
+        recorded: The answer's ``slots``; those are missing that had no new scheduler when the load ended.
+        settings_of: The settings in force in a slot, from the slot and its record.
+        started_at: ISO 8601, UTC.
+        elapsed_ns: Real time of the whole stretch.
+        engine: What made the load.
 
     Returns:
-        One sample per slot; all of them failed if the simulation did, one alone if its switch took too long.
+        One sample per slot; one has failed if its switch took too long.
     """
-    started_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
-    start_ns = time.monotonic_ns()
-    try:
-        answer = json.loads(call_core(_core.simulate, json.dumps(request)))
-    except SimulationError as error:
-        each_ns = (time.monotonic_ns() - start_ns) // len(stretch.slots)
-        return [
-            failed_slot(stretch, number, error.message, started_at=started_at, elapsed_ns=each_ns)
-            for number in range(len(stretch.slots))
-        ]
-    slot_elapsed_ns = (time.monotonic_ns() - start_ns) // len(stretch.slots)
+    slot_elapsed_ns = elapsed_ns // len(stretch.slots)
     samples = []
-    # The core leaves out what had no new scheduler when the load ended.
-    recorded = [*answer["slots"], *[None] * (len(stretch.slots) - len(answer["slots"]))]
-    for number, (slot, record) in enumerate(zip(stretch.slots, recorded, strict=True)):
+    for number, slot in enumerate(stretch.slots):
         slot_ns = number * stretch.slot_ns
+        record = recorded[number] if number < len(recorded) else None
         if record is None or record["switch_ns"] >= stretch.slot_ns:
             message = f"the switch to {slot.scheduler.label} took longer than its slot"
             samples.append(
@@ -97,8 +92,8 @@ def simulate_stretch(
                 started_at=started_at,
                 elapsed_ns=slot_elapsed_ns,
                 jobs=[JobSample.model_validate(job) for job in record["jobs"]],
-                settings=dict(settings[slot.scheduler.label]),
-                engine={name: answer["engine"][name] for name in ("name", "version", "seed")},
+                settings=settings_of(slot, record),
+                engine=dict(engine),
                 slot=SlotSample(
                     stretch=stretch.number,
                     start_ns=slot_ns,
@@ -112,6 +107,15 @@ def simulate_stretch(
             )
         )
     return samples
+
+
+def failed_stretch(stretch: Stretch, error: str, *, started_at: str, elapsed_ns: int) -> list[RunSample]:
+    """The samples of a stretch of which a model has run nothing."""
+    each_ns = elapsed_ns // len(stretch.slots)
+    return [
+        failed_slot(stretch, number, error, started_at=started_at, elapsed_ns=each_ns)
+        for number in range(len(stretch.slots))
+    ]
 
 
 def _lead_in_ns(stretch: Stretch) -> int:

@@ -1,0 +1,153 @@
+//! A clone's I/O by slot of a switchback.
+
+use std::fs;
+
+use blksim::core::record::JobRecord;
+use blksim::switchback::Switchback;
+use blksim::task::slots::{SlotRecord, SlotRecorder};
+
+use crate::failure::Failure;
+use crate::mounts::RUN;
+
+/// Records a clone's slots while it works. Times of I/Os are `CLOCK_MONOTONIC`.
+#[derive(Debug)]
+pub struct CloneSlots {
+    recorder: SlotRecorder,
+    start_ns: u64,
+}
+
+impl CloneSlots {
+    /// Slots whose times count from `start_ns`.
+    pub fn new(turns: &Switchback, start_ns: u64) -> Self {
+        let times: Vec<_> = turns.slots.iter().map(|slot| slot.times).collect();
+        Self { recorder: SlotRecorder::new(&times, turns.window_ns), start_ns }
+    }
+
+    /// All I/Os that completed before this moment are in the record.
+    #[inline]
+    pub fn advance(&mut self, now_ns: u64, record: &mut JobRecord) {
+        let before_ns = now_ns.saturating_sub(self.start_ns).saturating_sub(1);
+        if self.recorder.next_ns().is_some_and(|edge_ns| edge_ns <= before_ns) {
+            self.recorder.advance(before_ns, std::slice::from_mut(record));
+        }
+    }
+
+    /// The record of the whole run, from that since the last slot.
+    pub fn whole(&self, record: &JobRecord) -> JobRecord {
+        self.recorder.whole(std::slice::from_ref(record)).remove(0)
+    }
+
+    /// Leaves the slots that have ended for [`collect_slots`].
+    pub fn leave(&self, number: u32) -> Result<(), Failure> {
+        let bytes: Vec<u8> = self.words().into_iter().flat_map(u64::to_ne_bytes).collect();
+        fs::write(path(number), bytes)
+            .map_err(|error| Failure::kernel("leaving a clone's slots", error))
+    }
+
+    /// For each slot that has ended: both lengths, its windows, and the words of its record.
+    fn words(&self) -> Vec<u64> {
+        let mut words = Vec::new();
+        for slot in self.recorder.ended() {
+            let record = slot.jobs[0].words();
+            words.extend([slot.ios.len() as u64, record.len() as u64]);
+            words.extend(slot.ios.iter().chain(&record));
+        }
+        words
+    }
+}
+
+/// Slots without any I/O, to add those of the clones to.
+pub fn empty_slots(turns: &Switchback, jobs: &[JobRecord]) -> Vec<SlotRecord> {
+    let slot = |slot: &blksim::switchback::Slot| {
+        let windows = (slot.times.end_ns - slot.times.start_ns) / turns.window_ns;
+        SlotRecord { times: slot.times, jobs: jobs.to_vec(), ios: vec![0; windows as usize] }
+    };
+    turns.slots.iter().map(slot).collect()
+}
+
+/// Adds the slots of a clone to those of the run, and drops those that it did not reach.
+pub fn collect_slots(number: u32, job: usize, slots: &mut Vec<SlotRecord>) -> Result<(), Failure> {
+    let bytes = fs::read(path(number))
+        .map_err(|error| Failure::kernel("reading a clone's slots", error))?;
+    let words: Vec<u64> = bytes
+        .chunks_exact(8)
+        .map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()))
+        .collect();
+    add_words(&words, job, slots)
+        .ok_or_else(|| Failure::Internal { message: "a clone's slots are broken".to_owned() })
+}
+
+fn add_words(mut words: &[u64], job: usize, slots: &mut Vec<SlotRecord>) -> Option<()> {
+    let mut ended = 0;
+    while let [windows, length, rest @ ..] = words {
+        let (ios, rest) = rest.split_at_checked(*windows as usize)?;
+        let (record, rest) = rest.split_at_checked(*length as usize)?;
+        let slot = slots.get_mut(ended)?;
+        for (sum, added) in slot.ios.iter_mut().zip(ios) {
+            *sum += added;
+        }
+        slot.jobs.get_mut(job)?.add_words(record.iter().copied())?;
+        ended += 1;
+        words = rest;
+    }
+    slots.truncate(ended);
+    words.is_empty().then_some(())
+}
+
+fn path(number: u32) -> String {
+    format!("{RUN}/slots-{number}")
+}
+
+#[cfg(test)]
+mod tests {
+    use blksim::core::record::Direction;
+    use blksim::switchback::Slot;
+    use blksim::task::slots::SlotTimes;
+
+    use super::*;
+
+    fn turns() -> Switchback {
+        let slot = |start_ns| Slot {
+            scheduler: "none".to_owned(),
+            tunables: Vec::new(),
+            times: SlotTimes {
+                start_ns,
+                end_ns: start_ns + 100,
+                kept_from_ns: start_ns + 50,
+                kept_to_ns: start_ns + 100,
+            },
+        };
+        Switchback { slots: vec![slot(1000), slot(1100)], window_ns: 50, freeze_ns: 0 }
+    }
+
+    #[test]
+    fn slots_of_clones_add_up() {
+        let turns = turns();
+        let mut slots = empty_slots(&turns, &[JobRecord::new("a", 2)]);
+        for latency_ns in [7, 9] {
+            let mut own = CloneSlots::new(&turns, 10_000);
+            let mut record = JobRecord::new("a", 1);
+            // One I/O in the cut part, two at the edges of the kept part, one in the next slot.
+            for now_ns in [11_020, 11_050, 11_099, 11_160, 11_300] {
+                own.advance(now_ns, &mut record);
+                record.add(Direction::Read, 4096, latency_ns);
+            }
+            assert_eq!(own.whole(&record).direction(Direction::Read).ios(), 5);
+            add_words(&own.words(), 0, &mut slots).unwrap();
+        }
+        assert_eq!(slots[0].ios, [2, 4]);
+        assert_eq!(slots[1].ios, [0, 2]);
+        let reads = slots[0].jobs[0].direction(Direction::Read);
+        assert_eq!((reads.ios(), reads.latency.sum_ns()), (4, 32));
+        assert_eq!(slots[0].jobs[0].runtime_ns, 50);
+        assert!(add_words(&[1], 0, &mut slots).is_none());
+    }
+
+    #[test]
+    fn slots_that_a_clone_did_not_reach_are_dropped() {
+        let turns = turns();
+        let mut slots = empty_slots(&turns, &[JobRecord::new("a", 1)]);
+        add_words(&[], 0, &mut slots).unwrap();
+        assert!(slots.is_empty());
+    }
+}
