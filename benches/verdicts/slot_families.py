@@ -119,6 +119,9 @@ def _made_up() -> list[SlotFamily]:
         fast = _sticky(generator, experiments, slots, begin=0.1, end=0.1)
         return _both(_white(generator, experiments, slots, 0.03) * np.where(fast, 2.0, 1.0))
 
+    def few(generator: np.random.Generator, experiments: int, slots: int) -> Floats:
+        return _both(generator.choice([43.0, 44.0, 46.0, 48.0], (experiments, slots), p=[0.3, 0.5, 0.1, 0.1]))
+
     def unequal(generator: np.random.Generator, experiments: int, slots: int) -> Floats:
         steady, rough = (_white(generator, experiments, slots, size) for size in (0.03, 0.15))
         return np.stack([rough, steady], axis=1)
@@ -143,6 +146,7 @@ def _made_up() -> list[SlotFamily]:
         SlotFamily("stalls", "now and then no I/O for two slots", stalls),
         SlotFamily("bimodal", "each slot by chance twice as fast", bimodal),
         SlotFamily("sticky modes", "the same, for ten slots in the mean", sticky),
+        SlotFamily("few I/Os", "43, 44, 46 or 48 in a slot, so that many are exactly equal", few),
         SlotFamily(
             "unequal scatter", "15 % a slot for one scheduler, 3 % for the other", unequal, alike=False
         ),

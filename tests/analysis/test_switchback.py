@@ -109,6 +109,16 @@ def test_the_estimate_is_the_ratio_of_arithmetic_means() -> None:
     assert interval[0] < 0.9 < interval[1]
 
 
+def test_rounds_after_many_ties_do_not_outweigh_the_others(seed: int) -> None:
+    """Slots of few I/Os are often exactly equal, so that the median difference of many rounds is 0."""
+    generator = np.random.default_rng(seed)
+    first, second = generator.choice([43.0, 44.0, 48.0], (2, 2000), p=[0.1, 0.7, 0.2])
+    difference = switchback_difference(first.tolist(), second.tolist(), margin=0.02)
+    assert difference is not None
+    assert difference.ratio == pytest.approx(first.sum() / second.sum(), rel=0.005)
+    assert difference.standard_error < 0.005
+
+
 @given(st.integers(0, 10_000), st.floats(0.5, 2.0), st.integers(8, 80))
 def test_turned_round_or_in_other_units_it_says_the_same(seed: int, ratio: float, rounds: int) -> None:
     generator = np.random.default_rng(seed)

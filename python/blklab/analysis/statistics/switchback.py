@@ -53,8 +53,11 @@ SEARCH_COST = 1.7
 """Logarithm of the evidence that is lost because the best strength is not known; for predictions only."""
 
 _LOG_WEIGHT = -math.log(len(STRENGTHS))
-_SMALLEST_SCALE = 1e-6
+_SMALLEST_SCALE = 1e-3
 """Relative to the values: in a simulation that repeats itself, differences have no scatter."""
+_SHARE_OF_MEAN = 0.25
+"""A scale is at least this share of the mean size of differences. Slots of few I/Os are often exactly equal,
+and a few rounds after many such would otherwise outweigh all others."""
 _WIDEST = 20.0
 """Logarithm of the largest ratio that is looked for."""
 
@@ -150,6 +153,7 @@ def predictable_scales(first: Floats, second: Floats) -> Floats:
     root = np.sqrt(np.divide(middle_one, middle_other, out=np.ones_like(middle_one), where=known))
     differences = np.abs(ones / root[:, None] - others * root[:, None])
     scales = MAD_TO_DEVIATION * _medians(differences)
+    scales = np.maximum(scales, _SHARE_OF_MEAN * np.nanmean(differences, axis=1))
     levels = np.fmax.reduce(ones / root[:, None] + others * root[:, None], axis=1)
     smallest = _SMALLEST_SCALE * np.where(levels > 0, levels, 1.0)
     return np.maximum(scales, smallest)
