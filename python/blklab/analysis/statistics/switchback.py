@@ -156,7 +156,8 @@ def predictable_scales(first: Floats, second: Floats) -> Floats:
     scales = np.maximum(scales, _SHARE_OF_MEAN * np.nanmean(differences, axis=1))
     levels = np.fmax.reduce(ones / root[:, None] + others * root[:, None], axis=1)
     smallest = _SMALLEST_SCALE * np.where(levels > 0, levels, 1.0)
-    return np.maximum(scales, smallest)
+    floored: Floats = np.maximum(scales, smallest)
+    return floored
 
 
 def _windows(values: Floats) -> Floats:
