@@ -164,6 +164,10 @@ class RunFailedError(BlklabError):
     exit_code = ExitCode.RUN_FAILED
 
 
+class SettingsChangedError(RunFailedError):
+    """Another program changed a queue's settings."""
+
+
 class DeviceVanishedError(RunFailedError):
     """A disk vanished during the run."""
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from blklab.errors import TunableError
+from blklab.errors import SettingsChangedError, TunableError
 from blklab.linux.queue.attributes import write_attribute
+from blklab.linux.queue.settings import QueueSettings
 from blklab.records.samples import RunSample
-from blklab.spec.schedulers import parse_scheduler_choices
+from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choices
 from blklab.spec.slots import SlotDecision
 from blklab.spec.stretches import Stretch, stretch_of
 from blklab.spec.workloads import Workload
@@ -118,6 +120,27 @@ def test_slots_whose_settings_another_program_changes_have_failed(ext4: Filesyst
     failed = [sample for sample in samples if sample.status == "failed"]
     assert any("nr_requests" in (sample.error or "") for sample in failed)
     assert all(not sample.jobs for sample in failed)
+    ext4.assert_untouched()
+
+
+def test_a_slot_whose_settings_change_while_it_begins_has_failed(
+    ext4: Filesystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another program may write between the switch and the look at what is in force."""
+    apply, calls = QueueSettings.apply, itertools.count()
+
+    def disturbed(self: QueueSettings, choice: SchedulerChoice, *, anew: bool = False) -> dict[str, str]:
+        if anew and next(calls) == 1:
+            raise SettingsChangedError("settings differ: nr_requests was 64, is 40")
+        return apply(self, choice, anew=anew)
+
+    monkeypatch.setattr(QueueSettings, "apply", disturbed)
+    workload = work(JOBS)
+    with opened(str(ext4.folder)) as session:
+        session.prepare([workload], lambda _: None)
+        first, second, *others = session.run_stretch(_stretch(workload, rounds=1))
+    assert second.error == "settings differ: nr_requests was 64, is 40"
+    assert all("settings" not in (sample.error or "") for sample in (first, *others))
     ext4.assert_untouched()
 
 

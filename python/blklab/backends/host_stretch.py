@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from blklab.errors import RunFailedError
+from blklab.errors import RunFailedError, SettingsChangedError
 from blklab.linux.load.fio import STARTED
 from blklab.linux.load.fio_histograms import HistogramLog, histogram_log_path, read_histogram_log, total_ios
 from blklab.linux.load.load_process import LoadProcess
@@ -82,7 +82,7 @@ def take_turns(
         last one.
 
     Raises:
-        BlklabError: if a setting fails.
+        BlklabError: if a setting cannot be made.
     """
     clones = sum(job.numjobs for job in stretch.workload.jobs)
     if not _wait_for_start(process, folder, clones):
@@ -95,8 +95,13 @@ def take_turns(
             break
         _check(turns, settings)
         start_ns = time.time_ns()
-        in_force = settings.apply(slot.scheduler, anew=True)
-        turns.append(Turn(slot, start_ns, time.time_ns(), in_force))
+        error = None
+        try:
+            in_force = settings.apply(slot.scheduler, anew=True)
+        except SettingsChangedError as changed:
+            # Another program wrote between the switch and this look; the next slot begins anew.
+            error, in_force = changed.message, settings.read()
+        turns.append(Turn(slot, start_ns, time.time_ns(), in_force, error))
     _sleep_until(begin_ns + len(turns) * stretch.slot_ns)
     end_ns = time.time_ns()
     _check(turns, settings)
@@ -105,7 +110,7 @@ def take_turns(
 
 def _check(turns: list[Turn], settings: QueueSettings) -> None:
     """Marks the last turn as failed if another program changed its settings."""
-    if not turns:
+    if not turns or turns[-1].error is not None:
         return
     changed = settings.changed_since(turns[-1].settings)
     if changed:

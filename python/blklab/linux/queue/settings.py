@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from blklab.errors import RunFailedError, TunableError
+from blklab.errors import SettingsChangedError, TunableError
 from blklab.linux.disks.disk import Disk
 from blklab.linux.queue.attributes import QUEUE_ATTRIBUTES, read_attribute, tunables, write_attribute
 from blklab.linux.queue.schedulers import available_schedulers, set_scheduler
@@ -54,7 +54,7 @@ class QueueSettings:
 
         Raises:
             SchedulerUnavailableError, TunableError: if the kernel lacks or refuses a setting.
-            RunFailedError: if settings differ from those when this choice was first applied.
+            SettingsChangedError: if settings differ from those when this choice was first applied.
         """
         wanted = choice.without_label
         if self._in_force == wanted and not anew:
@@ -68,7 +68,7 @@ class QueueSettings:
         changed = _different(before, settings)
         if changed:
             details = ", ".join(f"{name} was {before.get(name)}, is {settings.get(name)}" for name in changed)
-            raise RunFailedError(
+            raise SettingsChangedError(
                 f"settings under {wanted} differ from its first run: {details}",
                 hint="something else changes them: udev rules, tuned, or a person",
             )
