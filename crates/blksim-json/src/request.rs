@@ -83,6 +83,8 @@ struct LimitsRequest {
 struct SwitchbackRequest {
     slots: Vec<SlotRequest>,
     window_ns: u64,
+    #[serde(default)]
+    focus: Vec<String>,
     freeze_ns: u64,
 }
 
@@ -113,6 +115,7 @@ impl SwitchbackRequest {
         Switchback {
             slots: self.slots.into_iter().map(slot).collect(),
             window_ns: self.window_ns,
+            focus: self.focus,
             freeze_ns: self.freeze_ns,
         }
     }

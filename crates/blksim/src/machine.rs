@@ -107,9 +107,9 @@ impl Machine {
         self.tasks.slots.as_ref().map_or_else(|| records.clone(), |slots| slots.whole(records))
     }
 
-    /// Records these slots, each divided into windows.
-    pub fn record_slots(&mut self, times: &[SlotTimes], window_ns: u64) {
-        self.tasks.slots = Some(Box::new(SlotRecorder::new(times, window_ns)));
+    /// Records these slots, each divided into windows, which count the I/Os of the jobs in `focus`.
+    pub fn record_slots(&mut self, times: &[SlotTimes], window_ns: u64, focus: &[String]) {
+        self.tasks.slots = Some(Box::new(SlotRecorder::new(times, window_ns, focus)));
         self.await_slot_edge();
     }
 

@@ -21,6 +21,8 @@ pub struct Switchback {
     pub slots: Vec<Slot>,
     /// Length of the windows in which I/Os are counted.
     pub window_ns: u64,
+    /// Jobs whose I/Os are counted there; empty for all.
+    pub focus: Vec<String>,
     /// Least time for which a switch keeps the queue frozen.
     pub freeze_ns: u64,
 }
@@ -88,7 +90,7 @@ impl Simulation {
         let times: Vec<_> = turns.slots.iter().map(|slot| slot.times).collect();
         let host = self.engine.machine_mut();
         host.block.plan_switches(switches, turns.freeze_ns, first_tag);
-        host.record_slots(&times, turns.window_ns);
+        host.record_slots(&times, turns.window_ns, &turns.focus);
         Ok(())
     }
 

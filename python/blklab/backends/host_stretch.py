@@ -148,7 +148,13 @@ def slot_samples(
     window_ns = stretch_window_ms(stretch.workload) * _NS_PER_MS
     ends = [*(turn.start_ns for turn in turns[1:]), end_ns]
     first_ns = turns[0].start_ns
-    every = [log for clones in logs for clone in clones for log in clone]
+    focus = [
+        log
+        for job, clones in zip(jobs, logs, strict=True)
+        if job.name in stretch.workload.focus
+        for clone in clones
+        for log in clone
+    ]
     samples = []
     for turn, ends_ns in zip(turns, ends, strict=True):
         from_ns = max(turn.start_ns + stretch.settling_ns, turn.switched_ns)
@@ -167,7 +173,7 @@ def slot_samples(
             kept_from_ns=from_ns - first_ns,
             kept_to_ns=max(from_ns, to_ns) - first_ns,
             window_ns=window_ns,
-            ios=[round(float(ios), 1) for ios in total_ios(every, edges)],
+            ios=[round(float(ios), 1) for ios in total_ios(focus, edges)],
         )
         found = [_job_in_slot(job, clones, from_ns, to_ns) for job, clones in zip(jobs, logs, strict=True)]
         samples.append(

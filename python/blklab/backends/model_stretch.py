@@ -48,7 +48,12 @@ def stretch_request(stretch: Stretch, request: Mapping[str, Any]) -> dict[str, A
     return dict(request) | {
         "runtime_ns": lead_in_ns + stretch.length_ns + _TAIL_NS,
         "timeline": False,
-        "switchback": {"slots": slots, "window_ns": _window_ns(stretch), "freeze_ns": FREEZE_NS},
+        "switchback": {
+            "slots": slots,
+            "window_ns": _window_ns(stretch),
+            "focus": list(stretch.workload.focus),
+            "freeze_ns": FREEZE_NS,
+        },
     }
 
 

@@ -48,7 +48,7 @@ ON_A_DISK = Pilot(
 )
 """A disk's noise hides small changes from any pilot; the experiment's own slots are tested for those."""
 ON_A_MODEL = Pilot(
-    slot_ns=4 * NS_PER_SECOND, fewest_slots=6, most_rounds=8, largest_cut=LARGEST_CUT, resolution=0.01
+    slot_ns=4 * NS_PER_SECOND, fewest_slots=6, most_rounds=32, largest_cut=LARGEST_CUT, resolution=0.01
 )
 """kyber adapts after a second for the first time, and models are patient."""
 

@@ -136,7 +136,7 @@ class SlotSample(_Record):
     """The part that `RunSample.jobs` describes: settling is cut off."""
     window_ns: int
     ios: list[float]
-    """I/Os that all jobs completed in consecutive windows, from the beginning of the slot to its end."""
+    """I/Os of the jobs in the workload's focus, by windows from the beginning of the slot to its end."""
 
 
 class RunSample(_Record):

@@ -20,7 +20,7 @@ impl CloneSlots {
     /// Slots whose times count from `start_ns`.
     pub fn new(turns: &Switchback, start_ns: u64) -> Self {
         let times: Vec<_> = turns.slots.iter().map(|slot| slot.times).collect();
-        Self { recorder: SlotRecorder::new(&times, turns.window_ns), start_ns }
+        Self { recorder: SlotRecorder::new(&times, turns.window_ns, &turns.focus), start_ns }
     }
 
     /// All I/Os that completed before this moment are in the record.
@@ -117,7 +117,7 @@ mod tests {
                 kept_to_ns: start_ns + 100,
             },
         };
-        Switchback { slots: vec![slot(1000), slot(1100)], window_ns: 50, freeze_ns: 0 }
+        Switchback { slots: vec![slot(1000), slot(1100)], window_ns: 50, ..Switchback::default() }
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub struct SlotRecord {
     pub times: SlotTimes,
     /// Of the kept part.
     pub jobs: Vec<JobRecord>,
-    /// Reads and writes that completed in each window of the slot.
+    /// Reads and writes of the focus that completed in each window of the slot.
     pub ios: Vec<u64>,
 }
 
@@ -39,6 +39,8 @@ enum Edge {
 #[derive(Debug)]
 pub struct SlotRecorder {
     slots: Vec<SlotRecord>,
+    /// Jobs whose I/Os the windows count; empty for all.
+    focus: Vec<String>,
     /// Time, kind and slot, in order.
     edges: Vec<(u64, Edge, usize)>,
     next: usize,
@@ -50,7 +52,8 @@ pub struct SlotRecorder {
 
 impl SlotRecorder {
     /// Slots in order, each divided into windows of `window_ns`; a last, shorter one is left out.
-    pub fn new(times: &[SlotTimes], window_ns: u64) -> Self {
+    /// Windows count the I/Os of the jobs in `focus`, or of all if it is empty.
+    pub fn new(times: &[SlotTimes], window_ns: u64, focus: &[String]) -> Self {
         let mut edges = Vec::new();
         for (index, slot) in times.iter().enumerate() {
             edges.push((slot.kept_from_ns, Edge::KeptBegins, index));
@@ -65,6 +68,7 @@ impl SlotRecorder {
         let slot = |times: &SlotTimes| SlotRecord { times: *times, jobs: Vec::new(), ios: vec![] };
         Self {
             slots: times.iter().map(slot).collect(),
+            focus: focus.to_vec(),
             edges,
             next: 0,
             before: Vec::new(),
@@ -130,7 +134,9 @@ impl SlotRecorder {
         let ios = |record: &JobRecord| {
             record.direction(Direction::Read).ios() + record.direction(Direction::Write).ios()
         };
-        self.ios_before + records.iter().map(ios).sum::<u64>()
+        let counts =
+            |record: &&JobRecord| self.focus.is_empty() || self.focus.contains(&record.name);
+        self.ios_before + records.iter().filter(counts).map(ios).sum::<u64>()
     }
 
     /// The records of the whole run, from those since the last exchange.

@@ -58,6 +58,7 @@ fn turns_of(schedulers: &[&str], slot_ns: u64) -> Switchback {
     Switchback {
         slots: schedulers.iter().enumerate().map(slot).collect(),
         window_ns: 5 * MILLISECOND,
+        focus: Vec::new(),
         freeze_ns: FREEZE_NS,
     }
 }
@@ -108,6 +109,23 @@ fn every_request_completes_exactly_once_while_schedulers_take_turns() {
                 // Only writeback goes on when the jobs have ended.
                 assert!(*load == "buffered" || auditor.nr_under_way() == 0, "{what}");
             }
+        }
+    }
+}
+
+#[test]
+fn windows_count_the_jobs_in_focus() {
+    let jobs = "[global]\ndirect=1\nsize=64m\n[a]\nrw=randread\n[b]\nrw=randwrite\nnumjobs=3\n";
+    let order = ["none", "mq-deadline", "none"];
+    let setup = setup("fixed", "none", &timed(jobs, order.len(), SLOT_NS));
+    for (focus, counted) in [(vec!["b"], 1..2), (vec!["a", "b"], 0..2), (vec![], 0..2)] {
+        let mut turns = turns(&order);
+        turns.focus = focus.into_iter().map(str::to_owned).collect();
+        let (_, slots) = switched(&setup, &turns, &Auditor::default());
+        for slot in slots {
+            let expected: u64 = slot.record.jobs[counted.clone()].iter().map(ios).sum();
+            assert_eq!(slot.record.ios.iter().sum::<u64>(), expected);
+            assert!(expected > 0);
         }
     }
 }
