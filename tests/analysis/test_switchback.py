@@ -136,6 +136,19 @@ def test_turned_round_or_in_other_units_it_says_the_same(seed: int, ratio: float
         assert one[0] <= forward.log_ratio <= one[1]
 
 
+def test_the_interval_holds_a_ratio_of_means_that_the_evidence_rejects() -> None:
+    """Rare stalls: the means are equal, and one is faster in nearly all rounds."""
+    rounds = 400
+    stalling = np.where(np.arange(rounds) % 10, 100.0, 55.0)
+    steady = np.full(rounds, stalling.mean()) + np.where(np.arange(rounds) % 2, 0.1, -0.1)
+    difference = switchback_difference(stalling.tolist(), steady.tolist(), margin=0.02)
+    assert difference is not None
+    interval = difference.log_interval(0.95)
+    assert interval is not None
+    assert interval[0] <= difference.log_ratio <= interval[1]
+    assert interval[0] < 0 < interval[1]
+
+
 def test_too_few_rounds_prove_nothing() -> None:
     for rounds in range(1, WARM_UP + 2):
         difference = switchback_difference([2.0] * rounds, [1.0] * rounds, margin=0.02)

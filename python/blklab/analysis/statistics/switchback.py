@@ -227,9 +227,12 @@ def _tail(distance: float, error: float, n: int) -> float:
 def _root(falling: Callable[[float], float], start: float, side: int) -> float | None:
     """Where a falling function is 0, looked for from `start` to one side; None if nowhere.
 
-    The method of Illinois: false position, with the weight of an end that stays halved.
+    `start` itself if the 0 lies on its other side: the evidence limits how much a round counts and may reject
+    the ratio of means. The method of Illinois: false position, with the weight of an end that stays halved.
     """
     near, at_near = start, falling(start)
+    if at_near * side <= 0:
+        return start
     step = 0.02
     while True:
         far = start + side * step
