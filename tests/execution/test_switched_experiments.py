@@ -10,6 +10,7 @@ from typing import cast
 
 import pytest
 
+from blklab.analysis.long_slots import LONG_ROUNDS, compare_long_slots
 from blklab.analysis.verdict import analyse
 from blklab.backends import Session
 from blklab.execution.blocks import Clock
@@ -27,6 +28,7 @@ from blklab.records.samples import (
     TargetDescription,
 )
 from blklab.records.store import Store
+from blklab.report.documents.designs import design_parts
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.goals import parse_goal
 from blklab.spec.plan import Cell
@@ -170,8 +172,10 @@ class SessionWithCarryOver:
 
     parallel = 1
 
-    def __init__(self, lasts_ns: int, refuses: str | None = None) -> None:
+    def __init__(self, lasts_ns: int, refuses: str | None = None, *, tires_ns: int | None = None) -> None:
         self.lasts_ns = lasts_ns
+        self.tires_ns = tires_ns
+        """bfq is slower from this time after a switch on; None: never."""
         self.refuses = refuses
         self.slots_ns: list[int] = []
         self.chance = random.Random(1)  # noqa: S311 - not for secrets
@@ -183,6 +187,9 @@ class SessionWithCarryOver:
     def run(self, cell: Cell) -> RunSample:
         return _sample(Stretch(0, cell.workload, [], 1, 0, 1), cell, [1000.0] * 40, None)
 
+    def _tired(self, label: str, time_ns: int) -> bool:
+        return label == "bfq" and self.tires_ns is not None and time_ns >= self.tires_ns
+
     def run_stretch(self, stretch: Stretch) -> list[RunSample]:
         window_ns = 25_000_000
         self.slots_ns.append(stretch.slot_ns)
@@ -193,6 +200,7 @@ class SessionWithCarryOver:
                 100.0
                 * self.chance.gauss(1, 0.01)
                 * (0.5 if slowed and window * window_ns < self.lasts_ns else 1.0)
+                * (0.7 if self._tired(slot.scheduler.label, window * window_ns) else 1.0)
                 for window in range(stretch.slot_ns // window_ns)
             ]
             described = SlotSample(
@@ -318,8 +326,50 @@ def test_settled_slots_are_kept_as_they_are(tmp_path: Path, jobs: Mapping[str, s
     spec = _spec([jobs["reads"]], "100blocks").model_copy(update={"slots": {"reads": first}})
     record, listener = _switched(SessionWithCarryOver(50_000_000), spec, tmp_path)
     assert record.spec.slots["reads"] == first
-    assert listener.announced == []
+    assert not any("beginning anew" in line for line in listener.announced)
     assert analyse(record).verdict.status == "equal"
+
+
+def test_long_slots_show_what_short_ones_cannot(tmp_path: Path, jobs: Mapping[str, str]) -> None:
+    """A scheduler that is slower from its third second on is so in none of the short slots."""
+    first = SlotDecision(slot_ns=500_000_000, settling_ns=100_000_000, reason="a test")
+    spec = _spec([jobs["reads"]], "400blocks").model_copy(update={"slots": {"reads": first}})
+    session = SessionWithCarryOver(0, tires_ns=2_000_000_000)
+    record, listener = _switched(session, spec, tmp_path)
+    assert any("in slots of 4.00 s the I/Os of" in line for line in listener.announced)
+    assert record.spec.slots["reads"] != first
+    verdict = analyse(record).verdict
+    assert record.spec.slots["reads"].slot_ns is None or verdict.status != "equal"
+
+
+def test_long_slots_count_in_no_value(tmp_path: Path, jobs: Mapping[str, str]) -> None:
+    first = SlotDecision(slot_ns=500_000_000, settling_ns=100_000_000, reason="a test")
+    spec = _spec([jobs["reads"]], "100blocks").model_copy(update={"slots": {"reads": first}})
+    record, _ = _switched(SessionWithCarryOver(0), spec, tmp_path)
+    long = [sample for sample in record.samples if sample.slot is not None and sample.slot.long]
+    assert Counter(sample.cell.scheduler for sample in long) == {"none": LONG_ROUNDS, "bfq": LONG_ROUNDS}
+    counted = record.without_uncounted_slots().samples
+    assert len(counted) == len(record.samples) - len(long)
+    without = record.model_copy(update={"samples": counted})
+    assert analyse(record).comparisons == analyse(without).comparisons
+    found = compare_long_slots("reads", record.samples, 500_000_000)
+    assert found is not None
+    assert found.in_long == pytest.approx(1.0, abs=0.05)
+    assert found.p > 0.05
+    (part,) = design_parts(record)
+    assert (part.long_slots, part.abandoned, part.samples) == (len(long), 0, len(counted))
+
+
+def test_a_resumed_answer_needs_no_more_long_slots(tmp_path: Path, jobs: Mapping[str, str]) -> None:
+    first = SlotDecision(slot_ns=500_000_000, settling_ns=100_000_000, reason="a test")
+    spec = _spec([jobs["reads"]], "100blocks").model_copy(update={"slots": {"reads": first}})
+    session = SessionWithCarryOver(0)
+    record, listener = _switched(session, spec, tmp_path)
+    with Store.opened(str(tmp_path / "again.sqlite")) as store:
+        store.begin(record)
+        store.add_samples(record.run_id, record.samples)
+        _run(record, session, store, listener)
+        assert len(store.load(record.run_id).samples) == len(record.samples)
 
 
 def test_reasons_for_runs(jobs: Mapping[str, str]) -> None:

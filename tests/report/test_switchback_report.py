@@ -20,7 +20,7 @@ from blklab.quantities.sample_units import BLOCKS, SampleUnit, rough_budget, rou
 from blklab.records.experiment import ExperimentRecord
 from blklab.report.documents.comparison import CompareDocument, compare_document
 from blklab.report.html.comparison import render_html
-from blklab.report.summary.designs import extent, unit_of
+from blklab.report.summary.designs import design_sentence, extent, unit_of
 from blklab.report.summary.disturbed import disturbed_rows, marked_text
 from blklab.report.summary.failures import failures_of
 from blklab.report.summary.narrowing import MOST_LOOKS, looks
@@ -185,6 +185,8 @@ def test_slots_that_turned_out_too_short_do_not_count_and_are_mentioned() -> Non
     assert extent(document) == "24 rounds"
     assert document.designs[0].abandoned == 64
     assert "64 earlier slots not counted" in " ".join(_printed(document).split())
+    checked = document.designs[0].model_copy(update={"long_slots": 4})
+    assert "of load, checked by 4 long slots (64 earlier slots" in design_sentence(checked)
     assert "64 earlier slots of another length" in _words(_page("lengthened"))
 
 

@@ -19,6 +19,7 @@ from blklab.analysis.designs import Design, design_of
 from blklab.analysis.disturbance import MachineFindings, machine_findings, without_marked
 from blklab.analysis.goal_scores import goal_scores
 from blklab.analysis.goal_verdict import GoalFindings, goal_findings
+from blklab.analysis.long_slots import long_slot_warnings
 from blklab.analysis.means import SchedulerMean, scheduler_means
 from blklab.analysis.noise import WorkloadNoise, noise_of
 from blklab.analysis.overall import (
@@ -69,10 +70,12 @@ def analyse(record: ExperimentRecord) -> Analysis:
     Raises:
         UnknownNameError: if a workload or the goal is decided by a metric that does not exist.
     """
-    record = record.without_abandoned_slots()
+    contradictions = long_slot_warnings(record)
+    record = record.without_uncounted_slots()
     design = design_of(record.spec)
     values = experiment_values(record)
-    answer = _answer(values, design, record.spec, [*_failure_warnings(record), *carry_over_warnings(record)])
+    warnings = [*_failure_warnings(record), *carry_over_warnings(record), *contradictions]
+    answer = _answer(values, design, record.spec, warnings)
     machine = machine_findings(record)
     return replace(
         answer,

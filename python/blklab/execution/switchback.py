@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from blklab.analysis.carry_over import carry_over
+from blklab.analysis.long_slots import LONG_ROUNDS, LONG_SLOT_NS, compare_long_slots
+from blklab.analysis.verdict import analyse
 from blklab.backends import Session
 from blklab.execution.blocks import Clock, Observer, Progress, all_failed
 from blklab.execution.entitlement import with_promises
@@ -120,7 +122,7 @@ class SwitchbackRun:
         self._elapsed_ns = 0
         for sample in record.samples:
             self._count(sample)
-        for sample in record.without_abandoned_slots().samples:
+        for sample in record.without_uncounted_slots().samples:
             self._race.add(sample)
 
     def run(self) -> None:
@@ -131,6 +133,7 @@ class SwitchbackRun:
             BlklabError: if the session cannot continue.
         """
         first = True
+        everyone = frozenset(self._labels)
         last: dict[str, frozenset[str]] = {}
         while True:
             standings = self._race.standings(self._blocks_left(), rounds_left=self._rounds_left())
@@ -142,6 +145,11 @@ class SwitchbackRun:
                 # An answer needs as many slots as it takes to see carry-over.
                 still_running = {name: last[name] for name in self._untested(last)}
                 if not still_running:
+                    settled = {name: last.get(name, everyone) for name in self._spec.switched}
+                    for name in standings.given_up:
+                        settled.pop(name, None)
+                    if self._long_slots_contradict(settled):
+                        continue
                     return
             progressed = False
             block = self._next_block
@@ -173,25 +181,14 @@ class SwitchbackRun:
             if not first:
                 return False
             rounds = 1
-        stretch = stretch_of(
-            workload,
-            self._spec.schedulers,
-            decision,
-            seed=self._spec.seed,
-            number=number,
-            first_round=self._next_round[workload.name],
-            rounds=rounds,
-            running=running,
-            first_sequence=self._first_sequence(workload),
-            sequence_step=self._plan.cells_per_block,
-        )
+        stretch = self._stretch(workload, decision, running, rounds)
         current = (
             f"{workload.name}, {', '.join(label for label in self._labels if label in running)} in turns"
         )
         unit = SampleUnit(decision.slot_ns)
         self._tell(current, self._next_round[workload.name], standings, unit)
         started_ns = time.monotonic_ns()
-        samples = self._with_promises(stretch, self._session.run_stretch(stretch))
+        samples = self._run(stretch)
         self._elapsed_ns += time.monotonic_ns() - started_ns
         self._load_ns += stretch.length_ns
         self._keep(samples)
@@ -207,7 +204,7 @@ class SwitchbackRun:
             for name, running in last.items()
             if name in self._spec.switched
             and len(running) > 1
-            and not carry_over(name, self._slots_of(name), ENDING.level).tests_all(running)
+            and not carry_over(name, self._short_slots_of(name), ENDING.level).tests_all(running)
         ]
 
     def _slots_of(self, name: str) -> list[RunSample]:
@@ -218,14 +215,99 @@ class SwitchbackRun:
             if sample.cell.workload == name and sample.cell.block >= first_round
         ]
 
+    def _short_slots_of(self, name: str) -> list[RunSample]:
+        return [sample for sample in self._slots_of(name) if not _is_long(sample)]
+
+    def _long_slots_contradict(self, settled: Mapping[str, frozenset[str]]) -> bool:
+        """Whether any of these workloads begins anew, given the schedulers that ran last in each."""
+        begun_anew = [self._mind_long_slots(name, running) for name, running in settled.items()]
+        return any(begun_anew)
+
+    def _mind_long_slots(self, name: str, running: frozenset[str]) -> bool:
+        """Compares two schedulers in long slots, once; begins anew if these contradict the short ones."""
+        decision = self._spec.switched.get(name)
+        if decision is None or 2 * (decision.slot_ns or 0) > LONG_SLOT_NS:
+            return False  # Its slots are long themselves.
+        if not any(map(_is_long, self._slots_of(name))):
+            pair = self._first_two(name, running)
+            if pair is None or not self._long_slots_fit():
+                return False
+            self._run_long_slots(name, pair)
+        found = compare_long_slots(name, self._slots_of(name), decision.slot_ns or LONG_SLOT_NS)
+        limit = ENDING.margins * math.log1p(self._spec.margin)
+        if found is None or found.p >= ENDING.level or abs(found.log_change) <= limit:
+            return False
+        return self._begin_anew(name, decision, found.text)
+
+    def _first_two(self, name: str, running: frozenset[str]) -> frozenset[str] | None:
+        """The best of those that ran last, and the one that comes closest to it."""
+        analysis = analyse(self._record)
+        verdict = analysis.deciding(name)
+        if verdict is None or len(running) < 2:
+            return None
+        pairs = [
+            pair
+            for pair in analysis.comparisons
+            if (pair.workload, pair.metric) == (name, verdict.metric) and {pair.first, pair.second} <= running
+        ]
+        best = [label for label in verdict.best or verdict.candidates if label in running]
+        close = [pair for pair in pairs if best and best[0] in (pair.first, pair.second)] or pairs
+        if not close:
+            return None
+        closest = min(close, key=lambda pair: _log_size(pair.ratio))
+        return frozenset((closest.first, closest.second))
+
+    def _long_slots_fit(self) -> bool:
+        """Whether a budget of time permits long slots; one of blocks does."""
+        length_ns = 2 * LONG_ROUNDS * LONG_SLOT_NS
+        return self._spec.budget_ns is None or self._clock.budget_left_ns() >= length_ns * self._overhead
+
+    def _run_long_slots(self, name: str, pair: frozenset[str]) -> None:
+        workload = self._spec.workload(name)
+        long = SlotDecision(slot_ns=LONG_SLOT_NS, settling_ns=LONG_SLOT_NS // 2, reason="long slots")
+        self._observer.announce(
+            f"{name}: {' and '.join(label for label in self._labels if label in pair)} in slots of "
+            f"{format_duration(LONG_SLOT_NS)}, to see whether the short ones tell the truth"
+        )
+        samples = self._run(self._stretch(workload, long, pair, LONG_ROUNDS))
+        self._keep(
+            [
+                sample.model_copy(update={"slot": slot.model_copy(update={"long": True})})
+                for sample in samples
+                if (slot := sample.slot) is not None
+            ]
+        )
+
+    def _run(self, stretch: Stretch) -> list[RunSample]:
+        return self._with_promises(stretch, self._session.run_stretch(stretch))
+
+    def _stretch(
+        self, workload: Workload, decision: SlotDecision, running: frozenset[str], rounds: int
+    ) -> Stretch:
+        """The next stretch of a workload."""
+        return stretch_of(
+            workload,
+            self._spec.schedulers,
+            decision,
+            seed=self._spec.seed,
+            number=self._next_stretch[workload.name],
+            first_round=self._next_round[workload.name],
+            rounds=rounds,
+            running=running,
+            first_sequence=self._first_sequence(workload),
+            sequence_step=self._plan.cells_per_block,
+        )
+
     def _mind_carry_over(self, name: str, strictness: Strictness) -> bool:
         """Begins a workload anew with longer slots, or with runs, if one slot shows in the next."""
         decision = self._spec.switched.get(name)
         if decision is None:
             return False  # It has runs since another workload began anew: a goal needs one design for all.
-        reason = influence(name, self._slots_of(name), strictness, self._spec.margin)
-        if reason is None:
-            return False
+        reason = influence(name, self._short_slots_of(name), strictness, self._spec.margin)
+        return reason is not None and self._begin_anew(name, decision, reason)
+
+    def _begin_anew(self, name: str, decision: SlotDecision, reason: str) -> bool:
+        """Begins a workload anew with longer slots, or with runs, if the budget permits that."""
         left = self._rounds_left()[name]
         if left is not None and left < FEWEST_ROUNDS_ANEW * 2:
             return False  # too late to begin anew; the report says what was seen
@@ -241,7 +323,7 @@ class SwitchbackRun:
         self._record = self._record.model_copy(update={"spec": self._spec})
         self._store.set_spec(self._record.run_id, self._spec)
         self._race = race_of(self._record)
-        for sample in self._record.without_abandoned_slots().samples:
+        for sample in self._record.without_uncounted_slots().samples:
             self._race.add(sample)
         return True
 
@@ -289,7 +371,8 @@ class SwitchbackRun:
         self._record = self._record.model_copy(update={"samples": [*self._record.samples, *samples]})
         for sample in samples:
             self._observer.measured(sample)
-            self._race.add(sample)
+            if not _is_long(sample):
+                self._race.add(sample)
             self._count(sample)
 
     def _count(self, sample: RunSample) -> None:
@@ -359,6 +442,10 @@ class SwitchbackRun:
             else:
                 left[name] = None
         return left
+
+
+def _is_long(sample: RunSample) -> bool:
+    return sample.slot is not None and sample.slot.long
 
 
 def _log_size(ratio: float) -> float:

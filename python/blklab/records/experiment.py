@@ -47,18 +47,18 @@ class ExperimentRecord(BaseModel):
             made[sample.cell.block] = made.get(sample.cell.block, 0) + 1
         return sum(1 for count in made.values() if count == cells)
 
-    def without_abandoned_slots(self) -> ExperimentRecord:
-        """The same record without the slots that turned out too short, which no analysis counts."""
-        kept = [sample for sample in self.samples if not self._is_abandoned(sample)]
+    def without_uncounted_slots(self) -> ExperimentRecord:
+        """The same record without the slots that no value rests on: too short ones, and long ones."""
+        kept = [sample for sample in self.samples if not self._is_uncounted(sample)]
         return self if len(kept) == len(self.samples) else self.model_copy(update={"samples": kept})
 
-    def _is_abandoned(self, sample: RunSample) -> bool:
+    def _is_uncounted(self, sample: RunSample) -> bool:
         decision = self.spec.slots.get(sample.cell.workload)
         if decision is None:
             return False
         if decision.slot_ns is None:
             return sample.slot is not None
-        return sample.cell.block < decision.first_round
+        return sample.cell.block < decision.first_round or (sample.slot is not None and sample.slot.long)
 
     def successes(self, scheduler: str | None = None, workload: str | None = None) -> list[RunSample]:
         """The runs that succeeded, in their order; of one scheduler (its label), one workload, or all."""

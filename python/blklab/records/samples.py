@@ -137,6 +137,8 @@ class SlotSample(_Record):
     window_ns: int
     ios: list[float]
     """I/Os of the jobs in the workload's focus, by windows from the beginning of the slot to its end."""
+    long: bool = False
+    """Whether the slot only shows how its scheduler does when left alone; no value rests on it."""
 
 
 class RunSample(_Record):

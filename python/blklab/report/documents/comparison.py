@@ -191,7 +191,7 @@ class RunDocument(Part):
 
 def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDocument:
     """Puts an analysed experiment into the documented form."""
-    whole, record = record, record.without_abandoned_slots()
+    whole, record = record, record.without_uncounted_slots()
     return CompareDocument(
         run=record.run_id,
         created_at=record.created_at,

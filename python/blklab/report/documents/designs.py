@@ -36,17 +36,19 @@ class DesignPart(Part):
     switch_longest_ns: int | None
     abandoned: int = 0
     """Earlier slots that turned out too short; they are stored, and count in no other figure."""
+    long_slots: int = 0
+    """Slots of some seconds that only check the short ones; likewise."""
 
 
 def design_parts(record: ExperimentRecord) -> list[DesignPart]:
     """One part for each workload whose design was decided; empty for experiments that know runs only."""
-    kept = record.without_abandoned_slots()
+    kept = record.without_uncounted_slots()
     return [
         _design_part(
             workload.name,
             record.spec.slots[workload.name],
             [sample for sample in kept.samples if sample.cell.workload == workload.name],
-            sum(1 for sample in record.samples if sample.cell.workload == workload.name),
+            [sample for sample in record.samples if sample.cell.workload == workload.name],
         )
         for workload in record.spec.workloads
         if workload.name in record.spec.slots
@@ -54,12 +56,13 @@ def design_parts(record: ExperimentRecord) -> list[DesignPart]:
 
 
 def _design_part(
-    workload: str, decision: SlotDecision, samples: Sequence[RunSample], nr_stored: int
+    workload: str, decision: SlotDecision, samples: Sequence[RunSample], stored: Sequence[RunSample]
 ) -> DesignPart:
     slots = [sample.slot for sample in samples if sample.slot is not None]
     used = [slot for slot in slots if slot.ios]
     switched = decision.slot_ns is not None
     switches_ns = [slot.switch_ns for slot in used]
+    long_slots = sum(1 for sample in stored if sample.slot is not None and sample.slot.long)
     counts: dict[str, int] = {}
     for sample in samples:
         counts[sample.cell.scheduler] = counts.get(sample.cell.scheduler, 0) + 1
@@ -75,7 +78,8 @@ def _design_part(
         load_ns=_length_ns(used) if switched else sum(sample.elapsed_ns for sample in samples),
         switch_median_ns=round(statistics.median(switches_ns)) if switches_ns else None,
         switch_longest_ns=max(switches_ns, default=None),
-        abandoned=nr_stored - len(samples),
+        abandoned=len(stored) - len(samples) - long_slots,
+        long_slots=long_slots,
     )
 
 

@@ -53,7 +53,7 @@ def render_html(
         document: Its analysis in the documented form.
         model: The nearest modelled disk's answer, shown in a box of its own; the page's data leave it out.
     """
-    record = record.without_abandoned_slots()
+    record = record.without_uncounted_slots()
     looks = appearances(record.spec.schedulers)
     values = experiment_values(record)
     sections = [

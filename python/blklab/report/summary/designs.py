@@ -64,9 +64,11 @@ def design_sentence(part: DesignPart) -> str:
         if part.settling_ns
         else "none cut off"
     )
+    checked = f", checked by {count_of(part.long_slots, 'long slot')}" if part.long_slots else ""
     return (
         f"switchback, {count_of(part.samples, 'slot')} of {format_duration(part.slot_ns)} ({cut}) in "
-        f"{count_of(part.rounds, 'round')}, {format_duration(part.load_ns)} of load{given_up}: {part.reason}"
+        f"{count_of(part.rounds, 'round')}, {format_duration(part.load_ns)} of load{checked}{given_up}: "
+        f"{part.reason}"
     )
 
 
