@@ -1,6 +1,7 @@
-"""Measures the bias of the switchback where truth is known: in the simulator, against long runs.
+"""Measures the bias of the switchback where truth is known: on modelled disks, against long runs.
 
     python benches/verdicts/switchback_bias.py [--device NAME]… [--workload NAME]… [--write]
+    python benches/verdicts/switchback_bias.py --guests --ios 3e4 --ramp 5 --device hdd-7200 [--write]
 
 For each device and workload the package's own pilot finds the length of slots, its test for carry-over
 lengthens them, and its analysis gives the ratio of each scheduler to the first in IOPS and in the metric that
@@ -18,6 +19,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
@@ -26,8 +28,8 @@ from page import write_table
 from blklab.analysis.metrics import METRICS
 from blklab.analysis.slot_values import merged_jobs
 from blklab.analysis.verdict import Analysis, analyse
+from blklab.backends import sim, uml
 from blklab.backends.protocol import Session, SessionOptions
-from blklab.backends.sim import BACKEND
 from blklab.cli.output import console_out
 from blklab.execution.slots import ON_A_MODEL, piloted
 from blklab.execution.switchback import ENDING, influence, lengthened
@@ -147,6 +149,7 @@ def main() -> int:
     )
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--jobs", type=int, default=1, help="processes")
+    arguments.add_argument("--guests", action="store_true", help="the real kernel in virtual time")
     arguments.add_argument("--write", action="store_true", help="refresh the appendix page")
     given = arguments.parse_args()
     names = [
@@ -164,7 +167,10 @@ def main() -> int:
     summary = ", ".join(f"{counts[word]} {word}" for word in ("agrees", "refuses", "no truth", "disagrees"))
     console.print(summary)
     if given.write:
-        write_table("bias", [f"Of {len(results)} cells: {summary}.", "", *_table(results)])
+        write_table(
+            "bias-in-guests" if given.guests else "bias",
+            [f"Of {len(results)} cells: {summary}.", "", *_table(results)],
+        )
     return 1 if counts["disagrees"] else 0
 
 
@@ -172,13 +178,12 @@ def _measure(name: tuple[str, str], given: argparse.Namespace) -> CellResult:
     device, workload_name = name
     workload = _workload(workload_name)
     ramp_ns = int(given.ramp * NS)
+    target = f"{'uml' if given.guests else 'sim'}:{device}"
     spec = build_specs(
-        SpecValues(
-            targets=[f"sim:{device}"], schedulers=[",".join(SCHEDULERS)], design="switchback", seed=given.seed
-        )
+        SpecValues(targets=[target], schedulers=[",".join(SCHEDULERS)], design="switchback", seed=given.seed)
     )[0].model_copy(update={"workloads": [workload]})
     options = SessionOptions(run_id="bias")
-    with BACKEND.open(parse_target(f"sim:{device}"), options) as session:
+    with _opened(target, options) as session:
         if reason := session.unswitchable(workload):
             return CellResult(device, workload_name, SlotDecision(reason=reason), [])
         decision = piloted(spec, workload, session, ON_A_MODEL)
@@ -199,10 +204,15 @@ def _measure(name: tuple[str, str], given: argparse.Namespace) -> CellResult:
     if decision.slot_ns is None:
         return CellResult(device, workload_name, decision, [])
     long_runs = {
-        choice.label: _long_runs(device, workload, choice, length_ns, ramp_ns, options)
+        choice.label: _long_runs(target, workload, choice, length_ns, ramp_ns, options)
         for choice in spec.schedulers
     }
     return CellResult(device, workload_name, decision, list(_ratios(workload, analyse(record), long_runs)))
+
+
+def _opened(target: str, options: SessionOptions) -> AbstractContextManager[Session]:
+    backend = uml.BACKEND if target.startswith("uml:") else sim.BACKEND
+    return backend.open(parse_target(target), options)
 
 
 def _workload(name: str) -> Workload:
@@ -259,7 +269,7 @@ def _slots_of(
 
 
 def _long_runs(
-    device: str,
+    target: str,
     workload: Workload,
     choice: SchedulerChoice,
     length_ns: int,
@@ -270,7 +280,7 @@ def _long_runs(
     text = re.sub(r"^ramp_time=.*$", f"ramp_time={ramp_ns // 1000}us", workload.text, flags=re.MULTILINE)
     ramped = parse_workload(text, name=workload.name, source=workload.source)
     long_options = options.model_copy(update={"runtime_ns": max(length_ns, ramp_ns)})
-    with BACKEND.open(parse_target(f"sim:{device}"), long_options) as session:
+    with _opened(target, long_options) as session:
         runs = []
         for seed in SEEDS:
             key = CellKey(
@@ -283,7 +293,7 @@ def _long_runs(
             )
             sample = session.run(Cell(key=key, workload=ramped, scheduler=choice))
             if sample.status != "ok":
-                raise SystemExit(f"{device}, {workload.name}, {choice.label}: {sample.error}")
+                raise SystemExit(f"{target}, {workload.name}, {choice.label}: {sample.error}")
             runs.append(sample.jobs)
     return runs
 
