@@ -1,7 +1,7 @@
 """Measures the bias of the switchback where truth is known: on modelled disks, against long runs.
 
     python benches/verdicts/switchback_bias.py [--device NAME]… [--workload NAME]… [--write]
-    python benches/verdicts/switchback_bias.py --guests --ios 3e4 --ramp 5 --device hdd-7200 [--write]
+    python benches/verdicts/switchback_bias.py --guests --ios 3e4 --ramp 5 --device hdd-7200
 
 For each device and workload the package's own pilot finds the length of slots, its test for carry-over
 lengthens them, and its analysis gives the ratio of each scheduler to the first in IOPS and in the metric that
@@ -31,7 +31,7 @@ from blklab.analysis.verdict import Analysis, analyse
 from blklab.backends import sim, uml
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.cli.output import console_out
-from blklab.execution.slots import ON_A_MODEL, piloted
+from blklab.execution.slots import ON_A_MODEL, piloted, reasons_for_runs
 from blklab.execution.switchback import ENDING, influence, lengthened
 from blklab.linux.machine.description import describe_machine
 from blklab.quantities.units import format_duration
@@ -166,7 +166,7 @@ def main() -> int:
     counts = Counter(result.verdict for result in results)
     summary = ", ".join(f"{counts[word]} {word}" for word in ("agrees", "refuses", "no truth", "disagrees"))
     console.print(summary)
-    if given.write:
+    if given.write and not given.guests:
         write_table(
             "bias-in-guests" if given.guests else "bias",
             [f"Of {len(results)} cells: {summary}.", "", *_table(results)],
@@ -184,7 +184,8 @@ def _measure(name: tuple[str, str], given: argparse.Namespace) -> CellResult:
     )[0].model_copy(update={"workloads": [workload]})
     options = SessionOptions(run_id="bias")
     with _opened(target, options) as session:
-        if reason := session.unswitchable(workload):
+        reasons = reasons_for_runs(spec, session, by_default=False) or {}
+        if reason := reasons[workload.name]:
             return CellResult(device, workload_name, SlotDecision(reason=reason), [])
         decision = piloted(spec, workload, session, ON_A_MODEL)
         if decision.slot_ns is None:

@@ -33,9 +33,10 @@ from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.goals import parse_goal
 from blklab.spec.plan import Cell
 from blklab.spec.request import SpecValues, build_specs
+from blklab.spec.schedulers import parse_scheduler_choice
 from blklab.spec.slots import SlotDecision
 from blklab.spec.stretches import Stretch
-from blklab.spec.workloads import Workload
+from blklab.spec.workloads import Workload, parse_workload
 
 READS = (
     "; purpose: Random reads.\n[reader]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=8\n"
@@ -372,6 +373,17 @@ def test_a_resumed_answer_needs_no_more_long_slots(tmp_path: Path, jobs: Mapping
         assert len(store.load(record.run_id).samples) == len(record.samples)
 
 
+def _reason_for_two_jobs(spec: ExperimentSpec, jobs: Mapping[str, str], *schedulers: str) -> str | None:
+    """The reason why schedulers cannot take turns under two jobs."""
+    text = READS + "[writer]\nrw=randwrite\nbs=4k\ndirect=1\ntime_based\nruntime=1s\n"
+    two = parse_workload(text, name="two", source=jobs["reads"])
+    choices = [parse_scheduler_choice(name) for name in schedulers]
+    spec = spec.model_copy(update={"workloads": [two], "schedulers": choices})
+    reasons = reasons_for_runs(spec, cast("Session", SessionWithCarryOver(0)), by_default=True)
+    assert reasons is not None
+    return reasons["two"]
+
+
 def test_reasons_for_runs(jobs: Mapping[str, str]) -> None:
     session = SessionWithCarryOver(0)
     spec = _spec([jobs["reads"]])
@@ -381,6 +393,9 @@ def test_reasons_for_runs(jobs: Mapping[str, str]) -> None:
     assert reasons_for_runs(auto, cast("Session", session), by_default=True) == {"reads": None}
     fixed = auto.model_copy(update={"blocks": 5, "budget_blocks": None})
     assert reasons_for_runs(fixed, cast("Session", session), by_default=True) is None
+    assert "low_latency" in str(_reason_for_two_jobs(auto, jobs, "none", "bfq"))
+    assert _reason_for_two_jobs(auto, jobs, "none", "bfq:low_latency=0", "kyber") is None
+    assert _reason_for_two_jobs(auto, jobs, "none", "mq-deadline") is None
     refusing = SessionWithCarryOver(0, refuses="a reason")
     settled = settle_slots(auto, cast("Session", refusing), Listener(), by_default=True)
     assert settled.slots == {"reads": SlotDecision(reason="a reason")}

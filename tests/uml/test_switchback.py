@@ -91,7 +91,11 @@ def _by_scheduler(samples: Sequence[RunSample]) -> dict[str, int]:
 def test_an_experiment_with_switchbacks(tmp_path: Path) -> None:
     job = tmp_path / "reads.fio"
     job.write_text(READS)
-    values: Mapping[str, object] = {"design": "switchback", "schedulers": ["none,bfq"], "budget": "12blocks"}
+    values: Mapping[str, object] = {
+        "design": "switchback",
+        "schedulers": ["none,bfq:low_latency=0"],
+        "budget": "12blocks",
+    }
     spec = build_specs(SpecValues(targets=["uml:hdd-7200"], workloads=[str(job)], seed=3, **values))[0]
     with Store.opened(str(tmp_path / "runs.sqlite")) as store:
         record = compare(spec, store, ProgressDisplay(quiet=True))

@@ -102,8 +102,30 @@ def reasons_for_runs(
     if spec.blocks is not None or (spec.budget_ns is None and spec.budget_blocks is None):
         return None
     whole = "the cells of a sweep are compared as runs" if spec.sweeps else None
-    reasons = {workload.name: whole or session.unswitchable(workload) for workload in spec.workloads}
+    reasons = {
+        workload.name: whole or session.unswitchable(workload) or _raised_weights(spec, workload)
+        for workload in spec.workloads
+    }
     return reasons if spec.goal is None else with_one_design(reasons)
+
+
+def _raised_weights(spec: ExperimentSpec, workload: Workload) -> str | None:
+    """Why bfq cannot take turns under a load of different jobs.
+
+    It raises the weights of what looks new, for 3 to 25 s (``bfq_wr_duration``, block/bfq-iosched.c of
+    Linux 6.1), and after a switch everything does. If all processes do the same, all have the same weight.
+    """
+    raising = [
+        choice.label
+        for choice in spec.schedulers
+        if choice.name == "bfq" and choice.tunables.get("low_latency") != "0"
+    ]
+    if not raising or len(workload.jobs) < 2:
+        return None
+    return (
+        f"{raising[0]} favours some of its jobs for up to 25 s after a switch, because all look new "
+        "(bfq:low_latency=0 does not)"
+    )
 
 
 def first_round(spec: ExperimentSpec, workload: Workload) -> Stretch:
