@@ -20,9 +20,10 @@ import numpy as np
 from drawing import draw
 from families import Family, families
 from page import ROOT, write_table
-from rates import LEVEL, Measurement, Rate, percents, rate, table_row
+from rates import LEVEL, Measurement, Rate, noise_table, percents, rate
 from simulate import FIXED_BLOCKS, Outcome, experiments, folklore
 
+from blklab.report.pages.markdown import markdown_table
 from blklab.spec.budget import DEFAULT_BUDGET_BLOCKS
 from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN
 
@@ -98,51 +99,64 @@ def _power(outcomes: Sequence[Outcome]) -> float:
 
 def table(measured: Sequence[Figures]) -> list[str]:
     """The results as Markdown tables."""
-    lines = [
+    return [
         "Two schedulers; shares in percent, with the 95 % interval of the simulation itself:",
         "",
-        table_row(
-            "Noise",
-            "False winners, settled",
-            f"False winners, {FIXED_BLOCKS} fixed",
-            f"Called equal at {100 * DEFAULT_MARGIN:g} %, settled / fixed",
-            "Found at 2 / 5 / 10 %, settled",
-            f"Found at 2 / 5 / 10 %, {FIXED_BLOCKS} fixed",
-            "Blocks at 10 %: median / 90th / most",
-            "Intervals hold, settled",
-            "Intervals hold, fixed",
+        markdown_table(
+            (
+                "Noise",
+                "False winners, settled",
+                f"False winners, {FIXED_BLOCKS} fixed",
+                f"Called equal at {100 * DEFAULT_MARGIN:g} %, settled / fixed",
+                "Found at 2 / 5 / 10 %, settled",
+                f"Found at 2 / 5 / 10 %, {FIXED_BLOCKS} fixed",
+                "Blocks at 10 %: median / 90th / most",
+                "Intervals hold, settled",
+                "Intervals hold, fixed",
+            ),
+            [_errors(one) for one in measured],
         ),
-        table_row(*["---"] * 9),
+        "",
+        "Four schedulers (six pairs), settled; the first is 10 % better than the rest:",
+        "",
+        markdown_table(
+            ("Noise", "Any wrong claim among equals", "Found at 10 %", "Runs, of a fixed design's"),
+            [
+                (one.name, str(one.four_false), f"{100 * one.four_power:.0f}", f"{100 * one.four_runs:.0f}")
+                for one in measured
+            ],
+        ),
+        "",
+        "Two schedulers, three runs each in fixed order, the highest mean wins:",
+        "",
+        markdown_table(
+            ("Noise", "Names a winner of equals", "Names the worse one at 5 %", "blklab names it"),
+            [
+                (
+                    one.name,
+                    f"{100 * one.folklore_claims:.0f}",
+                    f"{100 * one.folklore_wrong:.0f}",
+                    f"{100 * one.wrong_settled:.1f}",
+                )
+                for one in measured
+            ],
+        ),
     ]
-    for one in measured:
-        median, ninetieth, most = one.blocks
-        cells = (
-            str(one.false_settled),
-            str(one.false_fixed),
-            f"{100 * one.equal_settled.value:.1f} / {100 * one.equal_fixed.value:.1f}",
-            percents(one.power_settled),
-            percents(one.power_fixed),
-            f"{median:g} / {ninetieth:.0f} / {most}",
-            f"{100 * one.coverage_settled.value:.1f}",
-            f"{100 * one.coverage_fixed.value:.1f}",
-        )
-        lines.append(table_row(one.name, *cells))
-    lines += ["", "Four schedulers (six pairs), settled; the first is 10 % better than the rest:", ""]
-    lines += [
-        table_row("Noise", "Any wrong claim among equals", "Found at 10 %", "Runs, of a fixed design's")
-    ]
-    lines += [table_row(*["---"] * 4)]
-    lines += [
-        table_row(one.name, str(one.four_false), f"{100 * one.four_power:.0f}", f"{100 * one.four_runs:.0f}")
-        for one in measured
-    ]
-    lines += ["", "Two schedulers, three runs each in fixed order, the highest mean wins:", ""]
-    lines += [table_row("Noise", "Names a winner of equals", "Names the worse one at 5 %", "blklab names it")]
-    lines += [table_row(*["---"] * 4)]
-    for one in measured:
-        shares = (f"{100 * one.folklore_claims:.0f}", f"{100 * one.folklore_wrong:.0f}")
-        lines.append(table_row(one.name, *shares, f"{100 * one.wrong_settled:.1f}"))
-    return lines
+
+
+def _errors(one: Figures) -> tuple[str, ...]:
+    median, ninetieth, most = one.blocks
+    return (
+        one.name,
+        str(one.false_settled),
+        str(one.false_fixed),
+        f"{100 * one.equal_settled.value:.1f} / {100 * one.equal_fixed.value:.1f}",
+        percents(one.power_settled),
+        percents(one.power_fixed),
+        f"{median:g} / {ninetieth:.0f} / {most}",
+        f"{100 * one.coverage_settled.value:.1f}",
+        f"{100 * one.coverage_fixed.value:.1f}",
+    )
 
 
 def complaints(measured: Sequence[Figures]) -> list[str]:
@@ -174,8 +188,7 @@ def _measure(task: tuple[int, int, int]) -> Figures:
 def _write(measured: Sequence[Figures], count: int) -> None:
     fewer = max(50, count // 4)
     note = f"{count} experiments of equal schedulers for each kind of noise, {fewer} for each difference."
-    kinds = ["", "| Noise | Meaning |", "|---|---|", *(f"| {one.name} | {one.meaning} |" for one in measured)]
-    write_table("runs", [note, *kinds, "", *table(measured)])
+    write_table("runs", [note, "", noise_table(measured), "", *table(measured)])
     image = ROOT / "docs" / "appendix" / "images" / "verdicts.svg"
     rows = [
         (one.name, one.folklore_claims, one.false_settled.value, one.folklore_wrong, one.wrong_settled)

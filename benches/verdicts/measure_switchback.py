@@ -18,10 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from page import write_table
-from rates import LEVEL, Measurement, Rate, percents, rate, table_row
+from rates import LEVEL, Measurement, Rate, noise_table, percents, rate
 from slot_families import SlotFamily, slot_families
 from slots import SLOT_S, SLOTS, runs, switchbacks
 
+from blklab.report.pages.markdown import markdown_table
 from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN
 
 RATIOS = (1.03, 1.05, 1.10)
@@ -79,48 +80,50 @@ def measure(family: SlotFamily, count: int, seed: int) -> SlotFigures:
 
 def table(measured: Sequence[SlotFigures]) -> list[str]:
     """The results as Markdown tables."""
-    columns = (
-        "Noise",
-        "False winners",
-        "Any wrong claim, four equals",
-        "True ratio rejected",
-        f"Called equal at {100 * DEFAULT_MARGIN:g} %",
-        "Intervals hold",
-        "Bounds of regret hold",
-    )
-    lines = [
+    return [
         "Shares in percent, with the 95 % interval of the simulation itself:",
         "",
-        table_row(*columns),
-        table_row(*["---"] * len(columns)),
+        markdown_table(
+            (
+                "Noise",
+                "False winners",
+                "Any wrong claim, four equals",
+                "True ratio rejected",
+                f"Called equal at {100 * DEFAULT_MARGIN:g} %",
+                "Intervals hold",
+                "Bounds of regret hold",
+            ),
+            [
+                (
+                    one.name,
+                    *map(str, (one.false, one.false_of_four, one.rejected, one.equal)),
+                    f"{100 * one.coverage.value:.1f}",
+                    f"{100 * one.bounded.value:.1f}",
+                )
+                for one in measured
+            ],
+        ),
+        "",
+        "Two schedulers, the first of them better:",
+        "",
+        markdown_table(
+            (
+                "Noise",
+                "Found at 3 / 5 / 10 %",
+                "Load needed, s (median)",
+                f"Found by runs of three seconds in the same {SLOTS * SLOT_S:g} s",
+            ),
+            [
+                (
+                    one.name,
+                    percents(one.power),
+                    " / ".join(f"{load_s:.0f}" for load_s in one.load_s.values()),
+                    percents(one.power_of_runs),
+                )
+                for one in measured
+            ],
+        ),
     ]
-    lines += [
-        table_row(
-            one.name,
-            *map(str, (one.false, one.false_of_four, one.rejected, one.equal)),
-            f"{100 * one.coverage.value:.1f}",
-            f"{100 * one.bounded.value:.1f}",
-        )
-        for one in measured
-    ]
-    columns = (
-        "Noise",
-        "Found at 3 / 5 / 10 %",
-        "Load needed, s (median)",
-        f"Found by runs of three seconds in the same {SLOTS * SLOT_S:g} s",
-    )
-    lines += ["", "Two schedulers, the first of them better:", "", table_row(*columns)]
-    lines += [table_row(*["---"] * len(columns))]
-    lines += [
-        table_row(
-            one.name,
-            percents(one.power),
-            " / ".join(f"{load_s:.0f}" for load_s in one.load_s.values()),
-            percents(one.power_of_runs),
-        )
-        for one in measured
-    ]
-    return lines
 
 
 def complaints(measured: Sequence[SlotFigures]) -> list[str]:
@@ -155,8 +158,7 @@ def _write(measured: Sequence[SlotFigures], count: int) -> None:
         f"{count} experiments of two equal schedulers for each kind of noise, {max(20, count // 2)} at the "
         f"margin, {max(20, count // 4)} for each difference and of four equals."
     )
-    kinds = ["", "| Noise | Meaning |", "|---|---|", *(f"| {one.name} | {one.meaning} |" for one in measured)]
-    write_table("switchbacks", [note, *kinds, "", *table(measured)])
+    write_table("switchbacks", [note, "", noise_table(measured), "", *table(measured)])
 
 
 def _line(one: SlotFigures) -> str:

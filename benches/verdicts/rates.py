@@ -6,15 +6,23 @@ import argparse
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from scipy import special
+from scipy.stats import binomtest
 
 from blklab.cli.output import console_out
+from blklab.report.pages.markdown import markdown_table
 from blklab.spec.experiment import DEFAULT_CONFIDENCE
 
 LEVEL = 1 - DEFAULT_CONFIDENCE
 FiguresT = TypeVar("FiguresT")
+
+
+class Kind(Protocol):
+    """The figures of a kind of noise."""
+
+    name: str
+    meaning: str
 
 
 @dataclass(frozen=True)
@@ -32,12 +40,8 @@ class Rate:
     @property
     def bounds(self) -> tuple[float, float]:
         """Interval of the true share."""
-        low = (
-            0.0 if self.hits == 0 else float(special.betaincinv(self.hits, self.count - self.hits + 1, 0.025))
-        )
-        missed = self.count - self.hits
-        high = 1.0 if missed == 0 else float(special.betaincinv(self.hits + 1, missed, 0.975))
-        return low, high
+        found = binomtest(self.hits, self.count).proportion_ci(0.95, method="exact")
+        return float(found.low), float(found.high)
 
     def __str__(self) -> str:
         low, high = self.bounds
@@ -49,9 +53,9 @@ def rate(hits: Sequence[bool]) -> Rate:
     return Rate(sum(hits), len(hits))
 
 
-def table_row(*cells: str) -> str:
-    """A line of a Markdown table."""
-    return f"| {' | '.join(cells)} |"
+def noise_table(kinds: Sequence[Kind]) -> str:
+    """Names and meanings as a Markdown table."""
+    return markdown_table(("Noise", "Meaning"), [(kind.name, kind.meaning) for kind in kinds])
 
 
 def percents(shares: dict[float, float]) -> str:

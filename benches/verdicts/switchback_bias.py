@@ -37,6 +37,7 @@ from blklab.linux.machine.description import describe_machine
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.samples import JobSample, RunSample
+from blklab.report.pages.markdown import markdown_table
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.plan import Cell, CellKey, derive_seed
 from blklab.spec.request import SpecValues, build_specs
@@ -152,6 +153,8 @@ def main() -> int:
     arguments.add_argument("--guests", action="store_true", help="the real kernel in virtual time")
     arguments.add_argument("--write", action="store_true", help="refresh the appendix page")
     given = arguments.parse_args()
+    if given.write and given.guests:
+        arguments.error("--write refreshes the simulator's table; without --guests")
     names = [
         (device, workload)
         for device in given.device or DEVICES
@@ -164,13 +167,13 @@ def main() -> int:
             results.append(result)
             console.print(_text(result), markup=False, highlight=False, soft_wrap=True)
     counts = Counter(result.verdict for result in results)
-    summary = ", ".join(f"{counts[word]} {word}" for word in ("agrees", "refuses", "no truth", "disagrees"))
+    summary = (
+        f"Of {len(results)} cells, {counts['agrees']} agree, {counts['refuses']} refuse, "
+        f"{counts['no truth']} have no truth and {counts['disagrees']} disagree."
+    )
     console.print(summary)
-    if given.write and not given.guests:
-        write_table(
-            "bias-in-guests" if given.guests else "bias",
-            [f"Of {len(results)} cells: {summary}.", "", *_table(results)],
-        )
+    if given.write:
+        write_table("bias", [summary, "", _table(results)])
     return 1 if counts["disagrees"] else 0
 
 
@@ -347,20 +350,19 @@ def _slots(decision: SlotDecision) -> str:
     return f"{format_duration(decision.slot_ns or 0)}, {format_duration(decision.settling_ns)} cut"
 
 
-def _table(results: Sequence[CellResult]) -> list[str]:
-    lines = ["| Device | Workload | Slots | Largest bias | |", "|---|---|---|---|---|"]
-    for result in results:
-        if result.decision.slot_ns is None:
-            lines.append(
-                f"| {result.device} | {result.workload} | none | | refuses: {result.decision.reason} |"
-            )
-            continue
-        worst = max(result.ratios, key=lambda ratio: abs(ratio.bias))
-        bias = f"{100 * worst.bias:+.2f} % ({worst.metric}, {worst.scheduler})"
-        lines.append(
-            f"| {result.device} | {result.workload} | {_slots(result.decision)} | {bias} | {result.verdict} |"
-        )
-    return lines
+def _table(results: Sequence[CellResult]) -> str:
+    return markdown_table(
+        ("Device", "Workload", "Slots", "Largest bias", ""),
+        [(result.device, result.workload, *_findings(result)) for result in results],
+    )
+
+
+def _findings(result: CellResult) -> tuple[str, str, str]:
+    if result.decision.slot_ns is None:
+        return "none", "", f"refuses: {result.decision.reason}"
+    worst = max(result.ratios, key=lambda ratio: abs(ratio.bias))
+    bias = f"{100 * worst.bias:+.2f} % ({worst.metric}, {worst.scheduler})"
+    return _slots(result.decision), bias, result.verdict
 
 
 if __name__ == "__main__":

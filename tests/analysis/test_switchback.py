@@ -16,6 +16,7 @@ from blklab.analysis.statistics.switchback import (
     LIMIT,
     STRENGTHS,
     WARM_UP,
+    _root,
     fewest_rounds,
     predictable_scales,
     switchback_difference,
@@ -147,6 +148,17 @@ def test_the_interval_holds_a_ratio_of_means_that_the_evidence_rejects() -> None
     assert interval is not None
     assert interval[0] <= difference.log_ratio <= interval[1]
     assert interval[0] < 0 < interval[1]
+
+
+def test_an_end_of_the_interval_is_looked_for_on_its_side_only() -> None:
+    def falling(log_ratio: float) -> float:
+        return 0.5 - log_ratio
+
+    assert _root(falling, 0.0, 1) == pytest.approx(0.5, abs=1e-6)
+    assert _root(falling, 0.7, -1) == pytest.approx(0.5, abs=1e-6)
+    assert _root(falling, 0.7, 1) == 0.7
+    assert _root(falling, 0.0, -1) == 0.0
+    assert _root(lambda log_ratio: 0.5 - math.tanh(log_ratio) / 4, 0.0, 1) is None
 
 
 def test_too_few_rounds_prove_nothing() -> None:

@@ -12,7 +12,9 @@ import pytest
 from blklab.analysis.verdict import analyse
 from blklab.backends.protocol import SessionOptions
 from blklab.cli.progress import ProgressDisplay
+from blklab.errors import UnknownNameError
 from blklab.execution.pipeline import compare
+from blklab.guests.kernels.store import find
 from blklab.records.samples import JobSample, RunSample
 from blklab.records.store import Store
 from blklab.spec.guest import GuestOptions
@@ -106,6 +108,18 @@ def test_an_experiment_with_switchbacks(tmp_path: Path) -> None:
         decision.slot_ns
     }
     assert analyse(record).comparisons
+
+
+def test_guests_of_different_kernels_cannot_take_turns() -> None:
+    module = import_module("blklab.backends.uml")
+    patched = "kyber-busy-wait"
+    try:
+        find(patched)
+    except UnknownNameError:
+        pytest.skip(f"the kernel {patched} is not built: blklab kernel build {patched} --patch {patched}")
+    options = SessionOptions(run_id="test", kernels=(None, patched))
+    with module.BACKEND.open(parse_target("uml:hdd-7200"), options) as session:
+        assert "different kernels" in str(session.unswitchable(WORKLOAD))
 
 
 def test_what_guests_cannot_switch() -> None:

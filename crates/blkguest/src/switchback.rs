@@ -25,11 +25,11 @@ pub fn take_turns(
 ) -> Result<(), Failure> {
     SharedMemory::await_value(&shared.open_phases, 1);
     let start_ns = shared.start_ns.load(SeqCst);
+    let mut setup = request.setup.clone();
     let mut done = Vec::new();
     for slot in &turns.slots {
         let begin_ns = start_ns + slot.times.start_ns;
         clock::sleep_until(begin_ns);
-        let mut setup = request.setup.clone();
         setup.scheduler.clone_from(&slot.scheduler);
         setup.tunables.clone_from(&slot.tunables);
         for disk in disks {

@@ -50,6 +50,10 @@ class LongSlots:
         """Logarithm of the ratio in long slots over that in short ones."""
         return math.log(self.in_long / self.in_short)
 
+    def contradicts(self, level: float, log_limit: float) -> bool:
+        """Whether the ratios differ by more than a limit, and by more than chance explains."""
+        return self.p < level and abs(self.log_change) > log_limit
+
     @property
     def text(self) -> str:
         """One clause."""
@@ -76,11 +80,11 @@ def compare_long_slots(workload: str, samples: Sequence[RunSample], slot_ns: int
         for sample in samples
         if sample.cell.workload == workload and sample.status == "ok" and sample.slot is not None
     ]
-    long = _speeds([sample for sample in own if sample.slot is not None and sample.slot.long])
+    long = _speeds([sample for sample in own if sample.is_long_slot])
     if len(long) < 2:
         return None
     first, second = list(long)[:2]
-    short_samples = [sample for sample in own if sample.slot is not None and not sample.slot.long]
+    short_samples = [sample for sample in own if not sample.is_long_slot]
     short = _speeds(short_samples)
     if first not in short or second not in short:
         return None
@@ -110,11 +114,7 @@ def long_slot_warnings(record: ExperimentRecord) -> list[str]:
     for name, decision in record.spec.switched.items():
         counted = [sample for sample in record.samples if sample.cell.block >= decision.first_round]
         found = compare_long_slots(name, counted, decision.slot_ns or LONG_SLOT_NS)
-        if (
-            found is not None
-            and found.p < WARNING_LEVEL
-            and abs(found.log_change) > math.log1p(record.spec.margin)
-        ):
+        if found is not None and found.contradicts(WARNING_LEVEL, math.log1p(record.spec.margin)):
             warnings.append(f"{name}: {found.text}, so its ratios may be off; compare with --design runs")
     return warnings
 

@@ -45,3 +45,19 @@ def failed_slot(
             ios=[],
         ),
     )
+
+
+def failed_stretch(
+    stretch: Stretch,
+    error: str,
+    *,
+    started_at: str,
+    elapsed_ns: int = 0,
+    engine: dict[str, str] | None = None,
+) -> list[RunSample]:
+    """All slots of a stretch whose load failed; the arguments are those of `failed_slot`."""
+    each_ns = elapsed_ns // len(stretch.slots)
+    return [
+        failed_slot(stretch, number, error, started_at=started_at, elapsed_ns=each_ns, engine=engine)
+        for number in range(len(stretch.slots))
+    ]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from blklab.backends.failed_slots import failed_slot
+from blklab.backends.failed_slots import failed_stretch
 from blklab.backends.host_stretch import load_ns, slot_samples, stretch_window_ms, take_turns
 from blklab.backends.protocol import SessionOptions
 from blklab.backends.switchable import unswitchable_workload
@@ -134,10 +134,7 @@ class HostSession:
             error = "fio ended before the last slot"
         if error is not None:
             self._settings.forget()
-            return [
-                failed_slot(stretch, number, error, started_at=started_at, engine=engine)
-                for number in range(len(stretch.slots))
-            ]
+            return failed_stretch(stretch, error, started_at=started_at, engine=engine)
         return slot_samples(
             stretch,
             turns,

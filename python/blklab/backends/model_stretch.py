@@ -114,15 +114,6 @@ def stretch_samples(
     return samples
 
 
-def failed_stretch(stretch: Stretch, error: str, *, started_at: str, elapsed_ns: int) -> list[RunSample]:
-    """The samples of a stretch of which a model has run nothing."""
-    each_ns = elapsed_ns // len(stretch.slots)
-    return [
-        failed_slot(stretch, number, error, started_at=started_at, elapsed_ns=each_ns)
-        for number in range(len(stretch.slots))
-    ]
-
-
 def _lead_in_ns(stretch: Stretch) -> int:
     """The load's own ramp time is never recorded, so no slot begins before its end."""
     return max(LEAD_IN_NS, *(job.ramp_time_ns for job in stretch.workload.jobs))

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from blklab import _core
-from blklab.backends.model_stretch import failed_stretch, stretch_request, stretch_samples
+from blklab.backends.failed_slots import failed_stretch
+from blklab.backends.model_stretch import stretch_request, stretch_samples
 from blklab.backends.modelled_device import check_with_core, describe_disk, device_facts, require_model
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.backends.switchable import unswitchable_workload

@@ -12,7 +12,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from blklab.backends.model_stretch import failed_stretch, stretch_request, stretch_samples
+from blklab.backends.failed_slots import failed_stretch
+from blklab.backends.model_stretch import stretch_request, stretch_samples
 from blklab.backends.modelled_device import check_with_core
 from blklab.backends.protocol import SessionOptions
 from blklab.backends.switchable import unswitchable_workload

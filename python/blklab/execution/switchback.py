@@ -216,7 +216,7 @@ class SwitchbackRun:
         ]
 
     def _short_slots_of(self, name: str) -> list[RunSample]:
-        return [sample for sample in self._slots_of(name) if not _is_long(sample)]
+        return [sample for sample in self._slots_of(name) if not sample.is_long_slot]
 
     def _long_slots_contradict(self, settled: Mapping[str, frozenset[str]]) -> bool:
         """Whether any of these workloads begins anew, given the schedulers that ran last in each."""
@@ -228,14 +228,14 @@ class SwitchbackRun:
         decision = self._spec.switched.get(name)
         if decision is None or 2 * (decision.slot_ns or 0) > LONG_SLOT_NS:
             return False  # Its slots are long themselves.
-        if not any(map(_is_long, self._slots_of(name))):
+        if not any(sample.is_long_slot for sample in self._slots_of(name)):
             pair = self._first_two(name, running)
             if pair is None or not self._long_slots_fit():
                 return False
             self._run_long_slots(name, pair)
         found = compare_long_slots(name, self._slots_of(name), decision.slot_ns or LONG_SLOT_NS)
         limit = ENDING.margins * math.log1p(self._spec.margin)
-        if found is None or found.p >= ENDING.level or abs(found.log_change) <= limit:
+        if found is None or not found.contradicts(ENDING.level, limit):
             return False
         return self._begin_anew(name, decision, found.text)
 
@@ -371,7 +371,7 @@ class SwitchbackRun:
         self._record = self._record.model_copy(update={"samples": [*self._record.samples, *samples]})
         for sample in samples:
             self._observer.measured(sample)
-            if not _is_long(sample):
+            if not sample.is_long_slot:
                 self._race.add(sample)
             self._count(sample)
 
@@ -442,10 +442,6 @@ class SwitchbackRun:
             else:
                 left[name] = None
         return left
-
-
-def _is_long(sample: RunSample) -> bool:
-    return sample.slot is not None and sample.slot.long
 
 
 def _log_size(ratio: float) -> float:

@@ -58,7 +58,7 @@ class ExperimentRecord(BaseModel):
             return False
         if decision.slot_ns is None:
             return sample.slot is not None
-        return sample.cell.block < decision.first_round or (sample.slot is not None and sample.slot.long)
+        return sample.cell.block < decision.first_round or sample.is_long_slot
 
     def successes(self, scheduler: str | None = None, workload: str | None = None) -> list[RunSample]:
         """The runs that succeeded, in their order; of one scheduler (its label), one workload, or all."""

@@ -162,6 +162,11 @@ class RunSample(_Record):
     slot: SlotSample | None = None
     """None for a run of its own."""
 
+    @property
+    def is_long_slot(self) -> bool:
+        """Whether it is a slot that only shows how its scheduler does when left alone."""
+        return self.slot is not None and self.slot.long
+
 
 class DiskDescription(_Record):
     """A disk as found, before any change."""

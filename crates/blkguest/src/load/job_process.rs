@@ -1,7 +1,6 @@
 //! One clone of a job (`numjobs` in fio) as a process: preparation, I/O, record.
 
 use blksim::mm::memory::paid_ahead_ns;
-use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
 
 use blksim::core::record::{Direction, JobRecord};
@@ -10,12 +9,14 @@ use blksim::workload::Job;
 use blksim::workload::generator::Generator;
 use blksim::workload::layout::Region;
 
-use super::{CloneSlots, Target, aio, identity, synchronous};
+use super::{CloneSlots, Target, aio, identity, synchronous, words};
 use crate::clock;
 use crate::failure::Failure;
-use crate::mounts::RUN;
 use crate::shared_memory::SharedMemory;
 use crate::ublk::Ring;
+
+/// The name of what a clone leaves.
+const RECORD: &str = "record";
 
 /// A clone's description, before its process exists.
 #[derive(Debug, Clone, Copy)]
@@ -148,28 +149,14 @@ pub fn run_clone(
     if let Some(slots) = &mut worker.slots {
         slots.advance(end_ns, &mut worker.record);
         slots.leave(clone.number)?;
-        let runtime_ns = worker.record.runtime_ns;
         worker.record = slots.whole(&worker.record);
-        worker.record.runtime_ns = runtime_ns;
     }
-    let bytes: Vec<u8> = worker.record.words().into_iter().flat_map(u64::to_ne_bytes).collect();
-    fs::write(record_path(clone.number), bytes)
-        .map_err(|error| Failure::kernel("leaving a clone's record", error))?;
+    words::leave(RECORD, clone.number, worker.record.words())?;
     shared.clone_ended(clone.phase, end_ns);
     Ok(())
 }
 
 /// Adds a clone's record to that of its job.
 pub fn collect_record(number: u32, record: &mut JobRecord) -> Result<(), Failure> {
-    let bytes = fs::read(record_path(number))
-        .map_err(|error| Failure::kernel("reading a clone's record", error))?;
-    let words =
-        bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
-    record
-        .add_words(words)
-        .ok_or_else(|| Failure::Internal { message: "a clone's record is broken".to_owned() })
-}
-
-fn record_path(number: u32) -> String {
-    format!("{RUN}/clone-{number}")
+    record.add_words(words::collect(RECORD, number)?).ok_or_else(|| words::broken(RECORD))
 }

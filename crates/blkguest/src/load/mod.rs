@@ -6,6 +6,7 @@ mod job_process;
 mod slots;
 mod synchronous;
 mod target;
+mod words;
 
 pub use job_process::{JobProcess, Timing, collect_record, run_clone};
 pub use slots::{CloneSlots, collect_slots, empty_slots};

@@ -1,13 +1,14 @@
 //! A clone's I/O by slot of a switchback.
 
-use std::fs;
-
 use blksim::core::record::JobRecord;
 use blksim::switchback::Switchback;
 use blksim::task::slots::{SlotRecord, SlotRecorder};
 
+use super::words;
 use crate::failure::Failure;
-use crate::mounts::RUN;
+
+/// The name of what a clone leaves.
+const SLOTS: &str = "record of slots";
 
 /// Records a clone's slots while it works. Times of I/Os are `CLOCK_MONOTONIC`.
 #[derive(Debug)]
@@ -39,9 +40,7 @@ impl CloneSlots {
 
     /// Leaves the slots that have ended for [`collect_slots`].
     pub fn leave(&self, number: u32) -> Result<(), Failure> {
-        let bytes: Vec<u8> = self.words().into_iter().flat_map(u64::to_ne_bytes).collect();
-        fs::write(path(number), bytes)
-            .map_err(|error| Failure::kernel("leaving a clone's slots", error))
+        words::leave(SLOTS, number, self.words())
     }
 
     /// For each slot that has ended: both lengths, its windows, and the words of its record.
@@ -67,14 +66,7 @@ pub fn empty_slots(turns: &Switchback, jobs: &[JobRecord]) -> Vec<SlotRecord> {
 
 /// Adds the slots of a clone to those of the run, and drops those that it did not reach.
 pub fn collect_slots(number: u32, job: usize, slots: &mut Vec<SlotRecord>) -> Result<(), Failure> {
-    let bytes = fs::read(path(number))
-        .map_err(|error| Failure::kernel("reading a clone's slots", error))?;
-    let words: Vec<u64> = bytes
-        .chunks_exact(8)
-        .map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()))
-        .collect();
-    add_words(&words, job, slots)
-        .ok_or_else(|| Failure::Internal { message: "a clone's slots are broken".to_owned() })
+    add_words(&words::collect(SLOTS, number)?, job, slots).ok_or_else(|| words::broken(SLOTS))
 }
 
 fn add_words(mut words: &[u64], job: usize, slots: &mut Vec<SlotRecord>) -> Option<()> {
@@ -92,10 +84,6 @@ fn add_words(mut words: &[u64], job: usize, slots: &mut Vec<SlotRecord>) -> Opti
     }
     slots.truncate(ended);
     words.is_empty().then_some(())
-}
-
-fn path(number: u32) -> String {
-    format!("{RUN}/slots-{number}")
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ def _design_part(
     used = [slot for slot in slots if slot.ios]
     switched = decision.slot_ns is not None
     switches_ns = [slot.switch_ns for slot in used]
-    long_slots = sum(1 for sample in stored if sample.slot is not None and sample.slot.long)
+    long_slots = sum(1 for sample in stored if sample.is_long_slot)
     counts: dict[str, int] = {}
     for sample in samples:
         counts[sample.cell.scheduler] = counts.get(sample.cell.scheduler, 0) + 1
