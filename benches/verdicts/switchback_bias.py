@@ -23,6 +23,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
+from loads import OWN, named_load
 from page import write_table
 
 from blklab.analysis.metrics import METRICS
@@ -45,7 +46,7 @@ from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.slots import SlotDecision
 from blklab.spec.stretches import stretch_of
 from blklab.spec.targets import parse_target
-from blklab.spec.workloads import Workload, load_workload, parse_workload
+from blklab.spec.workloads import Workload, parse_workload
 
 DEVICES = ("hdd-7200", "ssd-sata", "nvme-tlc", "emmc", "virtio-network")
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
@@ -61,40 +62,6 @@ SHIPPED = (
     "reader-beside-writers",
     "write-ahead-log",
 )
-OWN = {
-    "paced-clients": """; decide-by: latency_p99
-[clients]
-rw=randread
-bs=16k
-direct=1
-numjobs=4
-size=1g
-thinktime=2ms
-time_based
-ramp_time=250ms
-runtime=2s
-""",
-    "backup-beside-database": """; decide-by: iops
-; focus: database
-[global]
-direct=1
-time_based
-ramp_time=250ms
-runtime=2s
-[database]
-rw=randrw
-rwmixread=80
-bs=8k
-ioengine=libaio
-iodepth=8
-size=1g
-[backup]
-rw=read
-bs=1m
-size=1g
-""",
-}
-"""Loads beside the shipped ones: one that leaves the disk idle at times, one that mixes sizes and orders."""
 TOLERANCE = 0.02
 FEWEST_ROUNDS = 10
 SEEDS = (11, 12, 13)
@@ -179,7 +146,7 @@ def main() -> int:
 
 def _measure(name: tuple[str, str], given: argparse.Namespace) -> CellResult:
     device, workload_name = name
-    workload = _workload(workload_name)
+    workload = named_load(workload_name)
     ramp_ns = int(given.ramp * NS)
     target = f"{'uml' if given.guests else 'sim'}:{device}"
     spec = build_specs(
@@ -217,10 +184,6 @@ def _measure(name: tuple[str, str], given: argparse.Namespace) -> CellResult:
 def _opened(target: str, options: SessionOptions) -> AbstractContextManager[Session]:
     backend = uml.BACKEND if target.startswith("uml:") else sim.BACKEND
     return backend.open(parse_target(target), options)
-
-
-def _workload(name: str) -> Workload:
-    return parse_workload(OWN[name], name=name, source=name) if name in OWN else load_workload(name)
 
 
 def _length_ns(

@@ -59,6 +59,7 @@ WRITTEN: dict[str, st.SearchStrategy[Any]] = {
     "cgroups": st.dictionaries(st.sampled_from(["/", "batch"]), SETTINGS, min_size=1),
     "precondition": st.booleans(),
     "allow_writes": st.booleans(),
+    "arrangement": st.sampled_from(option_named("arrangement").choices),
     "guest.generator": st.sampled_from(option_named("guest.generator").choices),
     "guest.time": st.sampled_from(option_named("guest.time").choices),
     "guest.filesystem": st.sampled_from(option_named("guest.filesystem").choices),

@@ -128,6 +128,7 @@ pub fn answer(request: &Request, shared: SharedMemory, findings: Findings) -> Va
             "version": env!("CARGO_PKG_VERSION"),
             "kernel": kernel_release(),
             "seed": request.setup.seed,
+            "arrangement": request.setup.arrangement.map(|arrangement| arrangement.seed),
             "driver": if served { "ublk" } else { "null_blk" },
             "generator": if request.options.generator == Load::Fio { "fio" } else { "blkguest" },
             "machine": machine,

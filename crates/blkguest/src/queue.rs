@@ -39,6 +39,9 @@ const REPORTED: &[&str] =
 /// 256 tags left that takes 64 tries on average, a few milliseconds each.
 const MOST_DRAWS: u32 = 500;
 
+/// An arrangement draws the first tag up to so much more often, less one.
+const MOST_MORE_DRAWS: u32 = 16;
+
 /// The settings in force.
 #[derive(Debug, PartialEq)]
 pub struct InForce {
@@ -88,8 +91,14 @@ pub fn set_anew(disk: &Disk, setup: &Setup) -> Result<(), Failure> {
 
 /// Sets the scheduler again until its allocation hint is an existing tag. The kernel draws the hint at random
 /// for a new sbitmap (`init_alloc_hint` in `lib/sbitmap.c`, Linux 6.1), and draws again at the first request if
-/// the hint is beyond the depth, which cannot be observed.
+/// the hint is beyond the depth, which cannot be observed. A guest's random numbers are the same in every run, so
+/// an arrangement chooses how often it draws.
 pub fn draw_first_tag(disk: &Disk, setup: &Setup) -> Result<(), Failure> {
+    let more = setup.arrangement.map_or(0, |drawn| drawn.first_tag(0, 0, MOST_MORE_DRAWS));
+    for _ in 0..more {
+        set_scheduler(disk, "none")?;
+        set(disk, setup)?;
+    }
     for _ in 0..MOST_DRAWS {
         if first_tag(disk).is_none_or(|tag| tag < nr_requests(disk)) {
             break;

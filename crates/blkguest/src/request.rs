@@ -117,7 +117,7 @@ impl Request {
                 format!("a guest holds {MAX_CLONES} clones of jobs at most, not {clones}");
             return Err(Failure::of(ErrorKind::OutOfRange, "numjobs", message));
         }
-        let layout = lay_out(&jobs, capacity_bytes)?;
+        let layout = lay_out(&jobs, capacity_bytes, setup.arrangement)?;
         let request = Self { setup, options, turns, facts, array, capacity_bytes, jobs, layout };
         request.refuse_what_cannot_be()?;
         Ok(request)

@@ -149,7 +149,12 @@ fn run_clones(
         call_ns: machine.get("system_call"),
         bytes_per_second: if virtual_time { machine.get("copy_bandwidth") } else { 0 },
     };
-    let mut clones = Vec::new();
+    let nr_clones = request.layout.regions.iter().map(Vec::len).sum();
+    let delays_ns = setup.arrangement.map_or_else(
+        || vec![0; nr_clones],
+        |arrangement| arrangement.start_delays_ns(nr_clones),
+    );
+    let mut clones: Vec<JobProcess> = Vec::new();
     for ((job, phase), regions) in request.jobs.iter().zip(phases).zip(&request.layout.regions) {
         for (index, region) in regions.iter().enumerate() {
             clones.push(JobProcess {
@@ -159,6 +164,7 @@ fn run_clones(
                 phase: *phase,
                 region: *region,
                 seed: setup.seed,
+                start_delay_ns: delays_ns[clones.len()],
                 timing: timing(job.direct),
                 turns: request.turns.as_ref(),
             });

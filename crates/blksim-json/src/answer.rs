@@ -35,6 +35,7 @@ pub fn outcome(setup: &Setup, outcome: &Outcome) -> Value {
             "name": "blksim",
             "version": env!("CARGO_PKG_VERSION"),
             "seed": setup.seed,
+            "arrangement": setup.arrangement.map(|arrangement| arrangement.seed),
             "machine": values(&outcome.machine),
             "events": outcome.events,
             "requests": outcome.requests,

@@ -9,6 +9,7 @@ use blksim::engine::Limits;
 use blksim::simulate::Setup;
 use blksim::switchback::{Slot, Switchback};
 use blksim::task::slots::SlotTimes;
+use blksim::workload::arrangement::Arrangement;
 use blksim::workload::{JobFile, parse};
 use serde::Deserialize;
 use serde_json::Value;
@@ -31,6 +32,8 @@ struct Request {
     runtime_ns: Option<u64>,
     #[serde(default)]
     seed: u64,
+    /// Seed of the arrangement; without one it is fixed.
+    arrangement: Option<u64>,
     #[serde(default)]
     limits: LimitsRequest,
     /// Records a timeline.
@@ -206,6 +209,7 @@ fn settle(request: Request) -> Result<Setup, Error> {
         jobs,
         runtime_ns: request.runtime_ns,
         seed: request.seed,
+        arrangement: request.arrangement.map(|seed| Arrangement { seed }),
         limits: Limits {
             events: request.limits.events.unwrap_or(defaults.events),
             simulated_ns: request.limits.simulated_ns.unwrap_or(defaults.simulated_ns),

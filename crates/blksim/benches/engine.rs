@@ -35,6 +35,7 @@ fn setup(device: &str, scheduler: &str, count: u64) -> Setup {
         jobs: parse(&job, "bench").expect("the job is valid"),
         runtime_ns: None,
         seed: 1,
+        arrangement: None,
         limits: Limits::default(),
     }
 }

@@ -35,6 +35,7 @@ fn run(arguments: &[String]) -> Result<String, String> {
         jobs: parse(&text(jobs)?, jobs).map_err(|e| e.to_string())?,
         runtime_ns: None,
         seed: 1,
+        arrangement: None,
         limits: Limits { events: u64::MAX, ..Limits::default() },
     };
     let start = Instant::now();

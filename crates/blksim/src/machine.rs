@@ -18,6 +18,7 @@ use crate::task::task_struct::Role;
 use crate::task::tasks::Tasks;
 use crate::timeline::{NO_JOB, Recorder, Timeline};
 use crate::workload::Job;
+use crate::workload::arrangement::Arrangement;
 use crate::workload::layout::{File, Layout};
 
 /// Most segments of a request (`BLK_MAX_SEGMENTS` in `include/linux/blkdev.h`, Linux 6.1). Each
@@ -69,6 +70,18 @@ impl Machine {
     pub fn set_groups(&mut self, of_jobs: &[u16]) {
         for process in &mut self.tasks.processes {
             process.group = of_jobs.get(process.job).copied().unwrap_or(0);
+        }
+    }
+
+    /// Draws first tags, and when the processes start.
+    pub fn arrange(&mut self, arrangement: Arrangement) {
+        for (index, disk) in self.block.disks.iter_mut().enumerate() {
+            let nr_tags = disk.view.facts.nr_requests;
+            disk.tags.begin_at(arrangement.first_tag(index, 0, nr_tags));
+        }
+        let delays_ns = arrangement.start_delays_ns(self.tasks.processes.len());
+        for (process, delay_ns) in self.tasks.processes.iter_mut().zip(delays_ns) {
+            process.startdelay_ns = process.startdelay_ns.saturating_add(delay_ns);
         }
     }
 

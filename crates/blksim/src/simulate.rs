@@ -20,6 +20,7 @@ use crate::machine::Machine;
 use crate::machine_parameters::MACHINE;
 use crate::rqos::policy::Policy;
 use crate::timeline::Timeline;
+use crate::workload::arrangement::Arrangement;
 use crate::workload::layout::{Layout, lay_out};
 use crate::workload::{Job, JobFile};
 use crate::{elevator, rqos};
@@ -43,6 +44,9 @@ pub struct Setup {
     /// Overrides the runtime of time-based jobs.
     pub runtime_ns: Option<u64>,
     pub seed: u64,
+    /// Draws what nobody controls; `None` for files one behind the other from the device's start, all
+    /// processes starting at time 0, and the machine's `first_tag`.
+    pub arrangement: Option<Arrangement>,
     pub limits: Limits,
 }
 
@@ -148,7 +152,7 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
     let queue = queue_values(&setup.queue, &facts, info)?;
     let machine = machine_values(&setup.machine)?;
     let jobs = setup.timed_jobs()?;
-    let layout = lay_out(&jobs, facts.capacity_bytes)?;
+    let layout = lay_out(&jobs, facts.capacity_bytes, setup.arrangement)?;
     let queue_facts = queue_facts(&facts, &queue, &machine, info);
     let mut tunables = tunable_values(info, queue_facts, &setup.tunables)?;
     let cgroups = Cgroups::new(&setup.cgroups, &jobs)?;
@@ -227,6 +231,9 @@ impl Simulation {
         }
         let of_jobs: Vec<_> = jobs.iter().map(|job| cgroups.of_job(job)).collect();
         host.set_groups(&of_jobs);
+        if let Some(arrangement) = setup.arrangement {
+            host.arrange(arrangement);
+        }
         let engine = Engine::new(host, setup.limits);
         Ok(Self { engine, info, tunables, queue, machine, facts })
     }

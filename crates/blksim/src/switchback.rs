@@ -66,7 +66,7 @@ impl Simulation {
         turns.check_times()?;
         let jobs = setup.timed_jobs()?;
         let mut switches = Vec::new();
-        for slot in &turns.slots {
+        for (index, slot) in turns.slots.iter().enumerate() {
             let info = find_scheduler(&slot.scheduler)?;
             if info.family != self.info.family {
                 let message = format!(
@@ -83,13 +83,16 @@ impl Simulation {
                 info,
                 tunables: tunable_values(info, facts, &slot.tunables)?,
                 facts,
+                first_tag: setup.arrangement.map_or_else(
+                    || self.machine.get("first_tag") as u32,
+                    |arrangement| arrangement.first_tag(0, index + 1, facts.nr_requests),
+                ),
                 wbt_target_ns: rqos::wbt_target_ns(&queue, &jobs),
             });
         }
-        let first_tag = self.machine.get("first_tag") as u32;
         let times: Vec<_> = turns.slots.iter().map(|slot| slot.times).collect();
         let host = self.engine.machine_mut();
-        host.block.plan_switches(switches, turns.freeze_ns, first_tag);
+        host.block.plan_switches(switches, turns.freeze_ns);
         host.record_slots(&times, turns.window_ns, &turns.focus);
         Ok(())
     }

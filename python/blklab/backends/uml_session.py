@@ -280,6 +280,7 @@ class UmlSession:
             "jobs": _jobs(cell.workload),
             "runtime_ns": self._runtime_ns(cell.workload),
             "seed": cell.key.seed,
+            "arrangement": self._options.arrangement_seed(cell.key.seed),
             "limits": {"events": None, "simulated_ns": limit_ns},
             "guest": {
                 "driver": self._driver(cell),

@@ -11,6 +11,7 @@ from blklab import _core
 from blklab.errors import UsageError
 from blklab.quantities.units import parse_duration_ns
 from blklab.simulator.core import call_core, device_request
+from blklab.spec.experiment import Arrangement
 from blklab.spec.profiles import load_profile
 from blklab.spec.schedulers import parse_scheduler_choice
 from blklab.spec.targets import ModelTarget, parse_target
@@ -38,6 +39,8 @@ class SimulationRequest:
     cgroups: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
     """Settings of control groups by path (``/`` is the root): ``io.weight``, ``io.max`` …"""
     seed: int = 1
+    arrangement: Arrangement = "fixed"
+    """``drawn``: by the seed, as in experiments; see `blklab.spec.experiment.Conditions`."""
     runtime: str | None = None
     """Runtime of time-based jobs, such as ``2s``; None for that of the job file."""
     timeline: bool = False
@@ -112,6 +115,7 @@ class CoreRequest:
                 "jobs": {"text": self.workload.text, "source": self.workload.source},
                 "runtime_ns": None if request.runtime is None else parse_duration_ns(request.runtime),
                 "seed": request.seed,
+                "arrangement": request.seed if request.arrangement == "drawn" else None,
                 "limits": {
                     "events": request.max_events,
                     "simulated_ns": request.max_simulated_ns,

@@ -23,6 +23,7 @@ from blklab.records.samples import JobSample
 from blklab.simulator.core import call_core, run_facts
 from blklab.simulator.request import CoreRequest, Jobs, Setting, SimulationRequest
 from blklab.simulator.timeline import Timeline
+from blklab.spec.experiment import Arrangement
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ def simulate(
     machine: Mapping[str, Setting] | None = None,
     cgroups: Mapping[str, Mapping[str, Setting]] | None = None,
     seed: int = 1,
+    arrangement: Arrangement = "fixed",
     runtime: str | None = None,
     timeline: bool = False,
     max_events: int | None = None,
@@ -89,6 +91,7 @@ def simulate(
         machine=machine or {},
         cgroups=cgroups or {},
         seed=seed,
+        arrangement=arrangement,
         runtime=runtime,
         timeline=timeline,
         max_events=max_events,

@@ -42,6 +42,7 @@ DEFAULT_WORKLOADS = ("random-read-4k-qd32", "reader-beside-writers")
 
 Order = Literal["randomised", "by-scheduler"]
 DesignName = Literal["auto", "runs", "switchback"]
+Arrangement = Literal["drawn", "fixed"]
 
 EVERY_RUN = ("compare", "run")
 """Commands that take the options of a single run."""
@@ -103,11 +104,25 @@ class Conditions(BaseModel):
             commands=EVERY_RUN,
         ),
     ] = False
+    arrangement: Annotated[
+        Arrangement,
+        Option(
+            WORD,
+            "Of models: drawn lets chance decide anew in each block where files lie, when the load and its "
+            "processes start, and the first tag; fixed repeats one arrangement.",
+            see="experiments.md#chance-in-models",
+            commands=EVERY_RUN,
+        ),
+    ] = "drawn"
     guest: GuestOptions = GuestOptions()
     """Of targets that run in a guest kernel."""
     rate_window_ns: int | None = Field(default=None, ge=1_000_000)
     """Length of the windows of `JobSample.rates` where the backend leaves the choice (the simulator, which
     records none otherwise)."""
+
+    def arrangement_seed(self, seed: int) -> int | None:
+        """Seed of the arrangement of a model's run with that seed; None if it is fixed."""
+        return seed if self.arrangement == "drawn" else None
 
 
 class ExperimentSpec(Conditions):

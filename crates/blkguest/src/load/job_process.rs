@@ -29,6 +29,8 @@ pub struct JobProcess<'a> {
     pub phase: usize,
     pub region: Region,
     pub seed: u64,
+    /// Time that it waits before its job's own `startdelay`.
+    pub start_delay_ns: u64,
     pub timing: Timing,
     pub turns: Option<&'a Switchback>,
 }
@@ -132,8 +134,9 @@ pub fn run_clone(
         _ => shared.end_ns.load(SeqCst),
     };
     worker.slots = clone.turns.map(|turns| CloneSlots::new(turns, opened_ns));
-    let begin_ns = opened_ns.saturating_add(job.startdelay_ns);
-    if clone.phase == 0 || job.startdelay_ns > 0 {
+    let delay_ns = job.startdelay_ns.saturating_add(clone.start_delay_ns);
+    let begin_ns = opened_ns.saturating_add(delay_ns);
+    if clone.phase == 0 || delay_ns > 0 {
         clock::sleep_until(begin_ns);
     }
     let now_ns = clock::now_ns();

@@ -27,6 +27,8 @@ pub struct ElevatorSwitch {
     pub tunables: Values,
     /// The queue under the new scheduler.
     pub facts: QueueFacts,
+    /// Tag at which the first search begins.
+    pub first_tag: u32,
     /// Target of writeback throttling under the new scheduler; 0: off.
     pub wbt_target_ns: u64,
 }
@@ -36,7 +38,6 @@ pub struct ElevatorSwitch {
 pub(crate) struct Switching {
     switches: Vec<ElevatorSwitch>,
     freeze_ns: u64,
-    first_tag: u32,
     /// By disk: when each switch was done.
     done_ns: Vec<Vec<u64>>,
 }
@@ -51,12 +52,7 @@ impl Switching {
 
 impl BlockLayer {
     /// Has every disk switch its scheduler at these times, each freezing for at least `freeze_ns`.
-    pub(crate) fn plan_switches(
-        &mut self,
-        switches: Vec<ElevatorSwitch>,
-        freeze_ns: u64,
-        first_tag: u32,
-    ) {
+    pub(crate) fn plan_switches(&mut self, switches: Vec<ElevatorSwitch>, freeze_ns: u64) {
         let nr_disks = self.disks.count();
         for (index, disk) in self.disks.iter_mut().enumerate() {
             disk.add_policy(Box::new(QueueEnter::default()));
@@ -65,7 +61,7 @@ impl BlockLayer {
             }
         }
         let done_ns = vec![Vec::new(); nr_disks];
-        self.switching = Some(Box::new(Switching { switches, freeze_ns, first_tag, done_ns }));
+        self.switching = Some(Box::new(Switching { switches, freeze_ns, done_ns }));
     }
 
     /// Freezes a disk if its switch is due, and switches once it is drained.
@@ -99,7 +95,7 @@ impl BlockLayer {
             return;
         };
         queue.set_scheduler(scheduler, switch.info, facts);
-        queue.tags.begin_at(switching.first_tag);
+        queue.tags.begin_at(switch.first_tag);
         queue.set_wbt(switch.wbt_target_ns);
         queue.usage.frozen = false;
         done_ns.push(now_ns);

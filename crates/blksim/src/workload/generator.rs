@@ -485,7 +485,7 @@ mod tests {
 
     fn generator(text: &str) -> Generator {
         let file = parse(text, "test").unwrap();
-        let layout = layout::lay_out(&file.jobs, 1 << 30).unwrap();
+        let layout = layout::lay_out(&file.jobs, 1 << 30, None).unwrap();
         let mut generator = Generator::new(&file.jobs[0], 0, layout.regions[0][0], 1);
         generator.start(0);
         generator

@@ -7,8 +7,9 @@
 //! 4. A file is as large as the largest offset + size asked of it, with
 //!    `offset_increment` counted for every clone.
 //! 5. Files lie one behind the other from the device's start, in order of
-//!    appearance, each aligned to 1 MiB.
+//!    appearance, each aligned to 1 MiB; an arrangement moves them apart.
 
+use super::arrangement::Arrangement;
 use super::job::{Extent, Job};
 use crate::core::error::{ErrorKind, SimulationError};
 use crate::core::quantity::format_bytes;
@@ -52,7 +53,11 @@ struct Wanted {
 }
 
 /// Lays out all jobs on a device of `capacity` bytes.
-pub fn lay_out(jobs: &[Job], capacity: u64) -> Result<Layout, SimulationError> {
+pub fn lay_out(
+    jobs: &[Job],
+    capacity: u64,
+    arrangement: Option<Arrangement>,
+) -> Result<Layout, SimulationError> {
     let mut wanted: Vec<Wanted> = Vec::new();
     let mut claims: Vec<Vec<(usize, u64, Option<u64>)>> = Vec::new();
     for job in jobs {
@@ -79,7 +84,10 @@ pub fn lay_out(jobs: &[Job], capacity: u64) -> Result<Layout, SimulationError> {
         }
         claims.push(claim);
     }
-    let files = place(&wanted, capacity)?;
+    let mut files = place(&wanted, capacity)?;
+    if let Some(arrangement) = arrangement {
+        scatter(&wanted, &mut files, arrangement, capacity);
+    }
     let mut regions = Vec::new();
     for (job, claim) in jobs.iter().zip(claims) {
         let clones =
@@ -144,6 +152,16 @@ fn place(wanted: &[Wanted], capacity: u64) -> Result<Vec<File>, SimulationError>
     Ok(files)
 }
 
+/// Lets an arrangement move the files; a file that is the whole device stays.
+fn scatter(wanted: &[Wanted], files: &mut [File], arrangement: Arrangement, capacity: u64) {
+    let movable = || wanted.iter().enumerate().filter(|(_, file)| !file.whole_device);
+    let mut moved: Vec<File> = movable().map(|(index, _)| files[index]).collect();
+    arrangement.scatter(&mut moved, capacity);
+    for ((index, _), file) in movable().zip(moved) {
+        files[index] = file;
+    }
+}
+
 fn region(
     job: &Job,
     files: &[File],
@@ -179,7 +197,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn laid_out(text: &str, capacity: u64) -> Result<Layout, SimulationError> {
-        lay_out(&parse(text, "test").unwrap().jobs, capacity)
+        lay_out(&parse(text, "test").unwrap().jobs, capacity, None)
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Workloads in fio's language: from a job file to a stream of I/Os.
 
+pub mod arrangement;
 pub mod generator;
 mod interpret;
 pub mod job;

@@ -64,6 +64,7 @@ fn main() {
         jobs: parse("[a]\nrw=randread\ndirect=1\nioengine=libaio\niodepth=64\nnumber_ios=500\nsize=64m\n", "probe").unwrap(),
         runtime_ns: None,
         seed: 1,
+        arrangement: None,
         limits: Limits::default(),
     };
     let outcome = simulate(&setup).unwrap();

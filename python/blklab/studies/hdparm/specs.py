@@ -55,6 +55,7 @@ class ExperimentBuilder:
             workloads=list(workloads),
             blocks=blocks,
             seed=self.options.seed,
+            arrangement="fixed",
             queue={**self.queue, **(queue or {})},
             order="by-scheduler" if printed else "randomised",
             sweeps=[sweep] if sweep else [],

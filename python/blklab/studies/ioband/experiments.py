@@ -251,5 +251,6 @@ def _spec(
         cgroups={name: dict(group) for name, group in cgroups.items()},
         blocks=blocks,
         seed=options.seed,
+        arrangement="fixed",
         order="by-scheduler" if as_printed else "randomised",
     )

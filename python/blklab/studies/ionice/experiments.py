@@ -231,6 +231,7 @@ def _spec(
         workloads=workloads,
         blocks=blocks,
         seed=options.seed,
+        arrangement="fixed",
         queue=queue,
         order="by-scheduler" if as_printed else "randomised",
         rate_window_ns=SAMPLE_NS,

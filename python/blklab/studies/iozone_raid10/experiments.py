@@ -112,6 +112,7 @@ def _spec(
         workloads=workloads,
         blocks=blocks,
         seed=options.seed,
+        arrangement="fixed",
         order="by-scheduler" if as_printed else "randomised",
         guest=guest,
     )

@@ -37,6 +37,7 @@ pub fn setup(device: &str, scheduler: &str, jobs: &str) -> Setup {
         jobs: parse(jobs, "test.fio").unwrap(),
         runtime_ns: None,
         seed: 1,
+        arrangement: None,
         limits: Limits::default(),
     }
 }
