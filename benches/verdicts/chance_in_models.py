@@ -36,8 +36,7 @@ from blklab.spec.plan import Plan
 from blklab.spec.request import SpecValues, build_specs
 from blklab.spec.targets import parse_target
 
-RUNTIMES = {"hdd-7200": "3s", "emmc": "500ms", "virtio-network": "200ms"}
-"""Length of runs on each device: some hundred I/Os and more."""
+DEVICES = ("hdd-7200", "emmc", "virtio-network")
 WORKLOADS = ("many-readers", "reader-beside-writers", "random-write-4k-qd32", "backup-beside-database")
 SCHEDULERS = ("mq-deadline", "bfq", "cfq")
 TRUE_SEED = 1_000_000
@@ -66,7 +65,7 @@ def main() -> int:
     arguments.add_argument("--jobs", type=int, default=1, help="processes")
     arguments.add_argument("--write", action="store_true", help="refresh the appendix page")
     given = arguments.parse_args()
-    cells = [(device, workload) for device in RUNTIMES for workload in WORKLOADS]
+    cells = [(device, workload) for device in DEVICES for workload in WORKLOADS]
     console = console_out()
     measured: list[PairRate] = []
     with ProcessPoolExecutor(given.jobs) as pool:
@@ -120,7 +119,6 @@ def _experiment(cell: tuple[str, str], blocks: int, seed: int) -> list[Compariso
         targets=[target],
         schedulers=[",".join(SCHEDULERS)],
         blocks=blocks,
-        runtime=RUNTIMES[device],
         seed=seed,
     )
     spec = build_specs(values)[0].model_copy(update={"workloads": [named_load(name)]})

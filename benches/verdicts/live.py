@@ -42,6 +42,8 @@ PERIOD_S = 0.04
 """A slowed arm is stopped once in this time."""
 SLOWED = "second"
 WORKLOADS = ("random-read-4k-qd1", "random-read-4k-qd32", "mixed-70-30", "random-write-4k-qd32")
+SLOWED_WORKLOADS = ("random-read-4k-qd1", "random-write-4k-qd1")
+"""Of ``power``: at depth 1 a program that is stopped for a part of the time does that much less."""
 
 
 @dataclass
@@ -247,7 +249,7 @@ def main() -> int:
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--store", help="keeps the comparisons, to be analysed again")
     given = arguments.parse_args()
-    given.workload = given.workload or list(WORKLOADS)
+    given.workload = given.workload or list(SLOWED_WORKLOADS if given.way == "power" else WORKLOADS)
     given.scheduler = given.scheduler or ["none", "mq-deadline", "kyber"]
     with passing_store(given.store) as store:
         WAYS[given.way](given, store)
