@@ -150,10 +150,9 @@ fn run_clones(
         bytes_per_second: if virtual_time { machine.get("copy_bandwidth") } else { 0 },
     };
     let nr_clones = request.layout.regions.iter().map(Vec::len).sum();
-    let delays_ns = setup.arrangement.map_or_else(
-        || vec![0; nr_clones],
-        |arrangement| arrangement.start_delays_ns(nr_clones),
-    );
+    let delays_ns = setup
+        .arrangement
+        .map_or_else(|| vec![0; nr_clones], |arrangement| arrangement.start_delays_ns(nr_clones));
     let mut clones: Vec<JobProcess> = Vec::new();
     for ((job, phase), regions) in request.jobs.iter().zip(phases).zip(&request.layout.regions) {
         for (index, region) in regions.iter().enumerate() {

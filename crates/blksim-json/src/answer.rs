@@ -48,6 +48,12 @@ pub fn outcome(setup: &Setup, outcome: &Outcome) -> Value {
         },
     });
     tell_members(&mut answer["engine"], &outcome.disks);
+    if let Some(processors) = &outcome.processors {
+        answer["engine"]["processors"] = json!({
+            "busy_ns": processors.busy_ns,
+            "scheduler_ns": processors.scheduler_ns,
+        });
+    }
     answer
 }
 
@@ -127,8 +133,8 @@ fn job_sample(record: &JobRecord) -> Value {
         "clones": record.clones,
         "runtime_ns": record.runtime_ns,
         "directions": directions,
-        "cpu_user_ns": null,
-        "cpu_system_ns": null,
+        "cpu_user_ns": record.cpu.map(|cpu| cpu.user_ns),
+        "cpu_system_ns": record.cpu.map(|cpu| cpu.system_ns),
         "context_switches": null,
     })
 }

@@ -2,6 +2,7 @@
 
 mod answer;
 mod catalogue;
+mod processors;
 mod request;
 
 pub use answer::{checked, device_in_force, job_samples, outcome, slots, tell_members, warnings};

@@ -14,6 +14,8 @@ use blksim::workload::{JobFile, parse};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::processors::ProcessorsRequest;
+
 /// A request to simulate, as received.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -40,6 +42,8 @@ struct Request {
     #[serde(default)]
     timeline: bool,
     switchback: Option<SwitchbackRequest>,
+    /// Processors and what computing costs; without them it costs nothing.
+    processors: Option<ProcessorsRequest>,
 }
 
 /// Default limit of a timeline: 2 GiB.
@@ -210,6 +214,7 @@ fn settle(request: Request) -> Result<Setup, Error> {
         runtime_ns: request.runtime_ns,
         seed: request.seed,
         arrangement: request.arrangement.map(|seed| Arrangement { seed }),
+        processors: request.processors.map(ProcessorsRequest::table).transpose()?,
         limits: Limits {
             events: request.limits.events.unwrap_or(defaults.events),
             simulated_ns: request.limits.simulated_ns.unwrap_or(defaults.simulated_ns),

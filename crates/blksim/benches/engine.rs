@@ -36,6 +36,7 @@ fn setup(device: &str, scheduler: &str, count: u64) -> Setup {
         runtime_ns: None,
         seed: 1,
         arrangement: None,
+        processors: None,
         limits: Limits::default(),
     }
 }

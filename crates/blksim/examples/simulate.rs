@@ -36,6 +36,7 @@ fn run(arguments: &[String]) -> Result<String, String> {
         runtime_ns: None,
         seed: 1,
         arrangement: None,
+        processors: None,
         limits: Limits { events: u64::MAX, ..Limits::default() },
     };
     let start = Instant::now();

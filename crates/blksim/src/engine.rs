@@ -1,6 +1,7 @@
 //! The engine: takes events off the event queue, one by one, until the jobs have ended. Time moves
 //! only here and in the stand-alone device runner.
 
+use crate::core::branch::unlikely;
 use crate::core::error::{ErrorKind, SimulationError};
 use crate::core::quantity::format_duration;
 use crate::machine::Machine;
@@ -81,7 +82,11 @@ impl Engine {
                     self.exceeded("simulated_ns", &format_duration(self.limits.simulated_ns))
                 );
             }
-            self.machine.react(event.class, event.subject);
+            if unlikely(self.machine.processors.is_some()) {
+                self.machine.react_on_processor(event);
+            } else {
+                self.machine.react(event.class, event.subject);
+            }
         }
         Ok(true)
     }

@@ -8,11 +8,13 @@ use crate::block::request::TaskId;
 use crate::core::branch::likely;
 use crate::core::event::Class;
 use crate::core::params::Values;
+use crate::core::processor_table::ProcessorTable;
 use crate::core::record::JobRecord;
 use crate::devices::device::Device;
 use crate::mm::memory::Memory;
 use crate::mm::page_cache::PAGE_SECTORS;
 use crate::task::job_process::JobProcess;
+use crate::task::processors::Processors;
 use crate::task::slots::{SlotRecord, SlotRecorder, SlotTimes};
 use crate::task::task_struct::Role;
 use crate::task::tasks::Tasks;
@@ -35,6 +37,8 @@ pub struct Machine {
     pub block: BlockLayer,
     pub mm: Memory,
     pub tasks: Tasks,
+    /// `None` if computing takes no time.
+    pub(crate) processors: Option<Box<Processors>>,
 }
 
 impl Machine {
@@ -63,13 +67,26 @@ impl Machine {
             }
         }
         let block = BlockLayer::new(disks, tasks.processes.len() as u32);
-        Self { block, mm: Memory::new(files, queue, machine), tasks }
+        Self { block, mm: Memory::new(files, queue, machine), tasks, processors: None }
     }
 
     /// Puts every job into its control group, by index.
     pub fn set_groups(&mut self, of_jobs: &[u16]) {
         for process in &mut self.tasks.processes {
             process.group = of_jobs.get(process.job).copied().unwrap_or(0);
+        }
+    }
+
+    /// Lets computing take time on processors.
+    pub fn compute_on(&mut self, table: &ProcessorTable, scheduler: &str) {
+        let nr_processes = self.tasks.processes.len() as u32;
+        let processors = Processors::new(table, nr_processes, self.block.disks.count());
+        self.processors = Some(Box::new(processors));
+        self.block.steps = table.steps;
+        self.block.events.split_clocks();
+        for disk in self.block.disks.iter_mut() {
+            disk.costs = Some(table.of_scheduler(scheduler));
+            disk.lock_handover_ns = table.steps.lock_handover_ns;
         }
     }
 
@@ -172,7 +189,7 @@ impl Machine {
         }
     }
 
-    fn handle_event_of(&mut self, class: Class, subject: u32) {
+    pub(crate) fn handle_event_of(&mut self, class: Class, subject: u32) {
         match class {
             Class::Complete => self.complete(subject),
             Class::DeviceWake => self.block.wake_device(subject),
@@ -183,6 +200,7 @@ impl Machine {
             Class::Issue => self.issue_timer(subject),
             Class::QueueRun => self.block.run_delayed(subject as usize),
             Class::Slot => self.pass_slot_edge(),
+            Class::Processor => self.run_next(),
         }
     }
 

@@ -11,6 +11,7 @@ use crate::block::sbitmap::bits_per_word;
 use crate::core::error::{Error, ErrorKind, SimulationError};
 use crate::core::jiffies::jiffy_ns;
 use crate::core::params::{Problem, Values, unknown};
+use crate::core::processor_table::ProcessorTable;
 use crate::core::record::JobRecord;
 use crate::devices::Profile;
 use crate::devices::device::{Device, Facts};
@@ -47,6 +48,8 @@ pub struct Setup {
     /// Draws what nobody controls; `None` for files one behind the other from the device's start, all
     /// processes starting at time 0, and the machine's `first_tag`.
     pub arrangement: Option<Arrangement>,
+    /// Processors and what computing costs; `None` if it costs nothing.
+    pub processors: Option<ProcessorTable>,
     pub limits: Limits,
 }
 
@@ -99,6 +102,17 @@ pub struct Outcome {
     pub peak_in_flight: u32,
     /// Of each disk; more than one for an array.
     pub disks: Vec<DiskFigures>,
+    /// `None` if computing costs nothing.
+    pub processors: Option<ProcessorFigures>,
+}
+
+/// Processor time of a simulation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessorFigures {
+    /// Of each processor.
+    pub busy_ns: Vec<u64>,
+    /// Of the schedulers of all disks, without waiting for their locks.
+    pub scheduler_ns: u64,
 }
 
 /// Runs a simulation.
@@ -234,6 +248,9 @@ impl Simulation {
         if let Some(arrangement) = setup.arrangement {
             host.arrange(arrangement);
         }
+        if let Some(table) = setup.processors.as_ref().filter(|table| !table.is_free()) {
+            host.compute_on(table, info.name);
+        }
         let engine = Engine::new(host, setup.limits);
         Ok(Self { engine, info, tunables, queue, machine, facts })
     }
@@ -263,18 +280,25 @@ impl Simulation {
     /// The results so far.
     pub fn outcome(&self) -> Outcome {
         let host = self.engine.machine();
-        let now_ns = host.block.events.now_ns();
+        let mut now_ns = host.block.events.now_ns();
+        if let Some(processors) = &host.processors {
+            now_ns = now_ns.max(processors.latest_ns());
+        }
         let sum = |figure: fn(&Disk) -> u64| host.block.disks.iter().map(figure).sum::<u64>();
         let most =
             |figure: fn(&Disk) -> u32| host.block.disks.iter().map(figure).max().unwrap_or(0);
         let busy_ns = sum(|disk| disk.device.busy_ns()) / host.block.disks.count() as u64;
+        let mut jobs = host.records();
+        for (index, job) in jobs.iter_mut().enumerate() {
+            job.cpu = host.cpu_of_job(index);
+        }
         Outcome {
             scheduler: self.info,
             tunables: self.tunables.clone(),
             queue: self.queue.clone(),
             machine: self.machine.clone(),
             facts: self.facts.clone(),
-            jobs: host.records(),
+            jobs,
             events: self.engine.events(),
             requests: sum(|disk| disk.counters.requests),
             merges: sum(|disk| disk.counters.merges),
@@ -284,6 +308,10 @@ impl Simulation {
             peak_tags: most(|disk| disk.counters.peak_tags),
             peak_in_flight: most(|disk| disk.counters.peak_in_flight),
             disks: host.block.disks.iter().map(|disk| figures_of(disk, now_ns)).collect(),
+            processors: host.processors.as_ref().map(|processors| ProcessorFigures {
+                busy_ns: processors.busy_ns().collect(),
+                scheduler_ns: sum(|disk| disk.counters.scheduler_ns),
+            }),
         }
     }
 }

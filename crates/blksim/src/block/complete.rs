@@ -42,12 +42,12 @@ impl Machine {
         *moved += sectors;
         let family = queue.family;
         // Only a scheduler needs to know.
-        let kicked = !queue.direct
-            && queue
-                .schedule(&mut self.block.requests, &mut self.block.events, |s, cx| {
-                    s.complete(cx, id);
-                })
-                .1;
+        let kicked = !queue.direct && {
+            queue.compute_hook(&mut self.block.events, |costs| costs.complete_ns);
+            let (requests, events) = (&mut self.block.requests, &mut self.block.events);
+            queue.schedule(requests, events, |s, cx| s.complete(cx, id)).1
+        };
+        self.block.events.compute(self.block.steps.end_ns);
         if unlikely(!queue.policies.is_empty()) {
             self.block.tell_policies(disk, |policy, cx| policy.completed(cx, id));
         }

@@ -13,6 +13,7 @@ use crate::block::sbitmap::SbitmapQueue;
 use crate::core::branch::{cold_path, unlikely};
 use crate::core::event::EventQueue;
 use crate::core::params::Values;
+use crate::core::processor_table::SchedulerCosts;
 use crate::devices::AnyDevice;
 use crate::devices::device::{Command, Device, Outbox};
 use crate::elevator::AnyScheduler;
@@ -40,9 +41,22 @@ pub struct DiskCounters {
     pub merges: u64,
     pub sectors_read: u64,
     pub sectors_written: u64,
+    /// Processor time of the scheduler's hooks, without waiting for its lock.
+    pub scheduler_ns: u64,
     /// Most tags ever in use, and most commands ever in the device.
     pub peak_tags: u32,
     pub peak_in_flight: u32,
+}
+
+/// The thread that serves a disk whose driver computes (a loop device).
+#[derive(Debug, Default)]
+pub(crate) struct DiskThread {
+    /// Requests that it has yet to serve.
+    pub waiting: VecDeque<RequestId>,
+    /// It is ready to run, or runs.
+    pub woken: bool,
+    /// Requests that it has served, and that are yet to be completed.
+    pub served: VecDeque<RequestId>,
 }
 
 #[derive(Debug)]
@@ -92,6 +106,15 @@ pub struct Disk {
     /// Kept only if the scheduler is switched.
     pub usage: QueueUsage,
     pub counters: DiskCounters,
+    /// Processor time of the scheduler; `None` if it takes none.
+    pub(crate) costs: Option<SchedulerCosts>,
+    /// The scheduler's lock is free from then on.
+    pub(crate) lock_free_ns: u64,
+    pub(crate) lock_handover_ns: u64,
+    /// Time of the scheduler's last hook, if computing takes time.
+    hook_ns: u64,
+    /// The thread of this machine that serves the disk, if one does.
+    pub(crate) thread: DiskThread,
 }
 
 impl Disk {
@@ -140,6 +163,29 @@ impl Disk {
             flushes: FlushQueue::default(),
             usage: QueueUsage::default(),
             counters: DiskCounters::default(),
+            costs: None,
+            lock_free_ns: 0,
+            lock_handover_ns: 0,
+            hook_ns: 0,
+            thread: DiskThread::default(),
+        }
+    }
+
+    /// Computes what a hook of the scheduler costs.
+    #[inline]
+    pub(crate) fn compute_hook(
+        &mut self,
+        events: &mut EventQueue,
+        base_ns: impl FnOnce(&SchedulerCosts) -> u64,
+    ) {
+        if let Some(costs) = &self.costs {
+            cold_path();
+            let work_ns = costs.grown_ns(base_ns(costs), self.nr_held);
+            let locked_ns = work_ns * costs.locked_percent / 100;
+            events.compute(work_ns - locked_ns);
+            let handover_ns = self.lock_handover_ns;
+            events.compute_locked(&mut self.lock_free_ns, locked_ns, handover_ns);
+            self.counters.scheduler_ns += work_ns;
         }
     }
 
@@ -282,6 +328,11 @@ impl Disk {
         events: &mut EventQueue,
         call: impl FnOnce(&mut AnyScheduler, &mut Context) -> R,
     ) -> (R, bool) {
+        if unlikely(self.costs.is_some()) {
+            // Another processor, whose clock may be ahead, may have been here.
+            events.not_before(self.hook_ns);
+            self.hook_ns = events.now_ns();
+        }
         self.view.kicked = false;
         let mut context = Context { requests, queue: &mut self.view, events };
         let result = call(&mut self.scheduler, &mut context);
@@ -297,6 +348,7 @@ impl Disk {
     /// Puts a request into the scheduler.
     #[inline(always)]
     pub fn insert(&mut self, requests: &mut Requests, events: &mut EventQueue, id: RequestId) {
+        self.compute_hook(events, |costs| costs.insert_ns);
         let request = &mut requests[id];
         request.stage.step(&[RequestStage::Submitted], RequestStage::Inserted);
         request.inserted_ns = events.now_ns();
@@ -322,6 +374,7 @@ impl Disk {
         requests: &mut Requests,
         events: &mut EventQueue,
     ) -> Option<RequestId> {
+        self.compute_hook(events, |costs| costs.dispatch_ns);
         let id = self.schedule(requests, events, AnyScheduler::dispatch).0?;
         debug_assert!(self.nr_held > 0, "a scheduler hands out a request that it does not hold");
         requests.step(id, &[RequestStage::Inserted], RequestStage::Dispatched);
@@ -374,14 +427,9 @@ impl Disk {
         call(self.policies[index].as_mut(), &mut context)
     }
 
-    /// Hands a request to the device.
+    /// Counts a request that the driver takes.
     #[inline(always)]
-    pub fn give_to_device(
-        &mut self,
-        request: &mut Request,
-        id: RequestId,
-        events: &mut EventQueue,
-    ) {
+    pub(crate) fn note_issued(&mut self, request: &mut Request, events: &EventQueue) {
         request
             .stage
             .step(&[RequestStage::Submitted, RequestStage::Dispatched], RequestStage::InFlight);
@@ -400,6 +448,17 @@ impl Disk {
         );
         self.counters.requests += 1;
         self.counters.peak_in_flight = self.counters.peak_in_flight.max(self.in_flight);
+    }
+
+    /// Hands a request to the device.
+    #[inline(always)]
+    pub fn give_to_device(
+        &mut self,
+        request: &mut Request,
+        id: RequestId,
+        events: &mut EventQueue,
+    ) {
+        self.note_issued(request, events);
         let command = Command {
             id,
             operation: request.operation,

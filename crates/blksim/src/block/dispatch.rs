@@ -116,10 +116,27 @@ impl BlockLayer {
             let head_sector = queue.device.head_sector();
             recorder.dispatched(id, head_sector, queue.nr_held, queue.in_flight + 1);
         }
+        self.events.compute(self.steps.issue_ns);
         let queue = &mut self.disks[disk];
-        queue.give_to_device(&mut self.requests[id], id, &mut self.events);
+        if unlikely(queue.costs.is_some()) && queue.device.is_served_by_thread() {
+            self.give_to_thread(disk, id);
+        } else {
+            queue.give_to_device(&mut self.requests[id], id, &mut self.events);
+        }
+        let queue = &self.disks[disk];
         if unlikely(!queue.policies.is_empty()) {
             self.tell_policies(disk, |policy, cx| policy.issued(cx, id));
+        }
+    }
+
+    /// Hands a request to the thread that serves the device.
+    #[inline(never)]
+    fn give_to_thread(&mut self, disk: usize, id: RequestId) {
+        let queue = &mut self.disks[disk];
+        queue.note_issued(&mut self.requests[id], &self.events);
+        queue.thread.waiting.push_back(id);
+        if !std::mem::replace(&mut queue.thread.woken, true) {
+            self.ready.make_ready(Ready::Device(disk as u32));
         }
     }
 

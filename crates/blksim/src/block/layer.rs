@@ -6,6 +6,7 @@ use super::raid::Raid;
 use super::request::{Fifo, RequestId, Requests, SECTOR_BYTES, TaskId};
 use crate::core::branch::unlikely;
 use crate::core::event::EventQueue;
+use crate::core::processor_table::StepCosts;
 use crate::devices::device::{Device, Outbox};
 use crate::elevator::AnyScheduler;
 use crate::elevator::scheduler::Family;
@@ -25,6 +26,8 @@ pub struct BlockLayer {
     pub(crate) capacity_sectors: u64,
     /// The tasks and workers that run next, in order of waking.
     pub(crate) ready: ReadyList,
+    /// Processor time of the steps of an I/O.
+    pub(crate) steps: StepCosts,
     /// Bios that policies let go, to be submitted at the end of the event.
     pub(crate) released: Vec<RequestId>,
     pub(crate) woken: Vec<TaskId>,
@@ -44,6 +47,7 @@ impl BlockLayer {
             disks,
             raid: None,
             ready: ReadyList::new(nr_processes),
+            steps: StepCosts::default(),
             released: Vec::new(),
             woken: Vec::new(),
             scratch: Vec::new(),

@@ -21,6 +21,7 @@ impl BlockLayer {
     /// Joins a bio to a request that the scheduler holds.
     #[inline(never)]
     pub(crate) fn merge_into_held(&mut self, disk: usize, id: RequestId) -> bool {
+        self.disks[disk].compute_hook(&mut self.events, |costs| costs.merge_ns);
         let Some((request, side)) = self.find_merge(disk, id) else { return false };
         let joins = self.has_room(disk, request, id);
         if joins {

@@ -32,6 +32,7 @@ impl Machine {
             submitter.pending.push_back(&mut self.block.requests, id);
             return false;
         }
+        self.block.events.compute(self.block.steps.submit_ns);
         let entered = self.enter(task, disk, id, true);
         if unlikely(!entered) {
             self.sleep_in_submission(task, id);

@@ -8,6 +8,7 @@ pub mod error;
 pub mod event;
 pub(crate) mod jiffies;
 pub mod params;
+pub mod processor_table;
 pub mod quantity;
 pub mod record;
 pub mod rng;

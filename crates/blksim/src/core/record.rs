@@ -166,6 +166,15 @@ impl DirectionRecord {
     }
 }
 
+/// Processor time of a job's processes while they were measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    /// In the program.
+    pub user_ns: u64,
+    /// In the kernel on the program's behalf.
+    pub system_ns: u64,
+}
+
 /// The record of a section of the job file, all its clones together.
 #[derive(Debug, Clone, Default)]
 pub struct JobRecord {
@@ -173,6 +182,8 @@ pub struct JobRecord {
     pub clones: u32,
     /// Longest measured time of a clone.
     pub runtime_ns: u64,
+    /// `None` if computing takes no time.
+    pub cpu: Option<CpuTime>,
     directions: [DirectionRecord; 3],
 }
 

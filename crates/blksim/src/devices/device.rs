@@ -88,6 +88,14 @@ pub trait Device {
     /// A timer that it asked for is due.
     fn wake(&mut self, _number: u32, _outbox: &mut Outbox) {}
 
+    /// True if a thread of the machine itself serves it.
+    fn is_served_by_thread(&self) -> bool {
+        false
+    }
+
+    /// The thread has worked for so long on a command.
+    fn worked(&mut self, _work_ns: u64) {}
+
     /// Position of the head, for the timeline.
     fn head_sector(&self) -> Option<u64> {
         None

@@ -9,6 +9,7 @@ mod flash;
 mod hdd;
 pub mod profile;
 pub mod raid;
+mod thread;
 
 pub use hdd::Hdd;
 pub use profile::Profile;
@@ -63,6 +64,7 @@ macro_rules! devices {
 
 devices! {
     Fixed(fixed, "fixed"),
+    Thread(thread, "loop"),
     Hdd(hdd, "hdd"),
     Flash(flash, "flash"),
 }
@@ -112,6 +114,15 @@ impl Device for AnyDevice {
 
     fn wake(&mut self, number: u32, outbox: &mut Outbox) {
         each!(self, d => d.wake(number, outbox));
+    }
+
+    #[inline]
+    fn is_served_by_thread(&self) -> bool {
+        each!(self, d => d.is_served_by_thread())
+    }
+
+    fn worked(&mut self, work_ns: u64) {
+        each!(self, d => d.worked(work_ns));
     }
 
     fn head_sector(&self) -> Option<u64> {

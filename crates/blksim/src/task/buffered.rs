@@ -78,6 +78,11 @@ impl Machine {
     fn pay(&mut self, task: TaskId, mut call: BufferedCall) -> bool {
         let cost_ns = std::mem::take(&mut call.cost_ns);
         self.tasks[task].call = Some(call);
+        if let (true, Some(processors)) = (cost_ns > 0, &mut self.processors) {
+            self.block.events.compute(cost_ns);
+            processors.requeue(Ready::Call(task), &self.block.events);
+            return true;
+        }
         if cost_ns > 0 {
             self.block.events.at(self.block.events.now_ns() + cost_ns, Class::Task, task);
             return true;

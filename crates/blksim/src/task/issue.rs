@@ -62,6 +62,9 @@ impl Machine {
                 }
                 return;
             }
+            if unlikely(self.processors.is_some()) {
+                self.compute_collection(index);
+            }
             let now_ns = self.block.events.now_ns();
             self.tasks.collect_done(index, now_ns, &mut self.block.recorder);
         }
@@ -78,6 +81,9 @@ impl Machine {
     #[inline(always)]
     fn fill(&mut self, index: u32) -> bool {
         loop {
+            if unlikely(self.processors.is_some()) {
+                self.compute_issue(index);
+            }
             let process = &mut self.tasks.processes[index as usize];
             let wanted = process.batch.min(process.depth - process.in_flight);
             let now_ns = self.block.events.now_ns();

@@ -2,7 +2,7 @@
 
 use crate::block::request::Priority;
 use crate::core::branch::{cold_path, likely};
-use crate::core::record::{Direction, JobRecord};
+use crate::core::record::{CpuTime, Direction, JobRecord};
 use crate::mm::readahead::Window;
 use crate::timeline::Recorder;
 use crate::workload::Job;
@@ -66,6 +66,8 @@ pub struct JobProcess {
     pub(crate) stage: IssueStage,
     /// The time of its pending Issue event, if there is one.
     pub(crate) wake_ns: Option<u64>,
+    /// Processor time while it is measured.
+    pub(crate) cpu: CpuTime,
     /// Readahead state of its file descriptor.
     pub(crate) window: Window,
 }
@@ -102,6 +104,7 @@ impl JobProcess {
             rank,
             stage: IssueStage::Waiting,
             wake_ns: None,
+            cpu: CpuTime::default(),
             window: Window::default(),
         }
     }
@@ -135,6 +138,12 @@ impl JobProcess {
     #[inline]
     pub(crate) fn may_issue(&self) -> bool {
         self.in_flight < self.depth && matches!(self.stage, IssueStage::Issuing)
+    }
+
+    /// True once it is measured: after its ramp, until it ends.
+    pub(crate) fn is_measured(&self, now_ns: u64) -> bool {
+        !matches!(self.stage, IssueStage::Waiting | IssueStage::Ended)
+            && now_ns >= self.generator.measure_ns()
     }
 
     /// The next I/O, if it is a direct transfer that needs no check of the job's limits.

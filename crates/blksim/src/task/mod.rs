@@ -3,10 +3,12 @@
 
 mod buffered;
 pub(crate) mod buffered_call;
+mod compute;
 mod direct;
 pub(crate) mod direct_ios;
 mod issue;
 pub(crate) mod job_process;
+pub mod processors;
 pub(crate) mod ready;
 mod run;
 pub mod slots;

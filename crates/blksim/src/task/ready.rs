@@ -37,6 +37,10 @@ pub(crate) enum Ready {
     Queue(u32),
     /// The worker that puts a disk's flush into the queue.
     CacheFlush(u32),
+    /// The thread of this machine that serves a disk.
+    Device(u32),
+    /// The thread that completes what the one above has served (`ksoftirqd`).
+    Softirq(u32),
 }
 
 /// The run queue, ordered by rank, then by time of waking.
@@ -104,7 +108,7 @@ impl ReadyList {
             Ready::Submission(task) | Ready::Process(task) | Ready::Call(task) => {
                 self.rank_of(task)
             }
-            Ready::Queue(_) | Ready::CacheFlush(_) => 0,
+            Ready::Queue(_) | Ready::CacheFlush(_) | Ready::Device(_) | Ready::Softirq(_) => 0,
         };
         self.insert(rank, ready);
     }

@@ -10,6 +10,9 @@ impl Machine {
     /// which is usual, it runs in between.
     #[inline(always)]
     pub(crate) fn goes_on(&mut self, process: u32) -> bool {
+        if unlikely(self.processors.is_some()) {
+            return self.stays_on_processor(process);
+        }
         self.block.ready.is_empty() || self.keeps_processor(process)
     }
 
@@ -66,13 +69,15 @@ impl Machine {
 
     /// Runs what is rarely ready.
     #[inline(never)]
-    fn run_other(&mut self, ready: Ready) {
+    pub(crate) fn run_other(&mut self, ready: Ready) {
         match ready {
             Ready::Submission(task) => self.resume(task),
             Ready::Process(index) => self.drive_cold(index),
             Ready::Call(task) => self.advance_call(task),
             Ready::CacheFlush(disk) => self.block.queue_flush(disk as usize),
             Ready::Queue(disk) => self.block.run_worker(disk as usize),
+            Ready::Device(disk) => self.serve(disk),
+            Ready::Softirq(disk) => self.complete_served(disk),
         }
     }
 

@@ -32,7 +32,8 @@ impl Arrangement {
         let end = files.iter().map(|file| file.start + file.bytes).max().unwrap_or(0);
         let free = capacity.saturating_sub(end) / FILE_ALIGNMENT;
         // Gaps take at most half of the free space, so that the first file can move too.
-        let most_gap = (MOST_GAP_BYTES / FILE_ALIGNMENT).min(free / (2 * files.len() as u64).max(1));
+        let most_gap =
+            (MOST_GAP_BYTES / FILE_ALIGNMENT).min(free / (2 * files.len() as u64).max(1));
         let gaps: Vec<u64> = files.iter().skip(1).map(|_| stream.below(most_gap + 1)).collect();
         let mut shift = stream.below(free - gaps.iter().sum::<u64>() + 1);
         for (index, file) in files.iter_mut().enumerate() {

@@ -1,13 +1,15 @@
 //! The contract of schedulers and devices, checked for every pair of them.
 
-use crate::support::{Auditor, PROFILES, SCHEDULERS, fingerprint, fixed, given, run, setup};
+use crate::support::{
+    Auditor, PROFILES, SCHEDULERS, cost_table, fingerprint, fixed, given, run, setup,
+};
 use blksim::core::record::Direction;
 use blksim::devices::KINDS;
 use blksim::elevator::scheduler::Family;
 use blksim::elevator::{ALL, info};
 use blksim::simulate::{Simulation, simulate_with};
 
-const DEVICES: [&str; 4] = ["fixed", "hdd-7200", "nvme-tlc", "ssd-sata"];
+const DEVICES: [&str; 5] = ["fixed", "hdd-7200", "loop", "nvme-tlc", "ssd-sata"];
 
 /// Loads that between them take every path: merging, sorting, plugging,
 /// splitting, priorities, page cache, flushes, waiting for tags.
@@ -92,6 +94,31 @@ fn every_request_of_every_member_completes_exactly_once_in_arrays() {
                     fingerprint(&alone),
                     "{what}: being watched matters"
                 );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_request_completes_exactly_once_where_computing_takes_time() {
+    for device in DEVICES {
+        for scheduler in names() {
+            for (load, jobs) in LOADS {
+                for cpus in [1, 3] {
+                    let what = format!("{scheduler} on {device}, {load}, {cpus} processors");
+                    let auditor = Auditor::default();
+                    let mut setup = setup(device, scheduler, jobs);
+                    setup.processors = Some(cost_table(cpus));
+                    let outcome = simulate_with(&setup, vec![Box::new(auditor.clone())])
+                        .unwrap_or_else(|error| panic!("{what}: {error}"));
+                    auditor.verify(&outcome, &what);
+                    assert_eq!(auditor.nr_under_way(), 0, "{what}");
+                    let processors = outcome.processors.unwrap();
+                    assert_eq!(processors.busy_ns.len(), cpus as usize);
+                    for busy_ns in processors.busy_ns {
+                        assert!(busy_ns <= outcome.simulated_ns, "{what}");
+                    }
+                }
             }
         }
     }

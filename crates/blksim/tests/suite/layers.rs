@@ -45,6 +45,7 @@ const LAYERS: &[&[&str]] = &[
         "mm/flusher",
         "mm/page_reads",
         "task/buffered",
+        "task/compute",
         "task/direct",
         "task/issue",
         "task/run",

@@ -2,6 +2,7 @@
 //!
 //! `cargo test -p blksim --test suite SUBJECT::` runs one of them.
 
+mod arrangement;
 mod behaviours;
 mod behaviours_anticipatory;
 mod behaviours_batches;
@@ -24,6 +25,7 @@ mod fuzz;
 mod input;
 mod layers;
 mod one_more_scheduler;
+mod processors;
 mod properties;
 mod support;
 mod switchback;

@@ -65,6 +65,7 @@ fn main() {
         runtime_ns: None,
         seed: 1,
         arrangement: None,
+        processors: None,
         limits: Limits::default(),
     };
     let outcome = simulate(&setup).unwrap();

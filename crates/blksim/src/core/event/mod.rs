@@ -46,6 +46,8 @@ pub enum Class {
     QueueRun = 7,
     /// A slot of the record begins or ends: behind everything at its moment.
     Slot = 8,
+    /// A processor runs what is ready; the subject is the processor.
+    Processor = 9,
 }
 
 impl Class {
@@ -60,7 +62,7 @@ impl Class {
         Self::Issue,
         Self::QueueRun,
         Self::Slot,
-        Self::Slot,
+        Self::Processor,
         Self::Slot,
         Self::Slot,
         Self::Slot,
@@ -88,6 +90,8 @@ pub struct Event {
 #[derive(Debug, Default)]
 pub struct EventQueue {
     now_ns: u64,
+    /// Processors have clocks of their own, so that `now_ns` is that of the one that computes.
+    several_clocks: bool,
     sequence: u64,
     /// Closed while the heap holds the events.
     array: SortedArray,
@@ -194,7 +198,7 @@ impl EventQueue {
     pub(crate) fn advance(&mut self) -> Option<Event> {
         let key = if self.array.is_empty() { self.take_from_heap()? } else { self.array.take() };
         let event = unpack(key);
-        debug_assert!(event.time_ns >= self.now_ns, "time ran backwards");
+        debug_assert!(self.several_clocks || event.time_ns >= self.now_ns, "time ran backwards");
         self.now_ns = event.time_ns;
         Some(event)
     }
@@ -210,6 +214,38 @@ impl EventQueue {
             }
         }
         (first != NONE).then_some(first)
+    }
+
+    /// From now on each processor has a clock of its own.
+    pub(crate) fn split_clocks(&mut self) {
+        self.several_clocks = true;
+    }
+
+    /// Moves the clock of the processor that computes.
+    #[inline]
+    pub(crate) fn compute(&mut self, cost_ns: u64) {
+        self.now_ns += cost_ns;
+    }
+
+    /// Computes under a lock that is free from `free_ns` on. If another has it, this waits for it,
+    /// spinning, and takes `handover_ns` longer: lock and data come from the other's cache. Work of
+    /// no time needs no lock.
+    #[inline]
+    pub(crate) fn compute_locked(&mut self, free_ns: &mut u64, cost_ns: u64, handover_ns: u64) {
+        if cost_ns == 0 {
+            return;
+        }
+        if *free_ns > self.now_ns {
+            self.now_ns = *free_ns + handover_ns;
+        }
+        self.now_ns += cost_ns;
+        *free_ns = self.now_ns;
+    }
+
+    /// Moves the clock of the processor that computes to a moment that another processor has reached.
+    #[inline]
+    pub(crate) fn not_before(&mut self, time_ns: u64) {
+        self.now_ns = self.now_ns.max(time_ns);
     }
 
     /// Moves the clock forward without an event.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use blksim::block::request::{NONE, Operation, RequestId};
+use blksim::core::processor_table::{ProcessorTable, SchedulerCosts, StepCosts};
 use blksim::core::record::{Direction, JobRecord};
 use blksim::devices::Profile;
 use blksim::engine::Limits;
@@ -17,10 +18,10 @@ pub const SCHEDULERS: [&str; 6] =
 pub const PROFILES: [&str; 8] =
     ["emmc", "hdd-7200", "nvme-tlc", "optane", "sas-15k", "sd-card", "ssd-sata", "virtio-network"];
 
-/// A device: `fixed`, or the name of a shipped profile.
+/// A device: `fixed`, `loop`, or the name of a shipped profile.
 pub fn profile(name: &str) -> Profile {
-    if name == "fixed" {
-        return Profile::of_kind("fixed", "fixed").unwrap();
+    if ["fixed", "loop"].contains(&name) {
+        return Profile::of_kind(name, name).unwrap();
     }
     let path = format!("{}/../../devices/{name}.toml", env!("CARGO_MANIFEST_DIR"));
     Profile::parse(&std::fs::read_to_string(&path).unwrap(), name).unwrap()
@@ -38,8 +39,42 @@ pub fn setup(device: &str, scheduler: &str, jobs: &str) -> Setup {
         runtime_ns: None,
         seed: 1,
         arrangement: None,
+        processors: None,
         limits: Limits::default(),
     }
+}
+
+/// A cost table of the usual size.
+pub fn cost_table(cpus: u32) -> ProcessorTable {
+    let steps = StepCosts {
+        prepare_ns: 500,
+        system_call_ns: 300,
+        submit_ns: 900,
+        issue_ns: 300,
+        interrupt_ns: 800,
+        end_ns: 400,
+        wake_ns: 700,
+        context_switch_ns: 900,
+        idle_exit_ns: 1500,
+        collect_ns: 300,
+        thread_command_ns: 1200,
+        copy_page_ns: 400,
+        lock_handover_ns: 200,
+    };
+    let costs = |insert_ns, dispatch_ns, complete_ns| SchedulerCosts {
+        insert_ns,
+        dispatch_ns,
+        complete_ns,
+        merge_ns: 50,
+        per_doubling_ns: 20,
+        locked_percent: 90,
+    };
+    let schedulers = vec![
+        ("mq-deadline".to_owned(), costs(250, 250, 60)),
+        ("kyber".to_owned(), costs(200, 250, 150)),
+        ("bfq".to_owned(), costs(1200, 900, 500)),
+    ];
+    ProcessorTable { cpus, slice_ns: 1_400_000, steps, schedulers }
 }
 
 /// A device `fixed` with these parameters.

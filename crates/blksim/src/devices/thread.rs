@@ -1,0 +1,88 @@
+//! `loop`: a device that a thread of the machine itself serves from memory, one command after the
+//! other, as the loop driver does on tmpfs (`loop_process_work` in `drivers/block/loop.c`).
+//!
+//! On a machine whose computing takes time, the thread takes what the machine's cost table says, from
+//! the other tasks. Elsewhere it has a processor of its own, and the parameters say how long it takes.
+
+use crate::core::error::ProfileError;
+use crate::core::params::{Param, Unit, Values};
+use crate::devices::device::{Command, Device, Facts, Outbox};
+
+pub const SUMMARY: &str = "loop device over memory: a thread copies, one command after the other";
+
+pub const PARAMETERS: &[Param] = &[
+    Param::new(
+        "command",
+        Unit::Nanoseconds,
+        1_000,
+        (1, 1_000_000_000),
+        "processor time of a command without the copying",
+    ),
+    Param::new(
+        "copy_bandwidth",
+        Unit::BytesPerSecond,
+        4 << 30,
+        (1 << 20, 1 << 44),
+        "speed of the copying",
+    ),
+    Param::new("depth", Unit::Count, 128, (1, 65_536), "commands that it takes at once"),
+    Param::new("capacity", Unit::Bytes, 1 << 30, (1 << 20, 1 << 56), "size"),
+];
+
+#[derive(Debug)]
+pub struct Thread {
+    facts: Facts,
+    command_ns: u64,
+    bytes_per_second: u64,
+    free_ns: u64,
+    busy_ns: u64,
+}
+
+impl Thread {
+    #[expect(clippy::unnecessary_wraps, reason = "all devices are built alike")]
+    pub fn new(values: &Values, _source: &str, _seed: u64) -> Result<Self, ProfileError> {
+        Ok(Self {
+            facts: Facts {
+                capacity_bytes: values.get("capacity") / 512 * 512,
+                rotational: false,
+                queue_depth: values.get("depth") as u32,
+                nr_hw_queues: 1,
+                volatile_cache: false,
+                max_hw_sectors_kb: 1280,
+            },
+            command_ns: values.get("command"),
+            bytes_per_second: values.get("copy_bandwidth"),
+            free_ns: 0,
+            busy_ns: 0,
+        })
+    }
+
+    fn cost_ns(&self, bytes: u64) -> u64 {
+        self.command_ns + (bytes * 1_000_000_000).div_ceil(self.bytes_per_second)
+    }
+}
+
+impl Device for Thread {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn submit(&mut self, command: Command, outbox: &mut Outbox) {
+        let cost_ns = self.cost_ns(u64::from(command.nr_sectors) * 512);
+        self.free_ns = self.free_ns.max(outbox.now_ns()) + cost_ns;
+        self.busy_ns += cost_ns;
+        outbox.complete_at(self.free_ns, command.id);
+    }
+
+    fn is_served_by_thread(&self) -> bool {
+        true
+    }
+
+    fn worked(&mut self, work_ns: u64) {
+        self.busy_ns += work_ns;
+    }
+
+    fn busy_ns(&self) -> u64 {
+        self.busy_ns
+    }
+}

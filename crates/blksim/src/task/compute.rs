@@ -1,0 +1,156 @@
+//! A machine whose computing takes time: every event is handled by a processor, when that is free.
+
+use crate::block::request::{SECTOR_BYTES, TaskId};
+use crate::core::event::{Class, Event};
+use crate::core::record::CpuTime;
+use crate::devices::device::Device;
+use crate::machine::Machine;
+use crate::mm::page_cache::PAGE_BYTES;
+use crate::task::ready::Ready;
+
+impl Machine {
+    /// Reacts to one event on the processor that it needs, or later if that computes.
+    #[inline(never)]
+    pub(crate) fn react_on_processor(&mut self, event: Event) {
+        let Event { time_ns, class, subject } = event;
+        let cpu = match class {
+            Class::DeviceWake | Class::Slot => {
+                self.handle_event_of(class, subject);
+                return;
+            }
+            Class::Processor => subject as usize,
+            Class::Complete => self.processor_of(self.block.requests[subject].context),
+            Class::Issue | Class::Task => self.processor_of(subject),
+            Class::SchedulerTimer | Class::PolicyTimer | Class::Writeback | Class::QueueRun => 0,
+        };
+        let Some(processors) = &mut self.processors else { return };
+        let runs_task = class == Class::Processor;
+        if let Err(free_ns) = processors.begin(cpu, runs_task, &mut self.block.events) {
+            self.block.events.at(free_ns, class, subject);
+            return;
+        }
+        self.handle_event_of(class, subject);
+        if !self.block.released.is_empty() {
+            self.pass_on_released();
+        }
+        self.place_woken();
+        let Some(processors) = &mut self.processors else { return };
+        let task = processors.end(time_ns, &mut self.block.events);
+        let process = task.and_then(|task| self.tasks.processes.get_mut(task as usize));
+        if let Some(process) = process.filter(|process| process.is_measured(time_ns)) {
+            process.cpu.system_ns += self.block.events.now_ns() - time_ns;
+        }
+    }
+
+    /// A program prepares an I/O and calls the kernel.
+    #[inline(never)]
+    pub(crate) fn compute_issue(&mut self, index: u32) {
+        self.compute_user(index, self.block.steps.prepare_ns);
+        self.block.events.compute(self.block.steps.system_call_ns);
+    }
+
+    /// A program collects its completed I/Os.
+    #[inline(never)]
+    pub(crate) fn compute_collection(&mut self, index: u32) {
+        let collected = self.tasks.processes[index as usize].done.len() as u64;
+        self.compute_user(index, collected * self.block.steps.collect_ns);
+    }
+
+    fn compute_user(&mut self, index: u32, cost_ns: u64) {
+        let process = &mut self.tasks.processes[index as usize];
+        if process.is_measured(self.block.events.now_ns()) {
+            process.cpu.user_ns += cost_ns;
+        }
+        self.block.events.compute(cost_ns);
+    }
+
+    /// Processor time of a job.
+    pub(crate) fn cpu_of_job(&self, job: usize) -> Option<CpuTime> {
+        self.processors.as_ref()?;
+        let mut sum = CpuTime::default();
+        for process in self.tasks.processes.iter().filter(|process| process.job == job) {
+            sum.user_ns += process.cpu.user_ns;
+            // What a task took, less what its program did.
+            sum.system_ns += process.cpu.system_ns.saturating_sub(process.cpu.user_ns);
+        }
+        Some(sum)
+    }
+
+    fn processor_of(&self, task: TaskId) -> usize {
+        self.processors.as_ref().map_or(0, |processors| processors.of_task(task))
+    }
+
+    /// Runs what is ready on the current processor.
+    pub(crate) fn run_next(&mut self) {
+        let Some(processors) = &mut self.processors else { return };
+        match processors.next(&mut self.block.events) {
+            None => {}
+            Some(Ready::Process(index)) => {
+                self.tasks.processes[index as usize].woken = false;
+                self.drive_cold(index);
+            }
+            Some(other) => self.run_other(other),
+        }
+    }
+
+    /// Distributes what was woken over the processors.
+    fn place_woken(&mut self) {
+        let Some(processors) = &mut self.processors else { return };
+        while let Some(ready) = self.block.ready.pop() {
+            processors.place(ready, &mut self.block.events);
+        }
+    }
+
+    /// A process has issued an I/O. Returns whether it goes on at once.
+    #[inline(never)]
+    pub(crate) fn stays_on_processor(&mut self, process: u32) -> bool {
+        self.place_woken();
+        let woken = self.tasks.processes[process as usize].woken;
+        let Some(processors) = &mut self.processors else { return true };
+        if woken {
+            // It is in a queue already.
+            return false;
+        }
+        let stays = processors.goes_on(Ready::Process(process), &self.block.events);
+        self.tasks.processes[process as usize].woken = !stays;
+        stays
+    }
+
+    /// The thread that serves a disk takes a request. It completes none itself: raising the softirq
+    /// outside an interrupt wakes `ksoftirqd` (`blk_mq_raise_softirq` of `block/blk-mq.c`,
+    /// `raise_softirq_irqoff` of `kernel/softirq.c`, Linux 6.1), which waits for its processor.
+    pub(crate) fn serve(&mut self, disk: u32) {
+        let queue = &mut self.block.disks[disk as usize];
+        let Some(id) = queue.thread.waiting.pop_front() else {
+            queue.thread.woken = false;
+            return;
+        };
+        let bytes = u64::from(self.block.requests[id].nr_sectors) * SECTOR_BYTES;
+        let steps = &self.block.steps;
+        let copying_ns = bytes.div_ceil(PAGE_BYTES) * steps.copy_page_ns;
+        // Every command takes time.
+        let work_ns = (steps.thread_command_ns + copying_ns).max(1);
+        self.block.events.not_before(self.block.requests[id].dispatched_ns);
+        self.block.events.compute(work_ns);
+        queue.device.worked(work_ns);
+        if queue.thread.served.is_empty() {
+            self.block.ready.make_ready(Ready::Softirq(disk));
+        }
+        queue.thread.served.push_back(id);
+        let more = !queue.thread.waiting.is_empty();
+        queue.thread.woken = more;
+        self.place_woken();
+        if let (true, Some(processors)) = (more, &mut self.processors) {
+            processors.requeue(Ready::Device(disk), &self.block.events);
+        }
+    }
+
+    /// Completes what a thread has served.
+    pub(crate) fn complete_served(&mut self, disk: u32) {
+        let mut served = std::mem::take(&mut self.block.disks[disk as usize].thread.served);
+        for id in served.drain(..) {
+            self.complete(id);
+        }
+        self.block.disks[disk as usize].thread.served = served;
+    }
+}

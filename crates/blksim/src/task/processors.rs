@@ -1,0 +1,295 @@
+//! Processors that take time: each has a clock of its own and a queue of what is ready to run on it.
+//!
+//! What runs on a processor moves the clock as it computes ([`EventQueue::compute`]); then the
+//! processor is busy until that moment, and whatever comes for it meanwhile waits. A task is
+//! interrupted after each I/O that it issues, if an event is due by then. So a processor is never
+//! ahead of the others by more than the work for one I/O, and locks are waited for in nearly the
+//! order in which they were asked for.
+//!
+//! [`EventQueue::compute`]: crate::core::event::EventQueue::compute
+
+use std::collections::VecDeque;
+
+use crate::block::request::TaskId;
+use crate::core::event::{Class, EventQueue};
+use crate::core::processor_table::{ProcessorTable, StepCosts};
+use crate::task::ready::{GIVES_WAY, Ready, rank_of_fork};
+
+/// Runs of a queue by its worker on one processor, before the next processor's worker has its turn
+/// (`BLK_MQ_CPU_WORK_BATCH` in `block/blk-mq.h`, Linux 6.1).
+const WORK_BATCH: u32 = 8;
+
+/// One processor.
+#[derive(Debug, Default)]
+pub(crate) struct Processor {
+    /// It computes until then.
+    pub free_ns: u64,
+    /// All the time that it computed.
+    pub busy_ns: u64,
+    /// Who ran last, and since when without a pause.
+    last: Option<Runner>,
+    since_ns: u64,
+    /// With ranks; see [`Processors::by_rank`].
+    queue: VecDeque<(u32, Ready)>,
+    /// An event that runs the first of `queue` is on its way.
+    called: bool,
+}
+
+impl Processor {
+    fn slice_is_left(&self, now_ns: u64, slice_ns: u64) -> bool {
+        self.queue.is_empty() || now_ns.saturating_sub(self.since_ns) < slice_ns
+    }
+
+    /// Enters something behind all that have its rank or a lower one.
+    fn insert(&mut self, rank: u32, ready: Ready) {
+        let place = self.queue.partition_point(|other| other.0 <= rank);
+        self.queue.insert(place, (rank, ready));
+    }
+}
+
+/// Who runs on a processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Runner {
+    Task(TaskId),
+    /// The worker of a queue.
+    Worker,
+    /// The thread that serves a disk.
+    Thread(u32),
+    /// The thread of the processor that completes requests.
+    Softirq,
+}
+
+impl From<Ready> for Runner {
+    fn from(ready: Ready) -> Self {
+        match ready {
+            Ready::Submission(task) | Ready::Process(task) | Ready::Call(task) => Self::Task(task),
+            Ready::Queue(_) | Ready::CacheFlush(_) => Self::Worker,
+            Ready::Device(disk) => Self::Thread(disk),
+            Ready::Softirq(_) => Self::Softirq,
+        }
+    }
+}
+
+/// All processors.
+#[derive(Debug)]
+pub struct Processors {
+    all: Vec<Processor>,
+    steps: StepCosts,
+    slice_ns: u64,
+    /// A single processor runs what is ready in the order that a guest's does in virtual time
+    /// ([`crate::task::ready`]); several run it in the order of waking, and all ranks are 0.
+    by_rank: bool,
+    /// The processes of jobs are the first tasks.
+    nr_processes: u32,
+    /// The one that computes now, and whether it runs a task rather than an interrupt.
+    current: usize,
+    runs_task: bool,
+    /// Where each task ran last, and until when: on another processor, whose clock may be behind, it
+    /// goes on no earlier.
+    of_task: Vec<u32>,
+    task_ns: Vec<u64>,
+    /// Where the thread that serves a disk ran last.
+    of_thread: Vec<u32>,
+    /// For each disk, the runs of its queue so far, of all workers.
+    worker_runs: Vec<u32>,
+}
+
+impl Processors {
+    pub fn new(table: &ProcessorTable, nr_processes: u32, nr_disks: usize) -> Self {
+        let ProcessorTable { cpus, slice_ns, steps, .. } = *table;
+        let nr = cpus.max(1);
+        // Flusher and worker follow the processes.
+        let nr_tasks = nr_processes + 2;
+        Self {
+            all: (0..nr).map(|_| Processor::default()).collect(),
+            steps,
+            slice_ns,
+            by_rank: nr == 1,
+            nr_processes,
+            current: 0,
+            runs_task: false,
+            of_task: (0..nr_tasks).map(|task| task % nr).collect(),
+            task_ns: vec![0; nr_tasks as usize],
+            // Beside the first tasks, where there is room.
+            of_thread: (0..nr_disks as u32).map(|disk| (nr_processes + disk) % nr).collect(),
+            worker_runs: vec![0; nr_disks],
+        }
+    }
+
+    /// The processor on which a task runs.
+    pub(crate) fn of_task(&self, task: TaskId) -> usize {
+        self.of_task.get(task as usize).map_or(0, |cpu| *cpu as usize)
+    }
+
+    /// The latest moment that any has reached.
+    pub(crate) fn latest_ns(&self) -> u64 {
+        self.all.iter().map(|processor| processor.free_ns).max().unwrap_or(0)
+    }
+
+    /// Time that each processor computed.
+    pub fn busy_ns(&self) -> impl Iterator<Item = u64> + '_ {
+        self.all.iter().map(|processor| processor.busy_ns)
+    }
+
+    /// Lets a processor run a task or handle an interrupt now.
+    ///
+    /// # Errors
+    ///
+    /// The time until which it computes, if it does.
+    pub(crate) fn begin(
+        &mut self,
+        cpu: usize,
+        runs_task: bool,
+        events: &mut EventQueue,
+    ) -> Result<(), u64> {
+        let processor = &mut self.all[cpu];
+        if processor.free_ns > events.now_ns() {
+            return Err(processor.free_ns);
+        }
+        self.current = cpu;
+        self.runs_task = runs_task;
+        if processor.free_ns < events.now_ns() {
+            events.compute(self.steps.idle_exit_ns);
+            processor.since_ns = events.now_ns();
+        }
+        if !runs_task {
+            events.compute(self.steps.interrupt_ns);
+        }
+        Ok(())
+    }
+
+    /// The next to run on the current processor; computes the switch to it.
+    pub(crate) fn next(&mut self, events: &mut EventQueue) -> Option<Ready> {
+        let processor = &mut self.all[self.current];
+        processor.called = false;
+        let (_, ready) = processor.queue.pop_front()?;
+        let runner = Runner::from(ready);
+        if let Runner::Task(task) = runner {
+            events.not_before(self.task_ns[task as usize]);
+        }
+        if processor.last != Some(runner) {
+            processor.last = Some(runner);
+            processor.since_ns = events.now_ns();
+            events.compute(self.steps.context_switch_ns);
+        }
+        Some(ready)
+    }
+
+    /// The current processor has computed since `start_ns`. Returns the task for which it did, if
+    /// any.
+    pub(crate) fn end(&mut self, start_ns: u64, events: &mut EventQueue) -> Option<TaskId> {
+        let now_ns = events.now_ns();
+        let processor = &mut self.all[self.current];
+        processor.free_ns = now_ns;
+        processor.busy_ns += now_ns - start_ns;
+        let ran = processor.last;
+        let runs_task = std::mem::replace(&mut self.runs_task, false);
+        self.call(self.current, events);
+        match ran {
+            Some(Runner::Task(task)) if runs_task => {
+                self.task_ns[task as usize] = now_ns;
+                Some(task)
+            }
+            _ => None,
+        }
+    }
+
+    /// Has a processor run the first of its queue as soon as it can.
+    fn call(&mut self, cpu: usize, events: &mut EventQueue) {
+        let processor = &mut self.all[cpu];
+        if !processor.queue.is_empty() && !processor.called {
+            processor.called = true;
+            events.at(processor.free_ns, Class::Processor, cpu as u32);
+        }
+    }
+
+    /// Puts something that was woken into the queue of a processor.
+    pub(crate) fn place(&mut self, ready: Ready, events: &mut EventQueue) {
+        let cpu = match ready {
+            Ready::Submission(task) | Ready::Process(task) | Ready::Call(task) => {
+                let cpu = self.idle_near(self.of_task(task), events.now_ns());
+                if let Some(place) = self.of_task.get_mut(task as usize) {
+                    *place = cpu as u32;
+                }
+                cpu
+            }
+            Ready::Queue(disk) => {
+                let runs = &mut self.worker_runs[disk as usize];
+                *runs += 1;
+                (*runs / WORK_BATCH) as usize % self.all.len()
+            }
+            Ready::CacheFlush(_) | Ready::Softirq(_) => self.current,
+            Ready::Device(disk) => {
+                let before = self.of_thread[disk as usize] as usize;
+                let cpu = self.idle_near(before, events.now_ns());
+                self.of_thread[disk as usize] = cpu as u32;
+                cpu
+            }
+        };
+        events.compute(self.steps.wake_ns);
+        let rank = self.rank_of(ready);
+        self.all[cpu].insert(rank, ready);
+        if cpu != self.current {
+            self.call(cpu, events);
+        }
+    }
+
+    /// The given processor if it is idle, else one that is, else the given one
+    /// (`select_idle_sibling`).
+    fn idle_near(&self, before: usize, now_ns: u64) -> usize {
+        let idle = |cpu: usize| {
+            let processor = &self.all[cpu];
+            processor.queue.is_empty()
+                && if cpu == self.current { !self.runs_task } else { processor.free_ns <= now_ns }
+        };
+        if idle(before) {
+            return before;
+        }
+        (0..self.all.len()).find(|&cpu| idle(cpu)).unwrap_or(before)
+    }
+
+    fn rank_of(&self, ready: Ready) -> u32 {
+        match ready {
+            Ready::Submission(task) | Ready::Process(task) | Ready::Call(task)
+                if self.by_rank && task < self.nr_processes =>
+            {
+                rank_of_fork(task, self.nr_processes)
+            }
+            _ => 0,
+        }
+    }
+
+    /// Called after a task has done a step. Returns whether it goes on at once; if not, it is in the
+    /// queue again.
+    pub(crate) fn goes_on(&mut self, ready: Ready, events: &EventQueue) -> bool {
+        let now_ns = events.now_ns();
+        let event_is_due = events.next_ns().is_some_and(|next_ns| next_ns <= now_ns);
+        if !event_is_due && self.may_stay(ready, now_ns) {
+            return true;
+        }
+        self.requeue(ready, events);
+        false
+    }
+
+    /// Lets a task that has computed go on later.
+    pub(crate) fn requeue(&mut self, ready: Ready, events: &EventQueue) {
+        let rank = self.rank_of(ready);
+        let stays = !self.by_rank && self.may_stay(ready, events.now_ns());
+        let processor = &mut self.all[self.current];
+        if stays {
+            processor.queue.push_front((rank, ready));
+        } else {
+            processor.insert(rank, ready);
+        }
+    }
+
+    /// Whether those that wait for the current processor let the task that has it go on.
+    fn may_stay(&self, ready: Ready, now_ns: u64) -> bool {
+        let processor = &self.all[self.current];
+        if !self.by_rank {
+            return processor.slice_is_left(now_ns, self.slice_ns);
+        }
+        let rank = self.rank_of(ready);
+        rank < GIVES_WAY || processor.queue.front().is_none_or(|first| first.0 >= rank)
+    }
+}

@@ -1,0 +1,89 @@
+//! Arrangements: what nobody controls is drawn from a seed, and only if it is asked for.
+
+use std::collections::BTreeSet;
+
+use blksim::simulate::Setup;
+use blksim::simulate::Simulation;
+use blksim::switchback::{Slot, Switchback};
+use blksim::task::slots::SlotTimes;
+use blksim::workload::arrangement::Arrangement;
+
+use crate::support::{fingerprint, run, setup};
+
+const READERS: &str =
+    "[a]\nrw=read\nbs=64k\ndirect=1\nnumjobs=3\nsize=1g\ntime_based\nruntime=1s\n";
+
+fn arranged(seed: Option<u64>) -> Setup {
+    let mut setup = setup("hdd-7200", "mq-deadline", READERS);
+    setup.arrangement = seed.map(|seed| Arrangement { seed });
+    setup
+}
+
+#[test]
+fn equal_seeds_give_equal_runs_and_others_do_not() {
+    let print = |seed| fingerprint(&run(&arranged(seed)));
+    assert_eq!(print(Some(4)), print(Some(4)));
+    let different: BTreeSet<_> = (0..8).map(|seed| print(Some(seed))).collect();
+    assert_eq!(different.len(), 8);
+    assert!(!different.contains(&print(None)));
+}
+
+#[test]
+fn no_arrangement_changes_what_the_jobs_do() {
+    let jobs = "[a]\nrw=randrw\nbs=4k\ndirect=1\nsize=8m\n[b]\nrw=write\nsize=4m\nfsync=16\n";
+    for seed in 0..5 {
+        let mut setup = setup("ssd-sata", "bfq", jobs);
+        setup.arrangement = Some(Arrangement { seed });
+        let outcome = run(&setup);
+        let bytes: Vec<u64> = outcome
+            .jobs
+            .iter()
+            .map(|job| {
+                use blksim::core::record::Direction::{Read, Write};
+                job.direction(Read).bytes + job.direction(Write).bytes
+            })
+            .collect();
+        assert_eq!(bytes, [8 << 20, 4 << 20]);
+    }
+}
+
+#[test]
+fn jobs_without_a_size_keep_the_whole_device() {
+    let jobs = "[a]\nrw=read\nbs=1m\ndirect=1\nnumber_ios=4\n";
+    let bytes_read = |seed: Option<u64>| {
+        let mut setup = setup("ssd-sata", "none", jobs);
+        setup.arrangement = seed.map(|seed| Arrangement { seed });
+        run(&setup).jobs[0].direction(blksim::core::record::Direction::Read).bytes
+    };
+    assert_eq!(bytes_read(Some(3)), bytes_read(None));
+}
+
+#[test]
+fn schedulers_that_take_turns_share_an_arrangement() {
+    let slots = |seed: u64| {
+        let setup = arranged(Some(seed));
+        let slot = |number: u64, scheduler: &str| Slot {
+            scheduler: scheduler.to_owned(),
+            tunables: Vec::new(),
+            times: SlotTimes {
+                start_ns: 100_000_000 * (number + 1),
+                end_ns: 100_000_000 * (number + 2),
+                kept_from_ns: 100_000_000 * (number + 1) + 40_000_000,
+                kept_to_ns: 100_000_000 * (number + 2),
+            },
+        };
+        let turns = Switchback {
+            slots: vec![slot(0, "bfq"), slot(1, "kyber"), slot(2, "bfq")],
+            window_ns: 10_000_000,
+            focus: Vec::new(),
+            freeze_ns: 1_000_000,
+        };
+        let mut simulation = Simulation::new(&setup, Vec::new()).unwrap();
+        simulation.take_turns(&setup, &turns).unwrap();
+        simulation.advance(u64::MAX).unwrap();
+        simulation.slots().into_iter().map(|slot| slot.record.ios).collect::<Vec<_>>()
+    };
+    assert_eq!(slots(1), slots(1));
+    assert_eq!(slots(1).len(), 3);
+    assert_ne!(slots(1), slots(2));
+}

@@ -1,0 +1,132 @@
+//! Machines whose computing takes time: laws, and loads whose rates can be worked out by hand.
+
+use blksim::core::processor_table::{ProcessorTable, SchedulerCosts, StepCosts};
+use blksim::core::record::Direction;
+use blksim::simulate::{Outcome, Setup};
+
+use crate::support::{cost_table, fingerprint, fixed, run, setup};
+
+const LATENCY_NS: u64 = 100_000;
+
+fn iops(outcome: &Outcome) -> f64 {
+    let ios: u64 = outcome.jobs.iter().map(|job| job.direction(Direction::Read).ios()).sum();
+    let runtime_ns = outcome.jobs.iter().map(|job| job.runtime_ns).max().unwrap();
+    ios as f64 * 1e9 / runtime_ns as f64
+}
+
+fn readers(jobs: u32, depth: u32) -> String {
+    format!(
+        "[a]\nrw=randread\ndirect=1\nioengine=libaio\niodepth={depth}\nnumjobs={jobs}\n\
+         size=64m\ntime_based\nruntime=50ms\n"
+    )
+}
+
+fn on(mut setup: Setup, table: &ProcessorTable) -> Outcome {
+    setup.processors = Some(table.clone());
+    run(&setup)
+}
+
+fn assert_near(found: f64, expected: f64) {
+    assert!((found / expected - 1.0).abs() < 0.01, "{found} instead of {expected}");
+}
+
+#[test]
+fn a_table_of_zeros_on_one_processor_changes_nothing() {
+    let free = ProcessorTable { cpus: 1, ..ProcessorTable::default() };
+    for scheduler in ["none", "mq-deadline", "kyber", "bfq"] {
+        let plain = setup("hdd-7200", scheduler, &readers(1, 1));
+        let with_table = on(plain.clone(), &free);
+        assert_eq!(fingerprint(&with_table), fingerprint(&run(&plain)), "{scheduler}");
+    }
+}
+
+#[test]
+fn next_to_no_cost_changes_next_to_nothing() {
+    let steps = StepCosts { submit_ns: 1, end_ns: 1, ..StepCosts::default() };
+    let table = ProcessorTable { cpus: 1, steps, ..ProcessorTable::default() };
+    for device in ["hdd-7200", "ssd-sata"] {
+        // bfq takes an I/O that ends in the moment of the next for one without a pause, so that any
+        // cost matters to it (`bfq_update_io_intensity`).
+        for scheduler in ["none", "mq-deadline", "kyber"] {
+            for (jobs, depth) in [(1, 1), (1, 32), (4, 8)] {
+                let mut plain = setup(device, scheduler, &readers(jobs, depth));
+                plain.runtime_ns = Some(2_000_000_000);
+                let ratio = iops(&on(plain.clone(), &table)) / iops(&run(&plain));
+                assert!((0.97..1.03).contains(&ratio), "{scheduler} on {device}: {ratio}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_io_at_a_time_waits_for_the_device_and_for_each_step() {
+    let steps = StepCosts {
+        prepare_ns: 100,
+        system_call_ns: 200,
+        submit_ns: 400,
+        issue_ns: 800,
+        interrupt_ns: 1600,
+        end_ns: 3200,
+        wake_ns: 6400,
+        collect_ns: 12_800,
+        idle_exit_ns: 25_600,
+        ..StepCosts::default()
+    };
+    let table = ProcessorTable { cpus: 1, steps, ..ProcessorTable::default() };
+    let setup = fixed(&[("latency", "100us")], "none", &readers(1, 1));
+    let once_ns = 100 + 200 + 400 + 800 + LATENCY_NS + 25_600 + 1600 + 3200 + 6400 + 12_800;
+    assert_near(iops(&on(setup, &table)), 1e9 / once_ns as f64);
+}
+
+#[test]
+fn a_busy_processor_bounds_the_rate() {
+    let steps = StepCosts { submit_ns: 2000, end_ns: 1000, ..StepCosts::default() };
+    let table = |cpus| ProcessorTable { cpus, steps, ..ProcessorTable::default() };
+    let load = |jobs| fixed(&[("latency", "10us"), ("depth", "512")], "none", &readers(jobs, 32));
+    assert_near(iops(&on(load(1), &table(1))), 1e9 / 3000.0);
+    assert_near(iops(&on(load(4), &table(1))), 1e9 / 3000.0);
+    assert_near(iops(&on(load(4), &table(4))), 4e9 / 3000.0);
+}
+
+#[test]
+fn a_lock_bounds_the_rate_of_all_processors_together() {
+    let steps = StepCosts { submit_ns: 1000, ..StepCosts::default() };
+    let costs = SchedulerCosts { insert_ns: 1500, dispatch_ns: 500, ..SchedulerCosts::default() };
+    let table = |locked_percent| ProcessorTable {
+        cpus: 8,
+        steps,
+        schedulers: vec![("mq-deadline".to_owned(), SchedulerCosts { locked_percent, ..costs })],
+        ..ProcessorTable::default()
+    };
+    let load = || fixed(&[("latency", "10us"), ("depth", "512")], "mq-deadline", &readers(8, 16));
+    let (locked, free) = (iops(&on(load(), &table(100))), iops(&on(load(), &table(0))));
+    assert!(locked <= 1e9 / 2000.0 * 1.001, "{locked} under a lock of 2 us per request");
+    assert!(free > 1.5 * locked, "{free} without a lock, {locked} with one");
+}
+
+#[test]
+fn more_processors_do_not_make_it_slower() {
+    for scheduler in ["none", "mq-deadline", "kyber", "bfq"] {
+        let rate = |cpus| iops(&on(setup("loop", scheduler, &readers(2, 32)), &cost_table(cpus)));
+        assert!(rate(2) > rate(1), "{scheduler}");
+        assert!(rate(4) > 0.9 * rate(2), "{scheduler}");
+    }
+}
+
+#[test]
+fn a_scheduler_that_computes_more_does_less() {
+    let rate = |scheduler| iops(&on(setup("loop", scheduler, &readers(1, 32)), &cost_table(2)));
+    assert!(rate("none") > rate("mq-deadline"));
+    assert!(rate("mq-deadline") > rate("bfq"));
+    let outcome = on(setup("loop", "bfq", &readers(1, 32)), &cost_table(2));
+    let busy_ns: u64 = outcome.processors.as_ref().unwrap().busy_ns.iter().sum();
+    assert!(outcome.processors.unwrap().scheduler_ns < busy_ns);
+}
+
+#[test]
+fn the_same_request_gives_the_same_bits() {
+    let once = || on(setup("loop", "kyber", &readers(4, 8)), &cost_table(3));
+    let (one, other) = (once(), once());
+    assert_eq!(fingerprint(&one), fingerprint(&other));
+    assert_eq!(one.processors, other.processors);
+}
