@@ -183,9 +183,10 @@ class SimSession:
             for group, settings in self._options.cgroups.items()
             for key, value in settings.items()
         )
+        machine = f" --machine {shlex.quote(self._options.machine.source)}" if self._options.machine else ""
         fixed = " --arrangement fixed" if self._options.arrangement == "fixed" else ""
         command = f"blklab run {self.target.target} {cell.workload.source} --scheduler {cell.scheduler.name}"
-        return [f"{command}{tunables}{queue}{groups}{fixed} --seed {cell.key.seed}"]
+        return [f"{command}{tunables}{queue}{groups}{machine}{fixed} --seed {cell.key.seed}"]
 
     def _request(self, choice: SchedulerChoice, workload: Workload, *, seed: int) -> dict[str, Any]:
         return self._device | {
@@ -197,6 +198,7 @@ class SimSession:
             "runtime_ns": self._options.runtime_ns,
             "seed": seed,
             "arrangement": self._options.arrangement_seed(seed),
+            "processors": None if self._options.machine is None else self._options.machine.request(),
             "limits": {"events": None, "simulated_ns": None},
             "timeline": self._options.timeline_file is not None or self._options.rate_window_ns is not None,
         }

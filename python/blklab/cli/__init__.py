@@ -22,6 +22,7 @@ _COMMANDS = {
     "top": "Show which tasks do I/O, in which class and at which level.",
     "targets": "List the disks of this machine and the modelled devices.",
     "workloads": "List the shipped workloads, or check and describe your own.",
+    "calibrate": "Measure on this machine what models need to know of it.",
     "kernel": "Build, list and remove guest kernels for uml: targets.",
     "fidelity": "Show how far the simulator and a real kernel differ.",
     "runs": "List stored runs, the newest first.",

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 import blklab
+from blklab.cli.host_fidelity import compare_with_host, loads_matching, print_host_fidelity
 from blklab.cli.options import json_option
 from blklab.cli.output import console_err, console_out, print_note, require_writable, write_text
 from blklab.errors import ExitCode, StoreError, UsageError
@@ -32,6 +33,7 @@ from blklab.execution.fidelity.report import (
 )
 from blklab.execution.fidelity.running import run_cells
 from blklab.quantities.units import format_duration
+from blklab.spec.machines import THIS
 
 _MOST_MOVED = 8
 _LOG_INTERVAL_S = 10
@@ -67,6 +69,21 @@ _LOG_INTERVAL_S = 10
     type=click.IntRange(min=1),
     help="Parallel guests. Default: the number of processors.",
 )
+@click.option("--host", is_flag=True, help="Compare with this machine's own kernel instead (root).")
+@click.option(
+    "--machine",
+    default=THIS,
+    show_default=True,
+    metavar="NAME|FILE",
+    help="With --host: cost table that the simulator takes.",
+)
+@click.option(
+    "--repetitions",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="With --host: times that each load runs.",
+)
 @click.option("--against", metavar="FILE", help="Show changes since this earlier --json result.")
 @click.option("--page", metavar="FILE", help="Fill the tables of this page (docs/appendix/fidelity.md).")
 @json_option
@@ -79,6 +96,9 @@ def command(
     list_only: bool,
     kernel: str,
     workers: int | None,
+    host: bool,
+    machine: str,
+    repetitions: int,
     against: str | None,
     page: str | None,
     json_file: str | None,
@@ -89,9 +109,22 @@ def command(
     The device model and all random choices are the same in both. Results of kernels are cached, so that after
     a change to the simulator only the simulator runs again. Exits with 5 if a difference exceeds its limit.
     """
+    console = console_out()
+    if host:
+        loads = loads_matching(patterns)
+        if list_only:
+            for load in loads:
+                console.print(load.name, markup=False)
+            return ExitCode.OK
+        require_writable(json_file)
+        found = compare_with_host(loads, machine, repetitions=repetitions, seed=seed, quiet=quiet)
+        if json_file != "-":
+            print_host_fidelity(found, console)
+        if json_file is not None:
+            write_text(json_file, found.model_dump_json(by_alias=True, indent=1))
+        return ExitCode.OK if found.holds else ExitCode.RUN_FAILED
     cells = random_cells(random_number, seed) if random_number else matrix()
     cells = selected(cells, patterns)
-    console = console_out()
     if list_only:
         for cell in cells:
             console.print(cell.name, markup=False, soft_wrap=True)

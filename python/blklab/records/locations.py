@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from blklab.spec.folders import data_folder
+
 STORE_VARIABLE = "BLKLAB_STORE"
 
 
@@ -12,14 +14,9 @@ def default_store_url() -> str:
     """The store named by ``BLKLAB_STORE``, else ``blklab/runs.sqlite`` in the XDG data folder."""
     if named := os.environ.get(STORE_VARIABLE):
         return named
-    return f"sqlite:///{_data_folder() / 'runs.sqlite'}"
+    return f"sqlite:///{data_folder() / 'runs.sqlite'}"
 
 
 def default_report_folder() -> Path:
     """The folder ``blklab/reports`` in the XDG data folder."""
-    return _data_folder() / "reports"
-
-
-def _data_folder() -> Path:
-    data_home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return Path(data_home) / "blklab"
+    return data_folder() / "reports"

@@ -12,6 +12,7 @@ from blklab.errors import UsageError
 from blklab.quantities.units import parse_duration_ns
 from blklab.simulator.core import call_core, device_request
 from blklab.spec.experiment import Arrangement
+from blklab.spec.machines import Machine
 from blklab.spec.profiles import load_profile
 from blklab.spec.schedulers import parse_scheduler_choice
 from blklab.spec.targets import ModelTarget, parse_target
@@ -38,6 +39,8 @@ class SimulationRequest:
     """Parameters of the machine: ``memory``, ``dirty_ratio`` …"""
     cgroups: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
     """Settings of control groups by path (``/`` is the root): ``io.weight``, ``io.max`` …"""
+    processors: Machine | None = None
+    """Processors and what computing costs; None: nothing. See `blklab.spec.machines.load_machine`."""
     seed: int = 1
     arrangement: Arrangement = "fixed"
     """``drawn``: by the seed, as in experiments; see `blklab.spec.experiment.Conditions`."""
@@ -114,6 +117,7 @@ class CoreRequest:
                 "cgroups": {name: _settings(group) for name, group in request.cgroups.items()},
                 "jobs": {"text": self.workload.text, "source": self.workload.source},
                 "runtime_ns": None if request.runtime is None else parse_duration_ns(request.runtime),
+                "processors": None if request.processors is None else request.processors.request(),
                 "seed": request.seed,
                 "arrangement": request.seed if request.arrangement == "drawn" else None,
                 "limits": {

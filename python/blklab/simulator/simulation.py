@@ -24,6 +24,7 @@ from blklab.simulator.core import call_core, run_facts
 from blklab.simulator.request import CoreRequest, Jobs, Setting, SimulationRequest
 from blklab.simulator.timeline import Timeline
 from blklab.spec.experiment import Arrangement
+from blklab.spec.machines import Machine
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ def simulate(
     queue: Mapping[str, Setting] | None = None,
     machine: Mapping[str, Setting] | None = None,
     cgroups: Mapping[str, Mapping[str, Setting]] | None = None,
+    processors: Machine | None = None,
     seed: int = 1,
     arrangement: Arrangement = "fixed",
     runtime: str | None = None,
@@ -90,6 +92,7 @@ def simulate(
         queue=queue or {},
         machine=machine or {},
         cgroups=cgroups or {},
+        processors=processors,
         seed=seed,
         arrangement=arrangement,
         runtime=runtime,

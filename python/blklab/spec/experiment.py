@@ -18,6 +18,7 @@ from blklab.spec.forms import (
     GOAL,
     GROUP_ASSIGNMENTS,
     KERNELS,
+    MACHINE,
     NUMBER,
     SCHEDULERS,
     SWEEPS,
@@ -28,6 +29,7 @@ from blklab.spec.forms import (
 )
 from blklab.spec.goals import NAMED_GOALS, Goal
 from blklab.spec.guest import GuestOptions
+from blklab.spec.machines import Machine
 from blklab.spec.options import Option, Topic, options_of
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.slots import SlotDecision
@@ -43,6 +45,7 @@ DEFAULT_WORKLOADS = ("random-read-4k-qd32", "reader-beside-writers")
 Order = Literal["randomised", "by-scheduler"]
 DesignName = Literal["auto", "runs", "switchback"]
 Arrangement = Literal["drawn", "fixed"]
+DEFAULT_ARRANGEMENT: Arrangement = "drawn"
 
 EVERY_RUN = ("compare", "run")
 """Commands that take the options of a single run."""
@@ -111,9 +114,22 @@ class Conditions(BaseModel):
             "Of models: drawn lets chance decide anew in each block where files lie, when the load and its "
             "processes start, and the first tag; fixed repeats one arrangement.",
             see="experiments.md#chance-in-models",
-            commands=EVERY_RUN,
+            commands=(*EVERY_RUN, "explain"),
         ),
-    ] = "drawn"
+    ] = DEFAULT_ARRANGEMENT
+    machine: Annotated[
+        Machine | None,
+        Option(
+            MACHINE,
+            "Of simulated devices: a cost table, by name or file, that says how many processors there are "
+            "and what computing costs.",
+            metavar="NAME|FILE",
+            default_text="computing takes no time",
+            see="processor-time.md",
+            names="machines",
+            commands=(*EVERY_RUN, "explain"),
+        ),
+    ] = None
     guest: GuestOptions = GuestOptions()
     """Of targets that run in a guest kernel."""
     rate_window_ns: int | None = Field(default=None, ge=1_000_000)

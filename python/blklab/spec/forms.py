@@ -10,6 +10,7 @@ from pydantic import BeforeValidator
 from blklab.errors import SpecError, UsageError
 from blklab.quantities.units import parse_duration_ns, parse_fraction, parse_size_bytes
 from blklab.spec.goals import Goal, goal_from_weights, parse_goal
+from blklab.spec.machines import load_machine
 from blklab.spec.options import Form, Use
 from blklab.spec.schedulers import check_kernel_name, parse_scheduler_choices
 from blklab.spec.sweeps import parse_sweeps
@@ -161,6 +162,8 @@ SWEEPS = Form(
     Use.REPEATED, lambda sweeps: [sweep.canonical for sweep in sweeps], parse_sweeps, _listed, list[str]
 )
 KERNELS = Form(Use.REPEATED, lambda names: [",".join(names)], _kernel_names, _listed, list[str])
+MACHINE = Form(Use.ONCE, lambda machine: [machine.source], load_machine, in_file=str)
+"""Written as a name or a file."""
 ASSIGNMENTS = Form(
     Use.REPEATED,
     _pairs,

@@ -19,6 +19,7 @@ from blklab.cli.reference.tree import CommandNode, metavar_of
 from blklab.reanalysis.readers import READERS
 from blklab.shipped import shipped_folder
 from blklab.spec.goals import NAMED_GOALS
+from blklab.spec.machines import THIS, shipped_machines
 from blklab.spec.options import Option
 from blklab.spec.profiles import device_kinds, shipped_profiles
 from blklab.spec.workloads import shipped_workloads
@@ -105,6 +106,7 @@ _OF_OPTIONS: dict[str, Callable[[], Values]] = {
     "schedulers": _schedulers,
     "kernels": _kernels,
     "goals": _goals,
+    "machines": lambda: Values("machines", (*shipped_machines(), THIS), files=True),
 }
 """By `Option.names`."""
 

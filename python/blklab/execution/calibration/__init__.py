@@ -1,0 +1,1 @@
+"""Calibration: measures on a host what models need to know of it."""

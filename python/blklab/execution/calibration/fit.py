@@ -1,0 +1,192 @@
+"""Fits a cost table to measured I/Os a second, by least squares around the figures of an ordinary machine.
+
+Each parameter is a factor on one or several figures of the starting table. Its logarithm has a normal prior,
+so that figures that the loads tell nothing about stay what they were, with an interval as wide as the prior.
+What is fitted is, for each load, the rate without a scheduler, and for each scheduler its ratio to that: a
+machine's speed wanders from run to run, while ratios within a block do not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blklab.execution.calibration.loads import Load
+from blklab.execution.calibration.prediction import Cell, predicted_iops
+from blklab.spec.machines import Machine, StepCosts
+
+Floats = NDArray[np.float64]
+
+BASELINE = "none"
+PRIOR_DEVIATION = 1.0
+"""Of the logarithm of each factor: a figure is within a factor of 7 of the starting table's in 95 of 100."""
+MODEL_ERROR = 0.03
+"""Relative error of a ratio that the model is allowed, in addition to that of the measurement."""
+BASELINE_ERROR = 0.06
+"""The same of the rate without a scheduler."""
+_Z95 = 1.96
+_SCALES = np.arange(-1.0, 2.01, 0.25)
+"""Logarithms of the factors on all figures that are tried."""
+_WIDTHS = (1.0, 0.5, 0.25, 0.12)
+"""Steps of the search, of a factor's logarithm."""
+_MOST_SWEEPS = 4
+_LEAST_GAIN = 0.001
+_STEP = 0.3
+"""Step of the derivatives: the simulator counts whole I/Os, so that small steps are noise."""
+_LOCKED = "locked_percent"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A factor on figures of a table."""
+
+    name: str
+    """Such as ``steps.wake_ns`` or ``schedulers.bfq``: one figure, or all hooks of a scheduler."""
+    table: tuple[str, ...]
+    """Where in the file the figures are: ``("schedulers", "bfq")``."""
+    figures: tuple[str, ...]
+    scales: bool = True
+    """Whether it changes with the speed of the machine."""
+
+    def applied(self, table: dict[str, Any], factor: float) -> None:
+        """Multiplies the figures of a dumped table."""
+        for name in self.table:
+            table = table[name]
+        for name in self.figures:
+            table[name] = round(table[name] * factor)
+
+
+@dataclass(frozen=True)
+class Observation:
+    """Measured rates of a load."""
+
+    load: Load
+    iops: float
+    """Without a scheduler."""
+    iops_error: float
+    """Relative standard error."""
+    ratios: Mapping[str, tuple[float, float]]
+    """By scheduler: ratio to the rate without one, and its relative standard error."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted table."""
+
+    machine: Machine
+    factors: Mapping[str, tuple[float, float, float]]
+    """By parameter: the factor on the starting table, and its 95 % interval."""
+
+
+def parameters_of(machine: Machine) -> list[Parameter]:
+    """What is fitted: the slice, each step that costs something, and all hooks of a scheduler together."""
+    slices = [Parameter("slice_ns", (), ("slice_ns",), scales=False)] if machine.slice_ns else []
+    steps = [
+        Parameter(f"steps.{name}", ("steps",), (name,))
+        for name in StepCosts.model_fields
+        if getattr(machine.steps, name) > 0
+    ]
+    hooks = [
+        Parameter(
+            f"schedulers.{name}",
+            ("schedulers", name),
+            tuple(hook for hook, cost in costs if cost > 0 and hook != _LOCKED),
+        )
+        for name, costs in sorted(machine.schedulers.items())
+    ]
+    return [*slices, *steps, *hooks]
+
+
+def fitted(ordinary: Machine, observations: Sequence[Observation]) -> Fit:
+    """The table under which the simulator gives what was observed, nearest to an ordinary one.
+
+    At first all figures change together, by one factor: machines differ in speed more than in kind. The
+    factors of the result are on the table of that speed.
+    """
+    parameters = parameters_of(ordinary)
+    unscaled = _residuals(ordinary, parameters, observations)
+    speeds = [scale * np.array([parameter.scales for parameter in parameters]) for scale in _SCALES]
+    start = _with_factors(
+        ordinary, parameters, min(speeds, key=lambda logs: _misfit(unscaled(logs), len(parameters)))
+    )
+    residuals = _residuals(start, parameters, observations)
+    found = _searched(lambda logs: float(np.sum(residuals(logs) ** 2)), len(parameters))
+    slopes = _slopes(residuals, found)
+    # The residuals' own scatter, where the model does not fit as well as it is allowed to.
+    excess = max(1.0, float(np.mean(residuals(found) ** 2)))
+    deviations = np.sqrt(np.diag(np.linalg.inv(slopes.T @ slopes)) * excess)
+    factors = {
+        parameter.name: (math.exp(log), math.exp(log - _Z95 * error), math.exp(log + _Z95 * error))
+        for parameter, log, error in zip(parameters, found, deviations, strict=True)
+    }
+    return Fit(machine=_with_factors(start, parameters, found), factors=factors)
+
+
+def _residuals(
+    start: Machine, parameters: Sequence[Parameter], observations: Sequence[Observation]
+) -> Callable[[Floats], Floats]:
+    cells: list[Cell] = [
+        (one.load, scheduler) for one in observations for scheduler in (BASELINE, *one.ratios)
+    ]
+
+    def residuals(logs: Floats) -> Floats:
+        iops = predicted_iops(cells, _with_factors(start, parameters, logs))
+        found = list(logs / PRIOR_DEVIATION)
+        for one in observations:
+            base = iops[(one.load, BASELINE)]
+            found.append(math.log(base / one.iops) / math.hypot(one.iops_error, BASELINE_ERROR))
+            found += [
+                math.log(iops[(one.load, scheduler)] / base / ratio) / math.hypot(error, MODEL_ERROR)
+                for scheduler, (ratio, error) in one.ratios.items()
+            ]
+        return np.array(found)
+
+    return residuals
+
+
+def _misfit(residuals: Floats, nr_parameters: int) -> float:
+    """Sum of squares, without the prior's."""
+    return float(np.sum(residuals[nr_parameters:] ** 2))
+
+
+def _searched(cost: Callable[[Floats], float], nr_parameters: int) -> Floats:
+    """The logarithms of least cost, by a pattern search: one at a time, in ever smaller steps.
+
+    Queues that form or dissolve make the cost jump, so that methods that trust slopes stop early.
+    """
+    best = np.zeros(nr_parameters)
+    lowest = cost(best)
+    for width in _WIDTHS:
+        for _ in range(_MOST_SWEEPS):
+            before = lowest
+            for index in range(nr_parameters):
+                for step in (width, -width):
+                    tried = best.copy()
+                    tried[index] += step
+                    found = cost(tried)
+                    if found < lowest:
+                        best, lowest = tried, found
+                        break
+            if before - lowest < _LEAST_GAIN * before:
+                break
+    return best
+
+
+def _slopes(residuals: Callable[[Floats], Floats], logs: Floats) -> Floats:
+    """The derivative of each residual (row) by each parameter (column)."""
+    steps = _STEP * np.eye(len(logs))
+    return np.column_stack(
+        [(residuals(logs + step) - residuals(logs - step)) / (2 * _STEP) for step in steps]
+    )
+
+
+def _with_factors(start: Machine, parameters: Sequence[Parameter], logs: Floats) -> Machine:
+    table = start.model_dump()
+    for parameter, log in zip(parameters, logs, strict=True):
+        parameter.applied(table, math.exp(float(log)))
+    return Machine.model_validate(table)

@@ -1,0 +1,156 @@
+"""Machines: TOML files that say what computing costs, shipped in machines/ or a person's own.
+
+A machine is a cost table: processors, and nanoseconds of processor time for the steps of an I/O and the
+hooks of schedulers. Models take it with ``--machine``; without one, computing takes no time there.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from blklab.errors import ProfileError, UnknownNameError
+from blklab.shipped import shipped_files
+from blklab.spec.folders import data_folder
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+MOST_NS = 1_000_000_000
+THIS = "this"
+"""The name of the table that calibration has measured on this machine."""
+Nanoseconds = Annotated[int, Field(ge=0, le=MOST_NS)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class StepCosts(_Table):
+    """Processor time of the steps of an I/O outside the scheduler, in nanoseconds."""
+
+    prepare_ns: Nanoseconds = 0
+    """The program prepares an I/O."""
+    system_call_ns: Nanoseconds = 0
+    """A system call, without the work that it is for."""
+    submit_ns: Nanoseconds = 0
+    """A bio becomes a request with a tag (``blk_mq_submit_bio``)."""
+    issue_ns: Nanoseconds = 0
+    """The driver takes a request (``queue_rq``)."""
+    interrupt_ns: Nanoseconds = 0
+    """An interrupt and its softirq."""
+    end_ns: Nanoseconds = 0
+    """A request ends (``blk_mq_end_request``, and what the task's I/O interface does then)."""
+    wake_ns: Nanoseconds = 0
+    """A sleeping task or worker is woken (``try_to_wake_up``)."""
+    context_switch_ns: Nanoseconds = 0
+    """Another task takes the processor (``__schedule``)."""
+    idle_exit_ns: Nanoseconds = 0
+    """An idle processor begins to compute."""
+    collect_ns: Nanoseconds = 0
+    """The program collects an I/O that is complete."""
+    thread_command_ns: Nanoseconds = 0
+    """A thread serves a command of a loop device, without the copying."""
+    copy_page_ns: Nanoseconds = 0
+    """A page is copied."""
+    lock_handover_ns: Nanoseconds = 0
+    """A lock that is waited for changes hands: it and the data that it guards move between caches."""
+
+
+class SchedulerCosts(_Table):
+    """Processor time of a scheduler's hooks, in nanoseconds."""
+
+    insert_ns: Nanoseconds = 0
+    dispatch_ns: Nanoseconds = 0
+    complete_ns: Nanoseconds = 0
+    merge_ns: Nanoseconds = 0
+    """A look for a merge."""
+    per_doubling_ns: Nanoseconds = 0
+    """For an insertion or dispatch, in addition for each doubling of the requests held."""
+    locked_percent: Annotated[int, Field(ge=0, le=100)] = 0
+    """Share of all this under the scheduler's lock."""
+
+
+class Machine(_Table):
+    """A machine's processors and what computing costs on them."""
+
+    name: str
+    source: str = ""
+    """Name of the shipped table, or file as named by the person."""
+    summary: str = ""
+    cpus: Annotated[int, Field(ge=1, le=1024)]
+    slice_ns: Nanoseconds = 0
+    """Time for which a task may run although others wait."""
+    steps: StepCosts = StepCosts()
+    schedulers: dict[str, SchedulerCosts] = {}
+    """By name; a scheduler that is not here costs nothing."""
+
+    def request(self) -> dict[str, Any]:
+        """The table as the simulator takes it."""
+        return self.model_dump(exclude={"name", "source", "summary"})
+
+
+def shipped_machines() -> dict[str, Machine]:
+    """The machines that come with blklab, by name."""
+    return {name: read_machine(path, name) for name, path in shipped_files("machines", ".toml").items()}
+
+
+def load_machine(name_or_path: str) -> Machine:
+    """Finds a machine by the name of a shipped one, by the path of a file, or this one once it is measured.
+
+    Raises:
+        UnknownNameError: if there is none; close names are suggested.
+        ProfileError: if the file cannot be read or has a mistake; the message names the field.
+    """
+    shipped = shipped_files("machines", ".toml")
+    if name_or_path in shipped:
+        return read_machine(shipped[name_or_path], name_or_path)
+    if name_or_path.endswith(".toml") or "/" in name_or_path:
+        return read_machine(Path(name_or_path), name_or_path)
+    if name_or_path == THIS:
+        if not calibrated_machine().is_file():
+            raise UnknownNameError(
+                "this machine's cost table has not been measured",
+                hint="measure it as root: blklab calibrate --processor",
+            )
+        return read_machine(calibrated_machine(), THIS)
+    close = difflib.get_close_matches(name_or_path, [*shipped, THIS], n=1)
+    raise UnknownNameError(
+        f"there is no machine {name_or_path!r}",
+        hint=f"did you mean {close[0]}?"
+        if close
+        else f"known are {', '.join([*shipped, THIS])}, or a .toml file",
+    )
+
+
+def calibrated_machine() -> Path:
+    """The file that calibration writes unless told otherwise. It need not exist."""
+    return data_folder() / "machine.toml"
+
+
+def read_machine(path: Path, source: str) -> Machine:
+    """Reads a cost table.
+
+    Raises:
+        ProfileError: if it cannot be read or has a mistake; the message names the field.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ProfileError(f"{source}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ProfileError(f"{source}: is not UTF-8 text") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ProfileError(f"{source}: is not TOML: {error}") from error
+    try:
+        return Machine.model_validate(table | {"source": source})
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise ProfileError(f"{source}: {field}: {first['msg']}") from error

@@ -1,0 +1,132 @@
+"""Calibration: tables that made-up machines had, measurements of this one, and limits."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from blklab.execution.calibration.fit import BASELINE, Observation, fitted
+from blklab.execution.calibration.host_fidelity import HostCell, HostFidelityDocument, HostPair, host_fidelity
+from blklab.execution.calibration.loads import CHECKED, FITTED, MATRIX, Load
+from blklab.execution.calibration.measuring import memory_device
+from blklab.execution.calibration.prediction import predicted_iops
+from blklab.execution.calibration.quantiles import median_and_95th
+from blklab.execution.calibration.result import predictions, table_text
+from blklab.spec.machines import Machine, SchedulerCosts, StepCosts, load_machine, read_machine
+
+LOADS = (Load(1, 1, 4, "read"), Load(1, 16, 4, "read"), Load(2, 8, 4, "read"))
+START = Machine(
+    name="start",
+    cpus=2,
+    steps=StepCosts(submit_ns=1000, end_ns=1000, wake_ns=500, context_switch_ns=500, thread_command_ns=1000),
+    schedulers={"bfq": SchedulerCosts(insert_ns=500, dispatch_ns=500)},
+)
+
+
+def _observed(machine: Machine, loads: tuple[Load, ...]) -> list[Observation]:
+    iops = predicted_iops([(load, name) for load in loads for name in (BASELINE, "bfq")], machine)
+    return [
+        Observation(
+            load,
+            iops[(load, BASELINE)],
+            0.01,
+            {"bfq": (iops[(load, "bfq")] / iops[(load, BASELINE)], 0.01)},
+        )
+        for load in loads
+    ]
+
+
+def test_loads_are_told_apart() -> None:
+    assert len({load.name for load in MATRIX}) == len(MATRIX) == 72
+    assert not set(FITTED) & set(CHECKED)
+    assert {*FITTED, *CHECKED} < set(MATRIX)
+    for load in MATRIX:
+        assert load.workload(ramp_ms=1, runtime_ms=2).decide_by == "iops"
+
+
+def test_a_table_is_found_from_what_it_does() -> None:
+    true = START.model_copy(
+        update={
+            "steps": START.steps.model_copy(update={"submit_ns": 2500, "thread_command_ns": 600}),
+            "schedulers": {"bfq": SchedulerCosts(insert_ns=1000, dispatch_ns=1000)},
+        }
+    )
+    fit = fitted(START, _observed(true, LOADS))
+    before = [one.error for one in predictions(START, _observed(true, LOADS))]
+    after = [one.error for one in predictions(fit.machine, _observed(true, LOADS))]
+    assert max(after) < 0.1 < max(before)
+    factor, low, high = fit.factors["schedulers.bfq"]
+    assert low < factor < high
+    assert low < 2 < high
+
+
+def test_a_table_that_is_written_reads_back(tmp_path: Path) -> None:
+    fit = fitted(START, _observed(START, LOADS[:1]))
+    path = tmp_path / "machine.toml"
+    path.write_text(table_text(fit, summary='a "fast" one', remarks=["measured", "twice"]))
+    machine = read_machine(path, "start")
+    assert machine == fit.machine.model_copy(update={"source": "start", "summary": 'a "fast" one'})
+    assert path.read_text().startswith("# measured\n# twice\n")
+    assert " to " in next(line for line in path.read_text().splitlines() if line.startswith("insert_ns"))
+
+
+def test_quantiles() -> None:
+    assert median_and_95th([3.0, 1.0, 2.0]) == (2.0, 3.0)
+    assert median_and_95th([float(value) for value in range(1, 101)]) == (50.5, 95.0)
+
+
+def _document(*, errors: list[float], same_order: list[bool]) -> HostFidelityDocument:
+    cells = [
+        HostCell(
+            load=str(number),
+            scheduler="bfq",
+            fitted=False,
+            iops=1,
+            predicted_iops=1,
+            ratio=1,
+            ratio_error=0,
+            predicted_ratio=math.exp(error),
+        )
+        for number, error in enumerate(errors)
+    ]
+    pairs = [
+        HostPair(
+            load="a", fitted=False, faster="none", slower="bfq", ratio=2, predicted_ratio=2 if same else 0.5
+        )
+        for same in same_order
+    ]
+    return HostFidelityDocument(
+        schema="blklab/host-fidelity-1", kernel="6", machine="this", rounds=3, cells=cells, pairs=pairs
+    )
+
+
+@pytest.mark.parametrize(
+    ("errors", "same_order", "holds"),
+    [
+        ([0.04] * 20, [True] * 20, True),
+        ([0.06] * 20, [True] * 20, False),
+        ([0.04] * 18 + [0.2] * 2, [True] * 20, False),
+        ([0.04] * 20, [True] * 18 + [False] * 2, False),
+        ([0.04] * 20, [], True),
+    ],
+)
+def test_limits(errors: list[float], same_order: list[bool], holds: bool) -> None:
+    assert _document(errors=errors, same_order=same_order).holds == holds
+
+
+@pytest.mark.root
+def test_this_machine_is_measured_and_compared() -> None:
+    loads = [Load(1, 1, 4, "read"), Load(1, 8, 4, "read")]
+    with memory_device(loads, seed=3) as device:
+        measurement = device.measure(1, lambda _: None)
+    assert list(measurement.observations) == loads
+    for one in measurement.observations.values():
+        assert one.iops > 0
+        assert set(one.ratios) >= {"mq-deadline"}
+        assert all(ratio > 0 for ratio, _ in one.ratios.values())
+    document = host_fidelity(measurement, load_machine("ordinary"))
+    assert {cell.load for cell in document.cells} == {load.name for load in loads}
+    assert {cell.fitted for cell in document.cells} == {True}
+    assert all(pair.ratio >= 1 for pair in document.pairs)

@@ -1,0 +1,91 @@
+"""Machines: cost tables from files, and what is wrong with broken ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from blklab.errors import ProfileError, UnknownNameError
+from blklab.simulator.simulation import simulate
+from blklab.spec.machines import calibrated_machine, load_machine, shipped_machines
+
+TABLE = (
+    'name = "mine"\ncpus = 3\nslice_ns = 1000\n[steps]\nsubmit_ns = 700\n[schedulers.bfq]\ninsert_ns = 900\n'
+)
+READER = "[reader]\nrw=randread\ndirect=1\nsize=64m\nnumber_ios=2000\n"
+
+
+@pytest.mark.parametrize("name", shipped_machines())
+def test_shipped_tables_are_taken_by_the_simulator(name: str) -> None:
+    machine = load_machine(name)
+    assert machine.source == name
+    assert machine.summary
+    result = simulate("fixed", READER, scheduler="bfq", processors=machine)
+    busy_ns = result.engine["processors"]["busy_ns"]
+    assert len(busy_ns) == machine.cpus
+    assert 0 < result.engine["processors"]["scheduler_ns"] < sum(busy_ns)
+    (job,) = result.jobs
+    assert job.cpu_user_ns
+    assert job.cpu_system_ns
+    assert job.cpu_user_ns + job.cpu_system_ns < sum(busy_ns)
+
+
+def test_without_a_table_computing_takes_no_time() -> None:
+    result = simulate("fixed", READER, scheduler="bfq")
+    assert "processors" not in result.engine
+    assert result.jobs[0].cpu_user_ns is None
+
+
+def test_a_table_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(TABLE)
+    machine = load_machine(str(path))
+    assert (machine.name, machine.cpus, machine.slice_ns) == ("mine", 3, 1000)
+    assert (machine.steps.submit_ns, machine.schedulers["bfq"].insert_ns) == (700, 900)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("cpus = 3", "name"),
+        (TABLE.replace("cpus = 3", "cpus = 0"), "cpus"),
+        (TABLE.replace("submit_ns", "submit_us"), "steps.submit_us"),
+        (TABLE.replace("700", "0.7"), "steps.submit_ns"),
+        (TABLE.replace("700", "-1"), "steps.submit_ns"),
+        (TABLE.replace("900", "2_000_000_000"), "schedulers.bfq.insert_ns"),
+        (TABLE + "locked_percent = 101", "schedulers.bfq.locked_percent"),
+        ("name = [", "not TOML"),
+    ],
+)
+def test_broken_tables_name_the_field(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(ProfileError) as error:
+        load_machine(str(path))
+    assert str(path) in error.value.message
+    assert said in error.value.message
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match="cannot be read"):
+        load_machine(str(tmp_path / "none.toml"))
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ProfileError, match="not UTF-8"):
+        load_machine(str(tmp_path / "bytes.toml"))
+
+
+def test_unknown_names_come_with_a_hint() -> None:
+    with pytest.raises(UnknownNameError) as error:
+        load_machine("ordinry")
+    assert "ordinary" in str(error.value.hint)
+
+
+def test_this_machine_must_be_measured_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    with pytest.raises(UnknownNameError) as error:
+        load_machine("this")
+    assert "blklab calibrate --processor" in str(error.value.hint)
+    calibrated_machine().parent.mkdir(parents=True)
+    calibrated_machine().write_text(TABLE)
+    assert load_machine("this").cpus == 3
