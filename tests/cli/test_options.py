@@ -23,6 +23,7 @@ from blklab.report.summary.reproduce import repeat_command
 from blklab.spec.experiment import OPTIONS, ExperimentSpec, option_named
 from blklab.spec.forms import exact_duration
 from blklab.spec.goals import parse_goal
+from blklab.spec.machines import shipped_machines
 from blklab.spec.options import Option, Use
 from blklab.spec.request import SpecValues, build_specs, read_spec_file
 
@@ -59,6 +60,7 @@ WRITTEN: dict[str, st.SearchStrategy[Any]] = {
     "cgroups": st.dictionaries(st.sampled_from(["/", "batch"]), SETTINGS, min_size=1),
     "precondition": st.booleans(),
     "allow_writes": st.booleans(),
+    "machine": st.sampled_from(list(shipped_machines())),
     "arrangement": st.sampled_from(option_named("arrangement").choices),
     "guest.generator": st.sampled_from(option_named("guest.generator").choices),
     "guest.time": st.sampled_from(option_named("guest.time").choices),

@@ -36,6 +36,7 @@ def measure(
         kernels=(choice.kernel,),
         guest=guest or GuestOptions(),
         precondition=precondition,
+        arrangement="fixed",
     )
     with BACKEND.open(parse_target(target), options) as session:
         session.check([choice], [workload])

@@ -49,7 +49,7 @@ def _stretch(rounds: int) -> Stretch:
 
 def _slots_on(backend: str, rounds: int = 2) -> list[RunSample]:
     module = import_module(f"blklab.backends.{backend}")
-    options = SessionOptions(run_id="test")
+    options = SessionOptions(run_id="test", arrangement="fixed")
     with module.BACKEND.open(parse_target(f"{backend}:hdd-7200"), options) as session:
         samples: list[RunSample] = session.run_stretch(_stretch(rounds))
     assert [sample.error for sample in samples] == [None] * len(samples)

@@ -101,7 +101,7 @@ impl Machine {
         }
     }
 
-    /// A process has issued an I/O. Returns whether it goes on at once.
+    /// A process has issued an I/O. Returns whether it continues at once.
     #[inline(never)]
     pub(crate) fn stays_on_processor(&mut self, process: u32) -> bool {
         self.place_woken();

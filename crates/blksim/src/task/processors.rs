@@ -26,7 +26,7 @@ pub(crate) struct Processor {
     pub free_ns: u64,
     /// All the time that it computed.
     pub busy_ns: u64,
-    /// Who ran last, and since when without a pause.
+    /// The task or thread that ran last, and since when without a pause.
     last: Option<Runner>,
     since_ns: u64,
     /// With ranks; see [`Processors::by_rank`].
@@ -47,7 +47,7 @@ impl Processor {
     }
 }
 
-/// Who runs on a processor.
+/// A task or thread that runs on a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Runner {
     Task(TaskId),
@@ -85,7 +85,7 @@ pub struct Processors {
     current: usize,
     runs_task: bool,
     /// Where each task ran last, and until when: on another processor, whose clock may be behind, it
-    /// goes on no earlier.
+    /// continues no earlier.
     of_task: Vec<u32>,
     task_ns: Vec<u64>,
     /// Where the thread that serves a disk ran last.
@@ -259,7 +259,7 @@ impl Processors {
         }
     }
 
-    /// Called after a task has done a step. Returns whether it goes on at once; if not, it is in the
+    /// Called after a task has done a step. Returns whether it continues at once; if not, it is in the
     /// queue again.
     pub(crate) fn goes_on(&mut self, ready: Ready, events: &EventQueue) -> bool {
         let now_ns = events.now_ns();

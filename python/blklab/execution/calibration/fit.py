@@ -84,7 +84,7 @@ class Fit:
 
 
 def parameters_of(machine: Machine) -> list[Parameter]:
-    """What is fitted: the slice, each step that costs something, and all hooks of a scheduler together."""
+    """The slice, each step that costs something, and all hooks of a scheduler together."""
     slices = [Parameter("slice_ns", (), ("slice_ns",), scales=False)] if machine.slice_ns else []
     steps = [
         Parameter(f"steps.{name}", ("steps",), (name,))

@@ -45,7 +45,7 @@ Announce = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Measurement:
-    """What was measured, and where."""
+    """The rates of loads on a machine."""
 
     machine: MachineDescription
     rounds: int

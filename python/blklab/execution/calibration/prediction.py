@@ -1,4 +1,4 @@
-"""What a cost table predicts for loads of a loop device over memory."""
+"""Predictions of a cost table: the rates of loads on a loop device over memory."""
 
 from __future__ import annotations
 

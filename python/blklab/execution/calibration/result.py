@@ -31,7 +31,7 @@ class Prediction:
 
 
 def predictions(machine: Machine, observations: Sequence[Observation]) -> list[Prediction]:
-    """What the table predicts for loads that were measured."""
+    """Measured loads beside the table's predictions."""
     cells = [(one.load, scheduler) for one in observations for scheduler in (BASELINE, *one.ratios)]
     iops = predicted_iops(cells, machine)
     return [
