@@ -1,11 +1,11 @@
 """Measures how often intervals of models hold the mean over all arrangements.
 
-    python benches/verdicts/chance_in_models.py [--experiments 200] [--blocks 10] [--truth 1000] [--write]
+    python benches/verdicts/chance_in_models.py [--experiments 200] [--blocks 10] [--truth 1000] [--jobs 1]
 
 Runs whole experiments with a fixed number of blocks on modelled disks, each with a seed of its own, and
 compares the ratio of every pair of schedulers with that of one long experiment with another seed, in the
-metric that decides the workload. ``--write`` puts the table into docs/appendix/verdicts.md. Exits with 1 if
-fewer than 93 or more than 97 of 100 intervals hold the long experiment's ratio.
+metric that decides the workload. Exits with 1 if fewer than 93 or more than 97 of 100 intervals hold the long
+experiment's ratio.
 
 Pairs that are exactly equal in all blocks of the long experiment are left out: chance decides nothing there.
 """
@@ -21,7 +21,6 @@ from functools import partial
 from math import log
 
 from loads import named_load
-from page import write_table
 from rates import Rate, rate
 
 from blklab.analysis.comparison import Comparison
@@ -31,7 +30,6 @@ from blklab.backends.protocol import SessionOptions
 from blklab.cli.output import console_out
 from blklab.linux.machine.description import describe_machine
 from blklab.records.experiment import ExperimentRecord
-from blklab.report.pages.markdown import markdown_table
 from blklab.spec.plan import Plan
 from blklab.spec.request import SpecValues, build_specs
 from blklab.spec.targets import parse_target
@@ -63,7 +61,6 @@ def main() -> int:
     arguments.add_argument("--blocks", type=int, default=10, help="of each experiment")
     arguments.add_argument("--truth", type=int, default=1000, help="blocks of the long experiment")
     arguments.add_argument("--jobs", type=int, default=1, help="processes")
-    arguments.add_argument("--write", action="store_true", help="refresh the appendix page")
     given = arguments.parse_args()
     cells = [(device, workload) for device in DEVICES for workload in WORKLOADS]
     console = console_out()
@@ -76,9 +73,6 @@ def main() -> int:
     every = Rate(sum(one.holds.hits for one in measured), sum(one.holds.count for one in measured))
     summary = f"{every} % of {every.count} intervals hold the mean over all arrangements."
     console.print(summary, highlight=False, markup=False)
-    if given.write:
-        headings = ("Device", "Workload", "Pair", "Ratio", "Width of intervals (median)", "Hold")
-        write_table("chance", [summary, "", markdown_table(headings, map(_row, measured))])
     return 0 if 0.93 <= every.value <= 0.97 else 1
 
 
