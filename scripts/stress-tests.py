@@ -7,8 +7,9 @@ Until the tests end, these run beside them:
   run fio on them and remove them; one that creates and removes control groups; one that empties the page
   cache.
 
-Usage: scripts/stress-tests.py [--rounds N] [-- ARGUMENTS OF PYTEST]. Without arguments, each round runs the
-whole suite except slow tests, in the two parts that ``make test`` runs. The exit code is 1 if a round failed.
+Usage: scripts/stress-tests.py [--rounds N] [--nice N] [-- ARGUMENTS OF PYTEST]. Without arguments, each round
+runs the whole suite except slow tests, in the two parts of ``make test``. The exit code is 1 if a round
+failed.
 """
 
 from __future__ import annotations
@@ -156,6 +157,12 @@ def main() -> int:
     )
     parser.add_argument("--rounds", type=int, default=10, help="how often the tests run (default: 10)")
     parser.add_argument("--stop", action="store_true", help="end after the first round that fails")
+    parser.add_argument(
+        "--nice",
+        type=int,
+        default=0,
+        help="nice value of the tests beside that of the load; at -5 a round is shorter (as root)",
+    )
     parser.add_argument("pytest", nargs="*", metavar="ARGUMENT", help="arguments of pytest, after --")
     options = parser.parse_args()
     # In place of dying at once, which would leave loop devices and files behind.
@@ -169,7 +176,7 @@ def main() -> int:
     with beside(*load):
         for number in range(1, options.rounds + 1):
             started = time.monotonic()
-            codes = [_run_tests(arguments) for arguments in runs]
+            codes = [_run_tests(arguments, options.nice) for arguments in runs]
             # 5: pytest found no test to run.
             passed = all(code in (0, 5) for code in codes)
             outcome = "passed" if passed else f"FAILED (exit codes of pytest: {codes})"
@@ -184,8 +191,8 @@ def main() -> int:
     return int(len(closing) - failed < options.rounds)
 
 
-def _run_tests(arguments: list[str]) -> int:
-    command = [sys.executable, "-m", "pytest", "-q", *arguments]
+def _run_tests(arguments: list[str], nice: int) -> int:
+    command = ["nice", "-n", str(nice), sys.executable, "-m", "pytest", "-q", *arguments]
     process = subprocess.Popen(command)
     try:
         return process.wait()

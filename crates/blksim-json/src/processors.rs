@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use blksim::core::error::{Error, ErrorKind, SimulationError};
+use blksim::core::params::unknown;
 use blksim::core::processor_table::{ProcessorTable, SchedulerCosts, StepCosts};
 use serde::Deserialize;
 
@@ -76,6 +77,13 @@ impl ProcessorsRequest {
         within("processors", "slice_ns", self.slice_ns)?;
         let mut schedulers = Vec::new();
         for (name, costs) in self.schedulers {
+            if blksim::elevator::info(&name).is_none() {
+                let known = blksim::elevator::ALL.iter().map(|info| info.name);
+                let message =
+                    format!("the cost table's scheduler {name}: {}", unknown(&name, known));
+                let kind = ErrorKind::UnknownScheduler;
+                return Err(SimulationError::of(kind, "schedulers", message).into());
+            }
             if costs.locked_percent > 100 {
                 let message = format!("{name}: locked_percent must be 0 to 100");
                 let field = "locked_percent";

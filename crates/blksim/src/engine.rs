@@ -1,5 +1,6 @@
 //! The engine: takes events off the event queue, one by one, until the jobs have ended. Time moves
-//! only here and in the stand-alone device runner.
+//! only here, in the stand-alone device runner, and where computing takes time
+//! (`EventQueue::compute`).
 
 use crate::core::branch::unlikely;
 use crate::core::error::{ErrorKind, SimulationError};

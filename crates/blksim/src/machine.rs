@@ -79,8 +79,8 @@ impl Machine {
 
     /// Lets computing take time on processors.
     pub fn compute_on(&mut self, table: &ProcessorTable, scheduler: &str) {
-        let nr_processes = self.tasks.processes.len() as u32;
-        let processors = Processors::new(table, nr_processes, self.block.disks.count());
+        let (nr_processes, nr_tasks) = (self.tasks.processes.len() as u32, self.tasks.count());
+        let processors = Processors::new(table, nr_processes, nr_tasks, self.block.disks.count());
         self.processors = Some(Box::new(processors));
         self.block.steps = table.steps;
         self.block.events.split_clocks();

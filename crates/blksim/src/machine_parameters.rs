@@ -35,7 +35,7 @@ pub const MACHINE: &[Param] = &[
         Unit::Count,
         0,
         (0, MAX_REQUESTS - 1),
-        "tag at which a queue's first search for a free tag begins; a kernel draws it at random",
+        "tag at which a queue's first search for a free tag begins, unless an arrangement draws it, as a kernel does",
     ),
     Param::new(
         "memory",

@@ -68,6 +68,11 @@ impl Setup {
         }
         Ok(jobs)
     }
+
+    /// The processors, if computing on them costs anything.
+    pub(crate) fn costly_processors(&self) -> Option<&ProcessorTable> {
+        self.processors.as_ref().filter(|table| !table.is_free())
+    }
 }
 
 /// The counters of one disk.
@@ -248,7 +253,7 @@ impl Simulation {
         if let Some(arrangement) = setup.arrangement {
             host.arrange(arrangement);
         }
-        if let Some(table) = setup.processors.as_ref().filter(|table| !table.is_free()) {
+        if let Some(table) = setup.costly_processors() {
             host.compute_on(table, info.name);
         }
         let engine = Engine::new(host, setup.limits);

@@ -83,6 +83,7 @@ impl Simulation {
                 info,
                 tunables: tunable_values(info, facts, &slot.tunables)?,
                 facts,
+                costs: setup.costly_processors().map(|table| table.of_scheduler(info.name)),
                 first_tag: setup.arrangement.map_or_else(
                     || self.machine.get("first_tag") as u32,
                     |arrangement| arrangement.first_tag(0, index + 1, facts.nr_requests),

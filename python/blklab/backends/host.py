@@ -44,6 +44,7 @@ class HostBackend:
 
     NAME = "host"
     TIMELINES = False
+    COST_TABLES = False
     GUESTS = False
     SWITCHBACK = True
 

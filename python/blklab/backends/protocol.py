@@ -108,6 +108,8 @@ class Backend(Protocol):
     NAME: str
     TIMELINES: bool
     """Whether its sessions can record a timeline."""
+    COST_TABLES: bool
+    """Whether it runs on processors that a cost table describes, so that `Conditions.machine` applies."""
     GUESTS: bool
     """Whether it runs guest kernels, so that kernels can be named and `SessionOptions.guest` applies."""
 

@@ -38,6 +38,7 @@ class SimBackend:
 
     NAME = "sim"
     TIMELINES = True
+    COST_TABLES = True
     GUESTS = False
     SWITCHBACK = False
 

@@ -38,6 +38,7 @@ class UmlBackend:
 
     NAME = "uml"
     TIMELINES = False
+    COST_TABLES = False
     GUESTS = True
     SWITCHBACK = False
 

@@ -7,16 +7,18 @@ import time
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 from pydantic import ValidationError
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 import blklab
-from blklab.cli.host_fidelity import compare_with_host, loads_matching, print_host_fidelity
-from blklab.cli.options import json_option
+from blklab.cli.host_fidelity import compare_with_host, print_host_fidelity
+from blklab.cli.options import json_option, repetitions_option
 from blklab.cli.output import console_err, console_out, print_note, require_writable, write_text
 from blklab.errors import ExitCode, StoreError, UsageError
+from blklab.execution.calibration.loads import MATRIX
 from blklab.execution.fidelity.cells import selected
 from blklab.execution.fidelity.guest_kernel import open_kernel
 from blklab.execution.fidelity.matrix import matrix
@@ -35,6 +37,8 @@ from blklab.execution.fidelity.running import run_cells
 from blklab.quantities.units import format_duration
 from blklab.spec.machines import THIS
 
+_OF_GUESTS = ("random_number", "kernel", "workers", "against", "page")
+"""Parameters that have no meaning with ``--host``."""
 _MOST_MOVED = 8
 _LOG_INTERVAL_S = 10
 
@@ -77,13 +81,7 @@ _LOG_INTERVAL_S = 10
     metavar="NAME|FILE",
     help="With --host: cost table that the simulator takes.",
 )
-@click.option(
-    "--repetitions",
-    type=click.IntRange(min=1),
-    default=2,
-    show_default=True,
-    help="With --host: times that each load runs.",
-)
+@repetitions_option
 @click.option("--against", metavar="FILE", help="Show changes since this earlier --json result.")
 @click.option("--page", metavar="FILE", help="Fill the tables of this page (docs/appendix/fidelity.md).")
 @json_option
@@ -111,11 +109,15 @@ def command(
     """
     console = console_out()
     if host:
-        loads = loads_matching(patterns)
-        if list_only:
-            for load in loads:
-                console.print(load.name, markup=False)
-            return ExitCode.OK
+        _refuse_options_of_guests()
+    loads = selected(MATRIX, patterns) if host else []
+    drawn = random_cells(random_number, seed) if random_number else matrix()
+    cells = [] if host else selected(drawn, patterns)
+    if list_only:
+        for name in [load.name for load in loads] + [cell.name for cell in cells]:
+            console.print(name, markup=False, soft_wrap=True)
+        return ExitCode.OK
+    if host:
         require_writable(json_file)
         found = compare_with_host(loads, machine, repetitions=repetitions, seed=seed, quiet=quiet)
         if json_file != "-":
@@ -123,12 +125,6 @@ def command(
         if json_file is not None:
             write_text(json_file, found.model_dump_json(by_alias=True, indent=1))
         return ExitCode.OK if found.holds else ExitCode.RUN_FAILED
-    cells = random_cells(random_number, seed) if random_number else matrix()
-    cells = selected(cells, patterns)
-    if list_only:
-        for cell in cells:
-            console.print(cell.name, markup=False, soft_wrap=True)
-        return ExitCode.OK
     earlier = _read(against) if against else None
     page_text = _text_of(page) if page else ""
     require_writable(json_file, page)
@@ -146,6 +142,15 @@ def command(
     if page is not None:
         write_text(page, filled_page(page_text, document))
     return ExitCode.OK if document.holds else ExitCode.RUN_FAILED
+
+
+def _refuse_options_of_guests() -> None:
+    """Refuses options that are given and do not belong to a comparison with this machine's kernel."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name in _OF_GUESTS and context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise UsageError(f"{parameter.opts[0]} cannot be combined with --host")
 
 
 def _read(name: str) -> FidelityDocument:

@@ -12,15 +12,9 @@ from blklab.execution.calibration.host_fidelity import (
     HostFidelityDocument,
     host_fidelity,
 )
-from blklab.execution.calibration.loads import MATRIX, Load
+from blklab.execution.calibration.loads import Load
 from blklab.execution.calibration.measuring import memory_device
-from blklab.execution.calibration.quantiles import median_and_95th
 from blklab.spec.machines import load_machine
-
-
-def loads_matching(patterns: tuple[str, ...]) -> list[Load]:
-    """The loads whose name contains one of the patterns; all without any."""
-    return [load for load in MATRIX if not patterns or any(pattern in load.name for pattern in patterns)]
 
 
 def compare_with_host(
@@ -37,25 +31,26 @@ def compare_with_host(
 
 def print_host_fidelity(document: HostFidelityDocument, console: Console) -> None:
     """Prints every ratio, then the errors and orders against their limits."""
-    for cell in document.cells:
-        console.print(
-            f"{cell.load:16} {cell.scheduler:12} {cell.iops:9.0f} IOPS, ratio {cell.ratio:.2f} "
-            f"± {1.96 * cell.ratio * cell.ratio_error:.2f}; predicted {cell.predicted_iops:9.0f}, "
-            f"{cell.predicted_ratio:.2f}{', fitted' if cell.fitted else ''}",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
     for fitted, title in ((True, "fitted"), (False, "not fitted")):
-        errors, orders = document.errors(fitted=fitted), document.orders(fitted=fitted)
-        if not errors:
+        if not document.errors(fitted=fitted):
             continue
-        typical, large = median_and_95th(errors)
+        console.print(f"Loads {title}:", markup=False)
+        for cell in (cell for cell in document.cells if cell.fitted == fitted):
+            console.print(
+                f"  {cell.load:16} {cell.scheduler:12} {cell.iops:9.0f} IOPS, {cell.ratio:.2f} of none"
+                f" [{cell.ratio_low:.2f}, {cell.ratio_high:.2f}];"
+                f" predicted {cell.predicted_iops:9.0f}, {cell.predicted_ratio:.2f}",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
+            )
+        typical, large = document.median_and_95th(fitted=fitted)
+        orders = document.orders(fitted=fitted)
         console.print(
-            f"Loads {title}: ratios to none are off by {100 * typical:.1f} % in the median"
-            f" (limit {100 * MEDIAN_LIMIT:g}), {100 * large:.1f} % at the 95th percentile"
-            f" (limit {100 * PERCENTILE_95_LIMIT:g}); {sum(orders)} of {len(orders)} pairs that the host"
-            f" decides are in the same order (limit {100 * ORDER_LIMIT:g} %).",
+            f"Ratios to none are off by {100 * typical:.1f} % in the median (limit {100 * MEDIAN_LIMIT:g}), "
+            f"{100 * large:.1f} % at the 95th percentile (limit {100 * PERCENTILE_95_LIMIT:g}); "
+            f"{sum(orders)} of {len(orders)} pairs that this machine decides are in the same order (limit "
+            f"{100 * ORDER_LIMIT:g} %).",
             markup=False,
             highlight=False,
         )

@@ -37,6 +37,17 @@ def json_option(function: Decorated) -> Decorated:
     )(function)
 
 
+def repetitions_option(function: Decorated) -> Decorated:
+    """Adds ``--repetitions N`` of measurements with a cost table."""
+    return click.option(
+        "--repetitions",
+        type=click.IntRange(min=1),
+        default=2,
+        show_default=True,
+        help="Times that each load runs on this machine.",
+    )(function)
+
+
 def experiment_options(
     command: str, *, apart: tuple[str, ...] = (), required: tuple[str, ...] = ()
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -234,9 +234,15 @@ def _backend_of(spec: ExperimentSpec) -> Backend:
     """The backend of an experiment's target.
 
     Raises:
-        UsageError: if guest kernels or their options are given but the backend has no guests.
+        UsageError: if guest kernels or their options are given but the backend has no guests, or a cost
+            table but the backend takes none.
     """
     backend = backend_for(spec.parsed_target)
+    if spec.machine is not None and not backend.COST_TABLES:
+        raise UsageError(
+            f"{spec.target} is not a simulated device, so it cannot take the cost table of --machine",
+            hint="leave it out, or name a target such as sim:nvme-tlc",
+        )
     if backend.GUESTS:
         return backend
     named = [name for name in _kernels_of(spec) if name is not None]

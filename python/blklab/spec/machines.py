@@ -6,7 +6,6 @@ hooks of schedulers. Models take it with ``--machine``; without one, computing t
 
 from __future__ import annotations
 
-import difflib
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from blklab.errors import ProfileError, UnknownNameError
 from blklab.shipped import shipped_files
 from blklab.spec.folders import data_folder
+from blklab.spec.profile_files import is_path, text_of, unknown_name
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -111,7 +111,7 @@ def load_machine(name_or_path: str) -> Machine:
     shipped = shipped_files("machines", ".toml")
     if name_or_path in shipped:
         return read_machine(shipped[name_or_path], name_or_path)
-    if name_or_path.endswith(".toml") or "/" in name_or_path:
+    if is_path(name_or_path):
         return read_machine(Path(name_or_path), name_or_path)
     if name_or_path == THIS:
         if not calibrated_machine().is_file():
@@ -120,13 +120,7 @@ def load_machine(name_or_path: str) -> Machine:
                 hint="measure it as root: blklab calibrate --processor",
             )
         return read_machine(calibrated_machine(), THIS)
-    close = difflib.get_close_matches(name_or_path, [*shipped, THIS], n=1)
-    raise UnknownNameError(
-        f"there is no machine {name_or_path!r}",
-        hint=f"did you mean {close[0]}?"
-        if close
-        else f"known are {', '.join([*shipped, THIS])}, or a .toml file",
-    )
+    raise unknown_name("machine", name_or_path, [*shipped, THIS])
 
 
 def calibrated_machine() -> Path:
@@ -141,11 +135,7 @@ def read_machine(path: Path, source: str) -> Machine:
         ProfileError: if it cannot be read or has a mistake; the message names the field.
     """
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ProfileError(f"{source}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ProfileError(f"{source}: is not UTF-8 text") from error
+        table = tomllib.loads(text_of(path, source))
     except tomllib.TOMLDecodeError as error:
         raise ProfileError(f"{source}: is not TOML: {error}") from error
     try:

@@ -6,14 +6,14 @@ compiled core defines the keys and checks their values.
 
 from __future__ import annotations
 
-import difflib
 import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from blklab import _core
-from blklab.errors import ProfileError, UnknownNameError
+from blklab.errors import ProfileError
 from blklab.shipped import shipped_files
+from blklab.spec.profile_files import is_path, text_of, unknown_name
 
 
 @dataclass(frozen=True)
@@ -50,29 +50,17 @@ def load_profile(name_or_path: str) -> Profile:
     if name_or_path in shipped:
         return _read(shipped[name_or_path], name_or_path)
     kinds = device_kinds()
-    if name_or_path.endswith(".toml") or "/" in name_or_path:
+    if is_path(name_or_path):
         return _read(Path(name_or_path), name_or_path)
     if name_or_path in kinds:
         return Profile(
             name=name_or_path, source=name_or_path, kind=name_or_path, text=None, summary=kinds[name_or_path]
         )
-    known = [*shipped, *kinds]
-    close = difflib.get_close_matches(name_or_path, known, n=2)
-    raise UnknownNameError(
-        f"there is no simulated device {name_or_path!r}",
-        hint=f"did you mean {' or '.join(close)}?"
-        if close
-        else f"known are {', '.join(known)}, or a .toml file",
-    )
+    raise unknown_name("simulated device", name_or_path, [*shipped, *kinds])
 
 
 def _read(path: Path, source: str) -> Profile:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ProfileError(f"{source}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ProfileError(f"{source}: is not UTF-8 text") from error
+    text = text_of(path, source)
     try:
         facts = json.loads(_core.check_device(text, source))
     except _core.ProfileError as error:

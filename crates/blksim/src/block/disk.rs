@@ -106,7 +106,7 @@ pub struct Disk {
     /// Kept only if the scheduler is switched.
     pub usage: QueueUsage,
     pub counters: DiskCounters,
-    /// Processor time of the scheduler; `None` if it takes none.
+    /// Processor time of the scheduler; `None` if computing takes no time.
     pub(crate) costs: Option<SchedulerCosts>,
     /// The scheduler's lock is free from then on.
     pub(crate) lock_free_ns: u64,
@@ -330,7 +330,7 @@ impl Disk {
     ) -> (R, bool) {
         if unlikely(self.costs.is_some()) {
             // Another processor, whose clock may be ahead, may have been here.
-            events.not_before(self.hook_ns);
+            events.move_to(self.hook_ns);
             self.hook_ns = events.now_ns();
         }
         self.view.kicked = false;

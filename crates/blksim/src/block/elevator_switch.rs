@@ -16,6 +16,7 @@ use super::queue_enter::QueueEnter;
 use super::queue_facts::QueueFacts;
 use crate::core::event::Class;
 use crate::core::params::Values;
+use crate::core::processor_table::SchedulerCosts;
 use crate::elevator;
 use crate::elevator::scheduler::Info;
 
@@ -27,6 +28,8 @@ pub struct ElevatorSwitch {
     pub tunables: Values,
     /// The queue under the new scheduler.
     pub facts: QueueFacts,
+    /// Processor time of the new scheduler; `None` if computing takes none.
+    pub costs: Option<SchedulerCosts>,
     /// Tag at which the first search begins.
     pub first_tag: u32,
     /// Target of writeback throttling under the new scheduler; 0: off.
@@ -95,6 +98,7 @@ impl BlockLayer {
             return;
         };
         queue.set_scheduler(scheduler, switch.info, facts);
+        queue.costs = switch.costs;
         queue.tags.begin_at(switch.first_tag);
         queue.set_wbt(switch.wbt_target_ns);
         queue.usage.frozen = false;

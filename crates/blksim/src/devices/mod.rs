@@ -7,9 +7,9 @@ pub mod device;
 mod fixed;
 mod flash;
 mod hdd;
+mod loop_device;
 pub mod profile;
 pub mod raid;
-mod thread;
 
 pub use hdd::Hdd;
 pub use profile::Profile;
@@ -64,7 +64,7 @@ macro_rules! devices {
 
 devices! {
     Fixed(fixed, "fixed"),
-    Thread(thread, "loop"),
+    LoopDevice(loop_device, "loop"),
     Hdd(hdd, "hdd"),
     Flash(flash, "flash"),
 }

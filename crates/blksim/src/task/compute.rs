@@ -42,10 +42,10 @@ impl Machine {
         }
     }
 
-    /// A program prepares an I/O and calls the kernel.
+    /// A program prepares I/Os and calls the kernel once for all of them.
     #[inline(never)]
-    pub(crate) fn compute_issue(&mut self, index: u32) {
-        self.compute_user(index, self.block.steps.prepare_ns);
+    pub(crate) fn compute_issue(&mut self, index: u32, ios: u32) {
+        self.compute_user(index, u64::from(ios) * self.block.steps.prepare_ns);
         self.block.events.compute(self.block.steps.system_call_ns);
     }
 
@@ -130,7 +130,7 @@ impl Machine {
         let copying_ns = bytes.div_ceil(PAGE_BYTES) * steps.copy_page_ns;
         // Every command takes time.
         let work_ns = (steps.thread_command_ns + copying_ns).max(1);
-        self.block.events.not_before(self.block.requests[id].dispatched_ns);
+        self.block.events.move_to(self.block.requests[id].dispatched_ns);
         self.block.events.compute(work_ns);
         queue.device.worked(work_ns);
         if queue.thread.served.is_empty() {

@@ -81,11 +81,12 @@ impl Machine {
     #[inline(always)]
     fn fill(&mut self, index: u32) -> bool {
         loop {
+            let process = &self.tasks.processes[index as usize];
+            let wanted = process.batch.min(process.depth - process.in_flight);
             if unlikely(self.processors.is_some()) {
-                self.compute_issue(index);
+                self.compute_issue(index, wanted);
             }
             let process = &mut self.tasks.processes[index as usize];
-            let wanted = process.batch.min(process.depth - process.in_flight);
             let now_ns = self.block.events.now_ns();
             let single = if likely(wanted == 1) { process.next_granted(now_ns) } else { None };
             let awake = if let Some(transfer) = single {

@@ -95,11 +95,10 @@ pub struct Processors {
 }
 
 impl Processors {
-    pub fn new(table: &ProcessorTable, nr_processes: u32, nr_disks: usize) -> Self {
+    /// The processes of jobs are the first of all tasks.
+    pub fn new(table: &ProcessorTable, nr_processes: u32, nr_tasks: u32, nr_disks: usize) -> Self {
         let ProcessorTable { cpus, slice_ns, steps, .. } = *table;
         let nr = cpus.max(1);
-        // Flusher and worker follow the processes.
-        let nr_tasks = nr_processes + 2;
         Self {
             all: (0..nr).map(|_| Processor::default()).collect(),
             steps,
@@ -165,7 +164,7 @@ impl Processors {
         let (_, ready) = processor.queue.pop_front()?;
         let runner = Runner::from(ready);
         if let Runner::Task(task) = runner {
-            events.not_before(self.task_ns[task as usize]);
+            events.move_to(self.task_ns[task as usize]);
         }
         if processor.last != Some(runner) {
             processor.last = Some(runner);

@@ -92,6 +92,11 @@ impl Tasks {
         self.all.get(task as usize)
     }
 
+    /// Number of all tasks.
+    pub(crate) fn count(&self) -> u32 {
+        self.all.len() as u32
+    }
+
     /// All phases of jobs are over.
     pub fn finished(&self) -> bool {
         self.phase >= self.left_in_phase.len()

@@ -211,6 +211,20 @@ mod tests {
     }
 
     #[test]
+    fn an_arrangement_moves_files_but_not_the_whole_device() {
+        let jobs = parse("[a]\n[b]\nsize=1m\nnumjobs=2\n", "test").unwrap().jobs;
+        let starts = |seed| {
+            let layout = lay_out(&jobs, 1000 * MIB, Some(Arrangement { seed })).unwrap();
+            assert_eq!(layout.regions[0][0].start, 0);
+            assert_eq!(layout.regions[0][0].bytes, 1000 * MIB);
+            layout.regions[1].iter().map(|region| region.start).collect::<Vec<_>>()
+        };
+        assert_eq!(starts(1), starts(1));
+        assert_ne!(starts(1), starts(2));
+        assert_ne!(starts(1), [0, MIB]);
+    }
+
+    #[test]
     fn clones_have_files_of_their_own() {
         let layout = laid_out("[a]\nsize=1100k\nnumjobs=3\n", 10 * MIB).unwrap();
         let starts: Vec<_> = layout.regions[0].iter().map(|r| r.start).collect();

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use blksim::simulate::Setup;
-use blksim::simulate::Simulation;
+use blksim::core::record::Direction;
+use blksim::simulate::{Setup, Simulation};
 use blksim::switchback::{Slot, Switchback};
 use blksim::task::slots::SlotTimes;
 use blksim::workload::arrangement::Arrangement;
@@ -38,28 +38,14 @@ fn no_arrangement_changes_what_the_jobs_do() {
         let bytes: Vec<u64> = outcome
             .jobs
             .iter()
-            .map(|job| {
-                use blksim::core::record::Direction::{Read, Write};
-                job.direction(Read).bytes + job.direction(Write).bytes
-            })
+            .map(|job| job.direction(Direction::Read).bytes + job.direction(Direction::Write).bytes)
             .collect();
         assert_eq!(bytes, [8 << 20, 4 << 20]);
     }
 }
 
 #[test]
-fn jobs_without_a_size_keep_the_whole_device() {
-    let jobs = "[a]\nrw=read\nbs=1m\ndirect=1\nnumber_ios=4\n";
-    let bytes_read = |seed: Option<u64>| {
-        let mut setup = setup("ssd-sata", "none", jobs);
-        setup.arrangement = seed.map(|seed| Arrangement { seed });
-        run(&setup).jobs[0].direction(blksim::core::record::Direction::Read).bytes
-    };
-    assert_eq!(bytes_read(Some(3)), bytes_read(None));
-}
-
-#[test]
-fn schedulers_that_take_turns_share_an_arrangement() {
+fn the_slots_of_a_switchback_depend_on_their_arrangement() {
     let slots = |seed: u64| {
         let setup = arranged(Some(seed));
         let slot = |number: u64, scheduler: &str| Slot {

@@ -2,7 +2,9 @@
 
 use blksim::core::processor_table::{ProcessorTable, SchedulerCosts, StepCosts};
 use blksim::core::record::Direction;
-use blksim::simulate::{Outcome, Setup};
+use blksim::simulate::{Outcome, Setup, Simulation};
+use blksim::switchback::{Slot, Switchback};
+use blksim::task::slots::SlotTimes;
 
 use crate::support::{cost_table, fingerprint, fixed, run, setup};
 
@@ -76,6 +78,51 @@ fn one_io_at_a_time_waits_for_the_device_and_for_each_step() {
     let setup = fixed(&[("latency", "100us")], "none", &readers(1, 1));
     let once_ns = 100 + 200 + 400 + 800 + LATENCY_NS + 25_600 + 1600 + 3200 + 6400 + 12_800;
     assert_near(iops(&on(setup, &table)), 1e9 / once_ns as f64);
+}
+
+#[test]
+fn every_io_of_a_batch_is_prepared_and_all_are_one_system_call() {
+    let steps = StepCosts { prepare_ns: 100, system_call_ns: 5000, ..StepCosts::default() };
+    let table = ProcessorTable { cpus: 1, steps, ..ProcessorTable::default() };
+    let jobs = readers(1, 8).replace("iodepth=8", "iodepth=8\niodepth_batch=8");
+    let setup = fixed(&[("latency", "100us")], "none", &jobs);
+    assert_near(iops(&on(setup, &table)), 8e9 / (LATENCY_NS + 5000 + 800) as f64);
+}
+
+#[test]
+fn schedulers_that_take_turns_pay_for_themselves() {
+    let mut table = cost_table(2);
+    for (name, costs) in &mut table.schedulers {
+        costs.insert_ns = if name == "bfq" { 20_000 } else { 100 };
+    }
+    let mut setup = setup("loop", "kyber", &readers(1, 32));
+    setup.runtime_ns = Some(300_000_000);
+    setup.processors = Some(table);
+    let slot = |start_ms: u64, scheduler: &str| Slot {
+        scheduler: scheduler.to_owned(),
+        tunables: Vec::new(),
+        times: SlotTimes {
+            start_ns: start_ms * 1_000_000,
+            end_ns: (start_ms + 100) * 1_000_000,
+            kept_from_ns: (start_ms + 20) * 1_000_000,
+            kept_to_ns: (start_ms + 100) * 1_000_000,
+        },
+    };
+    let turns = Switchback {
+        slots: vec![slot(50, "kyber"), slot(150, "bfq")],
+        window_ns: 10_000_000,
+        focus: Vec::new(),
+        freeze_ns: 1_000_000,
+    };
+    let mut simulation = Simulation::new(&setup, Vec::new()).unwrap();
+    simulation.take_turns(&setup, &turns).unwrap();
+    simulation.advance(u64::MAX).unwrap();
+    let ios: Vec<u64> = simulation
+        .slots()
+        .iter()
+        .map(|slot| slot.record.jobs[0].direction(Direction::Read).ios())
+        .collect();
+    assert!(ios[0] > 3 * ios[1], "{ios:?} under kyber and an expensive bfq");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 Each parameter is a factor on one or several figures of the starting table. Its logarithm has a normal prior,
 so that figures that the loads tell nothing about stay what they were, with an interval as wide as the prior.
 What is fitted is, for each load, the rate without a scheduler, and for each scheduler its ratio to that: a
-machine's speed wanders from run to run, while ratios within a block do not.
+machine's speed wanders from minute to minute, while ratios within a round do not.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from blklab.execution.calibration.loads import Load
 from blklab.execution.calibration.prediction import Cell, predicted_iops
+from blklab.spec.experiment import DEFAULT_CONFIDENCE
 from blklab.spec.machines import Machine, StepCosts
 
 Floats = NDArray[np.float64]
@@ -29,7 +31,7 @@ MODEL_ERROR = 0.03
 """Relative error of a ratio that the model is allowed, in addition to that of the measurement."""
 BASELINE_ERROR = 0.06
 """The same of the rate without a scheduler."""
-_Z95 = 1.96
+_TWO_SIDED = NormalDist().inv_cdf((1 + DEFAULT_CONFIDENCE) / 2)
 _SCALES = np.arange(-1.0, 2.01, 0.25)
 """Logarithms of the factors on all figures that are tried."""
 _WIDTHS = (1.0, 0.5, 0.25, 0.12)
@@ -121,8 +123,8 @@ def fitted(ordinary: Machine, observations: Sequence[Observation]) -> Fit:
     excess = max(1.0, float(np.mean(residuals(found) ** 2)))
     deviations = np.sqrt(np.diag(np.linalg.inv(slopes.T @ slopes)) * excess)
     factors = {
-        parameter.name: (math.exp(log), math.exp(log - _Z95 * error), math.exp(log + _Z95 * error))
-        for parameter, log, error in zip(parameters, found, deviations, strict=True)
+        parameter.name: (math.exp(log), math.exp(log - half), math.exp(log + half))
+        for parameter, log, half in zip(parameters, found, _TWO_SIDED * deviations, strict=True)
     }
     return Fit(machine=_with_factors(start, parameters, found), factors=factors)
 

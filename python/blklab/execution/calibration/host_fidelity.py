@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import combinations
+from statistics import median
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from blklab.analysis.statistics.paired import paired_difference
-from blklab.analysis.statistics.series import shared_values
 from blklab.execution.calibration.fit import BASELINE
 from blklab.execution.calibration.loads import FITTED, Load
-from blklab.execution.calibration.measuring import Measurement
+from blklab.execution.calibration.measuring import Measurement, difference
 from blklab.execution.calibration.prediction import predicted_iops
-from blklab.execution.calibration.quantiles import median_and_95th
-from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN
+from blklab.execution.fidelity.measured import percentile
+from blklab.spec.experiment import DEFAULT_CONFIDENCE
 from blklab.spec.machines import Machine
 
+SCHEMA = "blklab/host-fidelity-1"
 MEDIAN_LIMIT = 0.05
 """Of the errors of ratios, on loads that were not fitted."""
 PERCENTILE_95_LIMIT = 0.15
@@ -38,8 +38,9 @@ class HostCell(BaseModel):
     predicted_iops: float
     ratio: float
     """To the rate without a scheduler; 1 without one."""
-    ratio_error: float
-    """Relative standard error."""
+    ratio_low: float
+    ratio_high: float
+    """Its 95 % interval."""
     predicted_ratio: float
 
     @property
@@ -71,7 +72,7 @@ class HostFidelityDocument(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    schema_: str = Field(default="blklab/host-fidelity-1", alias="schema")
+    schema_: str = Field(default=SCHEMA, alias="schema")
     kernel: str
     machine: str
     """The cost table."""
@@ -83,6 +84,11 @@ class HostFidelityDocument(BaseModel):
         """Errors of the ratios of fitted or other loads."""
         return [cell.error for cell in self.cells if cell.scheduler != BASELINE and cell.fitted == fitted]
 
+    def median_and_95th(self, *, fitted: bool) -> tuple[float, float]:
+        """Median and 95th percentile of `errors`; there must be some."""
+        errors = sorted(self.errors(fitted=fitted))
+        return median(errors), percentile(errors, 0.95)
+
     def orders(self, *, fitted: bool) -> list[bool]:
         """For each decided pair of fitted or other loads, whether the order is the same."""
         return [pair.same_order for pair in self.pairs if pair.fitted == fitted]
@@ -90,21 +96,20 @@ class HostFidelityDocument(BaseModel):
     @property
     def holds(self) -> bool:
         """Whether every limit is kept on loads that were not fitted."""
-        errors, orders = self.errors(fitted=False), self.orders(fitted=False)
-        if not errors:
+        if not self.errors(fitted=False):
             return True
-        typical, large = median_and_95th(errors)
+        typical, large = self.median_and_95th(fitted=False)
+        orders = self.orders(fitted=False)
         in_order = not orders or sum(orders) / len(orders) >= ORDER_LIMIT
         return typical <= MEDIAN_LIMIT and large <= PERCENTILE_95_LIMIT and in_order
 
 
 def host_fidelity(measurement: Measurement, machine: Machine) -> HostFidelityDocument:
     """Compares a measurement with the table's predictions for the same loads."""
-    observations = measurement.observations
-    cells = [(load, scheduler) for load, one in observations.items() for scheduler in (BASELINE, *one.ratios)]
+    cells = [(load, scheduler) for load in measurement.values for scheduler in measurement.schedulers(load)]
     predicted = predicted_iops(cells, machine)
     return HostFidelityDocument(
-        schema="blklab/host-fidelity-1",
+        schema=SCHEMA,
         kernel=measurement.machine.kernel,
         machine=machine.source,
         rounds=measurement.rounds,
@@ -114,43 +119,39 @@ def host_fidelity(measurement: Measurement, machine: Machine) -> HostFidelityDoc
 
 
 def _cells(measurement: Measurement, predicted: Mapping[tuple[Load, str], float]) -> Iterator[HostCell]:
-    for load, one in measurement.observations.items():
-        base = predicted[(load, BASELINE)]
-        for scheduler, (ratio, error) in {BASELINE: (1.0, 0.0), **one.ratios}.items():
+    for load, series in measurement.values.items():
+        base, predicted_base = measurement.observations[load].iops, predicted[(load, BASELINE)]
+        for scheduler in measurement.schedulers(load):
+            ratio, (low, high) = 1.0, (1.0, 1.0)
+            if scheduler != BASELINE and (found := difference(series, scheduler, BASELINE)):
+                ratio = found.ratio
+                low, high = found.ratio_interval(DEFAULT_CONFIDENCE) or (ratio, ratio)
             iops = predicted[(load, scheduler)]
             yield HostCell(
                 load=load.name,
                 scheduler=scheduler,
                 fitted=load in FITTED,
-                iops=one.iops * ratio,
+                iops=base * ratio,
                 predicted_iops=iops,
                 ratio=ratio,
-                ratio_error=error,
-                predicted_ratio=iops / base,
+                ratio_low=low,
+                ratio_high=high,
+                predicted_ratio=iops / predicted_base,
             )
 
 
 def _pairs(measurement: Measurement, predicted: Mapping[tuple[Load, str], float]) -> Iterator[HostPair]:
     for load, series in measurement.values.items():
-        for first, second in combinations(series, 2):
-            ratio = _decided_ratio(*shared_values(series[first], series[second]))
-            if ratio is None:
+        for first, second in combinations(measurement.schedulers(load), 2):
+            found = difference(series, first, second)
+            if found is None or found.p_difference > 1 - DEFAULT_CONFIDENCE:
                 continue
-            faster, slower = (first, second) if ratio > 1 else (second, first)
+            faster, slower = (first, second) if found.ratio > 1 else (second, first)
             yield HostPair(
                 load=load.name,
                 fitted=load in FITTED,
                 faster=faster,
                 slower=slower,
-                ratio=max(ratio, 1 / ratio),
+                ratio=max(found.ratio, 1 / found.ratio),
                 predicted_ratio=predicted[(load, faster)] / predicted[(load, slower)],
             )
-
-
-def _decided_ratio(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """First over second if the rounds tell them apart."""
-    level = 1 - DEFAULT_CONFIDENCE
-    if len(first) < 2:
-        return None
-    difference = paired_difference(first, second, margin=DEFAULT_MARGIN, smallest_level=level)
-    return difference.ratio if difference.p_difference <= level else None

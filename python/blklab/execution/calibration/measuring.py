@@ -14,10 +14,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+
 from blklab.analysis.metrics import metric_named
-from blklab.analysis.statistics.series import Series
+from blklab.analysis.statistics.intervals import standard_error
+from blklab.analysis.statistics.paired import FixedDifference, paired_difference
+from blklab.analysis.statistics.series import Series, positive, shared_values
 from blklab.analysis.values import metric_values
 from blklab.backends import Session, SessionOptions, backend_for
 from blklab.errors import RequirementError
@@ -27,6 +32,7 @@ from blklab.linux.machine.description import describe_machine
 from blklab.quantities.units import format_duration
 from blklab.records.samples import MachineDescription, RunSample
 from blklab.records.store import new_run_id
+from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN
 from blklab.spec.plan import derive_seed
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.slots import SlotDecision
@@ -39,6 +45,7 @@ ROUNDS_PER_STRETCH = 6
 SLOTS = SlotDecision(slot_ns=300_000_000, settling_ns=100_000_000, reason="memory does not remember")
 _RUNTIME_MS = 1000
 """Replaced by the length of the stretch."""
+_FEWEST_ROUNDS = 2
 
 Announce = Callable[[str], None]
 
@@ -53,10 +60,14 @@ class Measurement:
     values: Mapping[Load, Series]
     """I/Os a second by scheduler and round."""
 
-    @property
+    @cached_property
     def observations(self) -> dict[Load, Observation]:
         """The rates of each load: geometric means over rounds, and ratios within them."""
         return {load: observation_of(load, series) for load, series in self.values.items()}
+
+    def schedulers(self, load: Load) -> list[str]:
+        """The schedulers with a ratio to `BASELINE` under a load, that one first."""
+        return [BASELINE, *self.observations[load].ratios]
 
 
 class MemoryDevice:
@@ -149,31 +160,26 @@ def observation_of(load: Load, series: Series) -> Observation:
     """The rates of a load.
 
     Raises:
-        RequirementError: if there is no value under `BASELINE`.
+        RequirementError: if there are not two values under `BASELINE`.
     """
-    base = {number: value for number, value in series.get(BASELINE, {}).items() if value > 0}
-    if not base:
-        raise RequirementError(
-            f"there is no run of {load.name} under {BASELINE}, the scheduler to compare with"
-        )
-    mean, error = _mean([math.log(value) for value in base.values()])
-    ratios = {}
-    for label, values in series.items():
-        shared = {number: value for number, value in values.items() if number in base and value > 0}
-        logs = [math.log(value / base[number]) for number, value in shared.items()]
-        if label != BASELINE and logs:
-            ratio, ratio_error = _mean(logs)
-            ratios[label] = (math.exp(ratio), ratio_error)
-    return Observation(load=load, iops=math.exp(mean), iops_error=error, ratios=ratios)
+    base = positive(series.get(BASELINE, {}))
+    if len(base) < _FEWEST_ROUNDS:
+        raise RequirementError(f"{load.name} did not run under {BASELINE}, the scheduler to compare with")
+    found = {label: difference(series, label, BASELINE) for label in series if label != BASELINE}
+    return Observation(
+        load=load,
+        iops=math.exp(float(np.log(base).mean())),
+        iops_error=standard_error(np.log(base)),
+        ratios={label: (one.ratio, one.standard_error) for label, one in found.items() if one is not None},
+    )
 
 
-def _mean(logs: Sequence[float]) -> tuple[float, float]:
-    """The mean and its standard error."""
-    mean = math.fsum(logs) / len(logs)
-    if len(logs) < 2:
-        return mean, math.inf
-    variance = math.fsum((value - mean) ** 2 for value in logs) / (len(logs) - 1)
-    return mean, math.sqrt(variance / len(logs))
+def difference(series: Series, first: str, second: str) -> FixedDifference | None:
+    """First against second over the rounds of both; None for fewer than two."""
+    values = shared_values(series[first], series[second])
+    if len(values[0]) < _FEWEST_ROUNDS:
+        return None
+    return paired_difference(*values, margin=DEFAULT_MARGIN, smallest_level=1 - DEFAULT_CONFIDENCE)
 
 
 def _left(begun_ns: int, done: int, planned: int) -> str:

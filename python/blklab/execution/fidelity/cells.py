@@ -6,7 +6,7 @@ import fnmatch
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from blklab.errors import UnknownNameError
 from blklab.simulator.core import device_request
@@ -15,6 +15,17 @@ from blklab.spec.profiles import load_profile
 
 JobSection = Mapping[str, str | int]
 """Options of one section of a job file."""
+
+
+class Named(Protocol):
+    """Something with a unique name."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+
+
+NamedT = TypeVar("NamedT", bound=Named)
 
 
 @dataclass(frozen=True)
@@ -88,20 +99,21 @@ class FidelityCell:
         return json.dumps(self.request() | {"machine": machine}, sort_keys=True)
 
 
-def selected(cells: Sequence[FidelityCell], patterns: Iterable[str]) -> list[FidelityCell]:
+def selected(cells: Sequence[NamedT], patterns: Iterable[str]) -> list[NamedT]:
     """Returns the cells whose name matches a pattern: ``*`` and ``?`` as in a shell, or a part of the name.
 
     Raises:
         UnknownNameError: if a pattern matches no cell.
     """
-    chosen: dict[str, FidelityCell] = {}
+    chosen: dict[str, NamedT] = {}
     wanted = list(patterns)
     for pattern in wanted:
         whole = pattern if any(sign in pattern for sign in "*?[") else f"*{pattern}*"
         matching = [cell for cell in cells if fnmatch.fnmatchcase(cell.name, whole)]
         if not matching:
             raise UnknownNameError(
-                f"no cell matches {pattern!r}", hint="`blklab fidelity --list` prints their names"
+                f"no cell matches {pattern!r}",
+                hint="--list prints their names",
             )
         chosen |= {cell.name: cell for cell in matching}
     return [cell for cell in cells if cell.name in chosen] if wanted else list(cells)

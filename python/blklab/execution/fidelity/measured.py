@@ -123,8 +123,8 @@ def spread(quantity: ErrorMetric, results: Iterable[CellResult]) -> Spread | Non
     return Spread(
         quantity=quantity,
         observations=len(sizes),
-        median=_percentile([size for size, _ in sizes], 0.5),
-        percentile_95=_percentile([size for size, _ in sizes], 0.95),
+        median=percentile([size for size, _ in sizes], 0.5),
+        percentile_95=percentile([size for size, _ in sizes], 0.95),
         worst=worst,
         worst_cell=cell,
     )
@@ -147,7 +147,7 @@ def beyond_limits(result: CellResult) -> list[ErrorMetric]:
     ]
 
 
-def _percentile(ordered: Sequence[float], fraction: float) -> float:
+def percentile(ordered: Sequence[float], fraction: float) -> float:
     """The smallest value that at least this fraction does not exceed."""
     return ordered[max(0, math.ceil(fraction * len(ordered)) - 1)]
 

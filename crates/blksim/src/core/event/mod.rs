@@ -44,10 +44,10 @@ pub enum Class {
     Issue = 6,
     /// A delayed run of a queue; the subject is the disk.
     QueueRun = 7,
-    /// A slot of the record begins or ends: behind everything at its moment.
-    Slot = 8,
     /// A processor runs what is ready; the subject is the processor.
-    Processor = 9,
+    Processor = 8,
+    /// A slot of the record begins or ends: behind everything at its moment.
+    Slot = 9,
 }
 
 impl Class {
@@ -61,8 +61,8 @@ impl Class {
         Self::Task,
         Self::Issue,
         Self::QueueRun,
-        Self::Slot,
         Self::Processor,
+        Self::Slot,
         Self::Slot,
         Self::Slot,
         Self::Slot,
@@ -192,8 +192,8 @@ impl EventQueue {
         self.first_upper() >> UPPER_SEQUENCE_BITS == moment
     }
 
-    /// Takes the next event and moves the clock to it. Only the engine and
-    /// the stand-alone device runner call this: nowhere else does time move.
+    /// Takes the next event and moves the clock to it. Only the engine and the stand-alone device
+    /// runner call this.
     #[inline]
     pub(crate) fn advance(&mut self) -> Option<Event> {
         let key = if self.array.is_empty() { self.take_from_heap()? } else { self.array.take() };
@@ -242,13 +242,8 @@ impl EventQueue {
         *free_ns = self.now_ns;
     }
 
-    /// Moves the clock of the processor that computes to a moment that another processor has reached.
+    /// Moves the clock forward without an event: to a moment that another clock has reached.
     #[inline]
-    pub(crate) fn not_before(&mut self, time_ns: u64) {
-        self.now_ns = self.now_ns.max(time_ns);
-    }
-
-    /// Moves the clock forward without an event.
     pub(crate) fn move_to(&mut self, time_ns: u64) {
         self.now_ns = self.now_ns.max(time_ns);
     }

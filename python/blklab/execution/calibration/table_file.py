@@ -1,50 +1,11 @@
-"""The result of a calibration: the table, how sure each figure is, and how well it predicts."""
+"""Fitted cost tables as files: each figure with its interval."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from blklab.execution.calibration.fit import BASELINE, Fit, Observation, parameters_of
-from blklab.execution.calibration.loads import Load
-from blklab.execution.calibration.prediction import predicted_iops
-from blklab.spec.machines import Machine
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """Measured and predicted ratio to the rate without a scheduler."""
-
-    load: Load
-    scheduler: str
-    measured: float
-    measured_error: float
-    """Relative standard error."""
-    predicted: float
-
-    @property
-    def error(self) -> float:
-        """Of the prediction, relative, without sign."""
-        return abs(math.log(self.predicted / self.measured))
-
-
-def predictions(machine: Machine, observations: Sequence[Observation]) -> list[Prediction]:
-    """Measured loads beside the table's predictions."""
-    cells = [(one.load, scheduler) for one in observations for scheduler in (BASELINE, *one.ratios)]
-    iops = predicted_iops(cells, machine)
-    return [
-        Prediction(
-            load=one.load,
-            scheduler=scheduler,
-            measured=ratio,
-            measured_error=error,
-            predicted=iops[(one.load, scheduler)] / iops[(one.load, BASELINE)],
-        )
-        for one in observations
-        for scheduler, (ratio, error) in one.ratios.items()
-    ]
+from blklab.execution.calibration.fit import Fit, parameters_of
 
 
 def table_text(fit: Fit, *, summary: str, remarks: Sequence[str]) -> str:

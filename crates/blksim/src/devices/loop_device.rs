@@ -4,6 +4,7 @@
 //! On a machine whose computing takes time, the thread takes what the machine's cost table says, from
 //! the other tasks. Elsewhere it has a processor of its own, and the parameters say how long it takes.
 
+use crate::block::request::SECTOR_BYTES;
 use crate::core::error::ProfileError;
 use crate::core::params::{Param, Unit, Values};
 use crate::devices::device::{Command, Device, Facts, Outbox};
@@ -25,12 +26,13 @@ pub const PARAMETERS: &[Param] = &[
         (1 << 20, 1 << 44),
         "speed of the copying",
     ),
+    // `LOOP_DEFAULT_HW_Q_DEPTH` in `drivers/block/loop.c`, Linux 6.1.
     Param::new("depth", Unit::Count, 128, (1, 65_536), "commands that it takes at once"),
     Param::new("capacity", Unit::Bytes, 1 << 30, (1 << 20, 1 << 56), "size"),
 ];
 
 #[derive(Debug)]
-pub struct Thread {
+pub struct LoopDevice {
     facts: Facts,
     command_ns: u64,
     bytes_per_second: u64,
@@ -38,16 +40,17 @@ pub struct Thread {
     busy_ns: u64,
 }
 
-impl Thread {
+impl LoopDevice {
     #[expect(clippy::unnecessary_wraps, reason = "all devices are built alike")]
     pub fn new(values: &Values, _source: &str, _seed: u64) -> Result<Self, ProfileError> {
         Ok(Self {
             facts: Facts {
-                capacity_bytes: values.get("capacity") / 512 * 512,
+                capacity_bytes: values.get("capacity") / SECTOR_BYTES * SECTOR_BYTES,
                 rotational: false,
                 queue_depth: values.get("depth") as u32,
                 nr_hw_queues: 1,
                 volatile_cache: false,
+                // `BLK_DEF_MAX_SECTORS` in `include/linux/blkdev.h`, Linux 6.1.
                 max_hw_sectors_kb: 1280,
             },
             command_ns: values.get("command"),
@@ -62,13 +65,13 @@ impl Thread {
     }
 }
 
-impl Device for Thread {
+impl Device for LoopDevice {
     fn facts(&self) -> &Facts {
         &self.facts
     }
 
     fn submit(&mut self, command: Command, outbox: &mut Outbox) {
-        let cost_ns = self.cost_ns(u64::from(command.nr_sectors) * 512);
+        let cost_ns = self.cost_ns(u64::from(command.nr_sectors) * SECTOR_BYTES);
         self.free_ns = self.free_ns.max(outbox.now_ns()) + cost_ns;
         self.busy_ns += cost_ns;
         outbox.complete_at(self.free_ns, command.id);
