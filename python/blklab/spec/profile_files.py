@@ -1,4 +1,4 @@
-"""What profiles of devices and tables of machines have in common: names, and files of text."""
+"""Profiles of devices and tables of machines share these: paths, texts, and the error for unknown names."""
 
 from __future__ import annotations
 
