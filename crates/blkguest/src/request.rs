@@ -151,6 +151,16 @@ impl Request {
                 return wrong("jitter", "null_blk has no jitter; use the driver ublk".to_owned());
             }
         }
+        if self.setup.costly_processors().is_some() {
+            if self.options.time == TimeKind::Host {
+                let message = "in the host's time computing takes the host's own time; leave out the cost table";
+                return wrong("processors", message.to_owned());
+            }
+            if self.options.driver == Driver::NullBlk {
+                let message = "only the driver ublk knows when the driver got a command";
+                return wrong("processors", message.to_owned());
+            }
+        }
         if self.turns.is_some() && self.options.generator == Load::Fio {
             return wrong("switchback", "fio does not record its I/O by slot".to_owned());
         }

@@ -19,6 +19,7 @@ use crate::load::{self, JobProcess, Timing};
 use crate::memory;
 use crate::null_blk;
 use crate::process;
+use crate::processor_time;
 use crate::progress;
 use crate::queue;
 use crate::request::{Driver, Load, Request, TimeKind};
@@ -115,6 +116,9 @@ fn run_on(request: &Request, phases: &[usize], shared: SharedMemory) -> Result<V
         after: Counters::read_all(&disks)?,
     };
     let mut answer = answer::answer(request, shared, findings);
+    if setup.costly_processors().is_some() {
+        answer["engine"]["processors"] = processor_time::figures()?;
+    }
     if request.turns.is_some() {
         answer["slots"] = switchback::answer(&slots)?;
     }
@@ -142,12 +146,18 @@ fn run_clones(
             virtual_time
                 && direct
                 && !slept_by_timers
+                && setup.costly_processors().is_none()
                 && request.turns.is_none()
                 && request.array.is_none()
                 && request.options.filesystem.is_none()
         }),
         call_ns: machine.get("system_call"),
-        bytes_per_second: if virtual_time { machine.get("copy_bandwidth") } else { 0 },
+        // Under a cost table the kernel pays.
+        bytes_per_second: if virtual_time && setup.costly_processors().is_none() {
+            machine.get("copy_bandwidth")
+        } else {
+            0
+        },
     };
     let nr_clones = request.layout.regions.iter().map(Vec::len).sum();
     let delays_ns = setup
@@ -171,6 +181,9 @@ fn run_clones(
     }
     start_clones(request, disk, &clones, shared)?;
     wait_for_end(request, clones.len() as u32, shared)?;
+    if setup.costly_processors().is_some() {
+        processor_time::end()?;
+    }
     let mut records: Vec<JobRecord> =
         request.jobs.iter().map(|job| JobRecord::new(&job.name, job.numjobs)).collect();
     let mut slots =
@@ -222,6 +235,9 @@ fn start_clones(
         process::spawn("a clone", shared, move || load::run_clone(clone, &path, start, shared))?;
         // One by one, so that they wait for the start in order.
         shared.wait_for(&shared.clones_ready, clone.number + 1, || process::look(shared))?;
+    }
+    if let Some(table) = request.setup.costly_processors() {
+        processor_time::begin(table)?;
     }
     let start_ns = (clock::now_ns() + START_MARGIN_NS).next_multiple_of(START_GRID_NS);
     shared.start_ns.store(start_ns, SeqCst);

@@ -11,7 +11,7 @@ use crate::core::params::Values;
 use crate::core::processor_table::ProcessorTable;
 use crate::core::record::JobRecord;
 use crate::devices::device::Device;
-use crate::mm::memory::Memory;
+use crate::mm::memory::{Costs, Memory};
 use crate::mm::page_cache::PAGE_SECTORS;
 use crate::task::job_process::JobProcess;
 use crate::task::processors::Processors;
@@ -83,6 +83,7 @@ impl Machine {
         let processors = Processors::new(table, nr_processes, nr_tasks, self.block.disks.count());
         self.processors = Some(Box::new(processors));
         self.block.steps = table.steps;
+        self.mm.costs = Costs::NONE;
         self.block.events.split_clocks();
         for disk in self.block.disks.iter_mut() {
             disk.costs = Some(table.of_scheduler(scheduler));
@@ -191,7 +192,7 @@ impl Machine {
 
     pub(crate) fn handle_event_of(&mut self, class: Class, subject: u32) {
         match class {
-            Class::Complete => self.complete(subject),
+            Class::Complete | Class::Interrupt => self.complete(subject),
             Class::DeviceWake => self.block.wake_device(subject),
             Class::SchedulerTimer => self.block.scheduler_timer(subject as usize),
             Class::PolicyTimer => self.block.policy_timer(subject as usize),

@@ -70,7 +70,7 @@ impl Setup {
     }
 
     /// The processors, if computing on them costs anything.
-    pub(crate) fn costly_processors(&self) -> Option<&ProcessorTable> {
+    pub fn costly_processors(&self) -> Option<&ProcessorTable> {
         self.processors.as_ref().filter(|table| !table.is_free())
     }
 }

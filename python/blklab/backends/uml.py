@@ -15,6 +15,7 @@ from blklab.backends.modelled_device import describe_disk, device_facts, require
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.backends.uml_arrays import array_of, require_array
 from blklab.backends.uml_clocks import check_clocks
+from blklab.backends.uml_processor_time import check_processor_time
 from blklab.backends.uml_requirements import require_guest_program
 from blklab.backends.uml_session import UmlSession, summary_of
 from blklab.errors import RequirementError
@@ -38,7 +39,7 @@ class UmlBackend:
 
     NAME = "uml"
     TIMELINES = False
-    COST_TABLES = False
+    COST_TABLES = True
     GUESTS = True
     SWITCHBACK = False
 
@@ -58,6 +59,7 @@ class UmlBackend:
         names = dict.fromkeys(name or DEFAULT_NAME for name in options.kernels or (None,))
         kernels = {name: find(name) for name in names}
         check_clocks(list(kernels.values()), options.guest)
+        check_processor_time(list(kernels.values()), options)
         array = array_of(device_facts(model, load_profile(model.device)))
         for kernel in kernels.values():
             require_array(array, kernel, options.guest)

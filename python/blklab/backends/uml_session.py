@@ -19,6 +19,7 @@ from blklab.backends.protocol import SessionOptions
 from blklab.backends.switchable import unswitchable_workload
 from blklab.backends.uml_clocks import bfq_idling_warning, clock_warnings
 from blklab.backends.uml_load import check_load
+from blklab.backends.uml_processor_time import processor_notes, processors_request
 from blklab.errors import RunFailedError
 from blklab.guests.boot import INIT, KERNEL, Boot
 from blklab.guests.guest import REQUEST, GuestImage, GuestResult, Guests
@@ -106,6 +107,7 @@ class UmlSession:
         for choice in choices:
             self._kernel_of(choice).require_scheduler(choice.name)
         notes = clock_warnings(list(self._kernels.values()), self._options.guest) + remarks_on(workloads)
+        notes += processor_notes(self._options.machine)
         for workload in workloads:
             notes += check_load(workload, self._options.guest)
             # Jobs are valid or not regardless of scheduler and settings, so the core checks them without
@@ -125,7 +127,7 @@ class UmlSession:
 
     def _bfq_warnings(self, choices: Sequence[SchedulerChoice]) -> list[str]:
         """One warning for each kernel under which bfq would idle for readers."""
-        if not any(disk.rotational for disk in self.target.disks):
+        if self._options.machine is not None or not any(disk.rotational for disk in self.target.disks):
             return []
         kernels = [self._kernel_of(choice) for choice in choices if choice.name == "bfq"]
         found = (bfq_idling_warning(kernel, self._options.guest) for kernel in kernels)
@@ -281,6 +283,7 @@ class UmlSession:
             "runtime_ns": self._runtime_ns(cell.workload),
             "seed": cell.key.seed,
             "arrangement": self._options.arrangement_seed(cell.key.seed),
+            "processors": processors_request(self._options.machine),
             "limits": {"events": None, "simulated_ns": limit_ns},
             "guest": {
                 "driver": self._driver(cell),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from pathlib import Path
@@ -35,7 +36,7 @@ from blklab.execution.fidelity.report import (
 )
 from blklab.execution.fidelity.running import run_cells
 from blklab.quantities.units import format_duration
-from blklab.spec.machines import THIS
+from blklab.spec.machines import THIS, load_machine
 
 _OF_GUESTS = ("random_number", "kernel", "workers", "against", "page")
 """Parameters that have no meaning with ``--host``."""
@@ -76,10 +77,9 @@ _LOG_INTERVAL_S = 10
 @click.option("--host", is_flag=True, help="Compare with this machine's own kernel instead (root).")
 @click.option(
     "--machine",
-    default=THIS,
-    show_default=True,
     metavar="NAME|FILE",
-    help="With --host: cost table that the simulator takes.",
+    help="Cost table of the simulator and of guests, which have one processor. Default: computing takes no "
+    "time; with --host, this machine's own table.",
 )
 @repetitions_option
 @click.option("--against", metavar="FILE", help="Show changes since this earlier --json result.")
@@ -95,7 +95,7 @@ def command(
     kernel: str,
     workers: int | None,
     host: bool,
-    machine: str,
+    machine: str | None,
     repetitions: int,
     against: str | None,
     page: str | None,
@@ -113,13 +113,16 @@ def command(
     loads = selected(MATRIX, patterns) if host else []
     drawn = random_cells(random_number, seed) if random_number else matrix()
     cells = [] if host else selected(drawn, patterns)
+    if machine is not None and not host:
+        table = load_machine(machine).model_copy(update={"cpus": 1})
+        cells = [dataclasses.replace(cell, machine=table) for cell in cells]
     if list_only:
         for name in [load.name for load in loads] + [cell.name for cell in cells]:
             console.print(name, markup=False, soft_wrap=True)
         return ExitCode.OK
     if host:
         require_writable(json_file)
-        found = compare_with_host(loads, machine, repetitions=repetitions, seed=seed, quiet=quiet)
+        found = compare_with_host(loads, machine or THIS, repetitions=repetitions, seed=seed, quiet=quiet)
         if json_file != "-":
             print_host_fidelity(found, console)
         if json_file is not None:

@@ -240,7 +240,8 @@ def _backend_of(spec: ExperimentSpec) -> Backend:
     backend = backend_for(spec.parsed_target)
     if spec.machine is not None and not backend.COST_TABLES:
         raise UsageError(
-            f"{spec.target} is not a simulated device, so it cannot take the cost table of --machine",
+            f"{spec.target} is on this machine, where computing takes the time that it takes: --machine is "
+            "for models",
             hint="leave it out, or name a target such as sim:nvme-tlc",
         )
     if backend.GUESTS:

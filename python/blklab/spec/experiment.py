@@ -121,7 +121,7 @@ class Conditions(BaseModel):
         Machine | None,
         Option(
             MACHINE,
-            "Of simulated devices: a cost table, by name or file, that says how many processors there are "
+            "Of models: a cost table, by name or file, that says how many processors there are "
             "and what computing costs.",
             metavar="NAME|FILE",
             default_text="computing takes no time",

@@ -58,7 +58,7 @@ class StepCosts(_Table):
     thread_command_ns: Nanoseconds = 0
     """A thread serves a command of a loop device, without the copying."""
     copy_page_ns: Nanoseconds = 0
-    """A page is copied."""
+    """A page is copied: by the thread of a loop device, or between a program and the page cache."""
     lock_handover_ns: Nanoseconds = 0
     """A lock that is waited for changes hands: it and the data that it guards move between caches."""
 

@@ -136,6 +136,11 @@ impl Member {
         Ok(Command { id: u32::from(tag), operation, sector, nr_sectors })
     }
 
+    /// The clock when the driver got a command, from a kernel in which computing takes time.
+    pub fn issued_ns(&self, tag: u16) -> u64 {
+        self.descriptor(tag).addr
+    }
+
     /// Copies the data of a command, where contents are kept.
     pub fn transfer(&mut self, tag: u16) {
         let descriptor = self.descriptor(tag);

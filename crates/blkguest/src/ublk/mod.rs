@@ -4,6 +4,7 @@
 
 mod abi;
 mod control;
+mod interrupts;
 mod member;
 mod ring;
 mod server;

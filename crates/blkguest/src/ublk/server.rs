@@ -14,26 +14,27 @@ use super::abi::{self, Numbers};
 use super::member::Member;
 use super::ring::Ring;
 use super::timers::{self, CommandId, Completion, Timers};
-use super::turn::{self, Turn};
+use super::turn::Turn;
 use crate::clock;
 use crate::failure::Failure;
+use crate::scheduling;
 use crate::shared_memory::SharedMemory;
 
 /// The server of all disks.
 pub struct Server {
-    members: Vec<Member>,
-    shared: SharedMemory,
+    pub(super) members: Vec<Member>,
+    pub(super) shared: SharedMemory,
     virtual_time: bool,
     opcodes: Numbers,
-    ring: &'static mut IoUring,
-    timers: Timers,
+    pub(super) ring: &'static mut IoUring,
+    pub(super) timers: Timers,
     turn: Turn,
     /// Guest time that is 0 for the models.
-    origin_ns: u64,
+    pub(super) origin_ns: u64,
     /// The latest time known to have been reached.
     now_ns: u64,
     /// Scratch: disk and tag; time and tag.
-    arrived: Vec<CommandId>,
+    pub(super) arrived: Vec<CommandId>,
     done: Vec<(u64, u32)>,
 }
 
@@ -91,6 +92,8 @@ impl Server {
             let fired_ns = self.take_completions()?;
             if self.shared.modelled.load(SeqCst) == 0 {
                 self.answer_at_once()?;
+            } else if self.turn == Turn::First {
+                self.interrupt()?;
             } else if fired_ns.is_some() || !self.arrived.is_empty() {
                 self.pass_through_models(fired_ns)?;
             }
@@ -98,7 +101,7 @@ impl Server {
     }
 
     /// Collects arrived commands; returns the time of the last timer that fired.
-    fn take_completions(&mut self) -> Result<Option<u64>, Failure> {
+    pub(super) fn take_completions(&mut self) -> Result<Option<u64>, Failure> {
         let mut fired_ns = None;
         for entry in self.ring.completion() {
             match self.timers.classify(entry.user_data(), entry.result()) {
@@ -136,7 +139,7 @@ impl Server {
         if self.origin_ns == 0 {
             self.origin_ns = self.shared.start_ns.load(SeqCst);
             if self.virtual_time && self.turn == Turn::Late {
-                turn::take_last();
+                scheduling::go_last();
             }
         }
         // A fired timer gives the time; a command may have arrived at any time after it, unless the
@@ -227,7 +230,7 @@ impl Server {
     }
 
     /// Commits a command and fetches the next one on its tag.
-    fn answer(&mut self, place: CommandId) -> Result<(), Failure> {
+    pub(super) fn answer(&mut self, place: CommandId) -> Result<(), Failure> {
         let entry = self.answer_entry(place);
         self.push(&[entry])
     }
@@ -248,7 +251,7 @@ impl Server {
     }
 
     /// Pushes linked entries into the ring.
-    fn push(&mut self, entries: &[squeue::Entry]) -> Result<(), Failure> {
+    pub(super) fn push(&mut self, entries: &[squeue::Entry]) -> Result<(), Failure> {
         // SAFETY: entries point to memory that lives as long as the server.
         if unsafe { self.ring.submission().push_multiple(entries) }.is_ok() {
             return Ok(());

@@ -1,14 +1,16 @@
-//! Scheduling policy of the server: it runs after every other runnable process.
+//! The server's place among the guest's processes.
 //!
-//! A process woken by a completion then runs before the server does, and the server collects all
-//! resulting commands at once: fewer system calls, each of which is expensive. No guest time passes
-//! meanwhile, and commands keep their order of arrival.
-
-use libc::c_int;
+//! Where computing takes no time, it runs after every other runnable process. A process woken by a
+//! completion then runs before the server does, and the server collects all resulting commands at once:
+//! fewer system calls, each of which is expensive. No guest time passes meanwhile, and commands keep their
+//! order of arrival.
+//!
+//! Where computing takes time, it runs before all others, as an interrupt does.
 
 use crate::request::Request;
+use crate::scheduling;
 
-/// Ways to make the server run last.
+/// When the server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
     /// `SCHED_IDLE` from the start. The server then runs before the process made last, so only the
@@ -20,6 +22,8 @@ pub enum Turn {
     /// process begins. In virtual time no task moves afterwards, since computing takes no time. But
     /// this merges positions that would have been ordered, so it suits a single process only.
     Late,
+    /// Real-time throughout.
+    First,
 }
 
 impl Turn {
@@ -27,27 +31,17 @@ impl Turn {
     pub fn of(request: &Request) -> Self {
         let bare = request.options.filesystem.is_none() && request.array.is_none();
         match &request.jobs[..] {
+            _ if request.setup.costly_processors().is_some() => Self::First,
             [job] if bare && job.direct && job.numjobs == 1 => Self::Late,
             _ => Self::Early,
         }
     }
 
-    /// Call before the processes that must run first are made.
+    /// Call before the processes of the load are made.
     pub fn prepare(self) {
         match self {
-            Self::Early => set_policy(libc::SCHED_IDLE, 0),
-            Self::Late => set_policy(libc::SCHED_FIFO, 1),
+            Self::Early => scheduling::go_last(),
+            Self::Late | Self::First => scheduling::go_first(),
         }
     }
-}
-
-/// Call once they have been made.
-pub fn take_last() {
-    set_policy(libc::SCHED_IDLE, 0);
-}
-
-fn set_policy(policy: c_int, priority: c_int) {
-    let parameters = libc::sched_param { sched_priority: priority };
-    // SAFETY: the pointer is valid for the call. If it fails, the guest is slower and otherwise unaffected.
-    unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
 }

@@ -9,7 +9,14 @@ use crate::elevator::scheduler::Family;
 use crate::machine::Machine;
 
 impl Machine {
-    /// The device has completed a request.
+    /// A command of the device is over.
+    pub(crate) fn tell_device(&mut self, id: RequestId) {
+        let queue = &mut self.block.disks[self.block.requests[id].disk as usize];
+        queue.device.completed(id, &mut Outbox::new(&mut self.block.events, queue.view.disk));
+    }
+
+    /// The kernel learns that the device has completed a request. Where processors take time, the device
+    /// itself was told before ([`Self::tell_device`]).
     #[inline]
     pub(crate) fn complete(&mut self, id: RequestId) {
         let request = &self.block.requests[id];
@@ -23,7 +30,9 @@ impl Machine {
             let now_ns = self.block.events.now_ns();
             recorder.completed(&self.block.requests, id, now_ns, queue.device.head_sector());
         }
-        queue.device.completed(id, &mut Outbox::new(&mut self.block.events, queue.view.disk));
+        if likely(self.processors.is_none()) {
+            queue.device.completed(id, &mut Outbox::new(&mut self.block.events, queue.view.disk));
+        }
         debug_assert!(queue.in_flight > 0, "a device completes more commands than it got");
         self.block.requests.step(id, &[RequestStage::InFlight], RequestStage::Completed);
         debug_assert!(

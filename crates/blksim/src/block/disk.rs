@@ -374,8 +374,8 @@ impl Disk {
         requests: &mut Requests,
         events: &mut EventQueue,
     ) -> Option<RequestId> {
-        self.compute_hook(events, |costs| costs.dispatch_ns);
         let id = self.schedule(requests, events, AnyScheduler::dispatch).0?;
+        self.compute_hook(events, |costs| costs.dispatch_ns);
         debug_assert!(self.nr_held > 0, "a scheduler hands out a request that it does not hold");
         requests.step(id, &[RequestStage::Inserted], RequestStage::Dispatched);
         self.nr_held -= 1;

@@ -6,7 +6,7 @@
 pub struct SchedulerCosts {
     /// `insert_requests`, for each request.
     pub insert_ns: u64,
-    /// `dispatch_request`, for each call.
+    /// `dispatch_request`, for each request that it hands out.
     pub dispatch_ns: u64,
     /// `completed_request` and `finish_request`.
     pub complete_ns: u64,

@@ -19,6 +19,9 @@ pub(crate) struct Costs {
 }
 
 impl Costs {
+    /// Where a cost table says what computing costs, calls pay before they begin.
+    pub(crate) const NONE: Self = Self { system_call_ns: 0, page_ns: 0, ahead: None };
+
     /// The costs of a machine with these parameters.
     fn new(machine: &Values) -> Self {
         let bandwidth = machine.get("copy_bandwidth");

@@ -16,18 +16,20 @@ use crate::workload::generator::Transfer;
 
 impl Machine {
     /// Starts a buffered read or write.
-    pub(crate) fn start_buffered(&mut self, index: u32, transfer: Transfer) {
+    pub(crate) fn start_buffered(&mut self, index: u32, transfer: Transfer, start_ns: u64) {
         let Transfer { direction, offset, bytes } = transfer;
+        self.compute_copying(bytes);
         let stage =
             if direction == Direction::Read { CallStage::Reading } else { CallStage::Writing };
         let cost_ns = self.mm.costs.first_ns(bytes);
-        self.start_call(index, stage, direction, offset, u64::from(bytes), cost_ns);
+        self.start_call(index, stage, direction, offset, u64::from(bytes), cost_ns, start_ns);
     }
 
     /// Starts fsync or fdatasync on a process's file.
-    pub(crate) fn start_sync(&mut self, index: u32) {
+    pub(crate) fn start_sync(&mut self, index: u32, start_ns: u64) {
         let file = self.mm.files[self.tasks.processes[index as usize].region.file as usize];
-        self.start_call(index, CallStage::Tagging, Direction::Sync, file.start, file.bytes, 0);
+        let (start, bytes) = (file.start, file.bytes);
+        self.start_call(index, CallStage::Tagging, Direction::Sync, start, bytes, 0, start_ns);
     }
 
     fn start_call(
@@ -38,6 +40,7 @@ impl Machine {
         start_byte: u64,
         bytes: u64,
         cost_ns: u64,
+        started_ns: u64,
     ) {
         let call = BufferedCall {
             stage,
@@ -46,7 +49,7 @@ impl Machine {
             end: (start_byte + bytes).div_ceil(PAGE_BYTES),
             start_byte,
             bytes,
-            started_ns: self.block.events.now_ns(),
+            started_ns,
             cost_ns,
             looked_through: false,
         };
@@ -78,11 +81,6 @@ impl Machine {
     fn pay(&mut self, task: TaskId, mut call: BufferedCall) -> bool {
         let cost_ns = std::mem::take(&mut call.cost_ns);
         self.tasks[task].call = Some(call);
-        if let (true, Some(processors)) = (cost_ns > 0, &mut self.processors) {
-            self.block.events.compute(cost_ns);
-            processors.requeue(Ready::Call(task), &self.block.events);
-            return true;
-        }
         if cost_ns > 0 {
             self.block.events.at(self.block.events.now_ns() + cost_ns, Class::Task, task);
             return true;
@@ -283,6 +281,7 @@ impl Machine {
 
     fn end_call(&mut self, task: TaskId, call: BufferedCall) {
         self.tasks[task].call = None;
+        self.compute_end_of_call(Tasks::process_of(task));
         let bytes = if call.direction == Direction::Sync { 0 } else { call.bytes };
         let process = Tasks::process_of(task);
         let span = (call.started_ns, self.block.events.now_ns());

@@ -1,6 +1,7 @@
 //! A machine whose computing takes time: every event is handled by a processor, when that is free.
 
 use crate::block::request::{SECTOR_BYTES, TaskId};
+use crate::core::branch::unlikely;
 use crate::core::event::{Class, Event};
 use crate::core::record::CpuTime;
 use crate::devices::device::Device;
@@ -19,13 +20,19 @@ impl Machine {
                 return;
             }
             Class::Processor => subject as usize,
-            Class::Complete => self.processor_of(self.block.requests[subject].context),
+            Class::Complete => {
+                // The device goes on, however long the processors take to notice.
+                self.tell_device(subject);
+                self.processor_of(self.block.requests[subject].context)
+            }
+            Class::Interrupt => self.processor_of(self.block.requests[subject].context),
             Class::Issue | Class::Task => self.processor_of(subject),
             Class::SchedulerTimer | Class::PolicyTimer | Class::Writeback | Class::QueueRun => 0,
         };
         let Some(processors) = &mut self.processors else { return };
         let runs_task = class == Class::Processor;
         if let Err(free_ns) = processors.begin(cpu, runs_task, &mut self.block.events) {
+            let class = if class == Class::Complete { Class::Interrupt } else { class };
             self.block.events.at(free_ns, class, subject);
             return;
         }
@@ -43,8 +50,15 @@ impl Machine {
     }
 
     /// A program prepares I/Os and calls the kernel once for all of them.
-    #[inline(never)]
+    #[inline(always)]
     pub(crate) fn compute_issue(&mut self, index: u32, ios: u32) {
+        if unlikely(self.processors.is_some()) {
+            self.compute_calls(index, ios);
+        }
+    }
+
+    #[inline(never)]
+    fn compute_calls(&mut self, index: u32, ios: u32) {
         self.compute_user(index, u64::from(ios) * self.block.steps.prepare_ns);
         self.block.events.compute(self.block.steps.system_call_ns);
     }
@@ -54,6 +68,19 @@ impl Machine {
     pub(crate) fn compute_collection(&mut self, index: u32) {
         let collected = self.tasks.processes[index as usize].done.len() as u64;
         self.compute_user(index, collected * self.block.steps.collect_ns);
+    }
+
+    /// The kernel copies the bytes of a buffered call, all at its beginning.
+    pub(crate) fn compute_copying(&mut self, bytes: u32) {
+        let pages = u64::from(bytes).div_ceil(PAGE_BYTES);
+        self.block.events.compute(pages * self.block.steps.copy_page_ns);
+    }
+
+    /// A program collects what a call returned.
+    pub(crate) fn compute_end_of_call(&mut self, index: u32) {
+        if unlikely(self.processors.is_some()) {
+            self.compute_user(index, self.block.steps.collect_ns);
+        }
     }
 
     fn compute_user(&mut self, index: u32, cost_ns: u64) {
@@ -149,6 +176,7 @@ impl Machine {
     pub(crate) fn complete_served(&mut self, disk: u32) {
         let mut served = std::mem::take(&mut self.block.disks[disk as usize].thread.served);
         for id in served.drain(..) {
+            self.tell_device(id);
             self.complete(id);
         }
         self.block.disks[disk as usize].thread.served = served;

@@ -83,14 +83,12 @@ impl Machine {
         loop {
             let process = &self.tasks.processes[index as usize];
             let wanted = process.batch.min(process.depth - process.in_flight);
-            if unlikely(self.processors.is_some()) {
-                self.compute_issue(index, wanted);
-            }
             let process = &mut self.tasks.processes[index as usize];
             let now_ns = self.block.events.now_ns();
             let single = if likely(wanted == 1) { process.next_granted(now_ns) } else { None };
             let awake = if let Some(transfer) = single {
                 process.in_flight += 1;
+                self.compute_issue(index, 1);
                 let awake = self.issue_direct(index, transfer, false, now_ns);
                 self.goes_on(index) && awake
             } else if let Some(last) = self.fill_cold(index, wanted) {
@@ -122,6 +120,7 @@ impl Machine {
         match process.next_direct(now_ns) {
             Ok(transfer) => {
                 process.in_flight += 1;
+                self.compute_issue(index, 1);
                 self.issue_direct(index, transfer, false, now_ns);
                 None
             }
@@ -144,6 +143,10 @@ impl Machine {
             }
         }
         process.in_flight += batch.len() as u32;
+        if !batch.is_empty() {
+            self.compute_issue(index, batch.len() as u32);
+        }
+        let process = &mut self.tasks.processes[index as usize];
         match *batch {
             [first, transfer] => {
                 let second = SecondOfBatch { transfer, start_ns: now_ns, then: last.take() };
@@ -194,16 +197,19 @@ impl Machine {
     /// now.
     #[inline(never)]
     fn take_step(&mut self, index: u32, step: Step) -> bool {
+        let start_ns = self.block.events.now_ns();
         let process = &mut self.tasks.processes[index as usize];
         match step {
             Step::Transfer(transfer) => {
                 process.in_flight += 1;
-                self.start_buffered(index, transfer);
+                self.compute_issue(index, 1);
+                self.start_buffered(index, transfer, start_ns);
                 true
             }
             Step::Sync => {
                 process.in_flight += 1;
-                self.start_sync(index);
+                self.compute_issue(index, 1);
+                self.start_sync(index, start_ns);
                 true
             }
             Step::Wait { until_ns } => {

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 from blklab.errors import UnknownNameError
 from blklab.simulator.core import device_request
 from blklab.simulator.request import model_target
+from blklab.spec.machines import Machine
 from blklab.spec.profiles import load_profile
 
 JobSection = Mapping[str, str | int]
@@ -45,6 +46,8 @@ class FidelityCell:
     cgroups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Attributes of each control group; ``/`` is the root."""
     seed: int = 1
+    machine: Machine | None = None
+    """A cost table for both; None where computing takes no time."""
 
     @property
     def job_text(self) -> str:
@@ -65,9 +68,11 @@ class FidelityCell:
         groups = {name: dict(attributes) for name, attributes in self.cgroups.items()}
         # Left out if there are none, so that cached answers to such requests are found.
         set_groups = {"cgroups": groups} if groups else {}
+        costs = {"processors": self.machine.request()} if self.machine else {}
         return (
             device_request(target, load_profile(target.device))
             | set_groups
+            | costs
             | {
                 "scheduler": self.scheduler,
                 "tunables": dict(self.tunables),
@@ -81,7 +86,7 @@ class FidelityCell:
     def request_text(self, first_tag: int | None, memory_bytes: int | None = None) -> str:
         """The request for the simulator as text.
 
-        As in the guest, computation takes no time, the jobs have no file system beneath them, and the driver
+        As in the guest, computation takes no time but that of the cost table, the jobs have no file system beneath them, and the driver
         hides the disk's queue depth.
 
         Args:
@@ -89,7 +94,7 @@ class FidelityCell:
             memory_bytes: Memory that the guest's free pages and page cache share.
         """
         machine = {
-            "zero_cpu_time": "1",
+            "zero_cpu_time": "0" if self.machine else "1",
             "raw_device": "1",
             "hide_queue_depth": "1",
             "first_tag": str(first_tag or 0),

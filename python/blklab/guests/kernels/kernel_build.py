@@ -21,6 +21,8 @@ SCHEDULER_OPTIONS = {
 }
 """The multi-queue block layer's schedulers and their configuration options; ``none`` needs no option."""
 
+PROCESSOR_TIME = "processor-time"
+"""Name of the instrument that lets computing take virtual time."""
 EXACT_CLOCK = "exact-clock"
 """Name of the instrument that lets a guest read its clock in zero virtual time."""
 

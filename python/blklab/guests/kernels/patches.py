@@ -47,7 +47,7 @@ def shipped_patches() -> dict[str, Path]:
 
 
 def shipped_instruments() -> tuple[Patch, ...]:
-    """The shipped patches that improve measurements without touching the block layer, in order."""
+    """The shipped patches that improve measurements without changing the block layer's code, in order."""
     folder = shipped_folder("kernel") / "instruments"
     return tuple(read_patch(str(path)) for path in sorted(folder.glob("*/*.patch")))
 

@@ -30,30 +30,34 @@ const NONE: u128 = u128::MAX;
 pub enum Class {
     /// A command is finished; the subject is the request.
     Complete = 0,
+    /// A processor that was busy then takes the interrupt of a finished command; the subject is the
+    /// request.
+    Interrupt = 1,
     /// The device asked to be called; the subject is the device's own.
-    DeviceWake = 1,
+    DeviceWake = 2,
     /// A scheduler's timer; the subject is the disk.
-    SchedulerTimer = 2,
+    SchedulerTimer = 3,
     /// A policy's timer; the subject is the disk.
-    PolicyTimer = 3,
+    PolicyTimer = 4,
     /// The flusher's periodic work.
-    Writeback = 4,
+    Writeback = 5,
     /// A task continues after computing or sleeping; the subject is the task.
-    Task = 5,
+    Task = 6,
     /// A job may issue its next I/O; the subject is the process.
-    Issue = 6,
+    Issue = 7,
     /// A delayed run of a queue; the subject is the disk.
-    QueueRun = 7,
+    QueueRun = 8,
     /// A processor runs what is ready; the subject is the processor.
-    Processor = 8,
+    Processor = 9,
     /// A slot of the record begins or ends: behind everything at its moment.
-    Slot = 9,
+    Slot = 10,
 }
 
 impl Class {
     /// All, by their number; the last up to a power of two, so that no number is without.
     const ALL: [Self; 1 << CLASS_BITS] = [
         Self::Complete,
+        Self::Interrupt,
         Self::DeviceWake,
         Self::SchedulerTimer,
         Self::PolicyTimer,
@@ -62,7 +66,6 @@ impl Class {
         Self::Issue,
         Self::QueueRun,
         Self::Processor,
-        Self::Slot,
         Self::Slot,
         Self::Slot,
         Self::Slot,

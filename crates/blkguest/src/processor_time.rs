@@ -1,0 +1,95 @@
+//! Processor time in virtual time: the kernel's instrument `processor-time` moves the clock by what a
+//! cost table says, at the steps of an I/O where the simulator does.
+
+use std::fs;
+use std::io::ErrorKind;
+
+use blksim::core::processor_table::{ProcessorTable, StepCosts};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::mounts::read_line;
+use crate::scheduling;
+
+/// Parameters of the instrument (`arch/um/kernel/processor_time.c`).
+const PARAMETERS: &str = "/sys/module/processor_time/parameters";
+
+/// From now on the steps of an I/O take processor time. The calling process's do not: it only waits for
+/// the load.
+pub fn begin(table: &ProcessorTable) -> Result<(), Failure> {
+    let StepCosts {
+        prepare_ns,
+        system_call_ns,
+        submit_ns,
+        issue_ns,
+        interrupt_ns,
+        end_ns,
+        wake_ns,
+        context_switch_ns,
+        idle_exit_ns,
+        collect_ns,
+        copy_page_ns,
+        // Guests have neither loop devices nor several processors.
+        thread_command_ns: _,
+        lock_handover_ns: _,
+    } = table.steps;
+    for (name, cost_ns) in [
+        ("prepare_ns", prepare_ns),
+        ("system_call_ns", system_call_ns),
+        ("submit_ns", submit_ns),
+        ("issue_ns", issue_ns),
+        ("interrupt_ns", interrupt_ns),
+        ("end_ns", end_ns),
+        ("wake_ns", wake_ns),
+        ("context_switch_ns", context_switch_ns),
+        ("idle_exit_ns", idle_exit_ns),
+        ("collect_ns", collect_ns),
+        ("copy_page_ns", copy_page_ns),
+    ] {
+        set(name, &cost_ns.to_string())?;
+    }
+    for (name, costs) in &table.schedulers {
+        let figures = [
+            costs.insert_ns,
+            costs.dispatch_ns,
+            costs.complete_ns,
+            costs.merge_ns,
+            costs.per_doubling_ns,
+        ];
+        let figures: Vec<String> = figures.iter().map(u64::to_string).collect();
+        set("scheduler", &format!("{name} {}", figures.join(" ")))?;
+    }
+    scheduling::go_first();
+    set("enabled", "1")
+}
+
+/// From now on computing takes no time again.
+pub fn end() -> Result<(), Failure> {
+    set("enabled", "0")
+}
+
+/// The processor time so far, and how often tasks were woken and switched to.
+pub fn figures() -> Result<Value, Failure> {
+    let read = |name: &str| -> Result<u64, Failure> {
+        let text = read_line(&format!("{PARAMETERS}/{name}"))
+            .map_err(|error| Failure::kernel(format!("reading {name}"), error))?;
+        text.parse().map_err(|_| Failure::kernel(format!("reading {name}"), "it is no number"))
+    };
+    Ok(json!({
+        "busy_ns": [read("busy_ns")?],
+        "wakes": read("nr_wakes")?,
+        "switches": read("nr_switches")?,
+    }))
+}
+
+fn set(name: &str, value: &str) -> Result<(), Failure> {
+    fs::write(format!("{PARAMETERS}/{name}"), value).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Failure::Unsupported {
+            field: "processors".to_owned(),
+            message: "this kernel was built without the instrument processor-time, so computing takes no \
+                      time in it: build it anew, or leave out the cost table"
+                .to_owned(),
+        },
+        _ => Failure::kernel(format!("setting {name} of the cost table"), error),
+    })
+}

@@ -1,0 +1,109 @@
+"""Cost tables in guests: the real kernel pays for its scheduler, as the simulator does."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+
+from blklab.backends.protocol import SessionOptions
+from blklab.errors import RequirementError, UsageError
+from blklab.records.samples import RunSample
+from blklab.spec.guest import GuestOptions
+from blklab.spec.machines import Machine, load_machine
+from blklab.spec.plan import Cell, CellKey
+from blklab.spec.schedulers import parse_scheduler_choice
+from blklab.spec.targets import parse_target
+from blklab.spec.workloads import parse_workload
+
+DEEP = (
+    "[deep]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=32\nsize=1g\ntime_based\nruntime=20ms\n"
+)
+STREAMS = "[streams]\nrw=read\nbs=64k\ndirect=1\nnumjobs=4\nsize=1g\ntime_based\nruntime=500ms\n"
+BUFFERED = "[buffered]\nrw=write\nbs=4k\nfsync=8\nsize=1g\ntime_based\nruntime=100ms\n"
+SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
+
+
+@pytest.fixture
+def one_processor() -> Machine:
+    return load_machine("ordinary").model_copy(update={"cpus": 1})
+
+
+def _run(target: str, jobs: str, scheduler: str, machine: Machine | None) -> RunSample:
+    module = import_module(f"blklab.backends.{target.partition(':')[0]}")
+    workload = parse_workload(jobs, name="load", source="load.fio")
+    key = CellKey(block=0, sequence=0, position=0, workload="load", scheduler=scheduler, seed=1)
+    options = SessionOptions(run_id="test", arrangement="fixed", machine=machine)
+    with module.BACKEND.open(parse_target(target), options) as session:
+        cell = Cell(key=key, workload=workload, scheduler=parse_scheduler_choice(scheduler))
+        sample: RunSample = session.run(cell)
+    assert sample.error is None
+    return sample
+
+
+def _ios(sample: RunSample) -> int:
+    return sum(direction.ios for job in sample.jobs for direction in job.directions)
+
+
+@pytest.mark.usefixtures("real_guest")
+def test_the_kernel_pays_for_its_scheduler_as_the_simulator_does(one_processor: Machine) -> None:
+    found = {name: _ios(_run("uml:nvme-tlc", DEEP, name, one_processor)) for name in SCHEDULERS}
+    for name, ios in found.items():
+        assert ios == pytest.approx(_ios(_run("sim:nvme-tlc", DEEP, name, one_processor)), rel=0.01)
+    assert found["none"] > 1.5 * found["mq-deadline"] > 1.5 * found["bfq"] * 0.99
+    free = {name: _ios(_run("uml:nvme-tlc", DEEP, name, None)) for name in ("none", "bfq")}
+    assert free["none"] == free["bfq"] > found["none"]
+
+
+@pytest.mark.usefixtures("real_guest")
+def test_the_same_run_again_gives_the_same_figures(one_processor: Machine) -> None:
+    first, second = (_run("uml:nvme-tlc", DEEP, "bfq", one_processor) for _ in range(2))
+    assert first.jobs == second.jobs
+    assert first.engine["processors"] == second.engine["processors"]
+    assert first.engine["processors"]["busy_ns"][0] > 15e6
+
+
+@pytest.mark.usefixtures("real_guest")
+def test_buffered_calls_pay_for_copying(one_processor: Machine) -> None:
+    dearer = one_processor.model_copy(
+        update={"steps": one_processor.steps.model_copy(update={"copy_page_ns": 50_000})}
+    )
+    usual, dear = (_ios(_run("uml:ssd-sata", BUFFERED, "none", table)) for table in (one_processor, dearer))
+    assert dear < usual
+    assert dear == pytest.approx(_ios(_run("sim:ssd-sata", BUFFERED, "none", dearer)), rel=0.05)
+
+
+@pytest.mark.usefixtures("real_guest")
+def test_bfq_waits_for_sequential_readers_where_computing_takes_time(one_processor: Machine) -> None:
+    """Without, the time since a queue's last request wraps around, and bfq takes it for idle."""
+    free = _ios(_run("uml:hdd-7200", STREAMS, "bfq:low_latency=0", None))
+    paid = _ios(_run("uml:hdd-7200", STREAMS, "bfq:low_latency=0", one_processor))
+    assert paid > 3 * free
+    assert paid == pytest.approx(
+        _ios(_run("sim:hdd-7200", STREAMS, "bfq:low_latency=0", one_processor)), rel=0.05
+    )
+
+
+@pytest.mark.usefixtures("real_guest")
+def test_the_hosts_time_takes_no_table(one_processor: Machine) -> None:
+    backend = import_module("blklab.backends.uml").BACKEND
+    options = SessionOptions(run_id="test", machine=one_processor, guest=GuestOptions(time="host"))
+    with (
+        pytest.raises(UsageError, match="the host's own time"),
+        backend.open(parse_target("uml:fixed"), options),
+    ):
+        pass
+
+
+@pytest.mark.usefixtures("real_guest")
+def test_a_kernel_without_the_instrument_is_refused(
+    one_processor: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("blklab.backends.uml_processor_time.PROCESSOR_TIME", "another-instrument")
+    backend = import_module("blklab.backends.uml").BACKEND
+    options = SessionOptions(run_id="test", machine=one_processor)
+    with (
+        pytest.raises(RequirementError, match="without the instrument"),
+        backend.open(parse_target("uml:fixed"), options),
+    ):
+        pass
