@@ -1,5 +1,7 @@
 //! Buffered reads, writes and fsync: calls that proceed in steps and sleep in between.
 
+use std::ops::Range;
+
 use crate::block::flush_queue::FlushWaiter;
 use crate::block::plug::PlugFlush;
 use crate::block::request::TaskId;
@@ -22,14 +24,15 @@ impl Machine {
         let stage =
             if direction == Direction::Read { CallStage::Reading } else { CallStage::Writing };
         let cost_ns = self.mm.costs.first_ns(bytes);
-        self.start_call(index, stage, direction, offset, u64::from(bytes), cost_ns, start_ns);
+        let place = offset..offset + u64::from(bytes);
+        self.start_call(index, stage, direction, place, cost_ns, start_ns);
     }
 
     /// Starts fsync or fdatasync on a process's file.
     pub(crate) fn start_sync(&mut self, index: u32, start_ns: u64) {
         let file = self.mm.files[self.tasks.processes[index as usize].region.file as usize];
-        let (start, bytes) = (file.start, file.bytes);
-        self.start_call(index, CallStage::Tagging, Direction::Sync, start, bytes, 0, start_ns);
+        let place = file.start..file.start + file.bytes;
+        self.start_call(index, CallStage::Tagging, Direction::Sync, place, 0, start_ns);
     }
 
     fn start_call(
@@ -37,18 +40,17 @@ impl Machine {
         task: TaskId,
         stage: CallStage,
         direction: Direction,
-        start_byte: u64,
-        bytes: u64,
+        place: Range<u64>,
         cost_ns: u64,
         started_ns: u64,
     ) {
         let call = BufferedCall {
             stage,
             direction,
-            page: start_byte / PAGE_BYTES,
-            end: (start_byte + bytes).div_ceil(PAGE_BYTES),
-            start_byte,
-            bytes,
+            page: place.start / PAGE_BYTES,
+            end: place.end.div_ceil(PAGE_BYTES),
+            start_byte: place.start,
+            bytes: place.end - place.start,
             started_ns,
             cost_ns,
             looked_through: false,

@@ -86,8 +86,8 @@ class FidelityCell:
     def request_text(self, first_tag: int | None, memory_bytes: int | None = None) -> str:
         """The request for the simulator as text.
 
-        As in the guest, computation takes no time but that of the cost table, the jobs have no file system beneath them, and the driver
-        hides the disk's queue depth.
+        As in the guest, computation takes no time but that of the cost table, the jobs have no file system
+        beneath them, and the driver hides the disk's queue depth.
 
         Args:
             first_tag: The tag at which the guest's first search began.
