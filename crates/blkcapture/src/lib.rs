@@ -1,0 +1,25 @@
+//! Records what reaches the block layer of the running machine.
+//!
+//! ```text
+//! kernel ──▶ a source (tracefs) ──▶ I/Os and task events ──▶ blkrecord::file::Writer
+//! ```
+//!
+//! | Module | Contents |
+//! |---|---|
+//! | [`recording`] | one recording: begin, poll, finish |
+//! | [`request`] | what to record |
+//! | [`source`] | where events come from |
+//! | [`tracefs`] | the kernel's tracepoints, read from an own tracefs instance |
+//! | [`tasks`] | processes and control groups of tasks, from `/proc` |
+//! | [`error`] | errors |
+//!
+//! A recording changes nothing but what it makes itself, and removes it at its end. What a killed recorder
+//! left is removed by the next one.
+
+pub mod clock;
+pub mod error;
+pub mod recording;
+pub mod request;
+pub mod source;
+pub mod tasks;
+pub mod tracefs;

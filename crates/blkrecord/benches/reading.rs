@@ -1,0 +1,190 @@
+//! Records and lines read a second, on one core, from memory.
+//!
+//! `cargo bench -p blkrecord` prints the throughput of each format in elements (records of blktrace, lines,
+//! I/Os) a second.
+
+use std::fmt::Write as _;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use blkrecord::batch::Batch;
+use blkrecord::facts::{Facts, Tally};
+use blkrecord::file::Writer;
+use blkrecord::names::Names;
+use blkrecord::readers::{Source, blktrace, from_bytes};
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+
+const IOS: u64 = 500_000;
+const DEPTH: u64 = 32;
+
+/// Sectors in random order, without a generator to depend on.
+fn sector(number: u64) -> u64 {
+    (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 30) & !7
+}
+
+/// Queue, issue and completion of random reads at a depth, as blktrace writes them.
+fn binary() -> Vec<u8> {
+    let mut out = Vec::with_capacity(IOS as usize * 3 * 48);
+    let mut put = |time: u64, number: u64, action: u32| {
+        out.extend(0x6561_7407_u32.to_le_bytes());
+        out.extend(1_u32.to_le_bytes());
+        out.extend(time.to_le_bytes());
+        out.extend(sector(number).to_le_bytes());
+        out.extend(4096_u32.to_le_bytes());
+        out.extend((action | 1 << 16).to_le_bytes());
+        out.extend(4711_u32.to_le_bytes());
+        out.extend((8_u32 << 20).to_le_bytes());
+        out.extend([0; 8]);
+    };
+    for number in 0..IOS + DEPTH {
+        if number < IOS {
+            put(number * 1000, number, 1);
+            put(number * 1000 + 300, number, 7);
+        }
+        if number >= DEPTH {
+            put(number * 1000 + 600, number - DEPTH, 8);
+        }
+    }
+    out
+}
+
+fn lines(line: impl Fn(&mut String, u64)) -> Vec<u8> {
+    let mut text = String::new();
+    for number in 0..IOS {
+        line(&mut text, number);
+    }
+    text.into_bytes()
+}
+
+fn texts() -> Vec<(&'static str, Vec<u8>)> {
+    let msr = lines(|text, number| {
+        let ticks = 128_166_372_003_061_629 + number * 1000;
+        writeln!(text, "{ticks},hm,1,Read,{},32768,1331", sector(number) * 512).unwrap();
+    });
+    let systor = lines(|text, number| {
+        let us = number % 1_000_000;
+        let offset = sector(number) * 512;
+        writeln!(text, "1456000{:03}.{us:06},0.001234,W,0,{offset},4096", number / 1_000_000)
+            .unwrap();
+    });
+    let alibaba = lines(|text, number| {
+        let at = 1_577_808_000_000_046 + number;
+        writeln!(text, "419,W,{},16384,{at}", sector(number) * 512).unwrap();
+    });
+    let mut iolog = b"fio version 3 iolog\n".to_vec();
+    iolog.extend(lines(|text, number| {
+        writeln!(text, "{} /dev/sda read {} 4096", number * 10, sector(number) * 512).unwrap();
+    }));
+    let mut blkreplay =
+        b"start ; sector; length ; op ;  replay_delay=0 ; replay_duration=0\n".to_vec();
+    blkreplay.extend(lines(|text, number| {
+        let (seconds, ns) = (number / 1_000_000, number % 1_000_000 * 1000);
+        writeln!(text, "{seconds:7}.{ns:09} ; {:12} ;    8 ; W ; 0.0 ; 0.0", sector(number))
+            .unwrap();
+    }));
+    let blkparse = lines(|text, number| {
+        let (io, step) = (number / 3, number % 3);
+        let (letter, task) = [("Q", "[fio]"), ("D", "[fio]"), ("C", "[0]")][step as usize];
+        let (seconds, ns) = (number / 1_000_000, number % 1_000_000 * 1000);
+        let at = sector(io);
+        writeln!(
+            text,
+            "  8,0 {:4} {number:8} {seconds:5}.{ns:09}  4711  {letter}   R {at} + 8 {task}",
+            0
+        )
+        .unwrap();
+    });
+    vec![
+        ("msr", msr),
+        ("systor", systor),
+        ("alibaba", alibaba),
+        ("fio-iolog-3", iolog),
+        ("blkreplay", blkreplay),
+        ("blkparse", blkparse),
+    ]
+}
+
+/// Reads to the end; gives the I/Os.
+fn count(bytes: Vec<u8>) -> u64 {
+    let mut reader = from_bytes(Path::new("trace"), bytes, None).expect("the trace is whole");
+    let mut batch = Batch::default();
+    while reader.read(&mut batch).expect("the trace is whole") {
+        batch.clear();
+    }
+    reader.tally().ios
+}
+
+fn reading(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("reading");
+    group
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_secs(3));
+    let trace = binary();
+    group.throughput(Throughput::Elements(3 * IOS));
+    group.bench_function("blktrace/events", |bencher| {
+        bencher.iter_batched(
+            || Source::from_bytes(Path::new("trace"), trace.clone()).expect("memory can be read"),
+            |source| {
+                let mut reader = blktrace::Reader::new(vec![(PathBuf::from("trace"), source)])
+                    .expect("the trace is whole");
+                let mut events = 0_u64;
+                while let Some(event) = reader.next_event().expect("the trace is whole") {
+                    events += 1;
+                    black_box(&event);
+                }
+                assert_eq!(events, 3 * IOS);
+            },
+            BatchSize::LargeInput,
+        );
+    });
+    group.bench_function("blktrace/paired", |bencher| {
+        bencher.iter_batched(|| trace.clone(), count, BatchSize::LargeInput);
+    });
+    for (name, text) in texts() {
+        let newlines = memchr::memchr_iter(b'\n', &text).count() as u64;
+        group.throughput(Throughput::Elements(newlines));
+        group.bench_function(name, |bencher| {
+            bencher.iter_batched(|| text.clone(), count, BatchSize::LargeInput);
+        });
+    }
+    let own = own_format(&trace);
+    println!("own format: {:.1} bytes per I/O", own.len() as f64 / IOS as f64);
+    group.throughput(Throughput::Elements(IOS));
+    group.bench_function("blkrecord", |bencher| {
+        bencher.iter_batched(|| own.clone(), count, BatchSize::LargeInput);
+    });
+    group.bench_function("blkrecord/written", |bencher| {
+        bencher.iter_batched(
+            || ios_of(&trace),
+            |(ios, names)| written(ios, &names),
+            BatchSize::LargeInput,
+        );
+    });
+    group.finish();
+}
+
+fn ios_of(trace: &[u8]) -> (Batch, Names) {
+    let mut reader =
+        from_bytes(Path::new("trace"), trace.to_vec(), None).expect("the trace is whole");
+    let (mut all, mut batch) = (Batch::default(), Batch::default());
+    while reader.read(&mut batch).expect("the trace is whole") {
+        all.ios.append(&mut batch.ios);
+    }
+    (all, reader.names().clone())
+}
+
+fn written(mut ios: Batch, names: &Names) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), &Facts::default()).expect("memory can be written");
+    writer.write(&mut ios, names, &Tally::default()).expect("memory can be written");
+    writer.finish(names, &Tally::default()).expect("memory can be written")
+}
+
+fn own_format(trace: &[u8]) -> Vec<u8> {
+    let (ios, names) = ios_of(trace);
+    written(ios, &names)
+}
+
+criterion_group!(benches, reading);
+criterion_main!(benches);

@@ -1,0 +1,7 @@
+//! Tests of the formats: what each means, that damage is reported with its place, and that nothing panics.
+
+mod blktrace_formats;
+mod damage;
+mod own_format;
+mod samples;
+mod text_formats;
