@@ -46,8 +46,13 @@ $(STAMPS)/guest: $(RUST_SOURCES) scripts/build-guest $(STAMPS)/core
 	@scripts/with-progress guest "Compiling the guests' program" scripts/build-guest
 	@touch $@
 
+$(STAMPS)/bpf: kernel/bpf/blkrecord.bpf.c scripts/build-bpf | $(STAMPS)/system-run
+	@mkdir -p $(STAMPS)
+	@scripts/with-progress bpf "Compiling the recorder's BPF programs" scripts/build-bpf
+	@touch $@
+
 .PHONY: build
-build: $(STAMPS)/core $(STAMPS)/guest ## Install what is missing and build (V=1 shows all output)
+build: $(STAMPS)/core $(STAMPS)/guest $(STAMPS)/bpf ## Install what is missing and build (V=1 shows all output)
 
 # ---- the two commands of the README ---------------------------------------------------------------
 
@@ -151,4 +156,5 @@ bench-verdicts: build ## How often verdicts are wrong: error rates, power and bl
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf build target packaging/data/share $(VENV) python/blklab/shipped/blkguest
+	rm -rf build target packaging/data/share $(VENV) python/blklab/shipped/blkguest \
+		python/blklab/shipped/blkrecord.bpf.o

@@ -1,7 +1,7 @@
 //! Records what reaches the block layer of the running machine.
 //!
 //! ```text
-//! kernel ──▶ a source (tracefs) ──▶ I/Os and task events ──▶ blkrecord::file::Writer
+//! kernel ──▶ a source (BPF or tracefs) ──▶ I/Os and task events ──▶ blkrecord::file::Writer
 //! ```
 //!
 //! | Module | Contents |
@@ -9,6 +9,7 @@
 //! | [`recording`] | one recording: begin, poll, finish |
 //! | [`request`] | what to record |
 //! | [`source`] | where events come from |
+//! | [`bpf`] | programs in the kernel |
 //! | [`tracefs`] | the kernel's tracepoints, read from an own tracefs instance |
 //! | [`tasks`] | processes and control groups of tasks, from `/proc` |
 //! | [`error`] | errors |
@@ -16,6 +17,7 @@
 //! A recording changes nothing but what it makes itself, and removes it at its end. What a killed recorder
 //! left is removed by the next one.
 
+pub mod bpf;
 pub mod clock;
 pub mod error;
 pub mod recording;

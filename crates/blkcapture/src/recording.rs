@@ -9,9 +9,10 @@ use blkrecord::facts::Tally;
 use blkrecord::file::Writer;
 use blkrecord::names::Names;
 
+use crate::bpf::BpfSource;
 use crate::clock;
 use crate::error::CaptureError;
-use crate::request::{Devices, Request};
+use crate::request::{Capture, Devices, Request};
 use crate::source::Source;
 use crate::tracefs::TracefsSource;
 
@@ -64,7 +65,7 @@ impl Recording {
     fn with_file(request: &mut Request, file: File) -> Result<Started, CaptureError> {
         let devices = Devices::of(request);
         let began_ns = clock::monotonic_ns();
-        let source = Box::new(TracefsSource::start(devices, request, began_ns)?);
+        let source = start(devices, request, began_ns)?;
         let facts = &mut request.facts;
         "blkrecord".clone_into(&mut facts.format);
         source.name().clone_into(&mut facts.capture);
@@ -138,6 +139,23 @@ impl Recording {
     fn output_error(&self, cause: io::Error) -> CaptureError {
         CaptureError::Output { path: self.request.output.clone(), cause }
     }
+}
+
+/// Starts the best source that works, or the one that was asked for.
+fn start(
+    devices: Devices,
+    request: &Request,
+    began_ns: u64,
+) -> Result<Box<dyn Source>, CaptureError> {
+    let reason = match request.capture {
+        Capture::Tracefs => None,
+        Capture::Auto | Capture::Bpf => match BpfSource::start(&devices, request, began_ns) {
+            Ok(source) => return Ok(Box::new(source)),
+            Err(error) if request.capture == Capture::Bpf => return Err(error),
+            Err(error) => Some(error.to_string()),
+        },
+    };
+    Ok(Box::new(TracefsSource::start(devices, request, began_ns, reason)?))
 }
 
 impl fmt::Debug for Recording {

@@ -18,6 +18,25 @@ pub struct Request {
     pub partitions: Vec<Partition>,
     /// Bytes of the kernel's buffers together.
     pub buffer_bytes: u64,
+    #[serde(default)]
+    pub capture: Capture,
+    /// The compiled BPF programs; `None` if this blklab has none.
+    #[serde(default)]
+    pub bpf_object: Option<PathBuf>,
+    /// Mount point of the control group hierarchy with the I/O controller.
+    #[serde(default)]
+    pub cgroup_root: Option<PathBuf>,
+}
+
+/// A way of capturing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Capture {
+    /// The best one that works.
+    #[default]
+    Auto,
+    Bpf,
+    Tracefs,
 }
 
 /// A partition and its disk, by device number.
@@ -45,6 +64,14 @@ impl Devices {
     #[inline]
     pub fn disk(&self, number: u32) -> Option<u32> {
         self.disks.get(&number).copied()
+    }
+
+    /// The whole devices, sorted.
+    pub fn disks(&self) -> Vec<u32> {
+        let mut disks: Vec<u32> = self.disks.values().copied().collect();
+        disks.sort_unstable();
+        disks.dedup();
+        disks
     }
 
     /// All numbers, sorted.

@@ -30,6 +30,19 @@ create_exception!(
     "A simulation cannot run: `message`, `field` (None if unknown) and `kind`."
 );
 
+create_exception!(
+    blklab._core,
+    PyRecordError,
+    CoreError,
+    "A trace cannot be read: `message`, `kind`, `line` and `byte` (None if unknown)."
+);
+create_exception!(
+    blklab._core,
+    PyCaptureError,
+    CoreError,
+    "A recording cannot begin or go on: `message` and `kind`."
+);
+
 /// Registers the exceptions under their Python names.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let add = |name: &str, class: Bound<'_, PyType>| -> PyResult<()> {
@@ -41,7 +54,9 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add("CoreError", py.get_type::<CoreError>())?;
     add("JobFileError", py.get_type::<PyJobFileError>())?;
     add("ProfileError", py.get_type::<PyProfileError>())?;
-    add("SimulationError", py.get_type::<PySimulationError>())
+    add("SimulationError", py.get_type::<PySimulationError>())?;
+    add("RecordError", py.get_type::<PyRecordError>())?;
+    add("CaptureError", py.get_type::<PyCaptureError>())
 }
 
 /// The exception for an error of blksim, with its attributes set.
@@ -78,6 +93,32 @@ fn simulation(py: Python<'_>, error: &SimulationError) -> PyErr {
         value.setattr("message", &error.message)?;
         value.setattr("field", &error.field)?;
         value.setattr("kind", error.kind.name())
+    })
+}
+
+/// The exception for a trace that cannot be read.
+pub fn record(
+    py: Python<'_>,
+    message: &str,
+    kind: &str,
+    line: Option<u64>,
+    byte: Option<u64>,
+) -> PyErr {
+    let exception = PyRecordError::new_err(message.to_owned());
+    with(py, exception, |value| {
+        value.setattr("message", message)?;
+        value.setattr("kind", kind)?;
+        value.setattr("line", line)?;
+        value.setattr("byte", byte)
+    })
+}
+
+/// The exception for a recording that cannot begin or go on.
+pub fn capture(py: Python<'_>, message: &str, kind: &str) -> PyErr {
+    let exception = PyCaptureError::new_err(message.to_owned());
+    with(py, exception, |value| {
+        value.setattr("message", message)?;
+        value.setattr("kind", kind)
     })
 }
 

@@ -1,10 +1,14 @@
-//! The Python module `blklab._core`: blksim behind JSON texts.
+//! The Python module `blklab._core`: blksim behind JSON texts, and records of the block layer as columns.
 //!
 //! A thin layer: values cross as JSON, errors become the exceptions of error.rs, and a panic becomes a
 //! `SimulationError` of kind `internal`.
 
+#[cfg(target_os = "linux")]
+mod capture;
 mod error;
+mod records;
 mod running;
+mod waits;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -109,5 +113,13 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(timeline_format, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
     module.add_function(wrap_pyfunction!(simulate_recorded, module)?)?;
-    module.add_function(wrap_pyfunction!(simulate_many, module)?)
+    module.add_function(wrap_pyfunction!(simulate_many, module)?)?;
+    module.add_class::<records::RecordReader>()?;
+    module.add_function(wrap_pyfunction!(records::open_record, module)?)?;
+    module.add_function(wrap_pyfunction!(records::record_formats, module)?)?;
+    module.add_function(wrap_pyfunction!(records::record_codes, module)?)?;
+    module.add_function(wrap_pyfunction!(waits::analyse_waits, module)?)?;
+    #[cfg(target_os = "linux")]
+    module.add_class::<capture::Recording>()?;
+    Ok(())
 }

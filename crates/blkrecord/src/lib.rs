@@ -16,6 +16,7 @@
 //! | [`pairing`] | events to I/Os |
 //! | [`file`] | the format `.blkrecord` |
 //! | [`readers`] | one file per format, and the detection of formats |
+//! | [`waits`] | where I/Os wait, and who held the device meanwhile |
 //!
 //! The crate reads and writes files, and has no other effect. Bad input gives a [`error::RecordError`] or a
 //! warning with its place, and never a panic; `tests/` damages every format in many ways.
@@ -31,3 +32,4 @@ pub mod pairing;
 pub mod readers;
 pub mod rwbs;
 pub mod task_event;
+pub mod waits;

@@ -1,4 +1,4 @@
-"""The files that ship with blklab: workloads, device profiles, studies, and files for guest kernels."""
+"""The files that ship with blklab: workloads, device profiles, studies, and programs for kernels."""
 
 from __future__ import annotations
 
@@ -20,4 +20,10 @@ def shipped_folder(kind: str) -> Path:
 def guest_program() -> Path | None:
     """The program that runs inside guest kernels; None if this installation has none."""
     path = _SHIPPED / "blkguest"
+    return path if path.is_file() else None
+
+
+def bpf_programs() -> Path | None:
+    """The recorder's programs for the kernel; None if this installation has none."""
+    path = _SHIPPED / "blkrecord.bpf.o"
     return path if path.is_file() else None

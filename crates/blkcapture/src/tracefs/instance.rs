@@ -162,7 +162,7 @@ impl Instance {
 
     fn text(&self, name: &str) -> Result<String, CaptureError> {
         let path = self.path.join(name);
-        fs::read_to_string(&path).map_err(|cause| CaptureError::kernel(&path, cause))
+        read_text(&path).map_err(|cause| CaptureError::kernel(&path, cause))
     }
 
     fn write(&self, name: &str, value: &str) -> Result<(), CaptureError> {
@@ -179,6 +179,22 @@ impl Drop for Instance {
     fn drop(&mut self) {
         // An error here has no one to go to; the next recorder tries again.
         let _ = self.remove();
+    }
+}
+
+/// Reads a file of tracefs with a large buffer: of some, such as `header_page`, the kernel gives only what the
+/// first read has room for.
+fn read_text(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut text = Vec::new();
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(String::from_utf8_lossy(&text).into_owned()),
+            Ok(count) => text.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 

@@ -44,11 +44,18 @@ pub struct TracefsSource {
     waiting: Vec<(u64, Decoded)>,
     began_ns: u64,
     lost: u64,
+    /// Why BPF does not work here.
+    no_bpf: Option<String>,
 }
 
 impl TracefsSource {
     /// Makes an instance and starts it. Moments count from `began_ns`.
-    pub fn start(devices: Devices, request: &Request, began_ns: u64) -> Result<Self, CaptureError> {
+    pub fn start(
+        devices: Devices,
+        request: &Request,
+        began_ns: u64,
+        no_bpf: Option<String>,
+    ) -> Result<Self, CaptureError> {
         let root = mount::find()?;
         let instance = Instance::create(root, request.buffer_bytes)?;
         let decoder = instance.enable(&devices.numbers())?;
@@ -61,6 +68,7 @@ impl TracefsSource {
             waiting: Vec::new(),
             began_ns,
             lost: 0,
+            no_bpf,
         })
     }
 
@@ -115,10 +123,14 @@ impl Source for TracefsSource {
     }
 
     fn missing(&self) -> Vec<String> {
-        vec![
+        let mut missing = vec![
             "processes and control groups of tasks that ended within 20 ms of their I/O".to_owned(),
             "the control group that is charged, if it is not the submitting task's own".to_owned(),
-        ]
+        ];
+        if let Some(reason) = &self.no_bpf {
+            missing.push(format!("that takes BPF, which cannot be used: {reason}"));
+        }
+        missing
     }
 
     fn poll(&mut self, batch: &mut Batch, names: &mut Names) -> Result<(), CaptureError> {

@@ -23,7 +23,7 @@ use crate::names::Names;
 pub use source::Source;
 
 /// A trace that is read batch by batch.
-pub trait RecordReader: Send {
+pub trait RecordReader: Send + std::fmt::Debug {
     /// The conditions of the recording. Formats without a header learn their devices while reading.
     fn facts(&self) -> &Facts;
 

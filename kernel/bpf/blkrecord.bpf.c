@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Records every bio of some disks from its queueing to its completion.
+ *
+ * A bio is found by its address, so nothing has to be guessed from sectors: its entry is made when it is
+ * queued (block_bio_queue) or split off (block_split), and goes to the ring buffer when the request that
+ * holds it completes (block_rq_complete). Requests are found by their address too; drivers use the same
+ * ones again and again, so their map has as many entries as the disks have tags.
+ *
+ * Only the fields that are used are declared below; the loader adjusts their offsets to the running kernel
+ * (CO-RE). Build with `scripts/build-bpf`.
+ */
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#define SEC(name) __attribute__((section(name), used))
+#define CORE __attribute__((preserve_access_index))
+#define FIELD_EXISTS(field) __builtin_preserve_field_info(field, 2)
+#define INLINE static inline __attribute__((always_inline))
+
+/* Of include/uapi/linux/bpf.h. */
+enum { MAP_HASH = 1, MAP_PERCPU_ARRAY = 6, MAP_RINGBUF = 27 };
+enum { BPF_ANY = 0, BPF_RB_NO_WAKEUP = 1 };
+
+static void *(*map_lookup)(void *map, const void *key) = (void *)1;
+static long (*map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static long (*map_delete)(void *map, const void *key) = (void *)3;
+static u64 (*ktime_get_ns)(void) = (void *)5;
+static u64 (*current_pid_tgid)(void) = (void *)14;
+static long (*current_comm)(void *buffer, u32 size) = (void *)16;
+static long (*read_kernel)(void *to, u32 size, const void *from) = (void *)113;
+static void *(*ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
+static void (*ringbuf_submit)(void *data, u64 flags) = (void *)132;
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* The kernel's types. */
+struct gendisk { int major; int first_minor; } CORE;
+struct block_device { struct gendisk *bd_disk; } CORE;
+struct kernfs_node { u64 id; } CORE;
+struct cgroup { struct kernfs_node *kn; } CORE;
+struct cgroup_subsys_state { struct cgroup *cgroup; } CORE;
+struct blkcg { struct cgroup_subsys_state css; } CORE;
+struct blkcg_gq { struct blkcg *blkcg; } CORE;
+struct bvec_iter { u64 bi_sector; u32 bi_size; } CORE;
+struct bio {
+	struct bio *bi_next;
+	struct block_device *bi_bdev;
+	u32 bi_opf;
+	u16 bi_ioprio;
+	struct bvec_iter bi_iter;
+	void *bi_private;
+	struct blkcg_gq *bi_blkg;
+} CORE;
+struct request_queue { struct gendisk *disk; } CORE;
+struct request {
+	struct request_queue *q;
+	u32 cmd_flags;
+	struct bio *bio;
+	u16 ioprio;
+} CORE;
+struct task_struct { int pid; int tgid; char comm[16]; } CORE;
+
+#define REQ_OP_MASK 0xff
+#define REQ_OP_FLUSH 2
+#define MOST_DEVICES 32
+/* More bios than a request has: 256 segments of one page each. */
+#define MOST_BIOS 512
+
+/* Set by the loader: numbers as in MKDEV. */
+const volatile u32 nr_devices = 1;
+const volatile u32 devices[MOST_DEVICES] = {};
+
+/* A bio under way. All times are of CLOCK_MONOTONIC; 0 is never. */
+struct entry {
+	u64 queued;
+	u64 split;
+	u64 merged;
+	u64 sector;
+	u64 cgroup;
+	u32 bytes;
+	u32 opf;
+	u32 tgid;
+	u32 tid;
+	u32 device;
+	u32 unused;
+	char comm[16];
+};
+
+struct times {
+	u64 inserted;
+	u64 issued;
+};
+
+enum kind { KIND_IO = 0, KIND_FORK = 1, KIND_EXIT = 2 };
+
+/* What goes to user space; crates/blkcapture/src/bpf/event.rs reads it. */
+struct event {
+	struct entry entry;
+	u64 inserted;
+	u64 issued;
+	u64 completed;
+	u32 kind;
+	u16 ioprio;
+	u16 error;
+};
+
+enum counter { LOST = 0, UNMATCHED = 1, COUNTERS = 2 };
+
+#define MAP(name, map_type, key_type, value_type, entries)                                             \
+	struct {                                                                                       \
+		int (*type)[map_type];                                                                 \
+		key_type *key;                                                                         \
+		value_type *value;                                                                     \
+		int (*max_entries)[entries];                                                           \
+	} name SEC(".maps")
+
+MAP(bios, MAP_HASH, u64, struct entry, 65536);
+MAP(requests, MAP_HASH, u64, struct times, 65536);
+MAP(flushes, MAP_HASH, u32, u64, 64);
+MAP(counters, MAP_PERCPU_ARRAY, u32, u64, COUNTERS);
+
+struct {
+	int (*type)[MAP_RINGBUF];
+	int (*max_entries)[1 << 24];
+} ring SEC(".maps");
+
+INLINE void count(u32 counter)
+{
+	u64 *value = map_lookup(&counters, &counter);
+
+	if (value)
+		*value += 1;
+}
+
+/* The number of a disk that is to be recorded, or 0. */
+INLINE u32 recorded(struct gendisk *disk)
+{
+	u32 number = (u32)disk->major << 20 | (u32)disk->first_minor;
+
+	for (u32 index = 0; index < MOST_DEVICES; index++) {
+		if (index >= nr_devices)
+			break;
+		if (devices[index] == number)
+			return number;
+	}
+	return 0;
+}
+
+SEC("tp_btf/block_bio_queue")
+int bio_queue(u64 *ctx)
+{
+	struct bio *bio = (struct bio *)ctx[0];
+	u64 key = ctx[0], task = current_pid_tgid();
+	struct entry entry = {};
+
+	entry.device = recorded(bio->bi_bdev->bd_disk);
+	if (!entry.device)
+		return 0;
+	entry.queued = ktime_get_ns();
+	entry.sector = bio->bi_iter.bi_sector;
+	entry.bytes = bio->bi_iter.bi_size;
+	entry.opf = bio->bi_opf;
+	entry.cgroup = bio->bi_blkg->blkcg->css.cgroup->kn->id;
+	entry.tgid = task >> 32;
+	entry.tid = task;
+	current_comm(entry.comm, sizeof(entry.comm));
+	if (map_update(&bios, &key, &entry, BPF_ANY))
+		count(LOST);
+	return 0;
+}
+
+/* The front part of a bio gets an address of its own; the rest keeps the one that was queued. */
+SEC("tp_btf/block_split")
+int bio_split(u64 *ctx)
+{
+	struct bio *front = (struct bio *)ctx[0];
+	u64 key = ctx[0], rest_key = (u64)front->bi_private;
+	struct entry *rest = map_lookup(&bios, &rest_key);
+	struct entry entry;
+
+	if (!rest)
+		return 0;
+	rest->split = ktime_get_ns();
+	entry = *rest;
+	entry.bytes = front->bi_iter.bi_size;
+	rest->sector += entry.bytes >> 9;
+	rest->bytes -= entry.bytes;
+	if (map_update(&bios, &key, &entry, BPF_ANY))
+		count(LOST);
+	return 0;
+}
+
+INLINE int merged(u64 key)
+{
+	struct entry *entry = map_lookup(&bios, &key);
+
+	if (entry && !entry->merged)
+		entry->merged = ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/block_bio_backmerge")
+int bio_backmerge(u64 *ctx)
+{
+	return merged(ctx[0]);
+}
+
+SEC("tp_btf/block_bio_frontmerge")
+int bio_frontmerge(u64 *ctx)
+{
+	return merged(ctx[0]);
+}
+
+SEC("tp_btf/block_rq_insert")
+int rq_insert(u64 *ctx)
+{
+	struct request *request = (struct request *)ctx[0];
+	u64 key = ctx[0];
+	struct times times = {};
+
+	if (!recorded(request->q->disk))
+		return 0;
+	times.inserted = ktime_get_ns();
+	map_update(&requests, &key, &times, BPF_ANY);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_issue")
+int rq_issue(u64 *ctx)
+{
+	struct request *request = (struct request *)ctx[0];
+	u64 key = ctx[0], now;
+	u32 device = recorded(request->q->disk);
+	struct times *times, fresh = {};
+
+	if (!device)
+		return 0;
+	now = ktime_get_ns();
+	if ((request->cmd_flags & REQ_OP_MASK) == REQ_OP_FLUSH) {
+		map_update(&flushes, &device, &now, BPF_ANY);
+		return 0;
+	}
+	times = map_lookup(&requests, &key);
+	if (times) {
+		times->issued = now;
+		return 0;
+	}
+	fresh.issued = now;
+	map_update(&requests, &key, &fresh, BPF_ANY);
+	return 0;
+}
+
+INLINE void give(struct entry *entry, struct times *times, u16 ioprio, u16 error)
+{
+	struct event *event = ringbuf_reserve(&ring, sizeof(*event), 0);
+	u64 *flush;
+
+	if (!event) {
+		count(LOST);
+		return;
+	}
+	event->entry = *entry;
+	event->inserted = times ? times->inserted : 0;
+	event->issued = times ? times->issued : 0;
+	event->completed = ktime_get_ns();
+	if (!event->issued && !entry->bytes) {
+		/* A flush without data is issued as a request of the flush machinery. */
+		flush = map_lookup(&flushes, &entry->device);
+		if (flush && *flush >= entry->queued)
+			event->issued = *flush;
+	}
+	event->kind = KIND_IO;
+	event->ioprio = ioprio;
+	event->error = error;
+	ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+}
+
+/* ctx[1] is a blk_status_t, before Linux 5.17 a negative error number. */
+SEC("tp_btf/block_rq_complete")
+int rq_complete(u64 *ctx)
+{
+	struct request *request = (struct request *)ctx[0];
+	u64 key = ctx[0], left = ctx[2], address;
+	u16 ioprio, error = (u8)ctx[1];
+	u32 bytes;
+	struct times *times;
+	struct entry *entry;
+	struct bio *bio;
+
+	if (!recorded(request->q->disk))
+		return 0;
+	if ((request->cmd_flags & REQ_OP_MASK) == REQ_OP_FLUSH)
+		return 0;
+	left &= 0xffffffff;
+	times = map_lookup(&requests, &key);
+	bio = request->bio;
+	for (int index = 0; index < MOST_BIOS; index++) {
+		if (!bio)
+			break;
+		address = (u64)bio;
+		entry = map_lookup(&bios, &address);
+		bytes = entry ? entry->bytes : bio->bi_iter.bi_size;
+		/* The front part of a request may complete first. */
+		if (bytes > left)
+			return 0;
+		left -= bytes;
+		if (entry) {
+			/* Linux 6.14 leaves a request's priority to its bios. */
+			if (FIELD_EXISTS(request->ioprio))
+				ioprio = request->ioprio;
+			else
+				ioprio = bio->bi_ioprio;
+			give(entry, times, ioprio, error);
+			map_delete(&bios, &address);
+		} else {
+			count(UNMATCHED);
+		}
+		bio = bio->bi_next;
+		if (!left)
+			break;
+	}
+	if (times && !bio) {
+		times->inserted = 0;
+		times->issued = 0;
+	}
+	return 0;
+}
+
+INLINE int task_event(u32 kind, struct task_struct *task, u32 parent)
+{
+	struct event *event = ringbuf_reserve(&ring, sizeof(*event), 0);
+
+	if (!event) {
+		count(LOST);
+		return 0;
+	}
+	event->kind = kind;
+	event->entry.queued = ktime_get_ns();
+	event->entry.tid = task->pid;
+	event->entry.tgid = parent;
+	read_kernel(event->entry.comm, sizeof(event->entry.comm), task->comm);
+	ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_fork")
+int process_fork(u64 *ctx)
+{
+	struct task_struct *parent = (struct task_struct *)ctx[0];
+
+	return task_event(KIND_FORK, (struct task_struct *)ctx[1], parent->pid);
+}
+
+SEC("tp_btf/sched_process_exit")
+int process_exit(u64 *ctx)
+{
+	struct task_struct *task = (struct task_struct *)ctx[0];
+
+	return task_event(KIND_EXIT, task, task->pid);
+}

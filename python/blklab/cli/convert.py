@@ -1,0 +1,21 @@
+"""`blklab convert`: a recording as Parquet or NumPy."""
+
+from __future__ import annotations
+
+import click
+
+from blklab.cli.output import console_out
+from blklab.recordings.export import export
+
+
+@click.command(name="convert")
+@click.argument("record", metavar="RECORD")
+@click.argument("output", metavar="FILE.parquet|FILE.npz")
+@click.option("--format", "format_name", metavar="NAME", help="Format of RECORD. Default: recognised.")
+def command(*, record: str, output: str, format_name: str | None) -> None:
+    """Convert a recording, or another program's trace, to Parquet or NumPy.
+
+    Parquet needs pyarrow: pip install 'blklab[parquet]'.
+    """
+    count = export(record, output, format_name)
+    console_out().print(f"{output}: {count} I/Os", markup=False, soft_wrap=True)

@@ -1,0 +1,54 @@
+"""`blklab where`: where the I/Os of a recording wait."""
+
+from __future__ import annotations
+
+import click
+
+from blklab.cli.options import json_option
+from blklab.cli.output import console_out, require_writable, write_text
+from blklab.errors import ExitCode
+from blklab.recordings.trace import trace_formats
+from blklab.recordings.waits import analyse_waits
+from blklab.report.waits.document import where_document
+from blklab.report.waits.text import MOST_TASKS, render_where
+
+
+@click.command(name="where")
+@click.argument("record", metavar="RECORD")
+@click.option(
+    "--format",
+    "format_name",
+    metavar="NAME",
+    help=f"Format of RECORD. Default: recognised. Known: {', '.join(trace_formats())}.",
+)
+@click.option(
+    "--tasks",
+    "most_tasks",
+    type=click.IntRange(min=1),
+    default=MOST_TASKS,
+    help=f"Show this many tasks. Default: {MOST_TASKS}.",
+)
+@json_option
+@click.option(
+    "--html", "html_file", metavar="FILE", help="Write a page with the latencies over time to FILE."
+)
+def command(
+    *, record: str, format_name: str | None, most_tasks: int, json_file: str | None, html_file: str | None
+) -> int:
+    """Show where the I/Os of RECORD waited: in the queue or in the device, and who held the device meanwhile.
+
+    RECORD is a file of `blklab record`, or another program's trace: blktrace, blkparse, fio's I/O log, MSR
+    Cambridge, SYSTOR '17, Alibaba, blkreplay.
+    """
+    require_writable(json_file, html_file)
+    waits = analyse_waits(record, format_name)
+    document = where_document(record, waits)
+    if json_file is not None:
+        write_text(json_file, document.model_dump_json(by_alias=True, indent=2))
+    if html_file is not None:
+        from blklab.report.waits.html import where_html  # noqa: PLC0415 - templates take their time
+
+        write_text(html_file, where_html(document))
+    if json_file != "-" and html_file != "-":
+        render_where(document, console_out(), most_tasks=most_tasks)
+    return ExitCode.PARTIAL if waits.warnings or waits.tally.lost else ExitCode.OK

@@ -1,0 +1,1 @@
+"""Records what reaches the disks beneath a path."""

@@ -1,0 +1,109 @@
+"""Runs a recording until its time is over, its command has ended, or a signal arrives."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from blklab import _core
+from blklab.errors import (
+    BlklabError,
+    InterruptedRunError,
+    MissingToolError,
+    NotRootError,
+    RequirementError,
+    SpaceError,
+    reason_of,
+)
+from blklab.linux.processes.signals import shielded
+from blklab.recordings.facts import Tally
+
+POLL_SECONDS = 0.02
+"""The kernel's buffers hold many times this."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A recording that is finished."""
+
+    capture: str
+    """``bpf`` or ``tracefs``."""
+    missing: list[str]
+    tally: Tally
+    returncode: int | None
+    """Of the command; None if there was none, or if it still runs."""
+    interrupted: InterruptedRunError | None
+    """The signal that ended the recording."""
+
+
+def record(request: str, command: Sequence[str] = (), *, seconds: float | None = None) -> Recorded:
+    """Records until the command has ended, the time is over, or a signal arrives; the file is whole then.
+
+    Args:
+        request: As `recording_request` gives it.
+        command: A program to start once the recording runs, with its arguments.
+        seconds: The longest duration; None for no limit.
+
+    Raises:
+        NotRootError: if root is missing.
+        RequirementError: if this kernel cannot record.
+        MissingToolError: if the command cannot be started.
+        SpaceError: if the file cannot be written.
+    """
+    recording = _begun(request)
+    interrupted: InterruptedRunError | None = None
+    process: subprocess.Popen[bytes] | None = None
+    end = None if seconds is None else time.monotonic() + seconds
+    try:
+        process = _started(command) if command else None
+        while (process is None or process.poll() is None) and (end is None or time.monotonic() < end):
+            recording.poll()
+            time.sleep(POLL_SECONDS if end is None else min(POLL_SECONDS, max(0, end - time.monotonic())))
+    except InterruptedRunError as error:
+        interrupted = error
+    except _core.CaptureError as error:
+        with suppress(_core.CaptureError):
+            recording.finish()
+        raise _translated(error) from error
+    except BaseException:
+        with suppress(_core.CaptureError):
+            recording.finish()
+        raise
+    with shielded():
+        try:
+            tally = Tally.model_validate_json(recording.finish())
+        except _core.CaptureError as error:
+            raise _translated(error) from error
+    if process is not None and interrupted is None:
+        process.wait()
+    returncode = None if process is None else process.poll()
+    return Recorded(recording.capture, recording.missing, tally, returncode, interrupted)
+
+
+def _begun(request: str) -> _core.Recording:
+    try:
+        return _core.Recording(request)
+    except _core.CaptureError as error:
+        raise _translated(error) from error
+
+
+def _started(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(list(command))
+    except OSError as error:
+        raise MissingToolError(f"{command[0]}: cannot be started: {reason_of(error)}") from error
+    except ValueError as error:  # a NUL byte
+        raise MissingToolError(f"{command[0]!r}: cannot be started: {error}") from error
+
+
+def _translated(error: _core.CaptureError) -> BlklabError:
+    match error.kind:
+        case "not_permitted":
+            return NotRootError(error.message, hint="run with sudo, outside of a container")
+        case "output":
+            return SpaceError(error.message)
+        case _:
+            return RequirementError(error.message)

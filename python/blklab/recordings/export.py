@@ -1,0 +1,156 @@
+"""Exports recordings to Parquet and NumPy.
+
+Parquet keeps names as text and unknown values as nulls, so that any tool can read it. NumPy's ``.npz`` keeps
+the columns as they are, with ``names``, ``facts`` and ``tally``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from blklab.errors import MissingToolError, SpaceError, UsageError, reason_of
+from blklab.recordings.trace import (
+    NEVER,
+    UNKNOWN_IOPRIO,
+    UNKNOWN_TASK,
+    Columns,
+    TraceReader,
+    flag_names,
+    operation_names,
+    read_trace,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_UNKNOWN: Final = {
+    "split_ns": NEVER,
+    "queued_ns": NEVER,
+    "merged_ns": NEVER,
+    "inserted_ns": NEVER,
+    "issued_ns": NEVER,
+    "completed_ns": NEVER,
+    "tgid": UNKNOWN_TASK,
+    "tid": UNKNOWN_TASK,
+    "ioprio": UNKNOWN_IOPRIO,
+}
+"""The value of each column that means unknown or never."""
+
+
+def export(source: str | Path, destination: str | Path, format_name: str | None = None) -> int:
+    """Writes a recording as Parquet (``.parquet``) or NumPy (``.npz``).
+
+    Args:
+        source: A recording or another program's trace.
+        destination: The file to write; its ending says the format.
+        format_name: Format of the source; None recognises it.
+
+    Returns:
+        The number of I/Os.
+
+    Raises:
+        UsageError: if the ending is another one.
+        MissingToolError: if pyarrow is missing.
+        SpaceError: if the file cannot be written.
+        DataError: if the source cannot be read.
+    """
+    path = Path(destination)
+    writers: dict[str, Callable[[TraceReader, Path], int]] = {".parquet": _to_parquet, ".npz": _to_npz}
+    write = writers.get(path.suffix)
+    if write is None:
+        raise UsageError(f"{path}: a recording is exported to {' or '.join(writers)}")
+    reader = TraceReader(source, format_name)
+    # Beside the destination, so that a failure leaves no half of a file under its name.
+    partial = path.with_name(f".{path.name}.{os.getpid()}{path.suffix}")
+    try:
+        count = write(reader, partial)
+        partial.replace(path)
+    except OSError as error:
+        raise SpaceError(f"{path}: cannot be written: {reason_of(error)}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return count
+
+
+def _to_npz(reader: TraceReader, path: Path) -> int:
+    trace = read_trace(reader.path)
+    columns: dict[str, Any] = {
+        **trace.ios,
+        **{f"task_{name}": column for name, column in trace.tasks.items()},
+        "names": np.array(trace.names),
+        "facts": np.array(trace.facts.model_dump_json()),
+        "tally": np.array(trace.tally.model_dump_json()),
+    }
+    np.savez_compressed(path, **columns)
+    return trace.tally.ios
+
+
+def _to_parquet(reader: TraceReader, path: Path) -> int:
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - an extra
+        import pyarrow.parquet as pq  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingToolError("Parquet needs pyarrow", hint="pip install 'blklab[parquet]'") from error
+    schema = _schema(pa)
+    count = 0
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for ios, _ in reader.batches():
+            writer.write_table(_table(pa, ios, reader, schema))
+            count += len(ios["sector"])
+        writer.add_key_value_metadata(
+            {"blklab.facts": reader.facts.model_dump_json(), "blklab.tally": reader.tally.model_dump_json()}
+        )
+    return count
+
+
+def _schema(pa: Any) -> pa.Schema:
+    text = pa.dictionary(pa.int32(), pa.string())
+    times = ("queued_ns", "split_ns", "merged_ns", "inserted_ns", "issued_ns", "completed_ns")
+    return pa.schema(
+        [
+            *((name, pa.int64()) for name in times),
+            ("sector", pa.uint64()),
+            ("bytes", pa.uint64()),
+            ("operation", text),
+            *((name, pa.bool_()) for name in flag_names().values()),
+            ("ioprio", pa.uint16()),
+            ("error", pa.uint16()),
+            ("tgid", pa.uint32()),
+            ("tid", pa.uint32()),
+            ("command", text),
+            ("cgroup", text),
+            ("device", text),
+        ]
+    )
+
+
+def _table(pa: Any, ios: Columns, reader: TraceReader, schema: pa.Schema) -> pa.Table:
+    names = reader.names
+    devices = {device.number: device.name for device in reader.facts.devices}
+    numbers, places = np.unique(ios["device"], return_inverse=True)
+    flags = {name: (ios["flags"] & bit) != 0 for bit, name in flag_names().items()}
+    texts = {
+        "operation": (ios["operation"], operation_names()),
+        "command": (ios["command"], [name or None for name in names]),
+        "cgroup": (ios["cgroup"], [name or None for name in names]),
+        "device": (places, [devices.get(int(number), str(number)) for number in numbers]),
+    }
+    arrays = []
+    for field in schema:
+        if field.name in texts:
+            indices, words = texts[field.name]
+            column = pa.DictionaryArray.from_arrays(indices.astype(np.int32), pa.array(words, pa.string()))
+        elif field.name in flags:
+            column = pa.array(flags[field.name])
+        else:
+            values = ios[field.name]
+            unknown = _UNKNOWN.get(field.name)
+            mask = values == unknown if unknown is not None else None
+            column = pa.array(values.astype(field.type.to_pandas_dtype()), field.type, mask=mask)
+        arrays.append(column)
+    return pa.Table.from_arrays(arrays, schema=schema)

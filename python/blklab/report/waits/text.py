@@ -1,0 +1,177 @@
+"""The text of `blklab where`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from blklab.quantities.units import format_bytes, format_duration
+from blklab.recordings.waits import Distribution, Holders, TaskWaits, Waits
+from blklab.report.waits.document import WhereDocument
+from blklab.report.waits.priorities import priority_text
+
+MOST_TASKS = 12
+WAIT_TITLES = (
+    "TASK",
+    "I/OS",
+    "PRIORITY",
+    "QUEUE MEAN",
+    "P99",
+    "DEVICE MEAN",
+    "P99",
+    "TOTAL P50",
+    "P99",
+    "MAX",
+)
+PATTERN_TITLES = ("TASK", "OPERATIONS", "BYTES", "SIZE P50", "MAX", "SEQUENTIAL", "MERGED", "GAP P50")
+_MOST_HOLDERS = 3
+_LEAST_SHARE = 0.01
+
+
+def render_where(document: WhereDocument, console: Console, *, most_tasks: int = MOST_TASKS) -> None:
+    """Prints a recording's analysis."""
+    waits = document.waits
+    shown = [*waits.tasks[:most_tasks], waits.all]
+    for line in summary_lines(document):
+        console.print(line, markup=False, soft_wrap=True)
+    if waits.completions_known:
+        rows = [wait_cells(task, waits) for task in shown]
+        lines = ["", *_table_lines(WAIT_TITLES, rows, 1), *holder_lines(waits, most_tasks)]
+    else:
+        lines = []
+    lines += ["", *_table_lines(PATTERN_TITLES, [pattern_cells(task, waits) for task in shown], 2)]
+    for line in lines:
+        console.print(line, markup=False, soft_wrap=True)
+    hidden = len(waits.tasks) - most_tasks
+    if hidden > 0:
+        console.print(f"{hidden} more tasks: --tasks shows more, --json all", markup=False)
+    if document.priorities:
+        console.print()
+        console.print(Text("Priorities and weights", style="bold"))
+        for finding in document.priorities:
+            remedy = f" ({finding.remedy})" if finding.remedy else ""
+            console.print(f"  {finding.text}{remedy}", markup=False, soft_wrap=True)
+
+
+def summary_lines(document: WhereDocument) -> list[str]:
+    """What was recorded, how, and what is missing."""
+    waits = document.waits
+    facts, tally, everything = waits.facts, waits.tally, waits.all
+    how = f"recorded through {facts.capture}" if facts.capture else f"format {facts.format}"
+    extent = f"{tally.ios} I/Os, {format_bytes(everything.bytes)} in {_time(tally.span_ns)}"
+    lines = [f"{document.file}: {extent} ({how})"]
+    names = {device.number: device for device in facts.devices}
+    for device in waits.devices:
+        known = names.get(device.number)
+        name = known.name if known and known.name else "device"
+        under = f" under {known.scheduler}" if known and known.scheduler else ""
+        busy = device.busy_ns / tally.span_ns if tally.span_ns else 0.0
+        lines.append(
+            f"{name}{under}: {device.ios} I/Os, busy {busy:.0%} of the time; at a time"
+            f" {device.in_device.mean:.1f} in the device (99 %: {device.in_device.p99}),"
+            f" {device.in_queue.mean:.1f} in the queue (99 %: {device.in_queue.p99})"
+        )
+    if tally.lost:
+        lines.append(f"warning: the kernel dropped {tally.lost} events, so some I/Os are missing")
+    if not tally.whole:
+        lines.append("warning: the recording was not closed; it is shown up to its last whole block")
+    if not waits.completions_known:
+        lines.append("The trace has no completions, so nothing is known about waits.")
+    elif not waits.issues_known:
+        lines.append("The trace does not tell when I/Os were issued: all of a wait counts as the device's.")
+    lines += [f"not recorded: {text}" for text in facts.missing]
+    lines += [f"warning: {text}" for text in waits.warnings]
+    return lines
+
+
+def task_name(task: TaskWaits) -> str:
+    """``postgres[4711] /system.slice/postgresql.service``."""
+    number = "" if task.tgid is None else f"[{task.tgid}]"
+    return f"{task.command or 'unknown'}{number} {task.cgroup}".rstrip()
+
+
+def wait_cells(task: TaskWaits, waits: Waits) -> list[str]:
+    """A task's row under `WAIT_TITLES`."""
+    main = max(task.ioprio, key=lambda entry: entry[1])[0] if task.ioprio else None
+    return [
+        _row_name(task, waits),
+        str(task.ios),
+        "" if main is None else priority_text(main) + ("…" if len(task.ioprio) > 1 else ""),
+        _time(task.queue_ns.mean),
+        _time(task.queue_ns.p99),
+        _time(task.device_ns.mean),
+        _time(task.device_ns.p99),
+        _time(task.latency_ns.p50),
+        _time(task.latency_ns.p99),
+        _time(task.latency_ns.max),
+    ]
+
+
+def pattern_cells(task: TaskWaits, waits: Waits) -> list[str]:
+    """A task's row under `PATTERN_TITLES`."""
+    return [
+        _row_name(task, waits),
+        ", ".join(f"{count.ios} {count.operation}" for count in task.operations),
+        format_bytes(task.bytes),
+        _size(task.bytes_per_io, task.bytes_per_io.p50),
+        _size(task.bytes_per_io, task.bytes_per_io.max),
+        _share(task.sequential, task.ios),
+        _share(task.merged, task.ios),
+        _time(task.inter_arrival_ns.p50) if task.inter_arrival_ns.count else "",
+    ]
+
+
+def _row_name(task: TaskWaits, waits: Waits) -> str:
+    return "all" if task is waits.all else task_name(task)
+
+
+def _table_lines(titles: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> list[str]:
+    """Columns of equal width, the first `left` of them flush left; lines may be longer than the terminal."""
+    table = [list(titles), *(list(row) for row in rows)]
+    widths = [max(len(row[column]) for row in table) for column in range(len(titles))]
+    return [
+        "  ".join(
+            cell.ljust(width) if column < left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in table
+    ]
+
+
+def holder_lines(waits: Waits, most_tasks: int) -> list[str]:
+    """Who held the device while each task waited."""
+    lines = []
+    for task in waits.tasks[:most_tasks]:
+        parts = [
+            (f"waiting in the queue {_time(task.queue_ns.sum)}", held_text(task.held_in_queue, waits)),
+            (f"in the device {_time(task.device_ns.sum)}", held_text(task.held_in_device, waits)),
+        ]
+        told = [f"{what}, held by {held}" for what, held in parts if held]
+        if told:
+            lines.append(f"{task_name(task)}: {'; '.join(told)}")
+    return ["", *lines] if lines else []
+
+
+def held_text(holders: Holders, waits: Waits) -> str:
+    """``fio[12] 80 %, dd[7] 15 %, idle 5 %``; empty if there was no waiting."""
+    total = sum(held for _, held in holders.tasks) + holders.others_ns + holders.idle_ns
+    if total <= 0:
+        return ""
+    held = [(task_name(waits.tasks[place]), ns) for place, ns in holders.tasks[:_MOST_HOLDERS]]
+    rest = sum(ns for _, ns in holders.tasks[_MOST_HOLDERS:]) + holders.others_ns
+    held += [("others", rest), ("nobody (the device was idle)", holders.idle_ns)]
+    return ", ".join(f"{name} {ns / total:.0%}" for name, ns in held if ns / total >= _LEAST_SHARE)
+
+
+def _size(sizes: Distribution, value: int) -> str:
+    return format_bytes(value) if sizes.count else ""
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.0%}" if whole else ""
+
+
+def _time(ns: float) -> str:
+    return format_duration(round(ns))
