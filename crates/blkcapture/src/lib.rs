@@ -7,8 +7,8 @@
 //! | Module | Contents |
 //! |---|---|
 //! | [`recording`] | one recording: begin, poll, finish |
-//! | [`request`] | what to record |
-//! | [`source`] | where events come from |
+//! | [`request`] | the devices to record, and the file to write |
+//! | [`source`] | sources of I/Os |
 //! | [`bpf`] | programs in the kernel |
 //! | [`tracefs`] | the kernel's tracepoints, read from an own tracefs instance |
 //! | [`tasks`] | processes and control groups of tasks, from `/proc` |

@@ -81,7 +81,7 @@ impl Recording {
         self.source.name()
     }
 
-    /// What the record will lack, for people.
+    /// Facts that the record will lack, for people.
     pub fn missing(&self) -> Vec<String> {
         self.source.missing()
     }

@@ -1,4 +1,4 @@
-//! What to record.
+//! Requests: the devices to record, and the file to write.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Where I/Os come from.
+//! Sources of I/Os.
 
 use blkrecord::batch::Batch;
 use blkrecord::names::Names;
@@ -21,7 +21,7 @@ pub trait Source: Send {
     /// `bpf` or `tracefs`.
     fn name(&self) -> &'static str;
 
-    /// What its records cannot tell, for people.
+    /// Facts that its records lack, for people.
     fn missing(&self) -> Vec<String>;
 
     /// Takes what the kernel has; appends the I/Os that have completed and the task events.

@@ -9,7 +9,7 @@ use blkrecord::io::UNKNOWN_TASK;
 use blkrecord::names::{Names, UNKNOWN_NAME};
 use rustc_hash::FxHashMap;
 
-/// What is known of a task.
+/// A task as `/proc` describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
     pub tgid: u32,

@@ -55,7 +55,7 @@ impl Recording {
         self.recording.lock().unwrap_or_else(PoisonError::into_inner).capture()
     }
 
-    /// What the record will lack.
+    /// Facts that the record will lack.
     #[getter]
     fn missing(&self) -> Vec<String> {
         self.recording.lock().unwrap_or_else(PoisonError::into_inner).missing()

@@ -1,4 +1,4 @@
-//! Where I/Os wait: the analysis of a whole trace.
+//! The analysis of a whole trace: where its I/Os wait.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;

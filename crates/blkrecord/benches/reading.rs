@@ -17,9 +17,12 @@ const IOS: u64 = 500_000;
 const DEPTH: u64 = 32;
 const ROUNDS: u32 = 7;
 
-/// Sectors in random order, without a generator to depend on.
+/// Sectors in random order (splitmix64), without a generator to depend on.
 fn sector(number: u64) -> u64 {
-    (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 30) & !7
+    let mut mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed >> 30) & !7
 }
 
 /// Queue, issue and completion of random reads at a depth, as blktrace writes them.

@@ -6,7 +6,7 @@ use crate::task_event::TaskEvent;
 /// Some thousand I/Os: large enough to amortise a call, small enough for a processor's cache.
 pub const BATCH_IOS: usize = 8192;
 
-/// What one call of a reader gives.
+/// The result of one call of a reader.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// In the order in which they completed, or in the order of the trace if it has no completions.

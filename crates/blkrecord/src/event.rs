@@ -3,7 +3,7 @@
 use crate::io::{Flags, Operation, UNKNOWN_IOPRIO, UNKNOWN_TASK};
 use crate::names::UNKNOWN_NAME;
 
-/// What happened (blktrace's letter, and the tracepoint).
+/// The kind of an event: blktrace's letter, and the tracepoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Q, `block_bio_queue`

@@ -23,7 +23,7 @@ pub struct Facts {
     /// The program that was recorded: the command's name, or all of its arguments if that was asked for.
     pub command: Vec<String>,
     pub devices: Vec<DeviceFacts>,
-    /// What such a record cannot tell, for people.
+    /// Facts that the record lacks, for people.
     pub missing: Vec<String>,
 }
 

@@ -47,7 +47,7 @@ impl std::fmt::Debug for Moment {
     }
 }
 
-/// What an I/O does: `enum req_op` of `linux/blk_types.h`.
+/// The operation of an I/O: `enum req_op` of `linux/blk_types.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Operation {

@@ -132,19 +132,22 @@ def _schema(pa: Any) -> pa.Schema:
 def _table(pa: Any, ios: Columns, reader: TraceReader, schema: pa.Schema) -> pa.Table:
     names = reader.names
     devices = {device.number: device.name for device in reader.facts.devices}
-    numbers, places = np.unique(ios["device"], return_inverse=True)
+    numbers, device_places = np.unique(ios["device"], return_inverse=True)
     flags = {name: (ios["flags"] & bit) != 0 for bit, name in flag_names().items()}
     texts = {
         "operation": (ios["operation"], operation_names()),
-        "command": (ios["command"], [name or None for name in names]),
-        "cgroup": (ios["cgroup"], [name or None for name in names]),
-        "device": (places, [devices.get(int(number), str(number)) for number in numbers]),
+        "command": (ios["command"], names),
+        "cgroup": (ios["cgroup"], names),
+        "device": (device_places, [devices.get(int(number), str(number)) for number in numbers]),
     }
     arrays = []
     for field in schema:
         if field.name in texts:
             indices, words = texts[field.name]
-            column = pa.DictionaryArray.from_arrays(indices.astype(np.int32), pa.array(words, pa.string()))
+            # The first name means unknown.
+            mask = indices == 0 if words is names else None
+            places = pa.array(indices.astype(np.int32), mask=mask)
+            column = pa.DictionaryArray.from_arrays(places, pa.array(words, pa.string()))
         elif field.name in flags:
             column = pa.array(flags[field.name])
         else:

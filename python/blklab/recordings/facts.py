@@ -25,7 +25,7 @@ class DeviceFacts(BaseModel):
 
 
 class Facts(BaseModel):
-    """What is known besides the I/Os."""
+    """The conditions of a recording."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -43,7 +43,7 @@ class Facts(BaseModel):
     """The program that was recorded: its name, or all arguments if that was asked for."""
     devices: list[DeviceFacts] = []
     missing: list[str] = []
-    """What the recording cannot tell."""
+    """Facts that the recording lacks."""
 
 
 class Tally(BaseModel):

@@ -111,7 +111,7 @@ class TraceReader:
         return self._reader.names(0)
 
     def warnings(self) -> list[str]:
-        """What was skipped so far; the last line counts what is not listed."""
+        """Parts that were skipped so far; the last line counts what is not listed."""
         first, count = self._reader.warnings()
         more = [f"{count - len(first)} more warnings"] if count > len(first) else []
         return first + more

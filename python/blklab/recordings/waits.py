@@ -1,4 +1,4 @@
-"""Where the I/Os of a recording wait: the analysis of crates/blkrecord as Python values.
+"""Analyses where the I/Os of a recording wait, by crates/blkrecord, as Python values.
 
 *Queue* is from the queueing of an I/O to the last issue of its request, *device* from there to its
 completion. All times are in nanoseconds.
@@ -42,7 +42,7 @@ class Distribution(_Value):
 
 
 class Holders(_Value):
-    """Who held the device while a task's I/Os waited.
+    """Holders of the device while a task's I/Os waited.
 
     While ``n`` I/Os are in the device, a task with ``m`` of them holds ``m/n`` of it; each waiting I/O adds
     that share of its time.
@@ -90,9 +90,9 @@ class TaskWaits(_Value):
     inter_arrival_ns: Distribution
     bytes_per_io: Distribution
     held_in_queue: Holders
-    """Who held the device while this task's I/Os waited in the queue."""
+    """Holders of the device while this task's I/Os waited in the queue."""
     held_in_device: Holders
-    """Who shared the device with this task's I/Os."""
+    """Tasks that shared the device with this task's I/Os."""
 
 
 class Depths(_Value):

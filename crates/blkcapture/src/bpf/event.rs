@@ -13,7 +13,7 @@ pub const ENTRY_BYTES: usize = 80;
 pub const EVENT_BYTES: usize = 112;
 const COMMAND: std::ops::Range<usize> = 64..80;
 
-/// What an event tells of.
+/// The subject of an event.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     Io(Io),

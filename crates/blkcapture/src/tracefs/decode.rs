@@ -8,7 +8,7 @@ use blkrecord::rwbs;
 use super::format::{EventLayout, Field};
 use super::task_of;
 
-/// What a tracepoint means.
+/// The meaning of a tracepoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     Block(Action),

@@ -35,7 +35,7 @@ pub fn write(out: &mut impl Write, kind: Kind, raw: &[u8]) -> io::Result<()> {
     out.write_all(&block)
 }
 
-/// What stands where a block should.
+/// The outcome of reading a block.
 #[derive(Debug)]
 pub enum Found {
     Block(Kind, Vec<u8>),

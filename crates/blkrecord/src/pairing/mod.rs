@@ -33,7 +33,7 @@ pub struct Pairing {
     counts: Counts,
 }
 
-/// What became of the events.
+/// Counts of events and of the I/Os that they became.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub events: u64,

@@ -130,7 +130,7 @@ impl LineFormat for Blkparse {
     }
 }
 
-/// What stands between the first and the last bracket: a command may contain brackets.
+/// The text between the first and the last bracket: a command may contain brackets.
 fn bracketed(text: &[u8]) -> &[u8] {
     let begin = memchr::memchr(b'[', text).map_or(text.len(), |begin| begin + 1);
     let end = memchr::memrchr(b']', text).unwrap_or(text.len());

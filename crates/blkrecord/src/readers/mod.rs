@@ -36,7 +36,7 @@ pub trait RecordReader: Send + std::fmt::Debug {
     /// The counts so far, complete after the end.
     fn tally(&self) -> Tally;
 
-    /// What was skipped so far.
+    /// Parts that were skipped so far.
     fn warnings(&self) -> &Warnings;
 }
 
@@ -46,7 +46,7 @@ type Open = fn(Vec<(PathBuf, Source)>) -> Result<Box<dyn RecordReader>, RecordEr
 /// A format.
 #[derive(Debug)]
 pub struct Format {
-    /// What a user types, and what [`Facts::format`] says.
+    /// Its name on the command line and in [`Facts::format`].
     pub name: &'static str,
     /// One line for people.
     pub summary: &'static str,

@@ -13,7 +13,7 @@ use crate::facts::{DeviceFacts, Facts, Tally};
 use crate::names::Names;
 use crate::pairing::Counts;
 
-/// What a line is.
+/// The outcome of reading a line.
 pub enum Line {
     /// It was used.
     Used,
@@ -30,7 +30,7 @@ pub const fn wrong(why: &'static str) -> Line {
     Line::Wrong(Cow::Borrowed(why))
 }
 
-/// What a line format knows and gives.
+/// A trace so far, as a line format fills it.
 #[derive(Debug, Default)]
 pub struct Trace {
     pub facts: Facts,

@@ -15,7 +15,7 @@ pub struct Histogram {
     max: u64,
 }
 
-/// What is shown of a histogram.
+/// Quantiles and classes of a histogram.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
     pub count: u64,

@@ -1,11 +1,11 @@
-//! Where I/Os wait: in the queue or in the device, and who held the device meanwhile.
+//! Finds out where I/Os wait: in the queue or in the device, and who held the device meanwhile.
 //!
 //! | Module | Contents |
 //! |---|---|
 //! | [`rows`] | the I/Os in the order of queueing, in 48 bytes each |
-//! | [`tasks`] | who submits: a process in a control group |
+//! | [`tasks`] | submitters: a process in a control group |
 //! | [`histogram`] | durations and sizes, counted by magnitude |
-//! | [`occupancy`] | who held the device while others waited; depths |
+//! | [`occupancy`] | holders of the device while others waited; depths |
 //! | [`over_time`] | latencies and throughput over time |
 //!
 //! *Queue* is from the queueing of a bio to the last issue of its request (Q2D), *device* from there to its
@@ -72,9 +72,9 @@ pub struct TaskWaits {
     pub write_latency_ns: Summary,
     pub inter_arrival_ns: Summary,
     pub bytes_per_io: Summary,
-    /// Who held the device while this task's I/Os waited in the queue.
+    /// Holders of the device while this task's I/Os waited in the queue.
     pub held_in_queue: Holders,
-    /// Who shared the device with this task's I/Os.
+    /// Tasks that shared the device with this task's I/Os.
     pub held_in_device: Holders,
 }
 

@@ -1,4 +1,4 @@
-//! Who held the device while others waited, by a sweep over time.
+//! Finds out who held the device while others waited, by a sweep over time.
 //!
 //! While `n` I/Os are in a device, a task with `m` of them holds `m/n` of it. An I/O that waits meanwhile
 //! adds these shares of its time to its own task's account. While it waits in the queue of an idle device,
@@ -12,7 +12,7 @@ use super::rows::{NEVER, Row, Rows};
 /// Tasks with accounts of their own; the others share one. Each event costs their square at worst.
 const CLASSES: usize = 16;
 const REST: usize = CLASSES - 1;
-/// Depths that are told apart.
+/// Depths that are counted apart.
 const MOST_DEPTH: usize = 1024;
 
 /// Shares of the device that were held while a task's I/Os waited.
@@ -75,7 +75,7 @@ impl Matrix {
     }
 }
 
-/// What is in one device and in its queue.
+/// The I/Os in one device and in its queue.
 #[derive(Clone, Debug)]
 struct DeviceState {
     now_ns: u64,
@@ -201,12 +201,12 @@ impl Occupancy {
         device
     }
 
-    /// Who held the device while I/Os of a task waited in the queue; nothing for tasks without an account.
+    /// Holders of the device while I/Os of a task waited in the queue; empty for tasks without an account.
     pub fn in_queue(&self, task: usize) -> Holders {
         self.holders(&self.queue, task)
     }
 
-    /// Who shared the device with the I/Os of a task.
+    /// Tasks that shared the device with the I/Os of a task.
     pub fn in_device(&self, task: usize) -> Holders {
         self.holders(&self.device, task)
     }

@@ -72,7 +72,7 @@ pub struct Rows {
     pub span_ns: u64,
 }
 
-/// Devices that are told apart; the others share the last place.
+/// Devices that are kept apart; the others share the last place.
 const MOST_DEVICES: usize = 1024;
 
 impl Rows {

@@ -1,4 +1,4 @@
-//! Who submits I/O: a process in a control group.
+//! Submitters of I/O: a process in a control group.
 
 use rustc_hash::FxHashMap;
 

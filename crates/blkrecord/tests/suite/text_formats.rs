@@ -1,4 +1,4 @@
-//! What the lines of each text format mean.
+//! The meaning of the lines of each text format.
 
 use crate::samples::{self, read};
 use blkrecord::io::{Flags, Moment, Operation};

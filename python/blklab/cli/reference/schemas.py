@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from blklab.reanalysis.report.document import AnalyseDocument
 from blklab.report.documents.comparison import CompareDocument, RunDocument
 from blklab.report.trace.document import ExplainDocument
+from blklab.report.waits.document import WhereDocument
 from blklab.studies.replication.report.document import StudyDocument
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -20,6 +21,7 @@ DOCUMENTS: dict[str, tuple[type[BaseModel], str]] = {
     "compare-1.json": (CompareDocument, "what `blklab compare --json` prints"),
     "analyse-1.json": (AnalyseDocument, "what `blklab analyse --json` prints"),
     "explain-1.json": (ExplainDocument, "what `blklab explain --json` prints"),
+    "where-1.json": (WhereDocument, "what `blklab where --json` prints"),
     "study-1.json": (StudyDocument, "what `blklab study run --json` prints"),
     "run-1.json": (RunDocument, "what `blklab run --json` prints"),
 }

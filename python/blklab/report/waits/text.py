@@ -56,7 +56,7 @@ def render_where(document: WhereDocument, console: Console, *, most_tasks: int =
 
 
 def summary_lines(document: WhereDocument) -> list[str]:
-    """What was recorded, how, and what is missing."""
+    """The extent of the recording, how it was made, and what is missing."""
     waits = document.waits
     facts, tally, everything = waits.facts, waits.tally, waits.all
     how = f"recorded through {facts.capture}" if facts.capture else f"format {facts.format}"
@@ -141,7 +141,7 @@ def _table_lines(titles: Sequence[str], rows: Sequence[Sequence[str]], left: int
 
 
 def holder_lines(waits: Waits, most_tasks: int) -> list[str]:
-    """Who held the device while each task waited."""
+    """The holders of the device while each task waited."""
     lines = []
     for task in waits.tasks[:most_tasks]:
         parts = [

@@ -110,7 +110,7 @@ pub struct Header {
     pub payload_bytes: u16,
 }
 
-/// What a record tells of.
+/// The subject of a record.
 pub enum Kind {
     Io(Action),
     Notice,

@@ -1,0 +1,220 @@
+"""Recording real loop devices: completeness, cleanliness, and what a kill leaves behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from blklab.cli import run
+from blklab.errors import BlklabError, ExitCode
+from blklab.linux.disks.disk import Disk
+from blklab.recordings.trace import NEVER, Trace, operation_names, read_trace
+from blklab.shipped import bpf_programs
+from real_devices import LoopMaker
+from waiting import wait_until
+
+BLOCKS = 2000
+BYTES = 4096
+
+WORK = """
+cat /sys/block/{name}/stat > {folder}/before
+dd if=/dev/{name} of=/dev/null bs=4k iflag=direct count={blocks} status=none
+dd if=/dev/zero of=/dev/{name} bs=4k oflag=direct conv=fsync count={blocks} status=none
+dd if=/dev/{name} of=/dev/null bs=4M iflag=direct count=8 status=none
+cat /sys/block/{name}/stat > {folder}/after
+"""
+"""The last line's I/Os are larger than a request may be, so that the kernel splits them."""
+
+
+def _instances() -> set[str]:
+    """Names of blklab's tracefs instances, in a mount of our own."""
+    script = "mount -t tracefs none /mnt && ls /mnt/instances"
+    listed = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip(f"tracefs cannot be mounted: {listed.stderr.strip()}")
+    return {name for name in listed.stdout.split() if name.startswith("blklab-")}
+
+
+@pytest.fixture(params=["bpf", "tracefs"])
+def capture(request: pytest.FixtureRequest, needs_loop: None) -> str:
+    """Each way of recording that this machine has."""
+    if request.param == "tracefs":
+        _instances()
+    elif bpf_programs() is None:
+        pytest.skip("the BPF programs are not built (scripts/build-bpf)")
+    elif not Path("/sys/kernel/btf/vmlinux").exists():
+        pytest.skip("this kernel does not describe its types (CONFIG_DEBUG_INFO_BTF)")
+    return str(request.param)
+
+
+@pytest.fixture
+def disk(make_loop: LoopMaker) -> Iterator[Disk]:
+    """A loop device that nothing uses."""
+    yield make_loop(64)
+
+
+def _stat(text: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Counts of ``/sys/block/NAME/stat`` (Documentation/block/stat.rst)."""
+    return np.array(text.split(), np.int64)
+
+
+def _io_of(trace: Trace, operation: str) -> tuple[int, int]:
+    """I/Os and sectors of an operation."""
+    wanted = trace.ios["operation"] == operation_names().index(operation)
+    return int(wanted.sum()), int(trace.ios["bytes"][wanted].sum()) // 512
+
+
+@pytest.mark.root
+def test_every_io_is_recorded(disk: Disk, capture: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.blkrecord"
+    work = WORK.format(name=disk.name, folder=tmp_path, blocks=BLOCKS)
+    stat = Path(f"/sys/block/{disk.name}/stat")
+    outer_before = _stat(stat.read_text())
+    arguments = ["record", str(disk.dev_path), "--capture", capture, "--output", str(file)]
+    assert run([*arguments, "--", "sh", "-c", work]) == ExitCode.OK
+    outer = _stat(stat.read_text()) - outer_before
+    inner = _stat((tmp_path / "after").read_text()) - _stat((tmp_path / "before").read_text())
+    trace = read_trace(file)
+    assert trace.tally.whole
+    assert trace.tally.lost == 0
+    # Other programs (udev) may do I/O before and after the work.
+    for operation, first in (("read", 0), ("write", 4)):
+        ios, sectors = _io_of(trace, operation)
+        merged = (trace.ios["merged_ns"] != NEVER) & (
+            trace.ios["operation"] == operation_names().index(operation)
+        )
+        requests = ios - int(merged.sum())
+        assert inner[first + 2] <= sectors <= outer[first + 2]
+        # The kernel counts a flush without data as a write.
+        flushes = _io_of(trace, "flush")[0] if operation == "write" else 0
+        assert inner[first] <= requests + flushes <= outer[first]
+    dd = trace.names.index("dd")
+    mine = {name: column[trace.ios["command"] == dd] for name, column in trace.ios.items()}
+    small = (mine["bytes"] == BYTES) & (mine["split_ns"] == NEVER)
+    assert int(small.sum()) == 2 * BLOCKS
+    assert int((mine["split_ns"] != NEVER).sum()) >= 16
+    assert set(mine["device"].tolist()) == {trace.facts.devices[0].number}
+    assert trace.facts.capture == capture
+    assert trace.facts.command == ["sh"]
+    ordered = ["queued_ns", "issued_ns", "completed_ns"]
+    times = np.stack([mine[name] for name in ordered]).astype(np.uint64)
+    assert (times != NEVER).all()
+    assert (times[0] <= times[1]).all()
+    assert (times[1] <= times[2]).all()
+    if capture == "bpf":
+        assert all(trace.names[number].startswith("/") for number in set(mine["cgroup"].tolist()))
+
+
+@pytest.mark.root
+def test_nothing_is_left_behind(disk: Disk, capture: str, tmp_path: Path) -> None:
+    before = _instances()
+    file = tmp_path / "x.blkrecord"
+    arguments = ["record", str(disk.dev_path), "--capture", capture, "--output", str(file), "--for", "50ms"]
+    assert run(arguments) == ExitCode.OK
+    assert _instances() == before
+    assert run(arguments) == ExitCode.USAGE, "an existing file is not overwritten"
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_leaves_a_readable_file(
+    disk: Disk, capture: str, tmp_path: Path, number: signal.Signals
+) -> None:
+    file = tmp_path / "x.blkrecord"
+    command = [sys.executable, "-m", "blklab", "record", str(disk.dev_path)]
+    command += ["--capture", capture, "--output", str(file)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as recorder:
+        wait_until(file.exists, "the recording begins", process=recorder)
+
+        def recorded() -> bool:
+            subprocess.run(
+                ["dd", f"if={disk.dev_path}", "of=/dev/null", "bs=4k", "count=50", "iflag=direct"],
+                check=True,
+                capture_output=True,
+            )
+            try:
+                return read_trace(file).tally.ios >= BLOCKS // 40
+            except BlklabError:
+                return False  # the first block is not written yet
+
+        wait_until(recorded, "some I/Os are in the file", process=recorder)
+        recorder.send_signal(number)
+        recorder.wait()
+    trace = read_trace(file)
+    assert trace.tally.ios >= BLOCKS // 40
+    assert trace.tally.whole == (number is not signal.SIGKILL)
+    assert recorder.returncode == {signal.SIGINT: 0, signal.SIGTERM: 143, signal.SIGKILL: -9}[number]
+    if number is signal.SIGKILL:
+        assert any("was killed" in warning for warning in trace.warnings)
+        again = tmp_path / "again.blkrecord"
+        arguments = ["--capture", capture, "--output", str(again), "--for", "50ms"]
+        assert run(["record", str(disk.dev_path), *arguments]) == ExitCode.OK
+    left = {name for name in _instances() if name.split("-")[1] == str(recorder.pid)}
+    assert not left
+
+
+@pytest.mark.root
+def test_forks_exits_and_arguments(disk: Disk, capture: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.blkrecord"
+    arguments = ["record", str(disk.dev_path), "--capture", capture, "--output", str(file)]
+    command = ["sh", "-c", "true secret; sleep 0; :"]
+    assert run([*arguments, "--", *command]) == ExitCode.OK
+    trace = read_trace(file)
+    kinds = trace.tasks["kind"].tolist()
+    assert 0 in kinds
+    assert 1 in kinds
+    assert b"secret" not in file.read_bytes()
+    assert not any("secret" in name for name in trace.names)
+    file.unlink()
+    assert run([*arguments, "--arguments", "--", *command]) == ExitCode.OK
+    assert read_trace(file).facts.command == command
+
+
+@pytest.mark.root
+def test_other_disks_are_not_recorded(make_loop: LoopMaker, capture: str, tmp_path: Path) -> None:
+    one, other = make_loop(16), make_loop(16)
+    file = tmp_path / "x.blkrecord"
+    work = f"dd if={other.dev_path} of=/dev/null bs=4k count=100 iflag=direct status=none"
+    arguments = ["record", str(one.dev_path), "--capture", capture, "--output", str(file)]
+    assert run([*arguments, "--", "sh", "-c", work]) == ExitCode.OK
+    trace = read_trace(file)
+    assert not any(trace.names[number] == "dd" for number in set(trace.ios["command"].tolist()))
+
+
+def test_root_is_needed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert run(["record", str(tmp_path), "--output", str(tmp_path / "x")]) == ExitCode.REQUIREMENT
+    assert capsys.readouterr().err.startswith("error: recording I/O needs root")
+
+
+@pytest.mark.root
+def test_root_without_capabilities_is_told(disk: Disk, capture: str, tmp_path: Path) -> None:
+    """As in a container."""
+    if shutil.which("setpriv") is None:
+        pytest.skip("setpriv is not installed (util-linux)")
+    file = tmp_path / "x.blkrecord"
+    drop = ["setpriv", "--bounding-set=-all"]
+    command = [*drop, sys.executable, "-m", "blklab", "record", str(disk.dev_path), "--capture", capture]
+    done = subprocess.run(
+        [*command, "--output", str(file), "--for", "50ms"], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == ExitCode.REQUIREMENT, done.stderr
+    assert "Traceback" not in done.stderr
+    assert not file.exists()
+
+
+def test_models_cannot_be_recorded(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["record", "sim:ssd-sata"]) == ExitCode.USAGE
+    assert "is no path of this machine" in capsys.readouterr().err
