@@ -149,8 +149,38 @@ EXAMPLES = {
     "cpus_allowed": "0", "fallocate": "none", "random_generator": "lfsr", "log_avg_msec": "100",
     "log_hist_msec": "100", "iodepth_batch_complete": "1", "iodepth_batch_complete_min": "1",
     "iodepth_low": "1", "sync": "dsync", "rate_process": "poisson", "readwrite": "randrw",
-    "hipri": "0", "sqthread_poll": "0", "time_based": "0",
+    "time_based": "0", "hipri": "0", "hipri_percentage": "0", "sqthread_poll": "0", "sqthread_poll_cpu": "0",
+    "bsrange": "4k-16k", "cmdprio_bssplit": "4k/20/1/0", "directory": "/x", "filesize": "1m", "nrfiles": "1",
+    "wait_for": "first", "zonemode": "none", "zonerange": "4k", "zonesize": "4k", "name": "x",
+    "unified_rw_reporting": "both", "kb_base": "1024", "write_bw_log": "x", "write_lat_log": "y/x",
+    "write_iops_log": "x", "write_hist_log": "x", "write_iolog": "x", "unit_base": "8", "numjobs": "2",
+    "buffer_pattern": "0x5a", "dedupe_mode": "repeat", "verify_pattern": "0x5a", "verify_async_cpus": "0",
+    "continue_on_error": "all", "ignore_error": "ENOSPC", "filename_format": "x", "threads": "1",
+    "file_service_type": "random", "cpumask": "1", "cpus_allowed_policy": "split", "numa_cpu_nodes": "0",
+    "numa_mem_policy": "default", "mem": "malloc", "hugepage-size": "2m", "thp": "0", "lockmem": "4k",
+    "io_submit_mode": "inline", "max_latency": "1s", "thinktime_spin": "0", "steadystate": "iops:10%",
+    "steadystate_duration": "1s", "steadystate_ramp_time": "1s", "write_hint": "none", "lockfile": "none",
+    "sync_file_range": "write:8", "thinktime_blocks_type": "complete", "thinktime_iotime": "0",
+    "zonecapacity": "0", "zone_reset_threshold": "0", "zone_reset_frequency": "0", "log_entries": "1024",
+    "log_compression": "64k", "bwavgtime": "500", "iopsavgtime": "500", "clat_percentiles": "1",
+    "log_alternate_epoch": "0", "log_alternate_epoch_clock_id": "0", "latency_window": "1s",
+    "log_compression_cpus": "0", "log_unix_epoch": "0", "log_store_compressed": "0", "per_job_logs": "1",
+    "verify_backlog": "8", "verify_backlog_batch": "4", "buffer_compress_chunk": "4k", "gtod_cpu": "1",
+    "verify_interval": "512", "verify_offset": "64", "verify_async": "1", "openfiles": "1",
+    "stats": "1", "nonvectored": "1", "force_async": "1", "mem_align": "4k", "flow_sleep": "10",
 }  # fmt: skip
+BESIDE = {
+    "size": "", "filesize": "", "cgroup_weight": "size=1m\ncgroup=x\n", "zonerange": "zonemode=strided\nzonesize=4k\n",
+    "zonesize": "zonemode=strided\n", "zoneskip": "zonemode=strided\nzonesize=4k\n",
+    "cmdprio_percentage": "size=1m\nioengine=libaio\n", "cmdprio_bssplit": "size=1m\nioengine=libaio\n",
+    "cmdprio_class": "size=1m\nioengine=libaio\n", "cmdprio": "size=1m\nioengine=libaio\n",
+    "userspace_reap": "size=1m\nioengine=libaio\n", "hipri_percentage": "size=1m\nioengine=pvsync2\n",
+    "nowait": "size=1m\nioengine=libaio\n", "uncached": "size=1m\nioengine=pvsync2\n", "thp": "size=1m\nioengine=mmap\n",
+    "latency_target": "size=1m\nlatency_window=1s\n", "hipri": "size=1m\nioengine=pvsync2\n",
+    "mem": "size=1m\n",
+}  # fmt: skip
+"""Lines that an option needs beside it; by default a size."""
+IO_URING = ("fixedbufs", "registerfiles", "sqthread_poll", "sqthread_poll_cpu", "nonvectored", "force_async")
 
 
 @needs_fio
@@ -159,16 +189,23 @@ def test_fio_takes_every_option_that_the_parser_takes() -> None:
     fio = find_fio()
     for option in json.loads(_core.job_options()):
         name = option["name"]
-        if option["support"] == "refused" or name in ("hipri", "sqthread_poll"):
-            continue  # the last two belong to engines that not every fio was built with
+        if option["support"] == "refused":
+            continue
         value = EXAMPLES.get(name, option["default"] or "1")
-        size = "" if name == "size" else "size=1m\n"
-        group = "cgroup=x\n" if name == "cgroup_weight" else ""
-        work = workload(f"[a]\n{size}{group}{name}={value}\n")
+        beside = BESIDE.get(name, "size=1m\n")
+        if name in IO_URING:
+            beside = "size=1m\nioengine=io_uring\n"
+        if "zone" in beside:
+            beside += "size=1m\n"
+        first = "[first]\nsize=1m\n" if name == "wait_for" else ""
+        work = workload(f"{first}[a]\n{beside}{name}={value}\n")
         text = job_file_text(
             work, regions_in_directory(work), seed=1, group_joins={"x": "/sys/fs/cgroup/x/cgroup.procs"}
         )
-        check_job_file(fio, work, text)
+        try:
+            check_job_file(fio, work, text)
+        except JobFileError as error:
+            raise AssertionError(f"{name}: {error}\n{text}") from error
 
 
 @needs_fio

@@ -9,6 +9,7 @@ use blksim::simulate::Setup;
 use blksim::switchback::Switchback;
 use blksim::workload::Job;
 use blksim::workload::layout::{Layout, lay_out};
+use blksim::workload::order::JobOrder;
 use blksim_json::{bad_request, setup_of};
 use serde::Deserialize;
 use serde_json::Value;
@@ -178,14 +179,9 @@ impl Request {
         Ok(())
     }
 
-    /// Phase of each job; a stonewall starts a new phase.
-    pub fn phases(&self) -> Vec<usize> {
-        let mut phase = 0;
-        let numbered = self.jobs.iter().enumerate().map(|(index, job)| {
-            phase += usize::from(job.stonewall && index > 0);
-            phase
-        });
-        numbered.collect()
+    /// When jobs begin, and when one ends others.
+    pub fn order(&self) -> JobOrder {
+        JobOrder::new(&self.jobs)
     }
 }
 
@@ -206,7 +202,7 @@ mod tests {
     fn options_have_defaults_and_are_checked() {
         let read = Request::parse(&request("")).unwrap();
         assert_eq!((read.options.driver, read.options.generator), (Driver::Ublk, Load::Blkguest));
-        assert_eq!(read.phases(), [0, 1, 1]);
+        assert_eq!(read.order().phases, [0, 1, 1]);
         let failure = Request::parse(&request(r#""driver": "floppy""#)).unwrap_err();
         assert_eq!(failure.kind(), "request");
         assert!(failure.to_string().contains("floppy"), "{failure}");

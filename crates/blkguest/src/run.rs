@@ -7,6 +7,8 @@ use blksim::core::params::Values;
 use blksim::core::record::JobRecord;
 use blksim::machine_parameters::MACHINE;
 use blksim::task::slots::SlotRecord;
+use blksim::workload::flow::{flow_ids, flow_weight};
+use blksim::workload::order::JobOrder;
 use serde_json::Value;
 
 use crate::answer::{self, Counters, Findings};
@@ -39,13 +41,16 @@ const START_GRID_NS: u64 = 100_000_000;
 
 /// Runs a request.
 pub fn run(request: &Request) -> Result<Value, Failure> {
-    let phases = request.phases();
-    let mut clones_of_phases = vec![0; phases.last().map_or(1, |last| last + 1)];
-    for (job, phase) in request.jobs.iter().zip(&phases) {
+    let order = request.order();
+    let mut clones_of_phases = vec![0; order.nr_phases()];
+    for (job, phase) in request.jobs.iter().zip(&order.phases) {
         clones_of_phases[*phase] += job.numjobs;
     }
-    let shared = SharedMemory::new(&clones_of_phases)?;
-    let outcome = run_on(request, &phases, shared);
+    let clones_of_jobs: Vec<u32> = request.jobs.iter().map(|job| job.numjobs).collect();
+    let flows: Vec<u64> =
+        flow_ids(&request.jobs).iter().map(|id| flow_weight(&request.jobs, *id)).collect();
+    let shared = SharedMemory::new(&clones_of_phases, &clones_of_jobs, &flows)?;
+    let outcome = run_on(request, &order, shared);
     // The first failure is the cause; this process's own error is its consequence.
     match (shared.failure(), outcome) {
         (Some(text), Err(failure)) => serde_json::from_str(&text).map_err(|_| failure),
@@ -53,7 +58,7 @@ pub fn run(request: &Request) -> Result<Value, Failure> {
     }
 }
 
-fn run_on(request: &Request, phases: &[usize], shared: SharedMemory) -> Result<Value, Failure> {
+fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<Value, Failure> {
     let machine = answer::machine(request)?;
     let (disks, ring) = match request.options.driver {
         Driver::Ublk => {
@@ -96,7 +101,7 @@ fn run_on(request: &Request, phases: &[usize], shared: SharedMemory) -> Result<V
     }
     let (records, slots, fio_exit_code) = match request.options.generator {
         Load::Blkguest => {
-            let (records, slots) = run_clones(request, phases, &disk, ring, &machine, shared)?;
+            let (records, slots) = run_clones(request, order, &disk, ring, &machine, shared)?;
             (records, slots, None)
         }
         Load::Fio => (Vec::new(), Vec::new(), Some(fio::run(&disk, shared)?)),
@@ -128,7 +133,7 @@ fn run_on(request: &Request, phases: &[usize], shared: SharedMemory) -> Result<V
 /// Runs all clones; returns the jobs' records, and those of each slot of a switchback.
 fn run_clones(
     request: &Request,
-    phases: &[usize],
+    order: &JobOrder,
     disk: &Disk,
     ring: Option<Ring>,
     machine: &Values,
@@ -164,13 +169,17 @@ fn run_clones(
         .arrangement
         .map_or_else(|| vec![0; nr_clones], |arrangement| arrangement.start_delays_ns(nr_clones));
     let mut clones: Vec<JobProcess> = Vec::new();
-    for ((job, phase), regions) in request.jobs.iter().zip(phases).zip(&request.layout.regions) {
-        for (index, region) in regions.iter().enumerate() {
+    let flows = flow_ids(&request.jobs);
+    for (job_index, job) in request.jobs.iter().enumerate() {
+        let flow = job.flow.and_then(|flow| flows.iter().position(|id| *id == flow.id));
+        for (index, region) in request.layout.regions[job_index].iter().enumerate() {
             clones.push(JobProcess {
                 number: clones.len() as u32,
                 job,
+                job_index,
                 index: index as u32,
-                phase: *phase,
+                order,
+                flow,
                 region: *region,
                 seed: setup.seed,
                 start_delay_ns: delays_ns[clones.len()],

@@ -1,5 +1,5 @@
-//! Memory shared by all processes of the guest: start time, phases, the device's time, the first
-//! failure.
+//! Memory shared by all processes of the guest: start time, phases, clones, flows, the device's time,
+//! the first failure.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -7,7 +7,10 @@ use std::slice;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
+use blksim::workload::flow::{FlowCounters, SharedFlow};
+
 use crate::failure::{Failure, checked};
+use crate::load::JobProcess;
 
 /// Longest failure message passed between processes.
 const FAILURE_BYTES: usize = 4096;
@@ -45,6 +48,8 @@ pub struct SharedPage {
     /// Phases numbered below this may run.
     pub open_phases: AtomicU32,
     pub clones_ended: AtomicU32,
+    /// Counts whatever a clone may wait for in files with `wait_for` or `exitall`.
+    changes: AtomicU32,
     /// Set when the last scheduler of a switchback has had its turn.
     pub turns_taken: AtomicU32,
     /// Per disk.
@@ -54,7 +59,13 @@ pub struct SharedPage {
     failure: [u8; FAILURE_BYTES],
 }
 
-/// The shared memory: the page, then a counter for each phase.
+/// The states of a clone.
+const WAITING: u32 = 0;
+const BEGUN: u32 = 1;
+/// Another job's end ends it.
+const TERMINATED: u32 = 2;
+
+/// The shared memory: the page, then the flows, and counters for each phase, job and clone.
 #[derive(Debug, Clone, Copy)]
 pub struct SharedMemory {
     page: &'static SharedPage,
@@ -63,7 +74,10 @@ pub struct SharedMemory {
     /// for a system call that fails (`handle_syscall`, `arch/um/kernel/skas/syscall.c`, Linux 6.1),
     /// ETIMEDOUT included, and an I/O in flight at that time would take that much longer.
     eventfd: libc::c_int,
+    flows: &'static [FlowCounters],
     left_in_phase: &'static [AtomicU32],
+    left_in_job: &'static [AtomicU32],
+    clones: &'static [AtomicU32],
 }
 
 impl std::ops::Deref for SharedMemory {
@@ -76,13 +90,25 @@ impl std::ops::Deref for SharedMemory {
 
 impl SharedMemory {
     /// Memory that children made by `fork` share.
-    pub fn new(clones_of_phases: &[u32]) -> Result<Self, Failure> {
-        let bytes = size_of::<SharedPage>() + size_of_val(clones_of_phases);
+    ///
+    /// # Arguments
+    ///
+    /// Clones of each phase and of each job, and the weight of each flow.
+    pub fn new(
+        clones_of_phases: &[u32],
+        clones_of_jobs: &[u32],
+        flow_weights: &[u64],
+    ) -> Result<Self, Failure> {
+        let nr_clones = clones_of_jobs.iter().sum::<u32>() as usize;
+        let nr_words = clones_of_phases.len() + clones_of_jobs.len() + nr_clones;
+        let flows_bytes = size_of::<FlowCounters>() * flow_weights.len();
+        let bytes = size_of::<SharedPage>() + flows_bytes + size_of::<AtomicU32>() * nr_words;
         // SAFETY: a plain call.
         let eventfd = checked("making an eventfd", unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) })?;
         // SAFETY: a fresh anonymous mapping, never unmapped, zeroed by the kernel; zero is a
-        // valid value of every field, and the counters behind the page are aligned for u32.
-        let shared = unsafe {
+        // valid value of every field. The flows behind the page are aligned for u64, as the page's
+        // size is, and the words behind them for u32.
+        let (page, flows, words) = unsafe {
             let start = libc::mmap(
                 ptr::null_mut(),
                 bytes,
@@ -94,17 +120,23 @@ impl SharedMemory {
             if start == libc::MAP_FAILED {
                 return Err(Failure::last("allocating shared memory"));
             }
-            let counters = start.byte_add(size_of::<SharedPage>()).cast::<AtomicU32>();
-            Self {
-                page: &*start.cast::<SharedPage>(),
-                eventfd,
-                left_in_phase: slice::from_raw_parts(counters, clones_of_phases.len()),
-            }
+            let behind = start.byte_add(size_of::<SharedPage>());
+            let flows: &'static [FlowCounters] =
+                slice::from_raw_parts(behind.cast(), flow_weights.len());
+            let words: &'static [AtomicU32] =
+                slice::from_raw_parts(behind.byte_add(flows_bytes).cast(), nr_words);
+            (&*start.cast::<SharedPage>(), flows, words)
         };
-        for (left, clones) in shared.left_in_phase.iter().zip(clones_of_phases) {
-            left.store(*clones, SeqCst);
+        let (left_in_phase, words) = words.split_at(clones_of_phases.len());
+        let (left_in_job, clones) = words.split_at(clones_of_jobs.len());
+        let counts = clones_of_phases.iter().chain(clones_of_jobs);
+        for (left, count) in left_in_phase.iter().chain(left_in_job).zip(counts) {
+            left.store(*count, SeqCst);
         }
-        Ok(shared)
+        for (flow, weight) in flows.iter().zip(flow_weights) {
+            flow.set_weight(*weight);
+        }
+        Ok(Self { page, eventfd, flows, left_in_phase, left_in_job, clones })
     }
 
     /// The fixed part, which lives as long as the guest.
@@ -112,20 +144,79 @@ impl SharedMemory {
         self.page
     }
 
-    /// Records that a clone has ended; the last one of a phase opens the next phase.
-    pub fn clone_ended(&self, phase: usize, now_ns: u64) {
+    /// The counters of a flow.
+    pub fn flow(&self, index: usize) -> SharedFlow {
+        SharedFlow::Mapped(&self.flows[index])
+    }
+
+    /// Records that a clone has ended, and ends those that `exitall` ends with it; the last clone of
+    /// a phase opens the next one.
+    pub fn clone_ended(&self, clone: &JobProcess, now_ns: u64) {
         self.end_ns.fetch_max(now_ns, SeqCst);
+        let order = clone.order;
+        self.left_in_job[clone.job_index].fetch_sub(1, SeqCst);
+        if order.exitall {
+            for (state, job) in self.clones.iter().zip(&order.jobs_of_clones) {
+                let begun = state.load(SeqCst) != WAITING;
+                if order.ends_with(*job, clone.job_index, begun) {
+                    state.store(TERMINATED, SeqCst);
+                }
+            }
+        }
+        let mut phase = clone.phase();
         if self.left_in_phase[phase].fetch_sub(1, SeqCst) == 1 {
-            self.open_phase(phase + 1);
+            // Clones that never begin leave phases that are over before they are open.
+            while phase + 1 < self.left_in_phase.len()
+                && self.left_in_phase[phase + 1].load(SeqCst) == 0
+            {
+                phase += 1;
+            }
+            if self.open_phases.load(SeqCst) > clone.phase() as u32 {
+                self.open_phase(phase + 1);
+            }
+        }
+        if order.exitall || order.waits() {
+            self.changes.fetch_add(1, SeqCst);
+            wake(&self.changes);
         }
         self.clones_ended.fetch_add(1, SeqCst);
         self.notify();
+    }
+
+    /// Sleeps until a clone may begin. Returns false if it was terminated before.
+    pub fn await_turn(&self, clone: &JobProcess) -> bool {
+        let order = clone.order;
+        let opened = clone.phase() as u32 + 1;
+        if !order.exitall && !order.waits() {
+            Self::await_value(&self.open_phases, opened);
+            return true;
+        }
+        let state = &self.clones[clone.number as usize];
+        loop {
+            let seen = self.changes.load(SeqCst);
+            let waits = order.waits_for[clone.job_index]
+                .is_some_and(|job| self.left_in_job[job].load(SeqCst) > 0);
+            if state.load(SeqCst) == TERMINATED {
+                return false;
+            }
+            if !waits && self.open_phases.load(SeqCst) >= opened {
+                return state.compare_exchange(WAITING, BEGUN, SeqCst, SeqCst).is_ok();
+            }
+            wait(&self.changes, seen);
+        }
+    }
+
+    /// Another job's end ends this clone.
+    pub fn terminated(&self, number: u32) -> bool {
+        self.clones[number as usize].load(SeqCst) == TERMINATED
     }
 
     /// Starts a phase.
     pub fn open_phase(&self, phase: usize) {
         self.open_phases.store(phase as u32 + 1, SeqCst);
         wake(&self.open_phases);
+        self.changes.fetch_add(1, SeqCst);
+        wake(&self.changes);
     }
 
     /// Wakes the first process so that it checks for changes.

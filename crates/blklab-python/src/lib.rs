@@ -38,6 +38,22 @@ fn parse_jobs(py: Python<'_>, text: &str, source: &str) -> PyResult<String> {
     detached(py, || Ok(convert::job_file(&blksim::workload::parse(text, source)?)))
 }
 
+/// The first I/Os of every clone of a job file's jobs, at most `most` of each, as JSON.
+#[pyfunction]
+fn job_transfers(
+    py: Python<'_>,
+    text: &str,
+    source: &str,
+    capacity_bytes: u64,
+    seed: u64,
+    most: usize,
+) -> PyResult<String> {
+    detached(py, || {
+        let file = blksim::workload::parse(text, source)?;
+        convert::job_transfers(&file, capacity_bytes, seed, most)
+    })
+}
+
 /// The table of job options as JSON.
 #[pyfunction]
 fn job_options(py: Python<'_>) -> PyResult<String> {
@@ -105,6 +121,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     error::register(module)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(parse_jobs, module)?)?;
+    module.add_function(wrap_pyfunction!(job_transfers, module)?)?;
     module.add_function(wrap_pyfunction!(job_options, module)?)?;
     module.add_function(wrap_pyfunction!(schedulers, module)?)?;
     module.add_function(wrap_pyfunction!(devices, module)?)?;

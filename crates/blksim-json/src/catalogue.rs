@@ -9,9 +9,10 @@ use blksim::devices::{KINDS, Profile};
 use blksim::elevator;
 use blksim::elevator::scheduler::Family;
 use blksim::timeline;
+use blksim::workload::generator::Transfer;
 use blksim::workload::job::{Extent, Remark};
-use blksim::workload::options::OPTIONS;
-use blksim::workload::{Job, JobFile};
+use blksim::workload::options;
+use blksim::workload::{Job, JobFile, transfers};
 use serde_json::{Map, Value, json};
 
 /// A job file as JSON.
@@ -19,9 +20,8 @@ pub fn job_file(file: &JobFile) -> Value {
     json!({
         "source": file.source,
         "jobs": file.jobs.iter().map(job).collect::<Vec<_>>(),
-        "host_only": file.host_only.iter()
-            .map(|r| json!({"job": r.job, "option": r.option, "line": r.line}))
-            .collect::<Vec<_>>(),
+        "host_only": file.host_only.iter().map(remark).collect::<Vec<_>>(),
+        "notes": file.notes.iter().map(remark).collect::<Vec<_>>(),
         "warnings": file.warnings.iter().map(remark).collect::<Vec<_>>(),
     })
 }
@@ -47,6 +47,7 @@ fn job(job: &Job) -> Value {
         "block_size_bytes": job.largest_block(),
         "size_bytes": job.size.and_then(Extent::fixed_bytes),
         "size_percent": percent(job.size),
+        "filesize_bytes": job.filesize,
         "offset_bytes": job.offset.fixed_bytes().unwrap_or(0),
         "offset_percent": percent(Some(job.offset)),
         "offset_increment_bytes": job.offset_increment,
@@ -58,6 +59,11 @@ fn job(job: &Job) -> Value {
         "startdelay_ns": job.startdelay_ns,
         "filename": job.filename,
         "stonewall": job.stonewall,
+        "new_group": job.new_group,
+        "wait_for": job.wait_for,
+        "exitall": job.exitall,
+        "verifies": job.verify.is_some(),
+        "strided": job.strides.is_some(),
         "prioclass": job.prioclass,
         "prio": job.prio,
         "nice": job.nice,
@@ -73,10 +79,26 @@ fn percent(extent: Option<Extent>) -> Option<u64> {
     }
 }
 
+/// The first I/Os of every clone of every job: direction, offset in its file, bytes, and class and
+/// level of a priority of its own.
+pub fn job_transfers(
+    file: &JobFile,
+    capacity: u64,
+    seed: u64,
+    most: usize,
+) -> Result<Value, Error> {
+    let jobs = transfers(&file.jobs, capacity, seed, most)?;
+    let one = |transfer: &Transfer| {
+        let own = transfer.priority.map(|own| [own.class, own.level]);
+        json!([transfer.direction.name(), transfer.offset, transfer.bytes, own])
+    };
+    let clone = |clone: &Vec<Transfer>| clone.iter().map(one).collect::<Value>();
+    Ok(jobs.iter().map(|clones| clones.iter().map(clone).collect::<Value>()).collect())
+}
+
 /// The table of job options.
 pub fn job_options() -> Value {
-    OPTIONS
-        .iter()
+    options::all()
         .map(|o| {
             json!({
                 "name": o.name,

@@ -7,6 +7,6 @@ mod request;
 
 pub use answer::{checked, device_in_force, job_samples, outcome, slots, tell_members, warnings};
 pub use catalogue::{
-    devices, job_file, job_options, profile, schedulers, settings, timeline_format,
+    devices, job_file, job_options, job_transfers, profile, schedulers, settings, timeline_format,
 };
 pub use request::{Prepared, bad_request, partial_setup, setup, setup_of};

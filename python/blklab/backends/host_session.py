@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 from collections.abc import Mapping, Sequence
@@ -27,7 +28,9 @@ from blklab.linux.load.fio import (
     run_fio,
     started_fio,
 )
+from blklab.linux.load.fio_logs import has_logs, keep_logs
 from blklab.linux.load.hdparm import Hdparm, run_hdparm
+from blklab.linux.load.numa import numa_warnings
 from blklab.linux.machine.monitor import MachineMonitor
 from blklab.linux.processes.io_priority import ignores_priorities
 from blklab.linux.queue.schedulers import available_schedulers, unavailable_scheduler
@@ -42,13 +45,15 @@ from blklab.linux.scratch.precondition import (
     precondition_job,
 )
 from blklab.linux.scratch.space import Announce, ScratchSpace
+from blklab.records.locations import run_files_folder
 from blklab.records.samples import NS_PER_SECOND, RunSample, TargetDescription
 from blklab.spec.plan import Cell
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.stretches import Stretch
-from blklab.spec.workloads import Workload
+from blklab.spec.workloads import Workload, notes_on
 
 _WORK_FOLDERS = (Path("/run"), Path("/tmp"))  # noqa: S108 - our directory in it is new, with mode 700
+_UNSAFE_IN_NAMES = re.compile(r"[^A-Za-z0-9_.=@:-]")
 _DATA_LINK = "data"
 """Link in fio's working directory to the test files, so that paths need no quoting."""
 
@@ -181,7 +186,7 @@ class HostSession:
                 self._settings.apply(choice)
         finally:
             self._restore_queues()
-        return self._warnings(choices, workloads)
+        return [*notes_on(workloads), *numa_warnings(workloads), *self._warnings(choices, workloads)]
 
     def _restore_queues(self) -> None:
         self._settings.forget()
@@ -224,6 +229,7 @@ class HostSession:
                 )
         self._check_disks()
         error = report.error
+        logs = self._keep_logs(cell, folder)
         changed = self._settings.changed_since(settings)
         if error is None and changed:
             error = f"another program changed settings during the run: {', '.join(changed)}"
@@ -240,9 +246,18 @@ class HostSession:
             engine={"name": "fio", "version": self._fio.version}
             if tested is None
             else {"name": cell.workload.tool, "version": tested[0].version},
-            warnings=report.warnings,
+            warnings=[*report.warnings, *logs],
             events=self._monitor.events,
         )
+
+    def _keep_logs(self, cell: Cell, folder: Path) -> list[str]:
+        """Keeps the logs that the job file asks for; says where they are."""
+        if not has_logs(cell.workload):
+            return []
+        name = _UNSAFE_IN_NAMES.sub("-", f"{cell.key.sequence}-{cell.key.workload}-{cell.key.scheduler}")
+        kept = run_files_folder(self._options.run_id) / name
+        names = keep_logs(folder, cell.workload, kept)
+        return [f"fio's logs are in {kept}: {', '.join(names)}"] if names else []
 
     def commands(self, cell: Cell) -> list[str]:
         """All steps from laying out files to fio; `run` skips settings that are in effect already."""

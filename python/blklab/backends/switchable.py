@@ -36,15 +36,15 @@ def unswitchable_workload(workload: Workload, conditions: Conditions) -> str | N
 
 
 def _unswitchable_job(job: Job) -> str | None:
-    if job.stonewall:
-        return "waits for the jobs before it (stonewall)"
-    if job.startdelay_ns:
-        return "starts later than the load (startdelay)"
-    if not job.time_based:
-        return "ends after a number of bytes or I/Os (it is not time_based)"
-    for option in ("fsync", "fdatasync", "sync"):
-        if job.options.get(option, "") not in _NO:
-            return f"syncs ({option}), and a sync waits for writes of the slots before"
-    if not job.direct:
-        return "uses the page cache, which keeps what earlier slots have read and written"
-    return None
+    synced = [option for option in ("fsync", "fdatasync", "sync") if job.options.get(option, "") not in _NO]
+    reasons = {
+        "waits for the jobs before it (stonewall)": job.stonewall,
+        f"waits for the job {job.wait_for} (wait_for)": job.wait_for is not None,
+        "starts later than the load (startdelay)": bool(job.startdelay_ns),
+        "ends after a number of bytes or I/Os (it is not time_based)": not job.time_based,
+        f"syncs ({', '.join(synced)}), and a sync waits for writes of the slots before": bool(synced),
+        "uses the page cache, which keeps what earlier slots have read and written": not job.direct,
+        "reads back what it has written in slots before (verify)": job.verifies,
+        "adapts its depth to the latency (latency_target)": job.options.get("latency_target", "") not in _NO,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)

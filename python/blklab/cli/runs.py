@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import asdict
 
 import click
@@ -10,6 +11,7 @@ from rich.table import Table
 
 from blklab.cli.options import json_option, store_option
 from blklab.cli.output import console_out, write_text
+from blklab.records.locations import run_files_folder
 from blklab.records.store import Store
 
 
@@ -22,7 +24,9 @@ def command(*, remove: str | None, json_file: str | None, store_url: str | None)
     console = console_out()
     with Store.opened(store_url) as store:
         if remove is not None:
-            console.print(f"removed {store.remove(remove)}", markup=False)
+            name = store.remove(remove)
+            shutil.rmtree(run_files_folder(name), ignore_errors=True)
+            console.print(f"removed {name}", markup=False)
             return
         summaries = store.list_runs()
     if json_file is not None:

@@ -74,8 +74,18 @@ class Job(BaseModel):
     ramp_time_ns: int
     startdelay_ns: int
     filename: str | None
-    """A logical name: sections that name the same file share it. Never a path."""
+    """A logical name: sections that name the same file share it. Files lie in scratch space."""
+    filesize_bytes: int | None = None
+    """Length of the file, if it is given beside the size."""
     stonewall: bool
+    new_group: bool = False
+    wait_for: str | None = None
+    """The section that must have ended."""
+    exitall: bool = False
+    verifies: bool = False
+    """Whether it reads back what it has written."""
+    strided: bool = False
+    """Whether it visits zones one after the other."""
     prioclass: int | None
     prio: int | None
     nice: int | None
@@ -102,8 +112,11 @@ class Workload(BaseModel):
     """The test of another program that the only job is, one of `TOOLS`; empty for most."""
     jobs: list[Job]
     host_only: list[JobOptionNote]
-    """Options that the kernel honours and the simulator does not know."""
+    """Options that fio honours on hosts and models refuse."""
     warnings: list[JobOptionNote]
+    """Options that fio honours on hosts and models leave out."""
+    notes: list[JobOptionNote] = []
+    """Options that mean something else than fio's manual says, on all grounds."""
 
     def refuse_host_only(self, who: str, hint: str) -> None:
         """Refuses options that a generator other than fio does not know.
@@ -113,7 +126,8 @@ class Workload(BaseModel):
         """
         for note in self.host_only:
             raise JobFileError(
-                f"{who} does not know the option {note.option}",
+                f"{who} does not know the option {note.option}"
+                + (f" ({note.message})" if note.message else ""),
                 source=self.source,
                 line=note.line,
                 option=note.option,
@@ -131,13 +145,18 @@ class Workload(BaseModel):
         return any(job.writes for job in self.jobs)
 
 
+def notes_on(workloads: Iterable[Workload]) -> list[str]:
+    """Notes of the job parser on options that mean something else here, with file and line."""
+    return [_said(workload, note) for workload in workloads for note in workload.notes]
+
+
 def remarks_on(workloads: Iterable[Workload]) -> list[str]:
-    """Remarks of the job parser on options that do less than they say, with file and line."""
-    return [
-        f"{workload.source}:{note.line}: {note.option}: {note.message}"
-        for workload in workloads
-        for note in workload.warnings
-    ]
+    """The same with the options that models leave out."""
+    return [_said(workload, note) for workload in workloads for note in [*workload.notes, *workload.warnings]]
+
+
+def _said(workload: Workload, note: JobOptionNote) -> str:
+    return f"{workload.source}:{note.line}: {note.option}: {note.message}"
 
 
 def shipped_workloads() -> dict[str, Path]:
@@ -215,6 +234,7 @@ def parse_workload(text: str, *, name: str, source: str) -> Workload:
         jobs=jobs,
         host_only=[JobOptionNote.model_validate(note) for note in parsed["host_only"]],
         warnings=[JobOptionNote.model_validate(note) for note in parsed["warnings"]],
+        notes=[JobOptionNote.model_validate(note) for note in parsed["notes"]],
     )
 
 

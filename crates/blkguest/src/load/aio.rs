@@ -7,6 +7,7 @@ use std::ptr;
 
 use blksim::core::record::Direction;
 use blksim::workload::Job;
+use blksim::workload::command_priority::OwnPriority;
 use blksim::workload::generator::{Step, Transfer};
 
 use super::job_process::Worker;
@@ -15,6 +16,9 @@ use crate::failure::{Failure, checked};
 
 const CMD_PREAD: u16 = 0;
 const CMD_PWRITE: u16 = 1;
+/// `IOCB_FLAG_IOPRIO`, and the shift of the class (`include/uapi/linux/ioprio.h`).
+const FLAG_IOPRIO: u32 = 1 << 1;
+const CLASS_SHIFT: u32 = 13;
 
 /// `struct iocb` (`include/uapi/linux/aio_abi.h`, little endian).
 #[derive(Debug, Clone, Copy, Default)]
@@ -94,12 +98,9 @@ impl Queue {
         loop {
             let mut wait_until_ns = None;
             while !exhausted && !self.free.is_empty() {
-                match worker.generator.next(now_ns) {
-                    Step::Transfer(Transfer { direction, offset, bytes }) => {
-                        self.prepare(
-                            worker,
-                            InFlight { direction, offset, bytes, start_ns: now_ns },
-                        );
+                match worker.next(now_ns) {
+                    Step::Transfer(transfer) => {
+                        self.prepare(worker, transfer, now_ns);
                         if self.waiting.len() >= self.batch {
                             now_ns = self.submit(worker, now_ns)?;
                         }
@@ -112,6 +113,7 @@ impl Queue {
                         wait_until_ns = Some(until_ns);
                         break;
                     }
+                    Step::AwaitCompletion => break,
                     Step::Finished => exhausted = true,
                 }
             }
@@ -131,16 +133,25 @@ impl Queue {
         }
     }
 
-    fn prepare(&mut self, worker: &Worker, io: InFlight) {
+    fn prepare(&mut self, worker: &Worker, transfer: Transfer, start_ns: u64) {
+        let Transfer { direction, offset, bytes, priority } = transfer;
         let Some(slot) = self.free.pop() else { return };
-        self.ios[slot] = io;
+        self.ios[slot] = InFlight { direction, offset, bytes, start_ns };
+        let (flags, priority) = match priority {
+            None => (0, 0),
+            Some(OwnPriority { class, level }) => {
+                (FLAG_IOPRIO, i16::from(class) << CLASS_SHIFT | i16::from(level))
+            }
+        };
         self.blocks[slot] = ControlBlock {
             data: slot as u64,
-            opcode: if io.direction == Direction::Read { CMD_PREAD } else { CMD_PWRITE },
+            opcode: if direction == Direction::Read { CMD_PREAD } else { CMD_PWRITE },
+            priority,
             descriptor: worker.target.descriptor() as u32,
             buffer: worker.target.buffer() as u64,
-            bytes: u64::from(io.bytes),
-            offset: worker.target.offset(io.offset),
+            bytes: u64::from(bytes),
+            offset: worker.target.offset(offset),
+            flags,
             ..ControlBlock::default()
         };
         self.waiting.push(&raw const self.blocks[slot]);

@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering::SeqCst;
 use blksim::core::record::{Direction, JobRecord};
 use blksim::switchback::Switchback;
 use blksim::workload::Job;
-use blksim::workload::generator::Generator;
+use blksim::workload::generator::{Generator, Step};
 use blksim::workload::layout::Region;
+use blksim::workload::order::JobOrder;
 
 use super::{CloneSlots, Target, aio, identity, synchronous, words};
 use crate::clock;
@@ -15,6 +16,9 @@ use crate::failure::Failure;
 use crate::shared_memory::SharedMemory;
 use crate::ublk::Ring;
 
+/// A clone that sleeps looks so often whether another job's end ends it, as fio does
+/// (`usec_sleep` in time.c, fio 3.33).
+const LOOK_NS: u64 = 1_000_000_000;
 /// The name of what a clone leaves.
 const RECORD: &str = "record";
 
@@ -26,13 +30,23 @@ pub struct JobProcess<'a> {
     pub job: &'a Job,
     /// Index among the clones of its job.
     pub index: u32,
-    pub phase: usize,
+    pub job_index: usize,
+    pub order: &'a JobOrder,
+    /// Index of the flow that it shares in.
+    pub flow: Option<usize>,
     pub region: Region,
     pub seed: u64,
     /// Time that it waits before its job's own `startdelay`.
     pub start_delay_ns: u64,
     pub timing: Timing,
     pub turns: Option<&'a Switchback>,
+}
+
+impl JobProcess<'_> {
+    /// Its place between stonewalls.
+    pub fn phase(&self) -> usize {
+        self.order.phases[self.job_index]
+    }
 }
 
 /// The clock of a run, and the processor time that its calls cost.
@@ -66,9 +80,24 @@ pub struct Worker<'a> {
     pub timing: Timing,
     slots: Option<CloneSlots>,
     shared: SharedMemory,
+    /// Its number, if another job's end may end it.
+    may_be_terminated: Option<u32>,
 }
 
 impl Worker<'_> {
+    /// The next step.
+    #[inline]
+    pub fn next(&mut self, now_ns: u64) -> Step {
+        let Some(number) = self.may_be_terminated else { return self.generator.next(now_ns) };
+        if self.shared.terminated(number) {
+            self.generator.terminate();
+        }
+        match self.generator.next(now_ns) {
+            Step::Wait { until_ns } => Step::Wait { until_ns: until_ns.min(now_ns + LOOK_NS) },
+            step => step,
+        }
+    }
+
     /// The time after something that ended; if it took any time, the device did.
     #[inline]
     pub fn moment_after(&self, before_ns: u64) -> u64 {
@@ -81,7 +110,7 @@ impl Worker<'_> {
     #[inline]
     pub fn finished(&mut self, direction: Direction, bytes: u32, start_ns: u64, now_ns: u64) {
         if direction != Direction::Sync {
-            self.generator.completed(now_ns);
+            self.generator.completed(start_ns, now_ns);
         }
         if let Some(slots) = &mut self.slots {
             slots.advance(now_ns, &mut self.record);
@@ -121,22 +150,29 @@ pub fn run_clone(
         timing: clone.timing,
         slots: None,
         shared,
+        may_be_terminated: clone.order.exitall.then_some(clone.number),
     };
+    if let Some(flow) = clone.flow {
+        worker.generator.join_flow(job, shared.flow(flow));
+    }
     let mut queue =
         if job.direct && job.asynchronous() { Some(aio::Queue::open(job)?) } else { None };
     // Last, so that the group is not charged for the preparation.
     identity::assume(job)?;
     shared.clones_ready.store(clone.number + 1, SeqCst);
     shared.notify();
-    SharedMemory::await_value(&shared.open_phases, clone.phase as u32 + 1);
-    let opened_ns = match clone.phase {
-        0 => shared.start_ns.load(SeqCst),
-        _ => shared.end_ns.load(SeqCst),
-    };
+    if !shared.await_turn(clone) {
+        worker.generator.abandon();
+        words::leave(RECORD, clone.number, worker.record.words())?;
+        shared.clone_ended(clone, 0);
+        return Ok(());
+    }
+    let first = clone.phase() == 0 && clone.order.waits_for[clone.job_index].is_none();
+    let opened_ns = if first { shared.start_ns.load(SeqCst) } else { shared.end_ns.load(SeqCst) };
     worker.slots = clone.turns.map(|turns| CloneSlots::new(turns, opened_ns));
     let delay_ns = job.startdelay_ns.saturating_add(clone.start_delay_ns);
     let begin_ns = opened_ns.saturating_add(delay_ns);
-    if clone.phase == 0 || delay_ns > 0 {
+    if first || delay_ns > 0 {
         clock::sleep_until(begin_ns);
     }
     let now_ns = clock::now_ns();
@@ -155,7 +191,7 @@ pub fn run_clone(
         worker.record = slots.whole(&worker.record);
     }
     words::leave(RECORD, clone.number, worker.record.words())?;
-    shared.clone_ended(clone.phase, end_ns);
+    shared.clone_ended(clone, end_ns);
     Ok(())
 }
 

@@ -10,8 +10,8 @@ use crate::failure::Failure;
 pub fn work(worker: &mut Worker, mut now_ns: u64) -> Result<u64, Failure> {
     let buffered = !worker.job.direct;
     loop {
-        match worker.generator.next(now_ns) {
-            Step::Transfer(Transfer { direction, offset, bytes }) => {
+        match worker.next(now_ns) {
+            Step::Transfer(Transfer { direction, offset, bytes, .. }) => {
                 let start_ns = now_ns;
                 if buffered {
                     // An infinitely fast processor would serve a cached file in no time at all.
@@ -29,6 +29,8 @@ pub fn work(worker: &mut Worker, mut now_ns: u64) -> Result<u64, Failure> {
                 clock::sleep_until(until_ns);
                 now_ns = clock::now_ns();
             }
+            // Nothing is in flight between two calls.
+            Step::AwaitCompletion => {}
             Step::Finished => return Ok(now_ns),
         }
     }

@@ -19,7 +19,7 @@ use crate::workload::generator::Transfer;
 impl Machine {
     /// Starts a buffered read or write.
     pub(crate) fn start_buffered(&mut self, index: u32, transfer: Transfer, start_ns: u64) {
-        let Transfer { direction, offset, bytes } = transfer;
+        let Transfer { direction, offset, bytes, .. } = transfer;
         self.compute_copying(bytes);
         let stage =
             if direction == Direction::Read { CallStage::Reading } else { CallStage::Writing };

@@ -2,11 +2,14 @@
 
 use crate::block::flush_queue::FlushWaiter;
 use crate::block::plug::PlugFlush;
-use crate::block::request::{Flags, NONE, Operation, Purpose, Request, RequestId, SECTOR_BYTES};
+use crate::block::request::{
+    Flags, NONE, Operation, Priority, Purpose, Request, RequestId, SECTOR_BYTES,
+};
 use crate::core::branch::unlikely;
 use crate::core::record::Direction;
 use crate::machine::Machine;
 use crate::task::direct_ios::Io;
+use crate::workload::command_priority::OwnPriority;
 use crate::workload::generator::Transfer;
 
 impl Machine {
@@ -45,7 +48,10 @@ impl Machine {
         let sector = transfer.offset / SECTOR_BYTES;
         let nr_sectors = transfer.bytes / SECTOR_BYTES as u32;
         let mut bio = Request::new(operation, sector, nr_sectors, Purpose::Direct);
-        bio.priority = process.priority;
+        bio.priority = match transfer.priority {
+            None => process.priority,
+            Some(OwnPriority { class, level }) => Priority::resolve(Some(class), Some(level), None),
+        };
         let idle = operation == Operation::Write;
         bio.flags = Flags { sync: true, idle, ..Flags::default() };
         bio.context = index;
@@ -57,7 +63,7 @@ impl Machine {
     /// Issues a direct transfer that needs a plug of its own: a write, or one of several bios.
     #[inline(never)]
     fn issue_within_plug(&mut self, index: u32, transfer: Transfer, plugged: bool, start_ns: u64) {
-        let Transfer { direction, offset, bytes } = transfer;
+        let Transfer { direction, offset, bytes, .. } = transfer;
         let is_write = direction == Direction::Write;
         let operation = if is_write { Operation::Write } else { Operation::Read };
         if is_write && !self.mm.cache.is_empty() {

@@ -8,12 +8,12 @@ use crate::workload::generator::Step;
 use crate::task::job_process::{IssueStage, SecondOfBatch};
 
 impl Machine {
-    /// Starts the processes of the current phase. No phase is empty.
+    /// Starts the processes of the current phase, apart from those that wait for another job.
     pub(crate) fn start_phase(&mut self) {
         let now_ns = self.block.events.now_ns();
         for index in 0..self.tasks.processes.len() {
-            let process = &mut self.tasks.processes[index];
-            if process.phase == self.tasks.phase {
+            if self.tasks.may_start(index) {
+                let process = &mut self.tasks.processes[index];
                 let start_ns = now_ns.saturating_add(process.startdelay_ns);
                 process.wake_ns = Some(start_ns);
                 self.block.events.at(start_ns, Class::Issue, index as u32);
@@ -25,6 +25,9 @@ impl Machine {
     pub(crate) fn issue_timer(&mut self, index: u32) {
         let now_ns = self.block.events.now_ns();
         let process = &mut self.tasks.processes[index as usize];
+        if matches!(process.stage, IssueStage::Ended) {
+            return;
+        }
         if process.wake_ns.is_some_and(|wake_ns| wake_ns <= now_ns) {
             process.wake_ns = None;
         }
@@ -219,6 +222,7 @@ impl Machine {
                 }
                 false
             }
+            Step::AwaitCompletion => false,
             Step::Finished => {
                 process.stage = IssueStage::Draining;
                 false
@@ -234,13 +238,35 @@ impl Machine {
         let runtime_ns = now_ns.saturating_sub(process.generator.measure_ns());
         let record = &mut self.tasks.records[process.job];
         record.runtime_ns = record.runtime_ns.max(runtime_ns);
-        let phase = process.phase;
+        let job = process.job;
         self.block.tell_schedulers_of_end(index);
-        self.tasks.left_in_phase[phase] -= 1;
-        if phase == self.tasks.phase && self.tasks.left_in_phase[phase] == 0 {
-            self.tasks.phase += 1;
-            if !self.tasks.finished() {
-                self.start_phase();
+        self.tasks.count_end(index as usize);
+        if self.tasks.order.exitall {
+            self.terminate_others(index as usize, job);
+        }
+        if self.tasks.next_phase() || self.tasks.order.waits() {
+            self.start_phase();
+        }
+    }
+
+    /// Ends the jobs that `exitall` ends with a process of `job`.
+    #[cold]
+    fn terminate_others(&mut self, ended: usize, job: usize) {
+        let now_ns = self.block.events.now_ns();
+        for index in 0..self.tasks.processes.len() {
+            let process = &mut self.tasks.processes[index];
+            let waiting = matches!(process.stage, IssueStage::Waiting);
+            let over = matches!(process.stage, IssueStage::Ended);
+            if index == ended || over || !self.tasks.order.ends_with(process.job, job, !waiting) {
+                continue;
+            }
+            if waiting {
+                process.stage = IssueStage::Ended;
+                process.generator.abandon();
+                self.tasks.count_end(index);
+            } else {
+                process.generator.terminate();
+                self.block.events.at(now_ns, Class::Issue, index as u32);
             }
         }
     }

@@ -121,7 +121,7 @@ impl JobProcess {
         recorder: &mut Option<Box<Recorder>>,
     ) {
         if likely(direction != Direction::Sync) {
-            generator.completed(now_ns);
+            generator.completed(start_ns, now_ns);
         }
         let measured = now_ns > generator.measure_ns();
         if likely(measured) {

@@ -3,7 +3,7 @@
 use std::ops::{Index, IndexMut};
 
 use super::direct_ios::DirectIos;
-use super::job_process::JobProcess;
+use super::job_process::{IssueStage, JobProcess};
 use super::ready::rank_of_fork;
 use super::slots::SlotRecorder;
 use super::task_struct::{Role, Task};
@@ -12,8 +12,10 @@ use crate::core::branch::unlikely;
 use crate::core::record::{Direction, JobRecord};
 use crate::timeline::Recorder;
 use crate::workload::Job;
+use crate::workload::flow::Flows;
 use crate::workload::generator::Transfer;
 use crate::workload::layout::Layout;
+use crate::workload::order::JobOrder;
 
 /// All tasks, and the job processes that run as the first of them.
 #[derive(Debug)]
@@ -28,9 +30,11 @@ pub struct Tasks {
     pub(crate) records: Vec<JobRecord>,
     /// Records slots, if the run has any; then `records` begin anew now and then.
     pub(crate) slots: Option<Box<SlotRecorder>>,
-    /// Processes that have not ended, in each phase between stonewalls.
+    /// Processes that have not ended, in each phase between stonewalls and of each job.
     pub(crate) left_in_phase: Vec<u32>,
+    left_in_job: Vec<u32>,
     pub(crate) phase: usize,
+    pub(crate) order: JobOrder,
 }
 
 impl Index<TaskId> for Tasks {
@@ -55,19 +59,22 @@ impl Tasks {
         let mut all = Vec::new();
         let mut processes = Vec::new();
         let nr_processes = layout.regions.iter().map(Vec::len).sum::<usize>() as u32;
-        let mut left_in_phase = vec![0];
+        let order = JobOrder::new(jobs);
+        let mut left_in_phase = vec![0; order.nr_phases()];
+        let flows = Flows::new(jobs);
         for (index, job) in jobs.iter().enumerate() {
-            if job.stonewall && index > 0 {
-                left_in_phase.push(0);
-            }
-            let phase = left_in_phase.len() - 1;
+            let phase = order.phases[index];
             for (number, region) in layout.regions[index].iter().enumerate() {
                 left_in_phase[phase] += 1;
                 let fork = processes.len() as u32;
                 let rank = rank_of_fork(fork, nr_processes);
                 all.push(Task::new(Role::Process(fork)));
                 let number = number as u32;
-                processes.push(JobProcess::new(job, index, number, phase, rank, *region, seed));
+                let mut process = JobProcess::new(job, index, number, phase, rank, *region, seed);
+                if let Some(shared) = job.flow.and_then(|flow| flows.counters(flow.id)) {
+                    process.generator.join_flow(job, shared);
+                }
+                processes.push(process);
             }
         }
         let flusher = all.len() as TaskId;
@@ -83,8 +90,37 @@ impl Tasks {
             records: jobs.iter().map(|job| JobRecord::new(&job.name, job.numjobs)).collect(),
             slots: None,
             left_in_phase,
+            left_in_job: layout.regions.iter().map(|clones| clones.len() as u32).collect(),
             phase: 0,
+            order,
         }
+    }
+
+    /// A process has not begun, and all that it waits for has ended.
+    pub(crate) fn may_start(&self, index: usize) -> bool {
+        let process = &self.processes[index];
+        let waits = |job: usize| self.left_in_job[job] > 0;
+        process.phase == self.phase
+            && matches!(process.stage, IssueStage::Waiting)
+            && process.wake_ns.is_none()
+            && !self.order.waits_for[process.job].is_some_and(waits)
+    }
+
+    /// Counts a process that has ended.
+    pub(crate) fn count_end(&mut self, index: usize) {
+        let JobProcess { phase, job, .. } = self.processes[index];
+        self.left_in_phase[phase] -= 1;
+        self.left_in_job[job] -= 1;
+    }
+
+    /// Goes on to the next phase with processes if the current one is over. Returns true if there
+    /// is one.
+    pub(crate) fn next_phase(&mut self) -> bool {
+        let before = self.phase;
+        while !self.finished() && self.left_in_phase[self.phase] == 0 {
+            self.phase += 1;
+        }
+        self.phase > before && !self.finished()
     }
 
     /// A task, if there is one of that number.

@@ -1,8 +1,13 @@
 //! The stream of I/Os of one clone: the next one, and its time.
 
+use super::command_priority::{CommandPriorities, OwnPriority};
+use super::flow::{FlowShare, SharedFlow};
 use super::job::{BlockSizes, Job, Mode, PerDirection, Sequence};
+use super::latency_search::LatencySearch;
 use super::layout::Region;
 use super::offsets::Offsets;
+use super::strides::StridedZones;
+use super::verification::{Verification, Written};
 use crate::core::branch::unlikely;
 use crate::core::record::Direction;
 use crate::core::rng::Stream;
@@ -14,6 +19,8 @@ pub struct Transfer {
     /// Of the device, in bytes.
     pub offset: u64,
     pub bytes: u32,
+    /// `None` for the process's own.
+    pub priority: Option<OwnPriority>,
 }
 
 /// The next step of a clone.
@@ -25,6 +32,8 @@ pub enum Step {
     Sync,
     /// Wait until this time.
     Wait { until_ns: u64 },
+    /// Wait until an I/O in flight completes.
+    AwaitCompletion,
     /// No more I/O.
     Finished,
 }
@@ -65,6 +74,15 @@ impl Pace {
             self.next_ns = start_ns.saturating_add(at(self.issued_bytes, self.bytes_per_second));
         }
     }
+}
+
+/// Why a pass over the size is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PassEnd {
+    /// All its bytes were issued.
+    Bytes,
+    /// The end of the file, or no block that was not visited.
+    File,
 }
 
 /// The I/Os of one clone of a job.
@@ -112,6 +130,18 @@ pub struct Generator {
     pace: [Pace; 2],
     poisson: bool,
     prepared: Option<(Direction, u64, u32)>,
+    /// The current pass is over, but what it wrote is not read back.
+    pass_ended: Option<PassEnd>,
+    zones: Option<StridedZones>,
+    verification: Option<Box<Verification>>,
+    latency_search: Option<Box<LatencySearch>>,
+    flow: Option<FlowShare>,
+    command_priorities: Option<Box<CommandPriorities>>,
+    /// It must be told of completions.
+    watches: bool,
+    /// I/Os issued and completed, if it watches.
+    nr_issued: u64,
+    nr_completed: u64,
     /// The direction of all I/Os, if they have one size, follow the random order, and depend on no
     /// limit but the deadline.
     plain: Option<Direction>,
@@ -138,8 +168,12 @@ impl Generator {
         let aligned = align.read == smallest && align.write == smallest
             || !job.mode.reads
             || !job.mode.writes;
-        let mapped = !job.norandommap && one_size && aligned && job.block_align.is_none();
-        let offsets = Offsets::new(job.distribution, mapped, blocks, &mut random);
+        let has_map = !job.norandommap && job.block_align.is_none();
+        let offsets = if has_map && (!one_size || !aligned || job.strides.is_some()) {
+            Offsets::of_several_sizes(&job.distribution, blocks, &mut random)
+        } else {
+            Offsets::new(&job.distribution, has_map, blocks, &mut random)
+        };
         let pace = |bytes_per_second, ios_per_second| Pace {
             bytes_per_second,
             ios_per_second,
@@ -162,6 +196,11 @@ impl Generator {
             && job.sequence.nr_per_offset == 1
             && matches!(offsets, Offsets::Mapped(_))
             && sync_every == 0
+            && job.verify.is_none()
+            && job.strides.is_none()
+            && job.flow.is_none()
+            && job.latency_goal.is_none()
+            && job.command_priorities == PerDirection::default()
             && job.thinktime_ns == 0
             && !pace.iter().any(Pace::limited);
         let direction = if job.mode.reads { Direction::Read } else { Direction::Write };
@@ -207,6 +246,19 @@ impl Generator {
             pace,
             poisson: rate.poisson,
             prepared: None,
+            pass_ended: None,
+            zones: job.strides.map(StridedZones::new),
+            verification: job
+                .verify
+                .map(|verify| Box::new(Verification::new(verify, !job.norandommap))),
+            latency_search: job
+                .latency_goal
+                .map(|goal| Box::new(LatencySearch::new(goal, job.depth()))),
+            flow: None,
+            command_priorities: CommandPriorities::new(&job.command_priorities, stream("priority")),
+            watches: job.thinktime_ns > 0 || job.verify.is_some() || job.latency_goal.is_some(),
+            nr_issued: 0,
+            nr_completed: 0,
             plain: plain.then_some(direction),
             granted: 0,
             random,
@@ -215,8 +267,24 @@ impl Generator {
         }
     }
 
+    /// Makes the clone share its flow's I/Os by weight; without this it goes on alone.
+    pub fn join_flow(&mut self, job: &Job, shared: SharedFlow) {
+        if let Some(flow) = job.flow {
+            self.flow = Some(FlowShare::new(shared, flow.weight, flow.sleep_ns));
+        }
+    }
+
+    /// Lets the clone end as soon as it asks for its next step.
+    pub fn terminate(&mut self) {
+        self.deadline_ns = 0;
+        self.granted = 0;
+    }
+
     /// Starts the clock of the clone.
     pub fn start(&mut self, now_ns: u64) {
+        if let Some(search) = &mut self.latency_search {
+            search.start(now_ns);
+        }
         self.start_ns = now_ns;
         self.measure_ns = now_ns.saturating_add(self.ramp_ns);
         if let Some(runtime_ns) = self.runtime_ns {
@@ -253,7 +321,7 @@ impl Generator {
         self.granted -= 1;
         let bytes = self.largest_block;
         let offset = self.region.start + order.next(&mut self.random) * bytes;
-        Some(Transfer { direction, offset, bytes: bytes as u32 })
+        Some(Transfer { direction, offset, bytes: bytes as u32, priority: None })
     }
 
     /// The next step, after checking all limits.
@@ -264,12 +332,26 @@ impl Generator {
             return Step::Sync;
         }
         if now_ns >= self.deadline_ns || self.left_ios == 0 {
-            return self.finish();
+            return self.finish(now_ns);
         }
         if self.pause_until_ns > now_ns {
             return Step::Wait { until_ns: self.pause_until_ns.min(self.deadline_ns) };
         }
-        let Some((direction, offset, bytes)) = self.prepare() else { return self.finish() };
+        if let Some(step) = self.held_back(now_ns) {
+            return step;
+        }
+        if let Some(verification) = &mut self.verification {
+            if let Some(write) = verification.take_from_backlog(self.nr_completed) {
+                self.left_ios -= 1;
+                return self.read_back(write);
+            }
+        }
+        if self.pass_ended.is_some() {
+            return self.end_pass(now_ns);
+        }
+        let Some((direction, offset, bytes)) = self.prepare() else {
+            return self.end_pass(now_ns);
+        };
         let pace = &mut self.pace[direction as usize];
         if pace.limited() {
             if pace.next_ns > now_ns {
@@ -281,32 +363,128 @@ impl Generator {
         }
         self.count_issued(1, u64::from(bytes));
         self.writes_since_sync += u64::from(direction == Direction::Write);
+        if let Some(verification) = &mut self.verification {
+            let write = Written { offset, bytes, before: self.nr_issued };
+            verification.issued((direction == Direction::Write).then_some(write));
+        }
         if self.plain.is_some() {
             let bytes = self.largest_block;
             self.granted =
                 self.left_ios.min(self.left_of_pass / bytes).min(self.left_bytes / bytes);
             self.count_issued(self.granted, bytes);
         }
-        Step::Transfer(Transfer { direction, offset: self.region.start + offset, bytes })
+        self.transfer(direction, offset, bytes)
+    }
+
+    /// Reads back what the pass has written, and goes on to the next one, if there is one.
+    fn end_pass(&mut self, now_ns: u64) -> Step {
+        let Some(end) = self.pass_ended else { return self.finish(now_ns) };
+        if let Some(step) = self.read_back_pass() {
+            return step;
+        }
+        self.pass_ended = None;
+        let empty = self.left_of_pass == self.pass_bytes;
+        if (end == PassEnd::File && empty) || !self.next_pass(end == PassEnd::File) {
+            return self.finish(now_ns);
+        }
+        match end {
+            PassEnd::File => {
+                self.position = [0, 0];
+                self.offsets.forget_visits();
+            }
+            // Positions that reached the end in this pass begin again in the next.
+            PassEnd::Bytes => {
+                for position in self.position.iter_mut().filter(|p| **p >= self.region.bytes) {
+                    *position = 0;
+                }
+                if self.zones.is_none() {
+                    self.offsets.forget_visits();
+                }
+            }
+        }
+        self.next_within_limits(now_ns)
+    }
+
+    /// An I/O at an offset of the region.
+    fn transfer(&mut self, direction: Direction, offset: u64, bytes: u32) -> Step {
+        self.nr_issued += 1;
+        let priority =
+            self.command_priorities.as_mut().and_then(|shares| shares.draw(direction, bytes));
+        Step::Transfer(Transfer { direction, offset: self.region.start + offset, bytes, priority })
+    }
+
+    /// The step of a clone that must let others, or its own I/Os in flight, go first.
+    fn held_back(&mut self, now_ns: u64) -> Option<Step> {
+        if let Some(search) = &mut self.latency_search {
+            let in_flight = self.nr_issued - self.nr_completed;
+            search.check(now_ns);
+            if search.done {
+                return Some(self.finish(now_ns));
+            }
+            search.drains &= in_flight > 0;
+            if search.drains || in_flight >= search.depth() {
+                return Some(Step::AwaitCompletion);
+            }
+        }
+        if self.prepared.is_none() {
+            if let Some(Err(until_ns)) = self.flow.as_mut().map(|flow| flow.take(now_ns)) {
+                return Some(Step::Wait { until_ns: until_ns.min(self.deadline_ns) });
+            }
+        }
+        None
+    }
+
+    fn read_back(&mut self, write: Written) -> Step {
+        self.transfer(Direction::Read, write.offset, write.bytes)
+    }
+
+    /// Reads back what a pass has written, once all of it is complete.
+    fn read_back_pass(&mut self) -> Option<Step> {
+        let in_flight = self.nr_issued - self.nr_completed;
+        let verification = self.verification.as_mut()?;
+        if !verification.reading && verification.is_empty() {
+            return None;
+        }
+        if (!verification.reading || verification.is_empty()) && in_flight > 0 {
+            return Some(Step::AwaitCompletion);
+        }
+        verification.reading = true;
+        match verification.take() {
+            Some(write) => Some(self.read_back(write)),
+            None => {
+                verification.reading = false;
+                None
+            }
+        }
     }
 
     fn count_issued(&mut self, ios: u64, bytes_of_each: u64) {
         let bytes = ios * bytes_of_each;
         self.left_ios -= ios;
         self.left_of_pass = self.left_of_pass.saturating_sub(bytes);
-        self.left_bytes -= bytes;
+        self.left_bytes = self.left_bytes.saturating_sub(bytes);
         self.issued_bytes += bytes;
     }
 
-    /// Notes that a transfer is complete.
+    /// Notes that a transfer is complete, which began at `start_ns`.
     #[inline]
-    pub fn completed(&mut self, now_ns: u64) {
-        if unlikely(self.thinktime_ns > 0) {
-            self.count_to_pause(now_ns);
+    pub fn completed(&mut self, start_ns: u64, now_ns: u64) {
+        if unlikely(self.watches) {
+            self.count_completed(start_ns, now_ns);
         }
     }
 
     #[inline(never)]
+    fn count_completed(&mut self, start_ns: u64, now_ns: u64) {
+        self.nr_completed += 1;
+        if let Some(search) = &mut self.latency_search {
+            search.completed(now_ns.saturating_sub(start_ns), now_ns);
+        }
+        if self.thinktime_ns > 0 {
+            self.count_to_pause(now_ns);
+        }
+    }
+
     fn count_to_pause(&mut self, now_ns: u64) {
         self.blocks_since_pause += 1;
         if self.blocks_since_pause >= self.thinktime_blocks {
@@ -315,12 +493,27 @@ impl Generator {
         }
     }
 
-    fn finish(&mut self) -> Step {
+    fn finish(&mut self, now_ns: u64) -> Step {
         if std::mem::take(&mut self.end_fsync) {
             return Step::Sync;
         }
         self.left_ios = 0;
+        if now_ns < self.deadline_ns {
+            if let Some(step) = self.read_back_pass() {
+                return step;
+            }
+        }
+        if let Some(flow) = &mut self.flow {
+            flow.leave();
+        }
         Step::Finished
+    }
+
+    /// Leaves the I/Os of its flow to the others: the clone ends before it has begun.
+    pub fn abandon(&mut self) {
+        if let Some(flow) = &mut self.flow {
+            flow.leave();
+        }
     }
 
     /// The next transfer: direction, offset in the region, bytes.
@@ -340,49 +533,69 @@ impl Generator {
                 }
             }
         };
-        let sizes = match direction {
-            Direction::Read => &self.block_sizes.read,
-            _ => &self.block_sizes.write,
+        let sizes = self.sizes_of(direction);
+        // The size that must fit; of several, one is drawn once the offset is known.
+        let (bytes, several) = match sizes.single() {
+            Some(bytes) => (bytes, false),
+            None => (sizes.smallest(), true),
         };
-        let bytes = match sizes.0.as_slice() {
-            [(bytes, _)] => *bytes,
-            several => draw_size(several, &mut self.mix),
-        };
-        if self.left_bytes < bytes {
+        if self.left_bytes == 0 {
             return None;
         }
-        if self.left_of_pass < bytes {
-            if !self.next_pass(false) {
-                return None;
-            }
-            // Positions that reached the end in this pass begin again in the next.
-            for position in self.position.iter_mut().filter(|p| **p >= self.region.bytes) {
-                *position = 0;
-            }
+        if self.left_of_pass == 0 {
+            self.pass_ended = Some(PassEnd::Bytes);
+            return None;
         }
         let between = self.mode.random && !self.random_is_due();
         let random = self.mode.random
             && !between
             && (self.percentage_random == 100 || self.mix.percent(self.percentage_random));
+        if let Some(zones) = &mut self.zones {
+            if zones.enter(&mut self.position, direction as usize, self.region) {
+                self.offsets.forget_visits();
+            }
+        }
         let offset = if random {
             self.random_offset(direction, bytes)
         } else if between && self.sequence.identical {
-            self.last_start[direction as usize].min(self.region.bytes - bytes)
-        } else if let Some(offset) = self.sequential_offset(direction, bytes) {
-            offset
-        } else if self.mode.random {
-            self.random_offset(direction, bytes)
+            Some(self.last_start[direction as usize].min(self.region.bytes - bytes))
         } else {
-            // The end of the file ends the pass.
-            if !self.next_pass(true) {
-                return None;
+            match self.sequential_offset(direction, bytes) {
+                None if self.mode.random => self.random_offset(direction, bytes),
+                offset => offset,
             }
-            self.position = [0, 0];
-            self.sequential_offset(direction, bytes)?
         };
+        let Some(offset) = offset else {
+            self.pass_ended = Some(PassEnd::File);
+            return None;
+        };
+        let mut bytes = bytes;
+        if several {
+            let room = self.region.bytes.saturating_sub(offset);
+            let sizes = match direction {
+                Direction::Read => &self.block_sizes.read,
+                _ => &self.block_sizes.write,
+            };
+            bytes = draw_size(sizes, room, &mut self.mix);
+        }
+        if random {
+            let unit = self.sizes_of(direction).smallest();
+            let start = self.zones.as_ref().map_or(0, |zones| zones.start);
+            bytes = self.offsets.visit((offset - start) / unit, bytes, unit);
+        }
+        if let Some(zones) = &mut self.zones {
+            zones.issued(bytes);
+        }
         self.position[direction as usize] = offset + bytes;
         self.last_start[direction as usize] = offset;
         Some((direction, offset, bytes as u32))
+    }
+
+    fn sizes_of(&self, direction: Direction) -> &BlockSizes {
+        match direction {
+            Direction::Read => &self.block_sizes.read,
+            _ => &self.block_sizes.write,
+        }
     }
 
     /// Counts down to the next random offset.
@@ -405,6 +618,9 @@ impl Generator {
     fn sequential_offset(&mut self, direction: Direction, bytes: u64) -> Option<u64> {
         let Region { begin, file_bytes, bytes: size, .. } = self.region;
         let mut offset = self.position[direction as usize];
+        if self.zones.is_some() {
+            return (begin + offset + bytes <= file_bytes).then_some(offset);
+        }
         if offset >= size && self.goes_round() {
             offset = 0;
         }
@@ -450,23 +666,53 @@ impl Generator {
         true
     }
 
-    fn random_offset(&mut self, direction: Direction, bytes: u64) -> u64 {
+    /// A random offset for an I/O of at least so many bytes; `None` if all were visited.
+    fn random_offset(&mut self, direction: Direction, bytes: u64) -> Option<u64> {
         let align = match direction {
             Direction::Read => self.align.read,
             _ => self.align.write,
         };
-        // Blocks at which a transfer may begin.
-        let slots = || (self.region.bytes / align).max(1);
-        let offset = self.offsets.draw(slots, &mut self.random) * align;
-        if offset + bytes > self.region.bytes {
-            // A large block at the very end is pulled back to fit.
-            return (self.region.bytes - bytes) / align * align;
+        let (start, length) = match &self.zones {
+            None => (0, self.region.bytes),
+            Some(zones) => (zones.start, zones.range()),
+        };
+        // Blocks at which a transfer may begin (`last_block` in `io_u.c`, fio 3.33).
+        let slots = || (length.saturating_sub(bytes.saturating_sub(align)) / align).max(1);
+        let mut block = self.offsets.draw(direction, align, slots, &mut self.random);
+        if block.is_none() && self.time_based {
+            self.offsets.forget_visits();
+            block = self.offsets.draw(direction, align, slots, &mut self.random);
         }
-        offset
+        let offset = start + block? * align;
+        if self.zones.is_some() {
+            return (self.region.begin + offset + bytes <= self.region.file_bytes)
+                .then_some(offset);
+        }
+        // A large block at the very end is pulled back to fit.
+        Some(if offset + bytes > self.region.bytes {
+            (self.region.bytes - bytes) / align * align
+        } else {
+            offset
+        })
     }
 }
 
-fn draw_size(sizes: &[(u64, u64)], stream: &mut Stream) -> u64 {
+/// A size of at most `room` bytes, which holds the smallest: a multiple of that one.
+fn draw_size(sizes: &BlockSizes, room: u64, stream: &mut Stream) -> u64 {
+    let (smallest, largest) = (sizes.smallest(), sizes.largest());
+    loop {
+        let bytes = match sizes {
+            BlockSizes::List(list) => draw_weighted(list, stream),
+            BlockSizes::Range(..) => smallest + stream.below(largest),
+        };
+        let bytes = (bytes / smallest * smallest).min(largest);
+        if bytes <= room.max(smallest) {
+            return bytes;
+        }
+    }
+}
+
+fn draw_weighted(sizes: &[(u64, u64)], stream: &mut Stream) -> u64 {
     let total: u64 = sizes.iter().map(|(_, weight)| weight).sum();
     let mut draw = stream.below(total);
     for (bytes, weight) in sizes {

@@ -1,232 +1,15 @@
-//! The meaning of options: from text to a job's fields.
+//! The meaning of options: from settings to a job's fields.
 
 use super::job::{
-    Advice, BlockSizes, Distribution, Extent, Job, Mode, PerDirection, RateLimit, Sequence,
+    Advice, BlockSizes, CommandPriority, Distribution, ExitWhat, Extent, Flow, Job, LatencyGoal,
+    Mode, PerDirection, RateLimit, Sequence, Strides, Verify,
 };
-use super::options::{Kind, OptionSpec, RW_MODES};
 use super::parser::{Place, Settings};
+use super::values::{
+    PLAIN, bytes, distribution, duration, extent, flag, levels, number, percent, priority_splits,
+    ranges, rates, sequence, sizes, splits,
+};
 use crate::core::error::JobFileError;
-use crate::core::quantity::{parse_bytes, parse_duration_ns};
-
-/// The largest size that is accepted: 4 EiB, so that sums stay within 64 bits.
-const MAX_BYTES: u64 = 1 << 62;
-/// The largest block: the largest that a kernel transfers with one call.
-const MAX_BLOCK: u64 = 1 << 30;
-/// A century; longer times are mistakes.
-const MAX_DURATION_NS: u64 = 36_500 * 86_400 * 1_000_000_000;
-
-/// Checks one value by its kind.
-pub(super) fn check(spec: &OptionSpec, text: &str) -> Result<(), String> {
-    match spec.kind {
-        Kind::Flag => flag(text).map(drop),
-        Kind::Number(min, max) => number(text, min, max).map(drop),
-        Kind::Size { percent, zero } => extent(text, percent, zero).map(drop),
-        Kind::Duration(unit) => duration(text, unit).map(drop),
-        Kind::Choice(words) if words.contains(&text) => Ok(()),
-        Kind::Choice(words) => Err(format!("{text:?} is not one of {}", words.join(", "))),
-        Kind::Text => Ok(()),
-        Kind::Sizes => sizes(text).map(drop),
-        Kind::Rates => rates(text).map(drop),
-        Kind::Split => splits(text).map(drop),
-        Kind::Distribution => distribution(text).map(drop),
-        Kind::Mode => sequence(text).map(drop),
-    }
-}
-
-fn flag(text: &str) -> Result<bool, String> {
-    match text {
-        "1" | "true" => Ok(true),
-        "0" | "false" => Ok(false),
-        _ => Err(format!("{text:?} is not 0 or 1")),
-    }
-}
-
-fn number(text: &str, min: i64, max: i64) -> Result<i64, String> {
-    let value: i64 = match text.parse() {
-        Ok(value) => value,
-        Err(_) => parse_bytes(text, 1)
-            .and_then(|v| i64::try_from(v).ok())
-            .ok_or_else(|| format!("{text:?} is not a whole number"))?,
-    };
-    if value < min || value > max {
-        return Err(match max {
-            i64::MAX => format!("{text} must be at least {min}"),
-            _ => format!("{text} must lie between {min} and {max}"),
-        });
-    }
-    Ok(value)
-}
-
-fn bytes(text: &str) -> Result<u64, String> {
-    match parse_bytes(text, 1) {
-        Some(bytes) if bytes <= MAX_BYTES => Ok(bytes),
-        Some(_) => Err(format!("{text} is too large")),
-        None => Err(format!("{text:?} is not a size such as 4k or 1g")),
-    }
-}
-
-fn extent(text: &str, percent: bool, zero: bool) -> Result<Extent, String> {
-    if let Some(share) = text.strip_suffix('%') {
-        if !percent {
-            return Err("a percentage is not possible here".to_owned());
-        }
-        return match share.trim().parse::<u64>() {
-            Ok(share) if share <= 100 && (zero || share > 0) => Ok(Extent::Percent(share)),
-            _ => Err(format!(
-                "{text:?} is not a whole percentage between {} and 100",
-                u8::from(!zero)
-            )),
-        };
-    }
-    match bytes(text)? {
-        0 if !zero => Err("must be larger than 0".to_owned()),
-        bytes => Ok(Extent::Bytes(bytes)),
-    }
-}
-
-fn duration(text: &str, unit_ns: u64) -> Result<u64, String> {
-    match parse_duration_ns(text, unit_ns) {
-        Some(ns) if ns <= MAX_DURATION_NS => Ok(ns),
-        Some(_) => Err(format!("{text} is too long")),
-        None => Err(format!("{text:?} is not a duration such as 500ms or 30s")),
-    }
-}
-
-/// Fields for reads and writes; a missing second field repeats the first.
-fn per_direction<T: Clone>(
-    text: &str,
-    read: impl Fn(&str) -> Result<T, String>,
-) -> Result<PerDirection<T>, String> {
-    let fields: Vec<&str> = text.split(',').map(str::trim).collect();
-    if fields.len() > 3 {
-        return Err(format!("{text:?} has more than three fields"));
-    }
-    let first = read(fields[0])?;
-    let second = match fields.get(1) {
-        Some(&"") | None => first.clone(),
-        Some(field) => read(field)?,
-    };
-    Ok(PerDirection { read: first, write: second })
-}
-
-fn block(text: &str) -> Result<u64, String> {
-    match bytes(text)? {
-        0 => Err("a block size must be larger than 0".to_owned()),
-        size if size % 512 != 0 => {
-            Err(format!("a block size must be a multiple of 512 bytes, not {size}"))
-        }
-        size if size > MAX_BLOCK => {
-            Err(format!("{text}: blocks of more than 1 GiB are not supported"))
-        }
-        size => Ok(size),
-    }
-}
-
-fn sizes(text: &str) -> Result<PerDirection<u64>, String> {
-    per_direction(text, block)
-}
-
-fn rates(text: &str) -> Result<PerDirection<u64>, String> {
-    let field = |field: &str| if field.is_empty() { Ok(0) } else { bytes(field) };
-    let fields: Vec<&str> = text.split(',').map(str::trim).collect();
-    match fields.as_slice() {
-        // `rate=,1m` limits writes only; `rate=1m,` reads only.
-        [read, write] | [read, write, _] => {
-            Ok(PerDirection { read: field(read)?, write: field(write)? })
-        }
-        [both] => field(both).map(|rate| PerDirection { read: rate, write: rate }),
-        _ => Err(format!("{text:?} has more than three fields")),
-    }
-}
-
-fn split_list(text: &str) -> Result<BlockSizes, String> {
-    let mut sizes = Vec::new();
-    let (mut given, mut without) = (0, 0);
-    for entry in text.split(':') {
-        let (size, share) = match entry.split_once('/') {
-            Some((size, "")) => (size, None),
-            Some((size, share)) => {
-                let share: u64 =
-                    share.parse().map_err(|_| format!("{share:?} is not a percentage"))?;
-                (size, Some(share))
-            }
-            None => (entry, None),
-        };
-        given += share.unwrap_or(0);
-        without += u64::from(share.is_none());
-        sizes.push((block(size)?, share));
-    }
-    if given > 100 || (without == 0 && given != 100) {
-        return Err(format!("the shares of {text:?} must add up to 100, not {given}"));
-    }
-    // Entries without a share divide the rest, as in fio. Hundredths of a percent
-    // divide more finely.
-    let rest = ((100 - given) * 100).checked_div(without).unwrap_or(0);
-    let weighted = sizes.into_iter().map(|(size, share)| (size, share.map_or(rest, |s| s * 100)));
-    Ok(BlockSizes(weighted.filter(|(_, weight)| *weight > 0).collect()))
-}
-
-fn splits(text: &str) -> Result<PerDirection<BlockSizes>, String> {
-    let splits = per_direction(text, split_list)?;
-    if splits.read.0.is_empty() || splits.write.0.is_empty() {
-        return Err(format!("{text:?} leaves no block size"));
-    }
-    Ok(splits)
-}
-
-/// Independent random offsets, none left out.
-const PLAIN: Sequence = Sequence { nr_per_offset: 1, identical: false, gap_bytes: 0 };
-
-/// The part of a mode after its colon: a number of I/Os for random modes, a size (which may be
-/// negative) for the others.
-fn sequence(text: &str) -> Result<Sequence, String> {
-    let (mode, modifier) = match text.split_once(':') {
-        Some((mode, modifier)) => (mode, Some(modifier)),
-        None => (text, None),
-    };
-    if !RW_MODES.contains(&mode) {
-        return Err(format!("{mode:?} is not one of {}", RW_MODES.join(", ")));
-    }
-    let Some(modifier) = modifier else { return Ok(PLAIN) };
-    if Mode::parse(mode).random {
-        let nr_per_offset = number(modifier, 1, i64::MAX)? as u64;
-        return Ok(Sequence { nr_per_offset, ..PLAIN });
-    }
-    let (size, back) = match modifier.strip_prefix('-') {
-        Some(size) => (size, true),
-        None => (modifier, false),
-    };
-    let size = bytes(size)?;
-    if size % 512 != 0 {
-        return Err(format!("{size} is not a multiple of 512 bytes"));
-    }
-    let gap_bytes = if back { -(size as i64) } else { size as i64 };
-    Ok(Sequence { gap_bytes, ..PLAIN })
-}
-
-fn distribution(text: &str) -> Result<Distribution, String> {
-    let (name, value) = match text.split_once(':') {
-        Some((name, value)) => (name, Some(value)),
-        None => (text, None),
-    };
-    let parameter = |default: f64, low: f64, high: f64| -> Result<f64, String> {
-        let Some(value) = value else { return Ok(default) };
-        match value.parse::<f64>() {
-            Ok(v) if v > low && v < high => Ok(v),
-            _ => Err(format!("{value:?} must be a number between {low} and {high}")),
-        }
-    };
-    match name {
-        "random" => Ok(Distribution::Uniform),
-        "zipf" => match parameter(1.1, 0.0, 10.0)? {
-            1.0 => Err("zipf needs an exponent other than 1".to_owned()),
-            theta => Ok(Distribution::Zipf(theta)),
-        },
-        "pareto" => Ok(Distribution::Pareto(parameter(0.2, 0.0, 1.0)?)),
-        "normal" => Ok(Distribution::Normal(parameter(10.0, 0.0, 100.0)?)),
-        _ => Err(format!("{name:?} is not one of random, zipf, pareto, normal")),
-    }
-}
 
 /// Typed access to checked settings.
 struct Reader<'a> {
@@ -288,6 +71,8 @@ pub(super) fn job(
     let mode = Mode::parse(&mode_text);
     let block_sizes = if r.text("bssplit").is_some() {
         r.get("bssplit", no_split(), splits)?
+    } else if r.text("bsrange").is_some() {
+        r.get("bsrange", no_split(), ranges)?
     } else {
         let sizes = r.get("blocksize", PerDirection { read: 4096, write: 4096 }, sizes)?;
         PerDirection { read: BlockSizes::fixed(sizes.read), write: BlockSizes::fixed(sizes.write) }
@@ -305,13 +90,14 @@ pub(super) fn job(
         mode,
         mode_text,
         sequence,
-        direct: r.flag("direct", false)?,
+        direct: direct(&r)?,
         engine: r.text("ioengine").unwrap_or("psync").to_owned(),
         iodepth: r.number("iodepth", 1)? as u32,
         iodepth_batch: r.number("iodepth_batch", 1)? as u32,
         block_sizes,
         block_align: r.get("blockalign", None, |t| sizes(t).map(Some))?,
-        size: r.get("size", None, |t| extent(t, true, false).map(Some))?,
+        size: size(&r)?,
+        filesize: r.get("filesize", None, |t| bytes(t).map(Some))?,
         offset: r.get("offset", Extent::Bytes(0), |t| extent(t, true, true))?,
         offset_increment: r.get("offset_increment", 0, bytes)?,
         io_size: r.get("io_size", None, |t| bytes(t).map(Some))?,
@@ -322,7 +108,18 @@ pub(super) fn job(
         ramp_time_ns: r.duration("ramp_time", SECOND)?,
         startdelay_ns: r.duration("startdelay", SECOND)?,
         stonewall: r.flag("stonewall", false)?,
-        filename: r.text("filename").map(str::to_owned),
+        new_group: r.flag("new_group", false)?,
+        wait_for: r.text("wait_for").map(str::to_owned),
+        exitall: r.flag("exitall", false)?,
+        exit_what: match r.text("exit_what") {
+            Some("all") => ExitWhat::All,
+            Some("stonewall") => ExitWhat::Stonewall,
+            _ => ExitWhat::Group,
+        },
+        filename: r.text("filename").map(|name| match r.text("directory") {
+            Some(folder) => format!("{folder}/{name}"),
+            None => name.to_owned(),
+        }),
         rwmixread: match r.optional("rwmixwrite")? {
             Some(writes) if r.text("rwmixread").is_none() => 100 - writes as u64,
             _ => r.number("rwmixread", 50)?,
@@ -351,6 +148,11 @@ pub(super) fn job(
             ios_per_second: r.get("rate_iops", PerDirection::default(), rates)?,
             poisson: r.text("rate_process") == Some("poisson"),
         },
+        verify: verify(&r, mode)?,
+        strides: strides(&r)?,
+        flow: flow(&r)?,
+        latency_goal: latency_goal(&r)?,
+        command_priorities: command_priorities(&r)?,
         prioclass: r.optional("prioclass")?.map(|n| n as u8),
         prio: r.optional("prio")?.map(|n| n as u8),
         nice: r.optional("nice")?.map(|n| n as i32),
@@ -361,19 +163,137 @@ pub(super) fn job(
     Ok(job)
 }
 
+/// `direct` or its opposite, whichever is written last.
+fn direct(r: &Reader) -> Result<bool, JobFileError> {
+    let line = |name: &str| r.settings.get(name).map(|setting| setting.line);
+    if line("buffered") > line("direct") {
+        return Ok(!r.flag("buffered", true)?);
+    }
+    r.flag("direct", false)
+}
+
+/// The bytes that a job covers; without a size, its whole file.
+fn size(r: &Reader) -> Result<Option<Extent>, JobFileError> {
+    let size = r.get("size", None, |t| extent(t, true, false).map(Some))?;
+    let file = r.get("filesize", None, |t| extent(t, false, false).map(Some))?;
+    Ok(match (size, file) {
+        (Some(Extent::Bytes(size)), Some(Extent::Bytes(file))) => {
+            Some(Extent::Bytes(size.min(file)))
+        }
+        (size, file) => size.or(file),
+    })
+}
+
+fn verify(r: &Reader, mode: Mode) -> Result<Option<Verify>, JobFileError> {
+    let method = r.text("verify").unwrap_or("0");
+    if matches!(method, "0" | "none") || !mode.writes || !r.flag("do_verify", true)? {
+        return Ok(None);
+    }
+    let backlog = r.number("verify_backlog", 0)?;
+    let batch = match r.number("verify_backlog_batch", 0)? {
+        0 => backlog,
+        batch => batch,
+    };
+    Ok(Some(Verify { backlog, batch }))
+}
+
+fn strides(r: &Reader) -> Result<Option<Strides>, JobFileError> {
+    let mode = r.text("zonemode").unwrap_or("none");
+    let whole_sectors = |name: &str| {
+        let value = r.get(name, 0, bytes)?;
+        if value % 512 == 0 {
+            Ok(value)
+        } else {
+            Err(r.fail(name, "must be a multiple of 512 bytes"))
+        }
+    };
+    let (zone_bytes, skip) = (whole_sectors("zonesize")?, whole_sectors("zoneskip")?);
+    let range = match whole_sectors("zonerange")? {
+        0 => zone_bytes,
+        range => range,
+    };
+    if mode == "none" {
+        let zones = ["zonesize", "zonerange", "zoneskip"];
+        return match zones.into_iter().find(|name| r.text(name).is_some()) {
+            Some(name) => Err(r.fail(name, format!("{name} needs zonemode=strided"))),
+            None => Ok(None),
+        };
+    }
+    if zone_bytes == 0 {
+        return Err(r.fail("zonemode", format!("zonemode={mode} needs a zonesize")));
+    }
+    Ok((mode == "strided").then_some(Strides { zone_bytes, range, skip }))
+}
+
+fn flow(r: &Reader) -> Result<Option<Flow>, JobFileError> {
+    let (id, weight) = (r.number("flow_id", 0)?, r.number("flow", 0)?);
+    let sleep_ns = r.duration("flow_sleep", 1_000)?;
+    if weight > u64::from(u32::MAX) {
+        return Err(r.fail("flow", "flow must be less than 4294967296"));
+    }
+    Ok((weight > 0).then_some(Flow { id, weight, sleep_ns }))
+}
+
+fn latency_goal(r: &Reader) -> Result<Option<LatencyGoal>, JobFileError> {
+    let target_ns = r.duration("latency_target", 1_000)?;
+    if target_ns == 0 {
+        return Ok(None);
+    }
+    let window_ns = r.duration("latency_window", 1_000)?;
+    if window_ns == 0 {
+        return Err(r.fail("latency_target", "latency_target needs a latency_window"));
+    }
+    let percentile = r.get("latency_percentile", 100.0, percent)?;
+    Ok(Some(LatencyGoal { target_ns, window_ns, percentile, run: r.flag("latency_run", false)? }))
+}
+
+fn command_priorities(r: &Reader) -> Result<PerDirection<Vec<CommandPriority>>, JobFileError> {
+    let class = r.get("cmdprio_class", PerDirection { read: 1, write: 1 }, |t| levels(t, 1, 3))?;
+    let level = r.get("cmdprio", PerDirection::default(), |t| levels(t, 0, 7))?;
+    let percent = r.get("cmdprio_percentage", PerDirection::default(), |t| levels(t, 0, 100))?;
+    let any = |percent: u8, class: u8, level: u8| match percent {
+        0 => Vec::new(),
+        percent => vec![CommandPriority { bytes: None, percent: percent.into(), class, level }],
+    };
+    let mut shares = PerDirection {
+        read: any(percent.read, class.read, level.read),
+        write: any(percent.write, class.write, level.write),
+    };
+    let by_percentage = !shares.read.is_empty() || !shares.write.is_empty();
+    if r.text("cmdprio_bssplit").is_some() {
+        if by_percentage {
+            let message = "cmdprio_bssplit and cmdprio_percentage cannot be combined";
+            return Err(r.fail("cmdprio_bssplit", message));
+        }
+        let read = |t: &str| priority_splits(t, class.read, level.read);
+        let write = |t: &str| priority_splits(t, class.write, level.write);
+        shares.read = r.get("cmdprio_bssplit", PerDirection::default(), read)?.read;
+        shares.write = r.get("cmdprio_bssplit", PerDirection::default(), write)?.write;
+    }
+    let options = ["cmdprio_percentage", "cmdprio_bssplit", "cmdprio_class", "cmdprio"];
+    if let Some(name) = options.into_iter().find(|name| r.text(name).is_some()) {
+        if !matches!(r.text("ioengine"), Some("libaio" | "io_uring")) {
+            return Err(r.fail(name, format!("{name} needs ioengine=libaio or io_uring")));
+        }
+    }
+    Ok(shares)
+}
+
 fn no_split() -> PerDirection<BlockSizes> {
     PerDirection { read: BlockSizes::fixed(4096), write: BlockSizes::fixed(4096) }
 }
 
 /// Rules that concern several options.
 fn cross_check(job: &Job, r: &Reader) -> Result<(), JobFileError> {
-    if let Some(name) = &job.filename {
-        if name.contains(['/', ':']) || name == "." || name == ".." {
-            let message = format!(
-                "{name:?} is not a plain name; blklab decides where the I/O goes, so a file name must not contain / or :"
-            );
-            return Err(r.fail("filename", message));
-        }
+    let places = r.text("filename").unwrap_or_default().replace("\\:", "");
+    if places.contains(':') {
+        let message =
+            "several files for one section are not supported; give each a section of its own";
+        return Err(r.fail("filename", message));
+    }
+    if places.ends_with('/') || places.ends_with("/..") || matches!(&*places, "." | "..") {
+        let message = format!("{places:?} does not name a file");
+        return Err(r.fail("filename", message));
     }
     if job.time_based && job.runtime_ns.is_none() {
         return Err(r.fail("time_based", "time_based needs a runtime"));

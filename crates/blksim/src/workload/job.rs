@@ -68,7 +68,7 @@ pub struct PerDirection<T> {
 }
 
 /// The distribution of random offsets.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Distribution {
     Uniform,
     /// Exponent.
@@ -77,24 +77,112 @@ pub enum Distribution {
     Pareto(f64),
     /// Standard deviation in percent of the range, around its middle.
     Normal(f64),
+    /// Zones one behind the other, of reads and of writes.
+    Zoned(PerDirection<Vec<Zone>>),
 }
 
-/// Block sizes with weights; a single entry for a fixed size.
+/// A zone of a random distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Zone {
+    /// Share of the accesses in percent.
+    pub accesses: u64,
+    /// End of the zone, in percent of the range or in bytes.
+    pub end: Extent,
+}
+
+/// Sizes of I/Os.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BlockSizes(pub Vec<(u64, u64)>);
+pub enum BlockSizes {
+    /// With weights; a single entry for a fixed size.
+    List(Vec<(u64, u64)>),
+    /// Multiples of the smallest, up to the largest.
+    Range(u64, u64),
+}
 
 impl BlockSizes {
     pub fn fixed(bytes: u64) -> Self {
-        Self(vec![(bytes, 100)])
+        Self::List(vec![(bytes, 100)])
+    }
+
+    /// The only size, if there is one.
+    pub fn single(&self) -> Option<u64> {
+        match self {
+            Self::List(sizes) if sizes.len() == 1 => Some(sizes[0].0),
+            Self::List(_) => None,
+            Self::Range(smallest, largest) => (smallest == largest).then_some(*smallest),
+        }
     }
 
     pub fn largest(&self) -> u64 {
-        self.0.iter().map(|(bytes, _)| *bytes).max().unwrap_or(0)
+        match self {
+            Self::List(sizes) => sizes.iter().map(|(bytes, _)| *bytes).max().unwrap_or(0),
+            Self::Range(_, largest) => *largest,
+        }
     }
 
     pub fn smallest(&self) -> u64 {
-        self.0.iter().map(|(bytes, _)| *bytes).min().unwrap_or(0)
+        match self {
+            Self::List(sizes) => sizes.iter().map(|(bytes, _)| *bytes).min().unwrap_or(0),
+            Self::Range(smallest, _) => *smallest,
+        }
     }
+}
+
+/// Reading back what was written (`verify`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verify {
+    /// Writes after which reads begin; 0: at the end of a pass.
+    pub backlog: u64,
+    /// Reads at once.
+    pub batch: u64,
+}
+
+/// Zones that a job visits one after the other (`zonemode=strided`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Strides {
+    /// Bytes to transfer within a zone.
+    pub zone_bytes: u64,
+    /// Length of a zone.
+    pub range: u64,
+    /// Bytes left out between two zones.
+    pub skip: u64,
+}
+
+/// A share of I/Os with a priority of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommandPriority {
+    /// `None` for any size.
+    pub bytes: Option<u64>,
+    pub percent: u64,
+    /// As ioprio numbers it.
+    pub class: u8,
+    pub level: u8,
+}
+
+/// A job's share of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flow {
+    pub id: u64,
+    pub weight: u64,
+    pub sleep_ns: u64,
+}
+
+/// Search for the highest depth with which I/Os meet a latency.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LatencyGoal {
+    pub target_ns: u64,
+    pub window_ns: u64,
+    pub percentile: f64,
+    /// Go on with the search.
+    pub run: bool,
+}
+
+/// The jobs that end with a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitWhat {
+    Group,
+    Stonewall,
+    All,
 }
 
 /// A job's advice to the kernel about its buffered accesses (`fadvise_hint`).
@@ -133,6 +221,8 @@ pub struct Job {
     pub block_sizes: PerDirection<BlockSizes>,
     pub block_align: Option<PerDirection<u64>>,
     pub size: Option<Extent>,
+    /// Bytes of the file, if other than the size.
+    pub filesize: Option<u64>,
     pub offset: Extent,
     pub offset_increment: u64,
     pub io_size: Option<u64>,
@@ -143,6 +233,12 @@ pub struct Job {
     pub ramp_time_ns: u64,
     pub startdelay_ns: u64,
     pub stonewall: bool,
+    pub new_group: bool,
+    /// Name of a section that must have ended.
+    pub wait_for: Option<String>,
+    /// Other jobs end with the first one that ends, in whichever job this is set.
+    pub exitall: bool,
+    pub exit_what: ExitWhat,
     pub filename: Option<String>,
     pub rwmixread: u64,
     pub percentage_random: u64,
@@ -160,6 +256,12 @@ pub struct Job {
     pub thinktime_ns: u64,
     pub thinktime_blocks: u64,
     pub rate: RateLimit,
+    pub verify: Option<Verify>,
+    pub strides: Option<Strides>,
+    pub flow: Option<Flow>,
+    pub latency_goal: Option<LatencyGoal>,
+    /// Of reads and of writes.
+    pub command_priorities: PerDirection<Vec<CommandPriority>>,
     pub prioclass: Option<u8>,
     pub prio: Option<u8>,
     pub nice: Option<i32>,
@@ -212,7 +314,7 @@ impl Job {
     }
 }
 
-/// An option that was accepted but has no effect in the simulator, or only on the host.
+/// An option that is not followed to the letter on some ground, or on all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
     pub job: String,
@@ -226,6 +328,10 @@ pub struct Remark {
 pub struct JobFile {
     pub source: String,
     pub jobs: Vec<Job>,
+    /// What models refuse.
     pub host_only: Vec<Remark>,
+    /// What models leave out.
     pub warnings: Vec<Remark>,
+    /// What is other than written on all grounds.
+    pub notes: Vec<Remark>,
 }

@@ -78,7 +78,8 @@ pub fn lay_out(
                 // Own files are alike for all clones: each as large as the largest.
                 let last = job.offset_increment.saturating_mul(u64::from(job.numjobs) - 1);
                 let end = offset.saturating_add(last).saturating_add(size);
-                wanted[file].bytes = wanted[file].bytes.max(end);
+                let whole = job.filesize.unwrap_or(0);
+                wanted[file].bytes = wanted[file].bytes.max(end).max(whole);
             }
             claim.push((file, begin, size));
         }

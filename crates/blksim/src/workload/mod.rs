@@ -1,13 +1,23 @@
 //! Workloads in fio's language: from a job file to a stream of I/Os.
 
 pub mod arrangement;
+pub mod command_priority;
+pub mod flow;
+mod free_blocks;
 pub mod generator;
 mod interpret;
 pub mod job;
+mod latency_search;
 pub mod layout;
 mod offsets;
 pub mod options;
+pub mod order;
 mod parser;
+mod strides;
+mod transfers;
+mod values;
+mod verification;
 
 pub use job::{Job, JobFile};
 pub use parser::parse;
+pub use transfers::transfers;

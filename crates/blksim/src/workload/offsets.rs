@@ -1,7 +1,9 @@
 //! The offsets of a job's random I/Os.
 
-use super::job::Distribution;
+use super::free_blocks::FreeBlocks;
+use super::job::{Distribution, Extent, PerDirection, Zone};
 use crate::core::branch::unlikely;
+use crate::core::record::Direction;
 use crate::core::rng::{Permutation, Stream};
 
 /// Blocks that a random order computes at once: in a loop each takes 55 instructions, alone 80.
@@ -58,16 +60,32 @@ impl RandomOrder {
 #[derive(Debug)]
 pub(super) enum Offsets {
     Mapped(RandomOrder),
+    /// Blocks that no I/O of a pass has covered.
+    Marked(FreeBlocks),
     Uniform,
-    Zipf { zipf: Zipf, scatter: Permutation },
-    Pareto { exponent: f64, scatter: Permutation },
-    Normal { deviation: f64 },
+    Zoned(PerDirection<Vec<Zone>>),
+    Zipf {
+        zipf: Zipf,
+        scatter: Permutation,
+    },
+    Pareto {
+        exponent: f64,
+        scatter: Permutation,
+    },
+    Normal {
+        deviation: f64,
+    },
 }
 
 impl Offsets {
     /// Offsets among so many blocks; if `mapped`, uniform ones visit each block once.
-    pub fn new(distribution: Distribution, mapped: bool, blocks: u64, random: &mut Stream) -> Self {
-        match distribution {
+    pub fn new(
+        distribution: &Distribution,
+        mapped: bool,
+        blocks: u64,
+        random: &mut Stream,
+    ) -> Self {
+        match *distribution {
             Distribution::Uniform if mapped => Self::Mapped(RandomOrder::new(blocks, random)),
             Distribution::Uniform => Self::Uniform,
             Distribution::Zipf(theta) => Self::Zipf {
@@ -80,14 +98,54 @@ impl Offsets {
                 scatter: Permutation::new(blocks, random),
             },
             Distribution::Normal(percent) => Self::Normal { deviation: percent / 100.0 },
+            Distribution::Zoned(ref zones) => Self::Zoned(zones.clone()),
         }
     }
 
-    /// A block out of `slots`.
+    /// The same for I/Os of several sizes, of which uniform ones cover each block once.
+    pub fn of_several_sizes(distribution: &Distribution, blocks: u64, random: &mut Stream) -> Self {
+        match distribution {
+            Distribution::Uniform => Self::Marked(FreeBlocks::new(blocks)),
+            other => Self::new(other, false, blocks, random),
+        }
+    }
+
+    /// Begins a new pass, in which every block may come again.
+    pub fn forget_visits(&mut self) {
+        if let Self::Marked(free) = self {
+            free.reset();
+        }
+    }
+
+    /// Notes an I/O of `bytes` at a block of `unit` bytes; returns the part of it that covers blocks
+    /// not visited.
     #[inline]
-    pub fn draw(&mut self, slots: impl FnOnce() -> u64, random: &mut Stream) -> u64 {
+    pub fn visit(&mut self, block: u64, bytes: u64, unit: u64) -> u64 {
         match self {
+            Self::Marked(free) => bytes.min(free.visit(block, bytes.div_ceil(unit)) * unit),
+            _ => bytes,
+        }
+    }
+
+    /// A block of `align` bytes out of `slots`; `None` if all were visited.
+    #[inline]
+    pub fn draw(
+        &mut self,
+        direction: Direction,
+        align: u64,
+        slots: impl FnOnce() -> u64,
+        random: &mut Stream,
+    ) -> Option<u64> {
+        Some(match self {
             Self::Mapped(order) => order.next(random),
+            Self::Marked(free) => {
+                let slots = slots();
+                return free.next_free(random.below(slots)).filter(|block| *block < slots);
+            }
+            Self::Zoned(zones) => {
+                let zones = if direction == Direction::Read { &zones.read } else { &zones.write };
+                draw_zoned(zones, align, slots(), random)
+            }
             Self::Uniform => random.below(slots()),
             Self::Zipf { zipf, scatter } => scatter.apply(zipf.draw(random)) % slots(),
             Self::Pareto { exponent, scatter } => {
@@ -104,8 +162,28 @@ impl Offsets {
                     }
                 }
             }
-        }
+        })
     }
+}
+
+/// A block of a zone that is drawn by its share (`__get_next_rand_offset_zoned` in `io_u.c`, fio
+/// 3.33). Zones are cut at the last block, where fio ends with an error.
+fn draw_zoned(zones: &[Zone], align: u64, slots: u64, random: &mut Stream) -> u64 {
+    let mut draw = random.below(100);
+    let mut start = 0;
+    for zone in zones {
+        let end = match zone.end {
+            Extent::Percent(percent) => slots / 100 * percent + slots % 100 * percent / 100,
+            Extent::Bytes(bytes) => bytes / align,
+        };
+        let end = end.min(slots);
+        if draw < zone.accesses {
+            return (start + random.below((end - start).max(1))).min(slots - 1);
+        }
+        draw -= zone.accesses;
+        start = end;
+    }
+    random.below(slots)
 }
 
 /// Zipf-distributed ranks by rejection-inversion (Hörmann and Derflinger, 1996).

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use super::interpret;
 use super::job::{JobFile, Remark};
-use super::options::{self, OptionSpec, Support};
+use super::options::{self, OptionSpec, Support, host_only};
+use super::values;
 use crate::core::error::JobFileError;
 use crate::core::params::nearest;
 
@@ -54,8 +55,7 @@ struct Section {
 pub fn parse(text: &str, source: &str) -> Result<JobFile, JobFileError> {
     let place = Place { source };
     let sections = split_sections(text, place)?;
-    let mut file =
-        JobFile { source: source.to_owned(), jobs: vec![], host_only: vec![], warnings: vec![] };
+    let mut file = JobFile { source: source.to_owned(), ..JobFile::default() };
     let mut global = Settings::new();
     for section in sections {
         if section.name == "global" {
@@ -65,7 +65,14 @@ pub fn parse(text: &str, source: &str) -> Result<JobFile, JobFileError> {
         let mut settings = global.clone();
         settings.extend(section.settings);
         note_support(&section.name, &settings, &mut file);
-        file.jobs.push(interpret::job(&section.name, section.line, &settings, place)?);
+        let job = interpret::job(&section.name, section.line, &settings, place)?;
+        if let Some(waited_for) = &job.wait_for {
+            if !file.jobs.iter().any(|job| job.name == *waited_for) {
+                let message = format!("wait_for names no section above: {waited_for:?}");
+                return Err(place.error(job.option_lines["wait_for"], Some("wait_for"), message));
+            }
+        }
+        file.jobs.push(job);
     }
     if file.jobs.is_empty() {
         return Err(place.error(None, None, "no job: a job file needs a section such as [reader]"));
@@ -160,38 +167,80 @@ fn read_setting(content: &str, line: u32, place: Place) -> Result<Setting, JobFi
             format!("{key} is not allowed: {}", spec.help),
         ));
     }
+    if value.is_some_and(|value| value.contains("${")) {
+        let message = "variables of the environment are not replaced, so that a stored run can be repeated; \
+                       write the value";
+        return Err(place.error(line, Some(spec.name), message));
+    }
     let text = match value {
         Some("") => {
             return Err(place.error(line, Some(spec.name), format!("{key} has no value")));
         }
         Some(value) => value.to_owned(),
         None if spec.kind == options::Kind::Flag => "1".to_owned(),
+        None if spec.kind == options::Kind::LogName => String::new(),
         None => {
             let message = format!("{key} needs a value: {}", spec.kind.describe());
             return Err(place.error(line, Some(spec.name), message));
         }
     };
-    interpret::check(spec, &text).map_err(|message| place.error(line, Some(spec.name), message))?;
+    values::check(spec, &text).map_err(|message| place.error(line, Some(spec.name), message))?;
     Ok(Setting { spec, text, line })
 }
 
+/// Notes the options of a job that are not followed to the letter. What concerns the whole file is
+/// said once.
 fn note_support(job: &str, settings: &Settings, file: &mut JobFile) {
     for setting in settings.values() {
+        let spec = setting.spec;
         let remark = |message: String| Remark {
             job: job.to_owned(),
-            option: setting.spec.name.to_owned(),
+            option: spec.name.to_owned(),
             line: setting.line,
             message,
         };
-        match setting.spec.support {
-            Support::HostOnly => {
-                file.host_only.push(remark("only the host backend honours this".to_owned()));
+        let only_value = host_only::VALUES
+            .iter()
+            .find(|(option, value, _)| *option == spec.name && setting.text.starts_with(value));
+        match spec.support {
+            Support::HostOnly => file.host_only.push(remark(spec.help.to_owned())),
+            Support::Modelled if only_value.is_some() => {
+                let reason = only_value.map_or("", |(_, _, reason)| reason);
+                file.host_only.push(remark(format!("{}: {reason}", setting.text)));
             }
-            Support::IgnoredWithWarning => {
-                file.warnings
-                    .push(remark(format!("ignored by the simulator: {}", setting.spec.help)));
+            Support::Noted => {
+                note_once(&mut file.warnings, remark(format!("not modelled: {}", spec.help)))
             }
             _ => {}
         }
+        if let Some(message) = mapped_to(setting) {
+            note_once(&mut file.notes, remark(message));
+        }
+    }
+}
+
+/// The note about a path that is not taken as written.
+fn mapped_to(setting: &Setting) -> Option<String> {
+    let text = &setting.text;
+    match setting.spec.name {
+        "directory" => Some(format!("{text} is mapped into scratch space")),
+        "filename" if text.contains('/') => Some(format!("{text} is mapped into scratch space")),
+        "fill_device" if text != "0" => {
+            Some("the job fills its part of the scratch space".to_owned())
+        }
+        "write_iolog" => Some("fio's log is kept with the run".to_owned()),
+        _ if setting.spec.kind == options::Kind::LogName => {
+            Some("fio's log is kept with the run, averaged over windows".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// Adds a remark unless the same was made before.
+fn note_once(remarks: &mut Vec<Remark>, remark: Remark) {
+    let known =
+        |other: &Remark| (&other.option, &other.message) == (&remark.option, &remark.message);
+    if !remarks.iter().any(known) {
+        remarks.push(remark);
     }
 }

@@ -21,7 +21,7 @@ use blksim::core::rng::Stream;
 use blksim::devices::{KINDS, Profile};
 use blksim::engine::Limits;
 use blksim::simulate::{Setup, simulate};
-use blksim::workload::options::OPTIONS;
+use blksim::workload::options;
 use blksim::workload::parse;
 
 /// Inputs of each kind in a run without a time.
@@ -83,8 +83,7 @@ enum Answer {
 
 /// The words of the language: options, kinds, parameters, section heads.
 fn words() -> Vec<String> {
-    let mut words: Vec<String> = OPTIONS
-        .iter()
+    let mut words: Vec<String> = options::all()
         .flat_map(|o| std::iter::once(o.name).chain(o.aliases.iter().copied()))
         .map(|name| format!("{name}="))
         .collect();

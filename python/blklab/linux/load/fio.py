@@ -21,6 +21,7 @@ from blklab.linux.load.fio_histograms import (
     histogram_options,
     remove_histogram_logs,
 )
+from blklab.linux.load.fio_logs import LOG_OPTIONS, log_lines, remove_logs
 from blklab.linux.load.fio_output import FioReport, read_fio_report
 from blklab.linux.load.fio_rates import (
     RATE_OPTIONS,
@@ -36,6 +37,7 @@ from blklab.linux.load.load_process import (
     load_process,
     run_load_process,
 )
+from blklab.linux.load.numa import NUMA_OPTIONS, missing_nodes
 from blklab.linux.scratch.layout import JobRegions
 from blklab.records.samples import NS_PER_SECOND
 from blklab.spec.workloads import Job, Workload
@@ -49,10 +51,15 @@ STARTED = "started"
 OUTPUT_FILE = "output.json"
 
 _OURS = (
-    "filename", "size", "offset", "offset_increment", "numjobs", "stonewall", "ioengine", "cgroup",
-    "cgroup_weight", "cgroup_nodelete", "group_reporting", "new_group", "percentile_list",
-    "lat_percentiles", "clat_percentiles", "slat_percentiles", "disable_lat", "disable_clat",
-    "disable_slat", "gtod_reduce", "log_avg_msec", "description", *RATE_OPTIONS, *HISTOGRAM_OPTIONS,
+    "filename", "directory", "size", "filesize", "offset", "offset_increment", "fill_device", "nrfiles",
+    "filename_format", "unique_filename", "openfiles", "file_service_type", "allow_file_create",
+    "create_on_open", "create_serialize", "create_fsync", "overwrite", "fallocate", "name", "numjobs",
+    "stonewall", "new_group", "wait_for", "ioengine", "direct", "buffered", "kb_base", "threads", "cgroup",
+    "cgroup_weight", "cgroup_nodelete", "group_reporting", "percentile_list", "unified_rw_reporting", "stats",
+    "lat_percentiles", "clat_percentiles", "slat_percentiles", "disable_lat", "disable_clat", "disable_slat",
+    "disable_bw_measurement", "gtod_reduce", "log_avg_msec", "iopsavgtime", "description", "log_compression",
+    "log_compression_cpus", "log_store_compressed", "log_alternate_epoch", "log_alternate_epoch_clock_id",
+    *RATE_OPTIONS, *HISTOGRAM_OPTIONS, *LOG_OPTIONS,
 )  # fmt: skip
 """Options that blklab sets itself: where the I/O goes, control groups, and what fio reports."""
 
@@ -150,18 +157,24 @@ def job_file_text(
         recorded = [*_STRETCH_PERCENTILES, *histogram_options(stretch_window_ms)]
     lines = ["[global]", *_GLOBAL, *recorded]
     number = 0
+    names = {job.name: _section_name(job) for job in workload.jobs}
     for job, clones in zip(workload.jobs, regions, strict=True):
         for clone, region in enumerate(clones):
-            name = job.name if _PLAIN_NAME.fullmatch(job.name) and job.name != "global" else f"job-{job.line}"
+            name = names[job.name]
             filename = region.filename if folder is None else f"{folder}/{region.filename}"
             lines += ["", f"[{name}]", f"filename={_escaped(filename)}", f"ioengine={job.ioengine}"]
             lines += [f"offset={region.offset_bytes}", f"size={region.size_bytes}"]
-            if job.stonewall and clone == 0:
-                lines.append("stonewall")
+            lines.append(f"direct={int(job.direct)}")
+            if clone == 0:
+                lines += [option for option, on in _starts(job).items() if on]
+            if job.wait_for is not None:
+                lines.append(f"wait_for={names[job.wait_for]}")
             if "randseed" not in job.options:
                 lines.append(f"randseed={seed}")
             lines += _option_lines(job, runtime_ns, ramps=stretch_window_ms is None)
             number += 1
+            if stretch_window_ms is None:
+                lines += log_lines(job, number)
             told = [group_joins[job.cgroup]] if job.cgroup is not None and group_joins is not None else []
             if stretch_window_ms is not None:
                 told.append(f"{STARTED}.{number}")
@@ -171,10 +184,20 @@ def job_file_text(
     return "\n".join(lines) + "\n"
 
 
+def _section_name(job: Job) -> str:
+    return job.name if _PLAIN_NAME.fullmatch(job.name) and job.name != "global" else f"job-{job.line}"
+
+
+def _starts(job: Job) -> dict[str, bool]:
+    """What the first clone of a job begins, and the others follow."""
+    return {"stonewall": job.stonewall, "new_group": job.new_group}
+
+
 def _option_lines(job: Job, runtime_ns: int | None, *, ramps: bool) -> list[str]:
     lines = []
+    left_out = {*_OURS, *(NUMA_OPTIONS if missing_nodes(job) else ())}
     for option, value in job.options.items():
-        if option in _OURS or (option == "ramp_time" and not ramps):
+        if option in left_out or (option == "ramp_time" and not ramps):
             continue
         if option == "runtime" and job.time_based and runtime_ns is not None:
             lines.append(f"runtime={max(runtime_ns // 1000, 1)}us")
@@ -201,15 +224,18 @@ def _escaped(filename: str) -> str:
 
 def expected_runtime_ns(workload: Workload, runtime_ns: int | None) -> int | None:
     """The time fio should take by its jobs' own runtimes; None if a job has none."""
-    total = group = 0
+    phase_start = latest = 0
+    ends: dict[str, int] = {}
     for job in workload.jobs:
         if job.stonewall:
-            total, group = total + group, 0
+            phase_start = latest
         own = runtime_ns if job.time_based and runtime_ns is not None else job.runtime_ns
         if own is None:
             return None
-        group = max(group, job.startdelay_ns + _ramp_time_ns(job, runtime_ns) + own)
-    return total + group
+        start = max(phase_start, ends.get(job.wait_for, 0) if job.wait_for is not None else 0)
+        ends[job.name] = start + job.startdelay_ns + _ramp_time_ns(job, runtime_ns) + own
+        latest = max(latest, ends[job.name])
+    return latest
 
 
 def check_job_file(fio: Fio, workload: Workload, text: str) -> None:
@@ -290,6 +316,7 @@ def run_fio(
     (folder / JOB_FILE).write_text(text, encoding="utf-8")
     (folder / OUTPUT_FILE).unlink(missing_ok=True)
     remove_rate_logs(folder)
+    remove_logs(folder)
     expected_ns = expected_runtime_ns(workload, runtime_ns)
     ended = run_load_process(
         fio.command(read_only=read_only),

@@ -103,6 +103,14 @@ def regions_on_device(workload: Workload, device_path: str, device_bytes: int) -
             offset = _offset(job, clone, device_bytes)
             size = _size(job, offset, device_bytes if length is None else length, device_bytes)
             region = Region(device_path, starts[key] + offset, size)
+            if job.strided and region.size_bytes < device_bytes:
+                raise JobFileError(
+                    f"job {job.name}: on a device, zonemode=strided visits zones of the whole device",
+                    source=workload.source,
+                    line=job.option_lines.get("zonemode"),
+                    option="zonemode",
+                    hint="leave out size and offset, or test in a directory",
+                )
             if region.end_bytes > device_bytes:
                 raise SpaceError(
                     f"{workload.source}: job {job.name} needs {format_bytes(region.end_bytes)},"
@@ -159,14 +167,18 @@ def _without_size(workload: Workload, job: Job) -> JobFileError:
 def _file_keys(workload: Workload, job: Job) -> Sequence[_FileKey]:
     """The logical file of each clone."""
     if job.filename is not None and any(
-        "size" in other.options for other in workload.jobs if other.filename == job.filename
+        _is_sized(other) for other in workload.jobs if other.filename == job.filename
     ):
         return [("shared", job.filename, 0)] * job.numjobs
-    if "size" not in job.options:
+    if not _is_sized(job):
         return [("device", "", 0)] * job.numjobs
     # Sections may have the same name, so their index identifies them.
     position = next(index for index, other in enumerate(workload.jobs) if other is job)
     return [("own", str(position), clone) for clone in range(job.numjobs)]
+
+
+def _is_sized(job: Job) -> bool:
+    return "size" in job.options or "filesize" in job.options
 
 
 def _file_lengths(workload: Workload, device_bytes: int | None) -> dict[_FileKey, int | None]:
@@ -179,7 +191,7 @@ def _file_lengths(workload: Workload, device_bytes: int | None) -> dict[_FileKey
             if size is not None:
                 # All clones' files have the same length: that of the clone that reaches furthest.
                 end = _offset(job, job.numjobs - 1, device_bytes) + size
-                lengths[key] = max(lengths[key] or 0, end)
+                lengths[key] = max(lengths[key] or 0, end, job.filesize_bytes or 0)
     return lengths
 
 

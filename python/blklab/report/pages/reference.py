@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -89,23 +90,28 @@ def _timeline() -> str:
 
 
 _SUPPORT = {
-    "simulated": "Simulated",
-    "neutral": "Accepted, since it cannot change a simulated result",
-    "ignored_with_warning": "Ignored with a warning",
-    "host_only": "Refused here, honoured on this machine's disks",
-    "refused": "Refused everywhere",
+    "modelled": "on hosts and in models",
+    "neutral": "on hosts; models need nothing of it",
+    "noted": "on hosts; models leave it out and say so",
+    "host_only": "on hosts only",
+    "refused": "refused",
 }
 
 
 def _job_options() -> str:
-    options = json.loads(_core.job_options())
-    by_support: dict[str, list[str]] = {}
-    for one in options:
-        by_support.setdefault(one["support"], []).append(f"`{one['name']}`")
-    order = [*_SUPPORT, *(by_support.keys() - _SUPPORT.keys())]
+    """Every option of fio's manual, with what it does or why it does not."""
+    rows = []
+    for one in sorted(json.loads(_core.job_options()), key=lambda option: option["name"]):
+        names = ", ".join(f"`{name}`" for name in (one["name"], *one["aliases"]))
+        rows.append((names, _SUPPORT[one["support"]], one["help"].replace("|", "\\|")))
+    return markdown_table(("Option", "Honoured", "Meaning, or reason"), rows)
+
+
+def _job_options_in_short() -> str:
+    """How many options have which support."""
+    counts = Counter(one["support"] for one in json.loads(_core.job_options()))
     return markdown_table(
-        ("Support", "Options"),
-        [(_SUPPORT.get(kind, kind), ", ".join(by_support[kind])) for kind in order if kind in by_support],
+        ("Honoured", "Options"), [(_SUPPORT[support], str(counts[support])) for support in _SUPPORT]
     )
 
 
@@ -115,6 +121,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "profiles": _profiles,
     "timeline": _timeline,
     "job-options": _job_options,
+    "job-options-in-short": _job_options_in_short,
 }
 """By the name in pages."""
 

@@ -1,0 +1,46 @@
+//! The I/Os of jobs without a device: each completes at once, so only the jobs' own order counts.
+
+use super::generator::{Generator, Step, Transfer};
+use super::job::Job;
+use super::layout::lay_out;
+use crate::core::error::SimulationError;
+
+/// The first I/Os of every clone of every job, at most `most` of each, with offsets in the clone's
+/// file. Clones of a flow go alone.
+pub fn transfers(
+    jobs: &[Job],
+    capacity: u64,
+    seed: u64,
+    most: usize,
+) -> Result<Vec<Vec<Vec<Transfer>>>, SimulationError> {
+    let layout = lay_out(jobs, capacity, None)?;
+    let mut all = Vec::new();
+    for (job, regions) in jobs.iter().zip(&layout.regions) {
+        let mut clones = Vec::new();
+        for (index, region) in regions.iter().enumerate() {
+            let generator = Generator::new(job, index as u32, *region, seed);
+            clones.push(transfers_of(generator, region.start - region.begin, most));
+        }
+        all.push(clones);
+    }
+    Ok(all)
+}
+
+fn transfers_of(mut generator: Generator, file_start: u64, most: usize) -> Vec<Transfer> {
+    let mut now_ns = 0;
+    let mut found = Vec::new();
+    generator.start(now_ns);
+    while found.len() < most {
+        match generator.next(now_ns) {
+            Step::Transfer(mut transfer) => {
+                generator.completed(now_ns, now_ns);
+                transfer.offset -= file_start;
+                found.push(transfer);
+            }
+            Step::Sync | Step::AwaitCompletion => {}
+            Step::Wait { until_ns } => now_ns = now_ns.max(until_ns),
+            Step::Finished => break,
+        }
+    }
+    found
+}
