@@ -79,7 +79,7 @@ fn percent(extent: Option<Extent>) -> Option<u64> {
     }
 }
 
-/// The first I/Os of every clone of every job: direction, offset in its file, bytes, and class and
+/// The first I/Os of every clone of every job: direction, offset on the device, bytes, and class and
 /// level of a priority of its own.
 pub fn job_transfers(
     file: &JobFile,

@@ -384,7 +384,9 @@ impl Generator {
         }
         self.pass_ended = None;
         let empty = self.left_of_pass == self.pass_bytes;
-        if (end == PassEnd::File && empty) || !self.next_pass(end == PassEnd::File) {
+        if (end == PassEnd::File && empty)
+            || !self.next_pass(end == PassEnd::File && self.verification.is_none())
+        {
             return self.finish(now_ns);
         }
         match end {
@@ -434,7 +436,9 @@ impl Generator {
         None
     }
 
+    /// Reads back a write; fio counts it toward the bytes of a pass, so that fewer passes follow.
     fn read_back(&mut self, write: Written) -> Step {
+        self.issued_bytes += u64::from(write.bytes);
         self.transfer(Direction::Read, write.offset, write.bytes)
     }
 

@@ -5,8 +5,8 @@ use super::job::Job;
 use super::layout::lay_out;
 use crate::core::error::SimulationError;
 
-/// The first I/Os of every clone of every job, at most `most` of each, with offsets in the clone's
-/// file. Clones of a flow go alone.
+/// The first I/Os of every clone of every job, at most `most` of each, with offsets on the
+/// device. Clones of a flow go alone.
 pub fn transfers(
     jobs: &[Job],
     capacity: u64,
@@ -19,22 +19,21 @@ pub fn transfers(
         let mut clones = Vec::new();
         for (index, region) in regions.iter().enumerate() {
             let generator = Generator::new(job, index as u32, *region, seed);
-            clones.push(transfers_of(generator, region.start - region.begin, most));
+            clones.push(transfers_of(generator, most));
         }
         all.push(clones);
     }
     Ok(all)
 }
 
-fn transfers_of(mut generator: Generator, file_start: u64, most: usize) -> Vec<Transfer> {
+fn transfers_of(mut generator: Generator, most: usize) -> Vec<Transfer> {
     let mut now_ns = 0;
     let mut found = Vec::new();
     generator.start(now_ns);
     while found.len() < most {
         match generator.next(now_ns) {
-            Step::Transfer(mut transfer) => {
+            Step::Transfer(transfer) => {
                 generator.completed(now_ns, now_ns);
-                transfer.offset -= file_start;
                 found.push(transfer);
             }
             Step::Sync | Step::AwaitCompletion => {}
