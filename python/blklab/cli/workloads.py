@@ -9,6 +9,7 @@ from rich.table import Table
 
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, write_text
+from blklab.spec.modelled_options import GROUNDS, OptionUse, option_uses
 from blklab.spec.workloads import Workload, load_workload, shipped_workloads
 
 
@@ -17,7 +18,7 @@ from blklab.spec.workloads import Workload, load_workload, shipped_workloads
 @click.option("--show", is_flag=True, help="Print the job files themselves.")
 @json_option
 def command(*, names: tuple[str, ...], show: bool, json_file: str | None) -> None:
-    """List the shipped workloads, or check and describe job files of your own."""
+    """List the shipped workloads, or check job files of your own and say what becomes of each option."""
     workloads = [load_workload(name) for name in names or shipped_workloads()]
     if json_file is not None:
         entries = [_entry(workload) for workload in workloads]
@@ -37,6 +38,33 @@ def command(*, names: tuple[str, ...], show: bool, json_file: str | None) -> Non
         purpose = f"(control) {workload.purpose}" if workload.control else workload.purpose
         table.add_row(workload.name, workload.decide_by, purpose)
     console.print(table)
+    for workload in workloads if names else []:
+        console.print(f"\n{workload.source}", markup=False, soft_wrap=True)
+        console.print(_options_table(workload))
+        console.print(_where_it_runs(workload), markup=False, soft_wrap=True)
+
+
+def _options_table(workload: Workload) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("line", "section", "option", "honoured on", "meaning, or reason"):
+        table.add_column(heading, overflow="fold")
+    merged: dict[tuple[int, str], list[OptionUse]] = {}
+    for use in option_uses(workload):
+        merged.setdefault((use.line, use.option), []).append(use)
+    for (line, option), uses in sorted(merged.items()):
+        # An option of [global] applies to several sections, and is shown once.
+        section = uses[0].job if len(uses) == 1 else f"{len(uses)} sections"
+        first = uses[0]
+        setting = f"{option}={first.value}" if first.value else option
+        table.add_row(str(line), section, setting, GROUNDS[first.ground], first.meaning)
+    return table
+
+
+def _where_it_runs(workload: Workload) -> str:
+    if not workload.host_only:
+        return "runs on hosts, in the simulator and in guests"
+    reasons = dict.fromkeys(f"{note.option} ({note.message})" for note in workload.host_only)
+    return f"runs on hosts; models refuse {', '.join(reasons)}"
 
 
 def _entry(workload: Workload) -> dict[str, object]:
@@ -49,5 +77,9 @@ def _entry(workload: Workload) -> dict[str, object]:
         "reads": workload.reads,
         "writes": workload.writes,
         "jobs": [{"name": job.name, "rw": job.rw, "numjobs": job.numjobs} for job in workload.jobs],
+        "grounds": ["host"] if workload.host_only else ["host", "sim", "uml"],
+        "options": [use.model_dump() for use in option_uses(workload)],
+        "notes": [note.model_dump() for note in workload.notes],
         "warnings": [note.model_dump() for note in workload.warnings],
+        "host_only": [note.model_dump() for note in workload.host_only],
     }
