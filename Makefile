@@ -124,6 +124,7 @@ golden: build ## Refresh golden files and generated documents; look at the diff 
 	$(PYTHON) -m blklab.cli.reference.schemas docs/reference/schema
 	$(PYTHON) -m blklab.cli.reference.experiments docs/reference/experiments.md docs/reference/guests.md
 	$(PYTHON) -m blklab.report.pages.reference docs/reference/simulator.md
+	$(PYTHON) -m blklab.report.pages.reference docs/reference/job-options.md
 	$(PYTHON) -m blklab.report.gallery docs/explanation/schedulers.md
 	$(PYTHON) -m blklab.studies.published.page docs/appendix/studies.md
 	$(PYTHON) -m blklab.studies.replication.pages docs/appendix/studies

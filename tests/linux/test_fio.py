@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -170,12 +171,14 @@ EXAMPLES = {
     "stats": "1", "nonvectored": "1", "force_async": "1", "mem_align": "4k", "flow_sleep": "10",
 }  # fmt: skip
 BESIDE = {
-    "size": "", "filesize": "", "cgroup_weight": "size=1m\ncgroup=x\n", "zonerange": "zonemode=strided\nzonesize=4k\n",
+    "size": "", "filesize": "", "cgroup_weight": "size=1m\ncgroup=x\n",
+    "zonerange": "zonemode=strided\nzonesize=4k\n",
     "zonesize": "zonemode=strided\n", "zoneskip": "zonemode=strided\nzonesize=4k\n",
     "cmdprio_percentage": "size=1m\nioengine=libaio\n", "cmdprio_bssplit": "size=1m\nioengine=libaio\n",
     "cmdprio_class": "size=1m\nioengine=libaio\n", "cmdprio": "size=1m\nioengine=libaio\n",
     "userspace_reap": "size=1m\nioengine=libaio\n", "hipri_percentage": "size=1m\nioengine=pvsync2\n",
-    "nowait": "size=1m\nioengine=libaio\n", "uncached": "size=1m\nioengine=pvsync2\n", "thp": "size=1m\nioengine=mmap\n",
+    "nowait": "size=1m\nioengine=libaio\n", "uncached": "size=1m\nioengine=pvsync2\n",
+    "thp": "size=1m\nioengine=mmap\n",
     "latency_target": "size=1m\nlatency_window=1s\n", "hipri": "size=1m\nioengine=pvsync2\n",
     "mem": "size=1m\n",
 }  # fmt: skip
@@ -206,6 +209,30 @@ def test_fio_takes_every_option_that_the_parser_takes() -> None:
             check_job_file(fio, work, text)
         except JobFileError as error:
             raise AssertionError(f"{name}: {error}\n{text}") from error
+
+
+@needs_fio
+def test_every_option_of_fio_has_its_place() -> None:
+    """Those of fio itself and of the engines that it was built with."""
+    known = set()
+    for option in json.loads(_core.job_options()):
+        known |= {option["name"], *option["aliases"]}
+        assert option["help"], option["name"]
+    fio = find_fio().path
+
+    def printed(argument: str) -> list[str]:
+        answer = subprocess.run([fio, argument], capture_output=True, text=True, timeout=60, check=False)
+        return answer.stdout.splitlines()
+
+    def named(lines: list[str]) -> set[str]:
+        return {line.split()[0].rstrip(":") for line in lines if re.match(r" *[a-z_-]+ *: ", line)}
+
+    own = named(printed("--cmdhelp=all"))
+    assert len(own) > 200
+    assert own <= known, own - known
+    for engine in printed("--enghelp")[1:]:
+        of_engine = named(printed(f"--enghelp={engine.strip()}"))
+        assert of_engine <= known, (engine, of_engine - known)
 
 
 @needs_fio

@@ -1,4 +1,4 @@
-"""The simulator's page agrees with the simulator's own description."""
+"""The pages of the simulator and of job files agree with the simulator's own description."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 
 from blklab.report.pages.reference import TABLES, filled
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "simulator.md"
+FOLDER = Path(__file__).parents[2] / "docs" / "reference"
+PAGES = [FOLDER / "simulator.md", FOLDER / "job-options.md"]
 
 
 def test_the_tables_are_those_of_the_simulator() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    assert filled(page) == page, (
-        "refresh: `python -m blklab.report.pages.reference docs/reference/simulator.md`"
-    )
+    pages = {path: path.read_text(encoding="utf-8") for path in PAGES}
+    for path, page in pages.items():
+        assert filled(page) == page, f"refresh: `python -m blklab.report.pages.reference {path}`"
     for name in TABLES:
-        assert page.count(f"<!-- table: {name} -->") == 1
+        assert sum(page.count(f"<!-- table: {name} -->") for page in pages.values()) == 1
 
 
 def test_the_command_refreshes_a_page(tmp_path: Path) -> None:

@@ -169,7 +169,8 @@ impl Generator {
             || !job.mode.reads
             || !job.mode.writes;
         let has_map = !job.norandommap && job.block_align.is_none();
-        let offsets = if has_map && (!one_size || !aligned || job.strides.is_some()) {
+        let several_sizes = !one_size || !aligned || job.strides.is_some();
+        let offsets = if has_map && several_sizes {
             Offsets::of_several_sizes(&job.distribution, blocks, &mut random)
         } else {
             Offsets::new(&job.distribution, has_map, blocks, &mut random)
@@ -190,18 +191,8 @@ impl Generator {
             pace(rate.bytes_per_second.read, rate.ios_per_second.read),
             pace(rate.bytes_per_second.write, rate.ios_per_second.write),
         ];
-        let plain = job.mode.random
-            && job.mode.reads != job.mode.writes
-            && job.percentage_random == 100
-            && job.sequence.nr_per_offset == 1
+        let plain = is_plain(job)
             && matches!(offsets, Offsets::Mapped(_))
-            && sync_every == 0
-            && job.verify.is_none()
-            && job.strides.is_none()
-            && job.flow.is_none()
-            && job.latency_goal.is_none()
-            && job.command_priorities == PerDirection::default()
-            && job.thinktime_ns == 0
             && !pace.iter().any(Pace::limited);
         let direction = if job.mode.reads { Direction::Read } else { Direction::Write };
         let pass_bytes = region.bytes / smallest * smallest;
@@ -453,13 +444,9 @@ impl Generator {
             return Some(Step::AwaitCompletion);
         }
         verification.reading = true;
-        match verification.take() {
-            Some(write) => Some(self.read_back(write)),
-            None => {
-                verification.reading = false;
-                None
-            }
-        }
+        let next = verification.take();
+        verification.reading = next.is_some();
+        next.map(|write| self.read_back(write))
     }
 
     fn count_issued(&mut self, ios: u64, bytes_of_each: u64) {
@@ -699,6 +686,23 @@ impl Generator {
             offset
         })
     }
+}
+
+/// Nothing but its deadline, and its bytes and I/Os, limits the job, and no I/O differs from another
+/// in more than its random offset.
+fn is_plain(job: &Job) -> bool {
+    job.mode.random
+        && job.mode.reads != job.mode.writes
+        && job.percentage_random == 100
+        && job.sequence.nr_per_offset == 1
+        && job.fsync == 0
+        && job.fdatasync == 0
+        && job.verify.is_none()
+        && job.strides.is_none()
+        && job.flow.is_none()
+        && job.latency_goal.is_none()
+        && job.command_priorities == PerDirection::default()
+        && job.thinktime_ns == 0
 }
 
 /// A size of at most `room` bytes, which holds the smallest: a multiple of that one.

@@ -209,7 +209,7 @@ fn note_support(job: &str, settings: &Settings, file: &mut JobFile) {
                 file.host_only.push(remark(format!("{}: {reason}", setting.text)));
             }
             Support::Noted => {
-                note_once(&mut file.warnings, remark(format!("not modelled: {}", spec.help)))
+                note_once(&mut file.warnings, remark(format!("not modelled: {}", spec.help)));
             }
             _ => {}
         }
@@ -227,6 +227,9 @@ fn mapped_to(setting: &Setting) -> Option<String> {
         "filename" if text.contains('/') => Some(format!("{text} is mapped into scratch space")),
         "fill_device" if text != "0" => {
             Some("the job fills its part of the scratch space".to_owned())
+        }
+        "io_submit_mode" if text == "offload" => {
+            Some("fio 3.33 may never end with offload; I/O is submitted inline".to_owned())
         }
         "write_iolog" => Some("fio's log is kept with the run".to_owned()),
         _ if setting.spec.kind == options::Kind::LogName => {

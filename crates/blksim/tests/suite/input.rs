@@ -32,7 +32,7 @@ fn errors_in_job_files_name_line_and_option() {
         ("[a]\nrw_sequencer=both\n", Some(2), Some("rw_sequencer"), "not one of"),
         ("[a]\nbs=0\n", Some(2), Some("blocksize"), "larger than 0"),
         ("[a]\nbs=1000\n", Some(2), Some("blocksize"), "multiple of 512"),
-        ("[a]\nrw=trim\n", Some(2), Some("readwrite"), "not one of"),
+        ("[a]\nrw=erase\n", Some(2), Some("readwrite"), "not one of"),
         ("[a]\nsize=0\n", Some(2), Some("size"), "larger than 0"),
         ("[a]\nsize=120%\n", Some(2), Some("size"), "percentage"),
         ("[a]\nsize\n", Some(2), Some("size"), "needs a value"),
@@ -40,9 +40,18 @@ fn errors_in_job_files_name_line_and_option() {
         ("[a]\niodepth=0\n", Some(2), Some("iodepth"), "between 1"),
         ("[a]\nruntime=soon\n", Some(2), Some("runtime"), "not a duration"),
         ("[a]\ntime_based\n", Some(2), Some("time_based"), "needs a runtime"),
-        ("[a]\nfilename=/dev/sda\n", Some(2), Some("filename"), "plain name"),
-        ("[a]\nfilename=x:y\n", Some(2), Some("filename"), "plain name"),
-        ("[a]\ndirectory=/tmp\n", Some(2), Some("directory"), "not allowed"),
+        ("[a]\nfilename=x:y\n", Some(2), Some("filename"), "section of its own"),
+        ("[a]\nfilename=/tmp/\n", Some(2), Some("filename"), "does not name a file"),
+        ("[a]\nopendir=/tmp\n", Some(2), Some("opendir"), "not allowed"),
+        ("[a]\nbs=${BS}\n", Some(2), Some("blocksize"), "environment"),
+        ("[a]\nbsrange=8k-4k\n", Some(2), Some("bsrange"), "above its end"),
+        ("[a]\nwait_for=b\n[b]\n", Some(2), Some("wait_for"), "no section above"),
+        ("[a]\nzonemode=strided\n", Some(2), Some("zonemode"), "needs a zonesize"),
+        ("[a]\nzonesize=1m\n", Some(2), Some("zonesize"), "needs zonemode"),
+        ("[a]\nlatency_target=1\n", Some(2), Some("latency_target"), "latency_window"),
+        ("[a]\ncmdprio_percentage=9\n", Some(2), Some("cmdprio_percentage"), "ioengine"),
+        ("[a]\ncmdprio_bssplit=4k\n", Some(2), Some("cmdprio_bssplit"), "SIZE/PERCENT"),
+        ("[a]\nrandom_distribution=zoned:50/5:30\n", Some(2), Some("random_distribution"), "100"),
         ("[a]\nexec_prerun=ls\n", Some(2), Some("exec_prerun"), "not allowed"),
         ("[a]\nbssplit=4k/50:8k/60\n", Some(2), Some("bssplit"), "add up to 100"),
         ("[a]\nrandom_distribution=zipf:-1\n", Some(2), Some("random_distribution"), "between"),
@@ -74,10 +83,10 @@ fn the_syntax_is_fios() {
 
 #[test]
 fn options_without_effect_are_remarked_on() {
-    let file = parse("[a]\ncpus_allowed=1\ngroup_reporting\ncgroup_nodelete\n", "x").unwrap();
+    let file = parse("[a]\ncpus_allowed=1\ngroup_reporting\natomic=1\n", "x").unwrap();
     assert_eq!((file.warnings.len(), file.host_only.len()), (1, 1));
     assert_eq!((file.warnings[0].option.as_str(), file.warnings[0].line), ("cpus_allowed", 2));
-    assert_eq!((file.host_only[0].option.as_str(), file.host_only[0].line), ("cgroup_nodelete", 4));
+    assert_eq!((file.host_only[0].option.as_str(), file.host_only[0].line), ("atomic", 4));
 }
 
 /// The error of a simulation that cannot run.
@@ -111,8 +120,8 @@ fn errors_in_requests_name_the_field() {
     let mut none = setup("fixed", "none", jobs);
     none.queue = given(&[("nr_requests", "64")]);
     expect(&none, ErrorKind::OutOfRange, "nr_requests", "between 1 and 32");
-    let host = setup("fixed", "none", "[a]\ncgroup_nodelete\n");
-    expect(&host, ErrorKind::HostOnly, "cgroup_nodelete", "test.fio:2");
+    let host = setup("fixed", "none", "[a]\natomic=1\n");
+    expect(&host, ErrorKind::HostOnly, "atomic", "test.fio:2");
     let far = setup("fixed", "none", "[a]\noffset=1t\n");
     expect(&far, ErrorKind::Layout, "offset", "past the end");
     let mut zero = setup("fixed", "none", "[a]\ntime_based\nruntime=1\n");

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 from blklab.errors import JobFileError, MissingToolError
@@ -54,7 +55,7 @@ _OURS = (
     "filename", "directory", "size", "filesize", "offset", "offset_increment", "fill_device", "nrfiles",
     "filename_format", "unique_filename", "openfiles", "file_service_type", "allow_file_create",
     "create_on_open", "create_serialize", "create_fsync", "overwrite", "fallocate", "name", "numjobs",
-    "stonewall", "new_group", "wait_for", "ioengine", "direct", "buffered", "kb_base", "threads", "cgroup",
+    "stonewall", "new_group", "wait_for", "ioengine", "direct", "buffered", "kb_base", "threads", "io_submit_mode", "cgroup",
     "cgroup_weight", "cgroup_nodelete", "group_reporting", "percentile_list", "unified_rw_reporting", "stats",
     "lat_percentiles", "clat_percentiles", "slat_percentiles", "disable_lat", "disable_clat", "disable_slat",
     "disable_bw_measurement", "gtod_reduce", "log_avg_msec", "iopsavgtime", "description", "log_compression",
@@ -158,12 +159,18 @@ def job_file_text(
     lines = ["[global]", *_GLOBAL, *recorded]
     number = 0
     names = {job.name: _section_name(job) for job in workload.jobs}
+    waited_for = {job.wait_for for job in workload.jobs}
     for job, clones in zip(workload.jobs, regions, strict=True):
-        for clone, region in enumerate(clones):
+        together = job.name in waited_for and len(clones) > 1
+        step = _common_step(workload, job, clones) if together else 0
+        for clone, region in enumerate(clones[:1] if together else clones):
             name = names[job.name]
             filename = region.filename if folder is None else f"{folder}/{region.filename}"
             lines += ["", f"[{name}]", f"filename={_escaped(filename)}", f"ioengine={job.ioengine}"]
             lines += [f"offset={region.offset_bytes}", f"size={region.size_bytes}"]
+            if together:
+                # fio waits for the clones of one section, not for several sections of one name.
+                lines += [f"offset_increment={step}", f"numjobs={len(clones)}"]
             lines.append(f"direct={int(job.direct)}")
             if clone == 0:
                 lines += [option for option, on in _starts(job).items() if on]
@@ -172,9 +179,9 @@ def job_file_text(
             if "randseed" not in job.options:
                 lines.append(f"randseed={seed}")
             lines += _option_lines(job, runtime_ns, ramps=stretch_window_ms is None)
-            number += 1
             if stretch_window_ms is None:
-                lines += log_lines(job, number)
+                lines += log_lines(job, number + 1)
+            number += len(clones) if together else 1
             told = [group_joins[job.cgroup]] if job.cgroup is not None and group_joins is not None else []
             if stretch_window_ms is not None:
                 told.append(f"{STARTED}.{number}")
@@ -182,6 +189,25 @@ def job_file_text(
                 # fio's process starts the shell, so $PPID is the process to join; tee reports a refusal.
                 lines.append(f"exec_prerun=echo $PPID | tee {' '.join(told)}")
     return "\n".join(lines) + "\n"
+
+
+def _common_step(workload: Workload, job: Job, clones: JobRegions) -> int:
+    """Distance from one clone's region to the next within a file.
+
+    Raises:
+        JobFileError: if the clones have files of their own.
+    """
+    step = clones[1].offset_bytes - clones[0].offset_bytes
+    for before, after in pairwise(clones):
+        if after.filename != before.filename or after.offset_bytes - before.offset_bytes != step:
+            raise JobFileError(
+                f"job {job.name}: another job waits for its clones, which have files of their own",
+                source=workload.source,
+                line=job.line,
+                option="wait_for",
+                hint="let them share a file (filename=…), or test on a device",
+            )
+    return step
 
 
 def _section_name(job: Job) -> str:

@@ -217,11 +217,11 @@ pub const OPTIONS: &[OptionSpec] = &[
     noted("uncached", &[], Kind::Flag, "models have no such shortcut of an engine"),
     noted("nonvectored", &[], Kind::Text, "models have no such shortcut of an engine"),
     noted("force_async", &[], Kind::Text, "models have no such shortcut of an engine"),
-    noted(
+    neutral(
         "io_submit_mode",
         &[],
         Kind::Choice(&["inline", "offload"]),
-        "models submit from the job's own task, and limited rates do not wait for completions in either case",
+        "I/O is submitted inline: fio 3.33 may never end with offload",
     ),
     noted(
         "iodepth_batch_complete_min",

@@ -104,6 +104,7 @@ pub const OPTIONS: &[OptionSpec] = &[
     refused("xnvme_dev_nsid", &[], "engine xnvme passes commands by the scheduler"),
     refused("xnvme_iovec", &[], "engine xnvme passes commands by the scheduler"),
     refused("xnvme_sync", &[], "engine xnvme passes commands by the scheduler"),
+    refused("single-instance", &[], "engine gfapi drives a network"),
     refused("volume", &[], "engine gfapi drives a network"),
     refused("brick", &[], "engine gfapi drives a network"),
     // Of fio's profiles.
