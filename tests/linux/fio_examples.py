@@ -52,6 +52,11 @@ _SIZES = re.compile(
 )
 _LARGEST_BYTES = 1 << 20
 _CHANGES = {
+    "zbd-seq-read": [
+        (r"offset=140660178944", "offset=2m"),
+        (r"size=10G", "size=2m"),
+        (r"zonesize=256M", "zonesize=1m"),
+    ],
     "1mbs_clients": [(r"rate=1250", "rate=12500k"), (r"startdelay=(\d+)", r"startdelay=\1ms")],
     "cross-stripe-verify": [(r"numjobs=30", "numjobs=3")],
     "exitwhat": [(r"rate=300,300,300", "rate=300k,300k,300k"), (r"number_ios=1000", "number_ios=60")],

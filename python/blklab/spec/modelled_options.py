@@ -1,4 +1,4 @@
-"""What becomes of every option of a job file, on hosts and in models."""
+"""Support for every option of a job file, on hosts and in models."""
 
 from __future__ import annotations
 

@@ -258,7 +258,7 @@ impl Generator {
         }
     }
 
-    /// Makes the clone share its flow's I/Os by weight; without this it goes on alone.
+    /// Makes the clone share its flow's I/Os by weight; without this it runs alone.
     pub fn join_flow(&mut self, job: &Job, shared: SharedFlow) {
         if let Some(flow) = job.flow {
             self.flow = Some(FlowShare::new(shared, flow.weight, flow.sleep_ns));
@@ -367,7 +367,7 @@ impl Generator {
         self.transfer(direction, offset, bytes)
     }
 
-    /// Reads back what the pass has written, and goes on to the next one, if there is one.
+    /// Reads back what the pass has written, and begins the next one, if there is one.
     fn end_pass(&mut self, now_ns: u64) -> Step {
         let Some(end) = self.pass_ended else { return self.finish(now_ns) };
         if let Some(step) = self.read_back_pass() {

@@ -328,10 +328,10 @@ pub struct Remark {
 pub struct JobFile {
     pub source: String,
     pub jobs: Vec<Job>,
-    /// What models refuse.
+    /// Options that models refuse.
     pub host_only: Vec<Remark>,
-    /// What models leave out.
+    /// Options that models leave out.
     pub warnings: Vec<Remark>,
-    /// What is other than written on all grounds.
+    /// Options that are followed differently on all grounds.
     pub notes: Vec<Remark>,
 }

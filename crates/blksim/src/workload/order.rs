@@ -11,7 +11,7 @@ pub struct JobOrder {
     pub waits_for: Vec<Option<usize>>,
     /// A job that ends ends others (`exitall`; in fio it holds for the whole file).
     pub exitall: bool,
-    /// What each job ends, and its group.
+    /// The jobs that each job ends, and its group.
     exits: Vec<(ExitWhat, usize)>,
     /// The job of each clone.
     pub jobs_of_clones: Vec<usize>,

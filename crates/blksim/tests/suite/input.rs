@@ -26,7 +26,7 @@ fn errors_in_job_files_name_line_and_option() {
         ("[a]\n[a]\n", Some(2), None, "twice"),
         ("[a]\n\nbs=4k\nblocksize=8k\n", Some(4), Some("blocksize"), "given twice"),
         ("[a]\nblocksiz=4k\n", Some(2), Some("blocksiz"), "did you mean blocksize"),
-        ("[a]\nzonemode=zbd\n", Some(2), Some("zonemode"), "not an option"),
+        ("[a]\nzonemodes=1\n", Some(2), Some("zonemodes"), "not an option"),
         ("[a]\nrw=read:1000\n", Some(2), Some("readwrite"), "multiple of 512"),
         ("[a]\nrw=randread:0\n", Some(2), Some("readwrite"), "at least 1"),
         ("[a]\nrw_sequencer=both\n", Some(2), Some("rw_sequencer"), "not one of"),

@@ -55,7 +55,8 @@ _OURS = (
     "filename", "directory", "size", "filesize", "offset", "offset_increment", "fill_device", "nrfiles",
     "filename_format", "unique_filename", "openfiles", "file_service_type", "allow_file_create",
     "create_on_open", "create_serialize", "create_fsync", "overwrite", "fallocate", "name", "numjobs",
-    "stonewall", "new_group", "wait_for", "ioengine", "direct", "buffered", "kb_base", "threads", "io_submit_mode", "cgroup",
+    "stonewall", "new_group", "wait_for", "ioengine", "direct", "buffered", "kb_base", "threads", "cgroup",
+    "io_submit_mode",
     "cgroup_weight", "cgroup_nodelete", "group_reporting", "percentile_list", "unified_rw_reporting", "stats",
     "lat_percentiles", "clat_percentiles", "slat_percentiles", "disable_lat", "disable_clat", "disable_slat",
     "disable_bw_measurement", "gtod_reduce", "log_avg_msec", "iopsavgtime", "description", "log_compression",
@@ -215,7 +216,7 @@ def _section_name(job: Job) -> str:
 
 
 def _starts(job: Job) -> dict[str, bool]:
-    """What the first clone of a job begins, and the others follow."""
+    """Options of the first clone of a job, which the others follow."""
     return {"stonewall": job.stonewall, "new_group": job.new_group}
 
 

@@ -31,7 +31,7 @@ def missing_nodes(job: Job) -> set[int]:
 
 
 def numa_warnings(workloads: Iterable[Workload]) -> list[str]:
-    """What is left out for want of nodes, with file and line."""
+    """Warnings of options that are left out for want of nodes, with file and line."""
     warnings = []
     for workload in workloads:
         for job in workload.jobs:

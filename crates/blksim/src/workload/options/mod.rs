@@ -8,7 +8,7 @@ mod modelled;
 mod passed;
 mod refused;
 
-/// What blklab does with an option. Hosts are the machine's own disks; models are the simulator and
+/// The support for an option. Hosts are the machine's own disks; models are the simulator and
 /// guest kernels over modelled devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Support {

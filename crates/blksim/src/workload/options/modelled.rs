@@ -8,7 +8,7 @@ pub const ENGINES: &[&str] = &[
     "splice", "falloc",
 ];
 
-/// What `verify` compares; it makes no difference to the I/O.
+/// Checksums of `verify`, which make no difference to the I/O.
 const VERIFY: &[&str] = &[
     "0",
     "none",
