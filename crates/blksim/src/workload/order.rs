@@ -64,3 +64,31 @@ impl JobOrder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::parse;
+
+    fn order(text: &str) -> JobOrder {
+        JobOrder::new(&parse(text, "test").unwrap().jobs)
+    }
+
+    #[test]
+    fn stonewalls_and_new_groups_number_phases_and_groups() {
+        let order = order("[a]\n[b]\nnew_group\n[c]\nstonewall\n[d]\nwait_for=b\n");
+        assert_eq!(order.phases, [0, 0, 1, 1]);
+        assert_eq!(order.waits_for, [None, None, None, Some(1)]);
+        assert!(order.waits() && !order.exitall);
+        assert!(!order.ends_with(1, 0, true) && order.ends_with(3, 2, false));
+    }
+
+    #[test]
+    fn exitall_ends_a_group_a_phase_or_all() {
+        let jobs = "[a]\nexitall\nexit_what=stonewall\n[b]\nexit_what=all\n[c]\nnumjobs=2\n";
+        let order = order(jobs);
+        assert!(order.exitall && order.ends_with(2, 0, true) && !order.ends_with(2, 0, false));
+        assert!(order.ends_with(0, 1, false));
+        assert_eq!(order.jobs_of_clones, [0, 1, 2, 2]);
+    }
+}
