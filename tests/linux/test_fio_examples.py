@@ -149,8 +149,8 @@ def assert_same_ios(job: Job, of_fio: Sequence[Transfer], of_model: Sequence[Tra
         low = min(offset for offset, _ in fio + model)
         step = (max(offset for offset, _ in fio + model) - low) // 20 + 1
         assert_alike([size for _, size in fio], [size for _, size in model], f"{job.name}: sizes")
-        tenths = [[(offset - low) // step for offset, _ in ios] for ios in (fio, model)]
-        assert_alike(*tenths, f"{job.name}: offsets")
+        places = [[(offset - low) // step for offset, _ in ios] for ios in (fio, model)]
+        assert_alike(places[0], places[1], f"{job.name}: offsets")
         assert alignment(fio) == alignment(model), job.name
 
 

@@ -56,7 +56,7 @@ def option_uses(workload: Workload) -> list[OptionUse]:
                     option=option,
                     value=job.options[option],
                     line=line,
-                    ground="host_only" if reason is not None else known["support"],  # type: ignore[arg-type]
+                    ground="host_only" if reason is not None else known["support"],
                     meaning=reason or mapped.get(option) or known["help"],
                 )
             )
