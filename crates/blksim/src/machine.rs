@@ -192,7 +192,7 @@ impl Machine {
 
     pub(crate) fn handle_event_of(&mut self, class: Class, subject: u32) {
         match class {
-            Class::Complete | Class::Interrupt => self.complete(subject),
+            Class::Complete => self.complete(subject),
             Class::DeviceWake => self.block.wake_device(subject),
             Class::SchedulerTimer => self.block.scheduler_timer(subject as usize),
             Class::PolicyTimer => self.block.policy_timer(subject as usize),
@@ -200,6 +200,8 @@ impl Machine {
             Class::Task => self.task_goes_on(subject),
             Class::Issue => self.issue_timer(subject),
             Class::QueueRun => self.block.run_delayed(subject as usize),
+            // Only where processors take time, which look for the request themselves.
+            Class::Interrupt => {}
             Class::Slot => self.pass_slot_edge(),
             Class::Processor => self.run_next(),
         }

@@ -19,24 +19,33 @@ impl Machine {
                 self.handle_event_of(class, subject);
                 return;
             }
-            Class::Processor => subject as usize,
+            Class::Processor | Class::Interrupt => subject as usize,
             Class::Complete => {
-                // The device goes on, however long the processors take to notice.
+                // The device goes on, however long the processor takes to notice.
                 self.tell_device(subject);
-                self.processor_of(self.block.requests[subject].context)
+                let cpu = self.processor_of(self.block.requests[subject].context);
+                let Some(processors) = &mut self.processors else { return };
+                if processors.defers(cpu, subject, &mut self.block.events) {
+                    return;
+                }
+                cpu
             }
-            Class::Interrupt => self.processor_of(self.block.requests[subject].context),
             Class::Issue | Class::Task => self.processor_of(subject),
             Class::SchedulerTimer | Class::PolicyTimer | Class::Writeback | Class::QueueRun => 0,
         };
         let Some(processors) = &mut self.processors else { return };
         let runs_task = class == Class::Processor;
         if let Err(free_ns) = processors.begin(cpu, runs_task, &mut self.block.events) {
-            let class = if class == Class::Complete { Class::Interrupt } else { class };
             self.block.events.at(free_ns, class, subject);
             return;
         }
-        self.handle_event_of(class, subject);
+        if class == Class::Interrupt {
+            if let Some(id) = processors.take_interrupt(cpu) {
+                self.complete(id);
+            }
+        } else {
+            self.handle_event_of(class, subject);
+        }
         if !self.block.released.is_empty() {
             self.pass_on_released();
         }

@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use crate::block::request::TaskId;
+use crate::block::request::{RequestId, TaskId};
 use crate::core::event::{Class, EventQueue};
 use crate::core::processor_table::{ProcessorTable, StepCosts};
 use crate::task::ready::{GIVES_WAY, Ready, rank_of_fork};
@@ -33,6 +33,9 @@ pub(crate) struct Processor {
     queue: VecDeque<(u32, Ready)>,
     /// An event that runs the first of `queue` is on its way.
     called: bool,
+    /// Requests that were finished while it was busy, and whether an event for the first is on its way.
+    interrupts: VecDeque<RequestId>,
+    interrupted: bool,
 }
 
 impl Processor {
@@ -174,6 +177,33 @@ impl Processors {
         Some(ready)
     }
 
+    /// Whether a processor takes no interrupt now; then it does so as soon as it can.
+    pub(crate) fn defers(&mut self, cpu: usize, id: RequestId, events: &mut EventQueue) -> bool {
+        let processor = &mut self.all[cpu];
+        if processor.free_ns <= events.now_ns() && processor.interrupts.is_empty() {
+            return false;
+        }
+        processor.interrupts.push_back(id);
+        self.interrupt(cpu, events);
+        true
+    }
+
+    /// Has a processor take its next interrupt as soon as it can.
+    fn interrupt(&mut self, cpu: usize, events: &mut EventQueue) {
+        let processor = &mut self.all[cpu];
+        if !processor.interrupts.is_empty() && !processor.interrupted {
+            processor.interrupted = true;
+            events.at(processor.free_ns, Class::Interrupt, cpu as u32);
+        }
+    }
+
+    /// The request of the interrupt that a processor takes, once it has begun.
+    pub(crate) fn take_interrupt(&mut self, cpu: usize) -> Option<RequestId> {
+        let processor = &mut self.all[cpu];
+        processor.interrupted = false;
+        processor.interrupts.pop_front()
+    }
+
     /// The current processor has computed since `start_ns`. Returns the task for which it did, if
     /// any.
     pub(crate) fn end(&mut self, start_ns: u64, events: &mut EventQueue) -> Option<TaskId> {
@@ -183,6 +213,7 @@ impl Processors {
         processor.busy_ns += now_ns - start_ns;
         let ran = processor.last;
         let runs_task = std::mem::replace(&mut self.runs_task, false);
+        self.interrupt(self.current, events);
         self.call(self.current, events);
         match ran {
             Some(Runner::Task(task)) if runs_task => {

@@ -30,8 +30,8 @@ const NONE: u128 = u128::MAX;
 pub enum Class {
     /// A command is finished; the subject is the request.
     Complete = 0,
-    /// A processor that was busy then takes the interrupt of a finished command; the subject is the
-    /// request.
+    /// A processor that was busy takes the interrupt of a command that was finished meanwhile; the
+    /// subject is the processor.
     Interrupt = 1,
     /// The device asked to be called; the subject is the device's own.
     DeviceWake = 2,
