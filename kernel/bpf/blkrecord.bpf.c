@@ -23,7 +23,7 @@ typedef unsigned long long u64;
 
 /* Of include/uapi/linux/bpf.h. */
 enum { MAP_HASH = 1, MAP_PERCPU_ARRAY = 6, MAP_RINGBUF = 27 };
-enum { BPF_ANY = 0, BPF_RB_NO_WAKEUP = 1 };
+enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_RB_NO_WAKEUP = 1 };
 
 static void *(*map_lookup)(void *map, const void *key) = (void *)1;
 static long (*map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
@@ -34,6 +34,8 @@ static long (*current_comm)(void *buffer, u32 size) = (void *)16;
 static long (*read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static void *(*ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*ringbuf_submit)(void *data, u64 flags) = (void *)132;
+/* Since Linux 5.17. */
+static long (*loop)(u32 iterations, void *callback, void *context, u64 flags) = (void *)181;
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -51,6 +53,7 @@ struct bio {
 	struct block_device *bi_bdev;
 	u32 bi_opf;
 	u16 bi_ioprio;
+	u8 bi_status;
 	struct bvec_iter bi_iter;
 	void *bi_private;
 	struct blkcg_gq *bi_blkg;
@@ -66,9 +69,11 @@ struct task_struct { int pid; int tgid; char comm[16]; } CORE;
 
 #define REQ_OP_MASK 0xff
 #define REQ_OP_FLUSH 2
+#define BLK_STS_AGAIN 12
+#define IOPRIO_UNKNOWN 0xffff
 #define MOST_DEVICES 32
 /* More bios than a request has: 256 segments of one page each. */
-#define MOST_BIOS 512
+#define MOST_BIOS 1024
 
 /* Set by the loader: numbers as in MKDEV. */
 const volatile u32 nr_devices = 1;
@@ -150,12 +155,28 @@ INLINE u32 recorded(struct gendisk *disk)
 	return 0;
 }
 
+INLINE void give_unfinished(struct entry *entry)
+{
+	struct event *event = ringbuf_reserve(&ring, sizeof(*event), 0);
+
+	if (!event)
+		return;
+	event->entry = *entry;
+	event->inserted = 0;
+	event->issued = 0;
+	event->completed = 0;
+	event->kind = KIND_IO;
+	event->ioprio = IOPRIO_UNKNOWN;
+	event->error = 0;
+	ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+}
+
 SEC("tp_btf/block_bio_queue")
 int bio_queue(u64 *ctx)
 {
 	struct bio *bio = (struct bio *)ctx[0];
 	u64 key = ctx[0], task = current_pid_tgid();
-	struct entry entry = {};
+	struct entry entry = {}, *stale;
 
 	entry.device = recorded(bio->bi_bdev->bd_disk);
 	if (!entry.device)
@@ -168,8 +189,17 @@ int bio_queue(u64 *ctx)
 	entry.tgid = task >> 32;
 	entry.tid = task;
 	current_comm(entry.comm, sizeof(entry.comm));
-	if (map_update(&bios, &key, &entry, BPF_ANY))
+	if (map_update(&bios, &key, &entry, BPF_NOEXIST)) {
+		/*
+		 * The map is full, or the end of the bio that had this address before was missed: the kernel runs no
+		 * tracing program in an interrupt of a task that is within a bpf() call, of whatever program.
+		 */
 		count(LOST);
+		stale = map_lookup(&bios, &key);
+		if (stale)
+			give_unfinished(stale);
+		map_update(&bios, &key, &entry, BPF_ANY);
+	}
 	return 0;
 }
 
@@ -246,6 +276,9 @@ int rq_issue(u64 *ctx)
 	}
 	times = map_lookup(&requests, &key);
 	if (times) {
+		/* Of a request that used this address before. */
+		if (times->inserted < times->issued)
+			times->inserted = 0;
 		times->issued = now;
 		return 0;
 	}
@@ -254,7 +287,7 @@ int rq_issue(u64 *ctx)
 	return 0;
 }
 
-INLINE void give(struct entry *entry, struct times *times, u16 ioprio, u16 error)
+INLINE void give(struct entry *entry, u64 inserted, u64 issued, u16 ioprio, u16 error)
 {
 	struct event *event = ringbuf_reserve(&ring, sizeof(*event), 0);
 	u64 *flush;
@@ -263,70 +296,132 @@ INLINE void give(struct entry *entry, struct times *times, u16 ioprio, u16 error
 		count(LOST);
 		return;
 	}
-	event->entry = *entry;
-	event->inserted = times ? times->inserted : 0;
-	event->issued = times ? times->issued : 0;
-	event->completed = ktime_get_ns();
-	if (!event->issued && !entry->bytes) {
+	/* Times from before are those of the request that used this address last; its own were missed. */
+	if (issued < entry->queued)
+		issued = 0;
+	if (inserted < entry->queued && !entry->merged)
+		inserted = 0;
+	if (!issued && !entry->bytes) {
 		/* A flush without data is issued as a request of the flush machinery. */
 		flush = map_lookup(&flushes, &entry->device);
 		if (flush && *flush >= entry->queued)
-			event->issued = *flush;
+			issued = *flush;
 	}
+	event->entry = *entry;
+	event->inserted = inserted;
+	event->issued = issued;
+	event->completed = ktime_get_ns();
 	event->kind = KIND_IO;
 	event->ioprio = ioprio;
 	event->error = error;
 	ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 }
 
-/* ctx[1] is a blk_status_t, before Linux 5.17 a negative error number. */
-SEC("tp_btf/block_rq_complete")
-int rq_complete(u64 *ctx)
+/* The bios of a request that complete. */
+struct walk {
+	u64 bio;
+	u64 left;
+	u64 inserted;
+	u64 issued;
+	u16 error;
+	/* Of the request; Linux 6.14 leaves it to its bios. */
+	u16 ioprio;
+	/* False in the second program at the tracepoint. */
+	u8 first;
+};
+
+/* One bio; 1 ends the walk. */
+static long give_bio(u64 index, struct walk *walk)
+{
+	struct bio *bio = (struct bio *)walk->bio;
+	struct entry *entry = map_lookup(&bios, &walk->bio);
+	u16 ioprio = walk->ioprio;
+	u32 bytes = 0;
+
+	(void)index;
+	if (entry) {
+		bytes = entry->bytes;
+	} else {
+		/* The first program has given it. */
+		if (!walk->first)
+			return 1;
+		read_kernel(&bytes, sizeof(bytes), &bio->bi_iter.bi_size);
+	}
+	/* The front part of a request may complete first. */
+	if (bytes > walk->left)
+		return 1;
+	walk->left -= bytes;
+	if (entry) {
+		if (!FIELD_EXISTS(((struct request *)0)->ioprio))
+			read_kernel(&ioprio, sizeof(ioprio), &bio->bi_ioprio);
+		give(entry, walk->inserted, walk->issued, ioprio, walk->error);
+		map_delete(&bios, &walk->bio);
+	} else {
+		count(UNMATCHED);
+	}
+	if (read_kernel(&walk->bio, sizeof(walk->bio), &bio->bi_next))
+		return 1;
+	return !walk->bio || !walk->left;
+}
+
+INLINE int complete(u64 *ctx, u8 first)
 {
 	struct request *request = (struct request *)ctx[0];
-	u64 key = ctx[0], left = ctx[2], address;
-	u16 ioprio, error = (u8)ctx[1];
-	u32 bytes;
+	u64 key = ctx[0];
 	struct times *times;
-	struct entry *entry;
-	struct bio *bio;
+	struct walk walk = {};
 
 	if (!recorded(request->q->disk))
 		return 0;
 	if ((request->cmd_flags & REQ_OP_MASK) == REQ_OP_FLUSH)
 		return 0;
-	left &= 0xffffffff;
+	walk.bio = (u64)request->bio;
+	if (!walk.bio)
+		return 0;
+	/* A blk_status_t; before Linux 5.17 a negative error number. */
+	walk.error = (u8)ctx[1];
+	walk.left = (u32)ctx[2];
+	walk.first = first;
+	if (FIELD_EXISTS(request->ioprio))
+		walk.ioprio = request->ioprio;
 	times = map_lookup(&requests, &key);
-	bio = request->bio;
-	for (int index = 0; index < MOST_BIOS; index++) {
-		if (!bio)
-			break;
-		address = (u64)bio;
-		entry = map_lookup(&bios, &address);
-		bytes = entry ? entry->bytes : bio->bi_iter.bi_size;
-		/* The front part of a request may complete first. */
-		if (bytes > left)
-			return 0;
-		left -= bytes;
-		if (entry) {
-			/* Linux 6.14 leaves a request's priority to its bios. */
-			if (FIELD_EXISTS(request->ioprio))
-				ioprio = request->ioprio;
-			else
-				ioprio = bio->bi_ioprio;
-			give(entry, times, ioprio, error);
-			map_delete(&bios, &address);
-		} else {
-			count(UNMATCHED);
-		}
-		bio = bio->bi_next;
-		if (!left)
-			break;
+	if (times) {
+		walk.inserted = times->inserted;
+		walk.issued = times->issued;
 	}
-	if (times && !bio) {
-		times->inserted = 0;
-		times->issued = 0;
-	}
+	loop(MOST_BIOS, give_bio, &walk, 0);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_complete")
+int rq_complete(u64 *ctx)
+{
+	return complete(ctx, 1);
+}
+
+/*
+ * The kernel does not run a program within itself. If an interrupt that completes a request comes while
+ * rq_complete runs for another one, this program takes its place.
+ */
+SEC("tp_btf/block_rq_complete")
+int rq_complete_nested(u64 *ctx)
+{
+	return complete(ctx, 0);
+}
+
+/* Bios that end without a request: refused (REQ_NOWAIT without a free tag, to be tried again) or failed. */
+SEC("tp_btf/block_bio_complete")
+int bio_complete(u64 *ctx)
+{
+	struct bio *bio = (struct bio *)ctx[1];
+	u64 key = ctx[1];
+	struct entry *entry = map_lookup(&bios, &key);
+
+	if (!entry)
+		return 0;
+	if (bio->bi_status != BLK_STS_AGAIN)
+		give(entry, 0, 0, bio->bi_ioprio, bio->bi_status);
+	map_delete(&bios, &key);
 	return 0;
 }
 

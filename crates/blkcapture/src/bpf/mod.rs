@@ -28,9 +28,11 @@ use cgroups::CgroupPaths;
 use event::{ENTRY_BYTES, Kind};
 
 /// The programs and their tracepoints.
-const PROGRAMS: [(&str, &str); 9] = [
+const PROGRAMS: [(&str, &str); 11] = [
     // Completions first: an I/O that is queued before its completion is watched would never end.
     ("rq_complete", "block_rq_complete"),
+    ("rq_complete_nested", "block_rq_complete"),
+    ("bio_complete", "block_bio_complete"),
     ("rq_issue", "block_rq_issue"),
     ("rq_insert", "block_rq_insert"),
     ("bio_split", "block_split"),
@@ -90,6 +92,7 @@ impl BpfSource {
             match event::read(&item, self.began_ns, names, &mut self.cgroups) {
                 Some(Kind::Io(io)) => {
                     self.counts.events += 1;
+                    self.counts.incomplete += u64::from(!io.completed.is_known());
                     batch.ios.push(io);
                 }
                 Some(Kind::Task(task)) => batch.tasks.push(task),
@@ -98,6 +101,7 @@ impl BpfSource {
         }
     }
 
+    /// Only at the end: while a task is within a `bpf` call, no program runs in the interrupts of its processor.
     fn read_counters(&mut self) {
         let Some(map) = self.programs.map("counters") else { return };
         let Ok(counters) = PerCpuArray::<_, u64>::try_from(map) else { return };
@@ -119,7 +123,7 @@ impl BpfSource {
             }
         }
         batch.ios[first..].sort_unstable_by_key(|io| (io.queued, io.sector));
-        self.counts.incomplete = (batch.ios.len() - first) as u64;
+        self.counts.incomplete += (batch.ios.len() - first) as u64;
     }
 }
 
@@ -188,7 +192,6 @@ impl Source for BpfSource {
 
     fn poll(&mut self, batch: &mut Batch, names: &mut Names) -> Result<(), CaptureError> {
         self.drain(batch, names);
-        self.read_counters();
         Ok(())
     }
 

@@ -17,7 +17,7 @@ pub enum Meaning {
 }
 
 /// The tracepoints, their meaning, and whether a record makes sense without them.
-pub const EVENTS: [(&str, Meaning, bool); 11] = [
+pub const EVENTS: [(&str, Meaning, bool); 12] = [
     ("block/block_bio_queue", Meaning::Block(Action::Queue), true),
     ("block/block_split", Meaning::Block(Action::Split), false),
     ("block/block_bio_backmerge", Meaning::Block(Action::BackMerge), false),
@@ -28,6 +28,8 @@ pub const EVENTS: [(&str, Meaning, bool); 11] = [
     ("block/block_rq_issue", Meaning::Block(Action::Issue), true),
     ("block/block_rq_requeue", Meaning::Block(Action::Requeue), false),
     ("block/block_rq_complete", Meaning::Block(Action::Complete), true),
+    // Bios that end without a request.
+    ("block/block_bio_complete", Meaning::Block(Action::Complete), false),
     ("sched/sched_process_fork", Meaning::Fork, false),
     ("sched/sched_process_exit", Meaning::Exit, false),
 ];

@@ -8,6 +8,7 @@
 //! * A split gives an X that names the front part and the sector at which the rest begins; the part that
 //!   is split off has no Q of its own.
 //! * A request may complete in portions, from its front.
+//! * A bio that must not wait completes with EAGAIN if there is no tag for it, without a request.
 //! * A flush without data completes like any request, but is issued as another one, of the operation
 //!   `REQ_OP_FLUSH`, that the flush machinery sends on behalf of all that wait.
 
@@ -20,6 +21,8 @@ use crate::event::{Action, Event};
 use crate::io::{Flags, Io, Moment, Operation, SECTOR_BYTES, UNKNOWN_IOPRIO};
 use groups::{Bio, Group, Groups, NONE};
 
+/// The error of a bio that must not wait (`REQ_NOWAIT`) and would have to.
+const EAGAIN: u16 = 11;
 /// I/Os under way at a time: more than the tags of all of a machine's disks. A trace with more has lost
 /// their completions.
 const MOST_OPEN: usize = 1 << 20;
@@ -198,6 +201,11 @@ impl Pairing {
         if event.operation == Operation::Flush || bare {
             return;
         }
+        // Without a free tag the kernel refuses a bio that must not wait; its task tries again.
+        let refused = event.error == EAGAIN;
+        if refused && self.drop_refused(event) {
+            return;
+        }
         let before = batch.ios.len();
         let (mut sector, mut left) = (event.sector, event.bytes);
         loop {
@@ -223,6 +231,17 @@ impl Pairing {
         if given == 0 {
             self.counts.unmatched += 1;
         }
+    }
+
+    /// Drops an I/O that was refused before it was issued; false if there is none.
+    fn drop_refused(&mut self, event: &Event) -> bool {
+        let found = self.groups.newest(event.device, event.sector, |group| {
+            !group.issued.is_known() && group.bytes == event.bytes
+        });
+        if let Some(index) = found {
+            self.groups.remove(index);
+        }
+        found.is_some()
     }
 
     /// Completes the first `bytes` of a group; gives how many of them were its.

@@ -156,3 +156,17 @@ fn a_trace_without_completions_stays_bounded() {
     }
     assert!(trace.pairing.open() <= 512);
 }
+
+#[test]
+fn a_refused_bio_is_no_io() {
+    let mut trace = Trace::new();
+    trace.event(Action::Queue, 0, 8).event(Action::Issue, 0, 8).event(Action::Queue, 0, 8);
+    let mut refusal = Event::new(35, Action::Complete, Operation::Write);
+    (refusal.bytes, refusal.error) = (8 * SECTOR_BYTES, EAGAIN);
+    trace.pairing.take(&refusal, &mut trace.batch);
+    assert!(trace.batch.ios.is_empty());
+    trace.event(Action::Complete, 0, 8);
+    assert_eq!(trace.batch.ios[0].queued, Moment::at(10));
+    trace.pairing.finish(&mut trace.batch);
+    assert_eq!(trace.pairing.counts(), Counts { events: 5, ios: 1, unmatched: 0, incomplete: 0 });
+}
