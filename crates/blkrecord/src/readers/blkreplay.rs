@@ -55,9 +55,10 @@ impl LineFormat for Blkreplay {
         let (Some(sector), Some(sectors)) = (integer(fields[1]), integer(fields[2])) else {
             return wrong("a sector or length is no number");
         };
-        let operation = match fields[3] {
-            b"R" | b"r" => Operation::Read,
-            b"W" | b"w" => Operation::Write,
+        // Converters of blktrace's traces leave its flags in place: RA for readahead.
+        let operation = match fields[3].first() {
+            Some(b'R' | b'r') => Operation::Read,
+            Some(b'W' | b'w') => Operation::Write,
             _ => return wrong("neither R nor W"),
         };
         let Some(bytes) = sectors.checked_mul(SECTOR_BYTES) else {
