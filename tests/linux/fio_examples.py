@@ -34,12 +34,12 @@ LEFT_OUT = {
 }  # fmt: skip
 """Files that drive neither files nor block devices through the kernel's block layer, each with the reason."""
 
-HOST_ONLY = {"enospc-pressure", "falloc", "zbd-rand-write", "zbd-seq-read"}
-"""Files that models refuse: trims, allocation of space, zoned devices."""
+HOST_ONLY = {"falloc", "zbd-rand-write", "zbd-seq-read"}
+"""Files that models refuse: allocation of space, zoned devices."""
 
 MODELLED = {
     "1mbs_clients", "aio-read", "backwards-read", "basic-verify", "butterfly", "cmdprio-bssplit",
-    "cmdprio-percentage", "cross-stripe-verify", "dedupe-global", "disk-zone-profile", "exitwhat",
+    "cmdprio-percentage", "cross-stripe-verify", "dedupe-global", "disk-zone-profile", "enospc-pressure", "exitwhat",
     "fio-rand-RW",
     "fio-rand-read", "fio-rand-write", "fio-seq-RW", "fio-seq-read", "fio-seq-write", "fixed-rate-submission",
     "flow", "fsx", "iometer-file-access-server", "jesd219", "latency-profile", "numa",

@@ -5,7 +5,7 @@ use std::fs;
 use blksim::block::request::SECTOR_BYTES;
 use blksim::core::error::{ErrorKind, SimulationError};
 use blksim::devices::device::Facts;
-use blksim::simulate::Setup;
+use blksim::simulate::{Setup, check_trims};
 use blksim::switchback::Switchback;
 use blksim::workload::Job;
 use blksim::workload::layout::{Layout, lay_out};
@@ -106,12 +106,14 @@ impl Request {
             turns.check_times()?;
         }
         let device = setup.profile.build(setup.seed)?;
-        let facts = blksim::devices::device::Device::facts(&device).clone();
+        let mut facts = blksim::devices::device::Device::facts(&device).clone();
         let array = Array::of(&mut setup.profile, options.filesystem)?;
         let raid = blksim::block::raid::array(&setup.profile, &facts)?;
         let capacity_bytes =
-            raid.map_or(facts.capacity_bytes, |raid| raid.capacity_sectors * SECTOR_BYTES);
+            raid.as_ref().map_or(facts.capacity_bytes, |raid| raid.capacity_sectors * SECTOR_BYTES);
+        facts.discards &= raid.is_none_or(|raid| raid.takes_discards());
         let jobs = setup.timed_jobs()?;
+        check_trims(&jobs, &facts)?;
         let clones: u64 = jobs.iter().map(|job| u64::from(job.numjobs)).sum();
         if clones > MAX_CLONES {
             let message =
@@ -133,6 +135,11 @@ impl Request {
         let wrong = |field: &str, message: String| {
             Err(SimulationError::of(ErrorKind::OutOfRange, field, message))
         };
+        let trims = self.jobs.iter().any(|job| job.mode.trims);
+        if trims && self.options.filesystem.is_some() {
+            let message = "fio trims block devices only, not files: leave filesystem= out";
+            return wrong("filesystem", message.to_owned());
+        }
         if self.nr_disks() as usize > MAX_DISKS {
             let message = format!("a guest holds {MAX_DISKS} disks at most");
             return wrong("members", message);

@@ -6,7 +6,6 @@ use crate::block::disk::Disk;
 use crate::block::disks::Disks;
 use crate::block::queue_facts::QueueFacts;
 use crate::block::raid::{Raid, array};
-use crate::block::request::SECTOR_BYTES;
 use crate::block::sbitmap::bits_per_word;
 use crate::core::error::{Error, ErrorKind, SimulationError};
 use crate::core::jiffies::jiffy_ns;
@@ -166,11 +165,12 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
     let mut facts = device.facts().clone();
     let raid = array(&setup.profile, &facts)?;
     if let Some(raid) = &raid {
-        facts.capacity_bytes = raid.capacity_sectors * SECTOR_BYTES;
+        raid.describe(&mut facts);
     }
     let queue = queue_values(&setup.queue, &facts, info)?;
     let machine = machine_values(&setup.machine)?;
     let jobs = setup.timed_jobs()?;
+    check_trims(&jobs, &facts)?;
     let layout = lay_out(&jobs, facts.capacity_bytes, setup.arrangement)?;
     let queue_facts = queue_facts(&facts, &queue, &machine, info);
     let mut tunables = tunable_values(info, queue_facts, &setup.tunables)?;
@@ -195,6 +195,18 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
         .collect::<Result<_, _>>()?;
     let disks = Disks::new(first, others);
     Ok(Prepared { info, tunables, queue, machine, facts, jobs, layout, cgroups, disks, raid })
+}
+
+/// Fails if a job trims a device that takes no discards.
+pub fn check_trims(jobs: &[Job], facts: &Facts) -> Result<(), SimulationError> {
+    let Some(job) = jobs.iter().find(|job| job.mode.trims && !facts.discards) else {
+        return Ok(());
+    };
+    let message = format!(
+        "job {} trims, but disks of kind hdd and arrays with parity take no discards; take another device",
+        job.name
+    );
+    Err(SimulationError::of(ErrorKind::OutOfRange, "readwrite", message))
 }
 
 /// Runs a simulation with policies above or beside the scheduler.

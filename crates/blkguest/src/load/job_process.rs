@@ -155,8 +155,11 @@ pub fn run_clone(
     if let Some(flow) = clone.flow {
         worker.generator.join_flow(job, shared.flow(flow));
     }
-    let mut queue =
-        if job.direct && job.asynchronous() { Some(aio::Queue::open(job)?) } else { None };
+    let mut queue = if job.direct && job.asynchronous() && !job.mode.trims {
+        Some(aio::Queue::open(job)?)
+    } else {
+        None
+    };
     // Last, so that the group is not charged for the preparation.
     identity::assume(job)?;
     shared.clones_ready.store(clone.number + 1, SeqCst);

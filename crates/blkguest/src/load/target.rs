@@ -17,6 +17,9 @@ const PAGE_BYTES: usize = 4096;
 /// Larger buffers are populated on first use.
 const POPULATED_BYTES: usize = 4 << 20;
 
+/// `BLKDISCARD` (`_IO(0x12, 119)`, `include/uapi/linux/fs.h`).
+const BLKDISCARD: u32 = 0x1277;
+
 /// An open file with a buffer for its data.
 #[derive(Debug)]
 pub struct Target {
@@ -119,6 +122,9 @@ impl Target {
     /// Reads or writes at a byte of the layout.
     pub fn transfer(&self, direction: Direction, byte: u64, bytes: u32) -> Result<(), Failure> {
         let (descriptor, offset) = (self.descriptor(), self.offset(byte));
+        if direction == Direction::Trim {
+            return self.trim(byte, bytes);
+        }
         // SAFETY: the buffer holds the job's largest block.
         let result = unsafe {
             match direction {
@@ -130,6 +136,15 @@ impl Target {
         };
         let result = if result < 0 { -i64::from(errno()) } else { result as i64 };
         self.expect(result, direction, byte, bytes)
+    }
+
+    /// Discards a range, as fio does: only block devices have this call.
+    fn trim(&self, byte: u64, bytes: u32) -> Result<(), Failure> {
+        let range = [self.offset(byte) as u64, u64::from(bytes)];
+        // SAFETY: the range outlives the call.
+        let result = unsafe { libc::ioctl(self.descriptor(), BLKDISCARD as _, range.as_ptr()) };
+        let result = if result < 0 { -i64::from(errno()) } else { i64::from(bytes) };
+        self.expect(result, Direction::Trim, byte, bytes)
     }
 
     /// Checks the result of a transfer: a count, or a negative errno.

@@ -46,11 +46,13 @@ const IO_COMMAND_BYTES: u32 = 16;
 pub const IO_OP_READ: u32 = 0;
 pub const IO_OP_WRITE: u32 = 1;
 pub const IO_OP_FLUSH: u32 = 2;
+pub const IO_OP_DISCARD: u32 = 3;
 
 pub const ATTR_ROTATIONAL: u32 = 1 << 1;
 pub const ATTR_VOLATILE_CACHE: u32 = 1 << 2;
 
 pub const PARAM_TYPE_BASIC: u32 = 1;
+pub const PARAM_TYPE_DISCARD: u32 = 1 << 1;
 
 /// `ublksrv_ctrl_cmd`: payload of a control command.
 #[derive(Debug, Clone, Copy, Default)]
@@ -110,8 +112,12 @@ pub struct Params {
     pub chunk_sectors: u32,
     pub dev_sectors: u64,
     pub virt_boundary_mask: u64,
-    /// Discard: not offered.
-    pub discard: [u32; 5],
+    pub discard_alignment: u32,
+    pub discard_granularity: u32,
+    pub max_discard_sectors: u32,
+    pub max_write_zeroes_sectors: u32,
+    pub max_discard_segments: u16,
+    pub reserved: u16,
 }
 
 /// `ublksrv_io_desc`: a command, in memory that driver and server share.

@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 
-use blksim::block::request::SECTOR_BYTES;
+use blksim::block::request::{MAX_DISCARD_SECTORS, SECTOR_BYTES};
 use blksim::core::error::ErrorKind;
 use blksim::devices::device::Facts;
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
@@ -97,8 +97,14 @@ impl Control {
         Ok(self.ring.completion().next().map_or(-libc::EIO, |answer| answer.result()))
     }
 
-    /// Adds the disk with this number and sets its parameters.
-    fn add(&mut self, number: u32, facts: &Facts, max_bytes: u32) -> Result<(), Failure> {
+    /// Adds the disk with this number and sets its parameters. It offers discards if a job trims.
+    fn add(
+        &mut self,
+        number: u32,
+        facts: &Facts,
+        max_bytes: u32,
+        discards: bool,
+    ) -> Result<(), Failure> {
         let mut info = DeviceInfo {
             nr_hw_queues: 1,
             queue_depth: facts.queue_depth as u16,
@@ -131,6 +137,12 @@ impl Control {
             dev_sectors: facts.capacity_bytes / SECTOR_BYTES,
             ..Params::default()
         };
+        if discards {
+            params.types |= abi::PARAM_TYPE_DISCARD;
+            params.discard_granularity = SECTOR_BYTES as u32;
+            params.max_discard_sectors = MAX_DISCARD_SECTORS;
+            params.max_discard_segments = 1;
+        }
         let command = addressed(size_of::<Params>(), (&raw mut params) as u64);
         self.call("describing the disk", number, abi::CMD_SET_PARAMS, command)
     }
@@ -153,7 +165,8 @@ pub fn start(request: &Request, shared: SharedMemory) -> Result<(Vec<Disk>, Ring
     let mut control = Control::open()?;
     let mut devices = Vec::new();
     for number in numbers.clone() {
-        control.add(number, facts, max_bytes)?;
+        let discards = request.jobs.iter().any(|job| job.mode.trims);
+        control.add(number, facts, max_bytes, discards)?;
         devices.push(request.setup.profile.build_member(request.setup.seed, number as usize)?);
     }
     let virtual_time = request.options.time == TimeKind::Virtual;

@@ -122,6 +122,7 @@ impl Member {
             abi::IO_OP_READ => (Operation::Read, &self.stats.reads),
             abi::IO_OP_WRITE => (Operation::Write, &self.stats.writes),
             abi::IO_OP_FLUSH => (Operation::Flush, &self.stats.flushes),
+            abi::IO_OP_DISCARD => (Operation::Discard, &self.stats.writes),
             other => {
                 let message =
                     format!("the driver sent the operation {other}, which was not offered");

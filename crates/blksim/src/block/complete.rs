@@ -1,6 +1,6 @@
 //! Completion: from the end of a command to the task that waits for it (`blk_mq_end_request`).
 
-use crate::block::request::{NONE, Purpose, RequestId};
+use crate::block::request::{NONE, Operation, Purpose, RequestId};
 use crate::block::request_stage::RequestStage;
 use crate::core::branch::{cold_path, likely, unlikely};
 use crate::core::event::Class;
@@ -20,8 +20,8 @@ impl Machine {
     #[inline]
     pub(crate) fn complete(&mut self, id: RequestId) {
         let request = &self.block.requests[id];
-        let (disk, purpose, is_write) =
-            (request.disk as usize, request.purpose, request.is_write());
+        let (disk, purpose, operation) =
+            (request.disk as usize, request.purpose, request.operation);
         let sectors = u64::from(request.nr_sectors);
         let (tag, merged) = (request.tag, request.chain);
         let queue = &mut self.block.disks[disk];
@@ -46,8 +46,11 @@ impl Machine {
             return;
         }
         let counters = &mut queue.counters;
-        let moved =
-            if is_write { &mut counters.sectors_written } else { &mut counters.sectors_read };
+        let moved = match operation {
+            Operation::Read | Operation::Flush => &mut counters.sectors_read,
+            Operation::Write => &mut counters.sectors_written,
+            Operation::Discard => &mut counters.sectors_discarded,
+        };
         *moved += sectors;
         let family = queue.family;
         // Only a scheduler needs to know.

@@ -41,6 +41,7 @@ pub struct DiskCounters {
     pub merges: u64,
     pub sectors_read: u64,
     pub sectors_written: u64,
+    pub sectors_discarded: u64,
     /// Processor time of the scheduler's hooks, without waiting for its lock.
     pub scheduler_ns: u64,
     /// Most tags ever in use, and most commands ever in the device.

@@ -2,7 +2,9 @@
 
 use super::disk::Merging;
 use super::layer::BlockLayer;
-use super::request::{Fifo, Merge, NONE, Purpose, RequestId, Requests};
+use super::request::{
+    Fifo, MAX_DISCARD_SECTORS, Merge, NONE, Operation, Purpose, RequestId, Requests,
+};
 use crate::block::request_stage::RequestStage;
 use crate::elevator::scheduler::Family;
 
@@ -116,8 +118,11 @@ impl BlockLayer {
     #[inline]
     pub(crate) fn fit(&self, disk: usize, a: RequestId, b: RequestId) -> bool {
         let (queue, (a, b)) = (&self.disks[disk], (&self.requests[a], &self.requests[b]));
-        let written = a.purpose == Purpose::Writeback;
-        let limit = if written { queue.max_written_sectors } else { queue.max_sectors };
+        let limit = match (a.operation, a.purpose) {
+            (Operation::Discard, _) => MAX_DISCARD_SECTORS,
+            (_, Purpose::Writeback) => queue.max_written_sectors,
+            _ => queue.max_sectors,
+        };
         a.nr_sectors + b.nr_sectors <= limit
     }
 

@@ -108,6 +108,17 @@ impl Raid {
         }))
     }
 
+    /// One with parity takes none, as in the kernel: what a member then reads is not defined.
+    pub fn takes_discards(&self) -> bool {
+        self.level != RaidLevel::Parity
+    }
+
+    /// Makes the facts of a member those of the array.
+    pub fn describe(&self, facts: &mut Facts) {
+        facts.capacity_bytes = self.capacity_sectors * SECTOR_BYTES;
+        facts.discards &= self.takes_discards();
+    }
+
     pub fn nr_members(&self) -> usize {
         self.members as usize
     }
@@ -165,7 +176,7 @@ impl Raid {
         sector: u64,
         nr_sectors: u32,
     ) {
-        if operation == Operation::Write {
+        if operation.is_write() {
             for member in members {
                 self.piece(member, operation, sector, nr_sectors);
             }
@@ -262,7 +273,7 @@ pub fn array(profile: &Profile, facts: &Facts) -> Result<Option<Raid>, ProfileEr
 pub fn check(profile: &Profile) -> Result<Facts, ProfileError> {
     let mut facts = profile.build(0)?.facts().clone();
     if let Some(raid) = array(profile, &facts)? {
-        facts.capacity_bytes = raid.capacity_sectors * SECTOR_BYTES;
+        raid.describe(&mut facts);
     }
     Ok(facts)
 }

@@ -14,6 +14,9 @@ pub type TaskId = u32;
 /// No request.
 pub const NONE: RequestId = u32::MAX;
 
+/// Sectors of the largest discard of modelled disks: 2 GiB.
+pub const MAX_DISCARD_SECTORS: u32 = 1 << 22;
+
 /// Bytes of a sector, the unit of all positions.
 pub const SECTOR_BYTES: u64 = 512;
 
@@ -25,6 +28,16 @@ pub enum Operation {
     Write,
     /// Empties the device's volatile write cache (`REQ_OP_FLUSH`).
     Flush,
+    /// Tells the device that it may forget data (`REQ_OP_DISCARD`).
+    Discard,
+}
+
+impl Operation {
+    /// It changes data: a write or a discard (`op_is_write`, whose lowest bit says so).
+    #[inline]
+    pub fn is_write(self) -> bool {
+        self as u8 & 1 != 0
+    }
 }
 
 /// Class of an I/O priority, best first.
@@ -282,7 +295,7 @@ impl Request {
 
     #[inline]
     pub fn is_write(&self) -> bool {
-        self.operation == Operation::Write
+        self.operation.is_write()
     }
 }
 

@@ -132,22 +132,26 @@ fn representative(index: usize) -> u64 {
     base + (((2 * offset + 1) << shift) >> 1)
 }
 
-/// Reads, writes, or calls of fsync and fdatasync.
+/// Reads, writes, trims, or calls of fsync and fdatasync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     Read = 0,
     Write = 1,
     Sync = 2,
+    Trim = 3,
 }
 
 impl Direction {
-    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Sync];
+    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Trim, Self::Sync];
+    /// Those that move or drop data.
+    pub const OF_DATA: [Self; 3] = [Self::Read, Self::Write, Self::Trim];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
             Self::Write => "write",
             Self::Sync => "sync",
+            Self::Trim => "trim",
         }
     }
 }
@@ -184,7 +188,7 @@ pub struct JobRecord {
     pub runtime_ns: u64,
     /// `None` if computing takes no time.
     pub cpu: Option<CpuTime>,
-    directions: [DirectionRecord; 3],
+    directions: [DirectionRecord; 4],
 }
 
 impl JobRecord {
@@ -233,15 +237,21 @@ impl JobRecord {
         &self.directions[direction as usize]
     }
 
-    /// Completed I/Os a second, reads and writes together.
+    /// Completed I/Os, without syncs.
+    pub fn ios(&self) -> u64 {
+        Direction::OF_DATA.iter().map(|direction| self.direction(*direction).ios()).sum()
+    }
+
+    /// Completed I/Os a second, without syncs.
     pub fn iops(&self) -> f64 {
-        let ios = self.direction(Direction::Read).ios() + self.direction(Direction::Write).ios();
+        let ios = self.ios();
         if self.runtime_ns == 0 { 0.0 } else { ios as f64 * 1e9 / self.runtime_ns as f64 }
     }
 
-    /// Bytes a second, reads and writes together.
+    /// Bytes a second, without syncs.
     pub fn bytes_per_second(&self) -> f64 {
-        let bytes = self.direction(Direction::Read).bytes + self.direction(Direction::Write).bytes;
+        let of_data = Direction::OF_DATA.iter();
+        let bytes: u64 = of_data.map(|direction| self.direction(*direction).bytes).sum();
         if self.runtime_ns == 0 { 0.0 } else { bytes as f64 * 1e9 / self.runtime_ns as f64 }
     }
 }

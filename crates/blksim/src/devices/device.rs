@@ -28,6 +28,8 @@ pub struct Facts {
     pub nr_hw_queues: u32,
     /// It has a volatile write cache, which a flush empties.
     pub volatile_cache: bool,
+    /// It takes discards.
+    pub discards: bool,
     /// Largest command in KiB.
     pub max_hw_sectors_kb: u32,
 }

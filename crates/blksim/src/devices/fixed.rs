@@ -66,6 +66,7 @@ impl Fixed {
                 queue_depth: values.get("depth") as u32,
                 nr_hw_queues: values.get("hw_queues") as u32,
                 volatile_cache: false,
+                discards: true,
                 max_hw_sectors_kb: 32_767,
             },
             latency_ns: values.get("latency"),

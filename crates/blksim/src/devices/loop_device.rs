@@ -4,7 +4,7 @@
 //! On a machine whose computing takes time, the thread takes what the machine's cost table says, from
 //! the other tasks. Elsewhere it has a processor of its own, and the parameters say how long it takes.
 
-use crate::block::request::SECTOR_BYTES;
+use crate::block::request::{Operation, SECTOR_BYTES};
 use crate::core::error::ProfileError;
 use crate::core::params::{Param, Unit, Values};
 use crate::devices::device::{Command, Device, Facts, Outbox};
@@ -50,6 +50,7 @@ impl LoopDevice {
                 queue_depth: values.get("depth") as u32,
                 nr_hw_queues: 1,
                 volatile_cache: false,
+                discards: true,
                 // `BLK_DEF_MAX_SECTORS` in `include/linux/blkdev.h`, Linux 6.1.
                 max_hw_sectors_kb: 1280,
             },
@@ -71,7 +72,9 @@ impl Device for LoopDevice {
     }
 
     fn submit(&mut self, command: Command, outbox: &mut Outbox) {
-        let cost_ns = self.cost_ns(u64::from(command.nr_sectors) * SECTOR_BYTES);
+        // A discard punches a hole; nothing is copied.
+        let copied = if command.operation == Operation::Discard { 0 } else { command.nr_sectors };
+        let cost_ns = self.cost_ns(u64::from(copied) * SECTOR_BYTES);
         self.free_ns = self.free_ns.max(outbox.now_ns()) + cost_ns;
         self.busy_ns += cost_ns;
         outbox.complete_at(self.free_ns, command.id);

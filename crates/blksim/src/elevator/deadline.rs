@@ -5,7 +5,7 @@
 //! Simplified: no zoned devices.
 
 use crate::block::queue_facts::QueueFacts;
-use crate::block::request::{Merge, Operation, RequestId, Requests};
+use crate::block::request::{Merge, RequestId, Requests};
 use crate::core::params::{Param, Unit, Values};
 use crate::elevator::fifo::FifoQueue;
 use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
@@ -77,7 +77,7 @@ impl Settings {
 
 #[inline]
 pub(super) fn direction(requests: &Requests, id: RequestId) -> usize {
-    usize::from(requests[id].operation == Operation::Write)
+    usize::from(requests[id].is_write())
 }
 
 /// Requests of one direction: by sector and by age.

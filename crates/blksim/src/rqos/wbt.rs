@@ -13,7 +13,7 @@
 //!   too much.
 //! * With a volatile cache, sleepers are woken only when no write is in flight.
 //!
-//! Simplified: no discards, no kswapd.
+//! Simplified: discards pass (the kernel limits them apart from writes), no kswapd.
 //!
 //! Parameters: `wbt_lat_usec` of the queue: 2000, or 75000 for rotational
 //! devices; 0 (off) under bfq, cfq and the legacy schedulers.
@@ -249,7 +249,7 @@ impl Wbt {
 /// True for writes that are limited: all but direct ones.
 fn restrained(requests: &Requests, bio: RequestId) -> bool {
     let request = &requests[bio];
-    request.is_write() && !(request.flags.sync && request.flags.idle)
+    request.operation == Operation::Write && !(request.flags.sync && request.flags.idle)
 }
 
 impl Policy for Wbt {
@@ -305,7 +305,7 @@ impl Policy for Wbt {
                 }
             }
             Operation::Write => self.nr_writes += 1,
-            Operation::Flush => {}
+            Operation::Flush | Operation::Discard => {}
         }
         if self.forget(request) {
             self.wake_after_completion(cx);

@@ -1,9 +1,10 @@
-//! Direct I/O: transfers become bios, and their completions complete the transfer.
+//! Direct I/O and trims: transfers become bios, and their completions complete the transfer.
 
 use crate::block::flush_queue::FlushWaiter;
 use crate::block::plug::PlugFlush;
 use crate::block::request::{
-    Flags, NONE, Operation, Priority, Purpose, Request, RequestId, SECTOR_BYTES,
+    Flags, MAX_DISCARD_SECTORS, NONE, Operation, Priority, Purpose, Request, RequestId,
+    SECTOR_BYTES,
 };
 use crate::core::branch::unlikely;
 use crate::core::record::Direction;
@@ -25,7 +26,7 @@ impl Machine {
     ) -> bool {
         let nr_sectors = transfer.bytes / SECTOR_BYTES as u32;
         if unlikely(
-            transfer.direction == Direction::Write || nr_sectors > self.block.disks[0].max_sectors,
+            transfer.direction != Direction::Read || nr_sectors > self.block.disks[0].max_sectors,
         ) {
             self.issue_within_plug(index, transfer, plugged, start_ns);
             return !self.tasks.sleeps(index);
@@ -60,12 +61,17 @@ impl Machine {
         bio
     }
 
-    /// Issues a direct transfer that needs a plug of its own: a write, or one of several bios.
+    /// Issues a direct transfer that needs a plug of its own: a write, a trim, or one of several
+    /// bios.
     #[inline(never)]
     fn issue_within_plug(&mut self, index: u32, transfer: Transfer, plugged: bool, start_ns: u64) {
         let Transfer { direction, offset, bytes, .. } = transfer;
-        let is_write = direction == Direction::Write;
-        let operation = if is_write { Operation::Write } else { Operation::Read };
+        let operation = match direction {
+            Direction::Write => Operation::Write,
+            Direction::Trim => Operation::Discard,
+            Direction::Read | Direction::Sync => Operation::Read,
+        };
+        let is_write = operation.is_write();
         if is_write && !self.mm.cache.is_empty() {
             self.mm.cache.invalidate(offset, u64::from(bytes));
         }
@@ -76,7 +82,10 @@ impl Machine {
         }
         let mut bio = self.direct_bio(index, operation, transfer, start_ns);
         let mut left = bio.nr_sectors;
-        let max_sectors = self.block.disks[0].max_sectors;
+        let max_sectors = match operation {
+            Operation::Discard => MAX_DISCARD_SECTORS,
+            _ => self.block.disks[0].max_sectors,
+        };
         if left > max_sectors {
             let parts = left.div_ceil(max_sectors);
             bio.owner =
@@ -90,7 +99,9 @@ impl Machine {
             left -= bio.nr_sectors;
         }
         if !plugged {
-            let waited_for = is_write && !self.tasks.processes[index as usize].asynchronous;
+            // A trim waits within its plug (`blkdev_issue_discard`).
+            let asynchronous = self.tasks.processes[index as usize].asynchronous;
+            let waited_for = is_write && (operation == Operation::Discard || !asynchronous);
             self.end_plug(index, if waited_for { PlugFlush::ForSleep } else { PlugFlush::AtEnd });
         }
     }
@@ -112,12 +123,15 @@ impl Machine {
     #[inline(never)]
     fn direct_part_of_several_or_write_done(&mut self, id: RequestId) {
         let request = &self.block.requests[id];
-        let is_write = request.is_write();
+        let operation = request.operation;
         let owner = request.owner;
         let io = if owner == NONE {
             Io {
                 process: request.context,
-                direction: Direction::Write,
+                direction: match operation {
+                    Operation::Discard => Direction::Trim,
+                    _ => Direction::Write,
+                },
                 bytes: request.own_sectors * SECTOR_BYTES as u32,
                 parts: 0,
                 start_ns: request.issued_ns,
@@ -131,7 +145,7 @@ impl Machine {
         if io.parts > 0 {
             return;
         }
-        if is_write
+        if operation == Operation::Write
             && self.tasks.processes[io.process as usize].sync
             && self.block.disks[0].volatile_cache
         {

@@ -45,6 +45,7 @@ pub struct JobProcess {
     pub(crate) priority: Priority,
     /// Control group.
     pub(crate) group: u16,
+    /// Its I/Os pass by the page cache.
     pub(crate) direct: bool,
     /// It does not wait for each I/O.
     pub(crate) asynchronous: bool,
@@ -89,7 +90,7 @@ impl JobProcess {
             region,
             priority: Priority::resolve(job.prioclass, job.prio, job.nice),
             group: 0,
-            direct: job.direct,
+            direct: job.direct || job.mode.trims,
             asynchronous: job.asynchronous(),
             sync: job.sync,
             advice: job.advice,

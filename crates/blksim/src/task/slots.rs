@@ -3,7 +3,7 @@
 //! The records of jobs are exchanged at the edges of each slot's kept part, so that an I/O is
 //! recorded as in any run.
 
-use crate::core::record::{Direction, JobRecord};
+use crate::core::record::JobRecord;
 
 /// The times of a slot, from the beginning of the simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,12 +131,9 @@ impl SlotRecorder {
     }
 
     fn ios_so_far(&self, records: &[JobRecord]) -> u64 {
-        let ios = |record: &JobRecord| {
-            record.direction(Direction::Read).ios() + record.direction(Direction::Write).ios()
-        };
         let counts =
             |record: &&JobRecord| self.focus.is_empty() || self.focus.contains(&record.name);
-        self.ios_before + records.iter().filter(counts).map(ios).sum::<u64>()
+        self.ios_before + records.iter().filter(counts).map(JobRecord::ios).sum::<u64>()
     }
 
     /// The records of the whole run, from those since the last exchange.

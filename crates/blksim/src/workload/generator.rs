@@ -89,6 +89,8 @@ enum PassEnd {
 #[derive(Debug)]
 pub struct Generator {
     mode: Mode,
+    /// What it does besides reading: it writes, or it trims.
+    change: Direction,
     region: Region,
     block_sizes: PerDirection<BlockSizes>,
     align: PerDirection<u64>,
@@ -139,6 +141,8 @@ pub struct Generator {
     command_priorities: Option<Box<CommandPriorities>>,
     /// It must be told of completions.
     watches: bool,
+    /// It reads back, shares a flow, or searches for a depth.
+    special: bool,
     /// I/Os issued and completed, if it watches.
     nr_issued: u64,
     nr_completed: u64,
@@ -157,6 +161,7 @@ impl Generator {
     pub fn new(job: &Job, index: u32, region: Region, seed: u64) -> Self {
         let seed = job.randseed.unwrap_or(seed);
         let stream = |what: &str| Stream::named(seed, &format!("job/{}/{index}/{what}", job.name));
+        let change = if job.mode.trims { Direction::Trim } else { Direction::Write };
         let smallest = job.smallest_block();
         let align = job.block_align.unwrap_or(PerDirection {
             read: job.block_sizes.read.smallest(),
@@ -194,7 +199,7 @@ impl Generator {
         let plain = is_plain(job)
             && matches!(offsets, Offsets::Mapped(_))
             && !pace.iter().any(Pace::limited);
-        let direction = if job.mode.reads { Direction::Read } else { Direction::Write };
+        let direction = if job.mode.reads { Direction::Read } else { change };
         let pass_bytes = region.bytes / smallest * smallest;
         let left_bytes = if job.time_based {
             u64::MAX
@@ -203,6 +208,7 @@ impl Generator {
         };
         Self {
             mode: job.mode,
+            change,
             region,
             block_sizes: job.block_sizes.clone(),
             align,
@@ -229,7 +235,7 @@ impl Generator {
             measure_ns: 0,
             sync_every,
             writes_since_sync: 0,
-            end_fsync: job.end_fsync && job.mode.writes,
+            end_fsync: job.end_fsync && job.mode.writes && !job.mode.trims,
             thinktime_ns: job.thinktime_ns,
             thinktime_blocks: job.thinktime_blocks,
             blocks_since_pause: 0,
@@ -248,6 +254,7 @@ impl Generator {
             flow: None,
             command_priorities: CommandPriorities::new(&job.command_priorities, stream("priority")),
             watches: job.thinktime_ns > 0 || job.verify.is_some() || job.latency_goal.is_some(),
+            special: job.verify.is_some() || job.latency_goal.is_some(),
             nr_issued: 0,
             nr_completed: 0,
             plain: plain.then_some(direction),
@@ -262,6 +269,7 @@ impl Generator {
     pub fn join_flow(&mut self, job: &Job, shared: SharedFlow) {
         if let Some(flow) = job.flow {
             self.flow = Some(FlowShare::new(shared, flow.weight, flow.sleep_ns));
+            self.special = true;
         }
     }
 
@@ -328,22 +336,15 @@ impl Generator {
         if self.pause_until_ns > now_ns {
             return Step::Wait { until_ns: self.pause_until_ns.min(self.deadline_ns) };
         }
-        if let Some(step) = self.held_back(now_ns) {
-            return step;
-        }
-        if let Some(verification) = &mut self.verification {
-            if let Some(write) = verification.take_from_backlog(self.nr_completed) {
-                self.left_ios -= 1;
-                return self.read_back(write);
+        if unlikely(self.special) {
+            if let Some(step) = self.special_step(now_ns) {
+                return step;
             }
-        }
-        if self.pass_ended.is_some() {
-            return self.end_pass(now_ns);
         }
         let Some((direction, offset, bytes)) = self.prepare() else {
             return self.end_pass(now_ns);
         };
-        let pace = &mut self.pace[direction as usize];
+        let pace = &mut self.pace[lane(direction)];
         if pace.limited() {
             if pace.next_ns > now_ns {
                 self.prepared = Some((direction, offset, bytes));
@@ -354,9 +355,8 @@ impl Generator {
         }
         self.count_issued(1, u64::from(bytes));
         self.writes_since_sync += u64::from(direction == Direction::Write);
-        if let Some(verification) = &mut self.verification {
-            let write = Written { offset, bytes, before: self.nr_issued };
-            verification.issued((direction == Direction::Write).then_some(write));
+        if unlikely(self.special) {
+            self.note_to_verify(direction, offset, bytes);
         }
         if self.plain.is_some() {
             let bytes = self.largest_block;
@@ -365,6 +365,29 @@ impl Generator {
             self.count_issued(self.granted, bytes);
         }
         self.transfer(direction, offset, bytes)
+    }
+
+    /// The step of a clone that must let others go first, or that reads back what it has written.
+    #[inline(never)]
+    fn special_step(&mut self, now_ns: u64) -> Option<Step> {
+        if let Some(step) = self.held_back(now_ns) {
+            return Some(step);
+        }
+        if let Some(verification) = &mut self.verification {
+            if let Some(write) = verification.take_from_backlog(self.nr_completed) {
+                self.left_ios -= 1;
+                return Some(self.read_back(write));
+            }
+        }
+        self.pass_ended.is_some().then(|| self.end_pass(now_ns))
+    }
+
+    #[inline(never)]
+    fn note_to_verify(&mut self, direction: Direction, offset: u64, bytes: u32) {
+        if let Some(verification) = &mut self.verification {
+            let write = Written { offset, bytes, before: self.nr_issued };
+            verification.issued((direction == Direction::Write).then_some(write));
+        }
     }
 
     /// Reads back what the pass has written, and begins the next one, if there is one.
@@ -515,7 +538,7 @@ impl Generator {
         }
         let direction = match (self.mode.reads, self.mode.writes) {
             (true, false) => Direction::Read,
-            (false, _) => Direction::Write,
+            (false, _) => self.change,
             (true, true) => {
                 if self.mix.percent(self.rwmixread) {
                     Direction::Read
@@ -542,14 +565,14 @@ impl Generator {
             && !between
             && (self.percentage_random == 100 || self.mix.percent(self.percentage_random));
         if let Some(zones) = &mut self.zones {
-            if zones.enter(&mut self.position, direction as usize, self.region) {
+            if zones.enter(&mut self.position, lane(direction), self.region) {
                 self.offsets.forget_visits();
             }
         }
         let offset = if random {
             self.random_offset(direction, bytes)
         } else if between && self.sequence.identical {
-            Some(self.last_start[direction as usize].min(self.region.bytes - bytes))
+            Some(self.last_start[lane(direction)].min(self.region.bytes - bytes))
         } else {
             match self.sequential_offset(direction, bytes) {
                 None if self.mode.random => self.random_offset(direction, bytes),
@@ -569,7 +592,7 @@ impl Generator {
             };
             bytes = draw_size(sizes, room, &mut self.mix);
         }
-        if random {
+        if random && matches!(self.offsets, Offsets::Marked(_)) {
             let unit = self.sizes_of(direction).smallest();
             let start = self.zones.as_ref().map_or(0, |zones| zones.start);
             bytes = self.offsets.visit((offset - start) / unit, bytes, unit);
@@ -577,8 +600,8 @@ impl Generator {
         if let Some(zones) = &mut self.zones {
             zones.issued(bytes);
         }
-        self.position[direction as usize] = offset + bytes;
-        self.last_start[direction as usize] = offset;
+        self.position[lane(direction)] = offset + bytes;
+        self.last_start[lane(direction)] = offset;
         Some((direction, offset, bytes as u32))
     }
 
@@ -608,7 +631,7 @@ impl Generator {
     #[inline]
     fn sequential_offset(&mut self, direction: Direction, bytes: u64) -> Option<u64> {
         let Region { begin, file_bytes, bytes: size, .. } = self.region;
-        let mut offset = self.position[direction as usize];
+        let mut offset = self.position[lane(direction)];
         if self.zones.is_some() {
             return (begin + offset + bytes <= file_bytes).then_some(offset);
         }
@@ -663,6 +686,10 @@ impl Generator {
             Direction::Read => self.align.read,
             _ => self.align.write,
         };
+        // Blocks of one size, none of which reaches beyond the end.
+        if let Offsets::Mapped(order) = &mut self.offsets {
+            return Some(order.next(&mut self.random) * align);
+        }
         let (start, length) = match &self.zones {
             None => (0, self.region.bytes),
             Some(zones) => (zones.start, zones.range()),
@@ -703,6 +730,12 @@ fn is_plain(job: &Job) -> bool {
         && job.latency_goal.is_none()
         && job.command_priorities == PerDirection::default()
         && job.thinktime_ns == 0
+}
+
+/// The place of a direction among the two that a clone keeps apart.
+#[inline]
+fn lane(direction: Direction) -> usize {
+    usize::from(direction != Direction::Read)
 }
 
 /// A size of at most `room` bytes, which holds the smallest: a multiple of that one.

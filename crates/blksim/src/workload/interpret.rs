@@ -35,6 +35,21 @@ impl Reader<'_> {
         }
     }
 
+    /// Like [`Self::get`] for a value of each direction. Jobs that trim have the field of trims: the
+    /// last one given.
+    fn directed<T>(
+        &self,
+        name: &str,
+        default: T,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<T, JobFileError> {
+        let trims = Mode::parse(self.text("readwrite").unwrap_or("read")).trims;
+        self.get(name, default, |text| {
+            let last = text.rsplit(',').find(|field| !field.trim().is_empty());
+            read(last.filter(|_| trims).unwrap_or(text))
+        })
+    }
+
     fn flag(&self, name: &str, default: bool) -> Result<bool, JobFileError> {
         self.get(name, default, flag)
     }
@@ -70,11 +85,11 @@ pub(super) fn job(
     let mode_text = r.text("readwrite").unwrap_or("read").to_owned();
     let mode = Mode::parse(&mode_text);
     let block_sizes = if r.text("bssplit").is_some() {
-        r.get("bssplit", no_split(), splits)?
+        r.directed("bssplit", no_split(), splits)?
     } else if r.text("bsrange").is_some() {
-        r.get("bsrange", no_split(), ranges)?
+        r.directed("bsrange", no_split(), ranges)?
     } else {
-        let sizes = r.get("blocksize", PerDirection { read: 4096, write: 4096 }, sizes)?;
+        let sizes = r.directed("blocksize", PerDirection { read: 4096, write: 4096 }, sizes)?;
         PerDirection { read: BlockSizes::fixed(sizes.read), write: BlockSizes::fixed(sizes.write) }
     };
     let sequence = Sequence {
@@ -95,7 +110,7 @@ pub(super) fn job(
         iodepth: r.number("iodepth", 1)? as u32,
         iodepth_batch: r.number("iodepth_batch", 1)? as u32,
         block_sizes,
-        block_align: r.get("blockalign", None, |t| sizes(t).map(Some))?,
+        block_align: r.directed("blockalign", None, |t| sizes(t).map(Some))?,
         size: size(&r)?,
         filesize: r.get("filesize", None, |t| bytes(t).map(Some))?,
         offset: r.get("offset", Extent::Bytes(0), |t| extent(t, true, true))?,
@@ -144,8 +159,8 @@ pub(super) fn job(
         thinktime_ns: r.duration("thinktime", 1_000)?,
         thinktime_blocks: r.number("thinktime_blocks", 1)?,
         rate: RateLimit {
-            bytes_per_second: r.get("rate", PerDirection::default(), rates)?,
-            ios_per_second: r.get("rate_iops", PerDirection::default(), rates)?,
+            bytes_per_second: r.directed("rate", PerDirection::default(), rates)?,
+            ios_per_second: r.directed("rate_iops", PerDirection::default(), rates)?,
             poisson: r.text("rate_process") == Some("poisson"),
         },
         verify: verify(&r, mode)?,
@@ -186,7 +201,7 @@ fn size(r: &Reader) -> Result<Option<Extent>, JobFileError> {
 
 fn verify(r: &Reader, mode: Mode) -> Result<Option<Verify>, JobFileError> {
     let method = r.text("verify").unwrap_or("0");
-    if matches!(method, "0" | "none") || !mode.writes || !r.flag("do_verify", true)? {
+    if matches!(method, "0" | "none") || !mode.writes || mode.trims || !r.flag("do_verify", true)? {
         return Ok(None);
     }
     let backlog = r.number("verify_backlog", 0)?;

@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mode {
     pub reads: bool,
+    /// It changes data: by writes, or by trims alone.
     pub writes: bool,
+    /// Its only I/Os are trims.
+    pub trims: bool,
     pub random: bool,
 }
 
@@ -18,10 +21,10 @@ impl Mode {
         let rest = text.strip_prefix("rand").unwrap_or(text);
         let (reads, writes) = match rest {
             "read" => (true, false),
-            "write" => (false, true),
+            "write" | "trim" => (false, true),
             _ => (true, true),
         };
-        Self { reads, writes, random }
+        Self { reads, writes, trims: rest == "trim", random }
     }
 }
 
@@ -285,8 +288,10 @@ impl Job {
     }
 
     /// Most I/Os in flight.
+    ///
+    /// No engine of fio's trims asynchronously (`do_io_u_trim` in `io_u.c`, fio 3.33).
     pub fn depth(&self) -> u32 {
-        if self.asynchronous() { self.iodepth } else { 1 }
+        if self.asynchronous() && !self.mode.trims { self.iodepth } else { 1 }
     }
 
     /// The largest block that occurs.

@@ -16,6 +16,9 @@ use super::slot_map::SlotMap;
 use crate::core::divisor::Divisor;
 use crate::core::rng::{Permutation, Stream};
 
+/// In the map: the slot was discarded.
+const DISCARDED: u32 = u32::MAX - 1;
+
 /// Superblocks that garbage collection keeps free.
 const RESERVE: usize = 3;
 
@@ -181,7 +184,7 @@ impl Ftl {
     #[inline]
     pub fn find(&self, logical: u32) -> Option<u32> {
         if let Some(physical) = self.map.get(logical) {
-            return Some(physical);
+            return (physical != DISCARDED).then_some(physical);
         }
         match self.condition {
             Condition::Fresh => None,
@@ -223,6 +226,15 @@ impl Ftl {
     /// Superblocks erased since the last call.
     pub fn take_erased(&mut self) -> u64 {
         std::mem::take(&mut self.erased)
+    }
+
+    /// Forgets what a slot holds: garbage collection need not move it.
+    pub fn discard(&mut self, logical: u32) {
+        if let Some(physical) = self.find(logical) {
+            let superblock = self.superblock(physical);
+            self.superblocks[superblock].valid -= 1;
+            self.map.insert(logical, DISCARDED);
+        }
     }
 
     /// Writes a program unit of host data (padding fewer slots) and does the garbage collection

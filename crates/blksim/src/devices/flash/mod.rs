@@ -310,6 +310,7 @@ impl Flash {
                 queue_depth: get("queue_depth") as u32,
                 nr_hw_queues: get("hw_queues") as u32,
                 volatile_cache: values.flag("flush_drains"),
+                discards: true,
                 max_hw_sectors_kb: get("max_sectors_kb") as u32,
             },
             ftl,
@@ -372,6 +373,7 @@ impl Flash {
             Operation::Read => self.read(command, outbox),
             Operation::Write => self.write(command, outbox),
             Operation::Flush => self.flush(command.id, outbox),
+            Operation::Discard => self.discard(command, outbox),
         }
     }
 
@@ -522,6 +524,19 @@ impl Flash {
             let slots = (bytes / u128::from(SLOT_BYTES)) as u64;
             self.slc_used = self.slc_used.saturating_sub(slots);
         }
+    }
+
+    /// Forgets the slots that a discard covers wholly. It takes a command's time and no data; slots
+    /// in the write buffer are written nevertheless.
+    #[inline(never)]
+    fn discard(&mut self, command: Command, outbox: &mut Outbox) {
+        let now_ns = outbox.now_ns();
+        let end = (command.sector + u64::from(command.nr_sectors)) / SLOT_SECTORS;
+        for slot in command.sector.div_ceil(SLOT_SECTORS)..end {
+            self.ftl.discard(slot as u32);
+        }
+        let link_ns = Self::charge(&mut self.link_free_ns[1], now_ns, self.command_ns, 0);
+        outbox.complete_at(now_ns + link_ns + self.interface_ns, command.id);
     }
 
     #[inline(never)]

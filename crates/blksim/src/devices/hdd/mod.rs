@@ -268,6 +268,7 @@ impl Hdd {
                 queue_depth: get("queue_depth") as u32,
                 nr_hw_queues: 1,
                 volatile_cache: get("write_cache_sectors") > 0,
+                discards: false,
                 max_hw_sectors_kb: 32_767,
             },
             geometry,
@@ -308,7 +309,7 @@ impl Hdd {
                 self.next_access(outbox);
             }
             Operation::Write if self.write_limit > 0 => self.accept_write(command, outbox),
-            Operation::Write => {
+            Operation::Write | Operation::Discard => {
                 self.enqueue(command, outbox);
             }
             Operation::Read => self.accept_read(command, outbox),

@@ -7,8 +7,7 @@
 //! under names of their own, because no tunable of the kernel switches between them. They share the
 //! queues in [`domains`].
 //!
-//! Simplified: one hctx and one processor; no discards, which no workload issues; flushes bypass
-//! the scheduler, as in the kernel.
+//! Simplified: one hctx and one processor; flushes bypass the scheduler, as in the kernel.
 
 mod domains;
 mod graded;

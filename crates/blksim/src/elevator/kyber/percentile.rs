@@ -25,9 +25,12 @@ use crate::elevator::scheduler::{Context, Family, Info};
 
 const READ: usize = 0;
 const WRITE: usize = 1;
-const OTHER: usize = 2;
+/// Flushes bypass the scheduler, so the kernel's fourth domain is always empty.
+const DISCARD: usize = 2;
 /// Domains with a target, whose depths are adjusted.
-const NR_ADJUSTED: usize = OTHER;
+///
+/// Simplified: the kernel adjusts discards too, with a target of five seconds.
+const NR_ADJUSTED: usize = DISCARD;
 
 /// Buckets up to the target, and buckets in all.
 const BUCKETS_TO_TARGET: u64 = 4;
@@ -98,7 +101,7 @@ impl Depths for Percentiles {
         indexed: false,
         tunables: TUNABLES,
     };
-    const SIZES: [(u32, u32); NR_DOMAINS] = [(256, 16), (128, 8), (16, 1)];
+    const SIZES: [(u32, u32); NR_DOMAINS] = [(256, 16), (128, 8), (64, 1)];
 
     fn new(targets_ns: [u64; NR_ADJUSTED]) -> Self {
         Self { targets_ns, latencies: Default::default(), timer_ns: None }
@@ -109,7 +112,7 @@ impl Depths for Percentiles {
         match request.operation {
             Operation::Read => READ,
             Operation::Write => WRITE,
-            Operation::Flush => OTHER,
+            Operation::Discard | Operation::Flush => DISCARD,
         }
     }
 

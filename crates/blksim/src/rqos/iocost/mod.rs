@@ -91,6 +91,11 @@ struct Paid {
     group: u16,
 }
 
+/// Neither flushes nor discards have a cost (`calc_vtime_cost_builtin`).
+fn has_cost(operation: Operation) -> bool {
+    matches!(operation, Operation::Read | Operation::Write)
+}
+
 const NOT_PAID: Paid = Paid { asked_ns: u64::MAX, charged_vtime: 0, group: 0 };
 
 #[derive(Debug)]
@@ -331,7 +336,7 @@ impl Policy for IoCost {
     fn admit(&mut self, cx: &mut PolicyContext, bio: RequestId) -> Admission {
         let request = &cx.requests[bio];
         let group = request.group as usize;
-        if group == 0 || request.operation == Operation::Flush {
+        if group == 0 || !has_cost(request.operation) {
             self.note(bio, Paid { asked_ns: cx.now_ns(), ..NOT_PAID });
             return Admission::Pass;
         }
@@ -361,7 +366,7 @@ impl Policy for IoCost {
         let joined = &cx.requests[bio];
         let group = joined.group as usize;
         // A bio that was admitted has paid already.
-        if group == 0 || self.paid(bio).is_some() {
+        if group == 0 || !has_cost(joined.operation) || self.paid(bio).is_some() {
             return;
         }
         let costs = &self.costs[usize::from(joined.is_write())];

@@ -20,7 +20,7 @@
 mod lane;
 
 use crate::block::cgroup::Group;
-use crate::block::request::RequestId;
+use crate::block::request::{Operation, RequestId, SECTOR_BYTES};
 use crate::core::jiffies::{jiffies, timer_ns};
 use crate::rqos::policy::{Admission, Placement, Policy, PolicyContext};
 use lane::{Held, Lane, Ticks};
@@ -251,6 +251,10 @@ impl Throttle {
 /// charges bytes before it splits a bio, I/Os afterwards.
 fn charged_bytes(cx: &PolicyContext, bio: RequestId) -> u64 {
     let piece = &cx.requests[bio];
+    if piece.operation == Operation::Discard {
+        // "Assume it's one sector" (`throtl_bio_data_size`).
+        return SECTOR_BYTES;
+    }
     if piece.sector == piece.first_sector { u64::from(piece.own_sectors) * 512 } else { 0 }
 }
 

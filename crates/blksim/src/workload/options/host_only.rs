@@ -28,10 +28,15 @@ pub const OPTIONS: &[OptionSpec] = &[
     ),
     host_only("experimental_verify", &[], Kind::Flag, "models know the usual verification"),
     host_only("verify_only", &[], Kind::Flag, "models know the usual verification"),
-    host_only("trim_percentage", &[], COUNT, "models have no trims"),
-    host_only("trim_backlog", &[], COUNT, "models have no trims"),
-    host_only("trim_backlog_batch", &[], COUNT, "models have no trims"),
-    host_only("trim_verify_zero", &[], Kind::Flag, "models have no trims"),
+    host_only("trim_percentage", &[], COUNT, "models trim by jobs of their own, not to verify"),
+    host_only("trim_backlog", &[], COUNT, "models trim by jobs of their own, not to verify"),
+    host_only("trim_backlog_batch", &[], COUNT, "models trim by jobs of their own, not to verify"),
+    host_only(
+        "trim_verify_zero",
+        &[],
+        Kind::Flag,
+        "models trim by jobs of their own, not to verify",
+    ),
     host_only("lockfile", &[], Kind::Text, "models have no locks on files"),
     host_only("nowait", &[], Kind::Flag, "a submission of models waits while the queue is full"),
     host_only("offset_align", &[], COUNT, "models align offsets to the block size only"),
@@ -61,12 +66,12 @@ pub const OPTIONS: &[OptionSpec] = &[
 
 /// Values of modelled options that only hosts have: option, beginning of the value, reason.
 pub const VALUES: &[(&str, &str, &str)] = &[
-    ("readwrite", "trim", NO_TRIMS),
-    ("readwrite", "randtrim", NO_TRIMS),
+    ("readwrite", "trimwrite", NO_MIX),
+    ("readwrite", "randtrimwrite", NO_MIX),
     ("ioengine", "mmap", "models do not map files into memory"),
     ("ioengine", "splice", "models do not move data through pipes"),
     ("ioengine", "falloc", "models do not allocate and free space of files"),
     ("zonemode", "zbd", "models have no zoned devices"),
 ];
 
-const NO_TRIMS: &str = "models have no trims";
+const NO_MIX: &str = "jobs of models trim or write, not both by turns";
