@@ -106,9 +106,7 @@ def ends_by_itself(job: Job, work: Workload) -> bool:
 
 @needs_fio
 @pytest.mark.parametrize("name", sorted(MODELLED))
-def test_the_models_make_the_ios_of_fio(
-    name: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_the_models_make_the_ios_of_fio(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """In order, or, where chance decides, with the same sizes, shares and distribution."""
     # The clones of a section that another waits for would share one log; the order is tested elsewhere.
     text = re.sub(r"(?m)^wait_for=.*$", "", smaller(name))

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 
 /// Runs until the generator is exhausted; returns the end time.
 pub fn work(worker: &mut Worker, mut now_ns: u64) -> Result<u64, Failure> {
-    let buffered = !worker.job.direct;
+    let buffered = !worker.job.direct && !worker.job.mode.trims;
     loop {
         match worker.next(now_ns) {
             Step::Transfer(Transfer { direction, offset, bytes, .. }) => {

@@ -18,7 +18,7 @@ const PAGE_BYTES: usize = 4096;
 const POPULATED_BYTES: usize = 4 << 20;
 
 /// `BLKDISCARD` (`_IO(0x12, 119)`, `include/uapi/linux/fs.h`).
-const BLKDISCARD: u32 = 0x1277;
+const BLKDISCARD: libc::c_ulong = 0x1277;
 
 /// An open file with a buffer for its data.
 #[derive(Debug)]
@@ -142,7 +142,7 @@ impl Target {
     fn trim(&self, byte: u64, bytes: u32) -> Result<(), Failure> {
         let range = [self.offset(byte) as u64, u64::from(bytes)];
         // SAFETY: the range outlives the call.
-        let result = unsafe { libc::ioctl(self.descriptor(), BLKDISCARD as _, range.as_ptr()) };
+        let result = unsafe { libc::ioctl(self.descriptor(), BLKDISCARD, range.as_ptr()) };
         let result = if result < 0 { -i64::from(errno()) } else { i64::from(bytes) };
         self.expect(result, Direction::Trim, byte, bytes)
     }

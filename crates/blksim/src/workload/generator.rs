@@ -49,6 +49,10 @@ struct Pace {
 }
 
 impl Pace {
+    fn new(bytes_per_second: u64, ios_per_second: u64) -> Self {
+        Self { bytes_per_second, ios_per_second, ..Self::default() }
+    }
+
     fn limited(&self) -> bool {
         self.bytes_per_second > 0 || self.ios_per_second > 0
     }
@@ -180,11 +184,6 @@ impl Generator {
         } else {
             Offsets::new(&job.distribution, has_map, blocks, &mut random)
         };
-        let pace = |bytes_per_second, ios_per_second| Pace {
-            bytes_per_second,
-            ios_per_second,
-            ..Pace::default()
-        };
         // fio 3.33: a time-based job ignores `number_ios` (`keep_running`).
         let left_ios = match job.number_ios {
             Some(ios) if !job.time_based => ios.saturating_mul(job.loops),
@@ -193,8 +192,8 @@ impl Generator {
         let rate = job.rate;
         let sync_every = if job.fsync > 0 { job.fsync } else { job.fdatasync };
         let pace = [
-            pace(rate.bytes_per_second.read, rate.ios_per_second.read),
-            pace(rate.bytes_per_second.write, rate.ios_per_second.write),
+            Pace::new(rate.bytes_per_second.read, rate.ios_per_second.read),
+            Pace::new(rate.bytes_per_second.write, rate.ios_per_second.write),
         ];
         let plain = is_plain(job)
             && matches!(offsets, Offsets::Mapped(_))
