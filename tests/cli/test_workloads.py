@@ -44,7 +44,7 @@ def test_a_refusal_of_models_is_given_with_its_reason(file: Path, capsys: pytest
     assert run(["workloads", str(file)]) == ExitCode.OK
     text = " ".join(capsys.readouterr().out.split())
     assert "runs on hosts; models refuse readwrite" in text
-    assert "trim or write, not both by turns" in text
+    assert "models do not alternate trims and writes" in text
 
 
 def test_the_text_shows_an_option_of_all_sections_once(

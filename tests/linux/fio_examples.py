@@ -39,8 +39,8 @@ HOST_ONLY = {"falloc", "zbd-rand-write", "zbd-seq-read"}
 
 MODELLED = {
     "1mbs_clients", "aio-read", "backwards-read", "basic-verify", "butterfly", "cmdprio-bssplit",
-    "cmdprio-percentage", "cross-stripe-verify", "dedupe-global", "disk-zone-profile", "enospc-pressure", "exitwhat",
-    "fio-rand-RW",
+    "cmdprio-percentage", "cross-stripe-verify", "dedupe-global", "disk-zone-profile", "enospc-pressure",
+    "exitwhat", "fio-rand-RW",
     "fio-rand-read", "fio-rand-write", "fio-seq-RW", "fio-seq-read", "fio-seq-write", "fixed-rate-submission",
     "flow", "fsx", "iometer-file-access-server", "jesd219", "latency-profile", "numa",
     "poisson-rate-submission",

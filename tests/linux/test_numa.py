@@ -11,7 +11,8 @@ from blklab.linux.load.fio import job_file_text
 from blklab.linux.scratch.layout import regions_on_device
 from blklab.spec.workloads import parse_workload
 
-JOBS = "[near]\nsize=1m\nnuma_cpu_nodes=0\n[far]\nsize=1m\nnuma_cpu_nodes=0,2-3\nnuma_mem_policy=interleave:2-3\n"
+NEAR = "[near]\nsize=1m\nnuma_cpu_nodes=0\n"
+FAR = "[far]\nsize=1m\nnuma_cpu_nodes=0,2-3\nnuma_mem_policy=interleave:2-3\n"
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def test_ranges_are_read() -> None:
 
 @pytest.mark.usefixtures("one_node")
 def test_missing_nodes_are_said_with_the_line_and_left_out() -> None:
-    workload = parse_workload(JOBS, name="mine", source="mine.fio")
+    workload = parse_workload(NEAR + FAR, name="mine", source="mine.fio")
     (warning,) = numa.numa_warnings([workload])
     assert warning == "mine.fio:6: job far runs on any node: this machine has no node 2, 3"
     text = job_file_text(workload, regions_on_device(workload, "/dev/blklab", 32 << 20), seed=1)

@@ -64,6 +64,6 @@ def test_a_trimmed_drive_need_not_move_what_it_forgot() -> None:
     assert trimmed < 0.5 * full
 
 
-def test_by_turns_with_writes_only_fio_trims() -> None:
+def test_only_fio_alternates_trims_and_writes() -> None:
     with pytest.raises(BlklabError, match="readwrite"):
         blklab.simulate("fixed", "[a]\nrw=trimwrite\nsize=1m\n", scheduler="none")

@@ -57,6 +57,16 @@ def test_one_reader_on_a_fixed_device_gets_one_over_latency(latency_us: int) -> 
     assert only(sample).latency.mean_ns == pytest.approx(latency_us * 1000, rel=0.015)
 
 
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_trims_reach_the_device_one_at_a_time(scheduler: str) -> None:
+    jobs = "[trimmer]\nrw=randtrim\nbs=16k\nsize=4m\nioengine=libaio\niodepth=16\n"
+    sample = measure("uml:fixed,latency=200us,depth=8", jobs, scheduler)
+    done = only(sample)
+    assert (done.direction, done.ios, done.bytes) == ("trim", 256, 4 << 20)
+    assert done.latency.mean_ns == pytest.approx(200_000, rel=0.015)
+    assert sample.engine["requests"] == 256
+
+
 def test_nothing_of_the_guest_takes_an_io_time() -> None:
     """Several seconds long: whatever the guest does once a second falls into it."""
     if find().clock.exact is None:

@@ -93,7 +93,7 @@ enum PassEnd {
 #[derive(Debug)]
 pub struct Generator {
     mode: Mode,
-    /// What it does besides reading: it writes, or it trims.
+    /// Direction of the I/Os that are no reads: writes or trims.
     change: Direction,
     region: Region,
     block_sizes: PerDirection<BlockSizes>,

@@ -74,4 +74,4 @@ pub const VALUES: &[(&str, &str, &str)] = &[
     ("zonemode", "zbd", "models have no zoned devices"),
 ];
 
-const NO_MIX: &str = "jobs of models trim or write, not both by turns";
+const NO_MIX: &str = "models do not alternate trims and writes";
