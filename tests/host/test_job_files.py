@@ -11,8 +11,8 @@ from blklab.cli import run
 from blklab.errors import ExitCode
 from blklab.records.locations import run_files_folder
 from blklab.spec.workloads import parse_workload
+from fio_examples import FOLDER, smaller
 from host.conftest import RUN_ID, Filesystem, cell, opened, work
-from linux.fio_examples import FOLDER, smaller
 
 pytestmark = pytest.mark.root
 
