@@ -191,8 +191,9 @@ int bio_queue(u64 *ctx)
 	current_comm(entry.comm, sizeof(entry.comm));
 	if (map_update(&bios, &key, &entry, BPF_NOEXIST)) {
 		/*
-		 * The map is full, or the end of the bio that had this address before was missed: the kernel runs no
-		 * tracing program in an interrupt of a task that is within a bpf() call, of whatever program.
+		 * The map is full, or the end of the bio that had this address before was missed. That was seen while
+		 * other BPF programs ran. The cause is not proven: that completions are missed in interrupts of a
+		 * bpf() call is a guess, and 950,000 such calls on each processor during 27,243 I/Os lost none.
 		 */
 		count(LOST);
 		stale = map_lookup(&bios, &key);

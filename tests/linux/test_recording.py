@@ -81,7 +81,7 @@ def test_every_io_is_recorded(disk: Disk, capture: str, tmp_path: Path) -> None:
     stat = Path(f"/sys/block/{disk.name}/stat")
     outer_before = _stat(stat.read_text())
     arguments = ["record", str(disk.dev_path), "--capture", capture, "--output", str(file)]
-    # Where other BPF programs run too, the kernel may hide completions from ours; the I/Os are still there.
+    # Where other BPF programs ran too, completions were missing, for no proven reason; the I/Os are still there.
     may_lack = {ExitCode.OK, ExitCode.PARTIAL} if capture == "bpf" else {ExitCode.OK}
     assert run([*arguments, "--", "sh", "-c", work]) in may_lack
     outer = _stat(stat.read_text()) - outer_before
@@ -110,7 +110,7 @@ def test_every_io_is_recorded(disk: Disk, capture: str, tmp_path: Path) -> None:
     assert trace.facts.command == ["sh"]
     ordered = ["queued_ns", "issued_ns", "completed_ns"]
     times = np.stack([mine[name] for name in ordered]).astype(np.uint64)
-    # Of a BPF program that the kernel could not run, only the time is missing.
+    # Of an event that a BPF program missed, only the time is missing.
     known = (times != NEVER).all(axis=0)
     assert known.mean() > 0.99
     assert (times[0] <= times[1])[known].all()
