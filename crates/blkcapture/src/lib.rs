@@ -12,12 +12,14 @@
 //! | [`bpf`] | programs in the kernel |
 //! | [`tracefs`] | the kernel's tracepoints, read from an own tracefs instance |
 //! | [`tasks`] | processes and control groups of tasks, from `/proc` |
+//! | [`cgroup_settings`] | the weights of the control groups that were seen |
 //! | [`error`] | errors |
 //!
 //! A recording changes nothing but what it makes itself, and removes it at its end. What a killed recorder
 //! left is removed by the next one.
 
 pub mod bpf;
+pub mod cgroup_settings;
 pub mod clock;
 pub mod error;
 pub mod recording;

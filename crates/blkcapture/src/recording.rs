@@ -10,6 +10,7 @@ use blkrecord::file::Writer;
 use blkrecord::names::Names;
 
 use crate::bpf::BpfSource;
+use crate::cgroup_settings::CgroupSettings;
 use crate::clock;
 use crate::error::CaptureError;
 use crate::request::{Capture, Devices, Request};
@@ -29,6 +30,7 @@ pub struct Recording {
     /// `None` once it is finished.
     writer: Option<Writer<File>>,
     names: Names,
+    cgroups: CgroupSettings,
     batch: Batch,
     ios: u64,
     began_ns: u64,
@@ -45,6 +47,7 @@ impl Recording {
             .map_err(|cause| CaptureError::Output { path: request.output.clone(), cause })?;
         match Self::with_file(&mut request, file) {
             Ok((source, writer, began_ns)) => Ok(Self {
+                cgroups: CgroupSettings::new(request.cgroup_root.clone()),
                 request,
                 source,
                 writer: Some(writer),
@@ -111,11 +114,15 @@ impl Recording {
 
     fn write(&mut self, last: bool) -> Result<(), CaptureError> {
         self.ios += self.batch.ios.len() as u64;
+        let cgroups = self.cgroups.of(&self.batch.ios, &self.names);
         let tally = self.tally();
         let now = clock::monotonic_ns();
         let due = last || now - self.flushed_ns >= FLUSH_INTERVAL_NS;
         let Some(writer) = &mut self.writer else { return Ok(()) };
-        let mut result = writer.write(&mut self.batch, &self.names, &tally);
+        let mut result = writer.cgroups(&cgroups);
+        if result.is_ok() {
+            result = writer.write(&mut self.batch, &self.names, &tally);
+        }
         if due && result.is_ok() {
             self.flushed_ns = now;
             result = writer.flush(&self.names, &tally);

@@ -23,6 +23,8 @@ pub struct Facts {
     /// The program that was recorded: the command's name, or all of its arguments if that was asked for.
     pub command: Vec<String>,
     pub devices: Vec<DeviceFacts>,
+    /// Control groups that did I/O and those above them; a file has them in blocks of their own.
+    pub cgroups: Vec<CgroupFacts>,
     /// Facts that the record lacks, for people.
     pub missing: Vec<String>,
 }
@@ -41,6 +43,16 @@ pub struct DeviceFacts {
     /// The active scheduler; empty if unknown.
     pub scheduler: String,
     /// Attributes of the queue and, as `iosched/…`, of the scheduler.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// A control group when its first I/O was seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CgroupFacts {
+    /// As in the names of the record.
+    pub path: String,
+    /// Contents of the I/O controller's files by name, such as `io.weight`; files that it lacks are left out.
     pub settings: BTreeMap<String, String>,
 }
 

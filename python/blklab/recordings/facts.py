@@ -24,6 +24,16 @@ class DeviceFacts(BaseModel):
     """Attributes of the queue and, as ``iosched/…``, of the scheduler."""
 
 
+class CgroupFacts(BaseModel):
+    """A control group that did I/O, or one above it, when its first I/O was seen."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str
+    settings: dict[str, str] = {}
+    """Contents of the I/O controller's files by name, such as ``io.weight``; without those that it lacks."""
+
+
 class Facts(BaseModel):
     """The conditions of a recording."""
 
@@ -42,6 +52,8 @@ class Facts(BaseModel):
     command: list[str] = []
     """The program that was recorded: its name, or all arguments if that was asked for."""
     devices: list[DeviceFacts] = []
+    cgroups: list[CgroupFacts] = []
+    """Known once the file has been read."""
     missing: list[str] = []
     """Facts that the recording lacks."""
 

@@ -19,6 +19,7 @@ impl Kind {
     pub const NAMES: Self = Self(*b"NAME");
     pub const IOS: Self = Self(*b"IOS ");
     pub const TASKS: Self = Self(*b"TASK");
+    pub const CGROUPS: Self = Self(*b"CGRP");
     pub const TALLY: Self = Self(*b"TALL");
     pub const END: Self = Self(*b"END ");
 }

@@ -14,6 +14,7 @@
 //! | `NAME` | new names, each a length (varint) and UTF-8; numbered on from 1 |
 //! | `IOS ` | I/Os, column by column ([`columns`]) |
 //! | `TASK` | task events, likewise |
+//! | `CGRP` | more [`crate::facts::CgroupFacts`] as JSON: an array |
 //! | `TALL` | [`crate::facts::Tally`] so far, as JSON; behind each `IOS ` block |
 //! | `END ` | the final tally; a file without it was not closed |
 //!

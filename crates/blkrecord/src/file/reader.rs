@@ -8,7 +8,7 @@ use super::varint::Input;
 use super::{MAGIC, VERSION, columns};
 use crate::batch::Batch;
 use crate::error::{Place, RecordError, Warnings};
-use crate::facts::{Facts, Tally};
+use crate::facts::{CgroupFacts, Facts, Tally};
 use crate::names::Names;
 use crate::readers::{RecordReader, Source};
 
@@ -96,6 +96,11 @@ impl Reader {
                 self.tally.incomplete += open as u64;
             }
             Kind::TASKS => columns::decode_tasks(raw, self.names.len(), &mut batch.tasks)?,
+            Kind::CGROUPS => {
+                let more: Vec<CgroupFacts> =
+                    serde_json::from_slice(raw).map_err(|_| "the control groups cannot be read")?;
+                self.facts.cgroups.extend(more);
+            }
             Kind::TALLY | Kind::END => {
                 let tally: Tally =
                     serde_json::from_slice(raw).map_err(|_| "the counts cannot be read")?;

@@ -5,8 +5,11 @@ use std::io::{self, Write};
 use super::block::{self, Kind};
 use super::{MAGIC, VERSION, columns, varint};
 use crate::batch::{BATCH_IOS, Batch};
-use crate::facts::{Facts, Tally};
+use crate::facts::{CgroupFacts, Facts, Tally};
 use crate::names::Names;
+
+/// Control groups in a block, which has its limit.
+const MOST_CGROUPS: usize = 256;
 
 /// A file that is being written. Without [`Self::finish`] it stays readable up to its last block.
 #[derive(Debug)]
@@ -34,6 +37,14 @@ impl<W: Write> Writer<W> {
         self.waiting.tasks.append(&mut batch.tasks);
         if self.waiting.ios.len() >= BATCH_IOS || self.waiting.tasks.len() >= BATCH_IOS {
             self.flush(names, tally)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is known of more control groups, at once.
+    pub fn cgroups(&mut self, cgroups: &[CgroupFacts]) -> io::Result<()> {
+        for some in cgroups.chunks(MOST_CGROUPS) {
+            block::write(&mut self.out, Kind::CGROUPS, &serde_json::to_vec(some)?)?;
         }
         Ok(())
     }

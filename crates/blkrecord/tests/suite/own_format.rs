@@ -1,7 +1,7 @@
 //! The format `.blkrecord`: everything comes back, and what was written before a kill too.
 
 use blkrecord::batch::Batch;
-use blkrecord::facts::{DeviceFacts, Facts, Tally};
+use blkrecord::facts::{CgroupFacts, DeviceFacts, Facts, Tally};
 use blkrecord::file::Writer;
 use blkrecord::io::{Flags, Io, Moment, Operation};
 use blkrecord::names::Names;
@@ -164,4 +164,26 @@ proptest! {
         let contents = read(writer.finish(&names, &Tally::default()).unwrap()).unwrap();
         prop_assert_eq!(contents.ios, ios);
     }
+}
+
+#[test]
+fn control_groups_come_back_whenever_they_were_seen() {
+    let mut writer = Writer::new(Vec::new(), &facts()).unwrap();
+    let group = |number: u32| CgroupFacts {
+        path: format!("/g{number}"),
+        settings: [("io.weight".to_owned(), format!("default {number}"))].into(),
+    };
+    // More than a block takes.
+    let early: Vec<CgroupFacts> = (0..700).map(group).collect();
+    writer.cgroups(&early).unwrap();
+    let mut names = Names::default();
+    let mut batch = Batch::default();
+    let mut io = Io::new(Moment::at(1), Operation::Read, 0, 4096);
+    io.cgroup = names.number_of("/g700");
+    batch.ios.push(io);
+    writer.write(&mut batch, &names, &Tally::default()).unwrap();
+    writer.cgroups(&[group(700)]).unwrap();
+    let bytes = writer.finish(&names, &Tally::default()).unwrap();
+    let found = read(bytes).unwrap();
+    assert_eq!(found.facts.cgroups, (0..=700).map(group).collect::<Vec<_>>());
 }
