@@ -16,6 +16,8 @@ from blklab.errors import ExitCode
 from blklab.linux.journal.file import encode_line
 from blklab.linux.machine import doctor
 from blklab.linux.queue.schedulers import available_schedulers
+from blklab.linux.recording.support import ways_of_recording
+from blklab.shipped import bpf_programs
 from real_devices import LoopMaker, Mounter, tool
 
 
@@ -129,6 +131,37 @@ def test_doctor_finds_the_journal_of_a_killed_run(state: Path) -> None:
     assert finding.state == "lacking"
     assert "blklab restore" in str(finding.remedy)
     assert ("20261121-0231-k3f9" in finding.text) == (os.geteuid() == 0), "only root can tell"
+
+
+@pytest.mark.root
+def test_doctor_says_how_it_could_record() -> None:
+    """And agrees with what a recording finds."""
+    findings = {finding.subject: finding for finding in doctor.examine()}
+    ways = {name: findings[f"recording: {name}"] for name in ("bpf", "tracefs")}
+    assert all((way.state == "ok") == (way.remedy is None) for way in ways.values())
+    if bpf_programs() is None:
+        assert "built without BPF programs" in ways["bpf"].text
+
+
+@pytest.mark.root
+def test_doctor_gives_the_reason_why_nothing_can_be_recorded() -> None:
+    """Root without capabilities, as in a container."""
+    tool("setpriv", "util-linux")
+    command = ["setpriv", "--bounding-set=-all", sys.executable, "-m", "blklab", "doctor", "--json", "-"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    findings = {finding["subject"]: finding for finding in json.loads(answer.stdout)["findings"]}
+    for name in ("bpf", "tracefs"):
+        finding = findings[f"recording: {name}"]
+        assert finding["state"] == "lacking"
+        assert finding["remedy"] == "blklab record cannot work here"
+    assert "ermitted" in findings["recording: tracefs"]["text"]
+
+
+def test_doctor_without_bpf_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("blklab.linux.recording.support.bpf_programs", lambda: None)
+    bpf = ways_of_recording()[0]
+    assert bpf.name == "bpf"
+    assert bpf.reason == "this blklab was built without BPF programs"
 
 
 def test_doctor_without_root() -> None:

@@ -13,10 +13,11 @@
 //! | [`tracefs`] | the kernel's tracepoints, read from an own tracefs instance |
 //! | [`tasks`] | processes and control groups of tasks, from `/proc` |
 //! | [`cgroup_settings`] | the weights of the control groups that were seen |
+//! | [`support`] | ways of capturing that work here, and why others do not |
 //! | [`error`] | errors |
 //!
 //! A recording changes nothing but what it makes itself, and removes it at its end. What a killed recorder
-//! left is removed by the next one.
+//! left is removed by the next one, or by [`support::left_over`].
 
 pub mod bpf;
 pub mod cgroup_settings;
@@ -25,5 +26,6 @@ pub mod error;
 pub mod recording;
 pub mod request;
 pub mod source;
+pub mod support;
 pub mod tasks;
 pub mod tracefs;

@@ -1,11 +1,13 @@
 //! Recording what reaches the block layer of this machine.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use blkcapture::error::CaptureError;
 use blkcapture::recording;
 use blkcapture::request::Request;
+use blkcapture::support;
 use blkrecord::facts::Tally;
 use pyo3::prelude::*;
 
@@ -70,6 +72,31 @@ impl Recording {
     fn finish(&self, py: Python<'_>) -> PyResult<String> {
         self.with(py, recording::Recording::finish)
     }
+}
+
+/// Ways of capturing, the best first, each with the reason why it cannot be used here, or nothing.
+#[pyfunction]
+#[pyo3(signature = (bpf_object=None))]
+pub fn capture_support(
+    py: Python<'_>,
+    bpf_object: Option<PathBuf>,
+) -> Vec<(&'static str, Option<String>)> {
+    let reason = |result: Result<(), CaptureError>| result.err().map(|error| error.to_string());
+    py.detach(move || {
+        vec![
+            ("bpf", reason(support::bpf(bpf_object.as_deref()))),
+            ("tracefs", reason(support::tracefs())),
+        ]
+    })
+}
+
+/// The tracefs instances that killed recorders left, and why one could not be removed.
+#[pyfunction]
+pub fn left_over_instances(
+    py: Python<'_>,
+    remove: bool,
+) -> PyResult<Vec<(String, Option<String>)>> {
+    py.detach(|| support::left_over(remove)).map_err(|cause| raise(py, &cause))
 }
 
 fn raise(py: Python<'_>, cause: &CaptureError) -> PyErr {

@@ -138,5 +138,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(waits::analyse_waits, module)?)?;
     #[cfg(target_os = "linux")]
     module.add_class::<capture::Recording>()?;
+    #[cfg(target_os = "linux")]
+    module.add_function(wrap_pyfunction!(capture::capture_support, module)?)?;
+    #[cfg(target_os = "linux")]
+    module.add_function(wrap_pyfunction!(capture::left_over_instances, module)?)?;
     Ok(())
 }

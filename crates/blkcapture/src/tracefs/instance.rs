@@ -40,7 +40,10 @@ impl Instance {
     /// Removes what killed recorders left, and makes a new instance.
     pub fn create(tracefs: Tracefs, buffer_bytes: u64) -> Result<Self, CaptureError> {
         let instances = tracefs.path.join("instances");
-        remove_left_over(&instances);
+        for path in left_over(&instances) {
+            // It costs memory only: another recorder may just have removed it.
+            let _ = fs::remove_dir(path);
+        }
         let own = std::process::id();
         let start = start_time(own).unwrap_or_default();
         let path = (0..100)
@@ -198,22 +201,28 @@ fn read_text(path: &Path) -> io::Result<String> {
     }
 }
 
-/// Removes the instances of recorders that are gone; gives their names.
-pub fn remove_left_over(instances: &Path) -> Vec<String> {
+/// The instances of recorders that are gone, sorted. Only names of blklab's own form are considered.
+pub fn left_over(instances: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(instances) else { return Vec::new() };
-    let mut removed = Vec::new();
-    for entry in entries.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let Some(owner) = name.strip_prefix(PREFIX) else { continue };
-        let mut parts = owner.split('-');
-        let process = parts.next().and_then(|text| text.parse::<u32>().ok());
-        let (Some(process), Some(start)) = (process, parts.next()) else { continue };
-        let alive = start_time(process).is_some_and(|now| now == start);
-        if !alive && fs::remove_dir(entry.path()).is_ok() {
-            removed.push(name);
+    let names = entries.flatten().filter(|entry| {
+        owner_of(&entry.file_name().to_string_lossy())
+            .is_some_and(|(process, start)| start_time(process).is_none_or(|now| now != start))
+    });
+    let mut paths: Vec<PathBuf> = names.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// The process of an instance and its start, from `blklab-PROCESS-START-NUMBER`.
+fn owner_of(name: &str) -> Option<(u32, String)> {
+    let parts: Vec<&str> = name.strip_prefix(PREFIX)?.split('-').collect();
+    let numbers = parts.iter().all(|part| part.parse::<u64>().is_ok());
+    match parts[..] {
+        [process, start, ..] if numbers && parts.len() <= 3 => {
+            Some((process.parse().ok()?, start.to_owned()))
         }
+        _ => None,
     }
-    removed
 }
 
 /// When a process began, in ticks since boot: with it, its number is unique.
@@ -222,4 +231,27 @@ fn start_time(process: u32) -> Option<String> {
     // The command, in parentheses, may contain anything. The start is field 22, the state field 3.
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_ascii_whitespace().nth(19).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_instances_of_dead_recorders_are_left_over() {
+        let folder = std::env::temp_dir().join(format!("blkcapture-left-{}", std::process::id()));
+        let own = std::process::id();
+        let start = start_time(own).unwrap();
+        let alive = format!("blklab-{own}-{start}-0");
+        // The same number, but another process.
+        let reused = format!("blklab-{own}-1-0");
+        let others = ["perf", "blklab-mine", "blklab-1-x-0", "blklab-4194305", "blklab--1-2"];
+        for name in others.iter().copied().chain([&*alive, &*reused, "blklab-4194305-7-0"]) {
+            fs::create_dir_all(folder.join(name)).unwrap();
+        }
+        let mut expected = vec![folder.join(&reused), folder.join("blklab-4194305-7-0")];
+        expected.sort();
+        assert_eq!(left_over(&folder), expected);
+        fs::remove_dir_all(folder).unwrap();
+    }
 }

@@ -45,7 +45,7 @@ def examine() -> list[Finding]:
     if sys.platform == "linux":
         findings += [_root(), _sysfs()]
         findings += _disks()
-        findings += [_fio(), *_tools(), _udev(), _cgroups(), _loop(), _room(), _journals()]
+        findings += [_fio(), *_tools(), _udev(), _cgroups(), *_recording(), _loop(), _room(), _journals()]
     findings += [_core(), _postgresql(), _chromium()]
     return findings
 
@@ -179,6 +179,29 @@ def _writable_files(root: Path) -> set[str]:
         except OSError:  # noqa: PERF203 - other programs remove their groups at any moment
             continue
     return found
+
+
+def _recording() -> list[Finding]:
+    if os.geteuid() != 0:
+        return [Finding("recording", "lacking", "not checked: recording I/O needs root", "run with sudo")]
+    try:
+        from blklab.linux.recording.support import left_over, ways_of_recording  # noqa: PLC0415 - compiled
+    except ImportError as error:
+        return [Finding("recording", "lacking", f"not checked: {error}")]
+    ways = ways_of_recording()
+    usable = [way.name for way in ways if way.reason is None]
+    instead = f"blklab record uses {usable[0]} instead" if usable else "blklab record cannot work here"
+    findings = [
+        Finding(f"recording: {way.name}", "ok", "can be used")
+        if way.reason is None
+        else Finding(f"recording: {way.name}", "lacking", way.reason, instead)
+        for way in ways
+    ]
+    left = ", ".join(instance.name for instance in left_over(remove=False))
+    if left:
+        text = f"left {left} in tracefs"
+        findings.append(Finding("killed recordings", "lacking", text, "blklab restore"))
+    return findings
 
 
 def _loop() -> Finding:
