@@ -48,7 +48,7 @@ def test_nothing_to_do(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "nothing to restore" in capsys.readouterr().out
     assert run(["restore", "--json", "-"]) == ExitCode.OK
     document = json.loads(capsys.readouterr().out)
-    assert document == {"schema": "blklab.restore/1", "dry_run": False, "journals": []}
+    assert document == {"schema": "blklab.restore/1", "dry_run": False, "journals": [], "recordings": []}
 
 
 def test_settings_come_back(disk: Disk, state: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,8 +1,9 @@
-"""`blklab restore`: restore settings that killed runs left changed."""
+"""`blklab restore`: restore settings that killed runs left changed; remove what killed recordings left."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +15,7 @@ from blklab.linux.machine.requirements import require_linux, require_root
 
 if TYPE_CHECKING:
     from blklab.linux.journal.recovery import RecoveryReport
+    from blklab.linux.recording.support import LeftOver
 
 SCHEMA = "blklab.restore/1"
 
@@ -29,24 +31,29 @@ SCHEMA = "blklab.restore/1"
 def command(*, dry_run: bool, force: bool, json_file: str | None) -> int:
     """Restore the settings that a killed run left changed.
 
-    Every comparison does this when it starts. Runs in progress are left alone.
+    Every comparison does this when it starts. Runs in progress are left alone. The tracefs instance of a
+    killed `blklab record` is removed too.
     """
     require_linux("restoring settings")
     from blklab.linux.journal.recovery import any_journals, preview, recover  # noqa: PLC0415 - needs Linux
     from blklab.linux.journal.state import state_directory  # noqa: PLC0415
+    from blklab.linux.recording.support import left_over  # noqa: PLC0415
 
     state = state_directory()
     if any_journals(state):
         require_root("restoring settings")  # only root can read the journals
     reports = preview(state) if dry_run else recover(state, force=force)
+    instances = left_over(remove=not dry_run)
     if json_file is not None:
-        write_text(json_file, json.dumps(_as_json(reports, dry_run=dry_run), indent=2, ensure_ascii=False))
+        document = _as_json(reports, instances, dry_run=dry_run)
+        write_text(json_file, json.dumps(document, indent=2, ensure_ascii=False))
     else:
-        _print(reports, dry_run=dry_run)
-    return next((report.error.exit_code for report in reports if report.error is not None), ExitCode.OK)
+        _print(reports, instances, dry_run=dry_run)
+    failed = ExitCode.RUN_FAILED if any(instance.error for instance in instances) else ExitCode.OK
+    return next((report.error.exit_code for report in reports if report.error is not None), failed)
 
 
-def _as_json(reports: list[RecoveryReport], *, dry_run: bool) -> dict[str, object]:
+def _as_json(reports: list[RecoveryReport], instances: list[LeftOver], *, dry_run: bool) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         "dry_run": dry_run,
@@ -62,17 +69,22 @@ def _as_json(reports: list[RecoveryReport], *, dry_run: bool) -> dict[str, objec
             }
             for report in reports
         ],
+        "recordings": [asdict(instance) for instance in instances],
     }
 
 
-def _print(reports: list[RecoveryReport], *, dry_run: bool) -> None:
+def _print(reports: list[RecoveryReport], instances: list[LeftOver], *, dry_run: bool) -> None:
     console = console_out()
 
     def say(text: str) -> None:
         console.print(text, markup=False, soft_wrap=True)
 
-    if not reports:
+    if not reports and not instances:
         say("nothing to restore: no killed run has left anything behind")
+    removed = "would be removed" if dry_run else "removed"
+    for instance in instances:
+        outcome = removed if instance.error is None else f"error: {instance.error}"
+        say(f"tracefs instance {instance.name} of a killed recording: {outcome}")
     for report in reports:
         since = f" of {report.started_at}" if report.started_at else ""
         say(f"run {report.run_id}{since}{f' ({report.purpose})' if report.purpose else ''}")
