@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from fio_examples import FOLDER, HOST_ONLY, LEFT_OUT, MODELLED, smaller
 
 import blklab
 from blklab import _core
@@ -21,6 +20,7 @@ from blklab.linux.load.fio import check_job_file, find_fio, job_file_text
 from blklab.linux.scratch.layout import regions_on_device
 from blklab.spec.modelled_options import option_uses
 from blklab.spec.workloads import Job, Workload, load_workload, parse_workload
+from fio_examples import FOLDER, HOST_ONLY, LEFT_OUT, MODELLED, smaller
 
 pytestmark = pytest.mark.skipif(
     not FOLDER.is_dir(), reason="fio's examples are not installed (Debian: fio-examples)"

@@ -1,4 +1,4 @@
-//! What the I/O controller was told about the control groups that a recording saw.
+//! Weights and limits of I/O that control groups had at the end of a recording.
 
 use std::collections::BTreeMap;
 use std::fs;
