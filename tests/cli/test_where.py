@@ -8,7 +8,7 @@ import pytest
 
 from blklab.cli import run
 from blklab.errors import ExitCode
-from blklab.recordings.facts import DeviceFacts
+from blklab.recordings.facts import CgroupFacts, DeviceFacts
 from blklab.recordings.trace import UNKNOWN_IOPRIO
 from blklab.recordings.waits import Waits, analyse_waits
 from blklab.report.waits.document import where_document
@@ -113,7 +113,86 @@ def test_writeback_is_named(trace: Path) -> None:
         for task in waits.tasks
     ]
     found = priority_findings(waits.model_copy(update={"tasks": tasks}))
-    assert any("kernel threads submitted 100%" in finding.text for finding in found)
+    (text,) = [finding.text for finding in found if finding.subject == "submitter"]
+    assert "kernel threads submitted 100%" in text
+    assert "really submitted by kworker/u4:2 (" in text
+
+
+def _chain(
+    trace: Path, scheduler: str, *groups: CgroupFacts, version: int = 2, **changes: object
+) -> dict[str, list[tuple[str, str | None]]]:
+    """Findings by subject, with the writer in /a/w and the reader in /b."""
+    waits = _recorded(trace, scheduler=scheduler, **changes)
+    places = {"writer": "/a/w", "<b>reader": "/b"}
+    tasks = [task.model_copy(update={"cgroup": places[task.command]}) for task in waits.tasks]
+    facts = waits.facts.model_copy(update={"cgroups": list(groups), "cgroup_version": version})
+    found: dict[str, list[tuple[str, str | None]]] = {}
+    for finding in priority_findings(waits.model_copy(update={"facts": facts, "tasks": tasks})):
+        found.setdefault(finding.subject, []).append((finding.text, finding.remedy))
+    return found
+
+
+def _group(path: str, **settings: str) -> CgroupFacts:
+    kept = {name.replace("_", "."): text for name, text in settings.items()}
+    return CgroupFacts(path=path, settings={"cgroup.controllers": "io memory", **kept})
+
+
+def test_a_weight_of_a_policy_that_is_not_active(trace: Path) -> None:
+    groups = [_group("/"), _group("/a", io_weight="default 500"), _group("/a/w"), _group("/b")]
+    ((text, remedy),) = _chain(trace, "mq-deadline", *groups)["policy"]
+    assert text == (
+        "io.weight was set (/a 500), but it belongs to io.cost, which was not active on sda;"
+        " no policy read weights there"
+    )
+    assert remedy == "write '8:0 enable=1' to io.cost.qos of the root group"
+    ((text, remedy),) = _chain(trace, "bfq", *groups)["policy"]
+    assert text.endswith("not active on sda; there bfq reads io.bfq.weight")
+    assert remedy == "set io.bfq.weight instead"
+    groups[0] = _group("/", io_cost_qos="8:0 enable=1 ctrl=user rpct=0.00")
+    assert "policy" not in _chain(trace, "mq-deadline", *groups)
+    groups[0] = _group("/", io_cost_qos="8:16 enable=1")
+    assert "policy" in _chain(trace, "mq-deadline", *groups)
+
+
+def test_weights_count_among_siblings(trace: Path) -> None:
+    def chain(first: str, second: str) -> dict[str, list[tuple[str, str | None]]]:
+        groups = [_group("/a", io_bfq_weight=first), _group("/a/w", io_bfq_weight="default 900")]
+        return _chain(trace, "bfq", _group("/"), *groups, _group("/b", io_bfq_weight=second))
+
+    ((text, remedy),) = chain("default 100", "default 100")["weights"]
+    assert text == "below /, all groups that did I/O had the same io.bfq.weight on sda (100): /a and /b"
+    assert "raise io.bfq.weight" in str(remedy)
+    ((text, remedy),) = chain("default 100\n8:0 300\n8:16 7", "default 200")["weights"]
+    assert text == "below /, bfq divided sda by io.bfq.weight: a 300 and b 200"
+    assert remedy is None
+
+
+def test_weights_of_version_1(trace: Path) -> None:
+    a = CgroupFacts(path="/a", settings={"blkio.bfq.weight": "100", "blkio.bfq.weight_device": "8:0 700"})
+    b = CgroupFacts(path="/b", settings={"blkio.bfq.weight": "250"})
+    groups = [CgroupFacts(path="/"), a, CgroupFacts(path="/a/w", settings={"blkio.bfq.weight": "100"}), b]
+    found = _chain(trace, "bfq", *groups, version=1)
+    assert found["weights"][0][0] == "below /, bfq divided sda by blkio.bfq.weight: a 700 and b 250"
+    assert "controller" not in found
+    ((text, remedy),) = _chain(trace, "none", *groups, version=1)["policy"]
+    assert "blkio.bfq.weight was set (/a 700 and /b 250)" in text
+    assert remedy == "select bfq for sda"
+
+
+def test_a_group_without_the_controller(trace: Path) -> None:
+    bare = CgroupFacts(path="/a/w", settings={"cgroup.controllers": "memory"})
+    ((text, remedy),) = _chain(trace, "bfq", _group("/"), _group("/a"), bare, _group("/b"))["controller"]
+    assert "not enabled for /a/w" in text
+    assert "cgroup.subtree_control of /a " in str(remedy)
+
+
+def test_classes_of_groups_and_levels_that_count_for_nothing(trace: Path) -> None:
+    groups = [_group("/"), _group("/a", io_prio_class="idle"), _group("/b", io_prio_class="no-change")]
+    everything = analyse_waits(trace).all.model_copy(update={"ioprio": [(0x4000, 1), (0x4007, 1)]})
+    for scheduler, ignored in (("mq-deadline", True), ("bfq", False), ("none", False)):
+        texts = [text for text, _ in _chain(trace, scheduler, *groups, all=everything)["classes"]]
+        assert any("io.prio.class changed" in text and "/a idle" in text for text in texts)
+        assert any("be/0, be/7" in text and "reads classes only" in text for text in texts) == ignored
 
 
 def test_priorities_are_shown_as_ionice_sets_them() -> None:

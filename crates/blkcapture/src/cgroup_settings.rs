@@ -1,4 +1,4 @@
-//! Weights and limits of I/O that control groups had at the end of a recording.
+//! Settings of the I/O controller for the control groups that a recording saw.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -8,7 +8,8 @@ from pydantic import Field
 
 from blklab.recordings.waits import Waits
 from blklab.report.documents.parts import Part
-from blklab.report.waits.priorities import PriorityFinding, priority_findings
+from blklab.report.waits.priorities import priority_findings
+from blklab.report.waits.weights import PriorityFinding
 
 WHERE_SCHEMA: Literal["blklab.where/1"] = "blklab.where/1"
 

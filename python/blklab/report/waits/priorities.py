@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePosixPath
 
 from blklab.linux.processes.io_priority import ignores_priorities, priority_support
@@ -9,20 +10,13 @@ from blklab.quantities.formatting import join_names
 from blklab.recordings.facts import DeviceFacts
 from blklab.recordings.trace import UNKNOWN_IOPRIO
 from blklab.recordings.waits import TaskWaits, Waits
-from blklab.report.documents.parts import Part
+from blklab.report.waits.weights import PriorityFinding, weight_findings
 
 _CLASSES = {0: "none", 1: "rt", 2: "be", 3: "idle"}
+_KERNEL_THREAD = re.compile(r"kworker|jbd2/|kswapd\d|md\d+_|dmcrypt_write|xfsaild/|btrfs-|loop\d+$|txg_sync$")
+"""Commands of threads that write on behalf of others: flushers and workers, journals, md, dm-crypt, loops."""
 _FEW = 0.01
 """A share that cannot matter."""
-
-
-class PriorityFinding(Part):
-    """One reason."""
-
-    subject: str
-    """``scheduler``, ``classes``, ``submitter``, ``cgroups`` or ``queue``."""
-    text: str
-    remedy: str | None
 
 
 def priority_findings(waits: Waits) -> list[PriorityFinding]:
@@ -34,7 +28,9 @@ def priority_findings(waits: Waits) -> list[PriorityFinding]:
         return []
     found = [_scheduler(device) for device in waits.facts.devices]
     found += _classes(waits)
+    found += _levels_ignored(waits)
     found += _submitters(waits)
+    found += weight_findings(waits)
     found += _cgroups(waits)
     found += _queue(waits)
     return found
@@ -82,13 +78,32 @@ def _classes(waits: Waits) -> list[PriorityFinding]:
     ]
 
 
+def _levels_ignored(waits: Waits) -> list[PriorityFinding]:
+    """Levels that differ within a class, under a scheduler that reads the class only."""
+    used = {number for number, _ in waits.all.ioprio if number != UNKNOWN_IOPRIO}
+    classes = {number >> 13 for number in used}
+    if len(used) <= len(classes):
+        return []
+    names = ", ".join(priority_text(number) for number in sorted(used))
+    return [
+        PriorityFinding(
+            subject="classes",
+            text=f"levels differed ({names}), and {device.scheduler} on {device.name} reads classes only",
+            remedy="give the tasks different classes, or select bfq",
+        )
+        for device in waits.facts.devices
+        if priority_support(device.scheduler) == "classes only"
+    ]
+
+
 def _submitters(waits: Waits) -> list[PriorityFinding]:
     """Buffered writes reach the block layer through the kernel's own threads."""
-    kernel = [task for task in waits.tasks if task.command.startswith("kworker")]
+    kernel = [task for task in waits.tasks if _KERNEL_THREAD.match(task.command)]
     writes = sum(_written(task) for task in waits.tasks)
     by_kernel = sum(_written(task) for task in kernel)
     if not writes or by_kernel / writes < _FEW:
         return []
+    busiest = sorted(kernel, key=_written, reverse=True)[:3]
     in_root = sum(_written(task) for task in kernel if task.cgroup in ("", "/"))
     where = f", {in_root / by_kernel:.0%} of it charged to the root group" if in_root else ""
     version = waits.facts.cgroup_version
@@ -102,10 +117,18 @@ def _submitters(waits: Waits) -> list[PriorityFinding]:
         PriorityFinding(
             subject="submitter",
             text=f"kernel threads submitted {by_kernel / writes:.0%} of what was written (writeback){where}:"
-            " the class of the task that wrote the data does not count",
+            " the class of the task that wrote the data does not count; really submitted by"
+            f" {join_names([_submitter(task, writes) for task in busiest])}",
             remedy=remedy,
         )
     ]
+
+
+def _submitter(task: TaskWaits, writes: int) -> str:
+    """``kworker/u8:2 (be/4, group /, 60%)``."""
+    main = max(task.ioprio, key=lambda entry: entry[1])[0] if task.ioprio else UNKNOWN_IOPRIO
+    group = task.cgroup or "unknown"
+    return f"{task.command} ({priority_text(main)}, group {group}, {_written(task) / writes:.0%})"
 
 
 def _written(task: TaskWaits) -> int:
@@ -128,7 +151,7 @@ def _cgroups(waits: Waits) -> list[PriorityFinding]:
                 remedy="give each service a group of its own, as systemd does",
             )
         ]
-    if len(parents) > 1:
+    if len(parents) > 1 and not waits.facts.cgroups:
         busiest = sorted(groups, key=lambda group: -groups[group])[:4]
         return [
             PriorityFinding(
