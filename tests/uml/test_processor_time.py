@@ -26,19 +26,27 @@ SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 
 @pytest.fixture
 def one_processor() -> Machine:
-    return load_machine("ordinary").model_copy(update={"cpus": 1})
+    return load_machine("ordinary").on_one_processor()
 
 
-def _run(target: str, jobs: str, scheduler: str, machine: Machine | None) -> RunSample:
+def _run(
+    target: str, jobs: str, scheduler: str, machine: Machine | None, guest: GuestOptions | None = None
+) -> RunSample:
     module = import_module(f"blklab.backends.{target.partition(':')[0]}")
     workload = parse_workload(jobs, name="load", source="load.fio")
     key = CellKey(block=0, sequence=0, position=0, workload="load", scheduler=scheduler, seed=1)
-    options = SessionOptions(run_id="test", arrangement="fixed", machine=machine)
+    options = SessionOptions(
+        run_id="test", arrangement="fixed", machine=machine, guest=guest or GuestOptions()
+    )
     with module.BACKEND.open(parse_target(target), options) as session:
         cell = Cell(key=key, workload=workload, scheduler=parse_scheduler_choice(scheduler))
         sample: RunSample = session.run(cell)
     assert sample.error is None
     return sample
+
+
+def _seconds(sample: RunSample) -> float:
+    return max(job.runtime_ns for job in sample.jobs) / 1e9
 
 
 def _ios(sample: RunSample) -> int:
@@ -107,3 +115,25 @@ def test_a_kernel_without_the_instrument_is_refused(
         backend.open(parse_target("uml:fixed"), options),
     ):
         pass
+
+
+@pytest.mark.usefixtures("real_guest")
+def test_a_file_system_pays_until_its_last_write(one_processor: Machine) -> None:
+    """Writes that come after the load, when the file system tidies up, still tell the disk when they came."""
+    options = GuestOptions(filesystem="ext4")
+    jobs = "[log]\nrw=write\nbs=4k\nsize=16m\nfsync=64\n[late]\nrw=randwrite\nbs=4k\nsize=4m\n"
+    paid = _run("uml:ssd-sata", jobs, "mq-deadline", one_processor, options)
+    again = _run("uml:ssd-sata", jobs, "mq-deadline", one_processor, options)
+    assert paid.jobs == again.jobs
+    assert _ios(paid) == (16 << 20) // 4096 + (4 << 20) // 4096 + 64  # and the syncs
+    free = _run("uml:ssd-sata", jobs, "mq-deadline", None, options)
+    assert 1.0 < _seconds(paid) / _seconds(free) < 3.0
+
+
+@pytest.mark.usefixtures("real_guest")
+def test_fio_pays_as_blklabs_own_load_does(one_processor: Machine) -> None:
+    own, fios = (
+        _ios(_run("uml:nvme-tlc", DEEP, "bfq", one_processor, GuestOptions(generator=generator)))
+        for generator in ("blkguest", "fio")
+    )
+    assert fios == pytest.approx(own, rel=0.05)

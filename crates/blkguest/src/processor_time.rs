@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::ErrorKind;
 
-use blksim::core::processor_table::{ProcessorTable, StepCosts};
+use blksim::core::processor_table::ProcessorTable;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -13,59 +13,28 @@ use crate::scheduling;
 
 /// Parameters of the instrument (`arch/um/kernel/processor_time.c`).
 const PARAMETERS: &str = "/sys/module/processor_time/parameters";
+/// Steps that guests do not have: they have neither loop devices nor several processors.
+const NOT_IN_GUESTS: [&str; 2] = ["thread_command_ns", "lock_handover_ns"];
 
-/// From now on the steps of an I/O take processor time. The calling process's do not: it only waits for
-/// the load.
+/// From now on, and until the guest ends, the steps of an I/O take processor time. The calling process's do
+/// not: it only waits for the load.
 pub fn begin(table: &ProcessorTable) -> Result<(), Failure> {
-    let StepCosts {
-        prepare_ns,
-        system_call_ns,
-        submit_ns,
-        issue_ns,
-        interrupt_ns,
-        end_ns,
-        wake_ns,
-        context_switch_ns,
-        idle_exit_ns,
-        collect_ns,
-        copy_page_ns,
-        // Guests have neither loop devices nor several processors.
-        thread_command_ns: _,
-        lock_handover_ns: _,
-    } = table.steps;
-    for (name, cost_ns) in [
-        ("prepare_ns", prepare_ns),
-        ("system_call_ns", system_call_ns),
-        ("submit_ns", submit_ns),
-        ("issue_ns", issue_ns),
-        ("interrupt_ns", interrupt_ns),
-        ("end_ns", end_ns),
-        ("wake_ns", wake_ns),
-        ("context_switch_ns", context_switch_ns),
-        ("idle_exit_ns", idle_exit_ns),
-        ("collect_ns", collect_ns),
-        ("copy_page_ns", copy_page_ns),
-    ] {
-        set(name, &cost_ns.to_string())?;
+    for (name, cost_ns) in table.steps.named() {
+        if !NOT_IN_GUESTS.contains(&name) {
+            set(name, &cost_ns.to_string())?;
+        }
     }
     for (name, costs) in &table.schedulers {
-        let figures = [
-            costs.insert_ns,
-            costs.dispatch_ns,
-            costs.complete_ns,
-            costs.merge_ns,
-            costs.per_doubling_ns,
-        ];
-        let figures: Vec<String> = figures.iter().map(u64::to_string).collect();
+        let figures: Vec<String> = costs
+            .named()
+            .into_iter()
+            .filter(|(field, _)| *field != "locked_percent")
+            .map(|(_, figure)| figure.to_string())
+            .collect();
         set("scheduler", &format!("{name} {}", figures.join(" ")))?;
     }
-    scheduling::go_first();
+    scheduling::go_first_alone();
     set("enabled", "1")
-}
-
-/// From now on computing takes no time again.
-pub fn end() -> Result<(), Failure> {
-    set("enabled", "0")
 }
 
 /// The processor time so far, and how often tasks were woken and switched to.

@@ -104,8 +104,14 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
             let (records, slots) = run_clones(request, order, &disk, ring, &machine, shared)?;
             (records, slots, None)
         }
-        Load::Fio => (Vec::new(), Vec::new(), Some(fio::run(&disk, shared)?)),
+        Load::Fio => {
+            if let Some(table) = setup.costly_processors() {
+                processor_time::begin(table)?;
+            }
+            (Vec::new(), Vec::new(), Some(fio::run(&disk, shared)?))
+        }
     };
+    let processors = setup.costly_processors().map(|_| processor_time::figures()).transpose()?;
     if request.turns.is_some() {
         shared.wait_for(&shared.turns_taken, 1, || process::look(shared))?;
     }
@@ -121,8 +127,8 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
         after: Counters::read_all(&disks)?,
     };
     let mut answer = answer::answer(request, shared, findings);
-    if setup.costly_processors().is_some() {
-        answer["engine"]["processors"] = processor_time::figures()?;
+    if let Some(processors) = processors {
+        answer["engine"]["processors"] = processors;
     }
     if request.turns.is_some() {
         answer["slots"] = switchback::answer(&slots)?;
@@ -190,9 +196,6 @@ fn run_clones(
     }
     start_clones(request, disk, &clones, shared)?;
     wait_for_end(request, clones.len() as u32, shared)?;
-    if setup.costly_processors().is_some() {
-        processor_time::end()?;
-    }
     let mut records: Vec<JobRecord> =
         request.jobs.iter().map(|job| JobRecord::new(&job.name, job.numjobs)).collect();
     let mut slots =

@@ -7,6 +7,11 @@ pub fn go_first() {
     set_policy(libc::SCHED_FIFO, 1);
 }
 
+/// As `go_first`, but processes that it makes are ordinary ones.
+pub fn go_first_alone() {
+    set_policy(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1);
+}
+
 /// The calling process runs after all others from now on.
 pub fn go_last() {
     set_policy(libc::SCHED_IDLE, 0);

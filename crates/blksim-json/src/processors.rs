@@ -11,6 +11,9 @@ use serde::Deserialize;
 const MOST_NS: u64 = 1_000_000_000;
 const MOST_CPUS: u32 = 1024;
 
+/// Figures by name.
+type Figures = BTreeMap<String, u64>;
+
 /// The cost table, as received.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -19,53 +22,10 @@ pub struct ProcessorsRequest {
     #[serde(default)]
     slice_ns: u64,
     #[serde(default)]
-    steps: Steps,
+    steps: Figures,
     #[serde(default)]
-    schedulers: BTreeMap<String, Scheduler>,
+    schedulers: BTreeMap<String, Figures>,
 }
-
-macro_rules! costs {
-    ($name:ident => $target:ident { $($field:ident,)* }) => {
-        #[derive(Debug, Default, Clone, Copy, Deserialize)]
-        #[serde(deny_unknown_fields, default)]
-        #[allow(clippy::struct_field_names, reason = "fields have their units, as everywhere")]
-        struct $name {
-            $($field: u64,)*
-        }
-
-        impl $name {
-            fn checked(self, of: &str) -> Result<$target, SimulationError> {
-                $(within(of, stringify!($field), self.$field)?;)*
-                Ok($target { $($field: self.$field,)* })
-            }
-        }
-    };
-}
-
-costs!(Steps => StepCosts {
-    prepare_ns,
-    system_call_ns,
-    submit_ns,
-    issue_ns,
-    interrupt_ns,
-    end_ns,
-    wake_ns,
-    context_switch_ns,
-    idle_exit_ns,
-    collect_ns,
-    thread_command_ns,
-    copy_page_ns,
-    lock_handover_ns,
-});
-
-costs!(Scheduler => SchedulerCosts {
-    insert_ns,
-    dispatch_ns,
-    complete_ns,
-    merge_ns,
-    per_doubling_ns,
-    locked_percent,
-});
 
 impl ProcessorsRequest {
     /// The table, checked.
@@ -84,20 +44,36 @@ impl ProcessorsRequest {
                 let kind = ErrorKind::UnknownScheduler;
                 return Err(SimulationError::of(kind, "schedulers", message).into());
             }
-            if costs.locked_percent > 100 {
+            let mut checked = SchedulerCosts::default();
+            fill(&name, costs, SchedulerCosts::NAMES, |field, figure| checked.set(field, figure))?;
+            if checked.locked_percent > 100 {
                 let message = format!("{name}: locked_percent must be 0 to 100");
                 let field = "locked_percent";
                 return Err(SimulationError::of(ErrorKind::OutOfRange, field, message).into());
             }
-            schedulers.push((name.clone(), costs.checked(&name)?));
+            schedulers.push((name, checked));
         }
-        Ok(ProcessorTable {
-            cpus: self.cpus,
-            slice_ns: self.slice_ns,
-            steps: self.steps.checked("steps")?,
-            schedulers,
-        })
+        let mut steps = StepCosts::default();
+        fill("steps", self.steps, StepCosts::NAMES, |field, figure| steps.set(field, figure))?;
+        Ok(ProcessorTable { cpus: self.cpus, slice_ns: self.slice_ns, steps, schedulers })
     }
+}
+
+/// Sets figures by name.
+fn fill(
+    of: &str,
+    figures: Figures,
+    names: &[&'static str],
+    mut set: impl FnMut(&str, u64) -> bool,
+) -> Result<(), SimulationError> {
+    for (name, figure) in figures {
+        within(of, &name, figure)?;
+        if !set(&name, figure) {
+            let message = format!("{of}: {}", unknown(&name, names.iter().copied()));
+            return Err(SimulationError::of(ErrorKind::Request, "processors", message));
+        }
+    }
+    Ok(())
 }
 
 fn within(of: &str, field: &str, value_ns: u64) -> Result<(), SimulationError> {

@@ -40,8 +40,8 @@ def check_processor_time(kernels: Sequence[KernelBuild], options: SessionOptions
 
 
 def processors_request(machine: Machine | None) -> dict[str, Any] | None:
-    """The table as the guest takes it: User-mode Linux has one processor."""
-    return None if machine is None else machine.model_copy(update={"cpus": 1}).request()
+    """The table as the guest takes it."""
+    return None if machine is None else machine.on_one_processor().request()
 
 
 def processor_notes(machine: Machine | None) -> list[str]:

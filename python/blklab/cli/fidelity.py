@@ -114,7 +114,7 @@ def command(
     drawn = random_cells(random_number, seed) if random_number else matrix()
     cells = [] if host else selected(drawn, patterns)
     if machine is not None and not host:
-        table = load_machine(machine).model_copy(update={"cpus": 1})
+        table = load_machine(machine).on_one_processor()
         cells = [dataclasses.replace(cell, machine=table) for cell in cells]
     if list_only:
         for name in [load.name for load in loads] + [cell.name for cell in cells]:

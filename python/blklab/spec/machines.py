@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from blklab.errors import ProfileError, UnknownNameError
 from blklab.shipped import shipped_files
 from blklab.spec.folders import data_folder
-from blklab.spec.profile_files import is_path, text_of, unknown_name
+from blklab.spec.profile_files import read_named, read_shipped, text_of, unknown_name
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -95,10 +95,14 @@ class Machine(_Table):
         """The table as the simulator takes it."""
         return self.model_dump(exclude={"name", "source", "summary"})
 
+    def on_one_processor(self) -> Machine:
+        """The same costs on one processor, as User-mode Linux has it."""
+        return self.model_copy(update={"cpus": 1})
+
 
 def shipped_machines() -> dict[str, Machine]:
     """The machines that come with blklab, by name."""
-    return {name: read_machine(path, name) for name, path in shipped_files("machines", ".toml").items()}
+    return read_shipped("machines", read_machine)
 
 
 def load_machine(name_or_path: str) -> Machine:
@@ -108,11 +112,9 @@ def load_machine(name_or_path: str) -> Machine:
         UnknownNameError: if there is none; close names are suggested.
         ProfileError: if the file cannot be read or has a mistake; the message names the field.
     """
-    shipped = shipped_files("machines", ".toml")
-    if name_or_path in shipped:
-        return read_machine(shipped[name_or_path], name_or_path)
-    if is_path(name_or_path):
-        return read_machine(Path(name_or_path), name_or_path)
+    named = read_named("machines", name_or_path, read_machine)
+    if named is not None:
+        return named
     if name_or_path == THIS:
         if not calibrated_machine().is_file():
             raise UnknownNameError(
@@ -120,7 +122,7 @@ def load_machine(name_or_path: str) -> Machine:
                 hint="measure it as root: blklab calibrate --processor",
             )
         return read_machine(calibrated_machine(), THIS)
-    raise unknown_name("machine", name_or_path, [*shipped, THIS])
+    raise unknown_name("machine", name_or_path, [*shipped_files("machines", ".toml"), THIS])
 
 
 def calibrated_machine() -> Path:

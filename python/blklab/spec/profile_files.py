@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from blklab.errors import ProfileError, UnknownNameError
+from blklab.shipped import shipped_files
+
+T = TypeVar("T")
 
 
-def is_path(name_or_path: str) -> bool:
-    """Whether a person has named a file rather than something that ships."""
-    return name_or_path.endswith(".toml") or "/" in name_or_path
+def read_shipped(folder: str, read: Callable[[Path, str], T]) -> dict[str, T]:
+    """The files that come with blklab in a folder, read, by name."""
+    return {name: read(path, name) for name, path in shipped_files(folder, ".toml").items()}
+
+
+def read_named(folder: str, name_or_path: str, read: Callable[[Path, str], T]) -> T | None:
+    """Reads a file that comes with blklab, by its name, or a person's own, by its path.
+
+    Returns:
+        None if it is the name of neither.
+
+    Raises:
+        ProfileError: if the file cannot be read or has a mistake.
+    """
+    shipped = shipped_files(folder, ".toml")
+    if name_or_path in shipped:
+        return read(shipped[name_or_path], name_or_path)
+    if name_or_path.endswith(".toml") or "/" in name_or_path:
+        return read(Path(name_or_path), name_or_path)
+    return None
 
 
 def text_of(path: Path, source: str) -> str:

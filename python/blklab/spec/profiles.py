@@ -13,7 +13,7 @@ from pathlib import Path
 from blklab import _core
 from blklab.errors import ProfileError
 from blklab.shipped import shipped_files
-from blklab.spec.profile_files import is_path, text_of, unknown_name
+from blklab.spec.profile_files import read_named, read_shipped, text_of, unknown_name
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def device_kinds() -> dict[str, str]:
 
 def shipped_profiles() -> dict[str, Profile]:
     """The profiles that come with blklab, by name."""
-    return {name: _read(path, name) for name, path in shipped_files("devices", ".toml").items()}
+    return read_shipped("devices", _read)
 
 
 def load_profile(name_or_path: str) -> Profile:
@@ -46,17 +46,15 @@ def load_profile(name_or_path: str) -> Profile:
         UnknownNameError: if there is none; close names are suggested.
         ProfileError: if the profile cannot be read or has a mistake; the message names the field.
     """
-    shipped = shipped_files("devices", ".toml")
-    if name_or_path in shipped:
-        return _read(shipped[name_or_path], name_or_path)
+    named = read_named("devices", name_or_path, _read)
+    if named is not None:
+        return named
     kinds = device_kinds()
-    if is_path(name_or_path):
-        return _read(Path(name_or_path), name_or_path)
     if name_or_path in kinds:
         return Profile(
             name=name_or_path, source=name_or_path, kind=name_or_path, text=None, summary=kinds[name_or_path]
         )
-    raise unknown_name("simulated device", name_or_path, [*shipped, *kinds])
+    raise unknown_name("simulated device", name_or_path, [*shipped_files("devices", ".toml"), *kinds])
 
 
 def _read(path: Path, source: str) -> Profile:

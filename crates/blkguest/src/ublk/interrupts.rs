@@ -41,9 +41,11 @@ impl Server {
 
     /// Hands the models the arrived commands, each at the moment at which the driver got it.
     fn submit_arrived(&mut self, done: &mut Vec<(u64, CommandId)>) -> Result<(), Failure> {
+        let now_ns = clock::now_ns();
+        // A command that the driver got before it noted the time has none, but an address, which is later.
         let mut arrived: Vec<(u64, CommandId)> = std::mem::take(&mut self.arrived)
             .into_iter()
-            .map(|place| (self.members[place.0].issued_ns(place.1), place))
+            .map(|place| (self.members[place.0].issued_ns(place.1).min(now_ns), place))
             .collect();
         arrived.sort_by_key(|(moment_ns, _)| *moment_ns);
         for (moment_ns, place) in arrived {

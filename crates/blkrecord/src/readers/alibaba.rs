@@ -3,12 +3,12 @@
 
 use std::path::PathBuf;
 
-use super::fields::{integer, separated};
+use super::fields::{integer, read_or_write, separated};
 use super::native::only;
 use super::text::{Line, LineFormat, TextReader, Trace, facts_of, first_line, wrong};
 use super::{Format, RecordReader, Source};
 use crate::error::RecordError;
-use crate::io::{Io, Operation, SECTOR_BYTES};
+use crate::io::{Io, SECTOR_BYTES};
 
 pub const FORMAT: Format =
     Format { name: "alibaba", summary: "Alibaba Cloud (CSV)", recognises, open, several: false };
@@ -22,20 +22,12 @@ fn recognises(head: &[u8]) -> bool {
     line.starts_with(b"device_id,opcode,")
         || (count == 5
             && numbers.iter().all(|field| integer(field).is_some())
-            && operation(fields[1]).is_some())
+            && read_or_write(fields[1]).is_some())
 }
 
 fn open(files: Vec<(PathBuf, Source)>) -> Result<Box<dyn RecordReader>, RecordError> {
     let (path, source) = only(files)?;
     Ok(TextReader::boxed(&path, source, Alibaba, facts_of(FORMAT.name, &MISSING)))
-}
-
-fn operation(text: &[u8]) -> Option<Operation> {
-    match text {
-        b"R" => Some(Operation::Read),
-        b"W" => Some(Operation::Write),
-        _ => None,
-    }
 }
 
 #[derive(Debug)]
@@ -59,7 +51,7 @@ impl LineFormat for Alibaba {
         let [Some(offset), Some(bytes), Some(at_us)] = numbers else {
             return wrong("an offset, length or time is no number");
         };
-        let Some(operation) = operation(fields[1]) else { return wrong("neither R nor W") };
+        let Some(operation) = read_or_write(fields[1]) else { return wrong("neither R nor W") };
         if trace.facts.started_unix_ns.is_none() {
             trace.facts.started_unix_ns = at_us.checked_mul(1000);
         }

@@ -1,5 +1,7 @@
 //! Numbers and fields of text formats.
 
+use crate::io::Operation;
+
 /// An integer of decimal digits.
 #[inline]
 pub fn integer(text: &[u8]) -> Option<u64> {
@@ -82,6 +84,15 @@ pub fn word(line: &[u8]) -> Option<(&[u8], &[u8])> {
     }
     let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
     Some(line.split_at(end))
+}
+
+/// An operation as one letter, `R` or `W`.
+pub fn read_or_write(text: &[u8]) -> Option<Operation> {
+    match text {
+        b"R" => Some(Operation::Read),
+        b"W" => Some(Operation::Write),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 
 use std::path::PathBuf;
 
-use super::fields::{integer, seconds_as_ns, separated};
+use super::fields::{integer, read_or_write, seconds_as_ns, separated};
 use super::native::only;
 use super::text::{Line, LineFormat, TextReader, Trace, facts_of, first_line, wrong};
 use super::{Format, RecordReader, Source};
 use crate::error::RecordError;
-use crate::io::{Io, Operation, SECTOR_BYTES};
+use crate::io::{Io, SECTOR_BYTES};
 
 pub const FORMAT: Format =
     Format { name: "systor", summary: "SYSTOR '17 (CSV)", recognises, open, several: false };
@@ -22,7 +22,7 @@ fn recognises(head: &[u8]) -> bool {
     line.starts_with(b"Timestamp,Response,IOType")
         || (count == 6
             && seconds_as_ns(fields[0]).is_some()
-            && operation(fields[2]).is_some()
+            && read_or_write(fields[2]).is_some()
             && integer(fields[4]).is_some()
             && integer(fields[5]).is_some())
 }
@@ -30,14 +30,6 @@ fn recognises(head: &[u8]) -> bool {
 fn open(files: Vec<(PathBuf, Source)>) -> Result<Box<dyn RecordReader>, RecordError> {
     let (path, source) = only(files)?;
     Ok(TextReader::boxed(&path, source, Systor, facts_of(FORMAT.name, &MISSING)))
-}
-
-fn operation(text: &[u8]) -> Option<Operation> {
-    match text {
-        b"R" => Some(Operation::Read),
-        b"W" => Some(Operation::Write),
-        _ => None,
-    }
 }
 
 #[derive(Debug)]
@@ -61,7 +53,7 @@ impl LineFormat for Systor {
         let (Some(offset), Some(bytes)) = (integer(fields[4]), integer(fields[5])) else {
             return wrong("an offset or size is no number");
         };
-        let Some(operation) = operation(fields[2]) else { return wrong("neither R nor W") };
+        let Some(operation) = read_or_write(fields[2]) else { return wrong("neither R nor W") };
         trace.facts.started_unix_ns.get_or_insert(at_ns);
         let queued = trace.clock.at(at_ns, 1);
         let mut io = Io::new(queued, operation, offset / SECTOR_BYTES, bytes);

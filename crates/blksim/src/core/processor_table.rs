@@ -1,22 +1,55 @@
 //! The cost table: how much processor time the steps of an I/O take on a machine, and how many
 //! processors it has.
 
-/// Processor time of a scheduler's hooks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SchedulerCosts {
-    /// `insert_requests`, for each request.
-    pub insert_ns: u64,
-    /// `dispatch_request`, for each request that it hands out.
-    pub dispatch_ns: u64,
-    /// `completed_request` and `finish_request`.
-    pub complete_ns: u64,
-    /// A look for a merge (`bio_merge`).
-    pub merge_ns: u64,
-    /// In addition for each doubling of the requests that it holds: its trees grow by a level. For
-    /// an insertion and for a dispatch.
-    pub per_doubling_ns: u64,
-    /// Share of all this that happens under the scheduler's lock.
-    pub locked_percent: u64,
+/// A struct of figures whose names can be listed, so that a reader and the kernel's instrument take them from
+/// here.
+macro_rules! figures {
+    ($(#[$of:meta])* $name:ident { $($(#[$about:meta])* $field:ident,)* }) => {
+        $(#[$of])*
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub struct $name {
+            $($(#[$about])* pub $field: u64,)*
+        }
+
+        impl $name {
+            /// The figures' names, in the order in which they are declared.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($field),)*];
+
+            /// The figures by name, in the order in which they are declared.
+            pub fn named(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($field), self.$field),)*]
+            }
+
+            /// Sets the figure of a name; false if there is no such figure.
+            #[must_use]
+            pub fn set(&mut self, name: &str, figure: u64) -> bool {
+                match name {
+                    $(stringify!($field) => self.$field = figure,)*
+                    _ => return false,
+                }
+                true
+            }
+        }
+    };
+}
+
+figures! {
+    /// Processor time of a scheduler's hooks.
+    SchedulerCosts {
+        /// `insert_requests`, for each request.
+        insert_ns,
+        /// `dispatch_request`, for each request that it hands out.
+        dispatch_ns,
+        /// `completed_request` and `finish_request`.
+        complete_ns,
+        /// A look for a merge (`bio_merge`).
+        merge_ns,
+        /// In addition for each doubling of the requests that it holds: its trees grow by a level. For
+        /// an insertion and for a dispatch.
+        per_doubling_ns,
+        /// Share of all this that happens under the scheduler's lock.
+        locked_percent,
+    }
 }
 
 impl SchedulerCosts {
@@ -27,35 +60,36 @@ impl SchedulerCosts {
     }
 }
 
-/// Processor time of the steps of an I/O outside the scheduler.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct StepCosts {
-    /// The program prepares an I/O.
-    pub prepare_ns: u64,
-    /// A system call, without the work that it is for.
-    pub system_call_ns: u64,
-    /// A bio becomes a request with a tag (`blk_mq_submit_bio`).
-    pub submit_ns: u64,
-    /// The driver takes a request (`queue_rq`).
-    pub issue_ns: u64,
-    /// An interrupt and its softirq.
-    pub interrupt_ns: u64,
-    /// A request ends (`blk_mq_end_request`, and what the task's I/O interface does then).
-    pub end_ns: u64,
-    /// A sleeping task or worker is woken (`try_to_wake_up`).
-    pub wake_ns: u64,
-    /// Another task takes the processor (`__schedule`).
-    pub context_switch_ns: u64,
-    /// An idle processor begins to compute.
-    pub idle_exit_ns: u64,
-    /// The program collects an I/O that is complete.
-    pub collect_ns: u64,
-    /// A thread serves a command of a loop device, without the copying.
-    pub thread_command_ns: u64,
-    /// A page is copied.
-    pub copy_page_ns: u64,
-    /// A lock that is waited for changes hands: it and the data that it guards move between caches.
-    pub lock_handover_ns: u64,
+figures! {
+    /// Processor time of the steps of an I/O outside the scheduler.
+    StepCosts {
+        /// The program prepares an I/O.
+        prepare_ns,
+        /// A system call, without the work that it is for.
+        system_call_ns,
+        /// A bio becomes a request with a tag (`blk_mq_submit_bio`).
+        submit_ns,
+        /// The driver takes a request (`queue_rq`).
+        issue_ns,
+        /// An interrupt and its softirq.
+        interrupt_ns,
+        /// A request ends (`blk_mq_end_request`, and what the task's I/O interface does then).
+        end_ns,
+        /// A sleeping task or worker is woken (`try_to_wake_up`).
+        wake_ns,
+        /// Another task takes the processor (`__schedule`).
+        context_switch_ns,
+        /// An idle processor begins to compute.
+        idle_exit_ns,
+        /// The program collects an I/O that is complete.
+        collect_ns,
+        /// A thread serves a command of a loop device, without the copying.
+        thread_command_ns,
+        /// A page is copied.
+        copy_page_ns,
+        /// A lock that is waited for changes hands: it and the data that it guards move between caches.
+        lock_handover_ns,
+    }
 }
 
 /// A machine's processors.

@@ -3,12 +3,10 @@
 use std::collections::BTreeSet;
 
 use blksim::core::record::Direction;
-use blksim::simulate::{Setup, Simulation};
-use blksim::switchback::{Slot, Switchback};
-use blksim::task::slots::SlotTimes;
+use blksim::simulate::Setup;
 use blksim::workload::arrangement::Arrangement;
 
-use crate::support::{fingerprint, run, setup};
+use crate::support::{fingerprint, run, setup, slots_of};
 
 const READERS: &str =
     "[a]\nrw=read\nbs=64k\ndirect=1\nnumjobs=3\nsize=1g\ntime_based\nruntime=1s\n";
@@ -47,27 +45,8 @@ fn no_arrangement_changes_what_the_jobs_do() {
 #[test]
 fn the_slots_of_a_switchback_depend_on_their_arrangement() {
     let slots = |seed: u64| {
-        let setup = arranged(Some(seed));
-        let slot = |number: u64, scheduler: &str| Slot {
-            scheduler: scheduler.to_owned(),
-            tunables: Vec::new(),
-            times: SlotTimes {
-                start_ns: 100_000_000 * (number + 1),
-                end_ns: 100_000_000 * (number + 2),
-                kept_from_ns: 100_000_000 * (number + 1) + 40_000_000,
-                kept_to_ns: 100_000_000 * (number + 2),
-            },
-        };
-        let turns = Switchback {
-            slots: vec![slot(0, "bfq"), slot(1, "kyber"), slot(2, "bfq")],
-            window_ns: 10_000_000,
-            focus: Vec::new(),
-            freeze_ns: 1_000_000,
-        };
-        let mut simulation = Simulation::new(&setup, Vec::new()).unwrap();
-        simulation.take_turns(&setup, &turns).unwrap();
-        simulation.advance(u64::MAX).unwrap();
-        simulation.slots().into_iter().map(|slot| slot.record.ios).collect::<Vec<_>>()
+        let slots = slots_of(&arranged(Some(seed)), 100, 40, &["bfq", "kyber", "bfq"]);
+        slots.into_iter().map(|slot| slot.record.ios).collect::<Vec<_>>()
     };
     assert_eq!(slots(1), slots(1));
     assert_eq!(slots(1).len(), 3);

@@ -2,11 +2,9 @@
 
 use blksim::core::processor_table::{ProcessorTable, SchedulerCosts, StepCosts};
 use blksim::core::record::Direction;
-use blksim::simulate::{Outcome, Setup, Simulation};
-use blksim::switchback::{Slot, Switchback};
-use blksim::task::slots::SlotTimes;
+use blksim::simulate::{Outcome, Setup};
 
-use crate::support::{cost_table, fingerprint, fixed, run, setup};
+use crate::support::{cost_table, fingerprint, fixed, run, setup, slots_of};
 
 const LATENCY_NS: u64 = 100_000;
 
@@ -98,27 +96,7 @@ fn schedulers_that_take_turns_pay_for_themselves() {
     let mut setup = setup("loop", "kyber", &readers(1, 32));
     setup.runtime_ns = Some(300_000_000);
     setup.processors = Some(table);
-    let slot = |start_ms: u64, scheduler: &str| Slot {
-        scheduler: scheduler.to_owned(),
-        tunables: Vec::new(),
-        times: SlotTimes {
-            start_ns: start_ms * 1_000_000,
-            end_ns: (start_ms + 100) * 1_000_000,
-            kept_from_ns: (start_ms + 20) * 1_000_000,
-            kept_to_ns: (start_ms + 100) * 1_000_000,
-        },
-    };
-    let turns = Switchback {
-        slots: vec![slot(50, "kyber"), slot(150, "bfq")],
-        window_ns: 10_000_000,
-        focus: Vec::new(),
-        freeze_ns: 1_000_000,
-    };
-    let mut simulation = Simulation::new(&setup, Vec::new()).unwrap();
-    simulation.take_turns(&setup, &turns).unwrap();
-    simulation.advance(u64::MAX).unwrap();
-    let ios: Vec<u64> = simulation
-        .slots()
+    let ios: Vec<u64> = slots_of(&setup, 50, 20, &["kyber", "bfq"])
         .iter()
         .map(|slot| slot.record.jobs[0].direction(Direction::Read).ios())
         .collect();

@@ -9,7 +9,9 @@ use blksim::core::record::{Direction, JobRecord};
 use blksim::devices::Profile;
 use blksim::engine::Limits;
 use blksim::rqos::policy::{Admission, Placement, Policy, PolicyContext};
-use blksim::simulate::{Outcome, Setup, simulate};
+use blksim::simulate::{Outcome, Setup, Simulation, simulate};
+use blksim::switchback::{Slot, SlotOutcome, Switchback};
+use blksim::task::slots::SlotTimes;
 use blksim::workload::parse;
 
 /// The schedulers that promise to keep the device busy while there is work.
@@ -42,6 +44,28 @@ pub fn setup(device: &str, scheduler: &str, jobs: &str) -> Setup {
         processors: None,
         limits: Limits::default(),
     }
+}
+
+/// Schedulers that take turns beneath one load: what each slot had, kept without its first part.
+pub fn slots_of(setup: &Setup, from_ms: u64, cut_ms: u64, schedulers: &[&str]) -> Vec<SlotOutcome> {
+    const MS: u64 = 1_000_000;
+    let slot = |(number, scheduler): (usize, &&str)| {
+        let start_ms = from_ms + 100 * number as u64;
+        let end_ns = (start_ms + 100) * MS;
+        let kept_from_ns = (start_ms + cut_ms) * MS;
+        let times = SlotTimes { start_ns: start_ms * MS, end_ns, kept_from_ns, kept_to_ns: end_ns };
+        Slot { scheduler: (*scheduler).to_owned(), tunables: Vec::new(), times }
+    };
+    let turns = Switchback {
+        slots: schedulers.iter().enumerate().map(slot).collect(),
+        window_ns: 10 * MS,
+        focus: Vec::new(),
+        freeze_ns: MS,
+    };
+    let mut simulation = Simulation::new(setup, Vec::new()).unwrap();
+    simulation.take_turns(setup, &turns).unwrap();
+    simulation.advance(u64::MAX).unwrap();
+    simulation.slots()
 }
 
 /// A cost table of the usual size.
