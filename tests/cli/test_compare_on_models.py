@@ -26,6 +26,7 @@ JOB = (
     "time_based\nruntime=200ms\n"
 )
 DEVICE = "sim:fixed,latency=200us,depth=4,jitter=40us"
+FREE = ("--machine", "zero-cpu-time")
 
 
 def test_compare_keeps_its_contract(capsys: pytest.CaptureFixture[str], job: str) -> None:
@@ -80,14 +81,16 @@ def test_multiplied_jobs_keep_their_section_s_name(
 ) -> None:
     job = tmp_path / "many.fio"
     job.write_text(JOB.replace("[reader]", "[reader]\nnumjobs=3"))
-    document = json_of(capsys, "run", "sim:fixed,latency=200us,depth=64", str(job), "--scheduler", "none")
+    document = json_of(
+        capsys, "run", "sim:fixed,latency=200us,depth=64", str(job), "--scheduler", "none", *FREE
+    )
     assert [(entry["name"], entry["clones"]) for entry in document["jobs"]] == [("reader", 3)]
     assert document["jobs"][0]["iops"] == pytest.approx(3 * 8 / 200e-6, rel=0.02)
 
 
 def test_a_fixed_device_gives_depth_over_latency(capsys: pytest.CaptureFixture[str], job: str) -> None:
     document = json_of(
-        capsys, "run", "sim:fixed,latency=200us,depth=4", job, "--scheduler", "none", "--runtime", "1s"
+        capsys, "run", "sim:fixed,latency=200us,depth=4", job, "--scheduler", "none", "--runtime", "1s", *FREE
     )
     assert document["jobs"][0]["iops"] == pytest.approx(20_000, rel=0.001)
 
@@ -229,3 +232,17 @@ def test_the_shipped_workloads_run_on_every_profile(capsys: pytest.CaptureFixtur
         for name in names:
             document = json_of(capsys, "run", f"sim:{profile}", name, "--runtime", "300ms")
             assert all(job["ios"] > 0 for job in document["jobs"]), (profile, name)
+
+
+def test_models_run_on_an_ordinary_machine_unless_told_otherwise(
+    capsys: pytest.CaptureFixture[str], job: str
+) -> None:
+    arguments = ("compare", "sim:nvme-tlc", "-w", job, "-s", "none,bfq", "-n", "3", "-q")
+    by_default = json_of(capsys, *arguments)
+    assert "8 processors with the costs of ordinary" in by_default["target_description"]["summary"]
+    named = json_of(capsys, *arguments, "--machine", "ordinary")
+    assert named["results"] == by_default["results"]
+    assert by_default["verdict"]["status"] == "best"
+    free = json_of(capsys, *arguments, *FREE)
+    assert "computing takes no time" in free["target_description"]["summary"]
+    assert free["verdict"]["status"] == "equal"

@@ -41,6 +41,8 @@ def test_a_goal_decides_and_another_can_be_asked_of_the_same_run(
         "3",
         "--goal",
         "latency_p99=2,iops=1",
+        "--machine",
+        "zero-cpu-time",
         "-q",
     )
     assert document["goal"]["goal"] == "latency_p99=2.0,iops=1.0"

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from blklab import _core
 from blklab.errors import ProfileError, UnknownNameError
 from blklab.simulator.simulation import simulate
-from blklab.spec.machines import calibrated_machine, load_machine, shipped_machines
+from blklab.spec.machines import (
+    ZERO_CPU_TIME,
+    Machine,
+    calibrated_machine,
+    load_machine,
+    shipped_machines,
+)
 
 TABLE = (
     'name = "mine"\ncpus = 3\nslice_ns = 1000\n[steps]\nsubmit_ns = 700\n[schedulers.bfq]\ninsert_ns = 900\n'
@@ -16,7 +24,7 @@ TABLE = (
 READER = "[reader]\nrw=randread\ndirect=1\nsize=64m\nnumber_ios=2000\n"
 
 
-@pytest.mark.parametrize("name", shipped_machines())
+@pytest.mark.parametrize("name", sorted(shipped_machines().keys() - {ZERO_CPU_TIME}))
 def test_shipped_tables_are_taken_by_the_simulator(name: str) -> None:
     machine = load_machine(name)
     assert machine.source == name
@@ -31,10 +39,18 @@ def test_shipped_tables_are_taken_by_the_simulator(name: str) -> None:
     assert job.cpu_user_ns + job.cpu_system_ns < sum(busy_ns)
 
 
-def test_without_a_table_computing_takes_no_time() -> None:
-    result = simulate("fixed", READER, scheduler="bfq")
+@pytest.mark.parametrize("machine", [None, load_machine(ZERO_CPU_TIME)])
+def test_computing_may_take_no_time(machine: Machine | None) -> None:
+    result = simulate("fixed", READER, scheduler="bfq", processors=machine)
     assert "processors" not in result.engine
     assert result.jobs[0].cpu_user_ns is None
+
+
+def test_every_scheduler_has_costs_in_every_table_that_costs() -> None:
+    costly = [entry["name"] for entry in json.loads(_core.schedulers()) if entry["name"] != "none"]
+    for name, machine in shipped_machines().items():
+        assert machine.is_free == (name == ZERO_CPU_TIME)
+        assert machine.is_free or sorted(machine.schedulers) == sorted(costly)
 
 
 def test_a_table_of_ones_own(tmp_path: Path) -> None:

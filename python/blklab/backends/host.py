@@ -33,6 +33,7 @@ from blklab.linux.scratch.raw_device import RawDevice
 from blklab.linux.scratch.space import ScratchSpace
 from blklab.quantities.units import format_bytes
 from blklab.records.samples import DiskDescription, TargetDescription
+from blklab.spec.experiment import Conditions
 from blklab.spec.targets import LoopTarget, ModelTarget, PathTarget, Target
 
 _SYS_BLOCK = Path("/sys/block")
@@ -44,9 +45,11 @@ class HostBackend:
 
     NAME = "host"
     TIMELINES = False
-    COST_TABLES = False
     GUESTS = False
     SWITCHBACK = True
+
+    def default_machine(self, options: Conditions, kernels: Sequence[str | None]) -> None:
+        """None: the disk's own machine computes."""
 
     def describe(self, target: Target) -> TargetDescription:
         """Describes the disks beneath a path, or the loop device that a target asks for.

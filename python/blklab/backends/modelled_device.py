@@ -9,8 +9,9 @@ from typing import Any
 
 from blklab import _core
 from blklab.errors import UsageError
-from blklab.records.samples import DiskDescription
+from blklab.records.samples import DiskDescription, TargetDescription
 from blklab.simulator.core import call_core, device_request
+from blklab.spec.machines import Machine
 from blklab.spec.profiles import Profile, load_profile
 from blklab.spec.targets import ModelTarget, Target
 
@@ -80,3 +81,10 @@ def _preconditioned(target: ModelTarget) -> ModelTarget:
             f"{target.text} asks for {_CONDITION}={chosen}, but --precondition for {_CONDITION}={_STEADY}"
         )
     return replace(target, parameters=tuple((dict(target.parameters) | {_CONDITION: _STEADY}).items()))
+
+
+def with_machine(description: TargetDescription, machine: Machine) -> TargetDescription:
+    """The target, with the processors that it runs on."""
+    words = machine.description()
+    details = {**description.details, "processors": words}
+    return description.model_copy(update={"summary": f"{description.summary} ({words})", "details": details})

@@ -108,13 +108,22 @@ class Backend(Protocol):
     NAME: str
     TIMELINES: bool
     """Whether its sessions can record a timeline."""
-    COST_TABLES: bool
-    """Whether it runs on processors that a cost table describes, so that `Conditions.machine` applies."""
     GUESTS: bool
     """Whether it runs guest kernels, so that kernels can be named and `SessionOptions.guest` applies."""
 
     SWITCHBACK: bool
     """Whether the design ``auto`` takes switchbacks: on machines whose speed wanders."""
+
+    def default_machine(self, options: Conditions, kernels: Sequence[str | None]) -> str | None:
+        """The cost table of its runs unless another is named.
+
+        Args:
+            options: Of the runs.
+            kernels: Guest kernels that runs will name; None is the backend's own.
+
+        Returns:
+            The table's name; None if computing takes the time that it takes, so that no table applies.
+        """
 
     def describe(self, target: Target) -> TargetDescription:
         """Describes a target; changes nothing.

@@ -16,7 +16,13 @@ from typing import Any
 from blklab import _core
 from blklab.backends.failed_slots import failed_stretch
 from blklab.backends.model_stretch import stretch_request, stretch_samples
-from blklab.backends.modelled_device import check_with_core, describe_disk, device_facts, require_model
+from blklab.backends.modelled_device import (
+    check_with_core,
+    describe_disk,
+    device_facts,
+    require_model,
+    with_machine,
+)
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.backends.switchable import unswitchable_workload
 from blklab.errors import SimulationError
@@ -25,6 +31,8 @@ from blklab.records.samples import JobSample, RunSample, TargetDescription
 from blklab.simulator.core import call_core, device_request, read_back_settings, run_facts
 from blklab.simulator.timeline import Timeline
 from blklab.simulator.timeline_summary import background_requests, with_rates
+from blklab.spec.experiment import Conditions
+from blklab.spec.machines import DEFAULT_MACHINE
 from blklab.spec.plan import Cell
 from blklab.spec.profiles import load_profile
 from blklab.spec.schedulers import SchedulerChoice
@@ -38,9 +46,12 @@ class SimBackend:
 
     NAME = "sim"
     TIMELINES = True
-    COST_TABLES = True
     GUESTS = False
     SWITCHBACK = False
+
+    def default_machine(self, options: Conditions, kernels: Sequence[str | None]) -> str:  # noqa: ARG002 - of guests
+        """The usual table."""
+        return DEFAULT_MACHINE
 
     def describe(self, target: Target) -> TargetDescription:
         """Describes the modelled device and the simulator's schedulers."""
@@ -62,7 +73,10 @@ class SimBackend:
     def open(self, target: Target, options: SessionOptions) -> Iterator[Session]:
         """Opens a modelled device, which needs no restoring."""
         model = require_model(target, precondition=options.precondition)
-        yield SimSession(model, self.describe(model), options)
+        description = self.describe(model)
+        if options.machine is not None:
+            description = with_machine(description, options.machine)
+        yield SimSession(model, description, options)
 
 
 class SimSession:

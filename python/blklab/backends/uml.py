@@ -8,14 +8,14 @@ runs are parallel, one on each processor.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from blklab.backends.modelled_device import describe_disk, device_facts, require_model
+from blklab.backends.modelled_device import describe_disk, device_facts, require_model, with_machine
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.backends.uml_arrays import array_of, require_array
 from blklab.backends.uml_clocks import check_clocks
-from blklab.backends.uml_processor_time import check_processor_time
+from blklab.backends.uml_processor_time import check_processor_time, without_costs
 from blklab.backends.uml_requirements import require_guest_program
 from blklab.backends.uml_session import UmlSession, summary_of
 from blklab.errors import RequirementError
@@ -30,6 +30,8 @@ from blklab.linux.load.fio import find_fio
 from blklab.linux.machine.requirements import require_linux
 from blklab.records.samples import TargetDescription
 from blklab.simulator.core import device_request
+from blklab.spec.experiment import Conditions
+from blklab.spec.machines import DEFAULT_MACHINE, ZERO_CPU_TIME
 from blklab.spec.profiles import load_profile
 from blklab.spec.targets import ModelTarget, Target
 
@@ -39,9 +41,13 @@ class UmlBackend:
 
     NAME = "uml"
     TIMELINES = False
-    COST_TABLES = True
     GUESTS = True
     SWITCHBACK = False
+
+    def default_machine(self, options: Conditions, kernels: Sequence[str | None]) -> str:
+        """The usual table where guests can take one, else the one that is free."""
+        found = [find(name or DEFAULT_NAME) for name in kernels]
+        return ZERO_CPU_TIME if without_costs(found, options.guest) else DEFAULT_MACHINE
 
     def describe(self, target: Target) -> TargetDescription:
         """Describes the modelled device and the schedulers of the default kernel.
@@ -59,11 +65,13 @@ class UmlBackend:
         names = dict.fromkeys(name or DEFAULT_NAME for name in options.kernels or (None,))
         kernels = {name: find(name) for name in names}
         check_clocks(list(kernels.values()), options.guest)
-        check_processor_time(list(kernels.values()), options)
+        check_processor_time(list(kernels.values()), options.machine, options.guest)
         array = array_of(device_facts(model, load_profile(model.device)))
         for kernel in kernels.values():
             require_array(array, kernel, options.guest)
         description = _describe(model, kernels, options)
+        if options.guest.time == "virtual" and options.machine is not None:
+            description = with_machine(description, options.machine.on_one_processor())
         init = require_guest_program()
         programs = program_files(_programs(options))
         boot = Boot(options.guest.memory_bytes, virtual_time=options.guest.time == "virtual")

@@ -48,7 +48,8 @@ def bfq_idling_warning(kernel: KernelBuild, guest: GuestOptions) -> str | None:
     return (
         f"bfq on rotational disks under the kernel {kernel.name}: because computing takes no virtual time, "
         "bfq mistakes its queues for idle and may not wait for sequential readers as on real machines; "
-        "docs/appendix/fidelity.md gives the reason; --machine, --time host and sim: are not affected"
+        "docs/appendix/fidelity.md gives the reason; --machine ordinary, --time host and sim: are not "
+        "affected"
     )
 
 

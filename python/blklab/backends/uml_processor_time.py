@@ -1,42 +1,55 @@
-"""Cost tables in guests: which kernels can take one, and the part of it that a guest has."""
+"""Cost tables in guests: which guests can take one, and the part of it that a guest has."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from blklab.backends.protocol import SessionOptions
-from blklab.errors import RequirementError, UsageError
+from blklab.errors import BlklabError, RequirementError, UsageError
 from blklab.guests.kernels.kernel_build import PROCESSOR_TIME, KernelBuild
+from blklab.spec.guest import GuestOptions
 from blklab.spec.machines import Machine
 
 
-def check_processor_time(kernels: Sequence[KernelBuild], options: SessionOptions) -> None:
-    """Makes sure that the guests can take the cost table, if there is one.
+def check_processor_time(
+    kernels: Sequence[KernelBuild], machine: Machine | None, guest: GuestOptions
+) -> None:
+    """Makes sure that the guests can take the cost table, if it costs anything.
 
     Raises:
         UsageError: if the guests run in the host's time.
         RequirementError: if a kernel cannot take it.
     """
-    if options.machine is None:
-        return
-    if options.guest.time != "virtual":
-        raise UsageError(
+    reason = without_costs(kernels, guest)
+    if is_costly(machine) and reason is not None:
+        raise reason
+
+
+def without_costs(kernels: Sequence[KernelBuild], guest: GuestOptions) -> BlklabError | None:
+    """The reason why computing costs nothing in these guests; None if they take a cost table."""
+    if guest.time != "virtual":
+        return UsageError(
             "in the host's time computing takes the host's own time, so guests take no cost table",
             hint="leave out --machine or --time host",
         )
     for kernel in kernels:
         if PROCESSOR_TIME not in kernel.instruments:
-            raise RequirementError(
+            return RequirementError(
                 f"the kernel {kernel.name} was built without the instrument {PROCESSOR_TIME}, so computing "
                 "takes no time in it",
-                hint=f"build it anew: blklab kernel build {kernel.name}",
+                hint=f"build it anew (blklab kernel build {kernel.name}), or take --machine zero-cpu-time",
             )
         if not kernel.has_ublk:
-            raise RequirementError(
+            return RequirementError(
                 f"the kernel {kernel.name} ({kernel.version}) has no ublk, which cost tables need",
-                hint="Linux 6.0 and later have it",
+                hint="Linux 6.0 and later have it; or take --machine zero-cpu-time",
             )
+    return None
+
+
+def is_costly(machine: Machine | None) -> bool:
+    """Whether computing takes time."""
+    return machine is not None and not machine.on_one_processor().is_free
 
 
 def processors_request(machine: Machine | None) -> dict[str, Any] | None:
@@ -44,8 +57,13 @@ def processors_request(machine: Machine | None) -> dict[str, Any] | None:
     return None if machine is None else machine.on_one_processor().request()
 
 
-def processor_notes(machine: Machine | None) -> list[str]:
-    """A note on the part of the table that guests do not have."""
+def processor_notes(
+    machine: Machine | None, kernels: Sequence[KernelBuild], guest: GuestOptions
+) -> list[str]:
+    """Notes on the part of the table that guests do not have, and on computing that takes no time."""
+    if not is_costly(machine):
+        reason = without_costs(kernels, guest)
+        return [] if reason is None or guest.time != "virtual" else [str(reason)]
     if machine is None or machine.cpus == 1:
         return []
     note = (

@@ -19,7 +19,7 @@ from blklab.backends.protocol import SessionOptions
 from blklab.backends.switchable import unswitchable_workload
 from blklab.backends.uml_clocks import bfq_idling_warning, clock_warnings
 from blklab.backends.uml_load import check_load
-from blklab.backends.uml_processor_time import processor_notes, processors_request
+from blklab.backends.uml_processor_time import is_costly, processor_notes, processors_request
 from blklab.errors import RunFailedError
 from blklab.guests.boot import INIT, KERNEL, Boot
 from blklab.guests.guest import REQUEST, GuestImage, GuestResult, Guests
@@ -107,7 +107,7 @@ class UmlSession:
         for choice in choices:
             self._kernel_of(choice).require_scheduler(choice.name)
         notes = clock_warnings(list(self._kernels.values()), self._options.guest) + remarks_on(workloads)
-        notes += processor_notes(self._options.machine)
+        notes += processor_notes(self._options.machine, list(self._kernels.values()), self._options.guest)
         for workload in workloads:
             notes += check_load(workload, self._options.guest)
             # Jobs are valid or not regardless of scheduler and settings, so the core checks them without
@@ -127,7 +127,7 @@ class UmlSession:
 
     def _bfq_warnings(self, choices: Sequence[SchedulerChoice]) -> list[str]:
         """One warning for each kernel under which bfq would idle for readers."""
-        if self._options.machine is not None or not any(disk.rotational for disk in self.target.disks):
+        if is_costly(self._options.machine) or not any(disk.rotational for disk in self.target.disks):
             return []
         kernels = [self._kernel_of(choice) for choice in choices if choice.name == "bfq"]
         found = (bfq_idling_warning(kernel, self._options.guest) for kernel in kernels)

@@ -21,7 +21,7 @@ from blklab.simulator.simulation import run_request
 from blklab.simulator.timeline import Timeline
 from blklab.spec.experiment import DEFAULT_ARRANGEMENT, DEFAULT_SEED
 from blklab.spec.forms import parse_assignments
-from blklab.spec.machines import load_machine
+from blklab.spec.machines import DEFAULT_MACHINE, load_machine
 from blklab.spec.request import SpecValues
 from blklab.spec.targets import ModelTarget, parse_target
 
@@ -67,14 +67,13 @@ def command(
                 "name a simulated target and a workload, or a timeline with --from",
                 hint="such as `blklab explain sim:hdd-7200 reader-beside-writers`",
             )
-        machine = given.get("machine")
         request = SimulationRequest(
             _simulated(target),
             workload,
             scheduler=scheduler,
             tunables=parse_assignments(tunables, "--tunable"),
             queue=given.get("queue") or {},
-            processors=None if machine is None else load_machine(machine),
+            processors=load_machine(given.get("machine") or DEFAULT_MACHINE),
             arrangement=given.get("arrangement") or DEFAULT_ARRANGEMENT,
             seed=DEFAULT_SEED if given.get("seed") is None else given.get("seed"),
             runtime=given.get("runtime"),

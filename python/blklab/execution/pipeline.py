@@ -18,6 +18,7 @@ from blklab.records.experiment import ExperimentRecord, RunState
 from blklab.records.samples import RunSample
 from blklab.records.store import Store, new_run_id
 from blklab.spec.experiment import OPTIONS, ExperimentSpec
+from blklab.spec.machines import load_machine
 from blklab.spec.plan import Cell, CellKey, Plan
 from blklab.spec.schedulers import SchedulerChoice, across_kernels
 from blklab.spec.sweeps import Sweep, settle_sweep, with_sweep_cells
@@ -46,6 +47,8 @@ def compare(
     for metric in spec.goal.weights if spec.goal is not None else ():
         metric_named(metric)
     backend = _backend_of(spec)
+    if resumed is None:
+        spec = _settle_machine(spec, backend)
     with backend.open(spec.parsed_target, _session_options(spec, run_id)) as session:
         spec = settle_schedulers(spec, session.target.schedulers, session.tunable_defaults)
         warnings = [*session.check(spec.schedulers, spec.workloads), *_of_order(spec)]
@@ -171,6 +174,7 @@ def run_once(
             f"{spec.target}: only simulated devices record a timeline",
             hint="leave out --timeline, or name a target such as sim:hdd-7200",
         )
+    spec = _settle_machine(spec, backend)
     options = _session_options(spec, _fresh_run_id(), timeline_file=timeline_file)
     with backend.open(spec.parsed_target, options) as session:
         choice = _choice_for(spec, session)
@@ -196,8 +200,9 @@ def planned_commands(
         The experiment with its schedulers settled, and each run with its commands. A workload that is to be
         switched has a first round in place of runs.
     """
-    options = _session_options(spec, _fresh_run_id(), dry_run=True)
     backend = _backend_of(spec)
+    spec = _settle_machine(spec, backend)
+    options = _session_options(spec, _fresh_run_id(), dry_run=True)
     with backend.open(spec.parsed_target, options) as session:
         if blocks is None:
             cell = _single_cell(spec, _choice_for(spec, session))
@@ -238,7 +243,7 @@ def _backend_of(spec: ExperimentSpec) -> Backend:
             table but the backend takes none.
     """
     backend = backend_for(spec.parsed_target)
-    if spec.machine is not None and not backend.COST_TABLES:
+    if spec.machine is not None and backend.default_machine(spec, _kernels_of(spec)) is None:
         raise UsageError(
             f"{spec.target} is on this machine, where computing takes the time that it takes: --machine is "
             "for models",
@@ -261,6 +266,14 @@ def _backend_of(spec: ExperimentSpec) -> Backend:
             hint=f"{', '.join(names[:-1])} and {names[-1]} belong to targets such as uml:nvme-tlc",
         )
     return backend
+
+
+def _settle_machine(spec: ExperimentSpec, backend: Backend) -> ExperimentSpec:
+    """Names the cost table of models, so that the record says on which one they ran."""
+    name = backend.default_machine(spec, _kernels_of(spec))
+    if spec.machine is not None or name is None:
+        return spec
+    return spec.model_copy(update={"machine": load_machine(name)})
 
 
 def _fresh_run_id() -> str:

@@ -122,9 +122,9 @@ class Conditions(BaseModel):
         Option(
             MACHINE,
             "Of models: a cost table, by name or file, that says how many processors there are "
-            "and what computing costs.",
+            "and what computing costs. With zero-cpu-time it costs nothing.",
             metavar="NAME|FILE",
-            default_text="computing takes no time",
+            default_text="ordinary; zero-cpu-time in guests whose clock or kernel takes no table",
             see="processor-time.md",
             names="machines",
             commands=(*EVERY_RUN, "explain"),

@@ -1,7 +1,7 @@
 """Machines: TOML files that say what computing costs, shipped in machines/ or a person's own.
 
 A machine is a cost table: processors, and nanoseconds of processor time for the steps of an I/O and the
-hooks of schedulers. Models take it with ``--machine``; without one, computing takes no time there.
+hooks of schedulers. Models run on `DEFAULT_MACHINE` unless ``--machine`` names another.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ else:
 MOST_NS = 1_000_000_000
 THIS = "this"
 """The name of the table that calibration has measured on this machine."""
+DEFAULT_MACHINE = "ordinary"
+"""The table of models unless another is named."""
+ZERO_CPU_TIME = "zero-cpu-time"
+"""The table under which computing takes no time."""
 Nanoseconds = Annotated[int, Field(ge=0, le=MOST_NS)]
 
 
@@ -94,6 +98,20 @@ class Machine(_Table):
     def request(self) -> dict[str, Any]:
         """The table as the simulator takes it."""
         return self.model_dump(exclude={"name", "source", "summary"})
+
+    @property
+    def is_free(self) -> bool:
+        """Whether computing takes no time and there is one processor for it."""
+        tables = [self.steps, *self.schedulers.values()]
+        costs = [table.model_dump(exclude={"locked_percent"}).values() for table in tables]
+        return self.cpus == 1 and not any(any(figures) for figures in costs)
+
+    def description(self) -> str:
+        """The machine in a few words, for the description of a target that runs on it."""
+        if self.is_free:
+            return "computing takes no time"
+        count = "one processor" if self.cpus == 1 else f"{self.cpus} processors"
+        return f"{count} with the costs of {self.source or self.name}"
 
     def on_one_processor(self) -> Machine:
         """The same costs on one processor, as User-mode Linux has it."""

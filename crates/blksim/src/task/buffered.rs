@@ -288,6 +288,8 @@ impl Machine {
         let process = Tasks::process_of(task);
         let span = (call.started_ns, self.block.events.now_ns());
         self.tasks.finish_io(process, call.direction, bytes, span, &mut self.block.recorder);
-        self.drive(process);
+        if self.tasks.calling != Some(process) {
+            self.drive(process);
+        }
     }
 }

@@ -206,14 +206,16 @@ impl Machine {
             Step::Transfer(transfer) => {
                 process.in_flight += 1;
                 self.compute_issue(index, 1);
+                self.tasks.calling = Some(index);
                 self.start_buffered(index, transfer, start_ns);
-                true
+                self.has_called(index)
             }
             Step::Sync => {
                 process.in_flight += 1;
                 self.compute_issue(index, 1);
+                self.tasks.calling = Some(index);
                 self.start_sync(index, start_ns);
-                true
+                self.has_called(index)
             }
             Step::Wait { until_ns } => {
                 if process.wake_ns.is_none_or(|wake_ns| wake_ns > until_ns) {
@@ -228,6 +230,13 @@ impl Machine {
                 false
             }
         }
+    }
+
+    /// A call has begun, and perhaps ended. Returns whether the process continues.
+    fn has_called(&mut self, index: u32) -> bool {
+        self.tasks.calling = None;
+        // Without a cost table a call that ends at once took no time, in which nothing else happened.
+        self.processors.is_none() || self.tasks.sleeps(index) || self.goes_on(index)
     }
 
     #[cold]

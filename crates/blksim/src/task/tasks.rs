@@ -27,6 +27,8 @@ pub struct Tasks {
     pub(crate) ios: DirectIos,
     /// Transfers that are issued together.
     pub(crate) batch: Vec<Transfer>,
+    /// The process whose call begins now. If the call ends at once, the process continues from there.
+    pub(crate) calling: Option<u32>,
     pub(crate) records: Vec<JobRecord>,
     /// Records slots, if the run has any; then `records` begin anew now and then.
     pub(crate) slots: Option<Box<SlotRecorder>>,
@@ -87,6 +89,7 @@ impl Tasks {
             worker: flusher + 1,
             ios: DirectIos::default(),
             batch: Vec::new(),
+            calling: None,
             records: jobs.iter().map(|job| JobRecord::new(&job.name, job.numjobs)).collect(),
             slots: None,
             left_in_phase,

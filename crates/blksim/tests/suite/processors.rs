@@ -155,3 +155,24 @@ fn the_same_request_gives_the_same_bits() {
     assert_eq!(fingerprint(&one), fingerprint(&other));
     assert_eq!(one.processors, other.processors);
 }
+
+#[test]
+fn calls_that_end_at_once_leave_the_processor_to_others() {
+    let table = ProcessorTable {
+        cpus: 2,
+        slice_ns: 3_000_000,
+        steps: StepCosts { system_call_ns: 500, copy_page_ns: 200, ..StepCosts::default() },
+        ..ProcessorTable::default()
+    };
+    // Hundreds of thousands of calls, none of which waits for the disk; a reader waits for its turn.
+    let jobs = "[global]\nsize=512m\ntime_based\nruntime=200ms\n[writer]\nrw=write\nbs=4k\nnumjobs=2\n\
+                [reader]\nrw=randread\nbs=4k\ndirect=1\n";
+    for device in ["ssd-sata", "hdd-7200"] {
+        let mut setup = setup(device, "none", jobs);
+        setup.machine = vec![("dirty_ratio".to_owned(), "90".to_owned())];
+        let outcome = on(setup, &table);
+        let ios = |job: usize, direction| outcome.jobs[job].direction(direction).ios();
+        assert!(ios(0, Direction::Write) > 100_000, "{device}");
+        assert!(ios(1, Direction::Read) > 10, "{device}: {}", ios(1, Direction::Read));
+    }
+}

@@ -10,6 +10,7 @@ from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.sweeps import Sweep
 from blklab.spec.workloads import Workload
 from blklab.studies.hdparm.sizes import TimingTests
+from blklab.studies.published.processors import processors_of_study
 from blklab.studies.replication.options import StudyOptions
 
 
@@ -56,6 +57,7 @@ class ExperimentBuilder:
             blocks=blocks,
             seed=self.options.seed,
             arrangement="fixed",
+            machine=processors_of_study(target),
             queue={**self.queue, **(queue or {})},
             order="by-scheduler" if printed else "randomised",
             sweeps=[sweep] if sweep else [],

@@ -10,6 +10,7 @@ from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.schedulers import parse_scheduler_choices
 from blklab.spec.workloads import Workload
 from blklab.studies.ioband.set_up import GROUPS, PHASES, IobandSetUp, TiotestCase
+from blklab.studies.published.processors import processors_of_study
 from blklab.studies.replication.options import StudyOptions
 from blklab.studies.replication.protocol import NamedExperiment
 from blklab.studies.replication.study_folder import StudyFolder
@@ -252,5 +253,6 @@ def _spec(
         blocks=blocks,
         seed=options.seed,
         arrangement="fixed",
+        machine=processors_of_study(target),
         order="by-scheduler" if as_printed else "randomised",
     )

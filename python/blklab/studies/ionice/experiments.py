@@ -9,6 +9,7 @@ from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.schedulers import parse_scheduler_choices
 from blklab.spec.workloads import Workload
 from blklab.studies.ionice.set_up import SAMPLE_NS, IoniceSetUp, PublishedDisk, disk_target, published_disk
+from blklab.studies.published.processors import processors_of_study
 from blklab.studies.replication.options import StudyOptions
 from blklab.studies.replication.protocol import NamedExperiment
 from blklab.studies.replication.study_folder import StudyFolder
@@ -232,6 +233,7 @@ def _spec(
         blocks=blocks,
         seed=options.seed,
         arrangement="fixed",
+        machine=processors_of_study(target),
         queue=queue,
         order="by-scheduler" if as_printed else "randomised",
         rate_window_ns=SAMPLE_NS,

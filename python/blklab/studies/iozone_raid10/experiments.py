@@ -10,6 +10,7 @@ from blklab.spec.guest import GuestOptions, guest_options
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choices
 from blklab.spec.workloads import Workload, parse_workload
 from blklab.studies.iozone_raid10.set_up import IozoneSetUp
+from blklab.studies.published.processors import processors_of_study
 from blklab.studies.replication.options import StudyOptions
 from blklab.studies.replication.protocol import NamedExperiment
 from blklab.studies.replication.study_folder import StudyFolder
@@ -113,6 +114,7 @@ def _spec(
         blocks=blocks,
         seed=options.seed,
         arrangement="fixed",
+        machine=processors_of_study(targets[options.backend]),
         order="by-scheduler" if as_printed else "randomised",
         guest=guest,
     )
