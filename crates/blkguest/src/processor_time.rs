@@ -14,7 +14,7 @@ use crate::scheduling;
 /// Parameters of the instrument (`arch/um/kernel/processor_time.c`).
 const PARAMETERS: &str = "/sys/module/processor_time/parameters";
 /// Steps that guests do not have: they have neither loop devices nor several processors.
-const NOT_IN_GUESTS: [&str; 2] = ["thread_command_ns", "lock_handover_ns"];
+const NOT_IN_GUESTS: [&str; 3] = ["thread_command_ns", "ipi_ns", "lock_handover_ns"];
 
 /// From now on, and until the guest ends, the steps of an I/O take processor time. The calling process's do
 /// not: it only waits for the load.

@@ -219,6 +219,6 @@ pub(crate) fn device(profile: &Profile, facts: &Facts) -> Value {
         "queue_depth": facts.queue_depth,
         "nr_hw_queues": facts.nr_hw_queues,
         "volatile_cache": facts.volatile_cache,
-        "default_scheduler": elevator::default_for(facts.nr_hw_queues),
+        "default_scheduler": elevator::default_for(facts),
     })
 }

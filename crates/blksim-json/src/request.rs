@@ -193,7 +193,7 @@ fn settle(request: Request) -> Result<Setup, Error> {
     let defaults = Limits::default();
     let scheduler = match request.scheduler {
         Some(name) => name,
-        None => blksim::elevator::default_for(check(&profile)?.nr_hw_queues).to_owned(),
+        None => blksim::elevator::default_for(&check(&profile)?).to_owned(),
     };
     let jobs = match request.jobs {
         Some(jobs) => parse(&jobs.text, &jobs.source)?,

@@ -2,7 +2,9 @@
 //!
 //! A [`Machine`] reacts to events; only the engine takes them off the event queue.
 
+use crate::block::disk::CompletionAffinity;
 use crate::block::disks::Disks;
+use crate::block::hw_queue::HwQueueId;
 use crate::block::layer::BlockLayer;
 use crate::block::request::TaskId;
 use crate::core::branch::likely;
@@ -52,7 +54,7 @@ impl Machine {
         machine: &Values,
     ) -> Self {
         for disk in disks.iter_mut() {
-            disk.tags.begin_at(machine.get("first_tag") as u32);
+            disk.begin_tags_at(machine.get("first_tag") as u32);
             if machine.flag("raw_device") {
                 let largest = MAX_SEGMENTS * PAGE_SECTORS as u32;
                 disk.max_written_sectors = disk.max_written_sectors.min(largest);
@@ -66,7 +68,10 @@ impl Machine {
                 process.region.file = 0;
             }
         }
-        let block = BlockLayer::new(disks, tasks.processes.len() as u32);
+        let mut block = BlockLayer::new(disks, tasks.processes.len() as u32);
+        if machine.flag("plug_reads") {
+            block.unplugged_sectors = 0;
+        }
         Self { block, mm: Memory::new(files, queue, machine), tasks, processors: None }
     }
 
@@ -78,9 +83,15 @@ impl Machine {
     }
 
     /// Lets computing take time on processors.
-    pub fn compute_on(&mut self, table: &ProcessorTable, scheduler: &str) {
+    pub fn compute_on(
+        &mut self,
+        table: &ProcessorTable,
+        scheduler: &str,
+        affinity: CompletionAffinity,
+    ) {
         let (nr_processes, nr_tasks) = (self.tasks.processes.len() as u32, self.tasks.count());
-        let processors = Processors::new(table, nr_processes, nr_tasks, self.block.disks.count());
+        let nr_hctxs: Vec<_> = self.block.disks.iter().map(|disk| disk.hctxs.count()).collect();
+        let processors = Processors::new(table, nr_processes, nr_tasks, &nr_hctxs);
         self.processors = Some(Box::new(processors));
         self.block.steps = table.steps;
         self.mm.costs = Costs::NONE;
@@ -88,6 +99,7 @@ impl Machine {
         for disk in self.block.disks.iter_mut() {
             disk.costs = Some(table.of_scheduler(scheduler));
             disk.lock_handover_ns = table.steps.lock_handover_ns;
+            disk.affinity = affinity;
         }
     }
 
@@ -95,7 +107,7 @@ impl Machine {
     pub fn arrange(&mut self, arrangement: Arrangement) {
         for (index, disk) in self.block.disks.iter_mut().enumerate() {
             let nr_tags = disk.view.facts.nr_requests;
-            disk.tags.begin_at(arrangement.first_tag(index, 0, nr_tags));
+            disk.begin_tags_at(arrangement.first_tag(index, 0, nr_tags));
         }
         let delays_ns = arrangement.start_delays_ns(self.tasks.processes.len());
         for (process, delay_ns) in self.tasks.processes.iter_mut().zip(delays_ns) {
@@ -199,7 +211,7 @@ impl Machine {
             Class::Writeback => self.writeback_tick(),
             Class::Task => self.task_goes_on(subject),
             Class::Issue => self.issue_timer(subject),
-            Class::QueueRun => self.block.run_delayed(subject as usize),
+            Class::QueueRun => self.block.run_delayed(HwQueueId(subject)),
             // Only where processors take time, which look for the request themselves.
             Class::Interrupt => {}
             Class::Slot => self.pass_slot_edge(),

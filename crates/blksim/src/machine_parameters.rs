@@ -30,6 +30,12 @@ pub const MACHINE: &[Param] = &[
         "the driver hides the device's queue depth from the kernel (only SCSI drivers report it); writeback \
          throttling and io.cost use the queue's first nr_requests instead",
     ),
+    Param::flag(
+        "plug_reads",
+        0,
+        "each direct read has a plug of its own, as each direct write has, so that the submitting task runs the \
+         queue and not the queue's worker; some studies patch their kernels so",
+    ),
     Param::new(
         "first_tag",
         Unit::Count,

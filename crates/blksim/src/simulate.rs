@@ -1,8 +1,8 @@
 //! From a request to a result: checks the request, builds the machine, runs it.
 
-use crate::block::attributes::{default_nr_requests, nr_scheduler_tags, queue_values};
+use crate::block::attributes::{default_nr_requests, nr_scheduler_tags, queue_values, rq_affinity};
 use crate::block::cgroup::{Cgroups, GivenGroups};
-use crate::block::disk::Disk;
+use crate::block::disk::{CompletionAffinity, Disk};
 use crate::block::disks::Disks;
 use crate::block::queue_facts::QueueFacts;
 use crate::block::raid::{Raid, array};
@@ -14,7 +14,7 @@ use crate::core::processor_table::ProcessorTable;
 use crate::core::record::JobRecord;
 use crate::devices::Profile;
 use crate::devices::device::{Device, Facts};
-use crate::elevator::scheduler::Info;
+use crate::elevator::scheduler::{Family, Info};
 use crate::engine::{Engine, Limits};
 use crate::machine::Machine;
 use crate::machine_parameters::MACHINE;
@@ -143,6 +143,7 @@ struct Prepared {
     info: &'static Info,
     tunables: Values,
     queue: Values,
+    affinity: CompletionAffinity,
     machine: Values,
     facts: Facts,
     jobs: Vec<Job>,
@@ -167,12 +168,22 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
     if let Some(raid) = &raid {
         raid.describe(&mut facts);
     }
+    if facts.bio_based && !info.bypass {
+        let message = format!(
+            "a {} has no request queue, so nothing is scheduled there; take the scheduler none",
+            setup.profile.kind.name
+        );
+        let kind = ErrorKind::UnknownScheduler;
+        return Err(SimulationError::of(kind, "scheduler", message).into());
+    }
     let queue = queue_values(&setup.queue, &facts, info)?;
+    let affinity = CompletionAffinity::of_number(rq_affinity(&setup.queue)?);
     let machine = machine_values(&setup.machine)?;
     let jobs = setup.timed_jobs()?;
     check_trims(&jobs, &facts)?;
     let layout = lay_out(&jobs, facts.capacity_bytes, setup.arrangement)?;
-    let queue_facts = queue_facts(&facts, &queue, &machine, info);
+    let processors = setup.costly_processors();
+    let queue_facts = queue_facts(&facts, &queue, &machine, info, processors);
     let mut tunables = tunable_values(info, queue_facts, &setup.tunables)?;
     let cgroups = Cgroups::new(&setup.cgroups, &jobs)?;
     let mut build_disk = |index, device| -> Result<Disk, Error> {
@@ -194,7 +205,19 @@ fn prepare(setup: &Setup) -> Result<Prepared, Error> {
         .map(|index| build_disk(index, setup.profile.build_member(setup.seed, index)?))
         .collect::<Result<_, _>>()?;
     let disks = Disks::new(first, others);
-    Ok(Prepared { info, tunables, queue, machine, facts, jobs, layout, cgroups, disks, raid })
+    Ok(Prepared {
+        info,
+        tunables,
+        queue,
+        affinity,
+        machine,
+        facts,
+        jobs,
+        layout,
+        cgroups,
+        disks,
+        raid,
+    })
 }
 
 /// Fails if a job trims a device that takes no discards.
@@ -203,7 +226,7 @@ pub fn check_trims(jobs: &[Job], facts: &Facts) -> Result<(), SimulationError> {
         return Ok(());
     };
     let message = format!(
-        "job {} trims, but disks of kind hdd and arrays with parity take no discards; take another device",
+        "job {} trims, but disks of kind hdd and ramdisk and arrays with parity take no discards; take another device",
         job.name
     );
     Err(SimulationError::of(ErrorKind::OutOfRange, "readwrite", message))
@@ -243,6 +266,7 @@ impl Simulation {
             info,
             tunables,
             queue,
+            affinity,
             machine,
             facts,
             jobs,
@@ -266,7 +290,7 @@ impl Simulation {
             host.arrange(arrangement);
         }
         if let Some(table) = setup.costly_processors() {
-            host.compute_on(table, info.name);
+            host.compute_on(table, info.name, affinity);
         }
         let engine = Engine::new(host, setup.limits);
         Ok(Self { engine, info, tunables, queue, machine, facts })
@@ -350,6 +374,7 @@ pub(crate) fn queue_facts(
     queue: &Values,
     machine: &Values,
     info: &Info,
+    processors: Option<&ProcessorTable>,
 ) -> QueueFacts {
     let initial_requests = default_nr_requests(facts, info) as u32;
     let nr_requests = queue.get("nr_requests") as u32;
@@ -367,6 +392,11 @@ pub(crate) fn queue_facts(
         initial_requests,
         jiffy_ns: jiffy_ns(machine.get("hz")),
         zero_cpu_time: machine.flag("zero_cpu_time"),
+        nr_hctxs: match (info.family, processors) {
+            (Family::MultiQueue, Some(table)) => facts.nr_hw_queues.min(table.cpus).max(1),
+            _ => 1,
+        },
+        shares_tags: facts.shares_tags,
     }
 }
 

@@ -77,7 +77,8 @@ impl Simulation {
                 return Err(error.into());
             }
             let queue = queue_values(&setup.queue, &self.facts, info)?;
-            let facts = queue_facts(&self.facts, &queue, &self.machine, info);
+            let facts =
+                queue_facts(&self.facts, &queue, &self.machine, info, setup.costly_processors());
             switches.push(ElevatorSwitch {
                 at_ns: slot.times.start_ns,
                 info,

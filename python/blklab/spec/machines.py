@@ -49,6 +49,8 @@ class StepCosts(_Table):
     """The driver takes a request (``queue_rq``)."""
     interrupt_ns: Nanoseconds = 0
     """An interrupt and its softirq."""
+    ipi_ns: Nanoseconds = 0
+    """A processor interrupts another, which then pays ``interrupt_ns`` too."""
     end_ns: Nanoseconds = 0
     """A request ends (``blk_mq_end_request``, and what the task's I/O interface does then)."""
     wake_ns: Nanoseconds = 0

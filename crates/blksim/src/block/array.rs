@@ -2,7 +2,7 @@
 
 use super::flush_queue::FlushWaiter;
 use super::raid::{Raid, Whole};
-use super::request::{Operation, Request, RequestId, TaskId};
+use super::request::{Hint, Operation, Request, RequestId, TaskId};
 use crate::machine::Machine;
 
 impl Machine {
@@ -39,7 +39,9 @@ impl Machine {
                 Request::new(piece.operation, piece.sector, piece.nr_sectors, original.purpose);
             part.flags = original.flags;
             if piece.operation == Operation::Read {
-                part.flags.idle = false;
+                if part.flags.hint == Hint::Idle {
+                    part.flags.hint = Hint::Plain;
+                }
                 part.flags.sync = true;
             }
             part.priority = original.priority;

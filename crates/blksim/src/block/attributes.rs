@@ -38,7 +38,27 @@ pub const QUEUE: &[Param] = &[
 ];
 
 /// Attributes that exist on a host but cannot change a simulated result.
-const NEUTRAL: &[&str] = &["rq_affinity", "add_random", "iostats"];
+const NEUTRAL: &[&str] = &["add_random", "iostats"];
+
+/// The processor that completes a request. It matters only on a machine with several, so it is not
+/// among the effective attributes.
+pub const RQ_AFFINITY: Param = Param::new(
+    "rq_affinity",
+    Unit::Count,
+    1,
+    (0, 2),
+    "with several processors: 0 or 1: the one that the device interrupts completes a request; 2: the one that \
+     submitted it",
+);
+
+/// The effective `rq_affinity`, by its number.
+pub fn rq_affinity(given: &[(String, String)]) -> Result<u64, SimulationError> {
+    let mut values = Values::defaults(&[RQ_AFFINITY]);
+    for (name, text) in given.iter().filter(|(name, _)| name == RQ_AFFINITY.name) {
+        values.set(name, text).map_err(|error| attribute_error(error, name))?;
+    }
+    Ok(values.get(RQ_AFFINITY.name))
+}
 
 /// Requests that a queue holds by default (`blk_mq_init_sched`, and `BLKDEV_MAX_RQ` before).
 pub fn default_nr_requests(facts: &Facts, info: &Info) -> u64 {
@@ -59,7 +79,7 @@ pub fn nr_scheduler_tags(facts: &Facts) -> u64 {
 fn default_wbt_lat_usec(facts: &Facts, info: &Info) -> u64 {
     match info.family {
         Family::Legacy => 0,
-        Family::MultiQueue if info.disables_wbt => 0,
+        Family::MultiQueue if info.disables_wbt || facts.bio_based => 0,
         Family::MultiQueue if facts.rotational => 75_000,
         Family::MultiQueue => 2_000,
     }
@@ -76,7 +96,7 @@ pub fn queue_values(
     values.put("wbt_lat_usec", default_wbt_lat_usec(facts, info));
     values.put("max_sectors_kb", u64::from(facts.max_hw_sectors_kb.min(1280)));
     for (name, text) in given {
-        if NEUTRAL.contains(&name.as_str()) {
+        if NEUTRAL.contains(&name.as_str()) || name == RQ_AFFINITY.name {
             continue;
         }
         values.set(name, text).map_err(|error| attribute_error(error, name))?;
@@ -109,7 +129,8 @@ pub fn queue_values(
 
 fn attribute_error(error: ParamError, name: &str) -> SimulationError {
     if error.problem == Problem::Unknown {
-        let names = QUEUE.iter().map(|p| p.name).chain(NEUTRAL.iter().copied());
+        let more = NEUTRAL.iter().copied().chain([RQ_AFFINITY.name]);
+        let names = QUEUE.iter().map(|p| p.name).chain(more);
         let message = format!("queue attribute {name}: {}", unknown(name, names));
         return SimulationError::of(ErrorKind::UnknownQueueAttribute, name, message);
     }

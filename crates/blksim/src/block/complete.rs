@@ -25,6 +25,7 @@ impl Machine {
         let sectors = u64::from(request.nr_sectors);
         let (tag, merged) = (request.tag, request.chain);
         let queue = &mut self.block.disks[disk];
+        let hctx = queue.hctx_of(request);
         if let Some(recorder) = &mut self.block.recorder {
             cold_path();
             let now_ns = self.block.events.now_ns();
@@ -33,13 +34,16 @@ impl Machine {
         if likely(self.processors.is_none()) {
             queue.device.completed(id, &mut Outbox::new(&mut self.block.events, queue.view.disk));
         }
-        debug_assert!(queue.in_flight > 0, "a device completes more commands than it got");
+        debug_assert!(
+            queue.hctxs[hctx].in_flight > 0,
+            "a device completes more commands than it got"
+        );
         self.block.requests.step(id, &[RequestStage::InFlight], RequestStage::Completed);
         debug_assert!(
             self.block.requests[id].dispatched_ns < self.block.events.now_ns(),
             "a command took no time"
         );
-        queue.in_flight -= 1;
+        queue.hctxs[hctx].in_flight -= 1;
         if unlikely(purpose == Purpose::CacheFlush) {
             self.block.requests.release(id);
             self.flush_of_device_done(disk);
@@ -55,9 +59,9 @@ impl Machine {
         let family = queue.family;
         // Only a scheduler needs to know.
         let kicked = !queue.direct && {
-            queue.compute_hook(&mut self.block.events, |costs| costs.complete_ns);
+            queue.compute_hook(hctx, &mut self.block.events, |costs| costs.complete_ns);
             let (requests, events) = (&mut self.block.requests, &mut self.block.events);
-            queue.schedule(requests, events, |s, cx| s.complete(cx, id)).1
+            queue.schedule(hctx, requests, events, |s, cx| s.complete(cx, id)).1
         };
         self.block.events.compute(self.block.steps.end_ns);
         if unlikely(!queue.policies.is_empty()) {
@@ -68,7 +72,7 @@ impl Machine {
             // The queue is run before any task learns of this completion, as
             // the interrupt does; a sleeper gets the freed tag first.
             self.block.give_tag_back(disk, id);
-            self.block.run_queue(disk);
+            self.block.run_queue(disk, hctx);
         }
         self.part_done(id);
         if unlikely(merged != NONE) {
@@ -78,27 +82,35 @@ impl Machine {
             return;
         }
         if kicked {
-            self.block.run_queue_soon(disk);
+            self.block.run_kicked(disk);
         }
         let queue = &mut self.block.disks[disk];
         if let Some(tag) = tag.number() {
-            queue.tags.give_back(tag, &mut self.block.woken);
+            let tags_of = queue.view.facts.tags_of(hctx);
+            queue.hctxs[tags_of].tags.give_back(tag, &mut self.block.woken);
         }
-        let restart = std::mem::take(&mut queue.restart);
+        let restart = std::mem::take(&mut queue.hctxs[hctx].restart);
+        let shares_tags = queue.view.facts.shares_tags;
         self.block.wake_submissions();
         if restart {
-            self.block.run_queue_soon(disk);
+            self.block.run_queue_soon(disk, hctx);
+        }
+        if unlikely(shares_tags) {
+            self.block.restart_sharing(disk);
         }
     }
 
     #[cold]
     fn flush_of_device_done(&mut self, disk: usize) {
         self.flush_completed(disk);
+        if self.block.disks[disk].view.facts.shares_tags {
+            self.block.restart_sharing(disk);
+        }
         if self.block.disks[disk].usage.frozen {
             self.block.events.at(self.block.events.now_ns(), Class::PolicyTimer, disk as u32);
         }
         if self.block.disks[disk].family == Family::Legacy {
-            self.block.run_queue(disk);
+            self.block.run_queue(disk, 0);
         }
     }
 

@@ -1,21 +1,22 @@
 //! A disk of the machine: the device, its scheduler, and the request queue between them (`struct
-//! request_queue`; on blk-mq also its only `struct blk_mq_hw_ctx`, the hctx) with tags and limits.
+//! request_queue`) with its hardware queues and limits.
 
 use crate::block::request_stage::RequestStage;
 use std::collections::VecDeque;
 
 use crate::block::extent_index::ExtentIndex;
 use crate::block::flush_queue::FlushQueue;
+use crate::block::hw_queue::HwQueue;
+use crate::block::per_hctx::PerHctx;
 use crate::block::queue_facts::QueueFacts;
 use crate::block::queue_usage::QueueUsage;
 use crate::block::request::{Operation, Request, RequestId, Requests, Tag, TaskId};
-use crate::block::sbitmap::SbitmapQueue;
-use crate::core::branch::{cold_path, unlikely};
+use crate::core::branch::{cold_path, likely, unlikely};
 use crate::core::event::EventQueue;
 use crate::core::params::Values;
 use crate::core::processor_table::SchedulerCosts;
 use crate::devices::AnyDevice;
-use crate::devices::device::{Command, Device, Outbox};
+use crate::devices::device::{Command, Device, Facts, Outbox};
 use crate::elevator::AnyScheduler;
 use crate::elevator::scheduler::{Context, Family, Info, QueueView};
 use crate::rqos::policy::{Placement, Policy, PolicyContext};
@@ -29,6 +30,30 @@ pub enum Merging {
     /// Only with the last request and within a plug.
     Simple,
     Never,
+}
+
+/// The processor that completes a request: the one that takes the device's interrupt, or the one that
+/// submitted the request (`rq_affinity` in `block/blk-sysfs.c`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CompletionAffinity {
+    /// 0: the one that takes the interrupt.
+    #[default]
+    Interrupted,
+    /// 1: that one too if it shares its last cache with the submitter's, as all here do.
+    SameCache,
+    /// 2: the submitter's.
+    Submitter,
+}
+
+impl CompletionAffinity {
+    /// The affinity of that number.
+    pub fn of_number(number: u64) -> Self {
+        match number {
+            0 => Self::Interrupted,
+            1 => Self::SameCache,
+            _ => Self::Submitter,
+        }
+    }
 }
 
 /// Counts of what happened on a disk.
@@ -77,15 +102,15 @@ pub struct Disk {
     pub max_written_sectors: u32,
     pub merging: Merging,
     pub volatile_cache: bool,
+    /// It takes bios, not requests ([`Facts::bio_based`]).
+    pub(crate) bio_based: bool,
     /// Requests that the scheduler holds.
     pub nr_held: u32,
-    /// Requests that go before the scheduler's (`hctx->dispatch`).
-    pub ahead: VecDeque<RequestId>,
-    pub in_flight: u32,
+    pub(crate) hctxs: PerHctx<HwQueue>,
+    /// The scheduler works by hardware queues.
+    per_hctx: bool,
     /// The request that was last inserted or merged into: the one-entry cache (`q->last_merge`).
     pub last_merge: Option<RequestId>,
-    /// blk-mq: the tags (`hctx->sched_tags`, or `hctx->tags` without a scheduler).
-    pub tags: SbitmapQueue,
     /// The scheduler limits some requests to a part of the tags (`limit_depth`).
     shares_tags: bool,
     /// It limits even synchronous reads.
@@ -96,24 +121,15 @@ pub struct Disk {
     pub sleepers: [VecDeque<TaskId>; 2],
     /// blk-mq without a scheduler: requests go to the device at once (`blk_mq_try_issue_directly`).
     pub direct: bool,
-    /// A request waits for the device to have room: the next completion runs the queue
-    /// (`BLK_MQ_S_SCHED_RESTART`).
-    pub restart: bool,
-    /// The queue's worker is about to run it.
-    pub run_pending: bool,
-    /// Time at which the worker runs it, if nothing runs it before.
-    pub run_at_ns: Option<u64>,
     pub flushes: FlushQueue,
     /// Kept only if the scheduler is switched.
     pub usage: QueueUsage,
     pub counters: DiskCounters,
     /// Processor time of the scheduler; `None` if computing takes no time.
     pub(crate) costs: Option<SchedulerCosts>,
-    /// The scheduler's lock is free from then on.
-    pub(crate) lock_free_ns: u64,
     pub(crate) lock_handover_ns: u64,
-    /// Time of the scheduler's last hook, if computing takes time.
-    hook_ns: u64,
+    /// Where completions run (`rq_affinity`).
+    pub(crate) affinity: CompletionAffinity,
     /// The thread of this machine that serves the disk, if one does.
     pub(crate) thread: DiskThread,
 }
@@ -127,7 +143,7 @@ impl Disk {
         facts: QueueFacts,
         queue: &Values,
     ) -> Self {
-        let volatile_cache = device.facts().volatile_cache;
+        let Facts { volatile_cache, bio_based, .. } = *device.facts();
         let max_sectors = queue.get("max_sectors_kb") as u32 * 2;
         let min_shallow_depth = scheduler.min_shallow_depth();
         let limits_sync_reads = scheduler.limits_sync_reads();
@@ -138,44 +154,84 @@ impl Disk {
             indexed: info.indexed,
             extents: ExtentIndex::default(),
             policies: Vec::new(),
-            view: QueueView { facts, groups: Vec::new(), disk: index, kicked: false },
+            view: QueueView::new(facts, index),
             dirtier_paused_ns: None,
             max_sectors,
             max_written_sectors: max_sectors,
             merging: match queue.get("nomerges") {
+                _ if bio_based => Merging::Never,
                 0 => Merging::Full,
                 1 => Merging::Simple,
                 _ => Merging::Never,
             },
             volatile_cache,
+            bio_based,
             nr_held: 0,
-            ahead: VecDeque::new(),
-            in_flight: 0,
+            hctxs: PerHctx::new(facts.nr_hctxs, || HwQueue::new(facts, min_shallow_depth)),
+            per_hctx: info.per_hctx,
             last_merge: None,
-            tags: SbitmapQueue::new(facts.nr_requests, facts.bits_per_word, min_shallow_depth),
             shares_tags: min_shallow_depth < u32::MAX,
             limits_sync_reads,
             pools: [0; 2],
             sleepers: Default::default(),
             direct: info.bypass,
-            restart: false,
-            run_pending: false,
-            run_at_ns: None,
             flushes: FlushQueue::default(),
             usage: QueueUsage::default(),
             counters: DiskCounters::default(),
             costs: None,
-            lock_free_ns: 0,
             lock_handover_ns: 0,
-            hook_ns: 0,
+            affinity: CompletionAffinity::default(),
             thread: DiskThread::default(),
         }
+    }
+
+    /// The hardware queue of a request.
+    #[inline(always)]
+    pub(crate) fn hctx_of(&self, request: &Request) -> usize {
+        self.view.facts.hctx_of(request.cpu)
+    }
+
+    /// The hardware queue whose lock a hook of the scheduler takes.
+    #[inline]
+    fn locked_hctx(&self, hctx: usize) -> usize {
+        if self.per_hctx { hctx } else { 0 }
+    }
+
+    #[inline]
+    fn nr_tags_used(&self) -> u32 {
+        if likely(self.view.facts.nr_hctxs == 1) {
+            self.hctxs[0].tags.nr_used()
+        } else {
+            self.hctxs.iter().map(|hw_queue| hw_queue.tags.nr_used()).sum()
+        }
+    }
+
+    /// Commands in the device.
+    #[inline]
+    pub(crate) fn in_flight(&self) -> u32 {
+        if likely(self.view.facts.nr_hctxs == 1) {
+            self.hctxs[0].in_flight
+        } else {
+            self.hctxs.iter().map(|hw_queue| hw_queue.in_flight).sum()
+        }
+    }
+
+    /// A hardware queue has as many commands in the device as that takes from it.
+    #[inline]
+    pub(crate) fn is_full(&self, hctx: usize) -> bool {
+        let in_flight = if unlikely(self.view.facts.shares_tags) {
+            self.in_flight()
+        } else {
+            self.hctxs[hctx].in_flight
+        };
+        in_flight >= self.view.facts.device_depth
     }
 
     /// Computes what a hook of the scheduler costs.
     #[inline]
     pub(crate) fn compute_hook(
         &mut self,
+        hctx: usize,
         events: &mut EventQueue,
         base_ns: impl FnOnce(&SchedulerCosts) -> u64,
     ) {
@@ -185,7 +241,9 @@ impl Disk {
             let locked_ns = work_ns * costs.locked_percent / 100;
             events.compute(work_ns - locked_ns);
             let handover_ns = self.lock_handover_ns;
-            events.compute_locked(&mut self.lock_free_ns, locked_ns, handover_ns);
+            let locked_hctx = self.locked_hctx(hctx);
+            let lock = &mut self.hctxs[locked_hctx].scheduler_lock;
+            events.compute_locked(lock, locked_ns, handover_ns);
             self.counters.scheduler_ns += work_ns;
         }
     }
@@ -205,7 +263,10 @@ impl Disk {
     ) {
         debug_assert!(self.is_drained(), "the scheduler of a queue in use is replaced");
         let min_shallow_depth = scheduler.min_shallow_depth();
-        self.tags = SbitmapQueue::new(facts.nr_requests, facts.bits_per_word, min_shallow_depth);
+        for hw_queue in self.hctxs.iter_mut() {
+            hw_queue.new_tags(facts, min_shallow_depth);
+        }
+        self.per_hctx = info.per_hctx;
         self.shares_tags = min_shallow_depth < u32::MAX;
         self.limits_sync_reads = scheduler.limits_sync_reads();
         self.scheduler = scheduler;
@@ -216,12 +277,18 @@ impl Disk {
         self.last_merge = None;
     }
 
+    /// Sets the tag at which the first search of each hardware queue begins.
+    pub(crate) fn begin_tags_at(&mut self, tag: u32) {
+        for hw_queue in self.hctxs.iter_mut() {
+            hw_queue.tags.begin_at(tag);
+        }
+    }
+
     /// True if nobody uses the queue.
     pub(crate) fn is_drained(&self) -> bool {
         self.usage.entered == 0
-            && self.in_flight == 0
-            && !self.has_waiting()
-            && self.tags.nr_used() == 0
+            && self.nr_held == 0
+            && self.hctxs.iter().all(HwQueue::is_drained)
             && self.pools == [0; 2]
             && self.nr_waiting_for_tag() == 0
             && !self.flushes.running
@@ -273,12 +340,14 @@ impl Disk {
                     "a scheduler limits synchronous reads and did not say so"
                 );
                 let limit = if limited { request.tag.limit(ask) } else { None };
-                let Some(tag) = self.tags.take(limit) else {
+                let facts = &self.view.facts;
+                let tags = &mut self.hctxs[facts.tags_of(facts.hctx_of(request.cpu))].tags;
+                let Some(tag) = tags.take(limit) else {
                     cold_path();
                     request.tag = Tag::one_of(limit);
                     return false;
                 };
-                (tag, self.tags.nr_used())
+                (tag, self.nr_tags_used())
             }
         };
         self.counters.peak_tags = self.counters.peak_tags.max(used);
@@ -304,7 +373,11 @@ impl Disk {
                     woken.extend(self.sleepers[pool].pop_front());
                 }
             }
-            Family::MultiQueue => self.tags.give_back(tag, woken),
+            Family::MultiQueue => {
+                let facts = &self.view.facts;
+                let hctx = facts.tags_of(facts.hctx_of(request.cpu));
+                self.hctxs[hctx].tags.give_back(tag, woken);
+            }
         }
     }
 
@@ -312,27 +385,35 @@ impl Disk {
     pub fn sleep_for_tag(&mut self, task: TaskId, request: &Request) {
         match self.family {
             Family::Legacy => self.sleepers[Self::pool(request)].push_back(task),
-            Family::MultiQueue => self.tags.sleep(task),
+            Family::MultiQueue => {
+                let hctx = self.view.facts.tags_of(self.hctx_of(request));
+                self.hctxs[hctx].tags.sleep(task);
+            }
         }
     }
 
     fn nr_waiting_for_tag(&self) -> u32 {
         let legacy: usize = self.sleepers.iter().map(VecDeque::len).sum();
-        legacy as u32 + self.tags.nr_sleepers()
+        let tagged: u32 = self.hctxs.iter().map(|hw_queue| hw_queue.tags.nr_sleepers()).sum();
+        legacy as u32 + tagged
     }
 
-    /// Calls the scheduler with a context. Returns also whether it asked for dispatch.
+    /// Calls the scheduler with a context, for a hardware queue. Returns also whether it asked for
+    /// dispatch.
     #[inline(always)]
     pub fn schedule<R>(
         &mut self,
+        hctx: usize,
         requests: &mut Requests,
         events: &mut EventQueue,
         call: impl FnOnce(&mut AnyScheduler, &mut Context) -> R,
     ) -> (R, bool) {
         if unlikely(self.costs.is_some()) {
             // Another processor, whose clock may be ahead, may have been here.
-            events.move_to(self.hook_ns);
-            self.hook_ns = events.now_ns();
+            let locked_hctx = self.locked_hctx(hctx);
+            let hook_ns = &mut self.hctxs[locked_hctx].hook_ns;
+            events.move_to(*hook_ns);
+            *hook_ns = events.now_ns();
         }
         self.view.kicked = false;
         let mut context = Context { requests, queue: &mut self.view, events };
@@ -340,17 +421,36 @@ impl Disk {
         (result, self.view.kicked)
     }
 
-    /// True if requests wait to go to the device.
+    /// True if requests wait to go to the device through a hardware queue.
     #[inline]
-    pub fn has_waiting(&self) -> bool {
-        self.nr_held > 0 || !self.ahead.is_empty()
+    pub(crate) fn has_waiting(&self, hctx: usize) -> bool {
+        let hw_queue = &self.hctxs[hctx];
+        let nr_held = if unlikely(self.view.facts.nr_hctxs > 1) && self.per_hctx {
+            hw_queue.nr_held
+        } else {
+            self.nr_held
+        };
+        nr_held > 0 || !hw_queue.ahead.is_empty()
+    }
+
+    /// Counts a request that the scheduler holds from now on, or no longer.
+    #[inline]
+    pub(crate) fn count_held(&mut self, request: &Request, holds: bool) {
+        let change = if holds { 1 } else { u32::MAX };
+        self.nr_held = self.nr_held.wrapping_add(change);
+        if unlikely(self.view.facts.nr_hctxs > 1) {
+            let hctx = self.hctx_of(request);
+            let hw_queue = &mut self.hctxs[hctx];
+            hw_queue.nr_held = hw_queue.nr_held.wrapping_add(change);
+        }
     }
 
     /// Puts a request into the scheduler.
     #[inline(always)]
     pub fn insert(&mut self, requests: &mut Requests, events: &mut EventQueue, id: RequestId) {
-        self.compute_hook(events, |costs| costs.insert_ns);
         let request = &mut requests[id];
+        let hctx = self.hctx_of(request);
+        self.compute_hook(hctx, events, |costs| costs.insert_ns);
         request.stage.step(&[RequestStage::Submitted], RequestStage::Inserted);
         request.inserted_ns = events.now_ns();
         debug_assert!(
@@ -364,22 +464,24 @@ impl Disk {
             }
             self.extents.insert(requests, id);
         }
-        self.nr_held += 1;
-        self.schedule(requests, events, |s, cx| s.insert(cx, id));
+        self.count_held(&requests[id], true);
+        self.schedule(hctx, requests, events, |s, cx| s.insert(cx, id));
     }
 
-    /// Takes a request from the scheduler.
+    /// Takes a request from the scheduler, for a hardware queue.
     #[inline(always)]
     pub fn next_of_scheduler(
         &mut self,
+        hctx: usize,
         requests: &mut Requests,
         events: &mut EventQueue,
     ) -> Option<RequestId> {
-        let id = self.schedule(requests, events, AnyScheduler::dispatch).0?;
-        self.compute_hook(events, |costs| costs.dispatch_ns);
+        self.view.hctx = hctx;
+        let id = self.schedule(hctx, requests, events, AnyScheduler::dispatch).0?;
+        self.compute_hook(hctx, events, |costs| costs.dispatch_ns);
         debug_assert!(self.nr_held > 0, "a scheduler hands out a request that it does not hold");
         requests.step(id, &[RequestStage::Inserted], RequestStage::Dispatched);
-        self.nr_held -= 1;
+        self.count_held(&requests[id], false);
         if self.indexed {
             self.extents.remove(requests, id);
         }
@@ -413,7 +515,7 @@ impl Disk {
     ) -> R {
         let mut context = PolicyContext {
             requests,
-            in_flight: self.in_flight,
+            in_flight: self.in_flight(),
             waiting_for_tag: self.nr_waiting_for_tag(),
             device_depth: self.view.facts.device_depth,
             nr_requests: self.view.facts.nr_requests,
@@ -435,20 +537,16 @@ impl Disk {
             .stage
             .step(&[RequestStage::Submitted, RequestStage::Dispatched], RequestStage::InFlight);
         request.dispatched_ns = events.now_ns();
-        self.in_flight += 1;
-        debug_assert!(
-            self.in_flight <= self.view.facts.device_depth,
-            "{} commands in a device of depth {}",
-            self.in_flight,
-            self.view.facts.device_depth
-        );
+        let hctx = self.hctx_of(request);
+        debug_assert!(!self.is_full(hctx), "more commands than the device takes");
+        self.hctxs[hctx].in_flight += 1;
         debug_assert!(
             request.operation == Operation::Flush
                 || [request.submitted_ns, request.inserted_ns, request.dispatched_ns].is_sorted(),
             "a request went to the device before it was inserted"
         );
         self.counters.requests += 1;
-        self.counters.peak_in_flight = self.counters.peak_in_flight.max(self.in_flight);
+        self.counters.peak_in_flight = self.counters.peak_in_flight.max(self.in_flight());
     }
 
     /// Hands a request to the device.

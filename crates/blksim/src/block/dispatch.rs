@@ -6,8 +6,9 @@
 //! once. With the device full, one more request is taken from the scheduler and goes before all
 //! others. A scheduler that holds its requests back is asked again after 3 ms.
 
+use super::hw_queue::HwQueueId;
 use super::layer::BlockLayer;
-use crate::block::request::RequestId;
+use crate::block::request::{PAGE_BYTES, RequestId, SECTOR_BYTES};
 use crate::core::branch::{cold_path, unlikely};
 use crate::core::event::Class;
 use crate::core::jiffies::{duration_jiffies, timer_ns};
@@ -19,67 +20,104 @@ use crate::task::ready::Ready;
 const ASK_AGAIN_NS: u64 = 3_000_000;
 
 impl BlockLayer {
-    /// Gives the device as many requests as it can take.
+    /// The hardware queue of the processor that computes.
     #[inline]
-    pub(crate) fn run_queue(&mut self, disk: usize) {
-        if self.disks[disk].has_waiting() {
-            self.issue_waiting(disk);
+    pub(crate) fn local_hctx(&self, disk: usize) -> usize {
+        self.disks[disk].view.facts.hctx_of(self.cpu)
+    }
+
+    /// Gives the device as many requests as it can take through a hardware queue.
+    #[inline]
+    pub(crate) fn run_queue(&mut self, disk: usize, hctx: usize) {
+        if self.disks[disk].has_waiting(hctx) {
+            self.issue_waiting(disk, hctx);
         }
     }
 
-    /// Lets the queue's worker run it.
+    /// Lets a hardware queue's worker run it.
     #[inline]
-    pub(crate) fn run_queue_soon(&mut self, disk: usize) {
+    pub(crate) fn run_queue_soon(&mut self, disk: usize, hctx: usize) {
         let queue = &mut self.disks[disk];
-        if !queue.has_waiting() {
+        if !queue.has_waiting(hctx) {
             return;
         }
-        queue.run_at_ns = None;
-        if !std::mem::replace(&mut queue.run_pending, true) {
-            self.ready.make_ready(Ready::Queue(disk as u32));
+        let hw_queue = &mut queue.hctxs[hctx];
+        hw_queue.run_at_ns = None;
+        if !std::mem::replace(&mut hw_queue.run_pending, true) {
+            self.ready.make_ready(Ready::Queue(HwQueueId::new(disk, hctx).0));
         }
     }
 
-    /// A delayed run of the queue is due.
-    pub(crate) fn run_delayed(&mut self, disk: usize) {
-        let queue = &mut self.disks[disk];
-        if queue.run_at_ns.is_some_and(|due_ns| due_ns <= self.events.now_ns()) {
+    /// Lets the workers of those hardware queues run that share tags and wait for one, after a request
+    /// has given one back (`blk_mq_mark_tag_wait`).
+    #[cold]
+    pub(crate) fn restart_sharing(&mut self, disk: usize) {
+        for hctx in 0..self.disks[disk].hctxs.count() {
+            if std::mem::take(&mut self.disks[disk].hctxs[hctx].restart) {
+                self.run_queue_soon(disk, hctx);
+            }
+        }
+    }
+
+    /// Lets the workers of the hardware queues run for which the scheduler asked, or that of this
+    /// processor's if it did not say which (`blk_mq_run_hw_queues` and `blk_mq_get_sq_hctx`).
+    pub(crate) fn run_kicked(&mut self, disk: usize) {
+        let view = &mut self.disks[disk].view;
+        if view.kicked_hctxs.is_empty() {
+            self.run_queue_soon(disk, self.local_hctx(disk));
+            return;
+        }
+        let mut kicked = std::mem::take(&mut view.kicked_hctxs);
+        for hctx in kicked.drain(..) {
+            self.run_queue_soon(disk, hctx);
+        }
+        self.disks[disk].view.kicked_hctxs = kicked;
+    }
+
+    /// A delayed run of a hardware queue is due.
+    pub(crate) fn run_delayed(&mut self, id: HwQueueId) {
+        let hw_queue = &mut self.disks[id.disk()].hctxs[id.hctx()];
+        if hw_queue.run_at_ns.is_some_and(|due_ns| due_ns <= self.events.now_ns()) {
             // Even if nothing waits any more: otherwise no later run could be scheduled.
-            queue.run_at_ns = None;
-            self.run_queue_soon(disk);
+            hw_queue.run_at_ns = None;
+            self.run_queue_soon(id.disk(), id.hctx());
         }
     }
 
     /// Issues the requests that go ahead, then the scheduler's, while the device has room. On
     /// blk-mq one more is taken from the scheduler.
     #[inline(never)]
-    pub(crate) fn issue_waiting(&mut self, disk: usize) {
-        let queue = &mut self.disks[disk];
-        if unlikely(!queue.ahead.is_empty()) {
-            queue.restart = true;
+    pub(crate) fn issue_waiting(&mut self, disk: usize, hctx: usize) {
+        let hw_queue = &mut self.disks[disk].hctxs[hctx];
+        if unlikely(!hw_queue.ahead.is_empty()) {
+            hw_queue.restart = true;
         }
-        while self.disks[disk].has_waiting() {
+        while self.disks[disk].has_waiting(hctx) {
             let queue = &mut self.disks[disk];
             let legacy = queue.family == Family::Legacy;
-            let full = queue.in_flight >= queue.view.facts.device_depth;
-            if unlikely(full) && (legacy || !queue.ahead.is_empty()) {
-                queue.restart = true;
+            let full = queue.is_full(hctx);
+            let hw_queue = &mut queue.hctxs[hctx];
+            if unlikely(full) && (legacy || !hw_queue.ahead.is_empty()) {
+                hw_queue.restart = true;
                 return;
             }
-            let id = if let Some(id) = queue.ahead.pop_front() {
+            let id = if let Some(id) = hw_queue.ahead.pop_front() {
                 cold_path();
                 id
             } else {
-                let next = queue.next_of_scheduler(&mut self.requests, &mut self.events);
+                let next = queue.next_of_scheduler(hctx, &mut self.requests, &mut self.events);
                 let Some(id) = next else {
                     if !legacy {
-                        self.ask_again(disk);
+                        self.ask_again(disk, hctx);
                     }
                     return;
                 };
-                if unlikely(full) {
-                    queue.ahead.push_back(id);
-                    queue.restart = true;
+                // The scheduler may hand out a request of another hardware queue.
+                let own = queue.hctx_of(&self.requests[id]);
+                if unlikely(queue.is_full(own)) {
+                    let hw_queue = &mut queue.hctxs[own];
+                    hw_queue.ahead.push_back(id);
+                    hw_queue.restart = true;
                     return;
                 }
                 id
@@ -92,7 +130,7 @@ impl BlockLayer {
     #[inline(always)]
     pub(crate) fn issue_directly(&mut self, disk: usize, id: RequestId) {
         let queue = &self.disks[disk];
-        if unlikely(queue.in_flight >= queue.view.facts.device_depth) {
+        if unlikely(queue.is_full(queue.hctx_of(&self.requests[id]))) {
             self.insert_and_run(disk, id);
         } else {
             self.requests[id].inserted_ns = self.events.now_ns();
@@ -103,8 +141,10 @@ impl BlockLayer {
     /// Puts a request into the scheduler, then runs the queue.
     #[inline(never)]
     pub(crate) fn insert_and_run(&mut self, disk: usize, id: RequestId) {
-        self.disks[disk].insert(&mut self.requests, &mut self.events, id);
-        self.run_queue(disk);
+        let queue = &mut self.disks[disk];
+        queue.insert(&mut self.requests, &mut self.events, id);
+        let hctx = queue.hctx_of(&self.requests[id]);
+        self.run_queue(disk, hctx);
     }
 
     /// Hands a request to the device.
@@ -114,12 +154,11 @@ impl BlockLayer {
             cold_path();
             let queue = &self.disks[disk];
             let head_sector = queue.device.head_sector();
-            recorder.dispatched(id, head_sector, queue.nr_held, queue.in_flight + 1);
+            recorder.dispatched(id, head_sector, queue.nr_held, queue.in_flight() + 1);
         }
-        self.events.compute(self.steps.issue_ns);
         let queue = &mut self.disks[disk];
-        if unlikely(queue.costs.is_some()) && queue.device.is_served_by_thread() {
-            self.give_to_thread(disk, id);
+        if unlikely(queue.costs.is_some()) {
+            self.issue_computing(disk, id);
         } else {
             queue.give_to_device(&mut self.requests[id], id, &mut self.events);
         }
@@ -127,6 +166,38 @@ impl BlockLayer {
         if unlikely(!queue.policies.is_empty()) {
             self.tell_policies(disk, |policy, cx| policy.issued(cx, id));
         }
+    }
+
+    /// The same where it takes time: the driver works under the lock of the hardware queue.
+    #[inline(never)]
+    fn issue_computing(&mut self, disk: usize, id: RequestId) {
+        let queue = &mut self.disks[disk];
+        let hctx = queue.hctx_of(&self.requests[id]);
+        let handover_ns = queue.lock_handover_ns;
+        let lock = &mut queue.hctxs[hctx].driver_lock;
+        // A driver without a queue needs no lock.
+        let issue_ns = if queue.bio_based { 0 } else { self.steps.issue_ns };
+        self.events.compute_locked(lock, issue_ns, handover_ns);
+        if queue.device.is_served_by_thread() {
+            self.give_to_thread(disk, id);
+        } else if queue.bio_based {
+            self.copy(disk, id);
+        } else {
+            queue.give_to_device(&mut self.requests[id], id, &mut self.events);
+        }
+    }
+
+    /// The submitting task copies a bio itself. It is complete at once, as soon as nothing else is in
+    /// the midst of it.
+    fn copy(&mut self, disk: usize, id: RequestId) {
+        let queue = &mut self.disks[disk];
+        queue.note_issued(&mut self.requests[id], &self.events);
+        let bytes = u64::from(self.requests[id].nr_sectors) * SECTOR_BYTES;
+        // Every command takes time.
+        let work_ns = (bytes.div_ceil(PAGE_BYTES) * self.steps.copy_page_ns).max(1);
+        self.events.compute(work_ns);
+        queue.device.worked(work_ns);
+        self.copied.push(id);
     }
 
     /// Hands a request to the thread that serves the device.
@@ -142,22 +213,46 @@ impl BlockLayer {
 
     /// The scheduler has requests but gave none: runs the queue again later, unless a run is
     /// pending.
-    pub(crate) fn ask_again(&mut self, disk: usize) {
+    pub(crate) fn ask_again(&mut self, disk: usize, hctx: usize) {
         let queue = &mut self.disks[disk];
-        if queue.run_pending || queue.run_at_ns.is_some() {
+        let jiffy_ns = queue.view.facts.jiffy_ns;
+        let hw_queue = &mut queue.hctxs[hctx];
+        if hw_queue.run_pending || hw_queue.run_at_ns.is_some() {
             return;
         }
-        let jiffy_ns = queue.view.facts.jiffy_ns;
         let delay = duration_jiffies(ASK_AGAIN_NS, jiffy_ns);
         let due_ns = timer_ns(self.events.now_ns(), delay, jiffy_ns);
-        queue.run_at_ns = Some(due_ns);
-        self.events.at(due_ns, Class::QueueRun, disk as u32);
+        hw_queue.run_at_ns = Some(due_ns);
+        self.events.at(due_ns, Class::QueueRun, HwQueueId::new(disk, hctx).0);
     }
 
-    /// Runs a disk's queue as its worker.
+    /// A task that slept for a tag tries again, after its hardware queue has run, as before every
+    /// attempt but the first. Returns the queue if it is still that for whose tag the task slept; one
+    /// that has moved passes its waking on (`blk_mq_get_tag` of `block/blk-mq-tag.c`, Linux 6.1).
+    pub(crate) fn try_again(&mut self, slept_for: HwQueueId) -> Option<HwQueueId> {
+        let disk = slept_for.disk();
+        let hctx = self.local_hctx(disk);
+        let queue = &mut self.disks[disk];
+        let mut stays = true;
+        if queue.family == Family::MultiQueue {
+            stays = queue.view.facts.tags_of(hctx) == slept_for.hctx();
+            let tags = &mut queue.hctxs[slept_for.hctx()].tags;
+            if stays {
+                tags.try_again();
+            } else {
+                tags.awake();
+                tags.pass_on(&mut self.woken);
+                self.wake_submissions();
+            }
+            self.run_queue(disk, hctx);
+        }
+        stays.then_some(slept_for)
+    }
+
+    /// Runs a hardware queue as its worker.
     #[inline]
-    pub(crate) fn run_worker(&mut self, disk: usize) {
-        self.disks[disk].run_pending = false;
-        self.run_queue(disk);
+    pub(crate) fn run_worker(&mut self, id: HwQueueId) {
+        self.disks[id.disk()].hctxs[id.hctx()].run_pending = false;
+        self.run_queue(id.disk(), id.hctx());
     }
 }

@@ -87,7 +87,9 @@ impl BlockLayer {
         let thawed_ns = switch.at_ns.saturating_add(switching.freeze_ns);
         if !std::mem::replace(&mut queue.usage.frozen, true) {
             self.events.at(thawed_ns, Class::PolicyTimer, disk as u32);
-            self.run_queue_soon(disk);
+            for hctx in 0..self.disks[disk].hctxs.count() {
+                self.run_queue_soon(disk, hctx);
+            }
         }
         let queue = &mut self.disks[disk];
         if now_ns < thawed_ns || !queue.is_drained() {
@@ -99,7 +101,7 @@ impl BlockLayer {
         };
         queue.set_scheduler(scheduler, switch.info, facts);
         queue.costs = switch.costs;
-        queue.tags.begin_at(switch.first_tag);
+        queue.begin_tags_at(switch.first_tag);
         queue.set_wbt(switch.wbt_target_ns);
         queue.usage.frozen = false;
         done_ns.push(now_ns);

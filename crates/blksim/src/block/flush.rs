@@ -12,6 +12,7 @@ impl BlockLayer {
         let mut request = Request::new(Operation::Flush, 0, 0, Purpose::CacheFlush);
         request.disk = self.disks[disk].view.disk;
         request.context = task;
+        request.cpu = self.cpu;
         // Schedulers do not limit flushes (`__blk_mq_alloc_requests`).
         request.tag = Tag::one_of(None);
         request.submitted_ns = self.events.now_ns();
@@ -40,14 +41,16 @@ impl BlockLayer {
 
     pub(crate) fn queue_flush(&mut self, disk: usize) {
         let id = self.requests.allocate(self.flush_request(disk, 0));
+        let hctx = self.local_hctx(disk);
         let queue = &mut self.disks[disk];
+        let ahead = &mut queue.hctxs[hctx].ahead;
         match queue.family {
-            Family::Legacy => queue.ahead.push_back(id),
+            Family::Legacy => ahead.push_back(id),
             // Before a request that waits for the device to have room
             // (`blk_mq_sched_insert_request` of `block/blk-mq-sched.c`, Linux 6.1).
-            Family::MultiQueue => queue.ahead.push_front(id),
+            Family::MultiQueue => ahead.push_front(id),
         }
         queue.counters.flushes += 1;
-        self.run_queue(disk);
+        self.run_queue(disk, hctx);
     }
 }

@@ -26,11 +26,17 @@ pub struct BlockLayer {
     pub(crate) capacity_sectors: u64,
     /// The tasks and workers that run next, in order of waking.
     pub(crate) ready: ReadyList,
+    /// The processor that computes; 0 if computing takes no time.
+    pub(crate) cpu: u16,
+    /// Largest direct read that is one bio without a plug; 0 if all reads are plugged.
+    pub(crate) unplugged_sectors: u32,
     /// Processor time of the steps of an I/O.
     pub(crate) steps: StepCosts,
     /// Bios that policies let go, to be submitted at the end of the event.
     pub(crate) released: Vec<RequestId>,
     pub(crate) woken: Vec<TaskId>,
+    /// Bios that tasks have copied themselves, and that are yet to be completed.
+    pub(crate) copied: Vec<RequestId>,
     pub(crate) scratch: Vec<RequestId>,
     /// Records the timeline, if the user asked for one.
     pub(crate) recorder: Option<Box<Recorder>>,
@@ -44,12 +50,15 @@ impl BlockLayer {
             events: EventQueue::new(),
             requests: Requests::new(),
             capacity_sectors: disks[0].device.facts().capacity_bytes / SECTOR_BYTES,
+            unplugged_sectors: disks[0].max_sectors,
             disks,
             raid: None,
             ready: ReadyList::new(nr_processes),
+            cpu: 0,
             steps: StepCosts::default(),
             released: Vec::new(),
             woken: Vec::new(),
+            copied: Vec::new(),
             scratch: Vec::new(),
             recorder: None,
             switching: None,
@@ -63,8 +72,9 @@ impl BlockLayer {
             Family::Legacy => self.insert_and_run(disk, id),
             Family::MultiQueue if self.disks[disk].direct => self.issue_directly(disk, id),
             Family::MultiQueue => {
+                let hctx = self.disks[disk].hctx_of(&self.requests[id]);
                 self.insert_or_merge(disk, id);
-                self.run_queue_soon(disk);
+                self.run_queue_soon(disk, hctx);
             }
         }
     }
@@ -124,11 +134,12 @@ impl BlockLayer {
     }
 
     pub(crate) fn scheduler_timer(&mut self, disk: usize) {
+        let queue = &mut self.disks[disk];
         let ((), kicked) =
-            self.disks[disk].schedule(&mut self.requests, &mut self.events, AnyScheduler::timer);
+            queue.schedule(0, &mut self.requests, &mut self.events, AnyScheduler::timer);
         match self.disks[disk].family {
-            Family::Legacy => self.run_queue(disk),
-            Family::MultiQueue if kicked => self.run_queue_soon(disk),
+            Family::Legacy => self.run_queue(disk, 0),
+            Family::MultiQueue if kicked => self.run_kicked(disk),
             Family::MultiQueue => {}
         }
     }
@@ -173,9 +184,9 @@ impl BlockLayer {
         for disk in 0..self.disks.count() {
             let (requests, events) = (&mut self.requests, &mut self.events);
             let ((), kicked) =
-                self.disks[disk].schedule(requests, events, |s, cx| s.exit_task(cx, task));
+                self.disks[disk].schedule(0, requests, events, |s, cx| s.exit_task(cx, task));
             if kicked {
-                self.run_queue(disk);
+                self.run_queue(disk, self.local_hctx(disk));
             }
         }
     }

@@ -23,7 +23,9 @@ impl BlockLayer {
     /// Joins a bio to a request that the scheduler holds.
     #[inline(never)]
     pub(crate) fn merge_into_held(&mut self, disk: usize, id: RequestId) -> bool {
-        self.disks[disk].compute_hook(&mut self.events, |costs| costs.merge_ns);
+        let queue = &mut self.disks[disk];
+        let hctx = queue.hctx_of(&self.requests[id]);
+        queue.compute_hook(hctx, &mut self.events, |costs| costs.merge_ns);
         let Some((request, side)) = self.find_merge(disk, id) else { return false };
         let joins = self.has_room(disk, request, id);
         if joins {
@@ -159,7 +161,8 @@ impl BlockLayer {
         if indexed {
             self.disks[disk].extents.insert(&mut self.requests, request);
         }
-        self.disks[disk].schedule(&mut self.requests, &mut self.events, |s, cx| {
+        let hctx = self.disks[disk].hctx_of(&self.requests[request]);
+        self.disks[disk].schedule(hctx, &mut self.requests, &mut self.events, |s, cx| {
             s.request_merged(cx, request, side, old_sector);
         });
         self.disks[disk].last_merge = Some(request);
@@ -190,10 +193,11 @@ impl BlockLayer {
     pub(crate) fn absorb(&mut self, disk: usize, kept: RequestId, gone: RequestId) {
         self.disks[disk].extents.remove(&mut self.requests, kept);
         self.disks[disk].extents.remove(&mut self.requests, gone);
-        self.disks[disk].schedule(&mut self.requests, &mut self.events, |s, cx| {
+        let hctx = self.disks[disk].hctx_of(&self.requests[kept]);
+        self.disks[disk].schedule(hctx, &mut self.requests, &mut self.events, |s, cx| {
             s.requests_merged(cx, kept, gone);
         });
-        self.disks[disk].nr_held -= 1;
+        self.disks[disk].count_held(&self.requests[gone], false);
         self.give_tag_back(disk, gone);
         self.join(disk, kept, gone, Merge::Back);
         self.disks[disk].extents.insert(&mut self.requests, kept);

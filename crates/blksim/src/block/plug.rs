@@ -4,6 +4,7 @@
 use super::disk::Merging;
 use super::layer::BlockLayer;
 use super::request::{Fifo, Merge, RequestId};
+use crate::core::branch::unlikely;
 use crate::elevator::scheduler::Family;
 
 /// Requests after which a plug is flushed (6.1; 16 in 4.16).
@@ -41,6 +42,7 @@ impl BlockLayer {
             return;
         }
         let mut touched = 0_u64;
+        let cpu = plug.head().map_or(self.cpu, |head| self.requests[head].cpu);
         if plug
             .head()
             .is_some_and(|id| self.disks[self.requests[id].disk as usize].family == Family::Legacy)
@@ -64,17 +66,24 @@ impl BlockLayer {
             for id in order.drain(..) {
                 let disk = self.requests[id].disk as usize;
                 touched |= 1 << disk;
+                let moved = self.requests[id].cpu != cpu;
+                let hctx = self.disks[disk].hctx_of(&self.requests[id]);
                 self.insert_or_merge(disk, id);
+                if unlikely(moved) {
+                    // The task has moved to another processor with its plug.
+                    self.run_queue_soon(disk, hctx);
+                }
             }
             self.scratch = order;
         }
         while touched != 0 {
             let disk = touched.trailing_zeros() as usize;
             touched &= touched - 1;
+            let hctx = self.disks[disk].view.facts.hctx_of(cpu);
             if why == PlugFlush::ForSleep && self.disks[disk].family == Family::MultiQueue {
-                self.run_queue_soon(disk);
+                self.run_queue_soon(disk, hctx);
             } else {
-                self.run_queue(disk);
+                self.run_queue(disk, hctx);
             }
         }
     }

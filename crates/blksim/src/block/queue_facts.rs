@@ -1,6 +1,8 @@
 //! The constants of a request queue that schedulers and I/O controllers may read
 //! (of the kernel's `struct request_queue` and `struct queue_limits`).
 
+use crate::core::branch::{likely, unlikely};
+
 /// The constants of a queue.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueFacts {
@@ -19,6 +21,30 @@ pub struct QueueFacts {
     pub jiffy_ns: u64,
     /// Computing takes no time at all, as in a guest in virtual time.
     pub zero_cpu_time: bool,
+    /// Hardware queues that the machine uses. More than one only where several processors take time.
+    pub nr_hctxs: u32,
+    /// They have the tags of one (`BLK_MQ_F_TAG_HCTX_SHARED`).
+    pub shares_tags: bool,
+}
+
+impl QueueFacts {
+    /// The hardware queue of a processor: they take turns (`blk_mq_map_queues` of
+    /// `block/blk-mq-cpumap.c`, Linux 6.1, where no two processors are threads of one core).
+    #[inline(always)]
+    pub fn hctx_of(&self, cpu: u16) -> usize {
+        if likely(self.nr_hctxs == 1) { 0 } else { self.hctx_of_several(cpu) }
+    }
+
+    #[cold]
+    fn hctx_of_several(&self, cpu: u16) -> usize {
+        usize::from(cpu) % self.nr_hctxs as usize
+    }
+
+    /// The hardware queue that has the tags of this one.
+    #[inline(always)]
+    pub fn tags_of(&self, hctx: usize) -> usize {
+        if unlikely(self.shares_tags) { 0 } else { hctx }
+    }
 }
 
 #[cfg(test)]
@@ -33,5 +59,7 @@ impl QueueFacts {
         bits_per_word: 16,
         jiffy_ns: 10_000_000,
         zero_cpu_time: false,
+        nr_hctxs: 1,
+        shares_tags: false,
     };
 }

@@ -20,6 +20,9 @@ pub const MAX_DISCARD_SECTORS: u32 = 1 << 22;
 /// Bytes of a sector, the unit of all positions.
 pub const SECTOR_BYTES: u64 = 512;
 
+/// Bytes of a page of memory.
+pub const PAGE_BYTES: u64 = 4096;
+
 /// The operation that the device carries out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -98,17 +101,26 @@ pub enum Purpose {
     CacheFlush,
 }
 
-/// Flags of a request (`REQ_SYNC`, `REQ_IDLE`, `REQ_BACKGROUND`, `REQ_RAHEAD`).
+/// The flags of a request of which it has at most one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Hint {
+    #[default]
+    Plain,
+    /// A direct write: worth idling for (`REQ_IDLE`).
+    Idle,
+    /// Background or throttled writeback (`REQ_BACKGROUND`).
+    Background,
+    /// Readahead, which may never be used (`REQ_RAHEAD`).
+    Readahead,
+}
+
+/// Flags of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flags {
-    /// Somebody waits for it: reads, direct writes, data-integrity writes.
+    /// Somebody waits for it: reads, direct writes, data-integrity writes (`REQ_SYNC`).
     pub sync: bool,
-    /// A direct write: worth idling for.
-    pub idle: bool,
-    /// Background or throttled writeback.
-    pub background: bool,
-    /// Readahead, which may never be used.
-    pub readahead: bool,
+    pub hint: Hint,
 }
 
 /// The progress of a bio through policies and merging, and whether it may still grow.
@@ -221,6 +233,8 @@ pub struct Request {
     /// The disk's number in the machine.
     pub disk: u8,
     pub(crate) progress: Progress,
+    /// The processor that submits it, which decides about its hardware queue (`rq->mq_ctx`).
+    pub cpu: u16,
     pub(crate) tag: Tag,
     /// The I/O context: the task on whose behalf it was submitted.
     pub context: u32,
@@ -266,6 +280,7 @@ impl Request {
             flags: Flags { sync: operation != Operation::Write, ..Flags::default() },
             priority: Priority::DEFAULT,
             disk: 0,
+            cpu: 0,
             stage: StageRecord::default(),
             progress: Progress::default(),
             tag: Tag::default(),

@@ -247,6 +247,13 @@ impl SbitmapQueue {
         self.nr_sleepers -= 1;
     }
 
+    /// A woken task will try no more: others are woken in its place.
+    pub fn pass_on(&mut self, woken: &mut Vec<u32>) {
+        if self.nr_sleepers > 0 {
+            self.wake(woken);
+        }
+    }
+
     /// A woken task runs and will try again. It draws a list to sleep in before it knows whether
     /// it has to (`blk_mq_get_tag` in `block/blk-mq-tag.c`).
     pub fn try_again(&mut self) {

@@ -1,6 +1,7 @@
 //! Submission: a bio's way from its task to the scheduler or device (`submit_bio` to
 //! `blk_mq_submit_bio` of `block/blk-mq.c`, Linux 6.1): policies, merging, tag, plug, scheduler.
 
+use crate::block::hw_queue::HwQueueId;
 use crate::block::plug::PlugFlush;
 use crate::block::request::{Operation, RequestId};
 use crate::core::branch::unlikely;
@@ -26,7 +27,9 @@ impl Machine {
     /// Submits a bio for the request's disk. Returns false if the task must sleep.
     #[inline(always)]
     pub(crate) fn submit_to_disk(&mut self, task: TaskId, disk: usize, id: RequestId) -> bool {
-        self.block.requests[id].submitted_ns = self.block.events.now_ns();
+        let request = &mut self.block.requests[id];
+        request.submitted_ns = self.block.events.now_ns();
+        request.cpu = self.block.cpu;
         let submitter = &mut self.tasks[task];
         if unlikely(submitter.blocked) {
             submitter.pending.push_back(&mut self.block.requests, id);
@@ -51,15 +54,12 @@ impl Machine {
     /// Lets a task go on with its pending bios.
     pub(crate) fn resume(&mut self, task: TaskId) {
         self.tasks[task].blocked = false;
-        let mut slept_for = self.tasks[task].waits_for_tag.take().map(usize::from);
-        if let Some(disk) = slept_for {
-            if self.block.disks[disk].family == Family::MultiQueue {
-                // The kernel runs the queue before each attempt but the first.
-                self.block.disks[disk].tags.try_again();
-                self.block.run_queue(disk);
-            }
+        let mut slept_for = self.tasks[task].waits_for_tag.take();
+        if let Some(queue) = slept_for {
+            slept_for = self.block.try_again(queue);
         }
         while let Some(id) = self.tasks[task].pending.pop_front(&mut self.block.requests) {
+            self.block.requests[id].cpu = self.block.cpu;
             let entered = if self.block.requests[id].operation == Operation::Flush {
                 self.enter_flush(task, id)
             } else {
@@ -70,8 +70,8 @@ impl Machine {
                 self.sleep_in_submission(task, id);
                 return;
             }
-            if let Some(disk) = slept_for.take() {
-                self.block.disks[disk].tags.tried();
+            if let Some(queue) = slept_for.take() {
+                self.block.disks[queue.disk()].hctxs[queue.hctx()].tags.tried();
             }
         }
         self.release_page(task);
@@ -105,7 +105,7 @@ impl Machine {
             self.want_tag(task, disk, id);
             return false;
         }
-        if unlikely(self.tasks[task].plugging) {
+        if unlikely(self.tasks[task].plugging) && !self.block.disks[disk].bio_based {
             self.block.add_to_plug(&mut self.tasks[task].plug, disk, id);
         } else {
             self.block.enqueue(disk, id);
@@ -116,12 +116,15 @@ impl Machine {
     /// Puts a task to sleep until its request may have a tag.
     #[cold]
     pub(crate) fn want_tag(&mut self, task: TaskId, disk: usize, id: RequestId) {
+        let hctx = self.block.disks[disk].hctx_of(&self.block.requests[id]);
         if self.block.disks[disk].family == Family::MultiQueue {
-            self.block.run_queue(disk);
+            self.block.run_queue(disk, hctx);
         }
         self.block.requests[id].progress.set_merge_tried();
-        self.block.disks[disk].sleep_for_tag(task, &self.block.requests[id]);
-        self.tasks[task].waits_for_tag = Some(disk as u8);
+        let queue = &mut self.block.disks[disk];
+        queue.sleep_for_tag(task, &self.block.requests[id]);
+        let hctx = queue.view.facts.tags_of(hctx);
+        self.tasks[task].waits_for_tag = Some(HwQueueId::new(disk, hctx));
     }
 
     /// Submits the bios that policies released.

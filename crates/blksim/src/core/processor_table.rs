@@ -73,6 +73,9 @@ figures! {
         issue_ns,
         /// An interrupt and its softirq.
         interrupt_ns,
+        /// A processor interrupts another (`smp_call_function_single_async`); the other's own part is
+        /// `interrupt_ns`.
+        ipi_ns,
         /// A request ends (`blk_mq_end_request`, and what the task's I/O interface does then).
         end_ns,
         /// A sleeping task or worker is woken (`try_to_wake_up`).

@@ -22,10 +22,17 @@ pub struct Command {
 pub struct Facts {
     pub capacity_bytes: u64,
     pub rotational: bool,
-    /// Commands that it takes at once. The host never has more in flight.
+    /// Commands that it takes at once from each hardware queue, or from all if they share tags. The
+    /// host never has more in flight.
     pub queue_depth: u32,
-    /// Hardware queues; by default, a device with several runs without a scheduler.
+    /// Hardware queues; by default, a device with several runs without a scheduler. A machine uses at
+    /// most one for each processor.
     pub nr_hw_queues: u32,
+    /// All of them have the tags of one (`BLK_MQ_F_TAG_HCTX_SHARED`), as SCSI host adapters do.
+    pub shares_tags: bool,
+    /// It takes bios, not requests: it has no request queue and no scheduler, and the submitting task
+    /// does its work.
+    pub bio_based: bool,
     /// It has a volatile write cache, which a flush empties.
     pub volatile_cache: bool,
     /// It takes discards.

@@ -9,6 +9,7 @@
 
 use std::collections::VecDeque;
 
+use crate::core::branch::unlikely;
 use crate::core::error::ProfileError;
 use crate::core::params::{Param, Unit, Values};
 use crate::core::rng::Stream;
@@ -42,7 +43,14 @@ pub const PARAMETERS: &[Param] = &[
     ),
     Param::flag("rotational", 0, "what the device tells the host of itself"),
     Param::new("capacity", Unit::Bytes, 64 << 30, (1 << 20, 1 << 56), "size"),
-    Param::new("hw_queues", Unit::Count, 1, (1, 65_536), "hardware queues"),
+    Param::new(
+        "hw_queues",
+        Unit::Count,
+        1,
+        (1, 65_536),
+        "hardware queues, of which a machine uses at most one for each processor",
+    ),
+    Param::flag("shared_tags", 0, "all hardware queues have the tags of one"),
 ];
 
 #[derive(Debug)]
@@ -54,6 +62,9 @@ pub struct Fixed {
     stalls: Option<Stalls>,
     busy_until_ns: u64,
     busy_ns: u64,
+    nr_served: u32,
+    /// Commands beyond the depth, which several hardware queues may bring.
+    waiting: VecDeque<u32>,
 }
 
 impl Fixed {
@@ -65,6 +76,8 @@ impl Fixed {
                 rotational: values.flag("rotational"),
                 queue_depth: values.get("depth") as u32,
                 nr_hw_queues: values.get("hw_queues") as u32,
+                shares_tags: values.flag("shared_tags"),
+                bio_based: false,
                 volatile_cache: false,
                 discards: true,
                 max_hw_sectors_kb: 32_767,
@@ -75,17 +88,13 @@ impl Fixed {
             stalls: Stalls::new(values.get("stall"), values.get("stall_every"), seed),
             busy_until_ns: 0,
             busy_ns: 0,
+            nr_served: 0,
+            waiting: VecDeque::new(),
         })
-    }
-}
-
-impl Device for Fixed {
-    fn facts(&self) -> &Facts {
-        &self.facts
     }
 
     #[inline]
-    fn submit(&mut self, command: Command, outbox: &mut Outbox) {
+    fn serve(&mut self, id: u32, outbox: &mut Outbox) {
         let jitter_ns = if self.jitter_ns > 0 { self.stream.below(self.jitter_ns + 1) } else { 0 };
         let now_ns = outbox.now_ns();
         let work_ns = self.latency_ns + jitter_ns;
@@ -96,7 +105,31 @@ impl Device for Fixed {
         let idle_until_ns = self.busy_until_ns.max(now_ns);
         self.busy_ns += done_ns.saturating_sub(idle_until_ns);
         self.busy_until_ns = self.busy_until_ns.max(done_ns);
-        outbox.complete_at(done_ns, command.id);
+        outbox.complete_at(done_ns, id);
+    }
+}
+
+impl Device for Fixed {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    #[inline]
+    fn submit(&mut self, command: Command, outbox: &mut Outbox) {
+        if unlikely(self.nr_served >= self.facts.queue_depth) {
+            self.waiting.push_back(command.id);
+            return;
+        }
+        self.nr_served += 1;
+        self.serve(command.id, outbox);
+    }
+
+    #[inline]
+    fn completed(&mut self, _id: u32, outbox: &mut Outbox) {
+        match self.waiting.pop_front() {
+            None => self.nr_served -= 1,
+            Some(id) => self.serve(id, outbox),
+        }
     }
 
     fn busy_ns(&self) -> u64 {

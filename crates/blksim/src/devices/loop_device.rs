@@ -49,6 +49,8 @@ impl LoopDevice {
                 rotational: false,
                 queue_depth: values.get("depth") as u32,
                 nr_hw_queues: 1,
+                shares_tags: false,
+                bio_based: false,
                 volatile_cache: false,
                 discards: true,
                 // `BLK_DEF_MAX_SECTORS` in `include/linux/blkdev.h`, Linux 6.1.

@@ -10,6 +10,7 @@ mod hdd;
 mod loop_device;
 pub mod profile;
 pub mod raid;
+mod ram_disk;
 
 pub use hdd::Hdd;
 pub use profile::Profile;
@@ -65,6 +66,7 @@ macro_rules! devices {
 devices! {
     Fixed(fixed, "fixed"),
     LoopDevice(loop_device, "loop"),
+    RamDisk(ram_disk, "ramdisk"),
     Hdd(hdd, "hdd"),
     Flash(flash, "flash"),
 }

@@ -145,6 +145,7 @@ impl Scheduler for Deadline {
         bypass: false,
         disables_wbt: false,
         indexed: true,
+        per_hctx: false,
         tunables: &[READ_EXPIRE, WRITE_EXPIRE, WRITES_STARVED, FIFO_BATCH, FRONT_MERGES],
     };
 

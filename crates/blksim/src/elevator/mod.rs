@@ -17,6 +17,7 @@ pub mod sort_list;
 use crate::block::queue_facts::QueueFacts;
 use crate::block::request::{Merge, Request, RequestId, Requests};
 use crate::core::params::Values;
+use crate::devices::device::Facts;
 use crate::elevator::scheduler::{Context, Info, Scheduler};
 
 /// Generates the enum through which all schedulers are called without
@@ -75,8 +76,8 @@ schedulers! {
 
 /// The scheduler that the kernel chooses for a device (`elevator_get_default` of
 /// `block/elevator.c`, Linux 6.1).
-pub fn default_for(nr_hw_queues: u32) -> &'static str {
-    if nr_hw_queues > 1 { "none" } else { "mq-deadline" }
+pub fn default_for(facts: &Facts) -> &'static str {
+    if facts.nr_hw_queues > 1 || facts.bio_based { "none" } else { "mq-deadline" }
 }
 
 /// The description of the scheduler called `name`.

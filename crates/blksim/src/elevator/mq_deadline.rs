@@ -57,6 +57,7 @@ impl Scheduler for MqDeadline {
         bypass: false,
         disables_wbt: false,
         indexed: true,
+        per_hctx: false,
         tunables: &[
             READ_EXPIRE,
             WRITE_EXPIRE,

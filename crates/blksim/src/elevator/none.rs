@@ -4,16 +4,17 @@
 //! a tag of the device before it comes here, so the list is empty unless flushes have filled the
 //! device.
 //!
-//! Simplified: one software queue for all processors.
+//! Simplified: one software queue for all processors of a hardware queue.
 
+use crate::block::per_hctx::PerHctx;
 use crate::block::queue_facts::QueueFacts;
 use crate::block::request::{Fifo, RequestId};
 use crate::core::params::Values;
 use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct NoScheduler {
-    queue: Fifo,
+    queues: PerHctx<Fifo>,
 }
 
 impl Scheduler for NoScheduler {
@@ -25,20 +26,22 @@ impl Scheduler for NoScheduler {
         bypass: true,
         disables_wbt: false,
         indexed: false,
+        per_hctx: true,
         tunables: &[],
     };
 
-    fn new(_tunables: &Values, _queue: QueueFacts) -> Self {
-        Self::default()
+    fn new(_tunables: &Values, queue: QueueFacts) -> Self {
+        Self { queues: PerHctx::new(queue.nr_hctxs, Fifo::default) }
     }
 
     #[inline]
     fn insert(&mut self, cx: &mut Context, id: RequestId) {
-        self.queue.push_back(cx.requests, id);
+        let hctx = cx.hctx_of(id);
+        self.queues[hctx].push_back(cx.requests, id);
     }
 
     #[inline]
     fn dispatch(&mut self, cx: &mut Context) -> Option<RequestId> {
-        self.queue.pop_front(cx.requests)
+        self.queues[cx.queue.hctx].pop_front(cx.requests)
     }
 }

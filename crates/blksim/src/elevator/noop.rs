@@ -25,6 +25,7 @@ impl Scheduler for Noop {
         bypass: false,
         disables_wbt: false,
         indexed: true,
+        per_hctx: false,
         tunables: &[],
     };
 

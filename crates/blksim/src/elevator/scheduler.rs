@@ -35,6 +35,9 @@ pub struct Info {
     pub disables_wbt: bool,
     /// The queue searches all held requests for back merges.
     pub indexed: bool,
+    /// It has a queue of its own for each hardware queue, and a lock for each. Otherwise any
+    /// hardware queue dispatches for all (`QUEUE_FLAG_SQ_SCHED`).
+    pub per_hctx: bool,
     pub tunables: &'static [Param],
 }
 
@@ -46,8 +49,26 @@ pub struct QueueView {
     pub groups: Vec<GroupWeights>,
     /// Index of the disk.
     pub(crate) disk: u8,
-    /// True if the last hook asked for dispatch.
+    /// The hardware queue that dispatches.
+    pub(crate) hctx: usize,
+    /// True if the last hook asked for dispatch, and for which hardware queues, if it said so.
     pub(crate) kicked: bool,
+    pub(crate) kicked_hctxs: Vec<usize>,
+}
+
+impl QueueView {
+    pub(crate) fn new(facts: QueueFacts, disk: u8) -> Self {
+        let (groups, kicked_hctxs) = (Vec::new(), Vec::new());
+        Self { facts, groups, disk, hctx: 0, kicked: false, kicked_hctxs }
+    }
+
+    /// Asks one hardware queue to dispatch again after the hook returns (`blk_mq_run_hw_queue`).
+    pub fn kick_hctx(&mut self, hctx: usize) {
+        self.kicked = true;
+        if self.facts.nr_hctxs > 1 {
+            self.kicked_hctxs.push(hctx);
+        }
+    }
 }
 
 /// The context in which a queue calls a scheduler's hook.
@@ -79,6 +100,12 @@ impl Context<'_> {
     /// Asks the queue to dispatch again after the hook returns (`blk_mq_run_hw_queues`).
     pub fn kick(&mut self) {
         self.queue.kicked = true;
+    }
+
+    /// The hardware queue of a request.
+    #[inline]
+    pub fn hctx_of(&self, id: RequestId) -> usize {
+        self.queue.facts.hctx_of(self.requests[id].cpu)
     }
 }
 

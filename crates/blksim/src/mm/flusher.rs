@@ -1,7 +1,7 @@
 //! Writing dirty pages, by the flusher and by fsync (`mm/page-writeback.c` and `fs/fs-writeback.c`,
 //! Linux 6.1).
 
-use crate::block::request::{Flags, Operation, Priority, Purpose, Request, TaskId};
+use crate::block::request::{Flags, Hint, Operation, Priority, Purpose, Request, TaskId};
 use crate::core::event::Class;
 use crate::machine::Machine;
 use crate::mm::dirty_throttle::Level;
@@ -132,7 +132,8 @@ impl Machine {
         } else {
             (Priority::DEFAULT, self.mm.writeback.group)
         };
-        bio.flags = Flags { sync, background: !sync, ..Flags::default() };
+        let hint = if sync { Hint::Plain } else { Hint::Background };
+        bio.flags = Flags { sync, hint };
         bio.context = task;
         let id = self.block.requests.allocate(bio);
         self.submit(task, id);

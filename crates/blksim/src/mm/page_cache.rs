@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 /// Bytes of a page.
-pub const PAGE_BYTES: u64 = 4096;
+pub use crate::block::request::PAGE_BYTES;
 /// Sectors of a page.
 pub(crate) const PAGE_SECTORS: u64 = PAGE_BYTES / 512;
 const CHUNK_PAGES: u64 = 1024;

@@ -1,6 +1,6 @@
 //! Reading pages into the cache, on demand and ahead.
 
-use crate::block::request::{Flags, Operation, Purpose, Request, TaskId};
+use crate::block::request::{Flags, Hint, Operation, Purpose, Request, TaskId};
 use crate::machine::Machine;
 use crate::mm::page_cache::state::{LOCKED, MARKER, PRESENT};
 use crate::mm::page_cache::{PAGE_BYTES, PAGE_SECTORS};
@@ -83,7 +83,7 @@ impl Machine {
             let process = &self.tasks.processes[Tasks::process_of(task) as usize];
             bio.priority = process.priority;
             bio.group = process.group;
-            bio.flags = Flags { sync: true, readahead: true, ..Flags::default() };
+            bio.flags = Flags { sync: true, hint: Hint::Readahead };
             bio.context = task;
             let id = self.block.requests.allocate(bio);
             self.submit(task, id);

@@ -263,7 +263,8 @@ impl Policy for IoLatency {
 
     fn completed(&mut self, cx: &mut PolicyContext, request: RequestId) {
         let entry = &cx.requests[request];
-        let (group, took_ns) = (entry.group as usize, cx.now_ns() - entry.submitted_ns);
+        let (group, took_ns) =
+            (entry.group as usize, cx.now_ns().saturating_sub(entry.submitted_ns));
         if group == 0 {
             return;
         }

@@ -20,7 +20,7 @@
 
 use std::collections::VecDeque;
 
-use crate::block::request::{Operation, RequestId, Requests};
+use crate::block::request::{Hint, Operation, RequestId, Requests};
 use crate::rqos::policy::{Admission, Placement, Policy, PolicyContext};
 
 const WINDOW_NS: u64 = 100_000_000;
@@ -150,7 +150,7 @@ impl Wbt {
             self.last_read_ns.is_some_and(|read_ns| cx.now_ns() < read_ns + CLOSE_IO_NS);
         if flags.sync || Self::waited_lately(cx) {
             self.max_depth
-        } else if flags.background || beside_reader {
+        } else if flags.hint == Hint::Background || beside_reader {
             self.background
         } else {
             self.normal
@@ -208,7 +208,8 @@ impl Wbt {
 
     fn judge(&self, cx: &PolicyContext) -> Verdict {
         if let Some((_, since_ns)) = self.watched {
-            let out_ns = cx.now_ns() - since_ns;
+            // The clock of another processor may be ahead.
+            let out_ns = cx.now_ns().saturating_sub(since_ns);
             if out_ns > self.window_ns || (out_ns > self.target_ns && self.nr_reads == 0) {
                 return Verdict::Exceeded;
             }
@@ -249,7 +250,8 @@ impl Wbt {
 /// True for writes that are limited: all but direct ones.
 fn restrained(requests: &Requests, bio: RequestId) -> bool {
     let request = &requests[bio];
-    request.operation == Operation::Write && !(request.flags.sync && request.flags.idle)
+    request.operation == Operation::Write
+        && !(request.flags.sync && request.flags.hint == Hint::Idle)
 }
 
 impl Policy for Wbt {
@@ -294,7 +296,7 @@ impl Policy for Wbt {
 
     fn completed(&mut self, cx: &mut PolicyContext, request: RequestId) {
         let now_ns = cx.now_ns();
-        let took_ns = now_ns - cx.requests[request].dispatched_ns;
+        let took_ns = now_ns.saturating_sub(cx.requests[request].dispatched_ns);
         match cx.requests[request].operation {
             Operation::Read => {
                 self.nr_reads += 1;

@@ -1,6 +1,8 @@
 //! A machine whose computing takes time: every event is handled by a processor, when that is free.
 
-use crate::block::request::{SECTOR_BYTES, TaskId};
+use crate::block::disk::CompletionAffinity;
+use crate::block::hw_queue::HwQueueId;
+use crate::block::request::{RequestId, SECTOR_BYTES, TaskId};
 use crate::core::branch::unlikely;
 use crate::core::event::{Class, Event};
 use crate::core::record::CpuTime;
@@ -23,7 +25,7 @@ impl Machine {
             Class::Complete => {
                 // The device goes on, however long the processor takes to notice.
                 self.tell_device(subject);
-                let cpu = self.processor_of(self.block.requests[subject].context);
+                let cpu = self.interrupted_by(subject);
                 let Some(processors) = &mut self.processors else { return };
                 if processors.defers(cpu, subject, &mut self.block.events) {
                     return;
@@ -31,7 +33,8 @@ impl Machine {
                 cpu
             }
             Class::Issue | Class::Task => self.processor_of(subject),
-            Class::SchedulerTimer | Class::PolicyTimer | Class::Writeback | Class::QueueRun => 0,
+            Class::QueueRun => HwQueueId(subject).hctx(),
+            Class::SchedulerTimer | Class::PolicyTimer | Class::Writeback => 0,
         };
         let Some(processors) = &mut self.processors else { return };
         let runs_task = class == Class::Processor;
@@ -39,12 +42,16 @@ impl Machine {
             self.block.events.at(free_ns, class, subject);
             return;
         }
-        if class == Class::Interrupt {
-            if let Some(id) = processors.take_interrupt(cpu) {
-                self.complete(id);
-            }
-        } else {
-            self.handle_event_of(class, subject);
+        let interrupt = match class {
+            Class::Interrupt => processors.take_interrupt(cpu),
+            Class::Complete => Some(subject),
+            _ => None,
+        };
+        self.block.cpu = cpu as u16;
+        match interrupt {
+            Some(id) => self.complete_or_send(id),
+            None if class == Class::Interrupt => {}
+            None => self.handle_event_of(class, subject),
         }
         if !self.block.released.is_empty() {
             self.pass_on_released();
@@ -112,6 +119,33 @@ impl Machine {
         Some(sum)
     }
 
+    /// The processor that the device interrupts for a request: the first that the hardware queue serves.
+    fn interrupted_by(&self, id: RequestId) -> usize {
+        let request = &self.block.requests[id];
+        self.block.disks[usize::from(request.disk)].hctx_of(request)
+    }
+
+    /// A processor learns that a request is done, and completes it or has another complete it.
+    fn complete_or_send(&mut self, id: RequestId) {
+        match (self.completing_processor(id), &mut self.processors) {
+            (Some(cpu), Some(processors)) => {
+                processors.send_interrupt(cpu, id, &mut self.block.events);
+            }
+            _ => self.complete(id),
+        }
+    }
+
+    /// The processor that completes a request if it is not this one (`blk_mq_complete_request_remote`
+    /// and `blk_mq_complete_need_ipi` of `block/blk-mq.c`, Linux 6.1). All processors share their last
+    /// cache.
+    fn completing_processor(&self, id: RequestId) -> Option<usize> {
+        let request = &self.block.requests[id];
+        let queue = &self.block.disks[usize::from(request.disk)];
+        let sent = queue.affinity == CompletionAffinity::Submitter && request.cpu != self.block.cpu;
+        // With a hardware queue for each processor the two are always the same.
+        sent.then_some(usize::from(request.cpu))
+    }
+
     fn processor_of(&self, task: TaskId) -> usize {
         self.processors.as_ref().map_or(0, |processors| processors.of_task(task))
     }
@@ -131,15 +165,34 @@ impl Machine {
 
     /// Distributes what was woken over the processors.
     fn place_woken(&mut self) {
+        self.complete_copied();
         let Some(processors) = &mut self.processors else { return };
         while let Some(ready) = self.block.ready.pop() {
             processors.place(ready, &mut self.block.events);
         }
     }
 
+    /// Completes the bios that a task has copied itself. Returns whether there was one.
+    fn complete_copied(&mut self) -> bool {
+        if self.block.copied.is_empty() {
+            return false;
+        }
+        let mut copied = std::mem::take(&mut self.block.copied);
+        for id in copied.drain(..) {
+            self.complete(id);
+        }
+        self.block.copied = copied;
+        true
+    }
+
     /// A process has issued an I/O. Returns whether it continues at once.
     #[inline(never)]
     pub(crate) fn stays_on_processor(&mut self, process: u32) -> bool {
+        if self.complete_copied() {
+            // What ends in its own submission wakes nobody.
+            self.block.ready.remove_process(process);
+            self.tasks.processes[process as usize].woken = false;
+        }
         self.place_woken();
         let woken = self.tasks.processes[process as usize].woken;
         let Some(processors) = &mut self.processors else { return true };
@@ -152,7 +205,8 @@ impl Machine {
         stays
     }
 
-    /// The thread that serves a disk takes a request. It completes none itself: raising the softirq
+    /// The thread that serves a disk takes a request. It completes none itself unless the submitter's
+    /// processor has to (`rq_affinity`): raising the softirq
     /// outside an interrupt wakes `ksoftirqd` (`blk_mq_raise_softirq` of `block/blk-mq.c`,
     /// `raise_softirq_irqoff` of `kernel/softirq.c`, Linux 6.1), which waits for its processor.
     pub(crate) fn serve(&mut self, disk: u32) {
@@ -169,12 +223,18 @@ impl Machine {
         self.block.events.move_to(self.block.requests[id].dispatched_ns);
         self.block.events.compute(work_ns);
         queue.device.worked(work_ns);
-        if queue.thread.served.is_empty() {
-            self.block.ready.make_ready(Ready::Softirq(disk));
-        }
-        queue.thread.served.push_back(id);
         let more = !queue.thread.waiting.is_empty();
         queue.thread.woken = more;
+        if let (Some(cpu), Some(processors)) = (self.completing_processor(id), &mut self.processors)
+        {
+            processors.send_interrupt(cpu, id, &mut self.block.events);
+        } else {
+            let served = &mut self.block.disks[disk as usize].thread.served;
+            if served.is_empty() {
+                self.block.ready.make_ready(Ready::Softirq(disk));
+            }
+            served.push_back(id);
+        }
         self.place_woken();
         if let (true, Some(processors)) = (more, &mut self.processors) {
             processors.requeue(Ready::Device(disk), &self.block.events);

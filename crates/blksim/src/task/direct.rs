@@ -3,7 +3,7 @@
 use crate::block::flush_queue::FlushWaiter;
 use crate::block::plug::PlugFlush;
 use crate::block::request::{
-    Flags, MAX_DISCARD_SECTORS, NONE, Operation, Priority, Purpose, Request, RequestId,
+    Flags, Hint, MAX_DISCARD_SECTORS, NONE, Operation, Priority, Purpose, Request, RequestId,
     SECTOR_BYTES,
 };
 use crate::core::branch::unlikely;
@@ -26,7 +26,7 @@ impl Machine {
     ) -> bool {
         let nr_sectors = transfer.bytes / SECTOR_BYTES as u32;
         if unlikely(
-            transfer.direction != Direction::Read || nr_sectors > self.block.disks[0].max_sectors,
+            transfer.direction != Direction::Read || nr_sectors > self.block.unplugged_sectors,
         ) {
             self.issue_within_plug(index, transfer, plugged, start_ns);
             return !self.tasks.sleeps(index);
@@ -53,8 +53,8 @@ impl Machine {
             None => process.priority,
             Some(OwnPriority { class, level }) => Priority::resolve(Some(class), Some(level), None),
         };
-        let idle = operation == Operation::Write;
-        bio.flags = Flags { sync: true, idle, ..Flags::default() };
+        let hint = if operation == Operation::Write { Hint::Idle } else { Hint::Plain };
+        bio.flags = Flags { sync: true, hint };
         bio.context = index;
         bio.group = process.group;
         bio.issued_ns = start_ns;

@@ -10,12 +10,13 @@
 
 use std::collections::VecDeque;
 
+use crate::block::hw_queue::HwQueueId;
 use crate::block::request::{RequestId, TaskId};
 use crate::core::event::{Class, EventQueue};
 use crate::core::processor_table::{ProcessorTable, StepCosts};
 use crate::task::ready::{GIVES_WAY, Ready, rank_of_fork};
 
-/// Runs of a queue by its worker on one processor, before the next processor's worker has its turn
+/// Runs of a hardware queue by its worker on one processor, before the next processor's worker has its turn
 /// (`BLK_MQ_CPU_WORK_BATCH` in `block/blk-mq.h`, Linux 6.1).
 const WORK_BATCH: u32 = 8;
 
@@ -80,7 +81,8 @@ pub struct Processors {
     steps: StepCosts,
     slice_ns: u64,
     /// A single processor runs what is ready in the order that a guest's does in virtual time
-    /// ([`crate::task::ready`]); several run it in the order of waking, and all ranks are 0.
+    /// ([`crate::task::ready`]); several run the worker of a queue first, which has a high priority
+    /// (`WQ_HIGHPRI` of `kblockd` in `block/blk-core.c`), and all else in the order of waking.
     by_rank: bool,
     /// The processes of jobs are the first tasks.
     nr_processes: u32,
@@ -93,13 +95,18 @@ pub struct Processors {
     task_ns: Vec<u64>,
     /// Where the thread that serves a disk ran last.
     of_thread: Vec<u32>,
-    /// For each disk, the runs of its queue so far, of all workers.
-    worker_runs: Vec<u32>,
+    /// For each disk, the runs of each of its hardware queues so far, if they are several.
+    worker_runs: Vec<Vec<u32>>,
 }
 
 impl Processors {
     /// The processes of jobs are the first of all tasks.
-    pub fn new(table: &ProcessorTable, nr_processes: u32, nr_tasks: u32, nr_disks: usize) -> Self {
+    pub fn new(
+        table: &ProcessorTable,
+        nr_processes: u32,
+        nr_tasks: u32,
+        nr_hctxs: &[usize],
+    ) -> Self {
         let ProcessorTable { cpus, slice_ns, steps, .. } = *table;
         let nr = cpus.max(1);
         Self {
@@ -113,8 +120,8 @@ impl Processors {
             of_task: (0..nr_tasks).map(|task| task % nr).collect(),
             task_ns: vec![0; nr_tasks as usize],
             // Beside the first tasks, where there is room.
-            of_thread: (0..nr_disks as u32).map(|disk| (nr_processes + disk) % nr).collect(),
-            worker_runs: vec![0; nr_disks],
+            of_thread: (0..nr_hctxs.len() as u32).map(|disk| (nr_processes + disk) % nr).collect(),
+            worker_runs: nr_hctxs.iter().map(|&nr| vec![0; nr]).collect(),
         }
     }
 
@@ -243,11 +250,7 @@ impl Processors {
                 }
                 cpu
             }
-            Ready::Queue(disk) => {
-                let runs = &mut self.worker_runs[disk as usize];
-                *runs += 1;
-                (*runs / WORK_BATCH) as usize % self.all.len()
-            }
+            Ready::Queue(queue) => self.next_of_worker(HwQueueId(queue)),
             Ready::CacheFlush(_) | Ready::Softirq(_) => self.current,
             Ready::Device(disk) => {
                 let before = self.of_thread[disk as usize] as usize;
@@ -262,6 +265,20 @@ impl Processors {
         if cpu != self.current {
             self.call(cpu, events);
         }
+    }
+
+    /// The processor of the next run of a hardware queue: this one if there is only one queue, else one
+    /// of those that the queue serves (`blk_mq_hctx_next_cpu` of `block/blk-mq.c`, Linux 6.1).
+    fn next_of_worker(&mut self, queue: HwQueueId) -> usize {
+        let runs = &mut self.worker_runs[queue.disk()];
+        let nr_hctxs = runs.len();
+        if nr_hctxs == 1 {
+            return self.current;
+        }
+        let nr_served = (self.all.len() - queue.hctx()).div_ceil(nr_hctxs);
+        let runs = &mut runs[queue.hctx()];
+        *runs += 1;
+        queue.hctx() + (*runs / WORK_BATCH) as usize % nr_served * nr_hctxs
     }
 
     /// The given processor if it is idle, else one that is, else the given one
@@ -285,7 +302,8 @@ impl Processors {
             {
                 rank_of_fork(task, self.nr_processes)
             }
-            _ => 0,
+            Ready::Queue(_) => 0,
+            _ => u32::from(!self.by_rank),
         }
     }
 
@@ -304,22 +322,32 @@ impl Processors {
     /// Lets a task that has computed go on later.
     pub(crate) fn requeue(&mut self, ready: Ready, events: &EventQueue) {
         let rank = self.rank_of(ready);
-        let stays = !self.by_rank && self.may_stay(ready, events.now_ns());
+        let now_ns = events.now_ns();
         let processor = &mut self.all[self.current];
-        if stays {
-            processor.queue.push_front((rank, ready));
+        if !self.by_rank && processor.slice_is_left(now_ns, self.slice_ns) {
+            // Before all others but workers.
+            let place = processor.queue.partition_point(|other| other.0 < rank);
+            processor.queue.insert(place, (rank, ready));
         } else {
             processor.insert(rank, ready);
         }
     }
 
+    /// Another processor is to take the interrupt of a request.
+    pub(crate) fn send_interrupt(&mut self, cpu: usize, id: RequestId, events: &mut EventQueue) {
+        events.compute(self.steps.ipi_ns);
+        self.all[cpu].interrupts.push_back(id);
+        self.interrupt(cpu, events);
+    }
+
     /// Whether those that wait for the current processor let the task that has it go on.
     fn may_stay(&self, ready: Ready, now_ns: u64) -> bool {
         let processor = &self.all[self.current];
-        if !self.by_rank {
-            return processor.slice_is_left(now_ns, self.slice_ns);
-        }
         let rank = self.rank_of(ready);
+        if !self.by_rank {
+            return processor.queue.front().is_none_or(|first| first.0 >= rank)
+                && processor.slice_is_left(now_ns, self.slice_ns);
+        }
         rank < GIVES_WAY || processor.queue.front().is_none_or(|first| first.0 >= rank)
     }
 }

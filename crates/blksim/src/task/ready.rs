@@ -33,7 +33,7 @@ pub(crate) enum Ready {
     Process(u32),
     /// A task whose buffered call slept.
     Call(TaskId),
-    /// The worker of a disk's queue.
+    /// The worker of a hardware queue (`HwQueueId`).
     Queue(u32),
     /// The worker that puts a disk's flush into the queue.
     CacheFlush(u32),
@@ -99,6 +99,15 @@ impl ReadyList {
         let (_, ready) = self.first?;
         self.first = if likely(self.rest.is_empty()) { None } else { self.rest.pop_front() };
         Some(ready)
+    }
+
+    /// Takes a process off the list again.
+    pub(crate) fn remove_process(&mut self, process: u32) {
+        let is_it = |ready: Ready| matches!(ready, Ready::Process(index) if index == process);
+        self.rest.retain(|&(_, ready)| !is_it(ready));
+        if self.first.is_some_and(|(_, ready)| is_it(ready)) {
+            self.first = self.rest.pop_front();
+        }
     }
 
     /// Enters something into the run queue.

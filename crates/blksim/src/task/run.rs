@@ -1,5 +1,6 @@
 //! Running what is in the run queue: woken tasks, and workers of request queues.
 
+use crate::block::hw_queue::HwQueueId;
 use crate::core::branch::{likely, unlikely};
 use crate::machine::Machine;
 use crate::task::ready::{GIVES_WAY, Ready};
@@ -24,11 +25,11 @@ impl Machine {
         }
         loop {
             match self.block.ready.first() {
-                Some((first, Ready::Queue(disk)))
+                Some((first, Ready::Queue(queue)))
                     if first < rank && self.block.released.is_empty() =>
                 {
                     self.block.ready.pop();
-                    self.block.run_worker(disk as usize);
+                    self.block.run_worker(HwQueueId(queue));
                     // Bios that policies have released are passed on before any task runs.
                     if !self.block.released.is_empty() {
                         break;
@@ -61,7 +62,7 @@ impl Machine {
                     self.tasks.processes[index as usize].woken = false;
                     self.drive(index);
                 }
-                Ready::Queue(disk) => self.block.run_worker(disk as usize),
+                Ready::Queue(queue) => self.block.run_worker(HwQueueId(queue)),
                 other => self.run_other(other),
             }
         }
@@ -75,7 +76,7 @@ impl Machine {
             Ready::Process(index) => self.drive_cold(index),
             Ready::Call(task) => self.advance_call(task),
             Ready::CacheFlush(disk) => self.block.queue_flush(disk as usize),
-            Ready::Queue(disk) => self.block.run_worker(disk as usize),
+            Ready::Queue(queue) => self.block.run_worker(HwQueueId(queue)),
             Ready::Device(disk) => self.serve(disk),
             Ready::Softirq(disk) => self.complete_served(disk),
         }

@@ -67,7 +67,7 @@ impl Machine {
         }
         if self.block.disks[disk].family == Family::MultiQueue {
             // Requests that wait for the device go before the next flush.
-            self.block.run_queue_soon(disk);
+            self.block.run_queue_soon(disk, self.block.local_hctx(disk));
             self.block.start_flush(disk);
         }
     }

@@ -1,6 +1,7 @@
 //! A task (`struct task_struct`): a simulated process or kernel thread that submits I/O and may
 //! sleep.
 
+use crate::block::hw_queue::HwQueueId;
 use crate::block::plug::PlugFlush;
 use std::collections::VecDeque;
 
@@ -24,8 +25,8 @@ pub struct Task {
     pub role: Role,
     /// Sleeps in the submission of `pending`'s head.
     pub blocked: bool,
-    /// The disk for whose tag it sleeps.
-    pub waits_for_tag: Option<u8>,
+    /// The hardware queue for whose tag it sleeps.
+    pub(crate) waits_for_tag: Option<HwQueueId>,
     /// Bios still to submit.
     pub pending: Fifo,
     /// Requests collected while it plugs (`current->plug`).

@@ -9,7 +9,7 @@ mod rows;
 
 pub use rows::{Column, IO_COLUMNS, IoRow, REQUEST_COLUMNS, RequestRow, Table};
 
-use crate::block::request::{NONE, Operation, Purpose, RequestId, Requests};
+use crate::block::request::{Hint, NONE, Operation, Purpose, RequestId, Requests};
 use crate::core::record::Direction;
 
 /// Version of the tables. A new column at the end of a row, or a change of
@@ -121,8 +121,8 @@ impl Recorder {
             let bits = [
                 (part != id, flag::MERGED),
                 (request.flags.sync, flag::SYNC),
-                (request.flags.readahead, flag::READAHEAD),
-                (request.flags.background, flag::BACKGROUND),
+                (request.flags.hint == Hint::Readahead, flag::READAHEAD),
+                (request.flags.hint == Hint::Background, flag::BACKGROUND),
                 (buffered, flag::BUFFERED),
             ];
             let flushes = request.operation == Operation::Flush;

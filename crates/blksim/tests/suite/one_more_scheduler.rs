@@ -26,6 +26,7 @@ impl Scheduler for Lifo {
         bypass: false,
         disables_wbt: false,
         indexed: false,
+        per_hctx: false,
         tunables: &[],
     };
 

@@ -107,7 +107,9 @@ fn schedulers_that_take_turns_pay_for_themselves() {
 fn a_busy_processor_bounds_the_rate() {
     let steps = StepCosts { submit_ns: 2000, end_ns: 1000, ..StepCosts::default() };
     let table = |cpus| ProcessorTable { cpus, steps, ..ProcessorTable::default() };
-    let load = |jobs| fixed(&[("latency", "10us"), ("depth", "512")], "none", &readers(jobs, 32));
+    // A hardware queue for each processor, so that each completes what it submits.
+    let parameters = [("latency", "10us"), ("depth", "512"), ("hw_queues", "4")];
+    let load = |jobs| fixed(&parameters, "none", &readers(jobs, 32));
     assert_near(iops(&on(load(1), &table(1))), 1e9 / 3000.0);
     assert_near(iops(&on(load(4), &table(1))), 1e9 / 3000.0);
     assert_near(iops(&on(load(4), &table(4))), 4e9 / 3000.0);

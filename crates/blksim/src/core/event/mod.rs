@@ -88,6 +88,12 @@ pub struct Event {
     pub subject: u32,
 }
 
+/// A lock that processors wait for, and when it is free.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Lock {
+    free_ns: u64,
+}
+
 /// The clock and the future events, in a sorted array while they are few, in a heap while they are
 /// many.
 #[derive(Debug, Default)]
@@ -230,19 +236,18 @@ impl EventQueue {
         self.now_ns += cost_ns;
     }
 
-    /// Computes under a lock that is free from `free_ns` on. If another has it, this waits for it,
-    /// spinning, and takes `handover_ns` longer: lock and data come from the other's cache. Work of
-    /// no time needs no lock.
+    /// Computes under a lock. If another has it, this waits for it, spinning, and takes `handover_ns`
+    /// longer: lock and data come from the other's cache. Work of no time needs no lock.
     #[inline]
-    pub(crate) fn compute_locked(&mut self, free_ns: &mut u64, cost_ns: u64, handover_ns: u64) {
+    pub(crate) fn compute_locked(&mut self, lock: &mut Lock, cost_ns: u64, handover_ns: u64) {
         if cost_ns == 0 {
             return;
         }
-        if *free_ns > self.now_ns {
-            self.now_ns = *free_ns + handover_ns;
+        if lock.free_ns > self.now_ns {
+            self.now_ns = lock.free_ns + handover_ns;
         }
         self.now_ns += cost_ns;
-        *free_ns = self.now_ns;
+        lock.free_ns = self.now_ns;
     }
 
     /// Moves the clock forward without an event: to a moment that another clock has reached.

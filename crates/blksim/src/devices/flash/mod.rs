@@ -64,7 +64,13 @@ pub const PARAMETERS: &[Param] = &[
         (1, 65_535),
         "commands that the drive takes at once",
     ),
-    Param::new("hw_queues", Unit::Count, 8, (1, 1024), "hardware queues"),
+    Param::new(
+        "hw_queues",
+        Unit::Count,
+        8,
+        (1, 1024),
+        "hardware queues, of which a machine uses at most one for each processor",
+    ),
     Param::new("max_sectors_kb", Unit::Kibibytes, 2048, (4, 32_767), "largest command"),
     Param::new(
         "link_read_rate",
@@ -309,6 +315,8 @@ impl Flash {
                 rotational: false,
                 queue_depth: get("queue_depth") as u32,
                 nr_hw_queues: get("hw_queues") as u32,
+                shares_tags: false,
+                bio_based: false,
                 volatile_cache: values.flag("flush_drains"),
                 discards: true,
                 max_hw_sectors_kb: get("max_sectors_kb") as u32,

@@ -267,6 +267,8 @@ impl Hdd {
                 rotational: true,
                 queue_depth: get("queue_depth") as u32,
                 nr_hw_queues: 1,
+                shares_tags: false,
+                bio_based: false,
                 volatile_cache: get("write_cache_sectors") > 0,
                 discards: false,
                 max_hw_sectors_kb: 32_767,

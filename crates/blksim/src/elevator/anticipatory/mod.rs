@@ -92,6 +92,7 @@ impl Scheduler for Anticipatory {
         bypass: false,
         disables_wbt: false,
         indexed: true,
+        per_hctx: false,
         tunables: &[
             Param::new(
                 "read_expire",

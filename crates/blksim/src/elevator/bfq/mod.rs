@@ -149,6 +149,7 @@ impl Scheduler for Bfq {
         bypass: false,
         disables_wbt: true,
         indexed: true,
+        per_hctx: false,
         tunables: &[
             Param::new(
                 "slice_idle",

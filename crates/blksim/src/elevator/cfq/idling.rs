@@ -4,7 +4,7 @@ use super::Cfq;
 use super::group::tree_of;
 use super::queue::QueueId;
 use super::settings::TICK_NS;
-use crate::block::request::{Request, RequestId, Requests};
+use crate::block::request::{Hint, Request, RequestId, Requests};
 use crate::elevator::scheduler::Context;
 
 /// Fewer requests than this tell nothing about the device's queueing.
@@ -39,7 +39,7 @@ impl CommandQueueing {
 /// A write with a waiter that is not direct (fsync and the like), after which no other is expected.
 #[inline]
 fn ends_a_series(request: &Request) -> bool {
-    request.flags.sync && request.is_write() && !request.flags.idle
+    request.flags.sync && request.is_write() && request.flags.hint != Hint::Idle
 }
 
 impl<const TREES: bool> Cfq<TREES> {

@@ -90,6 +90,7 @@ impl<const TREES: bool> Scheduler for Cfq<TREES> {
             bypass: false,
             disables_wbt: false,
             indexed: true,
+            per_hctx: false,
             tunables: settings::TUNABLES_4_16,
         }
     } else {
@@ -101,6 +102,7 @@ impl<const TREES: bool> Scheduler for Cfq<TREES> {
             bypass: false,
             disables_wbt: false,
             indexed: true,
+            per_hctx: false,
             tunables: settings::TUNABLES_2_6_32,
         }
     };

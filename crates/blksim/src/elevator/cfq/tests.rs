@@ -28,7 +28,7 @@ impl<const TREES: bool> Bench<TREES> {
         Self {
             cfq: Cfq::new(&values, DISK),
             requests: Requests::new(),
-            queue: QueueView { facts: DISK, groups: Vec::new(), disk: 0, kicked: false },
+            queue: QueueView::new(DISK, 0),
             events: EventQueue::new(),
         }
     }

@@ -3,85 +3,98 @@
 //!
 //! Kernel: `block/kyber-iosched.c`, 6.1 (the same since 4.18).
 
+use crate::block::per_hctx::PerHctx;
 use crate::block::request::{Fifo, Merge, Request, RequestId, Requests};
 use crate::block::sbitmap::{SbitmapQueue, bits_per_word};
-use crate::core::branch::{cold_path, likely, unlikely};
+use crate::core::branch::{cold_path, unlikely};
 
 /// Most arrived requests that are tried for a merge, newest first.
 const MERGE_SEARCH: u32 = 8;
 
-/// The only sleeper for tokens: the hctx, of which there is one.
-const THE_QUEUE: u32 = 0;
-
+/// The tokens of a domain, which all hardware queues share.
 #[derive(Debug)]
-struct Domain {
-    tokens: SbitmapQueue,
+struct Tokens {
+    map: SbitmapQueue,
     max_depth: u32,
-    /// The queue sleeps for tokens and must run when they come back.
-    waits: bool,
     batch: u32,
+}
+
+/// The requests of a domain in one hardware queue.
+#[derive(Debug, Default)]
+struct DomainQueue {
+    /// It sleeps for tokens and must run when they come back.
+    waits: bool,
     held: Fifo,
     /// The oldest of them are ready. The others have arrived since and are open for merges; they
     /// become ready all at once when a token is free and none is ready.
     nr_ready: u32,
 }
 
+/// The domains of one hardware queue (`struct kyber_hctx_data`).
+#[derive(Debug)]
+struct HctxDomains<const N: usize> {
+    all: [DomainQueue; N],
+    current: usize,
+    batching: u32,
+}
+
 /// `N` domains.
 #[derive(Debug)]
 pub struct Domains<const N: usize> {
-    all: [Domain; N],
-    current: usize,
-    batching: u32,
-    /// The sleepers that a token has woken: the queue, if any.
+    tokens: [Tokens; N],
+    hctxs: PerHctx<HctxDomains<N>>,
+    /// The hardware queues that a token has woken.
     woken: Vec<u32>,
 }
 
 impl<const N: usize> Domains<N> {
     /// The domains, from the token count and batch of each.
-    pub fn new(sizes: [(u32, u32); N]) -> Self {
+    pub fn new(sizes: [(u32, u32); N], nr_hctxs: u32) -> Self {
         Self {
-            all: sizes.map(|(max_depth, batch)| Domain {
-                tokens: SbitmapQueue::new(max_depth, bits_per_word(max_depth), u32::MAX),
+            tokens: sizes.map(|(max_depth, batch)| Tokens {
+                map: SbitmapQueue::new(max_depth, bits_per_word(max_depth), u32::MAX),
                 max_depth,
-                waits: false,
                 batch,
-                held: Fifo::default(),
-                nr_ready: 0,
             }),
-            current: 0,
-            batching: 0,
+            hctxs: PerHctx::new(nr_hctxs, || HctxDomains {
+                all: std::array::from_fn(|_| DomainQueue::default()),
+                current: 0,
+                batching: 0,
+            }),
             woken: Vec::new(),
         }
     }
 
     pub fn depth(&self, domain: usize) -> u32 {
-        self.all[domain].tokens.nr_tags()
+        self.tokens[domain].map.nr_tags()
     }
 
     pub fn is_throttled(&self, domain: usize) -> bool {
-        self.depth(domain) < self.all[domain].max_depth
+        self.depth(domain) < self.tokens[domain].max_depth
     }
 
     /// Sets the number of tokens, at least 1.
     pub fn resize(&mut self, domain: usize, depth: u32) {
-        let domain = &mut self.all[domain];
-        domain.tokens.resize(depth.clamp(1, domain.max_depth));
+        let tokens = &mut self.tokens[domain];
+        tokens.map.resize(depth.clamp(1, tokens.max_depth));
     }
 
     #[inline]
-    pub fn insert(&mut self, requests: &mut Requests, domain: usize, id: RequestId) {
-        self.all[domain].held.push_back(requests, id);
+    pub fn insert(&mut self, requests: &mut Requests, hctx: usize, domain: usize, id: RequestId) {
+        self.hctxs[hctx].all[domain].held.push_back(requests, id);
     }
 
-    /// A request of the domain, among the newest, that `bio` touches and may join.
+    /// A request of the domain, among the newest of the hardware queue, that `bio` touches and may
+    /// join.
     pub fn touching(
         &self,
         requests: &Requests,
+        hctx: usize,
         domain: usize,
         bio: RequestId,
     ) -> Option<(RequestId, Merge)> {
         let (start, end) = (requests[bio].sector, requests[bio].end());
-        let Domain { held, nr_ready, .. } = &self.all[domain];
+        let DomainQueue { held, nr_ready, .. } = &self.hctxs[hctx].all[domain];
         let mut candidate = held.tail();
         for _ in 0..(held.len() - nr_ready).min(MERGE_SEARCH) {
             let id = candidate?;
@@ -99,24 +112,51 @@ impl<const N: usize> Domains<N> {
         None
     }
 
-    /// Dispatches from the current domain until its batch ends or it lacks requests or tokens; then
-    /// from the others in turn.
+    /// Dispatches for a hardware queue: from its current domain until its batch ends or it lacks
+    /// requests or tokens; then from the others in turn.
     #[inline]
-    pub fn dispatch(&mut self, requests: &mut Requests) -> Option<RequestId> {
-        if self.batching < self.all[self.current].batch {
-            if let Some(id) = self.take(requests) {
+    pub fn dispatch(&mut self, requests: &mut Requests, hctx: usize) -> Option<RequestId> {
+        let queue = &mut self.hctxs[hctx];
+        if queue.batching < self.tokens[queue.current].batch {
+            if let Some(id) = queue.take(&mut self.tokens, requests, hctx) {
                 return Some(id);
             }
         }
-        self.take_turns(requests)
+        queue.take_turns(&mut self.tokens, requests, hctx)
+    }
+
+    /// Returns a request's token. The hardware queues that it wakes must run; not every returned token
+    /// wakes one.
+    #[inline(always)]
+    pub fn release(&mut self, request: &Request, domain: usize, woken: impl FnMut(usize)) {
+        self.tokens[domain].map.give_back(request.queue, &mut self.woken);
+        if unlikely(!self.woken.is_empty()) {
+            self.wake(domain, woken);
+        }
     }
 
     #[inline(never)]
-    fn take_turns(&mut self, requests: &mut Requests) -> Option<RequestId> {
+    fn wake(&mut self, domain: usize, mut woken: impl FnMut(usize)) {
+        for hctx in self.woken.drain(..) {
+            self.hctxs[hctx as usize].all[domain].waits = false;
+            self.tokens[domain].map.awake();
+            woken(hctx as usize);
+        }
+    }
+}
+
+impl<const N: usize> HctxDomains<N> {
+    #[inline(never)]
+    fn take_turns(
+        &mut self,
+        tokens: &mut [Tokens; N],
+        requests: &mut Requests,
+        hctx: usize,
+    ) -> Option<RequestId> {
         self.batching = 0;
         for _ in 0..N {
             self.current = if self.current + 1 == N { 0 } else { self.current + 1 };
-            if let Some(id) = self.take(requests) {
+            if let Some(id) = self.take(tokens, requests, hctx) {
                 return Some(id);
             }
         }
@@ -125,20 +165,26 @@ impl<const N: usize> Domains<N> {
 
     /// The next request of the current domain, with a token.
     #[inline(always)]
-    fn take(&mut self, requests: &mut Requests) -> Option<RequestId> {
+    fn take(
+        &mut self,
+        tokens: &mut [Tokens; N],
+        requests: &mut Requests,
+        hctx: usize,
+    ) -> Option<RequestId> {
         let domain = &mut self.all[self.current];
         if domain.held.is_empty() {
             return None;
         }
-        let Some(token) = domain.tokens.take(None) else {
+        let tokens = &mut tokens[self.current].map;
+        let Some(token) = tokens.take(None) else {
             cold_path();
             if !std::mem::replace(&mut domain.waits, true) {
-                domain.tokens.sleep(THE_QUEUE);
+                tokens.sleep(hctx as u32);
             }
             return None;
         };
         if unlikely(std::mem::take(&mut domain.waits)) {
-            domain.tokens.leave(THE_QUEUE);
+            tokens.leave(hctx as u32);
         }
         if domain.nr_ready == 0 {
             domain.nr_ready = domain.held.len();
@@ -149,20 +195,6 @@ impl<const N: usize> Domains<N> {
         requests[id].queue = token;
         self.batching += 1;
         Some(id)
-    }
-
-    /// Returns a request's token. The result is true if the queue slept for it and must run; not
-    /// every returned token wakes it.
-    #[inline(always)]
-    pub fn release(&mut self, request: &Request, domain: usize) -> bool {
-        let domain = &mut self.all[domain];
-        domain.tokens.give_back(request.queue, &mut self.woken);
-        if likely(self.woken.pop().is_none()) {
-            return false;
-        }
-        domain.waits = false;
-        domain.tokens.awake();
-        true
     }
 }
 
@@ -178,44 +210,64 @@ mod tests {
         sector: u64,
     ) -> RequestId {
         let id = requests.allocate(Request::new(Operation::Read, sector, 8, Purpose::Direct));
-        domains.insert(requests, domain, id);
+        domains.insert(requests, 0, domain, id);
         id
     }
 
     #[test]
     fn domains_take_turns_in_batches_while_they_have_tokens() {
         let mut requests = Requests::new();
-        let mut domains = Domains::new([(3, 2), (1, 4)]);
+        let mut domains = Domains::new([(3, 2), (1, 4)], 1);
         for sector in 0..4 {
             add(&mut domains, &mut requests, 0, sector * 100);
             add(&mut domains, &mut requests, 1, 10_000 + sector * 100);
         }
         // Two of the first, the one token of the second, the last token of the first.
-        let taken: Vec<_> = std::iter::from_fn(|| domains.dispatch(&mut requests)).collect();
+        let taken: Vec<_> = std::iter::from_fn(|| domains.dispatch(&mut requests, 0)).collect();
         let sectors: Vec<_> = taken.iter().map(|&id| requests[id].sector).collect();
         assert_eq!(sectors, [0, 100, 10_000, 200]);
         let of_second = taken[2];
-        assert!(domains.release(&requests[of_second], 1));
-        assert_eq!(domains.dispatch(&mut requests).map(|id| requests[id].sector), Some(10_100));
+        let mut woken = Vec::new();
+        domains.release(&requests[of_second], 1, |hctx| woken.push(hctx));
+        assert_eq!(woken, [0]);
+        assert_eq!(domains.dispatch(&mut requests, 0).map(|id| requests[id].sector), Some(10_100));
     }
 
     #[test]
     fn merges_are_looked_for_among_the_newest_that_are_not_ready() {
         let mut requests = Requests::new();
-        let mut domains = Domains::new([(1, 1)]);
+        let mut domains = Domains::new([(1, 1)], 1);
         let first = add(&mut domains, &mut requests, 0, 100);
         let bio = |requests: &mut Requests, sector| {
             requests.allocate(Request::new(Operation::Read, sector, 8, Purpose::Direct))
         };
         let (behind, before) = (bio(&mut requests, 108), bio(&mut requests, 92));
-        assert_eq!(domains.touching(&requests, 0, behind), Some((first, Merge::Back)));
-        assert_eq!(domains.touching(&requests, 0, before), Some((first, Merge::Front)));
+        assert_eq!(domains.touching(&requests, 0, 0, behind), Some((first, Merge::Back)));
+        assert_eq!(domains.touching(&requests, 0, 0, before), Some((first, Merge::Front)));
         for sector in 10..18 {
             add(&mut domains, &mut requests, 0, sector * 1000);
         }
-        assert_eq!(domains.touching(&requests, 0, behind), None);
-        domains.dispatch(&mut requests);
+        assert_eq!(domains.touching(&requests, 0, 0, behind), None);
+        domains.dispatch(&mut requests, 0);
         let last = bio(&mut requests, 17_008);
-        assert_eq!(domains.touching(&requests, 0, last), None, "all are ready now");
+        assert_eq!(domains.touching(&requests, 0, 0, last), None, "all are ready now");
+    }
+
+    #[test]
+    fn hardware_queues_share_tokens_and_are_woken_one_after_the_other() {
+        let mut requests = Requests::new();
+        let mut domains = Domains::new([(1, 1)], 2);
+        for hctx in [0, 1] {
+            let sector = hctx as u64 * 100;
+            let id = requests.allocate(Request::new(Operation::Read, sector, 8, Purpose::Direct));
+            domains.insert(&mut requests, hctx, 0, id);
+        }
+        let first = domains.dispatch(&mut requests, 0).unwrap();
+        assert_eq!(domains.dispatch(&mut requests, 0), None, "the other's request is not its own");
+        assert_eq!(domains.dispatch(&mut requests, 1), None, "there is one token");
+        let mut woken = Vec::new();
+        domains.release(&requests[first], 0, |hctx| woken.push(hctx));
+        assert_eq!(woken, [1]);
+        assert_eq!(domains.dispatch(&mut requests, 1).map(|id| requests[id].sector), Some(100));
     }
 }

@@ -84,6 +84,7 @@ impl Depths for Grades {
         bypass: false,
         disables_wbt: false,
         indexed: false,
+        per_hctx: true,
         tunables: TUNABLES,
     };
     const SIZES: [(u32, u32); NR_DOMAINS] = [(256, 16), (128, 8), (64, 8)];

@@ -7,7 +7,7 @@
 //! under names of their own, because no tunable of the kernel switches between them. They share the
 //! queues in [`domains`].
 //!
-//! Simplified: one hctx and one processor; flushes bypass the scheduler, as in the kernel.
+//! Simplified: one software queue for all processors of a hardware queue; flushes bypass the scheduler, as in the kernel.
 
 mod domains;
 mod graded;
@@ -73,6 +73,7 @@ pub struct Heuristic<D> {
     domains: Domains<NR_DOMAINS>,
     depths: D,
     async_depth: u32,
+    queue: QueueFacts,
 }
 
 impl<D: Depths> Scheduler for Heuristic<D> {
@@ -81,35 +82,36 @@ impl<D: Depths> Scheduler for Heuristic<D> {
     fn new(tunables: &Values, queue: QueueFacts) -> Self {
         let targets_ns = [tunables.get_ns("read_lat_nsec"), tunables.get_ns("write_lat_nsec")];
         Self {
-            domains: Domains::new(D::SIZES),
+            domains: Domains::new(D::SIZES, queue.nr_hctxs),
             depths: D::new(targets_ns),
             async_depth: (queue.bits_per_word * ASYNC_PERCENT / 100).max(1),
+            queue,
         }
     }
 
     #[inline]
     fn insert(&mut self, cx: &mut Context, id: RequestId) {
         let domain = D::domain_of(&cx.requests[id]);
-        self.domains.insert(cx.requests, domain, id);
+        let hctx = cx.hctx_of(id);
+        self.domains.insert(cx.requests, hctx, domain, id);
     }
 
     #[inline]
     fn dispatch(&mut self, cx: &mut Context) -> Option<RequestId> {
-        self.domains.dispatch(cx.requests)
+        self.domains.dispatch(cx.requests, cx.queue.hctx)
     }
 
     #[inline]
     fn merge_candidate(&self, requests: &Requests, bio: RequestId) -> Option<(RequestId, Merge)> {
-        self.domains.touching(requests, D::domain_of(&requests[bio]), bio)
+        let hctx = self.queue.hctx_of(requests[bio].cpu);
+        self.domains.touching(requests, hctx, D::domain_of(&requests[bio]), bio)
     }
 
     #[inline]
     fn complete(&mut self, cx: &mut Context, id: RequestId) {
         let request = &cx.requests[id];
         let domain = D::domain_of(request);
-        if self.domains.release(request, domain) {
-            cx.kick();
-        }
+        self.domains.release(request, domain, |hctx| cx.queue.kick_hctx(hctx));
         self.depths.completed(cx, id, domain);
     }
 

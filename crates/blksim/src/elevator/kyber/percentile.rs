@@ -99,6 +99,7 @@ impl Depths for Percentiles {
         bypass: false,
         disables_wbt: false,
         indexed: false,
+        per_hctx: true,
         tunables: TUNABLES,
     };
     const SIZES: [(u32, u32); NR_DOMAINS] = [(256, 16), (128, 8), (64, 1)];
@@ -230,7 +231,7 @@ mod tests {
             latencies.total = filled(samples);
             latencies.device = filled(samples);
         }
-        (depths, Domains::new(Percentiles::SIZES))
+        (depths, Domains::new(Percentiles::SIZES, 1))
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl IoCost {
         }
         let busy = self.busy_level > 0;
         self.forgiving.used_ns += if busy { used_ns.max(self.period_ns) } else { used_ns };
-        let passed_ns = now_ns - self.forgiving.since_ns;
+        let passed_ns = now_ns.saturating_sub(self.forgiving.since_ns);
         if passed_ns < CYCLE_NS {
             return;
         }

@@ -392,7 +392,7 @@ impl Policy for IoCost {
             let direction = usize::from(entry.is_write());
             let pages = u64::from(entry.nr_sectors) / PAGE_SECTORS;
             let size_ns = pages * self.costs[direction].page_vtime / VTIME_PER_NS;
-            let took_ns = (cx.now_ns() - asked_ns).saturating_sub(size_ns);
+            let took_ns = cx.now_ns().saturating_sub(asked_ns).saturating_sub(size_ns);
             let (_, targets) = self.latency_targets();
             self.latencies[direction][usize::from(took_ns > targets[direction])] += 1;
         }

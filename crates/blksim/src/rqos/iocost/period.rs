@@ -254,7 +254,7 @@ impl IoCost {
             return;
         }
         let since_ns = *self.unfit_since_ns.get_or_insert(cx.now_ns());
-        if cx.now_ns() - since_ns >= PROFILE_CYCLE_NS {
+        if cx.now_ns().saturating_sub(since_ns) >= PROFILE_CYCLE_NS {
             self.stepped = !self.stepped;
             self.unfit_since_ns = None;
             self.adopt(other);

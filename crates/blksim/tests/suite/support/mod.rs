@@ -20,9 +20,9 @@ pub const SCHEDULERS: [&str; 6] =
 pub const PROFILES: [&str; 8] =
     ["emmc", "hdd-7200", "nvme-tlc", "optane", "sas-15k", "sd-card", "ssd-sata", "virtio-network"];
 
-/// A device: `fixed`, `loop`, or the name of a shipped profile.
+/// A device: `fixed`, `loop`, `ramdisk`, or the name of a shipped profile.
 pub fn profile(name: &str) -> Profile {
-    if ["fixed", "loop"].contains(&name) {
+    if ["fixed", "loop", "ramdisk"].contains(&name) {
         return Profile::of_kind(name, name).unwrap();
     }
     let path = format!("{}/../../devices/{name}.toml", env!("CARGO_MANIFEST_DIR"));
@@ -76,6 +76,7 @@ pub fn cost_table(cpus: u32) -> ProcessorTable {
         submit_ns: 900,
         issue_ns: 300,
         interrupt_ns: 800,
+        ipi_ns: 200,
         end_ns: 400,
         wake_ns: 700,
         context_switch_ns: 900,
