@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import blklab.analysis.metrics
 from blklab.analysis.metrics import METRICS, metric_named
 from blklab.errors import UnknownNameError
-from blklab.records.samples import DirectionSample, JobSample, LatencyHistogram
+from blklab.records.samples import CommandSample, DirectionSample, JobSample, LatencyHistogram
 
 SECOND_NS = 1_000_000_000
 
@@ -59,6 +59,22 @@ def _job(
     )
 
 
+def _command(**given: int | None) -> JobSample:
+    counted = {"read_bytes": 8192, "written_bytes": 4096, "major_faults": 2, "io_delay_ns": 5_000_000}
+    return JobSample(
+        name="command",
+        clones=1,
+        runtime_ns=2 * SECOND_NS,
+        directions=[],
+        cpu_user_ns=1_000_000,
+        cpu_system_ns=3_000_000,
+        command=CommandSample.model_validate(counted | given),
+    )
+
+
+OF_COMMANDS = {"wall_time", "processor_time", "io_wait", "bytes_read", "bytes_written"}
+
+
 def test_every_file_is_registered_and_every_name_has_a_file() -> None:
     folder = Path(blklab.analysis.metrics.__file__).parent
     files = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
@@ -70,15 +86,21 @@ def test_conformance(name: str) -> None:
     """Every metric has a text for people, None without jobs, and one finite value for a run."""
     metric = METRICS[name]
     assert metric.description
-    assert metric.unit in {"B/s", "IO/s", "us", "of 1", "factor"}
+    assert metric.unit in {"B/s", "IO/s", "us", "of 1", "factor", "B"}
     assert metric.compute([]) is None
     run = [_job("a", sync=True), _job("b", sync=True, moved=819_200)]
+    of_commands = name in OF_COMMANDS
+    assert metric.compute(run if of_commands else [_command()]) is None
+    if of_commands:
+        run = [_command()]
     value = metric.compute(run)
     assert value is not None
     assert math.isfinite(value)
     assert value > 0
     assert metric.compute(run) == value
-    assert (metric.compute(run[:1]) is None) == (name in {"jain_index", "share_deviation", "longest_wait"})
+    assert of_commands or (metric.compute(run[:1]) is None) == (
+        name in {"jain_index", "share_deviation", "longest_wait"}
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,6 +119,25 @@ def test_conformance(name: str) -> None:
 )
 def test_figures_of_a_known_run(name: str, value: float) -> None:
     assert METRICS[name].compute([_job(sync=True)]) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("wall_time", 2_000_000),
+        ("processor_time", 4_000),
+        ("io_wait", 5_000),
+        ("bytes_read", 8192),
+        ("bytes_written", 4096),
+    ],
+)
+def test_figures_of_a_known_command(name: str, value: float) -> None:
+    assert METRICS[name].compute([_command()]) == pytest.approx(value)
+
+
+def test_a_command_lacks_what_was_not_accounted_or_is_zero() -> None:
+    assert METRICS["io_wait"].compute([_command(io_delay_ns=None)]) is None
+    assert METRICS["bytes_read"].compute([_command(read_bytes=0)]) is None
 
 
 def test_rates_add_over_sections_and_latencies_merge() -> None:

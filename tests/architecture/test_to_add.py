@@ -105,7 +105,7 @@ def test_every_room_is_described(heading: str, folder: str) -> None:
 
 def test_every_row_has_a_test() -> None:
     here = Path(__file__).read_text("utf-8")
-    assert len(table()) == 15
+    assert len(table()) == 16
     for added in table():
         assert f'"{added}"' in here, f"no test for: {added}"
 
@@ -114,6 +114,12 @@ def test_a_workload(checkout: Checkout) -> None:
     checkout.copy("workloads/many-readers.fio", "workloads/NAME.fio")
     assert NAME in checkout.command("workloads")
     holds("a workload", checkout)
+
+
+def test_a_command_as_a_workload(checkout: Checkout) -> None:
+    checkout.copy("workloads/shell-start.toml", "workloads/NAME.toml")
+    assert NAME in checkout.command("workloads")
+    holds("a command as a workload", checkout)
 
 
 def test_a_device_profile(checkout: Checkout) -> None:

@@ -39,6 +39,15 @@ WRITTEN: dict[str, st.SearchStrategy[Any]] = {
         min_size=1,
         max_size=1,
     ),
+    "commands": st.lists(
+        st.sampled_from(["make -j2", "true", "sh -c 'echo \"$HOME\" | wc -c'"]), min_size=1, unique=True
+    ),
+    "cold": st.booleans(),
+    "beside": st.sampled_from(["many-readers", "mixed-70-30"]),
+    "set_up": st.just("tar xf 'my tree.tar'"),
+    "repeat_set_up": st.just("make clean"),
+    "space": st.sampled_from(["64m", "2g"]),
+    "time_limit": st.integers(1, 10**15).map(exact_duration),
     "workloads": st.lists(st.sampled_from(["mixed-70-30", "cached-read"]), min_size=1, unique=True),
     "schedulers": st.lists(
         st.sampled_from(["none", "calm=bfq:slice_idle=0:low_latency=0", "kyber@patched"]),
@@ -137,6 +146,8 @@ def requests(draw: Callable[[st.SearchStrategy[Any]], Any]) -> dict[str, Any]:
         keys.discard("budget")
     if "blocks" not in keys:
         keys.discard("order")
+    if keys & {"cold", "beside", "set_up", "repeat_set_up", "space", "time_limit"}:
+        keys.add("commands")
     return {key: draw(WRITTEN[key]) for key in sorted(keys)}
 
 

@@ -42,6 +42,8 @@ class Design:
     """A comparison that does not end before it is killed."""
     longest_wait_seconds: float
     """Long enough that moments fall into every phase."""
+    question: tuple[str, ...] = tuple(QUESTION)
+    loop: str = "loop:32m"
 
 
 RUNS = Design(["--blocks", "2"], ["--blocks", "100000"], 3.0)
@@ -49,6 +51,19 @@ SWITCHBACK = Design(
     ["--design", "switchback", "--budget", "1blocks"], ["--design", "switchback", "--budget", "10h"], 20.0
 )
 """Its pilot takes 13 seconds, with a switch every second; then slots are shorter."""
+COMMANDS = Design(
+    ["--blocks", "2"],
+    ["--blocks", "100000"],
+    8.0,
+    (
+        "--command", "cat data data > copy; cat copy | wc -c; sleep 0.1",
+        "--set-up", "head -c 4194304 /dev/urandom > data", "--repeat-set-up", "rm -f copy",
+        "--cold", "--space", "32m", "--beside", "mixed.fio",
+        "-s", "none,mq-deadline:fifo_batch=4,bfq", "--queue", "nomerges=1", "-q", "--json", "-",
+    ),
+    "loop:64m",
+)  # fmt: skip
+"""File systems are made, mounted and unmounted all the time, beside fio."""
 
 
 def _prepared(disk: Disk) -> Disk:
@@ -92,13 +107,13 @@ def _kill_comparisons(
     (working_folder / "mixed.fio").write_text(JOB)
     chance = random.Random(seed)  # noqa: S311 - not for secrets
     for number in range(count):
-        target = chance.choice([str(folder), f"loop:32m,dir={folder}"])
+        target = chance.choice([str(folder), f"{design.loop},dir={folder}"])
         # Either at any moment, from the start of Python to the end; or surely while settings are changed.
         midst = chance.random() < 0.5
         how = chance.choice([signal.SIGKILL] * 3 + [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
         before = [queue_of(disk) for disk in disks]
         process = subprocess.Popen(
-            [*BLKLAB, "compare", target, *QUESTION, *(design.endless if midst else design.short)],
+            [*BLKLAB, "compare", target, *design.question, *(design.endless if midst else design.short)],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
             env=environment, cwd=working_folder,
         )  # fmt: skip
@@ -161,3 +176,16 @@ def test_a_hundred_random_moments_of_switchbacks(
     ext4: Filesystem, disks: list[Disk], tmp_path: Path, seed: int
 ) -> None:
     _kill_comparisons(100, ext4.folder, disks, tmp_path, seed, SWITCHBACK)
+
+
+@pytest.mark.root
+def test_random_moments_of_commands(ext4: Filesystem, disks: list[Disk], tmp_path: Path, seed: int) -> None:
+    _kill_comparisons(8, ext4.folder, disks, tmp_path, seed, COMMANDS)
+
+
+@pytest.mark.root
+@pytest.mark.slow
+def test_a_hundred_random_moments_of_commands(
+    ext4: Filesystem, disks: list[Disk], tmp_path: Path, seed: int
+) -> None:
+    _kill_comparisons(100, ext4.folder, disks, tmp_path, seed, COMMANDS)

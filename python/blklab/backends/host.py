@@ -45,6 +45,7 @@ class HostBackend:
 
     NAME = "host"
     TIMELINES = False
+    COMMANDS = True
     GUESTS = False
     SWITCHBACK = True
 

@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from blklab.backends.failed_slots import failed_stretch
+from blklab.backends.host_commands import DATA_LINK, CommandRuns
 from blklab.backends.host_stretch import load_ns, slot_samples, stretch_window_ms, take_turns
 from blklab.backends.protocol import SessionOptions
 from blklab.backends.switchable import unswitchable_workload
@@ -29,6 +30,7 @@ from blklab.linux.load.fio import (
     started_fio,
 )
 from blklab.linux.load.fio_logs import has_logs, keep_logs
+from blklab.linux.load.fio_output import FioReport
 from blklab.linux.load.hdparm import Hdparm, run_hdparm
 from blklab.linux.load.numa import numa_warnings
 from blklab.linux.machine.monitor import MachineMonitor
@@ -38,6 +40,7 @@ from blklab.linux.queue.settings import QueueSettings
 from blklab.linux.queue.snapshot import restore_snapshot
 from blklab.linux.queue.sysfs import TUNABLE_PREFIX
 from blklab.linux.scratch import page_cache
+from blklab.linux.scratch.command_space import CommandSpace, loads_beside
 from blklab.linux.scratch.precondition import (
     check_precondition,
     files_to_overwrite,
@@ -54,8 +57,6 @@ from blklab.spec.workloads import Workload, notes_on
 
 _WORK_FOLDERS = (Path("/run"), Path("/tmp"))  # noqa: S108 - our directory in it is new, with mode 700
 _UNSAFE_IN_NAMES = re.compile(r"[^A-Za-z0-9_.=@:-]")
-_DATA_LINK = "data"
-"""Link in fio's working directory to the test files, so that paths need no quoting."""
 
 
 class HostSession:
@@ -97,6 +98,9 @@ class HostSession:
         self._group_settings: list[CgroupSetting] = []
         self._work_folder: Path | None = None
         self._preconditioned = False
+        self._command_runs = CommandRuns(
+            CommandSpace(space, self._planned_work_folder()), fio, self._group_joins
+        )
         disks = leaves if watched is None else watched
         self._monitor = MachineMonitor([disk.sys_path for disk in disks])
 
@@ -175,18 +179,20 @@ class HostSession:
 
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         """Tries every job file, control group, scheduler and setting once, and restores the queues."""
-        self._space.check(workloads)
+        warnings = self._command_runs.check(workloads, precondition=self._options.precondition)
+        self._space.check(self._fio_loads(workloads))
         if self._options.precondition:
             check_precondition(self._space, self._target.details)
-        for workload in workloads:
+        for workload in _job_files(workloads):
             check_job_file(self._fio, workload, self._job_file(workload, seed=0))
-        self._create_groups(workloads)
+        self._create_groups([*_job_files(workloads), *loads_beside(workloads)])
         try:
             for choice in choices:
                 self._settings.apply(choice)
         finally:
             self._restore_queues()
-        return [*notes_on(workloads), *numa_warnings(workloads), *self._warnings(choices, workloads)]
+        loads = [*_job_files(workloads), *loads_beside(workloads)]
+        return [*notes_on(loads), *numa_warnings(loads), *self._warnings(choices, loads), *warnings]
 
     def _restore_queues(self) -> None:
         self._settings.forget()
@@ -194,42 +200,38 @@ class HostSession:
             restore_snapshot(leaf, self._journal.protect_queue(leaf))
 
     def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
-        """Lays out the test files, and preconditions them once if requested."""
-        self._create_groups(workloads)
-        self._space.prepare(workloads, announce)
+        """Lays out the test files, preconditions them once if requested, and sets commands up."""
+        self._create_groups([*_job_files(workloads), *loads_beside(workloads)])
+        if len(_job_files(workloads)) == len(workloads) or self._space.folder is not None:
+            self._space.prepare(self._fio_loads(workloads), announce)
         if self._options.precondition and not self._preconditioned:
             folder = self._ready_work_folder()
             files = files_to_overwrite(self._space, workloads)
             announce(f"preconditioning: overwriting {self._target.target} at random")
             announce(precondition(self._fio, files, folder=self._data_link, work_folder=folder))
             self._preconditioned = True
+        if len(_job_files(workloads)) < len(workloads):
+            self._ready_work_folder()
+            self._command_runs.prepare(workloads, self._journal, announce)
         self._check_disks()
 
+    def _fio_loads(self, workloads: Sequence[Workload]) -> list[Workload]:
+        """The loads of fio that work on scratch space itself."""
+        beside = [] if self._space.folder is None else loads_beside(workloads)
+        return [*_job_files(workloads), *beside]
+
     def run(self, cell: Cell) -> RunSample:
-        """Sets the scheduler, drops the page cache, runs the load, reads its report."""
+        """Sets the scheduler, runs the load or the command, reads its report."""
         started_at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         started_ns = time.monotonic_ns()
         self._check_disks()
         settings = self._settings.apply(cell.scheduler)
-        page_cache.drop_page_cache()
-        folder, tested = self._ready_work_folder(), self._hdparm_test(cell.workload)
-        text = self._job_file(cell.workload, seed=cell.key.seed)
-        with self._monitor.monitoring():
-            if tested is not None:
-                hdparm, device = tested
-                report = run_hdparm(hdparm, cell.workload, device, folder)
-            else:
-                report = run_fio(
-                    self._fio,
-                    cell.workload,
-                    text,
-                    folder,
-                    read_only=self._space.read_only,
-                    runtime_ns=self._options.runtime_ns,
-                )
+        self._monitor.events = None
+        is_command = cell.workload.command is not None
+        report, engine = self._run_command(cell) if is_command else self._run_jobs(cell)
         self._check_disks()
         error = report.error
-        logs = self._keep_logs(cell, folder)
+        logs = self._keep_logs(cell, self._ready_work_folder())
         changed = self._settings.changed_since(settings)
         if error is None and changed:
             error = f"another program changed settings during the run: {', '.join(changed)}"
@@ -243,12 +245,41 @@ class HostSession:
             elapsed_ns=time.monotonic_ns() - started_ns,
             jobs=report.jobs if error is None else [],
             settings=settings,
-            engine={"name": "fio", "version": self._fio.version}
-            if tested is None
-            else {"name": cell.workload.tool, "version": tested[0].version},
+            engine=engine,
             warnings=[*report.warnings, *logs],
             events=self._monitor.events,
         )
+
+    def _run_jobs(self, cell: Cell) -> tuple[FioReport, dict[str, str]]:
+        """Drops the page cache and runs fio, or hdparm; returns its report and its name."""
+        page_cache.drop_page_cache()
+        self._command_runs.cache_dropped()
+        folder, tested = self._ready_work_folder(), self._hdparm_test(cell.workload)
+        text = self._job_file(cell.workload, seed=cell.key.seed)
+        with self._monitor.monitoring():
+            if tested is not None:
+                hdparm, device = tested
+                engine = {"name": cell.workload.tool, "version": hdparm.version}
+                return run_hdparm(hdparm, cell.workload, device, folder), engine
+            report = run_fio(
+                self._fio,
+                cell.workload,
+                text,
+                folder,
+                read_only=self._space.read_only,
+                runtime_ns=self._options.runtime_ns,
+            )
+        return report, {"name": "fio", "version": self._fio.version}
+
+    def _run_command(self, cell: Cell) -> tuple[FioReport, dict[str, str]]:
+        """Runs a command; returns its report and facts on its run."""
+        report = self._command_runs.run(
+            cell.workload,
+            seed=cell.key.seed,
+            folder=self._ready_work_folder(),
+            monitoring=self._monitor.monitoring,
+        )
+        return report, self._command_runs.engine(cell.workload)
 
     def _keep_logs(self, cell: Cell, folder: Path) -> list[str]:
         """Keeps the logs that the job file asks for; says where they are."""
@@ -260,7 +291,12 @@ class HostSession:
         return [f"fio's logs are in {kept}: {', '.join(names)}"] if names else []
 
     def commands(self, cell: Cell) -> list[str]:
-        """All steps from laying out files to fio; `run` skips settings that are in effect already."""
+        """All steps from laying out files to the load; `run` skips settings that are in effect already."""
+        if cell.workload.command is not None:
+            return [
+                *self._commands_before_load(cell.workload, cell.scheduler),
+                *self._command_runs.commands(cell.workload, seed=cell.key.seed),
+            ]
         lines = self._commands_before_load(cell.workload, cell.scheduler)
         tested = self._hdparm_test(cell.workload)
         if tested is not None:
@@ -285,19 +321,21 @@ class HostSession:
     def _commands_before_load(self, workload: Workload, choice: SchedulerChoice) -> list[str]:
         if choice.name not in self._target.schedulers:
             raise unavailable_scheduler(self._target.target, choice.name, self._target.schedulers)
-        lines = self._space.commands([workload])
-        names = group_names(self._options.cgroups, [workload])
+        loads = self._fio_loads([workload])
+        lines = self._space.commands(loads)
+        names = group_names(self._options.cgroups, loads)
         if names or self._options.cgroups:
             hierarchy = find_hierarchy()
             groups = RunCgroups(hierarchy, self._options.run_id)
-            wanted = wanted_settings(hierarchy.version, self._options.cgroups, [workload], self._leaves)
+            wanted = wanted_settings(hierarchy.version, self._options.cgroups, loads, self._leaves)
             lines += groups.commands(names, wanted)
         lines += self._settings.commands(choice, self._target.schedulers)
-        lines += page_cache.commands()
+        if workload.command is None:
+            lines += page_cache.commands()
         folder = self._work_folder or self._planned_work_folder()
         lines += [f"mkdir -p -m 700 {shlex.quote(str(folder))}", f"cd {shlex.quote(str(folder))}"]
         if self._space.folder is not None:
-            lines.append(f"ln -sfn {shlex.quote(str(self._space.folder))} {_DATA_LINK}")
+            lines.append(f"ln -sfn {shlex.quote(str(self._space.folder))} {DATA_LINK}")
         if self._options.precondition:
             check_precondition(self._space, self._target.details)
             files = files_to_overwrite(self._space, [workload])
@@ -313,25 +351,29 @@ class HostSession:
         return self._hdparm, self._space.device
 
     def _job_file(self, workload: Workload, *, seed: int, stretch_ns: int | None = None) -> str:
-        joins = {}
-        for job in workload.jobs:
-            if job.cgroup is not None:
-                groups = self._groups or RunCgroups(find_hierarchy(), self._options.run_id)
-                joins[job.cgroup] = shlex.quote(str(groups.processes_file(job.cgroup)))
         return job_file_text(
             workload,
             self._space.regions(workload),
             seed=seed,
             runtime_ns=self._options.runtime_ns if stretch_ns is None else stretch_ns,
-            group_joins=joins,
+            group_joins=self._group_joins(workload),
             folder=self._data_link,
             stretch_window_ms=None if stretch_ns is None else stretch_window_ms(workload),
         )
 
+    def _group_joins(self, workload: Workload) -> dict[str, str]:
+        """The files by which the jobs of a load join their control groups, quoted for the shell."""
+        joins = {}
+        for job in workload.jobs:
+            if job.cgroup is not None:
+                groups = self._groups or RunCgroups(find_hierarchy(), self._options.run_id)
+                joins[job.cgroup] = shlex.quote(str(groups.processes_file(job.cgroup)))
+        return joins
+
     @property
     def _data_link(self) -> str | None:
         """The test files' directory, relative to fio's working directory; None for devices."""
-        return None if self._space.folder is None else _DATA_LINK
+        return None if self._space.folder is None else DATA_LINK
 
     def _create_groups(self, workloads: Sequence[Workload]) -> None:
         """Creates all control groups at once, on the first call with workloads that need any."""
@@ -352,7 +394,7 @@ class HostSession:
         if self._work_folder is None:
             folder = self._journal.own_directory(self._planned_work_folder())
             if self._space.folder is not None:
-                (folder / _DATA_LINK).symlink_to(self._space.folder)
+                (folder / DATA_LINK).symlink_to(self._space.folder)
             self._work_folder = folder
         return self._work_folder
 
@@ -388,3 +430,7 @@ class HostSession:
             if has_priorities and ignoring:
                 warnings.append(f"{workload.name}: I/O priorities have no effect under {', '.join(ignoring)}")
         return warnings
+
+
+def _job_files(workloads: Sequence[Workload]) -> list[Workload]:
+    return [workload for workload in workloads if workload.command is None]

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from blklab.errors import RunFailedError, SettingsChangedError
-from blklab.linux.load.fio import STARTED
+from blklab.linux.load.fio import wait_for_start
 from blklab.linux.load.fio_histograms import HistogramLog, histogram_log_path, read_histogram_log, total_ios
 from blklab.linux.load.load_process import LoadProcess
 from blklab.linux.queue.settings import QueueSettings
@@ -31,13 +31,11 @@ LEAD_NS = NS_PER_SECOND // 2
 """Load before the first slot, which is not measured: queues fill, caches warm."""
 TAIL_NS = NS_PER_SECOND // 4
 """Load after the last slot: the log of a window is written when the next I/O completes."""
-_START_LIMIT_S = 120
 _SHORTEST_KEPT = 4
 """A slot is lost if less than this part of its planned measurement is left, as a divisor."""
 _FINE_WINDOW_MS, _COARSE_WINDOW_MS = 25, 50
 _MANY_CLONES = 8
 _NS_PER_MS = 1_000_000
-_POLL_S = 0.005
 
 
 @dataclass(frozen=True)
@@ -84,8 +82,7 @@ def take_turns(
     Raises:
         BlklabError: if a setting cannot be made.
     """
-    clones = sum(job.numjobs for job in stretch.workload.jobs)
-    if not _wait_for_start(process, folder, clones):
+    if not wait_for_start(process, folder, stretch.workload):
         return [], time.time_ns()
     begin_ns = time.monotonic_ns() + LEAD_NS
     turns: list[Turn] = []
@@ -244,18 +241,6 @@ def _read_logs(workload: Workload, folder: Path) -> list[list[list[HistogramLog]
                 raise RunFailedError(f"fio's log {path.name} cannot be read: {error}") from error
         logs.append(clones)
     return logs
-
-
-def _wait_for_start(process: LoadProcess, folder: Path, clones: int) -> bool:
-    """Waits until all clones have begun; False if the load ended instead."""
-    limit = time.monotonic() + _START_LIMIT_S
-    while len(list(folder.glob(f"{STARTED}.*"))) < clones:
-        if not process.running:
-            return False
-        if time.monotonic() > limit:
-            raise RunFailedError(f"fio's jobs did not begin within {_START_LIMIT_S} s")
-        time.sleep(_POLL_S)
-    return True
 
 
 def _sleep_until(moment_ns: int) -> None:

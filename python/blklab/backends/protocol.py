@@ -108,6 +108,8 @@ class Backend(Protocol):
     NAME: str
     TIMELINES: bool
     """Whether its sessions can record a timeline."""
+    COMMANDS: bool
+    """Whether it runs commands, which need this machine's programs."""
     GUESTS: bool
     """Whether it runs guest kernels, so that kernels can be named and `SessionOptions.guest` applies."""
 

@@ -46,6 +46,7 @@ class SimBackend:
 
     NAME = "sim"
     TIMELINES = True
+    COMMANDS = False
     GUESTS = False
     SWITCHBACK = False
 

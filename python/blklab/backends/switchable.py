@@ -19,8 +19,9 @@ def unswitchable_workload(workload: Workload, conditions: Conditions) -> str | N
     Returns:
         One line for people; None if they can take turns.
     """
-    if workload.tool:
-        return f"{workload.tool} makes its own load, which starts anew each time"
+    if workload.command is not None or workload.tool:
+        what = workload.tool or "a command"
+        return f"{what} makes its own load, which starts anew each time"
     if workload.decide_by.startswith("sync_latency"):
         return "it is decided by the latency of syncs, which wait for writes of the slots before"
     for job in workload.jobs:

@@ -41,6 +41,7 @@ class UmlBackend:
 
     NAME = "uml"
     TIMELINES = False
+    COMMANDS = False
     GUESTS = True
     SWITCHBACK = False
 

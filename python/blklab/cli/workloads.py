@@ -1,4 +1,4 @@
-"""`blklab workloads`: list shipped workloads, or check job files."""
+"""`blklab workloads`: list shipped workloads, or check job files and descriptions of commands."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ import json
 
 import click
 from rich.table import Table
+from rich.text import Text
 
 from blklab.cli.options import json_option
 from blklab.cli.output import console_out, write_text
+from blklab.quantities.units import format_bytes, format_duration
 from blklab.spec.modelled_options import GROUNDS, OptionUse, option_uses
-from blklab.spec.workloads import Workload, load_workload, shipped_workloads
+from blklab.spec.workloads import Workload, load_workload, shipped_commands, shipped_workloads
 
 
 @click.command(name="workloads")
 @click.argument("names", nargs=-1, metavar="[NAME|FILE.fio]…")
-@click.option("--show", is_flag=True, help="Print the job files themselves.")
+@click.option("--show", is_flag=True, help="Print the files themselves.")
 @json_option
 def command(*, names: tuple[str, ...], show: bool, json_file: str | None) -> None:
     """List the shipped workloads, or check job files of your own and say what becomes of each option."""
-    workloads = [load_workload(name) for name in names or shipped_workloads()]
+    workloads = [load_workload(name) for name in names or (*shipped_workloads(), *shipped_commands())]
     if json_file is not None:
         entries = [_entry(workload) for workload in workloads]
         content = {"schema": "blklab.workloads/1", "workloads": entries}
@@ -40,7 +42,7 @@ def command(*, names: tuple[str, ...], show: bool, json_file: str | None) -> Non
     console.print(table)
     for workload in workloads if names else []:
         console.print(f"\n{workload.source}", markup=False, soft_wrap=True)
-        console.print(_options_table(workload))
+        console.print(_options_table(workload) if workload.command is None else _command_table(workload))
         console.print(_where_it_runs(workload), markup=False, soft_wrap=True)
 
 
@@ -60,7 +62,32 @@ def _options_table(workload: Workload) -> Table:
     return table
 
 
+def _command_table(workload: Workload) -> Table:
+    """The steps around a command and its needs."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    if workload.command is None:
+        return table
+    command = workload.command
+    rows = {
+        "set-up, once": command.set_up,
+        "set-up, before each run": command.repeat_set_up,
+        "page cache": "cold: unmounted and mounted again before each run" if command.cold else "warm",
+        "measured": command.run,
+        "room": format_bytes(command.space_bytes),
+        "time limit": format_duration(command.time_limit_ns),
+        "packages": ", ".join(dict.fromkeys(command.requires.values())),
+    }
+    for name, value in rows.items():
+        if value:
+            table.add_row(name, Text(value.strip()))
+    return table
+
+
 def _where_it_runs(workload: Workload) -> str:
+    if workload.command is not None:
+        return "runs on hosts; models have none of this machine's programs"
     if not workload.host_only:
         return "runs on hosts, in the simulator and in guests"
     reasons = dict.fromkeys(f"{note.option} ({note.message})" for note in workload.host_only)
@@ -76,8 +103,9 @@ def _entry(workload: Workload) -> dict[str, object]:
         "focus": workload.focus,
         "reads": workload.reads,
         "writes": workload.writes,
+        "command": None if workload.command is None else workload.command.model_dump(),
         "jobs": [{"name": job.name, "rw": job.rw, "numjobs": job.numjobs} for job in workload.jobs],
-        "grounds": ["host"] if workload.host_only else ["host", "sim", "uml"],
+        "grounds": ["host"] if workload.host_only or workload.command is not None else ["host", "sim", "uml"],
         "options": [use.model_dump() for use in option_uses(workload)],
         "notes": [note.model_dump() for note in workload.notes],
         "warnings": [note.model_dump() for note in workload.warnings],

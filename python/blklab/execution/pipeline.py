@@ -239,10 +239,16 @@ def _backend_of(spec: ExperimentSpec) -> Backend:
     """The backend of an experiment's target.
 
     Raises:
-        UsageError: if guest kernels or their options are given but the backend has no guests, or a cost
-            table but the backend takes none.
+        UsageError: if guest kernels or their options are given but the backend has no guests, a cost
+            table but the backend takes none, or a command but the backend runs none.
     """
     backend = backend_for(spec.parsed_target)
+    commands = [workload.name for workload in spec.workloads if workload.command is not None]
+    if commands and not backend.COMMANDS:
+        raise UsageError(
+            f"{spec.target} is a model without this machine's programs, so it cannot run {commands[0]}",
+            hint="name a directory, a block device or loop:4g; or a job file that stands for the program",
+        )
     if spec.machine is not None and backend.default_machine(spec, _kernels_of(spec)) is None:
         raise UsageError(
             f"{spec.target} is on this machine, where computing takes the time that it takes: --machine is "

@@ -69,10 +69,10 @@ class Scale:
 
 
 def scale_for(unit: str, values: Iterable[float]) -> Scale:
-    """One scale for all values of a column: SI prefixes for rates, ns to s for times.
+    """One scale for all values of a column: SI prefixes for rates and bytes, ns to s for times.
 
     Args:
-        unit: A metric's unit: ``us``, ``B/s``, ``IO/s``; any other unit stays as it is.
+        unit: A metric's unit: ``us``, ``B``, ``B/s``, ``IO/s``; any other unit stays as it is.
         values: The values; their median decides.
     """
     present = [abs(value) for value in values if value and math.isfinite(value)]
@@ -80,7 +80,7 @@ def scale_for(unit: str, values: Iterable[float]) -> Scale:
     if unit == "us":
         steps: tuple[tuple[float, str], ...] = _TIME_STEPS
         start = (1.0, "µs")
-    elif unit.endswith("/s"):
+    elif unit == "B" or unit.endswith("/s"):
         steps = tuple((factor, f"{prefix}{unit}") for factor, prefix in _RATE_STEPS)
         start = steps[0]
     else:

@@ -98,8 +98,23 @@ class RateWindows(_Record):
     bytes_per_second: list[float]
 
 
+class CommandSample(_Record):
+    """One execution of a command, beside its times, which `JobSample` has: all of its processes together."""
+
+    read_bytes: int
+    """Bytes that its processes had fetched from disks (``ru_inblock``, getrusage(2))."""
+    written_bytes: int
+    """Bytes that its processes dirtied in the page cache or wrote directly (``ru_oublock``). The kernel may
+    write them after the command has ended."""
+    major_faults: int
+    """Page faults that needed a disk."""
+    io_delay_ns: int | None = None
+    """Time that its tasks waited for block I/O, added up (delay accounting, taskstats); None if the kernel
+    does not account it."""
+
+
 class JobSample(_Record):
-    """One section of the job file; its clones (`numjobs`) are merged into it."""
+    """One section of the job file, its clones (`numjobs`) merged into it; or a command."""
 
     name: str
     clones: int
@@ -116,6 +131,9 @@ class JobSample(_Record):
     """The total weight with which the clones competed (`blklab.execution.entitlement`); None if undefined."""
     rates: RateWindows | None = None
     """None if the backend does not record it."""
+    command: CommandSample | None = None
+    """None for a section of a job file. A command has no directions, and its `runtime_ns` is the time from
+    its start to its end."""
 
     def data_directions(self) -> list[DirectionSample]:
         """Directions that move data: all but `sync`."""

@@ -71,7 +71,18 @@ def workload_of(jobs: Jobs) -> Workload:
     Raises:
         UnknownNameError: if there is no workload of that name.
         JobFileError: if the job file has a mistake.
+        UsageError: if it is a command, which only a real machine can run.
     """
+    workload = _loaded(jobs)
+    if workload.command is not None:
+        raise UsageError(
+            f"{workload.name} is a command, and the simulator has none of this machine's programs",
+            hint="`blklab compare` runs it on disks of this machine; the simulator takes job files",
+        )
+    return workload
+
+
+def _loaded(jobs: Jobs) -> Workload:
     if isinstance(jobs, Workload):
         return jobs
     if isinstance(jobs, Path):

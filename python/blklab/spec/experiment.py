@@ -11,8 +11,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from blklab.spec.budget import BUDGET, DEFAULT_BUDGET_BLOCKS, MAX_BLOCKS
+from blklab.spec.command_options import CommandOptions
 from blklab.spec.forms import (
     ASSIGNMENTS,
+    COMMANDS,
     DURATION,
     FRACTION,
     GOAL,
@@ -141,7 +143,7 @@ class Conditions(BaseModel):
         return seed if self.arrangement == "drawn" else None
 
 
-class ExperimentSpec(Conditions):
+class ExperimentSpec(Conditions, CommandOptions):
     """A complete experiment on one target. Holds job texts, so it repeats from the store alone."""
 
     target: Annotated[
@@ -173,7 +175,18 @@ class ExperimentSpec(Conditions):
             see="experiments.md#workloads",
             names="workloads",
         ),
+        Option(
+            COMMANDS,
+            "Shell command as a workload, whose time decides, such as 'make -j2'; on disks of this machine.",
+            Topic.COMPARISON,
+            name="commands",
+            singular="command",
+            flag="--command",
+            metavar="COMMAND",
+            see="measure-a-program.md",
+        ),
     ]
+    """Job files and commands, with the options for commands applied."""
     schedulers: Annotated[
         list[SchedulerChoice],
         Option(

@@ -14,7 +14,7 @@ from blklab.spec.machines import load_machine
 from blklab.spec.options import Form, Use
 from blklab.spec.schedulers import check_kernel_name, parse_scheduler_choices
 from blklab.spec.sweeps import parse_sweeps
-from blklab.spec.workloads import Workload, load_workload
+from blklab.spec.workloads import Workload, load_workload, workload_of_command
 
 _DURATION_UNITS = (("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1))
 
@@ -80,12 +80,32 @@ def _kernel_names(texts: list[str]) -> list[str]:
 
 def _load_workloads(names: list[str]) -> list[Workload]:
     """Loads workloads, none of them twice under one name."""
-    workloads = [load_workload(name) for name in names]
+    return each_named_once([load_workload(name) for name in names])
+
+
+def _commands(lines: list[str]) -> list[Workload]:
+    """Commands as workloads."""
+    for line in lines:
+        if not line.strip() or "\0" in line:
+            raise SpecError("a command is empty", hint="give a shell command, such as --command 'make -j2'")
+    return each_named_once([workload_of_command(line) for line in lines])
+
+
+def each_named_once(workloads: list[Workload]) -> list[Workload]:
+    """The same workloads.
+
+    Raises:
+        SpecError: if two of them have the same name.
+    """
     loaded = [workload.name for workload in workloads]
     for name in loaded:
         if loaded.count(name) > 1:
             raise SpecError(f"the workload {name!r} is listed twice", hint="rename one of the files")
     return workloads
+
+
+def _is_inline(workload: Workload) -> bool:
+    return workload.command is not None and workload.command.inline
 
 
 def _numbers_as_text(table: Any) -> Any:
@@ -146,11 +166,19 @@ TARGETS = Form(
 """One on the command line, a list of them in a description."""
 WORKLOADS = Form(
     Use.REPEATED,
-    lambda workloads: [workload.source for workload in workloads],
+    lambda workloads: [workload.source for workload in workloads if not _is_inline(workload)],
     _load_workloads,
     _listed,
     list[str],
 )
+COMMANDS = Form(
+    Use.REPEATED,
+    lambda workloads: [workload.source for workload in workloads if _is_inline(workload)],
+    _commands,
+    _listed,
+    list[str],
+)
+"""Commands among the workloads that are written as such."""
 SCHEDULERS = Form(
     Use.REPEATED,
     lambda choices: [",".join(choice.canonical for choice in choices)],

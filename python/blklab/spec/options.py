@@ -29,6 +29,7 @@ class Topic(Enum):
     COMPARISON = "Comparison"
     DESIGN = "Design"
     RUNS = "Conditions of all runs"
+    COMMANDS = "Commands as workloads"
     GUESTS = "Guest kernels (uml: targets)"
     VERDICT = "Verdict"
 

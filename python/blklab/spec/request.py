@@ -14,8 +14,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from blklab.errors import SpecError
 from blklab.spec.budget import DEFAULT_BUDGET_BLOCKS, NO_LIMITS, limits
+from blklab.spec.command_options import with_command_options
 from blklab.spec.experiment import DEFAULT_WORKLOADS, OPTIONS, ExperimentSpec
+from blklab.spec.forms import each_named_once
 from blklab.spec.guest import guest_options
+from blklab.spec.workloads import COMMAND_SUFFIX, Workload
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -25,7 +28,7 @@ else:
 TABLES = frozenset(option.table for option in OPTIONS if option.table)
 """Names of TOML tables that hold several options; the options in one are given and replaced one by one."""
 _TOP_LEVEL = {option.name: option for option in OPTIONS if not option.table}
-_SETTLED_APART = {"targets", "workloads", "blocks", "budget"}
+_SETTLED_APART = {"targets", "workloads", "commands", "blocks", "budget"}
 """Options whose default is no field's default, or that depend on each other."""
 
 
@@ -120,11 +123,14 @@ def read_spec_file(path: Path) -> SpecValues:
             values[option.name] = [values.pop(option.singular)]
     if "workloads" in values:
         values["workloads"] = [_relative_to(path.parent, name) for name in values["workloads"]]
+    if "beside" in values:
+        values["beside"] = _relative_to(path.parent, values["beside"])
     return SpecValues(**values)
 
 
 def _relative_to(folder: Path, name: str) -> str:
-    return str(folder / name) if name.endswith(".fio") and not Path(name).is_absolute() else name
+    is_file = name.endswith((".fio", COMMAND_SUFFIX))
+    return str(folder / name) if is_file and not Path(name).is_absolute() else name
 
 
 def _first_mistake(error: ValidationError) -> str:
@@ -144,6 +150,14 @@ def run_limits(values: SpecValues) -> dict[str, Any]:
     return limits(values.get("blocks"), values.get("budget"))
 
 
+def _named_workloads(values: SpecValues) -> list[Workload]:
+    """The job files and commands that were named, or those that are taken by default."""
+    commands = values.get("commands") or []
+    names = values.get("workloads") or ([] if commands else DEFAULT_WORKLOADS)
+    loaded = _TOP_LEVEL["workloads"].form.read(names) + _TOP_LEVEL["commands"].form.read(commands)
+    return each_named_once(loaded)
+
+
 def build_specs(values: SpecValues) -> list[ExperimentSpec]:
     """Settles defaults and loads workloads: one experiment for each target.
 
@@ -153,16 +167,14 @@ def build_specs(values: SpecValues) -> list[ExperimentSpec]:
     """
     if not values.get("targets"):
         raise SpecError("no target named", hint="name a directory, a block device or sim:DEVICE")
-    settled: dict[str, Any] = {
-        "workloads": _TOP_LEVEL["workloads"].form.read(values.get("workloads") or DEFAULT_WORKLOADS),
-        "schedulers": [],
-    }
+    settled: dict[str, Any] = {"workloads": _named_workloads(values), "schedulers": []}
     length = run_limits(values)
     if values.get("order") == "by-scheduler" and values.get("blocks") is None:
         raise SpecError("the order by-scheduler needs a fixed number of blocks", hint="give blocks")
     settled |= {"budget_blocks": DEFAULT_BUDGET_BLOCKS} if length == NO_LIMITS else length
     settled["stopping"] = "settled" if values.get("blocks") is None else "fixed"
     settled |= values.fields()
+    settled["workloads"] = with_command_options(settled["workloads"], settled)
     settled["guest"] = guest_options(values.get("guest") or {})
     try:
         return [ExperimentSpec(target=text, **settled) for text in dict.fromkeys(values.get("targets"))]

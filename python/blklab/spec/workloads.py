@@ -1,6 +1,7 @@
-"""Workloads: fio job files, shipped or a person's own, with a head of comments that state their purpose.
+"""Workloads, shipped or a person's own: fio job files, and commands (`blklab.spec.commands`).
 
-The head is the run of comment lines before the first section::
+A job file has a head of comments that state its purpose. The head is the run of comment lines before the
+first section::
 
     ; purpose: Many small reads at once, as a busy database sends them.
     ; decide-by: iops
@@ -27,8 +28,11 @@ from pydantic import BaseModel, ConfigDict
 from blklab import _core
 from blklab.errors import JobFileError, UnknownNameError
 from blklab.shipped import shipped_files
+from blklab.spec.commands import DECIDES, JOB, Command, name_of, parse_command_file
 
 _HEAD = re.compile(r"[;#]\s*(purpose|decide-by|focus|control|tool)\s*:\s*(.*?)\s*", re.IGNORECASE)
+COMMAND_SUFFIX = ".toml"
+"""Of files that describe a command."""
 TOOLS = ("hdparm -t", "hdparm -T")
 """Tests of other programs that a workload can stand for."""
 _YES = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
@@ -94,7 +98,10 @@ class Job(BaseModel):
 
 
 class Workload(BaseModel):
-    """A job file with the facts in its head. Holds the text: a stored run repeats without the file."""
+    """A job file with the facts in its head, or a command.
+
+    Holds the text: a stored run repeats without the file.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -111,6 +118,11 @@ class Workload(BaseModel):
     tool: str = ""
     """The test of another program that the only job is, one of `TOOLS`; empty for most."""
     jobs: list[Job]
+    """Empty for a command."""
+    command: Command | None = None
+    """The program that is measured; None for a job file."""
+    beside: Workload | None = None
+    """The load that runs while the command does, before its start and beyond its end; None for none."""
     host_only: list[JobOptionNote]
     """Options that fio honours on hosts and models refuse."""
     warnings: list[JobOptionNote]
@@ -164,18 +176,24 @@ def shipped_workloads() -> dict[str, Path]:
     return shipped_files("workloads", ".fio")
 
 
+def shipped_commands() -> dict[str, Path]:
+    """The commands that come with blklab as workloads, by name."""
+    return shipped_files("workloads", COMMAND_SUFFIX)
+
+
 def load_workload(name_or_path: str) -> Workload:
-    """Loads a shipped workload by name, or a job file by path.
+    """Loads a shipped workload by name, or a job file or the description of a command by path.
 
     Raises:
         UnknownNameError: if there is neither; close names are suggested.
         JobFileError: if the file cannot be read or has a mistake.
+        SpecError: likewise for the description of a command.
     """
-    shipped = shipped_workloads()
+    shipped = shipped_workloads() | shipped_commands()
     if name_or_path in shipped:
         return _read(shipped[name_or_path], name_or_path)
     path = Path(name_or_path)
-    if path.suffix == ".fio" or "/" in name_or_path or path.is_file():
+    if path.suffix in (".fio", COMMAND_SUFFIX) or "/" in name_or_path or path.is_file():
         return _read(path, name_or_path)
     close = difflib.get_close_matches(name_or_path, shipped, n=3)
     hint = f"did you mean {' or '.join(close)}? " if close else ""
@@ -193,7 +211,47 @@ def _read(path: Path, source: str) -> Workload:
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise JobFileError("is not UTF-8 text", source=source, line=line) from error
+    if path.suffix == COMMAND_SUFFIX:
+        return workload_of_description(text, name=path.stem, source=source)
     return parse_workload(text, name=path.stem, source=source)
+
+
+def workload_of_command(line: str) -> Workload:
+    """The workload of a command that was given as such."""
+    return _of_command(Command(run=line, inline=True), name=name_of(line), source=line, text=line)
+
+
+def workload_of_description(text: str, *, name: str, source: str) -> Workload:
+    """The workload of a command that a TOML text describes.
+
+    Raises:
+        SpecError: for a mistake in it.
+    """
+    described = parse_command_file(text, source)
+    workload = _of_command(described.as_command(), name=name, source=source, text=text)
+    return workload.model_copy(
+        update={
+            "purpose": described.purpose,
+            "control": described.control,
+            "decide_by": described.decide_by,
+        }
+    )
+
+
+def _of_command(command: Command, *, name: str, source: str, text: str) -> Workload:
+    return Workload(
+        name=name,
+        source=source,
+        text=text,
+        purpose="",
+        control=False,
+        focus=[JOB],
+        decide_by=DECIDES,
+        jobs=[],
+        command=command,
+        host_only=[],
+        warnings=[],
+    )
 
 
 def parse_workload(text: str, *, name: str, source: str) -> Workload:

@@ -34,6 +34,11 @@ _NAMES = (
     "jain_index",
     "share_deviation",
     "longest_wait",
+    "wall_time",
+    "processor_time",
+    "io_wait",
+    "bytes_read",
+    "bytes_written",
 )
 
 

@@ -8,10 +8,10 @@ from blklab.records.samples import NS_PER_SECOND, DirectionSample, JobSample
 
 
 def summed_rate(jobs: Sequence[JobSample], amount: Callable[[DirectionSample], int]) -> float | None:
-    """Sums each section's amount over its own run time; None if no section ran."""
+    """Sums each section's amount over its own run time; None if no section of a job file ran."""
     rates = [
         sum(amount(entry) for entry in job.data_directions()) * NS_PER_SECOND / job.runtime_ns
         for job in jobs
-        if job.runtime_ns
+        if job.runtime_ns and job.command is None
     ]
     return sum(rates) if rates else None

@@ -22,7 +22,7 @@ from blklab.spec.goals import NAMED_GOALS
 from blklab.spec.machines import THIS, shipped_machines
 from blklab.spec.options import Option
 from blklab.spec.profiles import device_kinds, shipped_profiles
-from blklab.spec.workloads import shipped_workloads
+from blklab.spec.workloads import shipped_commands, shipped_workloads
 from blklab.studies import replicable_study_names
 
 
@@ -47,7 +47,7 @@ RUNS = Values("runs", ("latest",), current="runs")
 
 
 def _workloads() -> Values:
-    return Values("workloads", tuple(shipped_workloads()), files=True)
+    return Values("workloads", (*shipped_workloads(), *shipped_commands()), files=True)
 
 
 def _devices() -> tuple[str, ...]:

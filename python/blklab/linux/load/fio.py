@@ -10,13 +10,14 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from blklab.errors import JobFileError, MissingToolError
+from blklab.errors import JobFileError, MissingToolError, RunFailedError
 from blklab.linux.load.fio_histograms import (
     HISTOGRAM_OPTIONS,
     histogram_options,
@@ -77,6 +78,8 @@ _VERSION = re.compile(r"fio-(\d+)\.(\d+)\S*")
 _VERSION_TIMEOUT_S = 120
 _GRACE_S = 120
 """Time beyond its jobs' own runtimes after which fio counts as hung."""
+_START_LIMIT_S = 120
+_POLL_S = 0.005
 _TOO_LONG = f"fio was still running {_GRACE_S} s after its jobs should have ended"
 
 
@@ -140,6 +143,7 @@ def job_file_text(
     group_joins: Mapping[str, str] | None = None,
     folder: str | None = None,
     stretch_window_ms: int | None = None,
+    says_start: bool = False,
 ) -> str:
     """Writes the job file for fio.
 
@@ -152,6 +156,7 @@ def job_file_text(
         folder: Directory of the regions' files, relative to fio's working directory; None for devices.
         stretch_window_ms: Window of the histogram logs of a switchback's stretch, which has no ramp time and
             whose clones say when they begin; None for a run of its own.
+        says_start: Whether clones say when they begin in any case (`wait_for_start`).
     """
     if stretch_window_ms is None:
         recorded = [*_PERCENTILES, *rate_options(rate_window_ms(workload, runtime_ns))]
@@ -184,7 +189,7 @@ def job_file_text(
                 lines += log_lines(job, number + 1)
             number += len(clones) if together else 1
             told = [group_joins[job.cgroup]] if job.cgroup is not None and group_joins is not None else []
-            if stretch_window_ms is not None:
+            if stretch_window_ms is not None or says_start:
                 told.append(f"{STARTED}.{number}")
             if told:
                 # fio's process starts the shell, so $PPID is the process to join; tee reports a refusal.
@@ -311,6 +316,23 @@ def started_fio(
         too_long=_TOO_LONG,
     ) as process:
         yield process
+
+
+def wait_for_start(process: LoadProcess, folder: Path, workload: Workload) -> bool:
+    """Waits until all clones of a load have begun; False if the load ended instead.
+
+    Raises:
+        RunFailedError: if it takes too long.
+    """
+    clones = sum(job.numjobs for job in workload.jobs)
+    limit = time.monotonic() + _START_LIMIT_S
+    while len(list(folder.glob(f"{STARTED}.*"))) < clones:
+        if not process.running:
+            return False
+        if time.monotonic() > limit:
+            raise RunFailedError(f"fio's jobs did not begin within {_START_LIMIT_S} s")
+        time.sleep(_POLL_S)
+    return True
 
 
 def read_report(folder: Path, ended: EndedProcess, workload: Workload) -> FioReport:

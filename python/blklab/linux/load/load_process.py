@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +48,18 @@ class LoadProcess:
         """Whether it has not ended yet."""
         return self._process.poll() is None
 
+    @property
+    def program(self) -> int | None:
+        """PID of the program, the first process of its namespace; None before its start and after its end."""
+        return next(iter(_children(self._process.pid)), None)
+
+    def interrupt(self) -> None:
+        """Sends SIGINT to the program; only a handler receives it in the first process of a namespace."""
+        program = self.program
+        if program is not None:
+            with suppress(ProcessLookupError):
+                os.kill(program, signal.SIGINT)
+
     def wait(self) -> EndedProcess:
         """Waits until it ends.
 
@@ -65,7 +77,12 @@ class LoadProcess:
 
 @contextmanager
 def load_process(
-    argv: Sequence[str], folder: Path, *, limit_s: float | None, too_long: str
+    argv: Sequence[str],
+    folder: Path,
+    *,
+    limit_s: float | None,
+    too_long: str,
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[LoadProcess]:
     """Starts a program in a directory; none of its tasks is left when the context is closed.
 
@@ -74,6 +91,7 @@ def load_process(
         folder: Its working directory.
         limit_s: Time limit of `LoadProcess.wait`; None for no limit.
         too_long: The error message if it exceeds the limit.
+        environment: Its environment; None for blklab's own.
 
     Raises:
         RunFailedError: if it cannot be killed.
@@ -94,6 +112,7 @@ def load_process(
             process = subprocess.Popen(
                 [*wrapper, *argv],
                 cwd=folder,
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

@@ -39,7 +39,8 @@ class ScratchDirectory:
         check_space(self._directory, total)
         if self._journal is None:
             raise RuntimeError("a dry run lays out no files")
-        announce(f"laying out {format_bytes(total)} of test files in {self.folder}")
+        if lengths:
+            announce(f"laying out {format_bytes(total)} of test files in {self.folder}")
         try:
             self._journal.own_directory(self.folder)
         except OSError as error:

@@ -33,6 +33,7 @@ from blklab.report.documents.findings import (
     sweep_parts,
 )
 from blklab.report.documents.parts import MeanPart, PairPart, Part
+from blklab.report.summary.commands import command_sentence
 from blklab.report.summary.conduct import NoisePart, StoppingPart, noise_parts, stopping_part
 
 COMPARE_SCHEMA: Literal["blklab.compare/1"] = "blklab.compare/1"
@@ -155,8 +156,25 @@ class DirectionPart(Part):
     latency_us: LatencyPart
 
 
+class CommandPart(Part):
+    """A measured command, all of its processes together."""
+
+    wall_seconds: float
+    cpu_user_seconds: float | None
+    cpu_system_seconds: float | None
+    io_wait_seconds: float | None
+    """Waits of its tasks for block I/O, added up; None if the kernel did not account them."""
+    bytes_read: int
+    bytes_written: int
+    major_faults: int
+    context_switches: int | None
+
+
 class JobPart(Part):
-    """One section of the job file, its clones merged. `read`, `write`, `sync` where they occurred."""
+    """One section of the job file, its clones merged; or a command.
+
+    `read`, `write`, `sync` where they occurred.
+    """
 
     name: str
     clones: int
@@ -171,6 +189,8 @@ class JobPart(Part):
     trim: DirectionPart | None = None
     sync: DirectionPart | None = None
     cpu_us_per_io: float | None = None
+    command: CommandPart | None = None
+    """None for a section of a job file. The I/O of a command is in here, not in the fields above."""
 
 
 class RunDocument(Part):
@@ -208,6 +228,7 @@ def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDoc
                 "control": workload.control,
                 "decide_by": workload.decide_by,
                 "focus": workload.focus,
+                "command": command_sentence(workload),
             }
             for workload in record.spec.workloads
         ],
@@ -280,7 +301,27 @@ def job_part(job: JobSample) -> JobPart:
         bytes_per_second=_rate(moved, job.runtime_ns),
         latency_us=latency_part(LatencyHistogram.merged(entry.latency for entry in data)),
         cpu_us_per_io=None if cpu_ns is None or not ios else cpu_ns / ios / NS_PER_US,
+        command=_command_part(job),
         **{entry.direction: _direction_part(entry) for entry in job.directions},
+    )
+
+
+def _command_part(job: JobSample) -> CommandPart | None:
+    if job.command is None:
+        return None
+
+    def seconds(value_ns: int | None) -> float | None:
+        return None if value_ns is None else value_ns / NS_PER_SECOND
+
+    return CommandPart(
+        wall_seconds=job.runtime_ns / NS_PER_SECOND,
+        cpu_user_seconds=seconds(job.cpu_user_ns),
+        cpu_system_seconds=seconds(job.cpu_system_ns),
+        io_wait_seconds=seconds(job.command.io_delay_ns),
+        bytes_read=job.command.read_bytes,
+        bytes_written=job.command.written_bytes,
+        major_faults=job.command.major_faults,
+        context_switches=job.context_switches,
     )
 
 

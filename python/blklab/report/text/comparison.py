@@ -17,7 +17,7 @@ from rich.text import Text
 from blklab.analysis.metrics import METRICS, metric_named
 from blklab.quantities.formatting import TIMES, confidence_text, metric_title, scale_for
 from blklab.quantities.sample_units import BLOCKS
-from blklab.report.documents.comparison import CompareDocument, JobPart, LatencyPart, RunDocument
+from blklab.report.documents.comparison import CommandPart, CompareDocument, JobPart, LatencyPart, RunDocument
 from blklab.report.summary.designs import (
     conduct_sentence,
     design_of_workload,
@@ -81,6 +81,10 @@ _OTHERS_BY_WORTH = (
     "sync_latency_p99",
     "latency_mean",
     "cpu_per_io",
+    "io_wait",
+    "bytes_read",
+    "processor_time",
+    "bytes_written",
 )
 """Further columns, the first to keep where room is short; other metrics come last."""
 
@@ -285,6 +289,8 @@ def _print_workload(document: CompareDocument, workload: str, printer: Printer) 
     design = design_of_workload(document, workload)
     if design is not None:
         printer.line((f"{_capitalised(design_sentence(design))}.", "dim"))
+    if facts.get("command") is not None:
+        printer.line((f"{_capitalised(str(facts['command']))}.", "dim"))
     if verdict is None:
         printer.line(("no figures", "bold red"), f": no run gave a figure for {metric_title(metric.name)}")
         return
@@ -401,11 +407,30 @@ def render_run(document: RunDocument, console: Console) -> None:
     table.add_column("job", overflow="fold", max_width=_WIDEST_NAME)
     for heading in ("IO/s", "B/s", "mean", "p50", "p99", "p99.9", "max"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for job in document.jobs:
+    sections = [job for job in document.jobs if job.command is None]
+    for job in sections:
         _add_job(table, job, printer)
-    console.print(table)
+    commands = [job.command for job in document.jobs if job.command is not None]
+    if commands:
+        console.print(_commands_table(commands, printer))
+    if sections:
+        console.print(table)
     engine = " ".join(str(document.engine[key]) for key in ("name", "version") if key in document.engine)
     printer.line((f"seed {document.seed}{f'; load by {engine}' if engine else ''}", "dim"))
+
+
+def _commands_table(commands: Sequence[CommandPart], printer: Printer) -> Table:
+    table = printer.table()
+    for heading in ("wall time", "user", "system", "I/O wait", "read", "written", "major faults"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for command in commands:
+        times = (command.wall_seconds, command.cpu_user_seconds, command.cpu_system_seconds)
+        waits = [None if value is None else 1e6 * value for value in (*times, command.io_wait_seconds)]
+        moved = (command.bytes_read, command.bytes_written)
+        cells = [_compact("us", value) for value in waits]
+        cells += [scale_for("B", [value]).quantity(value) for value in moved]
+        table.add_row(*(printer.text(cell) for cell in (*cells, str(command.major_faults))))
+    return table
 
 
 def _add_job(table: Table, job: JobPart, printer: Printer) -> None:

@@ -1,0 +1,278 @@
+"""Commands under test on the host: set-ups, the state of the page cache, the load beside them, runs."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+
+from blklab.errors import MissingToolError, RunFailedError, UsageError
+from blklab.linux.journal.journal import Journal
+from blklab.linux.load.beside import beside_text, endless, load_beside
+from blklab.linux.load.command import SHELL, run_command
+from blklab.linux.load.fio import JOB_FILE, Fio, check_job_file
+from blklab.linux.load.fio_output import FioReport
+from blklab.linux.machine.kernel_files import text_or_empty
+from blklab.linux.processes.exit_accounting import DELAY_ACCOUNTING
+from blklab.linux.scratch.command_space import BESIDE_FOLDER, CommandSpace
+from blklab.linux.scratch.layout import regions_in_directory
+from blklab.linux.scratch.space import Announce
+from blklab.spec.commands import DIRECTORY_VARIABLE, Command, in_directory, required_test
+from blklab.spec.workloads import Workload
+
+DATA_LINK = "data"
+"""Link in fio's working directory to a directory target's test files, so that paths need no quoting."""
+_TEST_LIMIT_S = 120
+
+GroupJoins = Callable[[Workload], Mapping[str, str]]
+Monitoring = Callable[[], AbstractContextManager[None]]
+
+
+class CommandRuns:
+    """The commands of one session."""
+
+    def __init__(self, space: CommandSpace, fio: Fio, group_joins: GroupJoins) -> None:
+        """Changes nothing.
+
+        Args:
+            space: Where they work.
+            fio: Makes the load beside them.
+            group_joins: For a load, the files by which its jobs join control groups.
+        """
+        self._space = space
+        self._fio = fio
+        self._group_joins = group_joins
+        self._set_up: set[str] = set()
+        """Names of commands whose set-up has run."""
+        self._warm: str | None = None
+        """Name of the command that ran last, whose files the page cache holds."""
+
+    def check(self, workloads: Sequence[Workload], *, precondition: bool) -> list[str]:
+        """Makes sure that commands can run here; changes nothing.
+
+        Returns:
+            Warnings for the user.
+
+        Raises:
+            MissingToolError: if a program is missing, with the package that has it.
+            BlklabError: for anything else that is missing.
+        """
+        self._space.check(workloads)
+        warnings = []
+        for workload in workloads:
+            if workload.command is None:
+                continue
+            if precondition:
+                raise UsageError(
+                    f"precondition overwrites the files of jobs, and {workload.name} is a command",
+                    hint="leave it out",
+                )
+            _check_requirements(workload.name, workload.command)
+            if workload.beside is not None:
+                check_job_file(self._fio, workload.beside, self._beside_text(workload, seed=0))
+            if workload.command.cold and not self._space.on_device:
+                warnings.append(
+                    f"{workload.name}: its cold file system is reached through a loop device, so the disk's "
+                    "scheduler sees a kernel worker in place of its processes; name a device or loop:SIZE "
+                    "to let bfq tell them apart"
+                )
+        return warnings
+
+    def prepare(self, workloads: Sequence[Workload], journal: Journal, announce: Announce) -> None:
+        """Makes room for the commands and runs their set-ups.
+
+        Raises:
+            RunFailedError: if a set-up fails.
+            BlklabError: if there is no room.
+        """
+        new = [one for one in workloads if one.command is not None and one.name not in self._set_up]
+        if not new:
+            return
+        self._space.prepare(new, journal, announce)
+        _account_delays(journal)
+        for workload in new:
+            command = _command_of(workload)
+            if command.set_up:
+                announce(f"{workload.name}: its set-up runs")
+                error = self._unmeasured(workload, command.set_up)
+                if error is not None:
+                    raise RunFailedError(f"the set-up of {workload.name} failed: {error}")
+            self._set_up.add(workload.name)
+
+    def cache_dropped(self) -> None:
+        """Notes that another load may have taken the page cache."""
+        self._warm = None
+
+    def run(self, workload: Workload, *, seed: int, folder: Path, monitoring: Monitoring) -> FioReport:
+        """Brings the command's files and page cache into their state, and measures it.
+
+        Args:
+            workload: A command, prepared.
+            seed: Of the load beside it.
+            folder: fio's working directory.
+            monitoring: Watches the machine while the command runs.
+
+        Returns:
+            One sample for the command, then those of the load beside it; or the error.
+
+        Raises:
+            RunFailedError: if processes cannot be killed.
+            RequirementError: if the file system cannot be mounted again.
+        """
+        error = self._make_ready(workload)
+        if error is not None:
+            return FioReport([], error, [])
+        if workload.beside is None:
+            return self._measure(workload, monitoring)
+        text = self._beside_text(workload, seed=seed)
+        load = endless(workload.beside)
+        longest_ns = _longest_ns(_command_of(workload))
+        with load_beside(self._fio, load, text, folder, longest_ns=longest_ns) as beside:
+            report = FioReport([], None, [])
+            if not beside.ended_early:
+                report = self._measure(workload, monitoring)
+        if report.error is not None or beside.report is None:
+            return report
+        if beside.report.error is not None:
+            return FioReport([], f"the load beside it: {beside.report.error}", [])
+        if beside.ended_early:
+            return FioReport([], "the load beside it ended before the command did", [])
+        return replace(report, jobs=[*report.jobs, *beside.report.jobs], warnings=beside.report.warnings)
+
+    def commands(self, workload: Workload, *, seed: int) -> list[str]:
+        """The steps from the making of its directory to its run as shell commands.
+
+        Args:
+            workload: A command.
+            seed: Of the load beside it.
+        """
+        command, directory = _command_of(workload), self._space.directory(workload)
+        lines = [f"echo 1 > {DELAY_ACCOUNTING}", *self._space.creation_commands(workload)]
+        if workload.beside is not None:
+            if self._space.on_device:
+                files = shlex.quote(str(directory.parent / BESIDE_FOLDER))
+                lines.append(f"ln -sfn {files} {BESIDE_FOLDER}")
+            lines.append(f"cat > {JOB_FILE} <<'END'\n{self._beside_text(workload, seed=seed)}END")
+        lines.append(f"export {DIRECTORY_VARIABLE}={shlex.quote(str(directory))}")
+        if command.set_up:
+            lines += ["# once, not measured", self._in_shell(command.set_up, directory)]
+        if command.repeat_set_up:
+            lines += ["# before each run, not measured", self._in_shell(command.repeat_set_up, directory)]
+        if command.cold:
+            lines += ["# cold: this empties the page cache of this file system alone"]
+            lines += self._space.remount_commands(workload)
+        else:
+            lines += [
+                "# warm: it has run once before, not measured",
+                f"sync -f {shlex.quote(str(directory))}",
+            ]
+        if workload.beside is not None:
+            lines.append(f"{shlex.join(self._fio.command())} &")
+        lines.append(f"time {self._in_shell(command.run, directory)}")
+        return [*lines, "kill -INT %1; wait"] if workload.beside is not None else lines
+
+    def engine(self, workload: Workload) -> dict[str, str]:
+        """Facts on the run, for its sample."""
+        command = _command_of(workload)
+        facts = {
+            "name": "command",
+            "page_cache": "cold" if command.cold else "warm",
+            "directory": str(self._space.directory(workload)),
+        }
+        return facts if workload.beside is None else facts | {"beside": f"fio {self._fio.version}"}
+
+    def _make_ready(self, workload: Workload) -> str | None:
+        """Runs the repeated set-up and makes the page cache cold or warm; returns the error of a failure."""
+        command = _command_of(workload)
+        if not command.cold and self._warm != workload.name:
+            error = self._repeat_set_up(workload) or self._unmeasured(workload, command.run)
+            if error is not None:
+                return error
+            self._warm = workload.name
+        error = self._repeat_set_up(workload)
+        if error is not None:
+            return error
+        if command.cold:
+            self._warm = None
+            self._space.empty_page_cache()
+        else:
+            self._space.write_back(workload)
+        return None
+
+    def _repeat_set_up(self, workload: Workload) -> str | None:
+        line = _command_of(workload).repeat_set_up
+        error = self._unmeasured(workload, line) if line else None
+        return None if error is None else f"the set-up before the run failed: {error}"
+
+    def _unmeasured(self, workload: Workload, line: str) -> str | None:
+        """Runs a line without measuring it; returns the error of a failure."""
+        directory = self._space.directory(workload)
+        return run_command(line, directory, time_limit_ns=_command_of(workload).time_limit_ns).error
+
+    def _measure(self, workload: Workload, monitoring: Monitoring) -> FioReport:
+        command = _command_of(workload)
+        with monitoring():
+            outcome = run_command(
+                command.run, self._space.directory(workload), time_limit_ns=command.time_limit_ns
+            )
+        return FioReport([] if outcome.job is None else [outcome.job], outcome.error, [])
+
+    def _beside_link(self) -> str:
+        """The directory of the load's files, relative to fio's working directory."""
+        return BESIDE_FOLDER if self._space.on_device else DATA_LINK
+
+    def _beside_text(self, workload: Workload, *, seed: int) -> str:
+        if workload.beside is None:
+            raise ValueError(f"{workload.name} runs alone")
+        return beside_text(
+            endless(workload.beside),
+            regions_in_directory(workload.beside),
+            seed=seed,
+            folder=self._beside_link(),
+            group_joins=self._group_joins(workload.beside),
+            longest_ns=_longest_ns(_command_of(workload)),
+        )
+
+    @staticmethod
+    def _in_shell(line: str, directory: Path) -> str:
+        inner = shlex.quote(in_directory(line, str(directory)))
+        return f"( cd {shlex.quote(str(directory))} && {SHELL} -c {inner} )"
+
+
+def _command_of(workload: Workload) -> Command:
+    if workload.command is None:
+        raise ValueError(f"{workload.name} is a job file")
+    return workload.command
+
+
+def _longest_ns(command: Command) -> int:
+    """Time after which the load beside a command ends even if nobody ends it."""
+    return 2 * command.time_limit_ns
+
+
+def _check_requirements(name: str, command: Command) -> None:
+    for requirement, package in command.requires.items():
+        test = subprocess.run(
+            [SHELL, "-c", required_test(requirement)],
+            check=False,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=_TEST_LIMIT_S,
+        )
+        if test.returncode:
+            raise MissingToolError(
+                f"{name} needs {package}: `{required_test(requirement)}` fails", hint=f"apt install {package}"
+            )
+
+
+def _account_delays(journal: Journal) -> None:
+    """Lets the kernel account the waits of new tasks, where it can.
+
+    If another program has switched it on, that program may switch it off: there is nothing to restore then.
+    """
+    if text_or_empty(DELAY_ACCOUNTING).strip() == "0":
+        journal.protect_attribute(DELAY_ACCOUNTING)
+        DELAY_ACCOUNTING.write_text("1")

@@ -1,0 +1,188 @@
+"""Directories in which commands work: on the target's own file system, or on one of blklab's own.
+
+In a directory target a warm command works in scratch space itself, a cold one on a file system in an image
+there. A device has a file system of blklab's own for all commands and for the files of a load beside them.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from blklab.errors import RefusedError, UsageError
+from blklab.linux.disks.device_in_use import check_writable_device
+from blklab.linux.processes.programs import run_program
+from blklab.linux.scratch.data_files import check_space, lay_out
+from blklab.linux.scratch.layout import files_in_directory
+from blklab.linux.scratch.own_filesystem import Image, OwnFilesystem
+from blklab.linux.scratch.space import Announce, ScratchSpace
+from blklab.quantities.units import format_bytes
+from blklab.spec.workloads import Workload
+
+if TYPE_CHECKING:
+    from blklab.linux.journal.journal import Journal
+
+MOUNT_NAME = "filesystem"
+"""In the run's work folder, which other users may pass through: a command may start programs for them."""
+BESIDE_FOLDER = "beside"
+_IMAGE_NAME = "commands.img"
+_PLAIN_FOLDER = "commands"
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
+_PASSABLE = 0o711
+
+
+class CommandSpace:
+    """The directories of an experiment's commands."""
+
+    def __init__(self, space: ScratchSpace, work_folder: Path) -> None:
+        """Changes nothing.
+
+        Args:
+            space: The target's scratch space.
+            work_folder: The run's directory in memory; need not exist yet.
+        """
+        self._space = space
+        self._mount_point = work_folder / MOUNT_NAME
+        self._numbers: dict[str, int] = {}
+        self._own: OwnFilesystem | None = None
+
+    @property
+    def on_device(self) -> bool:
+        """Whether the target is a device, so that its file system is blklab's own."""
+        return self._space.folder is None
+
+    def check(self, workloads: Sequence[Workload]) -> None:
+        """Makes sure that the commands among the workloads have room, and may write.
+
+        Raises:
+            RefusedError: if they would overwrite a device.
+            UsageError: if job files need the same device.
+            SpaceError: if there is too little room.
+        """
+        commands = _commands_of(workloads)
+        if not commands:
+            return
+        needed = sum(_space_of(workload) for workload in commands)
+        beside = sum(files_in_directory(loads_beside(commands)).values())
+        if not self.on_device:
+            folder = next(one for one in (self._space.folder or Path()).parents if one.is_dir())
+            check_space(folder, needed + beside)
+            return
+        if len(commands) < len(workloads):
+            raise UsageError(
+                f"job files work on the blocks of {self._space.device}, and commands on a file system there",
+                hint="compare them one after the other, or on a directory",
+            )
+        if self._space.read_only:
+            raise RefusedError(
+                f"commands need a file system, and {self._space.device} is a block device:"
+                " its contents would be lost",
+                hint="name a directory or loop:4g, or give --allow-writes if the contents do not matter",
+            )
+        if self._space.device is not None and self._space.device.exists():
+            self._filesystem(commands).check(
+                needed + sum(files_in_directory(loads_beside(commands)).values())
+            )
+
+    def prepare(self, workloads: Sequence[Workload], journal: Journal, announce: Announce) -> None:
+        """Makes file system and directories for the commands among the workloads.
+
+        Raises:
+            BlklabError: if that fails.
+        """
+        commands = _commands_of(workloads)
+        if not self.on_device and self._space.folder is not None:
+            self._space.folder.chmod(_PASSABLE)
+        self._mount_point.parent.chmod(_PASSABLE)
+        if self._own is None and any(self._needs_own(workload) for workload in commands):
+            if self._space.device is not None and not self._space.read_only:
+                check_writable_device(self._space.device)
+            own = self._filesystem(commands)
+            where = self._space.device or self._space.folder
+            announce(f"making a file system for commands on {where}")
+            own.create(journal)
+            self._own = own
+            if self.on_device:
+                self._lay_out_beside(commands, announce)
+        for workload in commands:
+            self.directory(workload).mkdir(parents=True, mode=0o755)
+
+    def directory(self, workload: Workload) -> Path:
+        """The directory of a command."""
+        number = self._numbers.setdefault(workload.name, len(self._numbers) + 1)
+        name = f"{number}-{_UNSAFE.sub('-', workload.name).strip('-.')}"
+        if self._needs_own(workload) or self._space.folder is None:
+            return self._mount_point / name
+        return self._space.folder / _PLAIN_FOLDER / name
+
+    def empty_page_cache(self) -> None:
+        """Empties the page cache of blklab's own file system.
+
+        Raises:
+            RequirementError: if it is still in use.
+        """
+        if self._own is None:
+            raise RuntimeError("no command is cold")
+        self._own.empty_page_cache()
+
+    def write_back(self, workload: Workload) -> None:
+        """Writes the dirty pages of a command's file system to the disk."""
+        run_program(["sync", "-f", str(self.directory(workload))], package="coreutils")
+
+    def creation_commands(self, workload: Workload) -> list[str]:
+        """The steps of `prepare` for one command as shell commands."""
+        lines = self._filesystem([workload]).creation_commands() if self._needs_own(workload) else []
+        if self.on_device and workload.beside is not None:
+            folder = shlex.quote(str(self._mount_point / BESIDE_FOLDER))
+            lines.append(f"mkdir {folder}")
+            lines += [
+                f"head -c {length} /dev/urandom > {folder}/{name}"
+                for name, length in files_in_directory([workload.beside]).items()
+            ]
+        return [*lines, f"mkdir -p {shlex.quote(str(self.directory(workload)))}"]
+
+    def remount_commands(self, workload: Workload) -> list[str]:
+        """The steps of `empty_page_cache` as shell commands."""
+        return self._filesystem([workload]).remount_commands()
+
+    def _needs_own(self, workload: Workload) -> bool:
+        return self.on_device or (workload.command is not None and workload.command.cold)
+
+    def _filesystem(self, commands: Iterable[Workload]) -> OwnFilesystem:
+        if self._own is not None:
+            return self._own
+        if self._space.device is not None:
+            return OwnFilesystem(self._space.device, self._mount_point)
+        size_bytes = sum(_space_of(workload) for workload in commands if self._needs_own(workload))
+        image = Image((self._space.folder or Path()) / _IMAGE_NAME, size_bytes)
+        return OwnFilesystem(image, self._mount_point)
+
+    def _lay_out_beside(self, commands: Sequence[Workload], announce: Announce) -> None:
+        lengths = files_in_directory(loads_beside(commands))
+        if not lengths:
+            return
+        folder = self._mount_point / BESIDE_FOLDER
+        announce(f"laying out {format_bytes(sum(lengths.values()))} of test files in {folder}")
+        folder.mkdir(mode=0o700)
+        lay_out(folder, lengths)
+        (self._mount_point.parent / BESIDE_FOLDER).symlink_to(folder)
+
+
+def loads_beside(workloads: Iterable[Workload]) -> list[Workload]:
+    """The loads beside commands, each once."""
+    found: dict[str, Workload] = {}
+    for workload in workloads:
+        if workload.beside is not None:
+            found[workload.beside.source] = workload.beside
+    return list(found.values())
+
+
+def _commands_of(workloads: Iterable[Workload]) -> list[Workload]:
+    return [workload for workload in workloads if workload.command is not None]
+
+
+def _space_of(workload: Workload) -> int:
+    return 0 if workload.command is None else workload.command.space_bytes

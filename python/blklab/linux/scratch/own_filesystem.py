@@ -1,0 +1,122 @@
+"""A file system of blklab's own, for commands: on a device of the target's, or in an image in a directory.
+
+Unmounting it and mounting it again empties its page cache, and no other one (``drop_caches`` would empty the
+whole machine's).
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from blklab.errors import SpaceError
+from blklab.linux.disks.loop import create as create_loop
+from blklab.linux.disks.unmount import unmount
+from blklab.linux.processes.programs import run_program
+from blklab.linux.scratch.data_files import check_space, reserve
+from blklab.linux.scratch.raw_device import device_size_bytes
+from blklab.quantities.units import format_bytes
+
+if TYPE_CHECKING:
+    from blklab.linux.journal.journal import Journal
+
+KIND = "ext4"
+MOUNT_OPTIONS = "noatime"
+_MAKE = ("mkfs.ext4", "-q", "-F", "-i", "8192", "-E", "lazy_itable_init=0,lazy_journal_init=0")
+"""Room for many small files; lazy initialisation would write during the runs."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """A file for the file system."""
+
+    path: Path
+    size_bytes: int
+
+
+class OwnFilesystem:
+    """An ext4 on a device, or in an image through a loop device; the journal unmounts and removes it."""
+
+    def __init__(self, place: Path | Image, mount_point: Path) -> None:
+        """Changes nothing.
+
+        Args:
+            place: The device, or an image to be made.
+            mount_point: A directory to be made in one of blklab's own.
+        """
+        self._place = place
+        self.mount_point = mount_point
+        self._device: Path | None = place if isinstance(place, Path) else None
+
+    def check(self, needed_bytes: int) -> None:
+        """Makes sure that there is room.
+
+        Raises:
+            SpaceError: if there is not.
+        """
+        if isinstance(self._place, Image):
+            folder = next(one for one in self._place.path.parents if one.is_dir())
+            check_space(folder, self._place.size_bytes)
+            return
+        size_bytes = device_size_bytes(self._place)
+        if size_bytes < needed_bytes:
+            raise SpaceError(
+                f"{self._place} has {format_bytes(size_bytes)}, commands need {format_bytes(needed_bytes)}",
+                hint="name a larger device, or say how much the command needs (--space)",
+            )
+
+    def create(self, journal: Journal) -> None:
+        """Makes the file system and mounts it.
+
+        Raises:
+            SpaceError: if there is too little space.
+            RequirementError: if loop devices or ext4 are unavailable.
+            MissingToolError: if a program is missing.
+        """
+        if isinstance(self._place, Image):
+            reserve(self._place.path, self._place.size_bytes)
+            self._device = create_loop(journal, self._place.path).dev_path
+        run_program([*_MAKE, str(self._device)], package="e2fsprogs")
+        self.mount_point.mkdir(mode=0o755)
+        journal.own_mount(self.mount_point)
+        self._mount()
+        self.mount_point.chmod(0o755)
+
+    def empty_page_cache(self) -> None:
+        """Writes everything back, unmounts and mounts again.
+
+        Raises:
+            RequirementError: if a process still uses it.
+        """
+        unmount(self.mount_point)
+        self._mount()
+
+    def creation_commands(self) -> list[str]:
+        """The steps of `create` as shell commands."""
+        lines = []
+        device = shlex.quote(str(self._place))
+        if isinstance(self._place, Image):
+            image = shlex.quote(str(self._place.path))
+            device = '"$device"'
+            lines = [
+                f"fallocate -l {self._place.size_bytes} {image}",
+                f"device=$(losetup --find --show --direct-io=on {image})",
+            ]
+        point = shlex.quote(str(self.mount_point))
+        return [*lines, f"{shlex.join(_MAKE)} {device}", f"mkdir -p {point}", self._mount_command(device)]
+
+    def remount_commands(self) -> list[str]:
+        """The steps of `empty_page_cache` as shell commands."""
+        device = '"$device"' if isinstance(self._place, Image) else shlex.quote(str(self._place))
+        return [f"umount {shlex.quote(str(self.mount_point))}", self._mount_command(device)]
+
+    def _mount(self) -> None:
+        run_program(
+            ["mount", "-t", KIND, "-o", MOUNT_OPTIONS, str(self._device), str(self.mount_point)],
+            package="mount",
+        )
+
+    def _mount_command(self, device: str) -> str:
+        return f"mount -t {KIND} -o {MOUNT_OPTIONS} {device} {shlex.quote(str(self.mount_point))}"
