@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from blklab.backends import host_commands
-from blklab.errors import MissingToolError, RefusedError, RunFailedError, SpaceError, UsageError
+from blklab.errors import (
+    DeviceInUseError,
+    MissingToolError,
+    RefusedError,
+    RunFailedError,
+    SpaceError,
+    UsageError,
+)
+from blklab.linux.disks.device_in_use import check_writable_device
 from blklab.records.samples import CommandSample, JobSample, RunSample
 from blklab.spec.command_options import with_command_options
 from blklab.spec.schedulers import parse_scheduler_choices
@@ -186,7 +194,10 @@ def test_a_device_that_may_be_overwritten_gets_a_file_system(raw: LoopDevice) ->
         session.check(parse_scheduler_choices("none"), [writing])
         session.prepare([writing], print)
         assert measured(session.run(cell("kyber", writing)))[1].written_bytes >= 4096
+        with pytest.raises(DeviceInUseError):
+            check_writable_device(Path(raw.device))
     raw.assert_unchanged()
+    check_writable_device(Path(raw.device))  # free again for the next experiment
 
 
 # Settings

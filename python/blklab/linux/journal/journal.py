@@ -160,6 +160,10 @@ class Journal:
         """Records a mount in one of our directories; it is unmounted at the end."""
         return self._append({"kind": "mount", "path": str(path)})
 
+    def own_filesystem(self, device: Path, uuid: str) -> Entry:
+        """Records a file system before it is made on a device; its signature is erased at the end."""
+        return self._append({"kind": "filesystem", "path": str(device), "uuid": uuid})
+
     def loop_entry(self, name: str) -> Entry | None:
         """The latest entry for a loop device."""
         return next(

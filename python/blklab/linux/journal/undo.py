@@ -21,6 +21,7 @@ from blklab.errors import BlklabError, DeviceVanishedError, RestoreError
 from blklab.linux.disks import loop
 from blklab.linux.disks.disk import Disk, read_disk
 from blklab.linux.disks.mounts import read_mounts
+from blklab.linux.disks.signature import erase_signature
 from blklab.linux.disks.unmount import unmount
 from blklab.linux.journal.file import Entry
 from blklab.linux.machine.kernel_files import write_once
@@ -95,6 +96,8 @@ def describe_pending(entries: list[Entry], *, same_boot: bool) -> list[str]:
                 lines.append(f"processes of group {entry['group']} killed")
             case "mount":
                 lines.append(f"{entry['path']} unmounted")
+            case "filesystem":
+                lines.append(f"signature of our file system on {entry['path']} erased")
             case "attribute":
                 lines.append(f"{entry['path']} = {entry['content'].strip()!r}")
             case kind:
@@ -291,6 +294,14 @@ def _undo_mount(entry: Entry, outcome: UndoResult) -> None:
         outcome.done.append(f"unmounted {path}")
 
 
+def _undo_filesystem(entry: Entry, outcome: UndoResult) -> None:
+    path = Path(entry["path"])
+    if not path.exists():
+        outcome.notes.append(f"{path} is gone")
+    elif erase_signature(path, uuid=entry["uuid"]):
+        outcome.done.append(f"erased the signature of our file system on {path}")
+
+
 _UNDO: dict[str, Callable[[Entry, UndoResult], None]] = {
     "queue": _undo_queue,
     "attribute": _undo_attribute,
@@ -300,6 +311,7 @@ _UNDO: dict[str, Callable[[Entry, UndoResult], None]] = {
     "process_group": _undo_process_group,
     "loop": _undo_loop,
     "mount": _undo_mount,
+    "filesystem": _undo_filesystem,
 }
-_DURABLE = {"directory", "file"}
+_DURABLE = {"directory", "file", "filesystem"}
 """Kinds of entries that survive a reboot."""

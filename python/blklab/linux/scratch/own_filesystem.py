@@ -7,6 +7,7 @@ whole machine's).
 from __future__ import annotations
 
 import shlex
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,7 +79,10 @@ class OwnFilesystem:
         if isinstance(self._place, Image):
             reserve(self._place.path, self._place.size_bytes)
             self._device = create_loop(journal, self._place.path).dev_path
-        run_program([*_MAKE, str(self._device)], package="e2fsprogs")
+        identity = str(uuid.uuid4())
+        if isinstance(self._place, Path):
+            journal.own_filesystem(self._place, identity)
+        run_program([*_MAKE, "-U", identity, str(self._device)], package="e2fsprogs")
         self.mount_point.mkdir(mode=0o755)
         journal.own_mount(self.mount_point)
         self._mount()

@@ -23,6 +23,7 @@ from blklab.report.drawing.palette import Appearance
 from blklab.report.drawing.svg import element, mark
 from blklab.report.html.switchback import STANDING_OF, SwitchbackSection, switchback_section
 from blklab.report.html.tables import FigureTable, MatrixRow, figure_table, pair_matrix
+from blklab.report.summary.commands import command_sentence
 from blklab.report.summary.conduct import noise_sentences
 from blklab.report.summary.designs import design_of_workload, unit_of
 from blklab.report.summary.standing import (
@@ -85,6 +86,8 @@ class WorkloadSection:
     samples: SampleUnit
     design: DesignPart | None
     """None if the experiment knows runs only."""
+    command: str | None
+    """Sentence on how a command was run; None for a job file."""
     switchback: SwitchbackSection | None
     """None if the workload has runs."""
 
@@ -139,6 +142,7 @@ def workload_section(
         unit=unit,
         samples=samples,
         design=design,
+        command=command_sentence(workload),
         switchback=switchback_section(record, document, design, series, looks, order)
         if design is not None and switched and design.samples
         else None,
