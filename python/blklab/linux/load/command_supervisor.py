@@ -28,10 +28,17 @@ def main() -> None:
     """Runs the command and reports."""
     limit_s, argv = float(sys.argv[1]), sys.argv[2:]
     reader, writer = os.pipe()
+    nothing = os.open(os.devnull, os.O_RDWR)
     start_ns = time.monotonic_ns()
-    child = os.fork()
-    if child == 0:
-        _become(argv, writer)
+    # Unlike fork it copies no page tables, which would take milliseconds of the command's time.
+    child = os.posix_spawn(
+        argv[0],
+        argv,
+        os.environ,
+        file_actions=[(os.POSIX_SPAWN_DUP2, *pair) for pair in ((nothing, 0), (nothing, 1), (writer, 2))],
+        # Python ignores these, and ignored signals would stay so in the command.
+        setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
+    )
     os.close(writer)
     timed_out, kept = _wait(child, reader, start_ns + round(limit_s * 1e9))
     _, status = os.waitpid(child, 0)
@@ -53,21 +60,6 @@ def main() -> None:
         "errors": kept[-_KEPT_BYTES:].decode(errors="replace"),
     }
     sys.stdout.write(json.dumps(report))
-
-
-def _become(argv: list[str], writer: int) -> None:
-    """Turns the child into the command: its own session, no input, no output, errors to the pipe."""
-    os.setsid()
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for number, source in ((0, nothing), (1, nothing), (2, writer)):
-        os.dup2(source, number)
-    # Python ignores these, and ignored signals would stay so in the command.
-    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(ignored, signal.SIG_DFL)
-    try:
-        os.execv(argv[0], argv)  # noqa: S606 - the command is what the person asks for
-    finally:
-        os._exit(127)
 
 
 def _wait(child: int, reader: int, deadline_ns: int) -> tuple[bool, bytes]:
