@@ -166,7 +166,8 @@ class ExperimentSpec(Conditions, CommandOptions):
         list[Workload],
         Option(
             WORKLOADS,
-            "Shipped workload, or a job file of your own (in a description, relative to that file).",
+            "Shipped workload, or a file of your own: a job file, or a command's description (.toml). In an "
+            "experiment's description, relative to that file.",
             Topic.COMPARISON,
             flag="--workload",
             short="-w",

@@ -22,6 +22,8 @@ from blklab.records.samples import NS_PER_SECOND, CommandSample, JobSample
 from blklab.spec.commands import DIRECTORY_VARIABLE, JOB, in_directory
 
 SHELL = "/bin/sh"
+_OWN_PROC = ("unshare", "--mount-proc")
+"""A /proc of the command's PID namespace: otherwise /proc/$$ is another process there."""
 _MOST_LINES = 4
 """Of a failed command's errors."""
 _LONGEST_LINE = 200
@@ -67,7 +69,7 @@ def run_command(line: str, directory: Path, *, time_limit_ns: int) -> CommandOut
             stack.enter_context(accounting)
         process = stack.enter_context(
             load_process(
-                [*supervisor, *shell_command(line, directory)],
+                [*_OWN_PROC, *supervisor, *shell_command(line, directory)],
                 directory,
                 limit_s=limit_s + _GRACE_S,
                 too_long=f"the command could not be killed after {format_duration(time_limit_ns)}",
