@@ -135,6 +135,13 @@ def test_figures_of_a_known_command(name: str, value: float) -> None:
     assert METRICS[name].compute([_command()]) == pytest.approx(value)
 
 
+def test_a_command_changes_no_figure_of_the_load_beside_it() -> None:
+    load = [_job("a", sync=True), _job("b", sync=True, moved=819_200)]
+    for name in METRICS.keys() - OF_COMMANDS - {"jain_index", "share_deviation"}:
+        assert METRICS[name].compute([_command(), *load]) == METRICS[name].compute(load)
+        assert METRICS[name].compute([_command(), load[0]]) == METRICS[name].compute(load[:1])
+
+
 def test_a_command_lacks_what_was_not_accounted_or_is_zero() -> None:
     assert METRICS["io_wait"].compute([_command(io_delay_ns=None)]) is None
     assert METRICS["bytes_read"].compute([_command(read_bytes=0)]) is None

@@ -54,7 +54,7 @@ def command_job(sample: RunSample) -> JobSample:
 
 def reader() -> list[JobSample]:
     plain = make_experiment(make_spec(["none", "bfq"], blocks=1)).samples[0]
-    return [plain.jobs[0].model_copy(update={"name": "readers"})]
+    return [plain.jobs[0].model_copy(update={"name": "readers", "promised_weight": None})]
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +62,13 @@ def document(record: ExperimentRecord) -> CompareDocument:
     return compare_document(record, analyse(record))
 
 
-def test_the_wall_time_decides_and_the_load_beside_does_not(document: CompareDocument) -> None:
+def test_the_wall_time_decides_and_the_load_beside_is_shown(document: CompareDocument) -> None:
     assert document.verdict.best == ["bfq"]
     metrics = {result.metric for result in document.results}
-    assert metrics == {"wall_time", "processor_time", "io_wait", "bytes_read"}
+    assert {"wall_time", "processor_time", "io_wait", "bytes_read"} <= metrics
+    assert {"throughput", "latency_p99"} <= metrics
+    assert not {"bytes_written", "longest_wait", "jain_index"} & metrics
+    assert [verdict.metric for verdict in document.verdicts if verdict.decides] == ["wall_time"]
     means = {one.scheduler: one.mean for one in document.results if one.metric == "wall_time"}
     assert means["none"] == pytest.approx(4_000_000, rel=0.01)
     assert means["bfq"] == pytest.approx(2_000_000, rel=0.01)
@@ -76,7 +79,8 @@ def test_the_report_says_how_it_was_run(record: ExperimentRecord, document: Comp
     render(document, Console(file=output, width=100))
     text = " ".join(output.getvalue().split())
     assert (
-        "Cold: its file system was unmounted and mounted again before each run; beside many-readers." in text
+        "Cold: its file system was unmounted and mounted again before each run; beside many-readers, whose"
+        in text
     )
     assert "wall time, s" in text
     page = render_html(record, document)

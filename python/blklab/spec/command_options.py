@@ -135,14 +135,15 @@ def with_command_options(workloads: Sequence[Workload], given: dict[str, Any]) -
         if workload.command is not None:
             update = cold | own if workload.command.inline else cold
             command = workload.command.model_copy(update=update)
-            changed.append(workload.model_copy(update={"command": command, "beside": beside}))
+            focus = [JOB] if beside is None else [JOB, *beside.focus]
+            changed.append(workload.model_copy(update={"command": command, "beside": beside, "focus": focus}))
         else:
             changed.append(workload)
     return changed
 
 
 def _load_beside(name: str) -> Workload:
-    """The load beside all commands.
+    """The load beside all commands. Its measured sections are measured, too.
 
     Raises:
         SpecError: if it is a command itself, or has a section with the name that the command has in reports.

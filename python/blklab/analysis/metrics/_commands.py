@@ -1,10 +1,15 @@
-"""Measured commands among the sections of a run, shared by the metrics of commands."""
+"""Measured commands and the sections of a load beside them, told apart for metrics of either."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from blklab.records.samples import JobSample
+
+
+def sections_of(jobs: Sequence[JobSample]) -> list[JobSample]:
+    """The sections of job files, without commands."""
+    return [job for job in jobs if job.command is None]
 
 
 def summed_over_commands(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from blklab.analysis.metrics._commands import sections_of
 from blklab.records.samples import NS_PER_SECOND, DirectionSample, JobSample
 
 
@@ -11,7 +12,7 @@ def summed_rate(jobs: Sequence[JobSample], amount: Callable[[DirectionSample], i
     """Sums each section's amount over its own run time; None if no section of a job file ran."""
     rates = [
         sum(amount(entry) for entry in job.data_directions()) * NS_PER_SECOND / job.runtime_ns
-        for job in jobs
-        if job.runtime_ns and job.command is None
+        for job in sections_of(jobs)
+        if job.runtime_ns
     ]
     return sum(rates) if rates else None

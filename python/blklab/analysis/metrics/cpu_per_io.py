@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from blklab.analysis.metrics._commands import sections_of
 from blklab.analysis.metrics._latency import NS_PER_US
 from blklab.records.samples import JobSample
 
@@ -17,6 +18,7 @@ DESCRIPTION = (
 
 def compute(jobs: Sequence[JobSample]) -> float | None:
     """CPU time over I/Os; None if the backend does not account CPU time."""
+    jobs = sections_of(jobs)
     ios = sum(entry.ios for job in jobs for entry in job.data_directions())
     times = [(job.cpu_user_ns, job.cpu_system_ns) for job in jobs]
     if not ios or any(user is None or system is None for user, system in times):

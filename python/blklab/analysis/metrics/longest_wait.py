@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from blklab.analysis.metrics._commands import sections_of
 from blklab.analysis.metrics._latency import NS_PER_US
 from blklab.analysis.metrics._shares import count_of_processes
 from blklab.records.samples import JobSample
@@ -20,6 +21,7 @@ FEWEST_IOS = 3_000
 
 def compute(jobs: Sequence[JobSample]) -> float | None:
     """Exact maximum over all jobs; None if only one process is measured."""
+    jobs = sections_of(jobs)
     if count_of_processes(jobs) < 2:
         return None
     waits_ns = []

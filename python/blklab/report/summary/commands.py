@@ -14,5 +14,9 @@ def command_sentence(workload: Workload) -> str | None:
         if workload.command.cold
         else "warm: each run directly followed another one"
     )
-    beside = "" if workload.beside is None else f"; beside {workload.beside.name}"
+    beside = (
+        ""
+        if workload.beside is None
+        else f"; beside {workload.beside.name}, whose throughput and latencies are given"
+    )
     return f"{state}{beside}"

@@ -72,6 +72,8 @@ _ASCII = {
 }
 
 _OTHERS_BY_WORTH = (
+    "io_wait",
+    "processor_time",
     "latency_p99",
     "latency_p99_9",
     "latency_p50",
@@ -81,9 +83,7 @@ _OTHERS_BY_WORTH = (
     "sync_latency_p99",
     "latency_mean",
     "cpu_per_io",
-    "io_wait",
     "bytes_read",
-    "processor_time",
     "bytes_written",
 )
 """Further columns, the first to keep where room is short; other metrics come last."""
