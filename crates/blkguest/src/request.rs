@@ -83,7 +83,7 @@ pub struct Request {
 }
 
 /// Most clones of a guest; each is a process.
-const MAX_CLONES: u64 = 4096;
+pub const MAX_CLONES: u64 = 4096;
 
 impl Request {
     pub fn read(path: &str) -> Result<Self, Failure> {

@@ -7,12 +7,14 @@ use blksim::core::params::Values;
 use blksim::core::record::JobRecord;
 use blksim::machine_parameters::MACHINE;
 use blksim::task::slots::SlotRecord;
+use blksim::workload::Job;
 use blksim::workload::flow::{flow_ids, flow_weight};
+use blksim::workload::job::nr_signals;
 use blksim::workload::order::JobOrder;
 use serde_json::Value;
 
 use crate::answer::{self, Counters, Findings};
-use crate::cgroups::Groups;
+use crate::cgroups::{self, Groups};
 use crate::clock;
 use crate::failure::Failure;
 use crate::filesystem;
@@ -49,7 +51,8 @@ pub fn run(request: &Request) -> Result<Value, Failure> {
     let clones_of_jobs: Vec<u32> = request.jobs.iter().map(|job| job.numjobs).collect();
     let flows: Vec<u64> =
         flow_ids(&request.jobs).iter().map(|id| flow_weight(&request.jobs, *id)).collect();
-    let shared = SharedMemory::new(&clones_of_phases, &clones_of_jobs, &flows)?;
+    let shared =
+        SharedMemory::new(&clones_of_phases, &clones_of_jobs, &flows, nr_signals(&request.jobs))?;
     let outcome = run_on(request, &order, shared);
     // The first failure is the cause; this process's own error is its consequence.
     match (shared.failure(), outcome) {
@@ -174,6 +177,8 @@ fn run_clones(
     let delays_ns = setup
         .arrangement
         .map_or_else(|| vec![0; nr_clones], |arrangement| arrangement.start_delays_ns(nr_clones));
+    let group_file = |job: &Job| job.cgroup.as_deref().map(cgroups::processes_file);
+    let group_files: Vec<Option<String>> = request.jobs.iter().map(group_file).collect();
     let mut clones: Vec<JobProcess> = Vec::new();
     let flows = flow_ids(&request.jobs);
     for (job_index, job) in request.jobs.iter().enumerate() {
@@ -191,6 +196,7 @@ fn run_clones(
                 start_delay_ns: delays_ns[clones.len()],
                 timing: timing(job.direct),
                 turns: request.turns.as_ref(),
+                group_file: group_files[job_index].as_deref(),
             });
         }
     }

@@ -1,5 +1,5 @@
-//! Memory shared by all processes of the guest: start time, phases, clones, flows, the device's time,
-//! the first failure.
+//! Memory shared by all processes of the guest: start time, phases, clones, flows, signals of replays, the
+//! device's time, the first failure.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 use blksim::workload::flow::{FlowCounters, SharedFlow};
+use blksim::workload::replay::{SharedSignals, SignalState};
 
 use crate::failure::{Failure, checked};
 use crate::load::JobProcess;
@@ -65,7 +66,7 @@ const BEGUN: u32 = 1;
 /// Another job's end ends it.
 const TERMINATED: u32 = 2;
 
-/// The shared memory: the page, then the flows, and counters for each phase, job and clone.
+/// The shared memory: the page, then the flows, the signals, and counters for each phase, job and clone.
 #[derive(Debug, Clone, Copy)]
 pub struct SharedMemory {
     page: &'static SharedPage,
@@ -75,6 +76,7 @@ pub struct SharedMemory {
     /// ETIMEDOUT included, and an I/O in flight at that time would take that much longer.
     eventfd: libc::c_int,
     flows: &'static [FlowCounters],
+    signals: &'static [SignalState],
     left_in_phase: &'static [AtomicU32],
     left_in_job: &'static [AtomicU32],
     clones: &'static [AtomicU32],
@@ -93,22 +95,26 @@ impl SharedMemory {
     ///
     /// # Arguments
     ///
-    /// Clones of each phase and of each job, and the weight of each flow.
+    /// Clones of each phase and of each job, the weight of each flow, and the number of signals between
+    /// tasks of a replay.
     pub fn new(
         clones_of_phases: &[u32],
         clones_of_jobs: &[u32],
         flow_weights: &[u64],
+        nr_signals: usize,
     ) -> Result<Self, Failure> {
         let nr_clones = clones_of_jobs.iter().sum::<u32>() as usize;
         let nr_words = clones_of_phases.len() + clones_of_jobs.len() + nr_clones;
         let flows_bytes = size_of::<FlowCounters>() * flow_weights.len();
-        let bytes = size_of::<SharedPage>() + flows_bytes + size_of::<AtomicU32>() * nr_words;
+        let signals_bytes = size_of::<SignalState>() * nr_signals;
+        let eights = flows_bytes + signals_bytes;
+        let bytes = size_of::<SharedPage>() + eights + size_of::<AtomicU32>() * nr_words;
         // SAFETY: a plain call.
         let eventfd = checked("making an eventfd", unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) })?;
         // SAFETY: a fresh anonymous mapping, never unmapped, zeroed by the kernel; zero is a
-        // valid value of every field. The flows behind the page are aligned for u64, as the page's
-        // size is, and the words behind them for u32.
-        let (page, flows, words) = unsafe {
+        // valid value of every field. The flows and signals behind the page are aligned for u64, as
+        // the page's size is, and the words behind them for u32.
+        let (page, flows, signals, words) = unsafe {
             let start = libc::mmap(
                 ptr::null_mut(),
                 bytes,
@@ -124,8 +130,10 @@ impl SharedMemory {
             let flows: &'static [FlowCounters] =
                 slice::from_raw_parts(behind.cast(), flow_weights.len());
             let words: &'static [AtomicU32] =
-                slice::from_raw_parts(behind.byte_add(flows_bytes).cast(), nr_words);
-            (&*start.cast::<SharedPage>(), flows, words)
+                slice::from_raw_parts(behind.byte_add(eights).cast(), nr_words);
+            let signals: &'static [SignalState] =
+                slice::from_raw_parts(behind.byte_add(flows_bytes).cast(), nr_signals);
+            (&*start.cast::<SharedPage>(), flows, signals, words)
         };
         let (left_in_phase, words) = words.split_at(clones_of_phases.len());
         let (left_in_job, clones) = words.split_at(clones_of_jobs.len());
@@ -136,7 +144,7 @@ impl SharedMemory {
         for (flow, weight) in flows.iter().zip(flow_weights) {
             flow.set_weight(*weight);
         }
-        Ok(Self { page, eventfd, flows, left_in_phase, left_in_job, clones })
+        Ok(Self { page, eventfd, flows, signals, left_in_phase, left_in_job, clones })
     }
 
     /// The fixed part, which lives as long as the guest.
@@ -147,6 +155,11 @@ impl SharedMemory {
     /// The counters of a flow.
     pub fn flow(&self, index: usize) -> SharedFlow {
         SharedFlow::Mapped(&self.flows[index])
+    }
+
+    /// The signals between tasks of a replay.
+    pub fn signals(&self) -> SharedSignals {
+        SharedSignals::Mapped(self.signals)
     }
 
     /// Records that a clone has ended, and ends those that `exitall` ends with it; the last clone of
@@ -264,6 +277,11 @@ impl SharedMemory {
             }
             wait(word, seen);
         }
+    }
+
+    /// Wakes every process that waits for `word`.
+    pub fn wake(word: &AtomicU32) {
+        wake(word);
     }
 
     /// Records a failure for the first process; only the first failure is kept.

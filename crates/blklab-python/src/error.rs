@@ -38,6 +38,12 @@ create_exception!(
 );
 create_exception!(
     blklab._core,
+    PyReplayError,
+    CoreError,
+    "A trace cannot be replayed: `message` and `hint`."
+);
+create_exception!(
+    blklab._core,
     PyCaptureError,
     CoreError,
     "A recording cannot begin or go on: `message` and `kind`."
@@ -56,6 +62,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add("ProfileError", py.get_type::<PyProfileError>())?;
     add("SimulationError", py.get_type::<PySimulationError>())?;
     add("RecordError", py.get_type::<PyRecordError>())?;
+    add("ReplayError", py.get_type::<PyReplayError>())?;
     add("CaptureError", py.get_type::<PyCaptureError>())
 }
 
@@ -110,6 +117,15 @@ pub fn record(
         value.setattr("kind", kind)?;
         value.setattr("line", line)?;
         value.setattr("byte", byte)
+    })
+}
+
+/// The exception for a trace that can be read and not be replayed.
+pub fn unfit(py: Python<'_>, message: &str, hint: &str) -> PyErr {
+    let exception = PyReplayError::new_err(message.to_owned());
+    with(py, exception, |value| {
+        value.setattr("message", message)?;
+        value.setattr("hint", hint)
     })
 }
 

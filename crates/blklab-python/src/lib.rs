@@ -7,6 +7,7 @@
 mod capture;
 mod error;
 mod records;
+mod replay;
 mod running;
 mod waits;
 
@@ -136,6 +137,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(records::record_formats, module)?)?;
     module.add_function(wrap_pyfunction!(records::record_codes, module)?)?;
     module.add_function(wrap_pyfunction!(waits::analyse_waits, module)?)?;
+    module.add_function(wrap_pyfunction!(replay::replay_workload, module)?)?;
     #[cfg(target_os = "linux")]
     module.add_class::<capture::Recording>()?;
     #[cfg(target_os = "linux")]

@@ -69,6 +69,9 @@ fn job(job: &Job) -> Value {
         "nice": job.nice,
         "cgroup": job.cgroup,
         "cgroup_weight": job.cgroup_weight,
+        "replayed_ios": job.replay.as_ref().map(|replay| {
+            replay.plans.iter().map(|plan| plan.ios.len()).sum::<usize>()
+        }),
     })
 }
 

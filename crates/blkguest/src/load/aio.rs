@@ -7,8 +7,8 @@ use std::ptr;
 
 use blksim::core::record::Direction;
 use blksim::workload::Job;
-use blksim::workload::command_priority::OwnPriority;
 use blksim::workload::generator::{Step, Transfer};
+use blksim::workload::own_priority::OwnPriority;
 
 use super::job_process::Worker;
 use crate::clock;
@@ -16,6 +16,11 @@ use crate::failure::{Failure, checked};
 
 const CMD_PREAD: u16 = 0;
 const CMD_PWRITE: u16 = 1;
+const CMD_FDSYNC: u16 = 3;
+/// `RWF_DSYNC` (`include/uapi/linux/fs.h`).
+const DURABLE: u32 = 2;
+/// A task that waits for another's signal with I/O in flight looks for it so often.
+const SIGNAL_LOOK_NS: u64 = 20_000;
 /// `IOCB_FLAG_IOPRIO`, and the shift of the class (`include/uapi/linux/ioprio.h`).
 const FLAG_IOPRIO: u32 = 1 << 1;
 const CLASS_SHIFT: u32 = 13;
@@ -55,6 +60,8 @@ struct InFlight {
     offset: u64,
     bytes: u32,
     start_ns: u64,
+    /// Its index among recorded I/Os, if it is one.
+    replayed: u32,
 }
 
 /// I/Os in flight.
@@ -79,11 +86,17 @@ impl Queue {
         let result =
             unsafe { libc::syscall(libc::SYS_io_setup, depth, ptr::from_mut(&mut context)) };
         checked(&format!("preparing {depth} asynchronous I/Os"), result as libc::c_int)?;
-        let idle = InFlight { direction: Direction::Read, offset: 0, bytes: 0, start_ns: 0 };
+        let idle =
+            InFlight { direction: Direction::Read, offset: 0, bytes: 0, start_ns: 0, replayed: 0 };
         Ok(Self {
             context,
             depth,
-            batch: job.iodepth_batch.min(job.depth()) as usize,
+            // Recorded I/Os have a time each.
+            batch: if job.replay.is_some() {
+                1
+            } else {
+                job.iodepth_batch.min(job.depth()) as usize
+            },
             blocks: vec![ControlBlock::default(); depth],
             ios: vec![idle; depth],
             free: (0..depth).rev().collect(),
@@ -96,7 +109,7 @@ impl Queue {
     pub fn work(&mut self, worker: &mut Worker, mut now_ns: u64) -> Result<u64, Failure> {
         let mut exhausted = false;
         loop {
-            let mut wait_until_ns = None;
+            let (mut wait_until_ns, mut awaited) = (None, None);
             while !exhausted && !self.free.is_empty() {
                 match worker.next(now_ns) {
                     Step::Transfer(transfer) => {
@@ -114,29 +127,40 @@ impl Queue {
                         break;
                     }
                     Step::AwaitCompletion => break,
+                    Step::AwaitSignal(signal) => {
+                        awaited = Some(signal);
+                        break;
+                    }
                     Step::Finished => exhausted = true,
                 }
             }
             now_ns = self.submit(worker, now_ns)?;
             if self.free.len() == self.depth {
-                match wait_until_ns {
-                    None if exhausted => return Ok(now_ns),
-                    None => {}
-                    Some(until_ns) => {
+                match (wait_until_ns, awaited) {
+                    (_, Some(signal)) => {
+                        worker.await_signal(signal);
+                        now_ns = clock::now_ns();
+                    }
+                    (None, None) if exhausted => return Ok(now_ns),
+                    (None, None) => {}
+                    (Some(until_ns), None) => {
                         clock::sleep_until(until_ns);
                         now_ns = clock::now_ns();
                     }
                 }
             } else {
+                let look_ns = awaited.map(|_| now_ns + SIGNAL_LOOK_NS);
+                let wait_until_ns = wait_until_ns.or(look_ns);
                 now_ns = self.reap(worker, now_ns, wait_until_ns)?;
             }
         }
     }
 
-    fn prepare(&mut self, worker: &Worker, transfer: Transfer, start_ns: u64) {
+    fn prepare(&mut self, worker: &mut Worker, transfer: Transfer, start_ns: u64) {
         let Transfer { direction, offset, bytes, priority } = transfer;
         let Some(slot) = self.free.pop() else { return };
-        self.ios[slot] = InFlight { direction, offset, bytes, start_ns };
+        let (replayed, durable) = worker.submitted();
+        self.ios[slot] = InFlight { direction, offset, bytes, start_ns, replayed };
         let (flags, priority) = match priority {
             None => (0, 0),
             Some(OwnPriority { class, level }) => {
@@ -145,12 +169,18 @@ impl Queue {
         };
         self.blocks[slot] = ControlBlock {
             data: slot as u64,
-            opcode: if direction == Direction::Read { CMD_PREAD } else { CMD_PWRITE },
+            rw_flags: if durable { DURABLE } else { 0 },
+            opcode: match direction {
+                Direction::Read => CMD_PREAD,
+                Direction::Sync => CMD_FDSYNC,
+                _ => CMD_PWRITE,
+            },
             priority,
             descriptor: worker.target.descriptor() as u32,
-            buffer: worker.target.buffer() as u64,
+            // A sync takes none of these.
+            buffer: if bytes > 0 { worker.target.buffer() as u64 } else { 0 },
             bytes: u64::from(bytes),
-            offset: worker.target.offset(offset),
+            offset: if bytes > 0 { worker.target.offset(offset) } else { 0 },
             flags,
             ..ControlBlock::default()
         };
@@ -203,6 +233,7 @@ impl Queue {
             let slot = event.data as usize;
             let io = self.ios[slot];
             worker.target.expect(event.result, io.direction, io.offset, io.bytes)?;
+            worker.replayed(io.replayed, now_ns);
             worker.finished(io.direction, io.bytes, io.start_ns, now_ns);
             self.free.push(slot);
         }

@@ -4,7 +4,6 @@ use std::fs;
 
 use blksim::workload::Job;
 
-use crate::cgroups;
 use crate::failure::{Failure, checked};
 
 /// `IOPRIO_WHO_PROCESS`, and the shift of the class (`include/uapi/linux/ioprio.h`).
@@ -14,9 +13,13 @@ const BEST_EFFORT: u8 = 2;
 const IDLE: u8 = 3;
 
 /// Applies the job's priorities and control group to this process.
-pub fn assume(job: &Job) -> Result<(), Failure> {
-    if let Some(group) = &job.cgroup {
-        fs::write(cgroups::processes_file(group), "0").map_err(|error| {
+///
+/// # Arguments
+///
+/// `group_file` is the file of the job's group that takes processes (`cgroup.procs`).
+pub fn assume(job: &Job, group_file: Option<&str>) -> Result<(), Failure> {
+    if let (Some(group), Some(file)) = (&job.cgroup, group_file) {
+        fs::write(file, "0").map_err(|error| {
             Failure::kernel(format!("joining the control group {group}"), error)
         })?;
     }

@@ -40,6 +40,8 @@ pub struct JobProcess<'a> {
     pub start_delay_ns: u64,
     pub timing: Timing,
     pub turns: Option<&'a Switchback>,
+    /// The file that takes the processes of its control group, if it has one.
+    pub group_file: Option<&'a str>,
 }
 
 impl JobProcess<'_> {
@@ -106,6 +108,29 @@ impl Worker<'_> {
         before_ns.max(stamped_ns).max(ring.unseen_ns().unwrap_or(0))
     }
 
+    /// Takes note of an I/O that is to be submitted; gives its index if it is a recorded one, and whether
+    /// it is complete only once it is durable.
+    pub fn submitted(&mut self) -> (u32, bool) {
+        let Some(cursor) = self.generator.replay() else { return (0, false) };
+        let index = cursor.submitted();
+        (index, cursor.io(index).durable)
+    }
+
+    /// Takes note that a recorded I/O is complete; wakes the tasks that have waited for it.
+    pub fn replayed(&mut self, index: u32, now_ns: u64) {
+        let Some(cursor) = self.generator.replay() else { return };
+        for place in cursor.completed(index, now_ns) {
+            SharedMemory::wake(&cursor.signals().get(cursor.signal_set(place)).is_set);
+        }
+    }
+
+    /// Sleeps until another task sets a signal.
+    pub fn await_signal(&mut self, signal: u32) {
+        if let Some(cursor) = self.generator.replay() {
+            SharedMemory::await_value(&cursor.signals().get(signal).is_set, 1);
+        }
+    }
+
     /// Counts an I/O or sync that ended within the measured time.
     #[inline]
     pub fn finished(&mut self, direction: Direction, bytes: u32, start_ns: u64, now_ns: u64) {
@@ -155,13 +180,14 @@ pub fn run_clone(
     if let Some(flow) = clone.flow {
         worker.generator.join_flow(job, shared.flow(flow));
     }
+    worker.generator.share_signals(&shared.signals());
     let mut queue = if job.direct && job.asynchronous() && !job.mode.trims {
         Some(aio::Queue::open(job)?)
     } else {
         None
     };
     // Last, so that the group is not charged for the preparation.
-    identity::assume(job)?;
+    identity::assume(job, clone.group_file)?;
     shared.clones_ready.store(clone.number + 1, SeqCst);
     shared.notify();
     if !shared.await_turn(clone) {

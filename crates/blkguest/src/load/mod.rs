@@ -11,3 +11,4 @@ mod words;
 pub use job_process::{JobProcess, Timing, collect_record, run_clone};
 pub use slots::{CloneSlots, collect_slots, empty_slots};
 pub use target::Target;
+pub use words::keep_in;

@@ -30,7 +30,7 @@ pub fn work(worker: &mut Worker, mut now_ns: u64) -> Result<u64, Failure> {
                 now_ns = clock::now_ns();
             }
             // Nothing is in flight between two calls.
-            Step::AwaitCompletion => {}
+            Step::AwaitCompletion | Step::AwaitSignal(_) => {}
             Step::Finished => return Ok(now_ns),
         }
     }

@@ -1,9 +1,18 @@
 //! Numbers that a clone leaves for the first process.
 
 use std::fs;
+use std::sync::OnceLock;
 
 use crate::failure::Failure;
 use crate::mounts::RUN;
+
+/// The folder for them; in a guest `/run`.
+static FOLDER: OnceLock<String> = OnceLock::new();
+
+/// Lets clones leave their numbers in another folder, before any of them exists.
+pub fn keep_in(folder: String) {
+    FOLDER.get_or_init(|| folder);
+}
 
 /// Leaves the numbers of a clone under a name.
 pub fn leave(what: &str, number: u32, words: Vec<u64>) -> Result<(), Failure> {
@@ -26,5 +35,6 @@ pub fn broken(what: &str) -> Failure {
 }
 
 fn path(what: &str, number: u32) -> String {
-    format!("{RUN}/{what}-{number}")
+    let folder = FOLDER.get().map_or(RUN, String::as_str);
+    format!("{folder}/{what}-{number}")
 }

@@ -9,9 +9,9 @@ use crate::block::request::{
 use crate::core::branch::unlikely;
 use crate::core::record::Direction;
 use crate::machine::Machine;
-use crate::task::direct_ios::Io;
-use crate::workload::command_priority::OwnPriority;
+use crate::task::direct_ios::{Io, NOT_REPLAYED};
 use crate::workload::generator::Transfer;
+use crate::workload::own_priority::OwnPriority;
 
 impl Machine {
     /// Issues a direct transfer of a process, whose latency counts from `start_ns`. Returns false
@@ -28,7 +28,7 @@ impl Machine {
         if unlikely(
             transfer.direction != Direction::Read || nr_sectors > self.block.unplugged_sectors,
         ) {
-            self.issue_within_plug(index, transfer, plugged, start_ns);
+            self.issue_within_plug(index, transfer, plugged, start_ns, NOT_REPLAYED);
             return !self.tasks.sleeps(index);
         }
         let bio = self.direct_bio(index, Operation::Read, transfer, start_ns);
@@ -64,7 +64,14 @@ impl Machine {
     /// Issues a direct transfer that needs a plug of its own: a write, a trim, or one of several
     /// bios.
     #[inline(never)]
-    fn issue_within_plug(&mut self, index: u32, transfer: Transfer, plugged: bool, start_ns: u64) {
+    pub(super) fn issue_within_plug(
+        &mut self,
+        index: u32,
+        transfer: Transfer,
+        plugged: bool,
+        start_ns: u64,
+        replayed: u32,
+    ) {
         let Transfer { direction, offset, bytes, .. } = transfer;
         let operation = match direction {
             Direction::Write => Operation::Write,
@@ -86,10 +93,10 @@ impl Machine {
             Operation::Discard => MAX_DISCARD_SECTORS,
             _ => self.block.disks[0].max_sectors,
         };
-        if left > max_sectors {
+        if left > max_sectors || replayed != NOT_REPLAYED {
             let parts = left.div_ceil(max_sectors);
-            bio.owner =
-                self.tasks.ios.allocate(Io { process: index, direction, bytes, parts, start_ns });
+            let io = Io { process: index, direction, bytes, parts, start_ns, replayed };
+            bio.owner = self.tasks.ios.allocate(io);
         }
         while left > 0 {
             bio.nr_sectors = left.min(max_sectors);
@@ -135,6 +142,7 @@ impl Machine {
                 bytes: request.own_sectors * SECTOR_BYTES as u32,
                 parts: 0,
                 start_ns: request.issued_ns,
+                replayed: NOT_REPLAYED,
             }
         } else {
             let io = &mut self.tasks.ios.slots[owner as usize];
@@ -146,7 +154,7 @@ impl Machine {
             return;
         }
         if operation == Operation::Write
-            && self.tasks.processes[io.process as usize].sync
+            && (self.tasks.processes[io.process as usize].sync || self.is_durable(&io))
             && self.block.disks[0].volatile_cache
         {
             let index = if owner == NONE { self.tasks.ios.allocate(io) } else { owner };
@@ -156,7 +164,7 @@ impl Machine {
         if owner != NONE {
             self.tasks.ios.free.push(owner);
         }
-        self.direct_complete(io.process, (io.direction, io.bytes, io.start_ns));
+        self.io_complete(io);
     }
 
     /// A direct transfer is complete and, if requested, durable.
@@ -164,6 +172,15 @@ impl Machine {
     pub(crate) fn direct_done(&mut self, io_index: u32) {
         self.tasks.ios.free.push(io_index);
         let io = self.tasks.ios.slots[io_index as usize];
+        self.io_complete(io);
+    }
+
+    /// A direct transfer with a state of its own is complete.
+    #[inline]
+    fn io_complete(&mut self, io: Io) {
+        if io.replayed != NOT_REPLAYED {
+            self.replayed_complete(io.process, io.replayed);
+        }
         self.direct_complete(io.process, (io.direction, io.bytes, io.start_ns));
     }
 

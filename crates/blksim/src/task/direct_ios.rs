@@ -11,7 +11,12 @@ pub(crate) struct Io {
     /// Bios that are not done.
     pub(crate) parts: u32,
     pub(crate) start_ns: u64,
+    /// Its index among the I/Os that its process replays; `NOT_REPLAYED` for most.
+    pub(crate) replayed: u32,
 }
+
+/// The index of an I/O that is not replayed.
+pub(crate) const NOT_REPLAYED: u32 = u32::MAX;
 
 /// Direct transfers that need a state beside their request: those of several bios, and those that
 /// wait for a flush.

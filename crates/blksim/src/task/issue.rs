@@ -123,8 +123,13 @@ impl Machine {
         match process.next_direct(now_ns) {
             Ok(transfer) => {
                 process.in_flight += 1;
+                let replays = process.generator.replay().is_some();
                 self.compute_issue(index, 1);
-                self.issue_direct(index, transfer, false, now_ns);
+                if unlikely(replays) {
+                    self.issue_replayed(index, transfer, now_ns);
+                } else {
+                    self.issue_direct(index, transfer, false, now_ns);
+                }
                 None
             }
             Err(step) => Some(step),
@@ -224,7 +229,7 @@ impl Machine {
                 }
                 false
             }
-            Step::AwaitCompletion => false,
+            Step::AwaitCompletion | Step::AwaitSignal(_) => false,
             Step::Finished => {
                 process.stage = IssueStage::Draining;
                 false

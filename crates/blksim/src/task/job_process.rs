@@ -98,7 +98,8 @@ impl JobProcess {
             pre_read: job.pre_read,
             startdelay_ns: job.startdelay_ns,
             depth: job.depth(),
-            batch: job.iodepth_batch.min(job.depth()),
+            // Recorded I/Os have a time each.
+            batch: if job.replay.is_some() { 1 } else { job.iodepth_batch.min(job.depth()) },
             in_flight: 0,
             done: Vec::new(),
             woken: false,

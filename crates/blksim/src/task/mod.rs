@@ -10,6 +10,7 @@ mod issue;
 pub(crate) mod job_process;
 pub mod processors;
 pub(crate) mod ready;
+mod replayed;
 mod run;
 pub mod slots;
 mod sync;

@@ -14,8 +14,10 @@ use crate::timeline::Recorder;
 use crate::workload::Job;
 use crate::workload::flow::Flows;
 use crate::workload::generator::Transfer;
+use crate::workload::job::nr_signals;
 use crate::workload::layout::Layout;
 use crate::workload::order::JobOrder;
+use crate::workload::replay::SharedSignals;
 
 /// All tasks, and the job processes that run as the first of them.
 #[derive(Debug)]
@@ -35,6 +37,8 @@ pub struct Tasks {
     /// Processes that have not ended, in each phase between stonewalls and of each job.
     pub(crate) left_in_phase: Vec<u32>,
     left_in_job: Vec<u32>,
+    /// The process that waits for each signal of recorded I/Os.
+    pub(crate) waiters_of_signals: Vec<u32>,
     pub(crate) phase: usize,
     pub(crate) order: JobOrder,
 }
@@ -79,6 +83,7 @@ impl Tasks {
                 processes.push(process);
             }
         }
+        let waiters_of_signals = connect_replays(jobs, &mut processes);
         let flusher = all.len() as TaskId;
         all.push(Task::new(Role::Flusher));
         all.push(Task::new(Role::Worker));
@@ -96,6 +101,7 @@ impl Tasks {
             left_in_job: layout.regions.iter().map(|clones| clones.len() as u32).collect(),
             phase: 0,
             order,
+            waiters_of_signals,
         }
     }
 
@@ -189,4 +195,29 @@ impl Tasks {
         let record = &mut self.records[*job];
         JobProcess::finish_io(generator, index, direction, bytes, span, record, recorder);
     }
+}
+
+/// Lets processes that replay signal each other. Returns the process that waits for each signal.
+fn connect_replays(jobs: &[Job], processes: &mut [JobProcess]) -> Vec<u32> {
+    let nr_signals = nr_signals(jobs);
+    if nr_signals == 0 {
+        return Vec::new();
+    }
+    let signals = SharedSignals::owned(nr_signals);
+    for process in processes {
+        process.generator.share_signals(&signals);
+    }
+    // Processes are in the order of jobs, and within one in that of its clones.
+    let mut first = 0;
+    let mut waiters = Vec::new();
+    for job in jobs {
+        let plans = job.replay.iter().flat_map(|replay| &replay.plans);
+        for (clone, plan) in plans.enumerate() {
+            let waits = plan.awaits.iter().map(|signal| (signal.number, first + clone as u32));
+            waiters.extend(waits);
+        }
+        first += job.numjobs;
+    }
+    waiters.sort_unstable();
+    waiters.into_iter().map(|(_, process)| process).collect()
 }

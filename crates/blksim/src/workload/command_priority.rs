@@ -1,15 +1,9 @@
 //! I/Os with a priority of their own (`cmdprio_percentage`, `cmdprio_bssplit`).
 
 use super::job::{CommandPriority, PerDirection};
+use super::own_priority::OwnPriority;
 use crate::core::record::Direction;
 use crate::core::rng::Stream;
-
-/// A priority as ioprio numbers it: 1 real time, 2 best effort, 3 idle; 0 is the best level.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OwnPriority {
-    pub class: u8,
-    pub level: u8,
-}
 
 /// Draws the priorities of a clone's I/Os.
 #[derive(Debug)]

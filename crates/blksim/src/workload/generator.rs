@@ -1,11 +1,13 @@
 //! The stream of I/Os of one clone: the next one, and its time.
 
-use super::command_priority::{CommandPriorities, OwnPriority};
+use super::command_priority::CommandPriorities;
 use super::flow::{FlowShare, SharedFlow};
 use super::job::{BlockSizes, Job, Mode, PerDirection, Sequence};
 use super::latency_search::LatencySearch;
 use super::layout::Region;
 use super::offsets::Offsets;
+use super::own_priority::OwnPriority;
+use super::replay::{Cursor, SharedSignals, Turn};
 use super::strides::StridedZones;
 use super::verification::{Verification, Written};
 use crate::core::branch::unlikely;
@@ -34,6 +36,8 @@ pub enum Step {
     Wait { until_ns: u64 },
     /// Wait until an I/O in flight completes.
     AwaitCompletion,
+    /// Wait until another clone sets the signal of this number.
+    AwaitSignal(u32),
     /// No more I/O.
     Finished,
 }
@@ -143,6 +147,8 @@ pub struct Generator {
     latency_search: Option<Box<LatencySearch>>,
     flow: Option<FlowShare>,
     command_priorities: Option<Box<CommandPriorities>>,
+    /// The recorded I/Os that it replays instead of generating any.
+    replay: Option<Box<Cursor>>,
     /// It must be told of completions.
     watches: bool,
     /// It reads back, shares a flow, or searches for a depth.
@@ -252,6 +258,7 @@ impl Generator {
                 .map(|goal| Box::new(LatencySearch::new(goal, job.depth()))),
             flow: None,
             command_priorities: CommandPriorities::new(&job.command_priorities, stream("priority")),
+            replay: job.replay.as_ref().map(|replay| Box::new(replay.cursor(index))),
             watches: job.thinktime_ns > 0 || job.verify.is_some() || job.latency_goal.is_some(),
             special: job.verify.is_some() || job.latency_goal.is_some(),
             nr_issued: 0,
@@ -272,6 +279,40 @@ impl Generator {
         }
     }
 
+    /// Makes a clone that replays share signals with the others; without this it runs alone.
+    pub fn share_signals(&mut self, signals: &SharedSignals) {
+        if let Some(cursor) = &mut self.replay {
+            cursor.share(signals.clone());
+        }
+    }
+
+    /// The place in the recorded I/Os, for a clone that replays.
+    #[inline]
+    pub fn replay(&mut self) -> Option<&mut Cursor> {
+        self.replay.as_deref_mut()
+    }
+
+    /// The next step of a clone that replays.
+    #[inline(never)]
+    fn replay_step(&mut self, now_ns: u64) -> Step {
+        let Some(cursor) = &mut self.replay else { return Step::Finished };
+        if now_ns >= self.deadline_ns {
+            return Step::Finished;
+        }
+        match cursor.turn(now_ns) {
+            Turn::Issue(io) => Step::Transfer(Transfer {
+                direction: io.direction,
+                offset: self.region.start + io.offset,
+                bytes: io.bytes,
+                priority: io.priority,
+            }),
+            Turn::Until(until_ns) => Step::Wait { until_ns: until_ns.min(self.deadline_ns) },
+            Turn::AwaitCompletion => Step::AwaitCompletion,
+            Turn::AwaitSignal(signal) => Step::AwaitSignal(signal),
+            Turn::Finished => Step::Finished,
+        }
+    }
+
     /// Lets the clone end as soon as it asks for its next step.
     pub fn terminate(&mut self) {
         self.deadline_ns = 0;
@@ -282,6 +323,9 @@ impl Generator {
     pub fn start(&mut self, now_ns: u64) {
         if let Some(search) = &mut self.latency_search {
             search.start(now_ns);
+        }
+        if let Some(cursor) = &mut self.replay {
+            cursor.start(now_ns);
         }
         self.start_ns = now_ns;
         self.measure_ns = now_ns.saturating_add(self.ramp_ns);
@@ -325,6 +369,9 @@ impl Generator {
     /// The next step, after checking all limits.
     #[inline(never)]
     fn next_within_limits(&mut self, now_ns: u64) -> Step {
+        if unlikely(self.replay.is_some()) {
+            return self.replay_step(now_ns);
+        }
         if self.sync_every > 0 && self.writes_since_sync >= self.sync_every {
             self.writes_since_sync = 0;
             return Step::Sync;

@@ -173,6 +173,7 @@ pub(super) fn job(
         nice: r.optional("nice")?.map(|n| n as i32),
         cgroup: r.text("cgroup").map(str::to_owned),
         cgroup_weight: r.optional("cgroup_weight")?.map(|n| n as u64),
+        replay: None,
     };
     cross_check(&job, &r)?;
     Ok(job)

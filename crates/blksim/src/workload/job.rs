@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::replay::JobReplay;
+
 /// Kind of I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mode {
@@ -270,6 +272,8 @@ pub struct Job {
     pub nice: Option<i32>,
     pub cgroup: Option<String>,
     pub cgroup_weight: Option<u64>,
+    /// Recorded I/Os that its clones replay, in place of all that the options say about I/Os.
+    pub replay: Option<JobReplay>,
 }
 
 impl Job {
@@ -339,4 +343,9 @@ pub struct JobFile {
     pub warnings: Vec<Remark>,
     /// Options that are followed differently on all grounds.
     pub notes: Vec<Remark>,
+}
+
+/// Signals between the tasks that replay in a job file.
+pub fn nr_signals(jobs: &[Job]) -> usize {
+    jobs.iter().find_map(|job| job.replay.as_ref()).map_or(0, |replay| replay.nr_signals)
 }

@@ -4,13 +4,16 @@
 //! with `;` or `#`. Every error names the file, the line and the option.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::interpret;
-use super::job::{JobFile, Remark};
+use super::job::{Extent, Job, JobFile, Remark};
 use super::options::{self, OptionSpec, Support, host_only};
+use super::replay::{JobReplay, KEY, PlanError, TaskPlan, check_together, decode};
 use super::values;
 use crate::core::error::JobFileError;
 use crate::core::params::nearest;
+use crate::core::record::Direction;
 
 /// An option as written in the file.
 #[derive(Debug, Clone)]
@@ -49,6 +52,8 @@ struct Section {
     name: String,
     line: u32,
     settings: Settings,
+    /// Its recorded I/Os, with their line.
+    replay: Option<(u32, Vec<TaskPlan>)>,
 }
 
 /// Reads a job file.
@@ -65,7 +70,10 @@ pub fn parse(text: &str, source: &str) -> Result<JobFile, JobFileError> {
         let mut settings = global.clone();
         settings.extend(section.settings);
         note_support(&section.name, &settings, &mut file);
-        let job = interpret::job(&section.name, section.line, &settings, place)?;
+        let mut job = interpret::job(&section.name, section.line, &settings, place)?;
+        if let Some((line, plans)) = section.replay {
+            replay(&mut job, plans).map_err(|message| place.error(line, Some(KEY), message))?;
+        }
         if let Some(waited_for) = &job.wait_for {
             if !file.jobs.iter().any(|job| job.name == *waited_for) {
                 let message = format!("wait_for names no section above: {waited_for:?}");
@@ -77,7 +85,45 @@ pub fn parse(text: &str, source: &str) -> Result<JobFile, JobFileError> {
     if file.jobs.is_empty() {
         return Err(place.error(None, None, "no job: a job file needs a section such as [reader]"));
     }
+    let has_replay = |job: &Job| job.replay.is_some();
+    if let Some(first) = file.jobs.iter().find(|job| has_replay(job)).map(|job| job.line) {
+        connect(&mut file.jobs)
+            .map_err(|error| place.error(first, Some(KEY), error.to_string()))?;
+    }
     Ok(file)
+}
+
+/// Gives a job its recorded I/Os.
+fn replay(job: &mut Job, plans: Vec<TaskPlan>) -> Result<(), String> {
+    if plans.len() != job.numjobs as usize {
+        return Err(format!("it is for {} clones, and numjobs is {}", plans.len(), job.numjobs));
+    }
+    if !job.direct || !job.asynchronous() || job.mode.trims || job.time_based {
+        return Err("a replay needs direct=1 and ioengine=libaio, and is not time_based".to_owned());
+    }
+    let end = plans.iter().map(TaskPlan::end).max().unwrap_or(0);
+    if job.size.and_then(Extent::fixed_bytes).is_none_or(|bytes| bytes < end) {
+        return Err(format!("its I/Os end at byte {end}; the job needs a size of at least that"));
+    }
+    let changes = plans.iter().flat_map(|plan| &plan.ios).any(|io| io.direction != Direction::Read);
+    if changes && !job.mode.writes {
+        return Err("it writes, and the job does not (readwrite)".to_owned());
+    }
+    job.replay =
+        Some(JobReplay { plans: plans.into_iter().map(Arc::new).collect(), nr_signals: 0 });
+    Ok(())
+}
+
+/// Checks that the tasks of all jobs wait for each other in a way that ends.
+fn connect(jobs: &mut [Job]) -> Result<(), PlanError> {
+    let replays = || jobs.iter().filter_map(|job| job.replay.as_ref());
+    let plans: Vec<&TaskPlan> =
+        replays().flat_map(|replay| &replay.plans).map(AsRef::as_ref).collect();
+    let nr_signals = check_together(&plans)?;
+    for replay in jobs.iter_mut().filter_map(|job| job.replay.as_mut()) {
+        replay.nr_signals = nr_signals;
+    }
+    Ok(())
 }
 
 fn split_sections(text: &str, place: Place) -> Result<Vec<Section>, JobFileError> {
@@ -111,12 +157,23 @@ fn split_sections(text: &str, place: Place) -> Result<Vec<Section>, JobFileError
                     return Err(place.error(line, None, message));
                 }
             }
-            sections.push(Section { name: name.to_owned(), line, settings: Settings::new() });
+            let (name, settings) = (name.to_owned(), Settings::new());
+            sections.push(Section { name, line, settings, replay: None });
             continue;
         }
         let Some(section) = sections.last_mut() else {
             return Err(place.error(line, None, "an option stands before the first [section]"));
         };
+        if let Some((KEY, text)) = content.split_once('=').map(|(key, text)| (key.trim(), text)) {
+            if section.name == "global" || section.replay.is_some() {
+                let message = "each section that replays has one plan, and [global] has none";
+                return Err(place.error(line, Some(KEY), message));
+            }
+            let plans = decode(text.trim())
+                .map_err(|error| place.error(line, Some(KEY), error.to_string()))?;
+            section.replay = Some((line, plans));
+            continue;
+        }
         let setting = read_setting(content, line, place)?;
         let name = setting.spec.name;
         if let Some(first) = section.settings.get(name) {

@@ -34,11 +34,15 @@ fn transfers_of(mut generator: Generator, most: usize) -> Vec<Transfer> {
         match generator.next(now_ns) {
             Step::Transfer(transfer) => {
                 generator.completed(now_ns, now_ns);
+                if let Some(cursor) = generator.replay() {
+                    let index = cursor.submitted();
+                    cursor.completed(index, now_ns);
+                }
                 found.push(transfer);
             }
             Step::Sync | Step::AwaitCompletion => {}
             Step::Wait { until_ns } => now_ns = now_ns.max(until_ns),
-            Step::Finished => break,
+            Step::AwaitSignal(_) | Step::Finished => break,
         }
     }
     found

@@ -49,6 +49,7 @@ const LAYERS: &[&[&str]] = &[
         "task/compute",
         "task/direct",
         "task/issue",
+        "task/replayed",
         "task/run",
         "task/sync",
     ],

@@ -1,0 +1,52 @@
+//! Recordings of the block layer as workloads.
+//!
+//! ```text
+//! RecordReader ──▶ Recorded ──▶ tasks ──▶ addresses ──▶ dependencies ──▶ TaskPlan ──▶ job file
+//!  (blkrecord)     one device    who       where          after what      (blksim)
+//! ```
+//!
+//! | Module | Contents |
+//! |---|---|
+//! | [`options`] | choices: device, pace, places |
+//! | [`recorded`] | the I/Os of one device in the order of queueing |
+//! | [`tasks`] | their tasks: threads from fork to exit, in one control group |
+//! | [`addresses`] | places on the recorded disk to places in a file |
+//! | [`completions`] | the order of completions within a task |
+//! | [`dependencies`] | dependencies between tasks: forks, exits, barriers |
+//! | [`plans`] | all of this as plans |
+//! | [`job_file`] | plans as a job file |
+//!
+//! The crate reads a recording and has no other effect. What a plan means, and how it is carried out, is in
+//! `blksim::workload::replay`.
+
+pub mod addresses;
+pub mod completions;
+pub mod dependencies;
+pub mod error;
+pub mod job_file;
+pub mod options;
+pub mod plans;
+pub mod recorded;
+pub mod tasks;
+
+use blkrecord::readers::RecordReader;
+
+pub use error::ReplayError;
+pub use options::{Kind, Options, ScaleTo};
+
+/// A recording as a workload.
+#[derive(Debug)]
+pub struct Workload {
+    /// A job file with a section for each kind of task.
+    pub job_file: String,
+    pub summary: job_file::Summary,
+}
+
+/// Makes a workload out of a recording, which is read to its end.
+pub fn workload(reader: &mut dyn RecordReader, options: &Options) -> Result<Workload, ReplayError> {
+    let recorded = recorded::Recorded::read(reader, options)?;
+    let tasks = tasks::Tasks::of(&recorded);
+    let addresses = addresses::Addresses::of(&recorded.ios, options.scale_to)?;
+    let plans = plans::Plans::new(&recorded, &tasks, &addresses, options);
+    Ok(job_file::write(&recorded, &tasks, &addresses, &plans, options))
+}

@@ -1,0 +1,126 @@
+//! Plans of tasks, out of times, addresses and dependencies.
+
+use blkrecord::io::UNKNOWN_IOPRIO;
+use blksim::core::record::Direction;
+use blksim::workload::own_priority::OwnPriority;
+use blksim::workload::replay::{ReplayIo, Signal, TaskPlan};
+
+use crate::addresses::Addresses;
+use crate::completions::Completions;
+use crate::dependencies::{Dependency, between_tasks};
+use crate::options::Options;
+use crate::recorded::{Action, Recorded};
+use crate::tasks::{Task, Tasks};
+
+/// The plans of all tasks.
+#[derive(Debug)]
+pub struct Plans {
+    /// In the order of tasks.
+    pub plans: Vec<TaskPlan>,
+    /// The usual priority of each task.
+    pub priorities: Vec<Option<OwnPriority>>,
+    /// Signals between tasks.
+    pub nr_signals: u32,
+}
+
+impl Plans {
+    pub fn new(
+        recorded: &Recorded,
+        tasks: &Tasks,
+        addresses: &Addresses,
+        options: &Options,
+    ) -> Self {
+        let completions: Vec<Completions> =
+            tasks.tasks.iter().map(|task| Completions::of(task, recorded)).collect();
+        let dependencies =
+            if recorded.open { Vec::new() } else { between_tasks(recorded, tasks, &completions) };
+        let priorities: Vec<_> = tasks.tasks.iter().map(|task| usual(task, recorded)).collect();
+        let mut plans: Vec<TaskPlan> = Vec::with_capacity(tasks.tasks.len());
+        for (number, task) in (0..).zip(&tasks.tasks) {
+            let first = dependencies.partition_point(|one| one.waiter < number);
+            let last = dependencies.partition_point(|one| one.waiter <= number);
+            let context = Context { recorded, addresses, options, completions: &completions };
+            let awaited = (first as u32, &dependencies[first..last]);
+            plans.push(context.plan(number, task, priorities[number as usize], awaited));
+        }
+        for (number, dependency) in (0..).zip(&dependencies) {
+            let sets = &mut plans[dependency.other as usize].sets;
+            sets.push(Signal { at: dependency.completions, number });
+        }
+        for plan in &mut plans {
+            plan.sets.sort_unstable();
+        }
+        Self { plans, priorities, nr_signals: dependencies.len() as u32 }
+    }
+}
+
+struct Context<'a> {
+    recorded: &'a Recorded,
+    addresses: &'a Addresses,
+    options: &'a Options,
+    completions: &'a [Completions],
+}
+
+impl Context<'_> {
+    fn plan(
+        &self,
+        number: u32,
+        task: &Task,
+        usual: Option<OwnPriority>,
+        (first_signal, dependencies): (u32, &[Dependency]),
+    ) -> TaskPlan {
+        let own = &self.completions[number as usize];
+        let mut plan = TaskPlan::default();
+        let mut dependencies = (first_signal..).zip(dependencies).peekable();
+        // When the others that it waits for had completed.
+        let mut released_ns = 0;
+        for (place, io) in (0..).zip(&task.ios) {
+            let io = &self.recorded.ios[*io as usize];
+            while let Some((number, dependency)) =
+                dependencies.next_if(|(_, dependency)| dependency.place == place)
+            {
+                let other = &self.completions[dependency.other as usize];
+                released_ns = released_ns.max(other.time_ns(dependency.completions).unwrap_or(0));
+                plan.awaits.push(Signal { at: place, number });
+            }
+            let waits_for = if self.recorded.open { 0 } else { own.until(io.queued_ns) };
+            let from_ns = own.time_ns(waits_for).unwrap_or(0).max(released_ns);
+            let priority = priority(io.ioprio);
+            plan.ios.push(ReplayIo {
+                offset: self.addresses.byte(io.sector) * u64::from(io.action != Action::Flush),
+                bytes: io.sectors * 512,
+                direction: match io.action {
+                    Action::Read => Direction::Read,
+                    Action::Write => Direction::Write,
+                    Action::Flush => Direction::Sync,
+                },
+                durable: io.durable,
+                priority: priority.filter(|_| priority != usual),
+                waits_for,
+                rank: own.ranks[place as usize],
+                think_ns: self.options.paced_ns(io.queued_ns.saturating_sub(from_ns)),
+            });
+        }
+        plan
+    }
+}
+
+/// The priority that most of a task's I/Os have.
+fn usual(task: &Task, recorded: &Recorded) -> Option<OwnPriority> {
+    let mut counts: Vec<(u16, u32)> = Vec::new();
+    for io in &task.ios {
+        let ioprio = recorded.ios[*io as usize].ioprio;
+        match counts.iter_mut().find(|(known, _)| *known == ioprio) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((ioprio, 1)),
+        }
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count).and_then(|(ioprio, _)| priority(ioprio))
+}
+
+/// A priority in the kernel's encoding (`include/uapi/linux/ioprio.h`); `None` for none, or an unknown one.
+fn priority(ioprio: u16) -> Option<OwnPriority> {
+    let (class, level) = ((ioprio >> 13) as u8, (ioprio & 7) as u8);
+    let known = ioprio != UNKNOWN_IOPRIO && (1..=3).contains(&class);
+    known.then_some(OwnPriority { class, level: if class == 3 { 0 } else { level } })
+}

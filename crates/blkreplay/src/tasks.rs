@@ -1,0 +1,106 @@
+//! Tasks: threads from fork to exit, each within one control group.
+
+use blkrecord::task_event::TaskEventKind;
+use rustc_hash::FxHashMap;
+
+use crate::recorded::Recorded;
+
+/// A thread from its fork to its exit; numbers of threads occur again.
+#[derive(Debug, Clone, Default)]
+pub struct Thread {
+    /// Its tasks: one for each control group in which it did I/O.
+    pub tasks: Vec<u32>,
+}
+
+/// A thread's I/Os in one control group.
+#[derive(Debug, Clone)]
+pub struct Task {
+    pub thread: u32,
+    /// Command at its first I/O, in the record's names.
+    pub command: u32,
+    pub cgroup: u32,
+    /// Its I/Os, as indices of [`Recorded::ios`].
+    pub ios: Vec<u32>,
+}
+
+/// A fork or an exit, on the clock of the I/Os.
+#[derive(Debug, Clone, Copy)]
+pub struct Kinship {
+    pub at_ns: u64,
+    pub kind: TaskEventKind,
+    pub thread: u32,
+    pub parent: u32,
+}
+
+/// All tasks.
+#[derive(Debug, Default)]
+pub struct Tasks {
+    pub tasks: Vec<Task>,
+    pub threads: Vec<Thread>,
+    /// In the order of time.
+    pub kinships: Vec<Kinship>,
+    /// The task of each I/O, and its place in it.
+    pub of_ios: Vec<(u32, u32)>,
+}
+
+impl Tasks {
+    /// Finds the tasks of a recording.
+    pub fn of(recorded: &Recorded) -> Self {
+        let mut found = Self::default();
+        // The thread that has a number now, and the parent of threads of which only that is known.
+        let mut current: FxHashMap<u32, u32> = FxHashMap::default();
+        let mut parents: FxHashMap<u32, u32> = FxHashMap::default();
+        let mut events = recorded.events.iter().peekable();
+        for io in &recorded.ios {
+            while let Some((at_ns, event)) = events.next_if(|(at_ns, _)| *at_ns <= io.queued_ns) {
+                match event.kind {
+                    TaskEventKind::Fork => {
+                        let parent = found.thread(&mut current, event.parent);
+                        let thread = found.new_thread();
+                        current.insert(event.tid, thread);
+                        parents.insert(thread, parent);
+                        found.note(*at_ns, event.kind, thread, parent);
+                    }
+                    TaskEventKind::Exit => {
+                        let Some(thread) = current.remove(&event.tid) else { continue };
+                        if let Some(parent) = parents.get(&thread) {
+                            found.note(*at_ns, event.kind, thread, *parent);
+                        }
+                    }
+                }
+            }
+            let thread = found.thread(&mut current, io.tid);
+            let known = found.threads[thread as usize].tasks.iter().rev();
+            let task = known.copied().find(|task| found.tasks[*task as usize].cgroup == io.cgroup);
+            let task = task.unwrap_or_else(|| {
+                let task = found.tasks.len() as u32;
+                found.threads[thread as usize].tasks.push(task);
+                let (command, cgroup) = (io.command, io.cgroup);
+                found.tasks.push(Task { thread, command, cgroup, ios: Vec::new() });
+                task
+            });
+            let ios = &mut found.tasks[task as usize].ios;
+            found.of_ios.push((task, ios.len() as u32));
+            ios.push(found.of_ios.len() as u32 - 1);
+        }
+        found
+    }
+
+    fn new_thread(&mut self) -> u32 {
+        self.threads.push(Thread::default());
+        self.threads.len() as u32 - 1
+    }
+
+    fn thread(&mut self, current: &mut FxHashMap<u32, u32>, tid: u32) -> u32 {
+        if let Some(thread) = current.get(&tid) {
+            return *thread;
+        }
+        let thread = self.new_thread();
+        current.insert(tid, thread);
+        thread
+    }
+
+    fn note(&mut self, at_ns: u64, kind: TaskEventKind, thread: u32, parent: u32) {
+        self.kinships.push(Kinship { at_ns, kind, thread, parent });
+    }
+}

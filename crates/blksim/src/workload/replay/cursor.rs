@@ -1,0 +1,156 @@
+//! A task that carries out its plan.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::plan::{ReplayIo, TaskPlan};
+use super::signals::SharedSignals;
+
+/// The next thing that a task does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    Issue(ReplayIo),
+    /// It thinks until this time.
+    Until(u64),
+    /// It waits for one of its I/Os in flight.
+    AwaitCompletion,
+    /// It waits for another task, by the number of the signal.
+    AwaitSignal(u32),
+    /// All I/Os are issued.
+    Finished,
+}
+
+/// An I/O that is not complete.
+const PENDING: u64 = u64::MAX;
+
+/// A task that carries out its plan: [`Cursor::turn`] says what comes next; the caller says what was
+/// submitted, and what has completed.
+#[derive(Debug)]
+pub struct Cursor {
+    plan: Arc<TaskPlan>,
+    signals: SharedSignals,
+    start_ns: u64,
+    /// I/Os that were handed out, and those of them that were submitted.
+    next: usize,
+    submitted: u32,
+    /// By rank: the time of the completion; below `contiguous`, the time by which all up to this one
+    /// were complete.
+    completed_ns: Vec<u64>,
+    /// I/Os that are complete without a gap, in the order of ranks.
+    contiguous: usize,
+    next_await: usize,
+    next_set: usize,
+    /// The latest of the signals that were waited for.
+    released_ns: u64,
+}
+
+impl Cursor {
+    pub fn new(plan: Arc<TaskPlan>, signals: SharedSignals) -> Self {
+        let completed_ns = vec![PENDING; plan.ios.len()];
+        Self {
+            plan,
+            signals,
+            start_ns: 0,
+            next: 0,
+            submitted: 0,
+            completed_ns,
+            contiguous: 0,
+            next_await: 0,
+            next_set: 0,
+            released_ns: 0,
+        }
+    }
+
+    /// Makes the task share signals with others.
+    pub fn share(&mut self, signals: SharedSignals) {
+        self.signals = signals;
+    }
+
+    /// Starts the task's clock.
+    pub fn start(&mut self, now_ns: u64) {
+        self.start_ns = now_ns;
+    }
+
+    /// The state of a signal that the task waits for.
+    pub fn signals(&self) -> &SharedSignals {
+        &self.signals
+    }
+
+    /// The task's turn at this time. An I/O that it issues counts as handed out.
+    #[inline]
+    pub fn turn(&mut self, now_ns: u64) -> Turn {
+        let Some(io) = self.plan.ios.get(self.next) else { return Turn::Finished };
+        if io.waits_for as usize > self.contiguous {
+            return Turn::AwaitCompletion;
+        }
+        while let Some(signal) = self.plan.awaits.get(self.next_await) {
+            if signal.at as usize != self.next {
+                break;
+            }
+            let Some(time_ns) = self.signals.time_ns(signal.number) else {
+                return Turn::AwaitSignal(signal.number);
+            };
+            self.released_ns = self.released_ns.max(time_ns);
+            self.next_await += 1;
+        }
+        let own_ns = match io.waits_for {
+            0 => self.start_ns,
+            count => self.completed_ns[count as usize - 1],
+        };
+        let from_ns = own_ns.max(self.released_ns);
+        let due_ns = from_ns.saturating_add(io.think_ns);
+        if due_ns > now_ns {
+            return Turn::Until(due_ns);
+        }
+        self.next += 1;
+        Turn::Issue(*io)
+    }
+
+    /// Takes note that the next I/O was submitted; returns its index.
+    #[inline]
+    pub fn submitted(&mut self) -> u32 {
+        self.submitted += 1;
+        self.submitted - 1
+    }
+
+    /// The I/O of that index.
+    #[inline]
+    pub fn io(&self, index: u32) -> &ReplayIo {
+        &self.plan.ios[index as usize]
+    }
+
+    /// Takes note that an I/O has completed; returns the places of the signals that this has set.
+    #[inline]
+    pub fn completed(&mut self, index: u32, now_ns: u64) -> Range<usize> {
+        let rank = self.io(index).rank as usize;
+        self.completed_ns[rank] = now_ns;
+        if rank == self.contiguous {
+            let mut latest_ns = match rank {
+                0 => 0,
+                rank => self.completed_ns[rank - 1],
+            };
+            while let Some(time_ns) = self.completed_ns.get_mut(self.contiguous) {
+                if *time_ns == PENDING {
+                    break;
+                }
+                latest_ns = latest_ns.max(*time_ns);
+                *time_ns = latest_ns;
+                self.contiguous += 1;
+            }
+        }
+        let first = self.next_set;
+        while let Some(signal) = self.plan.sets.get(self.next_set) {
+            if signal.at as usize > self.contiguous {
+                break;
+            }
+            self.signals.set(signal.number, self.completed_ns[signal.at as usize - 1]);
+            self.next_set += 1;
+        }
+        first..self.next_set
+    }
+
+    /// The number of the signal at a place that [`Self::completed`] returned.
+    pub fn signal_set(&self, place: usize) -> u32 {
+        self.plan.sets[place].number
+    }
+}

@@ -1,0 +1,186 @@
+//! The plan of a task: its I/Os in the order in which they were queued.
+
+use std::sync::Arc;
+
+use super::cursor::{Cursor, Turn};
+use super::signals::SharedSignals;
+use crate::core::record::Direction;
+use crate::workload::own_priority::OwnPriority;
+
+/// An I/O of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplayIo {
+    /// In bytes, within the job's region.
+    pub offset: u64,
+    /// 0 for a flush.
+    pub bytes: u32,
+    /// A read, a write, or a flush of the device's cache ([`Direction::Sync`]).
+    pub direction: Direction,
+    /// A write that is complete once it is durable (forced unit access).
+    pub durable: bool,
+    /// `None` for the task's own.
+    pub priority: Option<OwnPriority>,
+    /// It waits for so many of its task's I/Os, in the order in which they had completed.
+    pub waits_for: u32,
+    /// Its place in that order, from 0.
+    pub rank: u32,
+    /// Time from the last of the completions that it waits for; from the start if it waits for none.
+    pub think_ns: u64,
+}
+
+/// A signal between two tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Signal {
+    /// The task that waits: the I/O that waits. The task that sets: the completions after which it does.
+    pub at: u32,
+    /// Its number in the job file; one task sets it, and one waits for it.
+    pub number: u32,
+}
+
+/// The I/Os of a task, and what it waits for and gives to others.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TaskPlan {
+    pub ios: Vec<ReplayIo>,
+    /// In the order of I/Os.
+    pub awaits: Vec<Signal>,
+    /// In the order of completions.
+    pub sets: Vec<Signal>,
+}
+
+/// The reason why plans cannot be carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PlanError(pub String);
+
+impl PlanError {
+    pub(super) fn of(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+impl TaskPlan {
+    /// The first byte after all I/Os.
+    pub fn end(&self) -> u64 {
+        let end = |io: &ReplayIo| io.offset.saturating_add(u64::from(io.bytes));
+        self.ios.iter().map(end).max().unwrap_or(0)
+    }
+
+    /// The largest I/O, in bytes.
+    pub fn largest(&self) -> u32 {
+        self.ios.iter().map(|io| io.bytes).max().unwrap_or(0)
+    }
+
+    /// Most I/Os that can be in flight at a time.
+    pub fn depth(&self) -> u32 {
+        let in_flight = |(index, io): (usize, &ReplayIo)| index as u32 + 1 - io.waits_for;
+        self.ios.iter().enumerate().map(in_flight).max().unwrap_or(1)
+    }
+
+    /// Checks that an I/O waits only for those before it, and that every rank is given once.
+    pub fn check(&self) -> Result<(), PlanError> {
+        let count = self.ios.len();
+        let mut by_rank = vec![u32::MAX; count];
+        for (index, io) in self.ios.iter().enumerate() {
+            match by_rank.get_mut(io.rank as usize) {
+                Some(place) if *place == u32::MAX => *place = index as u32,
+                _ => return Err(PlanError::of(format!("I/O {index} has a wrong rank"))),
+            }
+            if (io.bytes == 0) != (io.direction == Direction::Sync) {
+                return Err(PlanError::of(format!("I/O {index} has {} bytes", io.bytes)));
+            }
+            if io.bytes % 512 != 0 || io.offset % 512 != 0 {
+                return Err(PlanError::of(format!("I/O {index} is not in whole sectors")));
+            }
+        }
+        // The latest I/O among the first to complete.
+        let (mut taken, mut latest) = (0, 0);
+        for (index, io) in self.ios.iter().enumerate() {
+            while taken < io.waits_for as usize {
+                let Some(earlier) = by_rank.get(taken) else { break };
+                latest = latest.max(*earlier as usize + 1);
+                taken += 1;
+            }
+            if latest > index || taken < io.waits_for as usize {
+                return Err(PlanError::of(format!("I/O {index} waits for one after it")));
+            }
+        }
+        for (signals, what) in [(&self.awaits, "waits for"), (&self.sets, "sets")] {
+            if !signals.is_sorted_by_key(|signal| signal.at) {
+                return Err(PlanError::of(format!("signals that it {what} are out of order")));
+            }
+        }
+        let most = count as u32;
+        if self.awaits.iter().any(|signal| signal.at >= most)
+            || self.sets.iter().any(|signal| signal.at == 0 || signal.at > most)
+        {
+            return Err(PlanError::of("a signal is not at one of its I/Os"));
+        }
+        Ok(())
+    }
+}
+
+/// The number of signals of plans together.
+fn count_signals<'a>(plans: impl IntoIterator<Item = &'a TaskPlan>) -> usize {
+    plans.into_iter().map(|plan| plan.awaits.len()).sum()
+}
+
+/// Checks that plans come to their end together: each signal is set and awaited once, and no task waits for
+/// itself through others. Returns the number of signals.
+pub fn check_together(plans: &[&TaskPlan]) -> Result<usize, PlanError> {
+    let count = count_signals(plans.iter().copied());
+    let mut seen = vec![(false, false); count];
+    for plan in plans {
+        let awaits = plan.awaits.iter().map(|signal| (signal, true));
+        let sets = plan.sets.iter().map(|signal| (signal, false));
+        for (signal, awaited) in awaits.chain(sets) {
+            let Some(uses) = seen.get_mut(signal.number as usize) else {
+                return Err(PlanError::of(format!("there is no signal {}", signal.number)));
+            };
+            let used = if awaited { &mut uses.0 } else { &mut uses.1 };
+            if std::mem::replace(used, true) {
+                return Err(PlanError::of(format!("signal {} occurs twice", signal.number)));
+            }
+        }
+    }
+    if seen.iter().any(|uses| *uses != (true, true)) {
+        return Err(PlanError::of("a signal is awaited and never set"));
+    }
+    if count == 0 {
+        return Ok(0);
+    }
+    // Carries all plans out in no time: a task that cannot go on then waits for ever.
+    let signals = SharedSignals::owned(count);
+    let cursor = |plan: &&TaskPlan| Cursor::new(Arc::new((*plan).clone()), signals.clone());
+    let mut cursors: Vec<Cursor> = plans.iter().map(cursor).collect();
+    let waiters = waiters_of_signals(plans.iter().copied());
+    let mut ready: Vec<usize> = (0..cursors.len()).collect();
+    let mut ended = vec![false; cursors.len()];
+    while let Some(task) = ready.pop() {
+        let cursor = &mut cursors[task];
+        ended[task] = loop {
+            match cursor.turn(u64::MAX) {
+                Turn::Issue(_) => {
+                    let index = cursor.submitted();
+                    for place in cursor.completed(index, 0) {
+                        ready.push(waiters[cursor.signal_set(place) as usize] as usize);
+                    }
+                }
+                turn => break turn == Turn::Finished,
+            }
+        };
+    }
+    if ended.contains(&false) {
+        return Err(PlanError::of("tasks wait for each other"));
+    }
+    Ok(count)
+}
+
+/// The task that waits for each signal.
+fn waiters_of_signals<'a>(plans: impl IntoIterator<Item = &'a TaskPlan>) -> Vec<u32> {
+    let mut waits: Vec<(u32, u32)> = Vec::new();
+    for (task, plan) in plans.into_iter().enumerate() {
+        waits.extend(plan.awaits.iter().map(|signal| (signal.number, task as u32)));
+    }
+    waits.sort_unstable();
+    waits.into_iter().map(|(_, task)| task).collect()
+}

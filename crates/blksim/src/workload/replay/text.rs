@@ -1,0 +1,205 @@
+//! Plans as text in a job file: numbers of variable length, in base64 without padding.
+//!
+//! A number has seven bits in each byte, the lowest first; the highest bit says that more follow. Offsets
+//! count sectors from the end of the I/O before, ranks from the I/O's own index, both with the sign in the
+//! lowest bit. An I/O takes some ten bytes.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::plan::{PlanError, ReplayIo, Signal, TaskPlan};
+use crate::core::record::Direction;
+use crate::workload::own_priority::OwnPriority;
+
+const VERSION: u64 = 1;
+const SECTOR_BYTES: u64 = 512;
+/// Bits of an I/O's first byte: direction, durable, with a priority of its own.
+const DURABLE: u64 = 4;
+const PRIORITY: u64 = 8;
+/// The largest offset, so that sums stay within 64 bits.
+const MAX_SECTOR: u64 = 1 << 53;
+
+/// Plans as one line of text.
+pub fn encode(plans: &[TaskPlan]) -> String {
+    let mut bytes = Vec::new();
+    put(&mut bytes, VERSION);
+    put(&mut bytes, plans.len() as u64);
+    for plan in plans {
+        put(&mut bytes, plan.ios.len() as u64);
+        let (mut end, mut waits_for) = (0, 0);
+        for (index, io) in plan.ios.iter().enumerate() {
+            let own = io.priority.map_or(0, |_| PRIORITY);
+            put(&mut bytes, code(io.direction) | if io.durable { DURABLE } else { 0 } | own);
+            if let Some(OwnPriority { class, level }) = io.priority {
+                bytes.extend([class, level]);
+            }
+            let sector = io.offset / SECTOR_BYTES;
+            put_signed(&mut bytes, sector as i64 - end as i64);
+            put(&mut bytes, u64::from(io.bytes) / SECTOR_BYTES);
+            end = sector + u64::from(io.bytes) / SECTOR_BYTES;
+            put(&mut bytes, u64::from(io.waits_for - waits_for));
+            waits_for = io.waits_for;
+            put_signed(&mut bytes, i64::from(io.rank) - index as i64);
+            put(&mut bytes, io.think_ns);
+        }
+        for signals in [&plan.awaits, &plan.sets] {
+            put(&mut bytes, signals.len() as u64);
+            let mut at = 0;
+            for signal in signals {
+                put(&mut bytes, u64::from(signal.at - at));
+                put(&mut bytes, u64::from(signal.number));
+                at = signal.at;
+            }
+        }
+    }
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// Reads plans back, and checks each of them.
+pub fn decode(text: &str) -> Result<Vec<TaskPlan>, PlanError> {
+    let bytes = URL_SAFE_NO_PAD
+        .decode(text)
+        .map_err(|error| PlanError::of(format!("it is not base64: {error}")))?;
+    let mut reader = Reader { bytes: &bytes };
+    let version = reader.number()?;
+    if version != VERSION {
+        return Err(PlanError::of(format!("its version is {version}, not {VERSION}")));
+    }
+    let count = reader.count()?;
+    let plans: Vec<TaskPlan> = (0..count).map(|_| reader.plan()).collect::<Result<_, _>>()?;
+    if !reader.bytes.is_empty() {
+        return Err(PlanError::of("something follows its end"));
+    }
+    for (task, plan) in plans.iter().enumerate() {
+        plan.check().map_err(|error| PlanError::of(format!("task {task}: {error}")))?;
+    }
+    Ok(plans)
+}
+
+fn code(direction: Direction) -> u64 {
+    match direction {
+        Direction::Write => 1,
+        Direction::Sync => 2,
+        _ => 0,
+    }
+}
+
+fn put(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+fn put_signed(bytes: &mut Vec<u8>, number: i64) {
+    put(bytes, (number << 1 ^ number >> 63) as u64);
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+}
+
+impl Reader<'_> {
+    fn byte(&mut self) -> Result<u8, PlanError> {
+        let (first, rest) =
+            self.bytes.split_first().ok_or_else(|| PlanError::of("it ends too early"))?;
+        self.bytes = rest;
+        Ok(*first)
+    }
+
+    fn number(&mut self) -> Result<u64, PlanError> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            if shift == 63 && byte > 1 {
+                break;
+            }
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(number);
+            }
+        }
+        Err(PlanError::of("a number is too large"))
+    }
+
+    fn small(&mut self) -> Result<u32, PlanError> {
+        u32::try_from(self.number()?).map_err(|_| PlanError::of("a number is too large"))
+    }
+
+    /// A number of things, each of which takes at least a byte.
+    fn count(&mut self) -> Result<usize, PlanError> {
+        let count = self.number()?;
+        if count > self.bytes.len() as u64 {
+            return Err(PlanError::of("it ends too early"));
+        }
+        Ok(count as usize)
+    }
+
+    fn signed(&mut self) -> Result<i64, PlanError> {
+        let number = self.number()?;
+        Ok((number >> 1) as i64 ^ -((number & 1) as i64))
+    }
+
+    fn plan(&mut self) -> Result<TaskPlan, PlanError> {
+        let count = self.count()?;
+        let mut ios = Vec::with_capacity(count);
+        let (mut end, mut waits_for) = (0_u64, 0_u32);
+        for index in 0..count {
+            let first = self.number()?;
+            let direction = match first & 3 {
+                0 => Direction::Read,
+                1 => Direction::Write,
+                2 => Direction::Sync,
+                _ => return Err(PlanError::of(format!("I/O {index} is of no known kind"))),
+            };
+            let priority = if first & PRIORITY == 0 {
+                None
+            } else {
+                let (class, level) = (self.byte()?, self.byte()?);
+                if !(1..=3).contains(&class) || level > 7 {
+                    let message = format!("I/O {index} has no priority that exists");
+                    return Err(PlanError::of(message));
+                }
+                Some(OwnPriority { class, level })
+            };
+            let sector = end
+                .checked_add_signed(self.signed()?)
+                .filter(|sector| *sector <= MAX_SECTOR)
+                .ok_or_else(|| PlanError::of(format!("I/O {index} lies on no disk")))?;
+            let bytes = self.number()?.checked_mul(SECTOR_BYTES).filter(|bytes| *bytes <= 1 << 30);
+            let bytes =
+                bytes.ok_or_else(|| PlanError::of(format!("I/O {index} is too large")))? as u32;
+            end = sector + u64::from(bytes) / SECTOR_BYTES;
+            waits_for = waits_for
+                .checked_add(self.small()?)
+                .ok_or_else(|| PlanError::of("a number is too large"))?;
+            let rank = (index as i64)
+                .checked_add(self.signed()?)
+                .and_then(|rank| u32::try_from(rank).ok())
+                .ok_or_else(|| PlanError::of(format!("I/O {index} has a wrong rank")))?;
+            ios.push(ReplayIo {
+                offset: sector * SECTOR_BYTES,
+                bytes,
+                direction,
+                durable: first & DURABLE != 0,
+                priority,
+                waits_for,
+                rank,
+                think_ns: self.number()?,
+            });
+        }
+        let mut signals = || -> Result<Vec<Signal>, PlanError> {
+            let mut at = 0_u32;
+            let mut signals = Vec::new();
+            for _ in 0..self.count()? {
+                at = at
+                    .checked_add(self.small()?)
+                    .ok_or_else(|| PlanError::of("a number is too large"))?;
+                signals.push(Signal { at, number: self.small()? });
+            }
+            Ok(signals)
+        };
+        Ok(TaskPlan { ios, awaits: signals()?, sets: signals()? })
+    }
+}
