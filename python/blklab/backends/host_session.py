@@ -33,6 +33,12 @@ from blklab.linux.load.fio_logs import has_logs, keep_logs
 from blklab.linux.load.fio_output import FioReport
 from blklab.linux.load.hdparm import Hdparm, run_hdparm
 from blklab.linux.load.numa import numa_warnings
+from blklab.linux.load.replay import (
+    REQUEST_FILE,
+    find_replay_program,
+    replay_request,
+    run_replay,
+)
 from blklab.linux.machine.monitor import MachineMonitor
 from blklab.linux.processes.io_priority import ignores_priorities
 from blklab.linux.queue.schedulers import available_schedulers, unavailable_scheduler
@@ -184,6 +190,9 @@ class HostSession:
         if self._options.precondition:
             check_precondition(self._space, self._target.details)
         for workload in _job_files(workloads):
+            if workload.replays:
+                find_replay_program()
+                continue
             check_job_file(self._fio, workload, self._job_file(workload, seed=0))
         self._create_groups([*_job_files(workloads), *loads_beside(workloads)])
         try:
@@ -251,24 +260,31 @@ class HostSession:
         )
 
     def _run_jobs(self, cell: Cell) -> tuple[FioReport, dict[str, str]]:
-        """Drops the page cache and runs fio, or hdparm; returns its report and its name."""
+        """Drops the page cache and runs fio, hdparm or a replay; returns its report and its name."""
         page_cache.drop_page_cache()
         self._command_runs.cache_dropped()
-        folder, tested = self._ready_work_folder(), self._hdparm_test(cell.workload)
-        text = self._job_file(cell.workload, seed=cell.key.seed)
+        folder = self._ready_work_folder()
         with self._monitor.monitoring():
-            if tested is not None:
-                hdparm, device = tested
-                engine = {"name": cell.workload.tool, "version": hdparm.version}
-                return run_hdparm(hdparm, cell.workload, device, folder), engine
-            report = run_fio(
-                self._fio,
-                cell.workload,
-                text,
-                folder,
-                read_only=self._space.read_only,
-                runtime_ns=self._options.runtime_ns,
-            )
+            return self._load(cell, folder)
+
+    def _load(self, cell: Cell, folder: Path) -> tuple[FioReport, dict[str, str]]:
+        workload = cell.workload
+        if (tested := self._hdparm_test(workload)) is not None:
+            hdparm, device = tested
+            report = run_hdparm(hdparm, workload, device, folder)
+            return report, {"name": workload.tool, "version": hdparm.version}
+        if workload.replays:
+            program = find_replay_program()
+            report = run_replay(program, self._replay_request(workload, folder), folder)
+            return report, {"name": "blkguest replay", "version": program.version}
+        report = run_fio(
+            self._fio,
+            workload,
+            self._job_file(workload, seed=cell.key.seed),
+            folder,
+            read_only=self._space.read_only,
+            runtime_ns=self._options.runtime_ns,
+        )
         return report, {"name": "fio", "version": self._fio.version}
 
     def _run_command(self, cell: Cell) -> tuple[FioReport, dict[str, str]]:
@@ -280,6 +296,14 @@ class HostSession:
             monitoring=self._monitor.monitoring,
         )
         return report, self._command_runs.engine(cell.workload)
+
+    def _replay_request(self, workload: Workload, folder: Path) -> str:
+        return replay_request(
+            workload,
+            self._space.regions(workload),
+            folder=None if self._data_link is None else folder / self._data_link,
+            group_files=self._group_files(workload),
+        )
 
     def _keep_logs(self, cell: Cell, folder: Path) -> list[str]:
         """Keeps the logs that the job file asks for; says where they are."""
@@ -302,6 +326,10 @@ class HostSession:
         if tested is not None:
             hdparm, device = tested
             return [*lines, shlex.join(hdparm.command(cell.workload.tool, device))]
+        if cell.workload.replays:
+            folder = self._work_folder or self._planned_work_folder()
+            lines.append(f"cat > {REQUEST_FILE} <<'END'\n{self._replay_request(cell.workload, folder)}\nEND")
+            return [*lines, shlex.join(find_replay_program().command(folder))]
         text = self._job_file(cell.workload, seed=cell.key.seed)
         lines.append(f"cat > {JOB_FILE} <<'END'\n{text}END")
         lines.append(shlex.join(self._fio.command(read_only=self._space.read_only)))
@@ -363,12 +391,15 @@ class HostSession:
 
     def _group_joins(self, workload: Workload) -> dict[str, str]:
         """The files by which the jobs of a load join their control groups, quoted for the shell."""
-        joins = {}
-        for job in workload.jobs:
-            if job.cgroup is not None:
-                groups = self._groups or RunCgroups(find_hierarchy(), self._options.run_id)
-                joins[job.cgroup] = shlex.quote(str(groups.processes_file(job.cgroup)))
-        return joins
+        return {name: shlex.quote(file) for name, file in self._group_files(workload).items()}
+
+    def _group_files(self, workload: Workload) -> dict[str, str]:
+        """The file of each of the workload's control groups that takes processes."""
+        names = {job.cgroup for job in workload.jobs if job.cgroup is not None}
+        if not names:
+            return {}
+        groups = self._groups or RunCgroups(find_hierarchy(), self._options.run_id)
+        return {name: str(groups.processes_file(name)) for name in sorted(names)}
 
     @property
     def _data_link(self) -> str | None:

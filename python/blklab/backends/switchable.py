@@ -39,6 +39,7 @@ def unswitchable_workload(workload: Workload, conditions: Conditions) -> str | N
 def _unswitchable_job(job: Job) -> str | None:
     synced = [option for option in ("fsync", "fdatasync", "sync") if job.options.get(option, "") not in _NO]
     reasons = {
+        "replays a recording from its beginning to its end": job.replayed_ios is not None,
         "waits for the jobs before it (stonewall)": job.stonewall,
         f"waits for the job {job.wait_for} (wait_for)": job.wait_for is not None,
         "starts later than the load (startdelay)": bool(job.startdelay_ns),

@@ -21,7 +21,7 @@ KERNELS = option_named("kernels")
 
 @click.command(name="run", cls=TopicCommand)
 @experiment_options("run", apart=("kernels",), required=("targets",))
-@click.argument("workload", metavar="NAME|FILE.fio")
+@click.argument("workload", metavar="NAME|FILE.fio|trace:FILE")
 @click.option("--scheduler", metavar="NAME", help="Scheduler. Default: the active one of the target.")
 @click.option(
     "--tunable", "tunables", multiple=True, metavar="KEY=VALUE", help="Tunable of the scheduler. Repeatable."

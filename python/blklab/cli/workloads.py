@@ -16,7 +16,7 @@ from blklab.spec.workloads import Workload, load_workload, shipped_commands, shi
 
 
 @click.command(name="workloads")
-@click.argument("names", nargs=-1, metavar="[NAME|FILE.fio]…")
+@click.argument("names", nargs=-1, metavar="[NAME|FILE.fio|trace:FILE]…")
 @click.option("--show", is_flag=True, help="Print the files themselves.")
 @json_option
 def command(*, names: tuple[str, ...], show: bool, json_file: str | None) -> None:
@@ -42,6 +42,10 @@ def command(*, names: tuple[str, ...], show: bool, json_file: str | None) -> Non
     console.print(table)
     for workload in workloads if names else []:
         console.print(f"\n{workload.source}", markup=False, soft_wrap=True)
+        if workload.replays:
+            for note in workload.notes:
+                console.print(f"- {note.message}", markup=False, soft_wrap=True)
+            continue
         console.print(_options_table(workload) if workload.command is None else _command_table(workload))
         console.print(_where_it_runs(workload), markup=False, soft_wrap=True)
 

@@ -166,12 +166,12 @@ class ExperimentSpec(Conditions, CommandOptions):
         list[Workload],
         Option(
             WORKLOADS,
-            "Shipped workload, or a file of your own: a job file, or a command's description (.toml). In an "
-            "experiment's description, relative to that file.",
+            "Shipped workload, a recording (trace:FILE), or a file of your own: a job file, or a command's "
+            "description (.toml). In an experiment's description, relative to that file.",
             Topic.COMPARISON,
             flag="--workload",
             short="-w",
-            metavar="NAME|FILE.fio",
+            metavar="NAME|FILE.fio|trace:FILE",
             default_text=" and ".join(DEFAULT_WORKLOADS),
             see="experiments.md#workloads",
             names="workloads",

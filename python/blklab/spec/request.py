@@ -18,6 +18,7 @@ from blklab.spec.command_options import with_command_options
 from blklab.spec.experiment import DEFAULT_WORKLOADS, OPTIONS, ExperimentSpec
 from blklab.spec.forms import each_named_once
 from blklab.spec.guest import guest_options
+from blklab.spec.replays import PREFIX, is_replay
 from blklab.spec.workloads import COMMAND_SUFFIX, Workload
 
 if sys.version_info >= (3, 11):
@@ -129,6 +130,9 @@ def read_spec_file(path: Path) -> SpecValues:
 
 
 def _relative_to(folder: Path, name: str) -> str:
+    if is_replay(name):
+        path = name.removeprefix(PREFIX)
+        return name if Path(path).is_absolute() else f"{PREFIX}{folder / path}"
     is_file = name.endswith((".fio", COMMAND_SUFFIX))
     return str(folder / name) if is_file and not Path(name).is_absolute() else name
 

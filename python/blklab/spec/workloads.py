@@ -29,6 +29,7 @@ from blklab import _core
 from blklab.errors import JobFileError, UnknownNameError
 from blklab.shipped import shipped_files
 from blklab.spec.commands import DECIDES, JOB, Command, name_of, parse_command_file
+from blklab.spec.replays import is_replay, read_replay
 
 _HEAD = re.compile(r"[;#]\s*(purpose|decide-by|focus|control|tool)\s*:\s*(.*?)\s*", re.IGNORECASE)
 COMMAND_SUFFIX = ".toml"
@@ -95,6 +96,8 @@ class Job(BaseModel):
     nice: int | None
     cgroup: str | None
     cgroup_weight: int | None
+    replayed_ios: int | None = None
+    """Recorded I/Os that it replays; None if it generates its own."""
 
 
 class Workload(BaseModel):
@@ -147,6 +150,11 @@ class Workload(BaseModel):
             )
 
     @property
+    def replays(self) -> bool:
+        """True if any section replays recorded I/Os."""
+        return any(job.replayed_ios is not None for job in self.jobs)
+
+    @property
     def reads(self) -> bool:
         """True if any section reads."""
         return any(job.reads for job in self.jobs)
@@ -182,13 +190,19 @@ def shipped_commands() -> dict[str, Path]:
 
 
 def load_workload(name_or_path: str) -> Workload:
-    """Loads a shipped workload by name, or a job file or the description of a command by path.
+    """Loads a shipped workload by name, a file by path, or a recording as ``trace:FILE``.
+
+    A file is a job file, or the description of a command.
 
     Raises:
         UnknownNameError: if there is neither; close names are suggested.
         JobFileError: if the file cannot be read or has a mistake.
         SpecError: likewise for the description of a command.
+        UsageError: for a recording that cannot be replayed as asked.
+        FormatError: for a recording that cannot be read.
     """
+    if is_replay(name_or_path):
+        return _of_recording(name_or_path)
     shipped = shipped_workloads() | shipped_commands()
     if name_or_path in shipped:
         return _read(shipped[name_or_path], name_or_path)
@@ -252,6 +266,17 @@ def _of_command(command: Command, *, name: str, source: str, text: str) -> Workl
         host_only=[],
         warnings=[],
     )
+
+
+def _of_recording(text: str) -> Workload:
+    request, job_file, summary = read_replay(text)
+    workload = parse_workload(job_file, name=request.name, source=text)
+    first = workload.jobs[0]
+    notes = [
+        JobOptionNote(job=first.name, option="replay", line=first.line, message=note)
+        for note in summary.notes
+    ]
+    return workload.model_copy(update={"notes": [*workload.notes, *notes]})
 
 
 def parse_workload(text: str, *, name: str, source: str) -> Workload:

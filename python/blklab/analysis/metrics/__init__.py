@@ -39,6 +39,7 @@ _NAMES = (
     "io_wait",
     "bytes_read",
     "bytes_written",
+    "makespan",
 )
 
 

@@ -1,0 +1,20 @@
+"""Time until all is done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blklab.records.samples import NS_PER_SECOND, JobSample
+
+NAME = "makespan"
+UNIT = "s"
+BETTER = "lower"
+DESCRIPTION = (
+    "time from the start of the measured sections to the end of the last one; for replays and jobs that end"
+)
+
+
+def compute(jobs: Sequence[JobSample]) -> float | None:
+    """The longest run time of a section."""
+    longest_ns = max((job.runtime_ns for job in jobs), default=0)
+    return longest_ns / NS_PER_SECOND if longest_ns else None

@@ -1,0 +1,131 @@
+"""Replays of recordings: one process of blklab's own program for each recorded task.
+
+Each process has an I/O context, a class and level, and a control group of its own, as the recorded task had.
+The program (crates/blkguest) is the one that replays in guest kernels, with the same generator.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from blklab import __version__
+from blklab.errors import MissingToolError
+from blklab.linux.load.fio_output import FioReport
+from blklab.linux.load.load_process import run_load_process
+from blklab.linux.scratch.layout import JobRegions
+from blklab.records.samples import JobSample
+from blklab.shipped import guest_program
+from blklab.spec.workloads import Workload
+
+REQUEST_FILE = "replay.json"
+ANSWER_FILE = "replayed.json"
+_GRACE_S = 3600
+"""A replay takes as long as its disk needs; one of more than an hour counts as hung."""
+
+
+@dataclass(frozen=True)
+class ReplayProgram:
+    """The installed program."""
+
+    path: Path
+    version: str = __version__
+
+    def command(self, folder: Path) -> list[str]:
+        """The command line, for a request in that directory."""
+        return [str(self.path), "replay", str(folder / REQUEST_FILE), str(folder / ANSWER_FILE)]
+
+
+def find_replay_program() -> ReplayProgram:
+    """Finds the program.
+
+    Raises:
+        MissingToolError: if this installation has none.
+    """
+    path = guest_program()
+    if path is None:
+        raise MissingToolError(
+            "this installation lacks the program that replays recordings (blkguest)",
+            hint="`make build` makes it; sim: targets do not need it",
+        )
+    return ReplayProgram(path)
+
+
+def replay_request(
+    workload: Workload, regions: Sequence[JobRegions], *, folder: Path | None, group_files: Mapping[str, str]
+) -> str:
+    """The program's request as JSON.
+
+    Args:
+        workload: The recording as a workload.
+        regions: The region of each clone of each job.
+        folder: The directory of the regions' files; None for devices.
+        group_files: For each control group, the file that takes processes.
+    """
+    places = [
+        {
+            "path": region.filename if folder is None else str(folder / region.filename),
+            "offset": region.offset_bytes,
+            "bytes": region.size_bytes,
+        }
+        for clones in regions
+        for region in clones
+    ]
+    request = {
+        "text": workload.text,
+        "source": workload.source,
+        "places": places,
+        "groups": dict(group_files),
+    }
+    return json.dumps(request, ensure_ascii=False)
+
+
+def run_replay(program: ReplayProgram, request: str, folder: Path) -> FioReport:
+    """Replays a recording; none of its processes is left when this returns or raises.
+
+    Args:
+        program: The program.
+        request: As `replay_request` gives it.
+        folder: A directory of the run's own.
+
+    Returns:
+        A report like fio's: one sample for each section.
+
+    Raises:
+        RunFailedError: if it hangs.
+    """
+    (folder / REQUEST_FILE).write_text(request, encoding="utf-8")
+    answer = folder / ANSWER_FILE
+    answer.unlink(missing_ok=True)
+    ended = run_load_process(
+        program.command(folder),
+        folder,
+        limit_s=_GRACE_S,
+        too_long=f"the replay was still running after {_GRACE_S} s",
+    )
+    text = answer.read_text(encoding="utf-8") if answer.exists() else ""
+    for left in folder.glob("record-*"):
+        left.unlink()
+    return read_replay_report(text, messages=ended.output, returncode=ended.returncode)
+
+
+def read_replay_report(text: str, *, messages: str, returncode: int) -> FioReport:
+    """Reads the program's answer.
+
+    Args:
+        text: Contents of the answer; empty if there is none.
+        messages: Its terminal output.
+        returncode: Its exit code.
+    """
+    try:
+        answer = json.loads(text)
+        if "error" in answer:
+            return FioReport([], f"the replay failed: {answer['error']['message']}", [])
+        return FioReport([JobSample.model_validate(job) for job in answer["jobs"]], None, [])
+    except (ValueError, KeyError, TypeError, ValidationError):
+        said = " ".join(messages.split()) or "it left no answer"
+        return FioReport([], f"the replay failed (exit code {returncode}): {said}", [])

@@ -1,0 +1,34 @@
+"""Recordings of simulations, as blkparse would print them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import blklab
+from blklab.simulator.timeline import READ, WRITE
+
+DEVICE = "8,0"
+
+
+def record_simulation(path: Path, device: str, jobs: str, scheduler: str) -> blklab.Timeline:
+    """Simulates jobs whose processes never issue two I/Os at one moment, and writes what was queued."""
+    timeline = blklab.simulate(device, jobs, scheduler=scheduler, arrangement="fixed", timeline=True).timeline
+    assert timeline is not None
+    names = [job.name for job in timeline.run.jobs]
+    events = []
+    for row in timeline.requests:
+        if row["operation"] not in (READ, WRITE):
+            continue
+        letters = "R" if row["operation"] == READ else "WS"
+        place = f"{letters} {row['sector']} + {row['sectors']}"
+        queued, completed = int(row["arrive_ns"]), int(row["complete_ns"])
+        events.append((queued, 1, int(row["task"]), "Q", f"{place} [{names[row['job']]}]"))
+        events.append((completed, 0, int(row["task"]), "C", f"{place} [0]"))
+    path.write_text("".join(line(number, *event) for number, event in enumerate(sorted(events))))
+    return timeline
+
+
+def line(number: int, at_ns: int, _: int, task: int, action: str, rest: str) -> str:
+    """An event of a task."""
+    seconds, ns = divmod(at_ns, 1_000_000_000)
+    return f"  {DEVICE}    0  {number}  {seconds}.{ns:09d}  {1000 + task}  {action}  {rest}\n"

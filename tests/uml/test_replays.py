@@ -1,0 +1,83 @@
+"""Replays in guest kernels: the simulator's I/Os, and what a task waits for in another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import blklab
+from blklab.records.samples import JobSample
+from blklab.spec.workloads import load_workload
+from recorded_simulation import line, record_simulation
+
+from .guest_runs import measure
+
+pytestmark = pytest.mark.usefixtures("real_guest")
+
+JOBS = """
+[reader]
+rw=randread
+direct=1
+thinktime=200
+size=512m
+number_ios=60
+
+[writer]
+rw=randwrite
+bs=64k
+direct=1
+rate_iops=400
+startdelay=3ms
+size=4m
+"""
+DEVICE = "fixed,latency=300us,depth=4"
+
+
+def latencies(jobs: list[JobSample]) -> dict[tuple[str, str], tuple[int, dict[int, int]]]:
+    """The length of each job, and the histograms of its latencies."""
+    return {
+        (job.name, one.direction): (job.runtime_ns, dict(one.latency.bins))
+        for job in jobs
+        for one in job.directions
+    }
+
+
+@pytest.mark.parametrize("scheduler", ["none", "mq-deadline", "kyber", "bfq"])
+def test_a_recorded_simulation_replays_to_the_same_bits(scheduler: str, tmp_path: Path) -> None:
+    path = tmp_path / "recorded.txt"
+    recorded = record_simulation(path, DEVICE, JOBS, scheduler)
+    workload = load_workload(f"trace:{path},scale-to=recorded")
+    sample = measure(f"uml:{DEVICE}", workload.text, scheduler)
+    simulated = blklab.simulate(DEVICE, workload.text, scheduler=scheduler, arrangement="fixed")
+    assert latencies(sample.jobs) == latencies(simulated.jobs)
+    # All processes of a replay start at once, so that one that had begun later takes longer.
+    bins = [
+        {key: one for key, (_, one) in latencies(jobs).items()} for jobs in (sample.jobs, recorded.run.jobs)
+    ]
+    assert bins[0] == bins[1]
+
+
+def test_tasks_wait_for_each_other_as_in_the_simulator(tmp_path: Path) -> None:
+    # A commit: a task writes, the journal writes and flushes, the task goes on.
+    events = [
+        (0, "Q", 1, "WS 0 + 8 [app]"),
+        (200_000, "C", 1, "WS 0 + 8 [0]"),
+        (210_000, "Q", 2, "WS 4000 + 16 [jbd2/sda-8]"),
+        (300_000, "C", 2, "WS 4000 + 16 [0]"),
+        (310_000, "Q", 2, "FWFS 4016 + 8 [jbd2/sda-8]"),
+        (700_000, "C", 2, "WFS 4016 + 8 [0]"),
+        (720_000, "Q", 1, "WS 8 + 8 [app]"),
+        (900_000, "C", 1, "WS 8 + 8 [0]"),
+    ]
+    path = tmp_path / "commit.txt"
+    path.write_text(
+        "".join(line(n, at, 0, task, what, rest) for n, (at, what, task, rest) in enumerate(events))
+    )
+    workload = load_workload(f"trace:{path}")
+    device = "fixed,latency=2ms,depth=4"
+    sample = measure(f"uml:{device}", workload.text, "mq-deadline")
+    simulated = blklab.simulate(device, workload.text, scheduler="mq-deadline", arrangement="fixed")
+    assert latencies(sample.jobs) == latencies(simulated.jobs)
+    # Each of the four steps waits for the one before: on a disk of 2 ms they take at least 8 ms.
+    assert simulated.job("app").runtime_ns > 8_000_000
