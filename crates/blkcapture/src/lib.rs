@@ -7,6 +7,7 @@
 //! | Module | Contents |
 //! |---|---|
 //! | [`recording`] | one recording: begin, poll, finish |
+//! | [`live`] | the same without a file, window by window |
 //! | [`request`] | the devices to record, and the file to write |
 //! | [`source`] | sources of I/Os |
 //! | [`bpf`] | programs in the kernel |
@@ -23,6 +24,7 @@ pub mod bpf;
 pub mod cgroup_settings;
 pub mod clock;
 pub mod error;
+pub mod live;
 pub mod recording;
 pub mod request;
 pub mod source;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 
 use blkrecord::batch::Batch;
-use blkrecord::facts::Tally;
+use blkrecord::facts::{Facts, Tally};
 use blkrecord::file::Writer;
 use blkrecord::names::Names;
 
@@ -69,12 +69,8 @@ impl Recording {
         let devices = Devices::of(request);
         let began_ns = clock::monotonic_ns();
         let source = start(devices, request, began_ns)?;
-        let facts = &mut request.facts;
-        "blkrecord".clone_into(&mut facts.format);
-        source.name().clone_into(&mut facts.capture);
-        facts.missing = source.missing();
-        facts.started_unix_ns = Some(clock::unix_ns() - (clock::monotonic_ns() - began_ns));
-        let writer = Writer::new(file, facts)
+        describe(&mut request.facts, source.as_ref(), began_ns);
+        let writer = Writer::new(file, &request.facts)
             .map_err(|cause| CaptureError::Output { path: request.output.clone(), cause })?;
         Ok((source, writer, began_ns))
     }
@@ -148,8 +144,16 @@ impl Recording {
     }
 }
 
+/// Adds the way of capturing to the facts.
+pub(crate) fn describe(facts: &mut Facts, source: &dyn Source, began_ns: u64) {
+    "blkrecord".clone_into(&mut facts.format);
+    source.name().clone_into(&mut facts.capture);
+    facts.missing = source.missing();
+    facts.started_unix_ns = Some(clock::unix_ns() - (clock::monotonic_ns() - began_ns));
+}
+
 /// Starts the best source that works, or the one that was asked for.
-fn start(
+pub(crate) fn start(
     devices: Devices,
     request: &Request,
     began_ns: u64,

@@ -10,7 +10,8 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// The file to write; it must not exist.
+    /// The file that a recording writes; it must not exist.
+    #[serde(default)]
     pub output: PathBuf,
     /// The conditions; `devices` are those to be recorded.
     pub facts: Facts,

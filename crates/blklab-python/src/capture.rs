@@ -5,13 +5,40 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use blkcapture::error::CaptureError;
+use blkcapture::live::Live;
 use blkcapture::recording;
 use blkcapture::request::Request;
 use blkcapture::support;
-use blkrecord::facts::Tally;
 use pyo3::prelude::*;
+use serde::Serialize;
 
 use crate::error;
+
+/// Works on a capture without the interpreter's lock; a panic becomes an error.
+fn with<T: Send, R: Send>(
+    py: Python<'_>,
+    capture: &Mutex<T>,
+    work: impl FnOnce(&mut T) -> Result<R, CaptureError> + Send,
+) -> PyResult<R> {
+    let done = py.detach(|| {
+        catch_unwind(AssertUnwindSafe(|| {
+            work(&mut capture.lock().unwrap_or_else(PoisonError::into_inner))
+        }))
+    });
+    match done {
+        Ok(result) => result.map_err(|cause| raise(py, &cause)),
+        Err(panic) => Err(error::raise(py, &error::from_panic(panic.as_ref()))),
+    }
+}
+
+fn request_of(py: Python<'_>, json: &str) -> PyResult<Request> {
+    serde_json::from_str(json)
+        .map_err(|cause| raise(py, &CaptureError::Request(format!("the request: {cause}"))))
+}
+
+fn as_json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
 
 /// A recording under way. It must be polled every 20 ms or so, and finished.
 #[pyclass(frozen)]
@@ -20,32 +47,12 @@ pub struct Recording {
     recording: Mutex<recording::Recording>,
 }
 
-impl Recording {
-    fn with(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce(&mut recording::Recording) -> Result<Tally, CaptureError> + Send,
-    ) -> PyResult<String> {
-        let done = py.detach(|| {
-            catch_unwind(AssertUnwindSafe(|| {
-                work(&mut self.recording.lock().unwrap_or_else(PoisonError::into_inner))
-            }))
-        });
-        let tally = match done {
-            Ok(result) => result.map_err(|cause| raise(py, &cause))?,
-            Err(panic) => return Err(error::raise(py, &error::from_panic(panic.as_ref()))),
-        };
-        Ok(serde_json::to_string(&tally).unwrap_or_default())
-    }
-}
-
 #[pymethods]
 impl Recording {
     /// Starts to record; `request` is JSON.
     #[new]
     fn new(py: Python<'_>, request: &str) -> PyResult<Self> {
-        let request: Request = serde_json::from_str(request)
-            .map_err(|cause| raise(py, &CaptureError::Request(format!("the request: {cause}"))))?;
+        let request = request_of(py, request)?;
         let begun = py.detach(|| recording::Recording::begin(request));
         let recording = Mutex::new(begun.map_err(|cause| raise(py, &cause))?);
         Ok(Self { recording })
@@ -65,12 +72,51 @@ impl Recording {
 
     /// Takes and writes what has happened; gives the counts as JSON.
     fn poll(&self, py: Python<'_>) -> PyResult<String> {
-        self.with(py, recording::Recording::poll)
+        Ok(as_json(&with(py, &self.recording, recording::Recording::poll)?))
     }
 
     /// Stops, and completes the file; gives the counts as JSON.
     fn finish(&self, py: Python<'_>) -> PyResult<String> {
-        self.with(py, recording::Recording::finish)
+        Ok(as_json(&with(py, &self.recording, recording::Recording::finish)?))
+    }
+}
+
+/// A capture without a file. It must be polled every 20 ms or so, and finished.
+#[pyclass(frozen)]
+#[derive(Debug)]
+pub struct LiveCapture {
+    live: Mutex<Live>,
+}
+
+#[pymethods]
+impl LiveCapture {
+    /// Starts to capture; `request` is JSON.
+    #[new]
+    fn new(py: Python<'_>, request: &str) -> PyResult<Self> {
+        let request = request_of(py, request)?;
+        let begun = py.detach(|| Live::begin(request));
+        Ok(Self { live: Mutex::new(begun.map_err(|cause| raise(py, &cause))?) })
+    }
+
+    /// Facts that the I/Os lack.
+    #[getter]
+    fn missing(&self) -> Vec<String> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner).missing()
+    }
+
+    /// Takes what has happened.
+    fn poll(&self, py: Python<'_>) -> PyResult<()> {
+        with(py, &self.live, Live::poll)
+    }
+
+    /// The waits of the I/Os that have completed since the last call, as JSON.
+    fn window(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(as_json(&with(py, &self.live, Live::window)?))
+    }
+
+    /// Stops.
+    fn finish(&self, py: Python<'_>) -> PyResult<()> {
+        with(py, &self.live, Live::finish)
     }
 }
 

@@ -139,6 +139,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(waits::analyse_waits, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay_workload, module)?)?;
     #[cfg(target_os = "linux")]
+    module.add_class::<capture::LiveCapture>()?;
     module.add_class::<capture::Recording>()?;
     #[cfg(target_os = "linux")]
     module.add_function(wrap_pyfunction!(capture::capture_support, module)?)?;

@@ -67,7 +67,7 @@ def record(request: str, command: Sequence[str] = (), *, seconds: float | None =
     except _core.CaptureError as error:
         with suppress(_core.CaptureError):
             recording.finish()
-        raise _translated(error) from error
+        raise translated(error) from error
     except BaseException:
         with suppress(_core.CaptureError):
             recording.finish()
@@ -76,7 +76,7 @@ def record(request: str, command: Sequence[str] = (), *, seconds: float | None =
         try:
             tally = Tally.model_validate_json(recording.finish())
         except _core.CaptureError as error:
-            raise _translated(error) from error
+            raise translated(error) from error
     if process is not None and interrupted is None:
         process.wait()
     returncode = None if process is None else process.poll()
@@ -87,7 +87,7 @@ def _begun(request: str) -> _core.Recording:
     try:
         return _core.Recording(request)
     except _core.CaptureError as error:
-        raise _translated(error) from error
+        raise translated(error) from error
 
 
 def _started(command: Sequence[str]) -> subprocess.Popen[bytes]:
@@ -99,7 +99,8 @@ def _started(command: Sequence[str]) -> subprocess.Popen[bytes]:
         raise MissingToolError(f"{command[0]!r}: cannot be started: {error}") from error
 
 
-def _translated(error: _core.CaptureError) -> BlklabError:
+def translated(error: _core.CaptureError) -> BlklabError:
+    """The error for people."""
     match error.kind:
         case "not_permitted":
             return NotRootError(error.message, hint="run with sudo, outside of a container")

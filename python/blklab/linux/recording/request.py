@@ -38,6 +38,23 @@ def recording_request(
     """
     if output.exists():
         raise UsageError(f"{output} exists already", hint="name another file with --output, or remove it")
+    return json.dumps(_request(resolution, command, capture=capture) | {"output": str(output)})
+
+
+def capture_request(resolution: Resolution, *, capture: str = "auto") -> str:
+    """The request for a capture without a file, as JSON.
+
+    Args:
+        resolution: The target and the disks beneath it.
+        capture: As for `recording_request`.
+
+    Raises:
+        RequirementError: if a disk has no device number, by which events name it.
+    """
+    return json.dumps(_request(resolution, (), capture=capture))
+
+
+def _request(resolution: Resolution, command: Sequence[str], *, capture: str) -> dict[str, Any]:
     hidden = [disk.name for disk in resolution.leaves if not disk.device_number]
     if hidden:
         raise RequirementError(
@@ -52,8 +69,7 @@ def recording_request(
         command=list(command),
         devices=[_device(disk) for disk in resolution.leaves],
     )
-    request: dict[str, Any] = {
-        "output": str(output),
+    return {
         "facts": facts.model_dump(),
         "partitions": [part for disk in resolution.leaves for part in _partitions(disk)],
         "buffer_bytes": _BUFFER_BYTES,
@@ -61,7 +77,6 @@ def recording_request(
         "bpf_object": str(programs) if programs else None,
         "cgroup_root": str(hierarchy.root) if hierarchy else None,
     }
-    return json.dumps(request)
 
 
 def _device(disk: Disk) -> DeviceFacts:

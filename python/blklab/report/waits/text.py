@@ -61,18 +61,7 @@ def summary_lines(document: WhereDocument) -> list[str]:
     facts, tally, everything = waits.facts, waits.tally, waits.all
     how = f"recorded through {facts.capture}" if facts.capture else f"format {facts.format}"
     extent = f"{tally.ios} I/Os, {format_bytes(everything.bytes)} in {_time(tally.span_ns)}"
-    lines = [f"{document.file}: {extent} ({how})"]
-    names = {device.number: device for device in facts.devices}
-    for device in waits.devices:
-        known = names.get(device.number)
-        name = known.name if known and known.name else "device"
-        under = f" under {known.scheduler}" if known and known.scheduler else ""
-        busy = device.busy_ns / tally.span_ns if tally.span_ns else 0.0
-        lines.append(
-            f"{name}{under}: {device.ios} I/Os, busy {busy:.0%} of the time; at a time"
-            f" {device.in_device.mean:.1f} in the device (99 %: {device.in_device.p99}),"
-            f" {device.in_queue.mean:.1f} in the queue (99 %: {device.in_queue.p99})"
-        )
+    lines = [f"{document.file}: {extent} ({how})", *device_lines(waits)]
     if tally.lost:
         lines.append(f"warning: the kernel dropped {tally.lost} events, so some I/Os are missing")
     if not tally.whole:
@@ -83,6 +72,24 @@ def summary_lines(document: WhereDocument) -> list[str]:
         lines.append("The trace does not tell when I/Os were issued: all of a wait counts as the device's.")
     lines += [f"not recorded: {text}" for text in facts.missing]
     lines += [f"warning: {text}" for text in waits.warnings]
+    return lines
+
+
+def device_lines(waits: Waits) -> list[str]:
+    """How busy each device was, and how many I/Os it had."""
+    lines = []
+    span_ns = waits.tally.span_ns
+    names = {device.number: device for device in waits.facts.devices}
+    for device in waits.devices:
+        known = names.get(device.number)
+        name = known.name if known and known.name else "device"
+        under = f" under {known.scheduler}" if known and known.scheduler else ""
+        busy = device.busy_ns / span_ns if span_ns else 0.0
+        lines.append(
+            f"{name}{under}: {device.ios} I/Os, busy {busy:.0%} of the time; at a time"
+            f" {device.in_device.mean:.1f} in the device (99 %: {device.in_device.p99}),"
+            f" {device.in_queue.mean:.1f} in the queue (99 %: {device.in_queue.p99})"
+        )
     return lines
 
 
