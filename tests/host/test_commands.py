@@ -126,6 +126,7 @@ def test_a_load_beside_it_is_reported_too(loop: str, tmp_path: Path) -> None:
             assert [one.name for one in sample.jobs] == ["command", "reader"]
             reader = sample.jobs[1]
             assert job.runtime_ns < reader.runtime_ns
+            assert sample.events is not None and sample.events.traffic is None
             assert reader.directions[0].ios > 1
 
 

@@ -55,6 +55,7 @@ from blklab.linux.scratch.precondition import (
 )
 from blklab.linux.scratch.space import Announce, ScratchSpace
 from blklab.records.locations import run_files_folder
+from blklab.records.machine_events import MachineEvents
 from blklab.records.samples import NS_PER_SECOND, RunSample, TargetDescription
 from blklab.spec.plan import Cell
 from blklab.spec.schedulers import SchedulerChoice
@@ -256,8 +257,15 @@ class HostSession:
             settings=settings,
             engine=engine,
             warnings=[*report.warnings, *logs],
-            events=self._monitor.events,
+            events=self._events_of(cell.workload),
         )
+
+    def _events_of(self, workload: Workload) -> MachineEvents | None:
+        """Events during the last run. A load beside it still runs then, so no I/O can be attributed."""
+        events = self._monitor.events
+        if events is None or workload.beside is None:
+            return events
+        return events.model_copy(update={"traffic": None})
 
     def _run_jobs(self, cell: Cell) -> tuple[FioReport, dict[str, str]]:
         """Drops the page cache and runs fio, hdparm or a replay; returns its report and its name."""
