@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from blklab.backends import host_commands
+from blklab.cli import run
 from blklab.errors import (
     DeviceInUseError,
+    ExitCode,
     MissingToolError,
     RefusedError,
     RunFailedError,
@@ -21,6 +23,7 @@ from blklab.records.samples import CommandSample, JobSample, RunSample
 from blklab.spec.command_options import with_command_options
 from blklab.spec.schedulers import parse_scheduler_choices
 from blklab.spec.workloads import Workload, load_workload, workload_of_description
+from command_runs import json_of
 from host.conftest import READ, Filesystem, LoopDevice, cell, opened, work
 from real_devices import own_loops
 
@@ -77,7 +80,11 @@ def test_a_warm_command_finds_its_files_in_memory(loop: str) -> None:
     reading = command("cat data > /dev/null")
     with opened(loop) as session:
         session.prepare([reading], print)
-        counts = [measured(session.run(cell("none", reading)))[1].read_bytes for _ in range(4)]
+        samples = [session.run(cell("none", reading)) for _ in range(4)]
+        counts = [measured(sample)[1].read_bytes for sample in samples]
+        for sample, count in zip(samples, counts, strict=True):
+            assert sample.events is not None
+            assert (sample.events.traffic is None) == (count < MIB)
     # Another program may have dropped the machine's caches just before one of the runs.
     assert min(counts) < MIB
 
@@ -148,7 +155,7 @@ def test_a_command_sees_the_processes_of_its_namespace_only(loop: str) -> None:
 
 
 def test_a_command_that_fails_says_so_in_its_own_words(loop: str) -> None:
-    said = failure(loop, command("echo one >&2; echo two >&2; exit 3", "space = '8m'\n"))
+    said = failure(loop, command("printf on >&2; echo e >&2; echo two >&2; exit 3", "space = '8m'\n"))
     assert said == "its exit code is 3: one; two"
 
 
@@ -238,6 +245,38 @@ def test_a_dry_run_shows_every_step(ext4: Filesystem, tmp_path: Path) -> None:
     assert places == sorted(places), text
     assert "drop_caches" not in text
     ext4.assert_untouched()
+
+
+# From the command line
+
+
+def test_a_comparison_has_figures_of_each_scheduler(
+    loop: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    arguments = ["--command", "cat data data > copy; sync copy", "--repeat-set-up", "rm -f copy", "--cold"]
+    arguments += ["--set-up", "head -c 1048576 /dev/urandom > data", "--space", "24m", "-s", "none,bfq"]
+    document = json_of(capsys, "compare", loop, *arguments, "-n", "2", "-q")
+    assert document["failed_runs"] == []
+    (workload,) = document["workloads"]
+    assert workload["name"] == "cat data data > copy; sync copy"
+    assert workload["command"].startswith("cold: ")
+    values = {(one["scheduler"], one["metric"]): one["mean"] for one in document["results"]}
+    for scheduler in ("none", "bfq"):
+        assert values[scheduler, "wall_time"] > 0
+        assert values[scheduler, "bytes_read"] >= MIB
+        assert values[scheduler, "bytes_written"] >= 2 * MIB
+    repeated = json_of(capsys, "compare", "--resume", document["run"], "--blocks", "3", "-q")
+    assert {one["n"] for one in repeated["results"] if one["metric"] == "wall_time"} == {3}
+
+
+def test_a_command_that_always_fails_is_an_error_with_its_words(
+    loop: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    failing = ["--command", "ls no-such", "--space", "8m", "-s", "none,bfq", "-n", "1", "-q"]
+    assert run(["compare", loop, *failing]) == ExitCode.RUN_FAILED
+    assert "every run of block 0 failed: its exit code is 2: ls:" in capsys.readouterr().err
 
 
 # Shipped commands

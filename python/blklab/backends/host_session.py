@@ -63,6 +63,8 @@ from blklab.spec.stretches import Stretch
 from blklab.spec.workloads import Workload, notes_on
 
 _WORK_FOLDERS = (Path("/run"), Path("/tmp"))  # noqa: S108 - our directory in it is new, with mode 700
+_LEAST_JUDGED_BYTES = 1 << 20
+"""I/O of a command from which on that of other programs is judged in proportion to it."""
 _UNSAFE_IN_NAMES = re.compile(r"[^A-Za-z0-9_.=@:-]")
 
 
@@ -261,9 +263,16 @@ class HostSession:
         )
 
     def _events_of(self, workload: Workload) -> MachineEvents | None:
-        """Events during the last run. A load beside it still runs then, so no I/O can be attributed."""
+        """Events during the last run, without its traffic if that cannot be judged.
+
+        While a load runs beside a command, its I/O cannot be told from that of others; and in proportion to
+        the I/O of a command that hardly does any, everything is much.
+        """
         events = self._monitor.events
-        if events is None or workload.beside is None:
+        if events is None or events.traffic is None or workload.command is None:
+            return events
+        own_bytes = events.traffic.own_read_bytes + events.traffic.own_written_bytes
+        if workload.beside is None and own_bytes >= _LEAST_JUDGED_BYTES:
             return events
         return events.model_copy(update={"traffic": None})
 

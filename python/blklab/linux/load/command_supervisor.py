@@ -16,7 +16,6 @@ import select
 import signal
 import sys
 import time
-from collections import deque
 from contextlib import suppress
 
 _KEPT_BYTES = 8192
@@ -72,17 +71,17 @@ def _wait(child: int, reader: int, deadline_ns: int) -> tuple[bool, bytes]:
     poll = select.poll()
     poll.register(ended, select.POLLIN)
     poll.register(reader, select.POLLIN)
-    kept: deque[bytes] = deque(maxlen=2)
+    kept = b""
     timed_out = False
     while True:
         left_ms = max(0, (deadline_ns - time.monotonic_ns()) // 1_000_000)
         ready = {descriptor for descriptor, _ in poll.poll(None if timed_out else left_ms)}
         if ended in ready:
-            return timed_out, b"".join(kept)
+            return timed_out, kept
         if reader in ready:
             chunk = os.read(reader, _CHUNK_BYTES)
             if chunk:
-                kept.append(chunk[-_KEPT_BYTES:])
+                kept = (kept + chunk)[-_KEPT_BYTES:]
             else:
                 poll.unregister(reader)
         elif not timed_out:
