@@ -9,10 +9,12 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::Duration;
 
+use blksim::core::record::Direction;
 use blksim::devices::Profile;
 use blksim::engine::Limits;
 use blksim::simulate::{Setup, Simulation, simulate};
 use blksim::workload::parse;
+use blksim::workload::replay::{KEY, ReplayIo, TaskPlan, encode};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 /// 4 KiB random reads at depth 32 that end after `count` I/Os.
@@ -122,5 +124,42 @@ fn queue_length(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, engine, queue_length);
+/// The same random reads as recorded I/Os, each of which waits for the one 32 before it.
+fn replay(criterion: &mut Criterion) {
+    const COUNT: u32 = 1_000_000;
+    let io = |index: u32| ReplayIo {
+        offset: u64::from(index.wrapping_mul(0x9e37_79b1) >> 12) * 4096,
+        bytes: 4096,
+        direction: Direction::Read,
+        durable: false,
+        priority: None,
+        waits_for: index.saturating_sub(31),
+        rank: index,
+        think_ns: 0,
+    };
+    let plan = TaskPlan { ios: (0..COUNT).map(io).collect(), ..TaskPlan::default() };
+    let text = format!(
+        "[reader]\nrw=randread\ndirect=1\nioengine=libaio\niodepth=32\nsize=4g\n{KEY}={}\n",
+        encode(&[plan])
+    );
+    let mut group = criterion.benchmark_group("replayed");
+    group
+        .sample_size(10)
+        .warm_up_time(Duration::from_secs(1))
+        .measurement_time(Duration::from_secs(3))
+        .throughput(Throughput::Elements(COUNT.into()));
+    group.bench_function("reading the plan", |bencher| {
+        bencher.iter(|| black_box(parse(&text, "bench")).expect("the job is valid"));
+    });
+    for scheduler in ["none", "mq-deadline", "bfq"] {
+        let mut setup = setup("nvme-tlc", scheduler, 1);
+        setup.jobs = parse(&text, "bench").expect("the job is valid");
+        group.bench_function(format!("nvme-tlc/{scheduler}"), |bencher| {
+            bencher.iter(|| black_box(simulate(&setup)).expect("the simulation runs"));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, engine, replay, queue_length);
 criterion_main!(benches);

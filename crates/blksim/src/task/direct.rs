@@ -9,7 +9,7 @@ use crate::block::request::{
 use crate::core::branch::unlikely;
 use crate::core::record::Direction;
 use crate::machine::Machine;
-use crate::task::direct_ios::{Io, NOT_REPLAYED};
+use crate::task::direct_ios::{IN_ONE_PIECE, Io, NOT_REPLAYED};
 use crate::workload::generator::Transfer;
 use crate::workload::own_priority::OwnPriority;
 
@@ -38,7 +38,7 @@ impl Machine {
 
     /// A bio of a process's direct transfer.
     #[inline(always)]
-    fn direct_bio(
+    pub(super) fn direct_bio(
         &self,
         index: u32,
         operation: Operation,
@@ -93,10 +93,12 @@ impl Machine {
             Operation::Discard => MAX_DISCARD_SECTORS,
             _ => self.block.disks[0].max_sectors,
         };
-        if left > max_sectors || replayed != NOT_REPLAYED {
+        if left > max_sectors || (is_write && self.is_durable(index, replayed)) {
             let parts = left.div_ceil(max_sectors);
             let io = Io { process: index, direction, bytes, parts, start_ns, replayed };
             bio.owner = self.tasks.ios.allocate(io);
+        } else if replayed != NOT_REPLAYED {
+            bio.owner = IN_ONE_PIECE | replayed;
         }
         while left > 0 {
             bio.nr_sectors = left.min(max_sectors);
@@ -132,6 +134,10 @@ impl Machine {
         let request = &self.block.requests[id];
         let operation = request.operation;
         let owner = request.owner;
+        if owner != NONE && owner & IN_ONE_PIECE != 0 {
+            self.replayed_piece_done(id);
+            return;
+        }
         let io = if owner == NONE {
             Io {
                 process: request.context,
@@ -154,7 +160,8 @@ impl Machine {
             return;
         }
         if operation == Operation::Write
-            && (self.tasks.processes[io.process as usize].sync || self.is_durable(&io))
+            && (self.tasks.processes[io.process as usize].sync
+                || self.is_durable(io.process, io.replayed))
             && self.block.disks[0].volatile_cache
         {
             let index = if owner == NONE { self.tasks.ios.allocate(io) } else { owner };
@@ -186,7 +193,7 @@ impl Machine {
 
     /// Tells a process that a direct transfer is complete.
     #[inline]
-    fn direct_complete(&mut self, process: u32, transfer: (Direction, u32, u64)) {
+    pub(super) fn direct_complete(&mut self, process: u32, transfer: (Direction, u32, u64)) {
         self.tasks.processes[process as usize].done.push(transfer);
         self.wake_process(process);
     }

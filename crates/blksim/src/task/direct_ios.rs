@@ -17,6 +17,8 @@ pub(crate) struct Io {
 
 /// The index of an I/O that is not replayed.
 pub(crate) const NOT_REPLAYED: u32 = u32::MAX;
+/// The owner of a bio that is a recorded I/O in one piece: this bit, and its index.
+pub(crate) const IN_ONE_PIECE: u32 = 1 << 31;
 
 /// Direct transfers that need a state beside their request: those of several bios, and those that
 /// wait for a flush.

@@ -120,16 +120,14 @@ impl Machine {
         }
         let now_ns = self.block.events.now_ns();
         let process = &mut self.tasks.processes[index as usize];
+        if unlikely(process.generator.replay().is_some()) {
+            return self.fill_replayed(index);
+        }
         match process.next_direct(now_ns) {
             Ok(transfer) => {
                 process.in_flight += 1;
-                let replays = process.generator.replay().is_some();
                 self.compute_issue(index, 1);
-                if unlikely(replays) {
-                    self.issue_replayed(index, transfer, now_ns);
-                } else {
-                    self.issue_direct(index, transfer, false, now_ns);
-                }
+                self.issue_direct(index, transfer, false, now_ns);
                 None
             }
             Err(step) => Some(step),

@@ -1,17 +1,32 @@
 //! Recorded I/Os: each has an index, by which its completion lets others go on.
 
 use crate::block::flush_queue::FlushWaiter;
-use crate::block::request::SECTOR_BYTES;
+use crate::block::request::{Operation, RequestId, SECTOR_BYTES};
 use crate::core::record::Direction;
 use crate::machine::Machine;
-use crate::task::direct_ios::{Io, NOT_REPLAYED};
+use crate::task::direct_ios::{IN_ONE_PIECE, Io, NOT_REPLAYED};
 use crate::task::job_process::IssueStage;
-use crate::workload::generator::Transfer;
+use crate::workload::generator::{Step, Transfer};
 
 impl Machine {
-    /// Issues an I/O of a process that replays: as any direct transfer, or a flush of the device's cache.
+    /// Issues the next I/O of a process that replays. Returns the step that came instead, if one did.
     #[inline(never)]
-    pub(super) fn issue_replayed(&mut self, index: u32, transfer: Transfer, start_ns: u64) {
+    pub(super) fn fill_replayed(&mut self, index: u32) -> Option<Step> {
+        let now_ns = self.block.events.now_ns();
+        let process = &mut self.tasks.processes[index as usize];
+        match process.generator.replay_step(now_ns) {
+            Step::Transfer(transfer) => {
+                process.in_flight += 1;
+                self.compute_issue(index, 1);
+                self.issue_replayed(index, transfer, now_ns);
+                None
+            }
+            step => Some(step),
+        }
+    }
+
+    /// Issues an I/O of a process that replays: as any direct transfer, or a flush of the device's cache.
+    fn issue_replayed(&mut self, index: u32, transfer: Transfer, start_ns: u64) {
         let Some(cursor) = self.tasks.processes[index as usize].generator.replay() else { return };
         let replayed = cursor.submitted();
         let Transfer { direction, bytes, .. } = transfer;
@@ -28,18 +43,25 @@ impl Machine {
         }
         // As for other loads, a read in one piece has no plug.
         let sectors = bytes / SECTOR_BYTES as u32;
-        let unplugged = direction == Direction::Read && sectors <= self.block.disks[0].max_sectors;
-        self.issue_within_plug(index, transfer, unplugged, start_ns, replayed);
+        if direction == Direction::Read && sectors <= self.block.disks[0].max_sectors {
+            let mut bio = self.direct_bio(index, Operation::Read, transfer, start_ns);
+            bio.owner = IN_ONE_PIECE | replayed;
+            let id = self.block.requests.allocate(bio);
+            self.submit(index, id);
+        } else {
+            self.issue_within_plug(index, transfer, false, start_ns, replayed);
+        }
     }
 
-    /// A write is complete once it is durable.
-    pub(super) fn is_durable(&mut self, io: &Io) -> bool {
-        let generator = &mut self.tasks.processes[io.process as usize].generator;
-        io.replayed != NOT_REPLAYED
-            && generator.replay().is_some_and(|cursor| cursor.io(io.replayed).durable)
+    /// A recorded write is complete only once it is durable.
+    pub(super) fn is_durable(&mut self, process: u32, replayed: u32) -> bool {
+        let generator = &mut self.tasks.processes[process as usize].generator;
+        replayed != NOT_REPLAYED
+            && generator.replay().is_some_and(|cursor| cursor.io(replayed).durable)
     }
 
-    /// A recorded I/O is complete: its task, or one that waits for it, may go on.
+    /// A recorded I/O is complete: its task, or one that waits for it, may continue.
+    #[inline]
     pub(super) fn replayed_complete(&mut self, process: u32, replayed: u32) {
         let now_ns = self.block.events.now_ns();
         let Some(cursor) = self.tasks.processes[process as usize].generator.replay() else {
@@ -48,6 +70,18 @@ impl Machine {
         for place in cursor.completed(replayed, now_ns) {
             self.wake_for_signal(process, place);
         }
+    }
+
+    /// A recorded I/O in one piece is done.
+    pub(super) fn replayed_piece_done(&mut self, id: RequestId) {
+        let request = &self.block.requests[id];
+        let (process, start_ns) = (request.context, request.issued_ns);
+        let replayed = request.owner & !IN_ONE_PIECE;
+        let bytes = request.own_sectors * SECTOR_BYTES as u32;
+        let direction = if request.is_write() { Direction::Write } else { Direction::Read };
+        self.block.requests.release(id);
+        self.replayed_complete(process, replayed);
+        self.direct_complete(process, (direction, bytes, start_ns));
     }
 
     /// Wakes the process that waits for a signal, if it has begun.

@@ -293,8 +293,8 @@ impl Generator {
     }
 
     /// The next step of a clone that replays.
-    #[inline(never)]
-    fn replay_step(&mut self, now_ns: u64) -> Step {
+    #[inline]
+    pub fn replay_step(&mut self, now_ns: u64) -> Step {
         let Some(cursor) = &mut self.replay else { return Step::Finished };
         if now_ns >= self.deadline_ns {
             return Step::Finished;

@@ -108,7 +108,26 @@ impl Reader<'_> {
         Ok(*first)
     }
 
+    #[inline]
     fn number(&mut self) -> Result<u64, PlanError> {
+        // Numbers of one byte and of two are most of them.
+        if let [first, rest @ ..] = self.bytes {
+            if *first < 0x80 {
+                self.bytes = rest;
+                return Ok(u64::from(*first));
+            }
+            if let [second, rest @ ..] = rest {
+                if *second < 0x80 {
+                    self.bytes = rest;
+                    return Ok(u64::from(*first & 0x7f) | u64::from(*second) << 7);
+                }
+            }
+        }
+        self.long_number()
+    }
+
+    #[inline(never)]
+    fn long_number(&mut self) -> Result<u64, PlanError> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
