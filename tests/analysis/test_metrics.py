@@ -86,7 +86,7 @@ def test_conformance(name: str) -> None:
     """Every metric has a text for people, None without jobs, and one finite value for a run."""
     metric = METRICS[name]
     assert metric.description
-    assert metric.unit in {"B/s", "IO/s", "us", "of 1", "factor", "B"}
+    assert metric.unit in {"B/s", "IO/s", "us", "of 1", "factor", "B", "s"}
     assert metric.compute([]) is None
     run = [_job("a", sync=True), _job("b", sync=True, moved=819_200)]
     of_commands = name in OF_COMMANDS
@@ -137,7 +137,7 @@ def test_figures_of_a_known_command(name: str, value: float) -> None:
 
 def test_a_command_changes_no_figure_of_the_load_beside_it() -> None:
     load = [_job("a", sync=True), _job("b", sync=True, moved=819_200)]
-    for name in METRICS.keys() - OF_COMMANDS - {"jain_index", "share_deviation"}:
+    for name in METRICS.keys() - OF_COMMANDS - {"jain_index", "share_deviation", "makespan"}:
         assert METRICS[name].compute([_command(), *load]) == METRICS[name].compute(load)
         assert METRICS[name].compute([_command(), load[0]]) == METRICS[name].compute(load[:1])
 
@@ -145,6 +145,7 @@ def test_a_command_changes_no_figure_of_the_load_beside_it() -> None:
 def test_a_command_lacks_what_was_not_accounted_or_is_zero() -> None:
     assert METRICS["io_wait"].compute([_command(io_delay_ns=None)]) is None
     assert METRICS["bytes_read"].compute([_command(read_bytes=0)]) is None
+    assert METRICS["makespan"].compute([_command(), _job()]) is None
 
 
 def test_rates_add_over_sections_and_latencies_merge() -> None:

@@ -108,6 +108,13 @@ def test_options_that_no_command_can_take_are_refused(given: dict[str, Any], sai
         spec_of(**given)
 
 
+def test_a_recording_cannot_run_beside_a_command(tmp_path: Path) -> None:
+    lines = ("1     0.000000000   100  Q   R 8000 + 8 [a]", "2     0.000100000   100  C   R 8000 + 8 [0]")
+    (tmp_path / "recorded.txt").write_text("".join(f"  8,0    0        {line}\n" for line in lines))
+    with pytest.raises(SpecError, match="is a recording, which ends by itself"):
+        spec_of(commands=["true"], beside=f"trace:{tmp_path / 'recorded.txt'}")
+
+
 def test_a_section_beside_a_command_has_another_name(tmp_path: Path) -> None:
     (tmp_path / "load.fio").write_text("[command]\nrw=read\nsize=1m\n")
     with pytest.raises(SpecError, match="cannot be called 'command'"):

@@ -146,11 +146,17 @@ def _load_beside(name: str) -> Workload:
     """The load beside all commands. Its measured sections are measured, too.
 
     Raises:
-        SpecError: if it is a command itself, or has a section with the name that the command has in reports.
+        SpecError: if it is a command itself or a recording, or has a section with the name that the command
+            has in reports.
     """
     beside = load_workload(name)
     if beside.command is not None:
         raise SpecError(f"beside takes a job file, and {name} is a command")
+    if beside.replays:
+        raise SpecError(
+            f"beside takes a job file, and {name} is a recording, which ends by itself",
+            hint="give a job file or a shipped workload that does the same kind of I/O",
+        )
     if any(job.name == JOB for job in beside.jobs):
         raise SpecError(f"{name}: a section beside a command cannot be called {JOB!r}", hint="rename it")
     return beside

@@ -15,6 +15,8 @@ DESCRIPTION = (
 
 
 def compute(jobs: Sequence[JobSample]) -> float | None:
-    """The longest run time of a section."""
+    """The longest run time of a section; None if a command is measured, whose wall time counts instead."""
+    if any(job.command is not None for job in jobs):
+        return None
     longest_ns = max((job.runtime_ns for job in jobs), default=0)
     return longest_ns / NS_PER_SECOND if longest_ns else None
