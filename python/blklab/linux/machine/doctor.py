@@ -16,6 +16,7 @@ from blklab.errors import BlklabError, reason_of
 from blklab.linux.disks.disk import Disk
 from blklab.linux.disks.mounts import read_mounts
 from blklab.linux.disks.stack import all_disks, leaves_of
+from blklab.linux.processes.programs import find_program
 from blklab.quantities.units import format_bytes
 
 _USUAL_SCHEDULERS = {"mq-deadline": "mq-deadline", "kyber": "kyber-iosched", "bfq": "bfq"}
@@ -125,10 +126,11 @@ def _tools() -> list[Finding]:
     wanted = (
         ("losetup", "loop devices", "mount"),
         ("wipefs", "writing to raw devices", "util-linux"),
+        ("mkfs.ext4", "commands that are cold or on a device", "e2fsprogs"),
     )
     findings = []
     for program, purpose, package in wanted:
-        path = shutil.which(program)
+        path = find_program(program)
         findings.append(
             Finding(program, "ok", path)
             if path
