@@ -35,6 +35,7 @@ from blklab.linux.load.hdparm import Hdparm, run_hdparm
 from blklab.linux.load.numa import numa_warnings
 from blklab.linux.load.replay import (
     REQUEST_FILE,
+    check_replay,
     find_replay_program,
     replay_request,
     run_replay,
@@ -194,7 +195,7 @@ class HostSession:
             check_precondition(self._space, self._target.details)
         for workload in _job_files(workloads):
             if workload.replays:
-                find_replay_program()
+                check_replay(workload)
                 continue
             check_job_file(self._fio, workload, self._job_file(workload, seed=0))
         self._create_groups([*_job_files(workloads), *loads_beside(workloads)])

@@ -1,0 +1,56 @@
+"""The program that replays on hosts: its request, and answers whole and damaged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from blklab.errors import JobFileError
+from blklab.linux.load.replay import check_replay, read_replay_report, replay_request
+from blklab.linux.scratch.layout import regions_in_directory, regions_on_device
+from blklab.shipped import guest_program
+from blklab.spec.workloads import Workload, load_workload, parse_workload
+
+TRACE = """\
+  8,0 0 1 0.000000000 100 Q R 8 + 8 [a]
+  8,0 0 2 0.000100000 100 C R 8 + 8 [0]
+  8,0 0 3 0.000300000 200 Q WS 8000 + 16 [b]
+  8,0 0 4 0.000900000 200 C WS 8000 + 16 [0]
+"""
+
+
+@pytest.fixture
+def workload(tmp_path: Path) -> Workload:
+    path = tmp_path / "two.txt"
+    path.write_text(TRACE)
+    return load_workload(f"trace:{path}")
+
+
+def test_each_task_gets_its_place_and_its_group(workload: Workload) -> None:
+    regions = regions_in_directory(workload)
+    text = replay_request(workload, regions, folder=Path("/w/data"), group_files={"g": "/g/cgroup.procs"})
+    request = json.loads(text)
+    assert request["text"] == workload.text
+    assert request["places"] == [{"path": "/w/data/written-0", "offset": 0, "bytes": 24576}] * 2
+    assert request["groups"] == {"g": "/g/cgroup.procs"}
+    on_device = regions_on_device(workload, "/dev/loop9", 1 << 30)
+    places = json.loads(replay_request(workload, on_device, folder=None, group_files={}))["places"]
+    assert {place["path"] for place in places} == {"/dev/loop9"}
+
+
+def test_an_answer_without_jobs_is_an_error() -> None:
+    report = read_replay_report('{"error": {"message": "no room"}}', messages="", returncode=1)
+    assert (report.jobs, report.error) == ([], "the replay failed: no room")
+    for text in ("", "{", "[]", "{}", '{"jobs": [{}]}', '{"error": 3}'):
+        report = read_replay_report(text, messages="killed", returncode=-9)
+        assert report.error == "the replay failed (exit code -9): killed", text
+
+
+@pytest.mark.skipif(guest_program() is None, reason="the program blkguest is not built (make build)")
+def test_jobs_of_fio_beside_a_replay_are_refused_on_hosts(workload: Workload) -> None:
+    check_replay(workload)
+    mixed = parse_workload(workload.text + "\n[fio]\nrw=randread\nnumber_ios=3\n", name="m", source="m")
+    with pytest.raises(JobFileError, match=r"\[fio\] replays nothing"):
+        check_replay(mixed)
