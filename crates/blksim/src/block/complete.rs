@@ -1,5 +1,6 @@
 //! Completion: from the end of a command to the task that waits for it (`blk_mq_end_request`).
 
+use crate::block::per_hctx::{Hctx, HctxNumber, OnlyHctx};
 use crate::block::request::{NONE, Operation, Purpose, RequestId};
 use crate::block::request_stage::RequestStage;
 use crate::core::branch::{cold_path, likely, unlikely};
@@ -19,13 +20,28 @@ impl Machine {
     /// itself was told before ([`Self::tell_device`]).
     #[inline]
     pub(crate) fn complete(&mut self, id: RequestId) {
+        let disk = usize::from(self.block.requests[id].disk);
+        if self.block.disks[disk].view.facts.has_one_hctx() {
+            self.complete_on::<OnlyHctx>(id);
+        } else {
+            self.complete_on_several(id);
+        }
+    }
+
+    #[cold]
+    fn complete_on_several(&mut self, id: RequestId) {
+        self.complete_on::<HctxNumber>(id);
+    }
+
+    #[inline(always)]
+    fn complete_on<H: Hctx>(&mut self, id: RequestId) {
         let request = &self.block.requests[id];
         let (disk, purpose, operation) =
             (request.disk as usize, request.purpose, request.operation);
         let sectors = u64::from(request.nr_sectors);
         let (tag, merged) = (request.tag, request.chain);
         let queue = &mut self.block.disks[disk];
-        let hctx = queue.hctx_of(request);
+        let hctx = H::of(request.cpu, queue.view.facts.nr_hctxs);
         if let Some(recorder) = &mut self.block.recorder {
             cold_path();
             let now_ns = self.block.events.now_ns();
@@ -35,7 +51,7 @@ impl Machine {
             queue.device.completed(id, &mut Outbox::new(&mut self.block.events, queue.view.disk));
         }
         debug_assert!(
-            queue.hctxs[hctx].in_flight > 0,
+            queue.hctxs.of(hctx).in_flight > 0,
             "a device completes more commands than it got"
         );
         self.block.requests.step(id, &[RequestStage::InFlight], RequestStage::Completed);
@@ -43,7 +59,7 @@ impl Machine {
             self.block.requests[id].dispatched_ns < self.block.events.now_ns(),
             "a command took no time"
         );
-        queue.hctxs[hctx].in_flight -= 1;
+        queue.hctxs.of_mut(hctx).in_flight -= 1;
         if unlikely(purpose == Purpose::CacheFlush) {
             self.block.requests.release(id);
             self.flush_of_device_done(disk);
@@ -59,9 +75,9 @@ impl Machine {
         let family = queue.family;
         // Only a scheduler needs to know.
         let kicked = !queue.direct && {
-            queue.compute_hook(hctx, &mut self.block.events, |costs| costs.complete_ns);
+            queue.compute_hook(hctx.number(), &mut self.block.events, |costs| costs.complete_ns);
             let (requests, events) = (&mut self.block.requests, &mut self.block.events);
-            queue.schedule(hctx, requests, events, |s, cx| s.complete(cx, id)).1
+            queue.schedule(hctx.number(), requests, events, |s, cx| s.complete(cx, id)).1
         };
         self.block.events.compute(self.block.steps.end_ns);
         if unlikely(!queue.policies.is_empty()) {
@@ -72,7 +88,7 @@ impl Machine {
             // The queue is run before any task learns of this completion, as
             // the interrupt does; a sleeper gets the freed tag first.
             self.block.give_tag_back(disk, id);
-            self.block.run_queue(disk, hctx);
+            self.block.run_queue_of(disk, hctx);
         }
         self.part_done(id);
         if unlikely(merged != NONE) {
@@ -86,14 +102,14 @@ impl Machine {
         }
         let queue = &mut self.block.disks[disk];
         if let Some(tag) = tag.number() {
-            let tags_of = queue.view.facts.tags_of(hctx);
+            let tags_of = if H::SEVERAL { queue.view.facts.tags_of(hctx.number()) } else { 0 };
             queue.hctxs[tags_of].tags.give_back(tag, &mut self.block.woken);
         }
-        let restart = std::mem::take(&mut queue.hctxs[hctx].restart);
-        let shares_tags = queue.view.facts.shares_tags;
+        let restart = std::mem::take(&mut queue.hctxs.of_mut(hctx).restart);
+        let shares_tags = H::SEVERAL && queue.view.facts.shares_tags;
         self.block.wake_submissions();
         if restart {
-            self.block.run_queue_soon(disk, hctx);
+            self.block.run_soon(disk, hctx);
         }
         if unlikely(shares_tags) {
             self.block.restart_sharing(disk);

@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 use crate::block::extent_index::ExtentIndex;
 use crate::block::flush_queue::FlushQueue;
 use crate::block::hw_queue::HwQueue;
-use crate::block::per_hctx::PerHctx;
+use crate::block::per_hctx::{Hctx, PerHctx};
 use crate::block::queue_facts::QueueFacts;
 use crate::block::queue_usage::QueueUsage;
 use crate::block::request::{Operation, Request, RequestId, Requests, Tag, TaskId};
-use crate::core::branch::{cold_path, likely, unlikely};
+use crate::core::branch::{cold_path, unlikely};
 use crate::core::event::EventQueue;
 use crate::core::params::Values;
 use crate::core::processor_table::SchedulerCosts;
@@ -197,19 +197,14 @@ impl Disk {
         if self.per_hctx { hctx } else { 0 }
     }
 
-    #[inline]
     fn nr_tags_used(&self) -> u32 {
-        if likely(self.view.facts.nr_hctxs == 1) {
-            self.hctxs[0].tags.nr_used()
-        } else {
-            self.hctxs.iter().map(|hw_queue| hw_queue.tags.nr_used()).sum()
-        }
+        self.hctxs.iter().map(|hw_queue| hw_queue.tags.nr_used()).sum()
     }
 
     /// Commands in the device.
     #[inline]
     pub(crate) fn in_flight(&self) -> u32 {
-        if likely(self.view.facts.nr_hctxs == 1) {
+        if self.view.facts.has_one_hctx() {
             self.hctxs[0].in_flight
         } else {
             self.hctxs.iter().map(|hw_queue| hw_queue.in_flight).sum()
@@ -218,11 +213,11 @@ impl Disk {
 
     /// A hardware queue has as many commands in the device as that takes from it.
     #[inline]
-    pub(crate) fn is_full(&self, hctx: usize) -> bool {
-        let in_flight = if unlikely(self.view.facts.shares_tags) {
+    pub(crate) fn is_full<H: Hctx>(&self, hctx: H) -> bool {
+        let in_flight = if H::SEVERAL && self.view.facts.shares_tags {
             self.in_flight()
         } else {
-            self.hctxs[hctx].in_flight
+            self.hctxs.of(hctx).in_flight
         };
         in_flight >= self.view.facts.device_depth
     }
@@ -319,7 +314,7 @@ impl Disk {
 
     /// Takes a tag for a request, if one that it may have is free.
     #[inline(always)]
-    pub fn take_tag(&mut self, request: &mut Request) -> bool {
+    pub fn take_tag<H: Hctx>(&mut self, hctx: H, request: &mut Request) -> bool {
         let (tag, used) = match self.family {
             Family::Legacy => {
                 let used = &mut self.pools[Self::pool(request)];
@@ -340,14 +335,14 @@ impl Disk {
                     "a scheduler limits synchronous reads and did not say so"
                 );
                 let limit = if limited { request.tag.limit(ask) } else { None };
-                let facts = &self.view.facts;
-                let tags = &mut self.hctxs[facts.tags_of(facts.hctx_of(request.cpu))].tags;
+                let number = if H::SEVERAL { self.view.facts.tags_of(hctx.number()) } else { 0 };
+                let tags = &mut self.hctxs[number].tags;
                 let Some(tag) = tags.take(limit) else {
                     cold_path();
                     request.tag = Tag::one_of(limit);
                     return false;
                 };
-                (tag, self.nr_tags_used())
+                (tag, if H::SEVERAL { self.nr_tags_used() } else { tags.nr_used() })
             }
         };
         self.counters.peak_tags = self.counters.peak_tags.max(used);
@@ -423,34 +418,33 @@ impl Disk {
 
     /// True if requests wait to go to the device through a hardware queue.
     #[inline]
-    pub(crate) fn has_waiting(&self, hctx: usize) -> bool {
-        let hw_queue = &self.hctxs[hctx];
-        let nr_held = if unlikely(self.view.facts.nr_hctxs > 1) && self.per_hctx {
-            hw_queue.nr_held
-        } else {
-            self.nr_held
-        };
+    pub(crate) fn has_waiting<H: Hctx>(&self, hctx: H) -> bool {
+        let hw_queue = self.hctxs.of(hctx);
+        let nr_held = if H::SEVERAL && self.per_hctx { hw_queue.nr_held } else { self.nr_held };
         nr_held > 0 || !hw_queue.ahead.is_empty()
     }
 
-    /// Counts a request that the scheduler holds from now on, or no longer.
+    /// Counts a request that the scheduler held.
     #[inline]
-    pub(crate) fn count_held(&mut self, request: &Request, holds: bool) {
-        let change = if holds { 1 } else { u32::MAX };
-        self.nr_held = self.nr_held.wrapping_add(change);
-        if unlikely(self.view.facts.nr_hctxs > 1) {
+    pub(crate) fn holds_no_longer<H: Hctx>(&mut self, request: &Request) {
+        self.nr_held -= 1;
+        if H::SEVERAL {
             let hctx = self.hctx_of(request);
-            let hw_queue = &mut self.hctxs[hctx];
-            hw_queue.nr_held = hw_queue.nr_held.wrapping_add(change);
+            self.hctxs[hctx].nr_held -= 1;
         }
     }
 
     /// Puts a request into the scheduler.
     #[inline(always)]
-    pub fn insert(&mut self, requests: &mut Requests, events: &mut EventQueue, id: RequestId) {
+    pub fn insert<H: Hctx>(
+        &mut self,
+        hctx: H,
+        requests: &mut Requests,
+        events: &mut EventQueue,
+        id: RequestId,
+    ) {
         let request = &mut requests[id];
-        let hctx = self.hctx_of(request);
-        self.compute_hook(hctx, events, |costs| costs.insert_ns);
+        self.compute_hook(hctx.number(), events, |costs| costs.insert_ns);
         request.stage.step(&[RequestStage::Submitted], RequestStage::Inserted);
         request.inserted_ns = events.now_ns();
         debug_assert!(
@@ -464,24 +458,30 @@ impl Disk {
             }
             self.extents.insert(requests, id);
         }
-        self.count_held(&requests[id], true);
-        self.schedule(hctx, requests, events, |s, cx| s.insert(cx, id));
+        self.nr_held += 1;
+        if H::SEVERAL {
+            self.view.hctx = hctx.number();
+            self.hctxs.of_mut(hctx).nr_held += 1;
+        }
+        self.schedule(hctx.number(), requests, events, |s, cx| s.insert(cx, id));
     }
 
     /// Takes a request from the scheduler, for a hardware queue.
     #[inline(always)]
-    pub fn next_of_scheduler(
+    pub fn next_of_scheduler<H: Hctx>(
         &mut self,
-        hctx: usize,
+        hctx: H,
         requests: &mut Requests,
         events: &mut EventQueue,
     ) -> Option<RequestId> {
-        self.view.hctx = hctx;
-        let id = self.schedule(hctx, requests, events, AnyScheduler::dispatch).0?;
-        self.compute_hook(hctx, events, |costs| costs.dispatch_ns);
+        if H::SEVERAL {
+            self.view.hctx = hctx.number();
+        }
+        let id = self.schedule(hctx.number(), requests, events, AnyScheduler::dispatch).0?;
+        self.compute_hook(hctx.number(), events, |costs| costs.dispatch_ns);
         debug_assert!(self.nr_held > 0, "a scheduler hands out a request that it does not hold");
         requests.step(id, &[RequestStage::Inserted], RequestStage::Dispatched);
-        self.count_held(&requests[id], false);
+        self.holds_no_longer::<H>(&requests[id]);
         if self.indexed {
             self.extents.remove(requests, id);
         }
@@ -532,32 +532,38 @@ impl Disk {
 
     /// Counts a request that the driver takes.
     #[inline(always)]
-    pub(crate) fn note_issued(&mut self, request: &mut Request, events: &EventQueue) {
+    pub(crate) fn note_issued<H: Hctx>(
+        &mut self,
+        hctx: H,
+        request: &mut Request,
+        events: &EventQueue,
+    ) {
         request
             .stage
             .step(&[RequestStage::Submitted, RequestStage::Dispatched], RequestStage::InFlight);
         request.dispatched_ns = events.now_ns();
-        let hctx = self.hctx_of(request);
         debug_assert!(!self.is_full(hctx), "more commands than the device takes");
-        self.hctxs[hctx].in_flight += 1;
+        self.hctxs.of_mut(hctx).in_flight += 1;
         debug_assert!(
             request.operation == Operation::Flush
                 || [request.submitted_ns, request.inserted_ns, request.dispatched_ns].is_sorted(),
             "a request went to the device before it was inserted"
         );
         self.counters.requests += 1;
-        self.counters.peak_in_flight = self.counters.peak_in_flight.max(self.in_flight());
+        let in_flight = if H::SEVERAL { self.in_flight() } else { self.hctxs.of(hctx).in_flight };
+        self.counters.peak_in_flight = self.counters.peak_in_flight.max(in_flight);
     }
 
     /// Hands a request to the device.
     #[inline(always)]
-    pub fn give_to_device(
+    pub fn give_to_device<H: Hctx>(
         &mut self,
+        hctx: H,
         request: &mut Request,
         id: RequestId,
         events: &mut EventQueue,
     ) {
-        self.note_issued(request, events);
+        self.note_issued(hctx, request, events);
         let command = Command {
             id,
             operation: request.operation,

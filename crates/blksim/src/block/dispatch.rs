@@ -8,6 +8,7 @@
 
 use super::hw_queue::HwQueueId;
 use super::layer::BlockLayer;
+use super::per_hctx::{Hctx, HctxNumber, OnlyHctx};
 use crate::block::request::{PAGE_BYTES, RequestId, SECTOR_BYTES};
 use crate::core::branch::{cold_path, unlikely};
 use crate::core::event::Class;
@@ -29,6 +30,15 @@ impl BlockLayer {
     /// Gives the device as many requests as it can take through a hardware queue.
     #[inline]
     pub(crate) fn run_queue(&mut self, disk: usize, hctx: usize) {
+        if self.disks[disk].view.facts.has_one_hctx() {
+            self.run_queue_of(disk, OnlyHctx);
+        } else {
+            self.run_queue_of(disk, HctxNumber(hctx));
+        }
+    }
+
+    #[inline]
+    pub(crate) fn run_queue_of(&mut self, disk: usize, hctx: impl Hctx) {
         if self.disks[disk].has_waiting(hctx) {
             self.issue_waiting(disk, hctx);
         }
@@ -37,14 +47,23 @@ impl BlockLayer {
     /// Lets a hardware queue's worker run it.
     #[inline]
     pub(crate) fn run_queue_soon(&mut self, disk: usize, hctx: usize) {
+        if self.disks[disk].view.facts.has_one_hctx() {
+            self.run_soon(disk, OnlyHctx);
+        } else {
+            self.run_soon(disk, HctxNumber(hctx));
+        }
+    }
+
+    #[inline]
+    pub(crate) fn run_soon(&mut self, disk: usize, hctx: impl Hctx) {
         let queue = &mut self.disks[disk];
         if !queue.has_waiting(hctx) {
             return;
         }
-        let hw_queue = &mut queue.hctxs[hctx];
+        let hw_queue = queue.hctxs.of_mut(hctx);
         hw_queue.run_at_ns = None;
         if !std::mem::replace(&mut hw_queue.run_pending, true) {
-            self.ready.make_ready(Ready::Queue(HwQueueId::new(disk, hctx).0));
+            self.ready.make_ready(Ready::Queue(HwQueueId::new(disk, hctx.number()).0));
         }
     }
 
@@ -87,8 +106,8 @@ impl BlockLayer {
     /// Issues the requests that go ahead, then the scheduler's, while the device has room. On
     /// blk-mq one more is taken from the scheduler.
     #[inline(never)]
-    pub(crate) fn issue_waiting(&mut self, disk: usize, hctx: usize) {
-        let hw_queue = &mut self.disks[disk].hctxs[hctx];
+    pub(crate) fn issue_waiting<H: Hctx>(&mut self, disk: usize, hctx: H) {
+        let hw_queue = self.disks[disk].hctxs.of_mut(hctx);
         if unlikely(!hw_queue.ahead.is_empty()) {
             hw_queue.restart = true;
         }
@@ -96,60 +115,58 @@ impl BlockLayer {
             let queue = &mut self.disks[disk];
             let legacy = queue.family == Family::Legacy;
             let full = queue.is_full(hctx);
-            let hw_queue = &mut queue.hctxs[hctx];
+            let hw_queue = queue.hctxs.of_mut(hctx);
             if unlikely(full) && (legacy || !hw_queue.ahead.is_empty()) {
                 hw_queue.restart = true;
                 return;
             }
-            let id = if let Some(id) = hw_queue.ahead.pop_front() {
+            let (id, own) = if let Some(id) = hw_queue.ahead.pop_front() {
                 cold_path();
-                id
+                (id, hctx)
             } else {
                 let next = queue.next_of_scheduler(hctx, &mut self.requests, &mut self.events);
                 let Some(id) = next else {
                     if !legacy {
-                        self.ask_again(disk, hctx);
+                        self.ask_again(disk, hctx.number());
                     }
                     return;
                 };
                 // The scheduler may hand out a request of another hardware queue.
-                let own = queue.hctx_of(&self.requests[id]);
-                if unlikely(queue.is_full(own)) {
-                    let hw_queue = &mut queue.hctxs[own];
+                let own = H::of(self.requests[id].cpu, queue.view.facts.nr_hctxs);
+                if unlikely(if H::SEVERAL { queue.is_full(own) } else { full }) {
+                    let hw_queue = queue.hctxs.of_mut(own);
                     hw_queue.ahead.push_back(id);
                     hw_queue.restart = true;
                     return;
                 }
-                id
+                (id, own)
             };
-            self.issue(disk, id);
+            self.issue(disk, own, id);
         }
     }
 
     /// Hands a request to the device, ahead of those that wait for the queue's worker.
     #[inline(always)]
-    pub(crate) fn issue_directly(&mut self, disk: usize, id: RequestId) {
+    pub(crate) fn issue_directly(&mut self, disk: usize, hctx: impl Hctx, id: RequestId) {
         let queue = &self.disks[disk];
-        if unlikely(queue.is_full(queue.hctx_of(&self.requests[id]))) {
-            self.insert_and_run(disk, id);
+        if unlikely(queue.is_full(hctx)) {
+            self.insert_and_run(disk, hctx, id);
         } else {
             self.requests[id].inserted_ns = self.events.now_ns();
-            self.issue(disk, id);
+            self.issue(disk, hctx, id);
         }
     }
 
     /// Puts a request into the scheduler, then runs the queue.
     #[inline(never)]
-    pub(crate) fn insert_and_run(&mut self, disk: usize, id: RequestId) {
-        let queue = &mut self.disks[disk];
-        queue.insert(&mut self.requests, &mut self.events, id);
-        let hctx = queue.hctx_of(&self.requests[id]);
-        self.run_queue(disk, hctx);
+    pub(crate) fn insert_and_run(&mut self, disk: usize, hctx: impl Hctx, id: RequestId) {
+        self.disks[disk].insert(hctx, &mut self.requests, &mut self.events, id);
+        self.run_queue_of(disk, hctx);
     }
 
     /// Hands a request to the device.
     #[inline(always)]
-    pub(crate) fn issue(&mut self, disk: usize, id: RequestId) {
+    pub(crate) fn issue(&mut self, disk: usize, hctx: impl Hctx, id: RequestId) {
         if let Some(recorder) = &mut self.recorder {
             cold_path();
             let queue = &self.disks[disk];
@@ -158,9 +175,9 @@ impl BlockLayer {
         }
         let queue = &mut self.disks[disk];
         if unlikely(queue.costs.is_some()) {
-            self.issue_computing(disk, id);
+            self.issue_computing(disk, hctx, id);
         } else {
-            queue.give_to_device(&mut self.requests[id], id, &mut self.events);
+            queue.give_to_device(hctx, &mut self.requests[id], id, &mut self.events);
         }
         let queue = &self.disks[disk];
         if unlikely(!queue.policies.is_empty()) {
@@ -170,28 +187,27 @@ impl BlockLayer {
 
     /// The same where it takes time: the driver works under the lock of the hardware queue.
     #[inline(never)]
-    fn issue_computing(&mut self, disk: usize, id: RequestId) {
+    fn issue_computing(&mut self, disk: usize, hctx: impl Hctx, id: RequestId) {
         let queue = &mut self.disks[disk];
-        let hctx = queue.hctx_of(&self.requests[id]);
         let handover_ns = queue.lock_handover_ns;
-        let lock = &mut queue.hctxs[hctx].driver_lock;
+        let lock = &mut queue.hctxs.of_mut(hctx).driver_lock;
         // A driver without a queue needs no lock.
         let issue_ns = if queue.bio_based { 0 } else { self.steps.issue_ns };
         self.events.compute_locked(lock, issue_ns, handover_ns);
         if queue.device.is_served_by_thread() {
-            self.give_to_thread(disk, id);
+            self.give_to_thread(disk, hctx, id);
         } else if queue.bio_based {
-            self.copy(disk, id);
+            self.copy(disk, hctx, id);
         } else {
-            queue.give_to_device(&mut self.requests[id], id, &mut self.events);
+            queue.give_to_device(hctx, &mut self.requests[id], id, &mut self.events);
         }
     }
 
     /// The submitting task copies a bio itself. It is complete at once, as soon as nothing else is in
     /// the midst of it.
-    fn copy(&mut self, disk: usize, id: RequestId) {
+    fn copy(&mut self, disk: usize, hctx: impl Hctx, id: RequestId) {
         let queue = &mut self.disks[disk];
-        queue.note_issued(&mut self.requests[id], &self.events);
+        queue.note_issued(hctx, &mut self.requests[id], &self.events);
         let bytes = u64::from(self.requests[id].nr_sectors) * SECTOR_BYTES;
         // Every command takes time.
         let work_ns = (bytes.div_ceil(PAGE_BYTES) * self.steps.copy_page_ns).max(1);
@@ -202,9 +218,9 @@ impl BlockLayer {
 
     /// Hands a request to the thread that serves the device.
     #[inline(never)]
-    fn give_to_thread(&mut self, disk: usize, id: RequestId) {
+    fn give_to_thread(&mut self, disk: usize, hctx: impl Hctx, id: RequestId) {
         let queue = &mut self.disks[disk];
-        queue.note_issued(&mut self.requests[id], &self.events);
+        queue.note_issued(hctx, &mut self.requests[id], &self.events);
         queue.thread.waiting.push_back(id);
         if !std::mem::replace(&mut queue.thread.woken, true) {
             self.ready.make_ready(Ready::Device(disk as u32));

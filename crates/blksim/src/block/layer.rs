@@ -2,6 +2,7 @@
 
 use super::disks::Disks;
 use super::elevator_switch::Switching;
+use super::per_hctx::Hctx;
 use super::raid::Raid;
 use super::request::{Fifo, RequestId, Requests, SECTOR_BYTES, TaskId};
 use crate::core::branch::unlikely;
@@ -67,14 +68,13 @@ impl BlockLayer {
 
     /// Puts a single request into the scheduler and has the queue run.
     #[inline(always)]
-    pub(crate) fn enqueue(&mut self, disk: usize, id: RequestId) {
+    pub(crate) fn enqueue(&mut self, disk: usize, hctx: impl Hctx, id: RequestId) {
         match self.disks[disk].family {
-            Family::Legacy => self.insert_and_run(disk, id),
-            Family::MultiQueue if self.disks[disk].direct => self.issue_directly(disk, id),
+            Family::Legacy => self.insert_and_run(disk, hctx, id),
+            Family::MultiQueue if self.disks[disk].direct => self.issue_directly(disk, hctx, id),
             Family::MultiQueue => {
-                let hctx = self.disks[disk].hctx_of(&self.requests[id]);
-                self.insert_or_merge(disk, id);
-                self.run_queue_soon(disk, hctx);
+                self.insert_or_merge(disk, hctx, id);
+                self.run_soon(disk, hctx);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use super::disk::Merging;
 use super::layer::BlockLayer;
+use super::per_hctx::{HctxNumber, OnlyHctx};
 use super::request::{
     Fifo, MAX_DISCARD_SECTORS, Merge, NONE, Operation, Purpose, RequestId, Requests,
 };
@@ -197,7 +198,12 @@ impl BlockLayer {
         self.disks[disk].schedule(hctx, &mut self.requests, &mut self.events, |s, cx| {
             s.requests_merged(cx, kept, gone);
         });
-        self.disks[disk].count_held(&self.requests[gone], false);
+        let queue = &mut self.disks[disk];
+        if queue.view.facts.has_one_hctx() {
+            queue.holds_no_longer::<OnlyHctx>(&self.requests[gone]);
+        } else {
+            queue.holds_no_longer::<HctxNumber>(&self.requests[gone]);
+        }
         self.give_tag_back(disk, gone);
         self.join(disk, kept, gone, Merge::Back);
         self.disks[disk].extents.insert(&mut self.requests, kept);

@@ -3,8 +3,8 @@
 
 use super::disk::Merging;
 use super::layer::BlockLayer;
+use super::per_hctx::{Hctx, HctxNumber, OnlyHctx};
 use super::request::{Fifo, Merge, RequestId};
-use crate::core::branch::unlikely;
 use crate::elevator::scheduler::Family;
 
 /// Requests after which a plug is flushed (6.1; 16 in 4.16).
@@ -60,18 +60,27 @@ impl BlockLayer {
                 // Requests issued to the driver straight from the plug go newest first.
                 for id in order.drain(..).rev() {
                     let disk = self.requests[id].disk as usize;
-                    self.issue_directly(disk, id);
+                    if self.disks[disk].view.facts.has_one_hctx() {
+                        self.issue_directly(disk, OnlyHctx, id);
+                    } else {
+                        let hctx = self.disks[disk].hctx_of(&self.requests[id]);
+                        self.issue_directly(disk, HctxNumber(hctx), id);
+                    }
                 }
             }
             for id in order.drain(..) {
                 let disk = self.requests[id].disk as usize;
                 touched |= 1 << disk;
+                if self.disks[disk].view.facts.has_one_hctx() {
+                    self.insert_or_merge(disk, OnlyHctx, id);
+                    continue;
+                }
                 let moved = self.requests[id].cpu != cpu;
-                let hctx = self.disks[disk].hctx_of(&self.requests[id]);
-                self.insert_or_merge(disk, id);
-                if unlikely(moved) {
+                let hctx = HctxNumber(self.disks[disk].hctx_of(&self.requests[id]));
+                self.insert_or_merge(disk, hctx, id);
+                if moved {
                     // The task has moved to another processor with its plug.
-                    self.run_queue_soon(disk, hctx);
+                    self.run_soon(disk, hctx);
                 }
             }
             self.scratch = order;
@@ -100,14 +109,14 @@ impl BlockLayer {
         for &id in &order {
             let disk = self.requests[id].disk as usize;
             *touched |= 1 << disk;
-            self.insert_or_merge(disk, id);
+            self.insert_or_merge(disk, OnlyHctx, id);
         }
         self.scratch = order;
     }
 
     /// Joins a request to the held one that it follows, or puts it into the scheduler.
     #[inline(never)]
-    pub(crate) fn insert_or_merge(&mut self, disk: usize, id: RequestId) {
+    pub(crate) fn insert_or_merge(&mut self, disk: usize, hctx: impl Hctx, id: RequestId) {
         let queue = &self.disks[disk];
         let before = if queue.indexed && queue.nr_held > 0 && queue.merging == Merging::Full {
             self.ending_at(disk, self.requests[id].sector)
@@ -120,7 +129,7 @@ impl BlockLayer {
                 self.give_tag_back(disk, id);
                 self.join_held(disk, request, id, Merge::Back);
             }
-            None => self.disks[disk].insert(&mut self.requests, &mut self.events, id),
+            None => self.disks[disk].insert(hctx, &mut self.requests, &mut self.events, id),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The constants of a request queue that schedulers and I/O controllers may read
 //! (of the kernel's `struct request_queue` and `struct queue_limits`).
 
+use crate::block::per_hctx::{Hctx, HctxNumber};
 use crate::core::branch::{likely, unlikely};
 
 /// The constants of a queue.
@@ -28,16 +29,21 @@ pub struct QueueFacts {
 }
 
 impl QueueFacts {
-    /// The hardware queue of a processor: they take turns (`blk_mq_map_queues` of
-    /// `block/blk-mq-cpumap.c`, Linux 6.1, where no two processors are threads of one core).
+    /// There is one hardware queue.
+    #[inline(always)]
+    pub fn has_one_hctx(&self) -> bool {
+        likely(self.nr_hctxs == 1)
+    }
+
+    /// The hardware queue of a processor.
     #[inline(always)]
     pub fn hctx_of(&self, cpu: u16) -> usize {
-        if likely(self.nr_hctxs == 1) { 0 } else { self.hctx_of_several(cpu) }
+        if self.has_one_hctx() { 0 } else { self.hctx_of_several(cpu) }
     }
 
     #[cold]
     fn hctx_of_several(&self, cpu: u16) -> usize {
-        usize::from(cpu) % self.nr_hctxs as usize
+        HctxNumber::of(cpu, self.nr_hctxs).number()
     }
 
     /// The hardware queue that has the tags of this one.

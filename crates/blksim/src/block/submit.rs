@@ -2,6 +2,7 @@
 //! `blk_mq_submit_bio` of `block/blk-mq.c`, Linux 6.1): policies, merging, tag, plug, scheduler.
 
 use crate::block::hw_queue::HwQueueId;
+use crate::block::per_hctx::{Hctx, HctxNumber, OnlyHctx};
 use crate::block::plug::PlugFlush;
 use crate::block::request::{Operation, RequestId};
 use crate::core::branch::unlikely;
@@ -36,7 +37,11 @@ impl Machine {
             return false;
         }
         self.block.events.compute(self.block.steps.submit_ns);
-        let entered = self.enter(task, disk, id, true);
+        let entered = if self.block.disks[disk].view.facts.has_one_hctx() {
+            self.enter::<OnlyHctx>(task, disk, id, true)
+        } else {
+            self.enter_one_of_several(task, disk, id, true)
+        };
         if unlikely(!entered) {
             self.sleep_in_submission(task, id);
         }
@@ -64,7 +69,7 @@ impl Machine {
                 self.enter_flush(task, id)
             } else {
                 let disk = self.block.requests[id].disk as usize;
-                self.enter(task, disk, id, false)
+                self.enter_again(task, disk, id)
             };
             if !entered {
                 self.sleep_in_submission(task, id);
@@ -87,10 +92,30 @@ impl Machine {
         self.unblocked(task);
     }
 
+    #[cold]
+    fn enter_again(&mut self, task: TaskId, disk: usize, id: RequestId) -> bool {
+        if self.block.disks[disk].view.facts.has_one_hctx() {
+            self.enter::<OnlyHctx>(task, disk, id, false)
+        } else {
+            self.enter_one_of_several(task, disk, id, false)
+        }
+    }
+
+    #[cold]
+    fn enter_one_of_several(
+        &mut self,
+        task: TaskId,
+        disk: usize,
+        id: RequestId,
+        fresh: bool,
+    ) -> bool {
+        self.enter::<HctxNumber>(task, disk, id, fresh)
+    }
+
     /// Takes a bio as far as possible. Returns false if its submitter must sleep. Without policies,
     /// a fresh bio is known to come for the first time.
     #[inline(always)]
-    fn enter(&mut self, task: TaskId, disk: usize, id: RequestId, fresh: bool) -> bool {
+    fn enter<H: Hctx>(&mut self, task: TaskId, disk: usize, id: RequestId, fresh: bool) -> bool {
         if unlikely(!self.block.disks[disk].policies.is_empty()) {
             if let Some(go_on) = self.block.ask_policies(self.tasks[task].plug, disk, id) {
                 return go_on;
@@ -101,14 +126,15 @@ impl Machine {
             return true;
         }
         let (queue, request) = (&mut self.block.disks[disk], &mut self.block.requests[id]);
-        if unlikely(!queue.take_tag(request)) {
+        let hctx = H::of(request.cpu, queue.view.facts.nr_hctxs);
+        if unlikely(!queue.take_tag(hctx, request)) {
             self.want_tag(task, disk, id);
             return false;
         }
         if unlikely(self.tasks[task].plugging) && !self.block.disks[disk].bio_based {
             self.block.add_to_plug(&mut self.tasks[task].plug, disk, id);
         } else {
-            self.block.enqueue(disk, id);
+            self.block.enqueue(disk, hctx, id);
         }
         true
     }

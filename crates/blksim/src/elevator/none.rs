@@ -36,8 +36,7 @@ impl Scheduler for NoScheduler {
 
     #[inline]
     fn insert(&mut self, cx: &mut Context, id: RequestId) {
-        let hctx = cx.hctx_of(id);
-        self.queues[hctx].push_back(cx.requests, id);
+        self.queues[cx.queue.hctx].push_back(cx.requests, id);
     }
 
     #[inline]

@@ -49,7 +49,7 @@ pub struct QueueView {
     pub groups: Vec<GroupWeights>,
     /// Index of the disk.
     pub(crate) disk: u8,
-    /// The hardware queue that dispatches.
+    /// The hardware queue that dispatches, or of the request that is inserted.
     pub(crate) hctx: usize,
     /// True if the last hook asked for dispatch, and for which hardware queues, if it said so.
     pub(crate) kicked: bool,
@@ -100,12 +100,6 @@ impl Context<'_> {
     /// Asks the queue to dispatch again after the hook returns (`blk_mq_run_hw_queues`).
     pub fn kick(&mut self) {
         self.queue.kicked = true;
-    }
-
-    /// The hardware queue of a request.
-    #[inline]
-    pub fn hctx_of(&self, id: RequestId) -> usize {
-        self.queue.facts.hctx_of(self.requests[id].cpu)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Cache flushes of the device, for fsync, fdatasync and synchronous writes.
 
 use crate::block::flush_queue::FlushWaiter;
+use crate::block::per_hctx::HctxNumber;
 use crate::block::request::{RequestId, TaskId};
 use crate::elevator::scheduler::Family;
 use crate::machine::Machine;
@@ -29,7 +30,9 @@ impl Machine {
     /// for one.
     pub(crate) fn enter_flush(&mut self, task: TaskId, id: RequestId) -> bool {
         let disk = usize::from(self.block.requests[id].disk);
-        if !self.block.disks[disk].take_tag(&mut self.block.requests[id]) {
+        let queue = &mut self.block.disks[disk];
+        let hctx = HctxNumber(queue.hctx_of(&self.block.requests[id]));
+        if !queue.take_tag(hctx, &mut self.block.requests[id]) {
             self.want_tag(task, disk, id);
             return false;
         }

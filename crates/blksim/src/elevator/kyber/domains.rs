@@ -33,6 +33,7 @@ struct DomainQueue {
 /// The domains of one hardware queue (`struct kyber_hctx_data`).
 #[derive(Debug)]
 struct HctxDomains<const N: usize> {
+    hctx: u32,
     all: [DomainQueue; N],
     current: usize,
     batching: u32,
@@ -50,6 +51,7 @@ pub struct Domains<const N: usize> {
 impl<const N: usize> Domains<N> {
     /// The domains, from the token count and batch of each.
     pub fn new(sizes: [(u32, u32); N], nr_hctxs: u32) -> Self {
+        let mut number = 0..;
         Self {
             tokens: sizes.map(|(max_depth, batch)| Tokens {
                 map: SbitmapQueue::new(max_depth, bits_per_word(max_depth), u32::MAX),
@@ -57,6 +59,7 @@ impl<const N: usize> Domains<N> {
                 batch,
             }),
             hctxs: PerHctx::new(nr_hctxs, || HctxDomains {
+                hctx: number.next().unwrap_or(0),
                 all: std::array::from_fn(|_| DomainQueue::default()),
                 current: 0,
                 batching: 0,
@@ -118,11 +121,11 @@ impl<const N: usize> Domains<N> {
     pub fn dispatch(&mut self, requests: &mut Requests, hctx: usize) -> Option<RequestId> {
         let queue = &mut self.hctxs[hctx];
         if queue.batching < self.tokens[queue.current].batch {
-            if let Some(id) = queue.take(&mut self.tokens, requests, hctx) {
+            if let Some(id) = queue.take(&mut self.tokens, requests) {
                 return Some(id);
             }
         }
-        queue.take_turns(&mut self.tokens, requests, hctx)
+        queue.take_turns(&mut self.tokens, requests)
     }
 
     /// Returns a request's token. The hardware queues that it wakes must run; not every returned token
@@ -151,12 +154,11 @@ impl<const N: usize> HctxDomains<N> {
         &mut self,
         tokens: &mut [Tokens; N],
         requests: &mut Requests,
-        hctx: usize,
     ) -> Option<RequestId> {
         self.batching = 0;
         for _ in 0..N {
             self.current = if self.current + 1 == N { 0 } else { self.current + 1 };
-            if let Some(id) = self.take(tokens, requests, hctx) {
+            if let Some(id) = self.take(tokens, requests) {
                 return Some(id);
             }
         }
@@ -165,12 +167,7 @@ impl<const N: usize> HctxDomains<N> {
 
     /// The next request of the current domain, with a token.
     #[inline(always)]
-    fn take(
-        &mut self,
-        tokens: &mut [Tokens; N],
-        requests: &mut Requests,
-        hctx: usize,
-    ) -> Option<RequestId> {
+    fn take(&mut self, tokens: &mut [Tokens; N], requests: &mut Requests) -> Option<RequestId> {
         let domain = &mut self.all[self.current];
         if domain.held.is_empty() {
             return None;
@@ -179,12 +176,12 @@ impl<const N: usize> HctxDomains<N> {
         let Some(token) = tokens.take(None) else {
             cold_path();
             if !std::mem::replace(&mut domain.waits, true) {
-                tokens.sleep(hctx as u32);
+                tokens.sleep(self.hctx);
             }
             return None;
         };
         if unlikely(std::mem::take(&mut domain.waits)) {
-            tokens.leave(hctx as u32);
+            tokens.leave(self.hctx);
         }
         if domain.nr_ready == 0 {
             domain.nr_ready = domain.held.len();

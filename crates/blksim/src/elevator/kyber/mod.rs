@@ -92,8 +92,7 @@ impl<D: Depths> Scheduler for Heuristic<D> {
     #[inline]
     fn insert(&mut self, cx: &mut Context, id: RequestId) {
         let domain = D::domain_of(&cx.requests[id]);
-        let hctx = cx.hctx_of(id);
-        self.domains.insert(cx.requests, hctx, domain, id);
+        self.domains.insert(cx.requests, cx.queue.hctx, domain, id);
     }
 
     #[inline]
