@@ -23,6 +23,7 @@ from blklab.records.store import Store
 from blklab.report.documents.comparison import compare_document
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.goals import parse_goal
+from blklab.spec.machines import load_machine
 from blklab.spec.request import SpecValues, build_specs
 
 JOB = (
@@ -91,7 +92,9 @@ def test_a_resumed_experiment_is_the_one_that_was_never_broken_off(
 
 def test_losers_leave_and_the_report_says_so(tmp_path: Path) -> None:
     spec = _spec("reader-beside-writers", "none,bfq,anticipatory", "12blocks", "sim:hdd-7200")
-    spec = spec.model_copy(update={"runtime_ns": 300_000_000})
+    # Computing takes no time, so that two of them stay close for long.
+    more = {"runtime_ns": 300_000_000, "machine": load_machine("zero-cpu-time")}
+    spec = spec.model_copy(update=more)
     with Store.opened(str(tmp_path / "runs.sqlite")) as store:
         record = compare(spec, store, Listener())
     document = compare_document(record, analyse(record))

@@ -36,7 +36,7 @@ def test_each_io_is_in_one_window(make_loop: LoopMaker) -> None:
             found.append(capture.window(20_000_000))
             return reader.poll() is not None
 
-        wait_until(is_over)
+        wait_until(is_over, "the end of dd")
         found.append(capture.window(20_000_000))
     mine = [task for waits in found for task in waits.tasks if task.tgid == reader.pid]
     lost = sum(waits.tally.lost for waits in found)

@@ -1,4 +1,4 @@
-//! What reaches the block layer, window by window, without a file.
+//! Captures that are analysed as they come, window by window, without a file.
 
 use std::fmt;
 

@@ -26,6 +26,8 @@ LARGEST_GROUP = 1024
 Enter = Callable[[str, str, int, float], None]
 """(metric, scheduler, position, value): receives each value as it becomes known."""
 
+_OF_SLOTS = tuple(metric for metric in METRICS.values() if not metric.of_loads_that_end)
+
 
 class SlotValues:
     """The values of one workload's slots, entered as they come."""
@@ -81,7 +83,7 @@ class SlotValues:
     def _enter_new(self, scheduler: str, number: int, *, first_rounds: bool = False) -> None:
         """Enters the values that a slot completes."""
         groups: dict[int, Sequence[JobSample] | None] = {}
-        for metric in METRICS.values():
+        for metric in _OF_SLOTS:
             size = self.group_of(metric.name)
             if size is None or (first_rounds and metric.fewest_ios <= 1):
                 continue
@@ -103,7 +105,7 @@ class SlotValues:
     def _sizes(self) -> dict[str, int]:
         """A power of two for each metric, by the scheduler with the fewest I/Os in a typical slot."""
         sizes = {}
-        for metric in METRICS.values():
+        for metric in _OF_SLOTS:
             typical = [
                 statistics.median(metric.counted_ios(jobs) for jobs in slots.values())
                 for slots in self._slots.values()

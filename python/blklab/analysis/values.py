@@ -158,7 +158,7 @@ def _enter(
     series: dict[str, dict[int, float]], sample: RunSample, workload: Workload, metric: Metric
 ) -> None:
     """Puts a run's value in its place, if it has one."""
-    value = metric.compute(_measured(sample, workload))
+    value = metric.compute(_measured(sample, workload)) if metric.applies_to(workload) else None
     if value is not None:
         series.setdefault(sample.cell.scheduler, {})[sample.cell.block] = value
 

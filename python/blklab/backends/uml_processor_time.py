@@ -52,9 +52,12 @@ def is_costly(machine: Machine | None) -> bool:
     return machine is not None and not machine.on_one_processor().is_free
 
 
-def processors_request(machine: Machine | None) -> dict[str, Any] | None:
-    """The table as the guest takes it."""
-    return None if machine is None else machine.on_one_processor().request()
+def processors_request(machine: Machine | None, kernel: KernelBuild) -> dict[str, Any] | None:
+    """The table as a guest of that kernel takes it: without schedulers that the kernel lacks."""
+    if machine is None:
+        return None
+    own = {name: costs for name, costs in machine.schedulers.items() if name in kernel.schedulers}
+    return machine.on_one_processor().model_copy(update={"schedulers": own}).request()
 
 
 def processor_notes(

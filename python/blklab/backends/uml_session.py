@@ -283,7 +283,7 @@ class UmlSession:
             "runtime_ns": self._runtime_ns(cell.workload),
             "seed": cell.key.seed,
             "arrangement": self._options.arrangement_seed(cell.key.seed),
-            "processors": processors_request(self._options.machine),
+            "processors": processors_request(self._options.machine, self._kernel_of(cell.scheduler)),
             "limits": {"events": None, "simulated_ns": limit_ns},
             "guest": {
                 "driver": self._driver(cell),

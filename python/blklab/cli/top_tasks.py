@@ -54,7 +54,7 @@ class TopSample:
     columns = COLUMNS
 
     def heading(self) -> list[Text]:
-        """What all read and wrote, and which priorities count."""
+        """The sums of all tasks, and the priorities that count."""
         return _heading(self)
 
     def rows_of_cells(self) -> list[tuple[str, ...]]:

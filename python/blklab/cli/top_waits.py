@@ -45,7 +45,7 @@ class WaitsSample:
         return self.waits.tally.span_ns / 1e9
 
     def heading(self) -> list[Text]:
-        """What each disk did."""
+        """The sum of all tasks, and a line for each disk."""
         everything = self.waits.all
         total = f"sample {self.number}: {_per_second(everything.ios, self)} I/O/s, "
         total += f"{format_bytes(everything.bytes / self.seconds)}/s"

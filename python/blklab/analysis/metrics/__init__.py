@@ -18,6 +18,7 @@ from typing import Literal
 
 from blklab.errors import UnknownNameError
 from blklab.records.samples import JobSample
+from blklab.spec.workloads import Workload
 
 Better = Literal["higher", "lower"]
 
@@ -56,6 +57,13 @@ class Metric:
     """I/Os that a value should rest on, so that at least three lie beyond a percentile."""
     counts_syncs: bool = False
     """Whether the I/Os that it rests on are calls of fsync and fdatasync."""
+    of_loads_that_end: bool = False
+    """Whether it says something only about replays and workloads that it decides; others last as long as
+    they were told to."""
+
+    def applies_to(self, workload: Workload) -> bool:
+        """Whether it says something about a workload."""
+        return not self.of_loads_that_end or workload.replays or workload.decide_by == self.name
 
     def counted_ios(self, jobs: Sequence[JobSample]) -> int:
         """The I/Os that its value rests on."""
@@ -77,6 +85,7 @@ def _registered(name: str) -> Metric:
         module.compute,
         getattr(module, "FEWEST_IOS", 1),
         getattr(module, "COUNTS_SYNCS", False),
+        getattr(module, "OF_LOADS_THAT_END", False),
     )
     if metric.name != name:
         raise TypeError(f"metrics/{name}.py calls itself {metric.name!r}")

@@ -10,8 +10,9 @@ NAME = "makespan"
 UNIT = "s"
 BETTER = "lower"
 DESCRIPTION = (
-    "time from the start of the measured sections to the end of the last one; for replays and jobs that end"
+    "time from the start of the measured sections to the end of the last; for replays, and where it decides"
 )
+OF_LOADS_THAT_END = True
 
 
 def compute(jobs: Sequence[JobSample]) -> float | None:

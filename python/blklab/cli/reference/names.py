@@ -126,7 +126,8 @@ _OF_METAVARS: dict[str, Callable[[], Values]] = {
     "[TARGET]": _targets,
     "NAME|FILE.fio": _workloads,
     "[NAME|FILE.fio]": _workloads,
-    "[NAME|FILE.fio]…": _workloads,
+    "NAME|FILE.fio|trace:FILE": _workloads,
+    "[NAME|FILE.fio|trace:FILE]…": _workloads,
     "NAME…|all": _studies,
 }
 """By the metavar of any other parameter."""
