@@ -79,13 +79,18 @@ pub struct Queue {
 }
 
 impl Queue {
-    pub fn open(job: &Job) -> Result<Self, Failure> {
-        let depth = job.depth() as usize;
+    /// The queue of a clone of a job.
+    pub fn open(job: &Job, clone: u32) -> Result<Self, Failure> {
+        // Tasks that replay differ in how many I/Os they have in flight.
+        let replayed = job.replay.as_ref().map(|replay| replay.plans[clone as usize].depth());
+        let depth = replayed.map_or(job.depth(), |depth| depth.clamp(1, job.depth())) as usize;
         let mut context: libc::c_ulong = 0;
         // SAFETY: the pointer is valid for the call.
         let result =
             unsafe { libc::syscall(libc::SYS_io_setup, depth, ptr::from_mut(&mut context)) };
-        checked(&format!("preparing {depth} asynchronous I/Os"), result as libc::c_int)?;
+        let doing =
+            format!("preparing {depth} asynchronous I/Os (fs.aio-max-nr limits all programs')");
+        checked(&doing, result as libc::c_int)?;
         let idle =
             InFlight { direction: Direction::Read, offset: 0, bytes: 0, start_ns: 0, replayed: 0 };
         Ok(Self {

@@ -182,7 +182,7 @@ pub fn run_clone(
     }
     worker.generator.share_signals(&shared.signals());
     let mut queue = if job.direct && job.asynchronous() && !job.mode.trims {
-        Some(aio::Queue::open(job)?)
+        Some(aio::Queue::open(job, clone.index)?)
     } else {
         None
     };

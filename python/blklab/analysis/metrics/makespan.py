@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blklab.records.samples import NS_PER_SECOND, JobSample
+from blklab.analysis.metrics._latency import NS_PER_US
+from blklab.records.samples import JobSample
 
 NAME = "makespan"
-UNIT = "s"
+UNIT = "us"
 BETTER = "lower"
 DESCRIPTION = (
     "time from the start of the measured sections to the end of the last; for replays, and where it decides"
@@ -20,4 +21,4 @@ def compute(jobs: Sequence[JobSample]) -> float | None:
     if any(job.command is not None for job in jobs):
         return None
     longest_ns = max((job.runtime_ns for job in jobs), default=0)
-    return longest_ns / NS_PER_SECOND if longest_ns else None
+    return longest_ns / NS_PER_US if longest_ns else None
