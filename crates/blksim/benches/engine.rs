@@ -124,11 +124,11 @@ fn queue_length(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The same random reads as recorded I/Os, each of which waits for the one 32 before it.
+/// Random reads as recorded I/Os, each of which waits for the one 32 before it.
 fn replay(criterion: &mut Criterion) {
     const COUNT: u32 = 1_000_000;
     let io = |index: u32| ReplayIo {
-        offset: u64::from(index.wrapping_mul(0x9e37_79b1) >> 12) * 4096,
+        offset: u64::from(index.wrapping_mul(0x9e37_79b1) >> 5) * 4096,
         bytes: 4096,
         direction: Direction::Read,
         durable: false,
@@ -139,7 +139,7 @@ fn replay(criterion: &mut Criterion) {
     };
     let plan = TaskPlan { ios: (0..COUNT).map(io).collect(), ..TaskPlan::default() };
     let text = format!(
-        "[reader]\nrw=randread\ndirect=1\nioengine=libaio\niodepth=32\nsize=4g\n{KEY}={}\n",
+        "[reader]\nrw=randread\ndirect=1\nioengine=libaio\niodepth=32\nsize=512g\n{KEY}={}\n",
         encode(&[plan])
     );
     let mut group = criterion.benchmark_group("replayed");
