@@ -81,8 +81,9 @@ pub struct Processors {
     steps: StepCosts,
     slice_ns: u64,
     /// A single processor runs what is ready in the order that a guest's does in virtual time
-    /// ([`crate::task::ready`]); several run the worker of a queue first, which has a high priority
-    /// (`WQ_HIGHPRI` of `kblockd` in `block/blk-core.c`), and all else in the order of waking.
+    /// ([`crate::task::ready`]); several run it in the order of waking, and all ranks are 0: nothing that
+    /// is woken takes a processor from a task whose slice has begun (`RUN_TO_PARITY` in
+    /// `kernel/sched/features.h`, since Linux 6.6).
     by_rank: bool,
     /// The processes of jobs are the first tasks.
     nr_processes: u32,
@@ -302,8 +303,7 @@ impl Processors {
             {
                 rank_of_fork(task, self.nr_processes)
             }
-            Ready::Queue(_) => 0,
-            _ => u32::from(!self.by_rank),
+            _ => 0,
         }
     }
 
@@ -325,9 +325,7 @@ impl Processors {
         let now_ns = events.now_ns();
         let processor = &mut self.all[self.current];
         if !self.by_rank && processor.slice_is_left(now_ns, self.slice_ns) {
-            // Before all others but workers.
-            let place = processor.queue.partition_point(|other| other.0 < rank);
-            processor.queue.insert(place, (rank, ready));
+            processor.queue.push_front((rank, ready));
         } else {
             processor.insert(rank, ready);
         }
@@ -343,11 +341,10 @@ impl Processors {
     /// Whether those that wait for the current processor let the task that has it go on.
     fn may_stay(&self, ready: Ready, now_ns: u64) -> bool {
         let processor = &self.all[self.current];
-        let rank = self.rank_of(ready);
         if !self.by_rank {
-            return processor.queue.front().is_none_or(|first| first.0 >= rank)
-                && processor.slice_is_left(now_ns, self.slice_ns);
+            return processor.slice_is_left(now_ns, self.slice_ns);
         }
+        let rank = self.rank_of(ready);
         rank < GIVES_WAY || processor.queue.front().is_none_or(|first| first.0 >= rank)
     }
 }
