@@ -120,6 +120,19 @@ fn a_recorded_simulation_replays_to_the_same_bits() {
 }
 
 #[test]
+fn reads_have_a_plug_where_the_machines_have() {
+    let plugged = |jobs: &str| Setup {
+        machine: vec![("plug_reads".to_owned(), "1".to_owned())],
+        ..setup("nvme-tlc", "mq-deadline", jobs)
+    };
+    let setup = plugged(LOADS[1]);
+    let (_, timeline) = run(&setup);
+    let options = Options { scale_to: ScaleTo::Recorded, ..Options::new("test") };
+    let made = recording_of(&setup, &timeline).workload(&options).unwrap();
+    assert!(timeline.requests == run(&plugged(&made.job_file)).1.requests);
+}
+
+#[test]
 fn latencies_are_the_programs_where_submission_does_not_sleep() {
     let words = |jobs: &[JobRecord]| jobs.iter().map(JobRecord::words).collect::<Vec<_>>();
     let setup = setup("hdd-7200", "mq-deadline", LOADS[0]);

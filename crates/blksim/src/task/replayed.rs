@@ -41,9 +41,9 @@ impl Machine {
             }
             return;
         }
-        // As for other loads, a read in one piece has no plug.
+        // As for other loads, a read in one piece usually has no plug.
         let sectors = bytes / SECTOR_BYTES as u32;
-        if direction == Direction::Read && sectors <= self.block.disks[0].max_sectors {
+        if direction == Direction::Read && sectors <= self.block.unplugged_sectors {
             let mut bio = self.direct_bio(index, Operation::Read, transfer, start_ns);
             bio.owner = IN_ONE_PIECE | replayed;
             let id = self.block.requests.allocate(bio);
