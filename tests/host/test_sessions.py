@@ -298,6 +298,14 @@ def test_a_dry_run_of_a_loop_device_creates_none(disk_folder: Path) -> None:
     assert list(disk_folder.iterdir()) == []
 
 
+def test_a_dry_run_needs_no_loop_device(disk_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("blklab.backends.host.first_free_index", lambda: 4000)
+    readers = work("[reader]\nrw=randread\ndirect=1\nsize=8m\ntime_based\nruntime=1s\n")
+    with opened(f"loop:24m,dir={disk_folder}", dry_run=True) as session:
+        assert session.unswitchable(readers) is None
+        assert "loop4000" in "\n".join(session.commands(cell("bfq", readers)))
+
+
 def test_describing_changes_nothing(ext4: Filesystem, disk_folder: Path) -> None:
     described = BACKEND.describe(parse_target(str(ext4.folder)))
     assert ext4.devices[0].name in described.summary

@@ -42,7 +42,7 @@ from blklab.linux.load.replay import (
 )
 from blklab.linux.machine.monitor import MachineMonitor
 from blklab.linux.processes.io_priority import ignores_priorities
-from blklab.linux.queue.schedulers import available_schedulers, unavailable_scheduler
+from blklab.linux.queue.schedulers import unavailable_scheduler
 from blklab.linux.queue.settings import QueueSettings
 from blklab.linux.queue.snapshot import restore_snapshot
 from blklab.linux.queue.sysfs import TUNABLE_PREFIX
@@ -126,7 +126,8 @@ class HostSession:
 
     def unswitchable(self, workload: Workload) -> str | None:
         """Refuses loads in which schedulers leave traces for one another, and targets without a scheduler."""
-        if not all(available_schedulers(leaf)[1] for leaf in self._leaves):
+        # As described, since in a dry run the loop device may not exist yet.
+        if not all(disk.schedulers for disk in self._target.disks):
             return "a disk of the target has no scheduler to switch"
         return unswitchable_workload(workload, self._options)
 
