@@ -33,6 +33,7 @@ from blklab.report.documents.findings import (
     sweep_parts,
 )
 from blklab.report.documents.parts import MeanPart, PairPart, Part
+from blklab.report.documents.processors import ProcessorPart, processor_parts
 from blklab.report.summary.commands import command_sentence
 from blklab.report.summary.conduct import NoisePart, StoppingPart, noise_parts, stopping_part
 
@@ -130,6 +131,8 @@ class CompareDocument(Part):
     steadiness: list[SteadinessPart]
     """Empty where runs have no record over time."""
     noise: list[NoisePart]
+    processors: list[ProcessorPart] = Field(default_factory=list)
+    """Of models that run on a cost table; empty elsewhere."""
     warnings: list[str]
     failed_runs: list[dict[str, Any]]
     apply_command: str | None
@@ -247,6 +250,7 @@ def compare_document(record: ExperimentRecord, analysis: Analysis) -> CompareDoc
         during_runs=machine_part(analysis, record.samples),
         steadiness=steadiness_parts(analysis),
         noise=noise_parts(analysis.noise, record.spec.slots),
+        processors=processor_parts(record),
         warnings=[*record.warnings, *analysis.verdict.warnings],
         failed_runs=[
             {**sample.cell.model_dump(), "error": sample.error}

@@ -24,6 +24,7 @@ from blklab.report.summary.designs import conduct_sentence, extent, most_samples
 from blklab.report.summary.disturbed import disturbed_rows, marked_text
 from blklab.report.summary.failures import failures_of
 from blklab.report.summary.model_answer import ModelAnswer
+from blklab.report.summary.processors import processor_sentences
 from blklab.report.summary.regret import loss_rows
 from blklab.report.summary.reproduce import repeat_command
 from blklab.report.summary.throughput_over_time import course_text
@@ -71,7 +72,7 @@ def render_html(
         document=document,
         record=record,
         headline=headline(document),
-        says=explanation(document),
+        says=" ".join([explanation(document), *processor_sentences(document.processors)]),
         facts=_facts(record, document),
         steps=next_steps(document),
         known=known,

@@ -27,6 +27,7 @@ from blklab.report.summary.designs import (
 )
 from blklab.report.summary.failures import failures_of
 from blklab.report.summary.model_answer import ModelAnswer
+from blklab.report.summary.processors import processor_sentences
 from blklab.report.summary.regret import lead_of
 from blklab.report.summary.standing import (
     Row,
@@ -267,6 +268,7 @@ def _circumstances(document: CompareDocument) -> str:
         f"Measured on {target}: {extent(document)}{unfinished}, "
         f"{confidence_text(document.confidence)} intervals in brackets, run {document.run}."
         f"{'' if conduct is None else f' {conduct}'}"
+        + "".join(f" {sentence}" for sentence in processor_sentences(document.processors))
     )
 
 
