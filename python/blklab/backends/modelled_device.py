@@ -87,4 +87,6 @@ def with_machine(description: TargetDescription, machine: Machine) -> TargetDesc
     """The target, with the processors that it runs on."""
     words = machine.description()
     details = {**description.details, "processors": words}
-    return description.model_copy(update={"summary": f"{description.summary} ({words})", "details": details})
+    joint = "where" if machine.is_free else "on"
+    summary = f"{description.summary}, {joint} {words}"
+    return description.model_copy(update={"summary": summary, "details": details})
