@@ -27,6 +27,8 @@ pub struct Live {
     /// Counts at the beginning of the window, and I/Os that it had no room for.
     before: SourceCounts,
     left_out: u64,
+    began_ns: u64,
+    /// Since `began_ns`.
     window_ns: u64,
 }
 
@@ -44,7 +46,8 @@ impl Live {
             batch: Batch::default(),
             before: SourceCounts::default(),
             left_out: 0,
-            window_ns: began_ns,
+            began_ns,
+            window_ns: 0,
         })
     }
 
@@ -67,7 +70,7 @@ impl Live {
     /// The waits of the I/Os that have completed since the last call, or since the beginning.
     pub fn window(&mut self) -> Result<Waits, CaptureError> {
         self.poll()?;
-        let now_ns = clock::monotonic_ns();
+        let now_ns = clock::monotonic_ns() - self.began_ns;
         let counts = self.source.counts();
         let tally = Tally {
             ios: self.batch.ios.len() as u64,
@@ -83,6 +86,7 @@ impl Live {
             names: &self.names,
             batch: std::mem::take(&mut self.batch),
             tally,
+            begin_ns: self.window_ns,
             warnings: Warnings::default(),
         };
         (self.before, self.left_out, self.window_ns) = (counts, 0, now_ns);
@@ -108,6 +112,7 @@ struct Window<'a> {
     names: &'a Names,
     batch: Batch,
     tally: Tally,
+    begin_ns: u64,
     warnings: Warnings,
 }
 
@@ -127,6 +132,10 @@ impl RecordReader for Window<'_> {
 
     fn tally(&self) -> Tally {
         self.tally
+    }
+
+    fn begin_ns(&self) -> u64 {
+        self.begin_ns
     }
 
     fn warnings(&self) -> &Warnings {

@@ -36,6 +36,11 @@ pub trait RecordReader: Send + std::fmt::Debug {
     /// The counts so far, complete after the end.
     fn tally(&self) -> Tally;
 
+    /// Where the record's time begins. A part of a longer one has I/Os that were queued before.
+    fn begin_ns(&self) -> u64 {
+        0
+    }
+
     /// Parts that were skipped so far.
     fn warnings(&self) -> &Warnings;
 }

@@ -97,9 +97,9 @@ impl Occupancy {
             task_of,
             queue: Matrix::new(),
             device: Matrix::new(),
-            devices: vec![DeviceState::new(); rows.devices.len()],
+            devices: vec![DeviceState::new(rows.begin_ns); rows.devices.len()],
             numbers: rows.devices.clone(),
-            span_ns: rows.span_ns,
+            span_ns: rows.span_ns.saturating_sub(rows.begin_ns),
         };
         if rows.completions_known {
             sweep.run(rows);
@@ -168,11 +168,12 @@ impl Occupancy {
     /// Accounts for the time up to `now_ns`.
     fn advance(&mut self, place: u16, now_ns: u64) -> &mut DeviceState {
         let device = &mut self.devices[place as usize];
-        let passed_ns = now_ns - device.now_ns;
-        device.now_ns = now_ns;
+        // Nothing passes before the record begins.
+        let passed_ns = now_ns.saturating_sub(device.now_ns);
         if passed_ns == 0 {
             return device;
         }
+        device.now_ns = now_ns;
         count_depth(&mut device.waiting_at_depth_ns, device.nr_waiting, passed_ns);
         count_depth(&mut device.inside_at_depth_ns, device.nr_inside, passed_ns);
         if device.nr_inside == 0 {
@@ -243,9 +244,9 @@ impl Occupancy {
 }
 
 impl DeviceState {
-    fn new() -> Self {
+    fn new(now_ns: u64) -> Self {
         Self {
-            now_ns: 0,
+            now_ns,
             waiting: [0; CLASSES],
             inside: [0; CLASSES],
             nr_waiting: 0,

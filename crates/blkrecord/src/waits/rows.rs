@@ -69,6 +69,8 @@ pub struct Rows {
     pub devices: Vec<u32>,
     pub issues_known: bool,
     pub completions_known: bool,
+    /// Beginning of the record, and its last moment.
+    pub begin_ns: u64,
     pub span_ns: u64,
 }
 
@@ -84,6 +86,7 @@ impl Rows {
             devices: Vec::new(),
             issues_known: false,
             completions_known: false,
+            begin_ns: reader.begin_ns(),
             span_ns: 0,
         };
         let mut batch = Batch::default();

@@ -11,6 +11,7 @@ struct Given {
     names: Names,
     facts: Facts,
     warnings: Warnings,
+    begin_ns: u64,
 }
 
 impl RecordReader for Given {
@@ -31,6 +32,10 @@ impl RecordReader for Given {
         Tally::default()
     }
 
+    fn begin_ns(&self) -> u64 {
+        self.begin_ns
+    }
+
     fn warnings(&self) -> &Warnings {
         &self.warnings
     }
@@ -49,6 +54,21 @@ impl Given {
 
 fn near(one: f64, other: f64) -> bool {
     (one - other).abs() < 1e-6
+}
+
+#[test]
+fn a_part_of_a_record_has_depths_of_its_own_time() {
+    let mut trace = Given { begin_ns: 1000, ..Given::default() };
+    // Queued and issued before the part begins; its waits count whole.
+    trace.io("early", 0, [850, 900, 1050]);
+    trace.io("late", 8, [1020, 1040, 1100]);
+    let waits = of(&mut trace).unwrap();
+    let [device] = &waits.devices[..] else { panic!("{waits:?}") };
+    assert_eq!(device.busy_ns, 100);
+    assert!(near(device.in_device.mean, (50.0 + 60.0) / 100.0));
+    assert!(near(device.in_queue.mean, 20.0 / 100.0));
+    let early = waits.tasks.iter().find(|task| task.command == "early").unwrap();
+    assert_eq!((early.queue_ns.max, early.device_ns.max), (50, 150));
 }
 
 #[test]
