@@ -5,7 +5,7 @@ from __future__ import annotations
 from cells import SCHEDULERS, Rates
 from markupsafe import Markup
 
-from blklab.report.drawing.svg import element, group, label, line, polyline, rectangle
+from blklab.report.drawing.svg import element, label, line, picture, polyline, rectangle
 
 COLOURS = {"none": "#333333", "mq-deadline": "#1f6f8b", "kyber": "#3c8d40", "bfq": "#b5432a"}
 MOST_JOBS, MOST_IOPS = 15, 900_000
@@ -42,13 +42,7 @@ def draw(published: Rates, simulated: Rates) -> str:
             end += 16
         ends.append(end)
         parts.append(label(_x(MOST_JOBS) + 14, end, scheduler, fill=colour))
-    content = group(parts, font_family="sans-serif", font_size=13)
-    picture = element(
-        "svg",
-        {"xmlns": "http://www.w3.org/2000/svg", "viewBox": f"0 0 {WIDTH} {HEIGHT}", "width": WIDTH},
-        content,
-    )
-    return f"{picture}\n"
+    return picture(parts, WIDTH, HEIGHT)
 
 
 def _frame() -> list[Markup]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cells import Cell, Rates
+from cells import SCHEDULERS, Cell, Rates
 
 
 @dataclass(frozen=True)
@@ -24,16 +24,11 @@ def _rate(rates: Rates, figure: str, scheduler: str, jobs: int = 1, depth: int =
 FINDINGS = (
     Finding(
         "One I/O at a time: no scheduler costs more than 6 %.",
-        lambda r: all(
-            _rate(r, "2", s) > 0.94 * _rate(r, "2", "none") for s in ("mq-deadline", "kyber", "bfq")
-        ),
+        lambda r: all(_rate(r, "2", s) > 0.94 * _rate(r, "2", "none") for s in SCHEDULERS),
     ),
     Finding(
         "One processor is full at a depth of 32: at 64, no scheduler does over 6 % more.",
-        lambda r: all(
-            _rate(r, "2", s, depth=64) < 1.06 * _rate(r, "2", s, depth=32)
-            for s in ("none", "mq-deadline", "kyber", "bfq")
-        ),
+        lambda r: all(_rate(r, "2", s, depth=64) < 1.06 * _rate(r, "2", s, depth=32) for s in SCHEDULERS),
     ),
     Finding(
         "One processor, full: none, then mq-deadline, then kyber, then bfq, at every depth from 32.",
@@ -47,10 +42,7 @@ FINDINGS = (
     ),
     Finding(
         "One processor: 256 jobs do fewer I/Os than 16, under every scheduler by a fifth or more.",
-        lambda r: all(
-            _rate(r, "3", s, jobs=256) < 0.8 * _rate(r, "3", s, jobs=16)
-            for s in ("none", "mq-deadline", "kyber", "bfq")
-        ),
+        lambda r: all(_rate(r, "3", s, jobs=256) < 0.8 * _rate(r, "3", s, jobs=16) for s in SCHEDULERS),
     ),
     Finding(
         "Ten processors: kyber reaches 97 % of none from 3 jobs of depth 128 on.",

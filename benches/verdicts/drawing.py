@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from blklab.report.drawing.svg import element, group, label, line, rectangle
+from blklab.report.drawing.svg import element, label, line, picture, rectangle
 
 USUAL, OURS, LIMIT = "#b5432a", "#1f6f8b", "#555555"
 ROW_HEIGHT, TOP, LEFT, PANEL_WIDTH, GAP = 22, 84, 190, 300, 60
@@ -36,13 +36,7 @@ def draw(rows: Sequence[Row]) -> str:
         label(LEFT - 10, TOP + ROW_HEIGHT * (index + 0.5) + 4, row[0], text_anchor="end")
         for index, row in enumerate(rows)
     ]
-    content = group(parts, font_family="sans-serif", font_size=13)
-    picture = element(
-        "svg",
-        {"xmlns": "http://www.w3.org/2000/svg", "viewBox": f"0 0 {width} {height}", "width": width},
-        content,
-    )
-    return f"{picture}\n"
+    return picture(parts, width, height)
 
 
 def _legend() -> list[Markup]:

@@ -85,7 +85,7 @@ def test_groups_and_priorities_are_the_tasks(recorded: Workload, tmp_path: Path)
 
 
 def test_a_missing_program_is_named(recorded: Workload, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("blklab.linux.load.replay.guest_program", lambda: None)
+    monkeypatch.setattr("blklab.shipped.guest_program", lambda: None)
     with opened(TARGET) as session, pytest.raises(MissingToolError, match="blkguest"):
         session.check([cell("none", recorded).scheduler], [recorded])
 

@@ -16,7 +16,6 @@ from blklab.backends.protocol import Session, SessionOptions
 from blklab.backends.uml_arrays import array_of, require_array
 from blklab.backends.uml_clocks import check_clocks
 from blklab.backends.uml_processor_time import check_processor_time, without_costs
-from blklab.backends.uml_requirements import require_guest_program
 from blklab.backends.uml_session import UmlSession, summary_of
 from blklab.errors import RequirementError
 from blklab.guests.boot import Boot
@@ -29,6 +28,7 @@ from blklab.guests.scratch import choose_scratch, remove_stale_folders
 from blklab.linux.load.fio import find_fio
 from blklab.linux.machine.requirements import require_linux
 from blklab.records.samples import TargetDescription
+from blklab.shipped import require_guest_program
 from blklab.simulator.core import device_request
 from blklab.spec.experiment import Conditions
 from blklab.spec.machines import DEFAULT_MACHINE, ZERO_CPU_TIME

@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
-from blklab.errors import BlklabError, MissingToolError
+from blklab.errors import BlklabError
 from blklab.guests.kernels.names import DEFAULT_NAME
 from blklab.guests.kernels.store import find
 from blklab.guests.scratch import choose_scratch
 from blklab.linux.machine.doctor import Finding
 from blklab.linux.machine.requirements import require_linux
-from blklab.shipped import guest_program
+from blklab.shipped import require_guest_program
 from blklab.spec.guest import DEFAULT_MEMORY_BYTES
-
-
-def require_guest_program() -> Path:
-    """The program that runs inside guest kernels.
-
-    Raises:
-        MissingToolError: if this installation has none.
-    """
-    path = guest_program()
-    if path is None:
-        raise MissingToolError(
-            "this installation has no guest program (blkguest)",
-            hint="`make build` makes it; sim: targets do not need it",
-        )
-    return path
 
 
 def guest_findings() -> list[Finding]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from blklab.errors import MissingToolError
+
 _SHIPPED = Path(__file__).parent
 
 
@@ -21,6 +23,21 @@ def guest_program() -> Path | None:
     """The program that runs inside guest kernels; None if this installation has none."""
     path = _SHIPPED / "blkguest"
     return path if path.is_file() else None
+
+
+def require_guest_program() -> Path:
+    """The program that runs inside guest kernels, and that replays recordings on hosts.
+
+    Raises:
+        MissingToolError: if this installation has none.
+    """
+    path = guest_program()
+    if path is None:
+        raise MissingToolError(
+            "this installation has no guest program (blkguest), which also replays recordings",
+            hint="`make build` makes it; sim: targets do not need it",
+        )
+    return path
 
 
 def bpf_programs() -> Path | None:

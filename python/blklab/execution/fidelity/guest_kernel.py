@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from blklab.backends.uml_requirements import require_guest_program
 from blklab.errors import RequirementError, RunFailedError
 from blklab.execution.fidelity.kernel_runs import KernelRuns, cache_folder
 from blklab.guests.boot import Boot
@@ -16,6 +15,7 @@ from blklab.guests.guest import GuestImage, Guests
 from blklab.guests.kernels.store import find
 from blklab.guests.scratch import choose_scratch, remove_stale_folders
 from blklab.linux.machine.requirements import require_linux
+from blklab.shipped import require_guest_program
 from blklab.simulator.core import core_error
 from blklab.spec.guest import DEFAULT_MEMORY_BYTES
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from blklab import __version__
-from blklab.errors import JobFileError, MissingToolError
+from blklab.errors import JobFileError
 from blklab.linux.load.fio_output import FioReport
 from blklab.linux.load.load_process import run_load_process
 from blklab.linux.scratch.layout import JobRegions
 from blklab.records.samples import JobSample
-from blklab.shipped import guest_program
+from blklab.shipped import require_guest_program
 from blklab.spec.workloads import Workload
 
 REQUEST_FILE = "replay.json"
@@ -44,13 +44,7 @@ def find_replay_program() -> ReplayProgram:
     Raises:
         MissingToolError: if this installation has none.
     """
-    path = guest_program()
-    if path is None:
-        raise MissingToolError(
-            "this installation lacks the program that replays recordings (blkguest)",
-            hint="`make build` makes it; sim: targets do not need it",
-        )
-    return ReplayProgram(path)
+    return ReplayProgram(require_guest_program())
 
 
 def check_replay(workload: Workload) -> None:

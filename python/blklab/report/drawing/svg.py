@@ -35,6 +35,13 @@ def group(children: Iterable[Markup], **attributes: Attribute) -> Markup:
     return element("g", _attributes(attributes), *children)
 
 
+def picture(children: Iterable[Markup], width: float, height: float) -> str:
+    """The text of an SVG file."""
+    size: dict[str, Attribute] = {"viewBox": f"0 0 {number(width)} {number(height)}", "width": width}
+    content = group(children, font_family="sans-serif", font_size=13)
+    return f"{element('svg', {'xmlns': 'http://www.w3.org/2000/svg'} | size, content)}\n"
+
+
 def label(x: float, y: float, content: str, **attributes: Attribute) -> Markup:
     """A line of text."""
     return element("text", {"x": x, "y": y} | _attributes(attributes), content)
