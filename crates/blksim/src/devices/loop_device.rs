@@ -7,6 +7,7 @@
 use crate::block::request::{Operation, SECTOR_BYTES};
 use crate::core::error::ProfileError;
 use crate::core::params::{Param, Unit, Values};
+use crate::devices::copier::Copier;
 use crate::devices::device::{Command, Device, Facts, Outbox};
 
 pub const SUMMARY: &str = "loop device over memory: a thread copies, one command after the other";
@@ -34,10 +35,7 @@ pub const PARAMETERS: &[Param] = &[
 #[derive(Debug)]
 pub struct LoopDevice {
     facts: Facts,
-    command_ns: u64,
-    bytes_per_second: u64,
-    free_ns: u64,
-    busy_ns: u64,
+    copier: Copier,
 }
 
 impl LoopDevice {
@@ -56,15 +54,8 @@ impl LoopDevice {
                 // `BLK_DEF_MAX_SECTORS` in `include/linux/blkdev.h`, Linux 6.1.
                 max_hw_sectors_kb: 1280,
             },
-            command_ns: values.get("command"),
-            bytes_per_second: values.get("copy_bandwidth"),
-            free_ns: 0,
-            busy_ns: 0,
+            copier: Copier::new(values),
         })
-    }
-
-    fn cost_ns(&self, bytes: u64) -> u64 {
-        self.command_ns + (bytes * 1_000_000_000).div_ceil(self.bytes_per_second)
     }
 }
 
@@ -76,10 +67,8 @@ impl Device for LoopDevice {
     fn submit(&mut self, command: Command, outbox: &mut Outbox) {
         // A discard punches a hole; nothing is copied.
         let copied = if command.operation == Operation::Discard { 0 } else { command.nr_sectors };
-        let cost_ns = self.cost_ns(u64::from(copied) * SECTOR_BYTES);
-        self.free_ns = self.free_ns.max(outbox.now_ns()) + cost_ns;
-        self.busy_ns += cost_ns;
-        outbox.complete_at(self.free_ns, command.id);
+        let done_ns = self.copier.serve(u64::from(copied) * SECTOR_BYTES, outbox.now_ns());
+        outbox.complete_at(done_ns, command.id);
     }
 
     fn is_served_by_thread(&self) -> bool {
@@ -87,10 +76,10 @@ impl Device for LoopDevice {
     }
 
     fn worked(&mut self, work_ns: u64) {
-        self.busy_ns += work_ns;
+        self.copier.worked(work_ns);
     }
 
     fn busy_ns(&self) -> u64 {
-        self.busy_ns
+        self.copier.busy_ns()
     }
 }

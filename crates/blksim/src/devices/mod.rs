@@ -3,6 +3,7 @@
 //! To add one, write a file (or folder) beside this one that implements [`Device`], and add its
 //! `mod` line and its line in `devices!` below.
 
+mod copier;
 pub mod device;
 mod fixed;
 mod flash;

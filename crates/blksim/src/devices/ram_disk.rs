@@ -10,6 +10,7 @@
 use crate::block::request::SECTOR_BYTES;
 use crate::core::error::ProfileError;
 use crate::core::params::{Param, Unit, Values};
+use crate::devices::copier::Copier;
 use crate::devices::device::{Command, Device, Facts, Outbox};
 
 pub const SUMMARY: &str = "RAM disk: the submitting task copies; there is no queue to schedule";
@@ -38,10 +39,7 @@ const DEPTH: u32 = 65_536;
 #[derive(Debug)]
 pub struct RamDisk {
     facts: Facts,
-    command_ns: u64,
-    bytes_per_second: u64,
-    free_ns: u64,
-    busy_ns: u64,
+    copier: Copier,
 }
 
 impl RamDisk {
@@ -59,10 +57,7 @@ impl RamDisk {
                 discards: false,
                 max_hw_sectors_kb: 1280,
             },
-            command_ns: values.get("command"),
-            bytes_per_second: values.get("copy_bandwidth"),
-            free_ns: 0,
-            busy_ns: 0,
+            copier: Copier::new(values),
         })
     }
 }
@@ -74,17 +69,15 @@ impl Device for RamDisk {
 
     fn submit(&mut self, command: Command, outbox: &mut Outbox) {
         let bytes = u64::from(command.nr_sectors) * SECTOR_BYTES;
-        let cost_ns = self.command_ns + (bytes * 1_000_000_000).div_ceil(self.bytes_per_second);
-        self.free_ns = self.free_ns.max(outbox.now_ns()) + cost_ns;
-        self.busy_ns += cost_ns;
-        outbox.complete_at(self.free_ns, command.id);
+        let done_ns = self.copier.serve(bytes, outbox.now_ns());
+        outbox.complete_at(done_ns, command.id);
     }
 
     fn worked(&mut self, work_ns: u64) {
-        self.busy_ns += work_ns;
+        self.copier.worked(work_ns);
     }
 
     fn busy_ns(&self) -> u64 {
-        self.busy_ns
+        self.copier.busy_ns()
     }
 }
