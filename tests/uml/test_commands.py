@@ -35,8 +35,8 @@ JOB = (
 )
 WITH_OTHER_GUEST = (
     "import signal, sys; from pathlib import Path; signal.signal(signal.SIGINT, signal.default_int_handler);"
-    " import blklab.backends.uml_requirements as requirements;"
-    "program = Path(sys.argv.pop(1)); requirements.guest_program = lambda: program;"
+    "from unittest import mock; program = Path(sys.argv.pop(1));"
+    "mock.patch('blklab.shipped.guest_program', lambda: program).start();"
     "from blklab.cli import main; main()"
 )
 
