@@ -24,6 +24,7 @@ const ATTRIBUTES: &[&str] = &[
     "max_sectors_kb",
     "nomerges",
     "nr_requests",
+    "async_depth",
     "rotational",
     "rq_affinity",
     "stable_writes",
@@ -31,9 +32,11 @@ const ATTRIBUTES: &[&str] = &[
     "write_cache",
     "read_ahead_kb",
 ];
-/// Attributes that every answer reports.
+/// A tunable of mq-deadline up to Linux 6.19, and the queue's attribute from 7.0 on.
+const ASYNC_DEPTH: &str = "async_depth";
+/// Attributes that every answer reports, as far as the kernel has them.
 const REPORTED: &[&str] =
-    &["nr_requests", "read_ahead_kb", "max_sectors_kb", "nomerges", "wbt_lat_usec"];
+    &["nr_requests", ASYNC_DEPTH, "read_ahead_kb", "max_sectors_kb", "nomerges", "wbt_lat_usec"];
 
 /// Most times a scheduler is set again until its first search for a tag starts at an existing one: with 4 of
 /// 256 tags left that takes 64 tries on average, a few milliseconds each.
@@ -139,11 +142,11 @@ fn set_attributes(disk: &Disk, queue: &Given) -> Result<Vec<Kept>, Failure> {
     let mut kept = Vec::new();
     for attribute in ATTRIBUTES {
         let Some((name, text)) = queue.iter().find(|(name, _)| name == attribute) else { continue };
-        let path = disk.queue(name);
-        if fs::metadata(&path).is_err() {
+        let own = disk.queue(name);
+        let Some(path) = place(name, own, disk.queue(&format!("iosched/{name}"))) else {
             let message = format!("queue attribute {name}: this kernel or disk does not have it");
             return Err(Failure::of(ErrorKind::UnknownQueueAttribute, name, message));
-        }
+        };
         write(&path, name, "queue attribute", &kernel_text(QUEUE, name, text))?;
         kept.push((path.clone(), name.clone(), read_line(&path).ok()));
     }
@@ -154,18 +157,27 @@ fn set_tunables(disk: &Disk, scheduler: &str, tunables: &Given) -> Result<Vec<Ke
     let table = elevator::info(scheduler).map_or(&[][..], |info| info.tunables);
     let mut kept = Vec::new();
     for (name, text) in tunables {
-        let path = disk.queue(&format!("iosched/{name}"));
-        if name.contains('/') || fs::metadata(&path).is_err() {
+        let own = disk.queue(&format!("iosched/{name}"));
+        let found = if name.contains('/') { None } else { place(name, own, disk.queue(name)) };
+        let Some(path) = found else {
             let known = tunable_names(disk).join(", ");
             let known = if known.is_empty() { "none" } else { &known };
             let message =
                 format!("tunable {name} of {scheduler}: no such option; there are {known}");
             return Err(Failure::of(ErrorKind::UnknownTunable, name, message));
-        }
+        };
         write(&path, name, &format!("tunable of {scheduler}"), &kernel_text(table, name, text))?;
         kept.push((path.clone(), name.clone(), read_line(&path).ok()));
     }
     Ok(kept)
+}
+
+/// The file of a setting: its own, or the other one that this kernel has in its place.
+fn place(name: &str, own: String, other: String) -> Option<String> {
+    let exists = |path: &String| fs::metadata(path).is_ok();
+    Some(own)
+        .filter(exists)
+        .or_else(|| Some(other).filter(|path| name == ASYNC_DEPTH && exists(path)))
 }
 
 /// Sets the readahead of an array above the disks, if requested: the array's value counts, not theirs.

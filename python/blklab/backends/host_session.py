@@ -206,6 +206,7 @@ class HostSession:
         finally:
             self._restore_queues()
         loads = [*_job_files(workloads), *loads_beside(workloads)]
+        warnings += self._settings.notes()
         return [*notes_on(loads), *numa_warnings(loads), *self._warnings(choices, loads), *warnings]
 
     def _restore_queues(self) -> None:

@@ -31,6 +31,11 @@ from blklab.guests.scratch import MOUNT_POINTS
 from blklab.guests.watchdog import ANSWER
 from blklab.linux.load.fio import JOB_FILE, OUTPUT_FILE, expected_runtime_ns, job_file_text
 from blklab.linux.load.fio_output import read_fio_report
+from blklab.linux.queue.attributes import (
+    ASYNC_DEPTH,
+    FIRST_WITH_ASYNC_DEPTH_OF_QUEUE,
+    note_on_place,
+)
 from blklab.linux.scratch.layout import JobRegions, regions_in_numbered_files, regions_on_device
 from blklab.linux.scratch.space import Announce
 from blklab.quantities.units import format_duration
@@ -115,7 +120,7 @@ class UmlSession:
             plain = {**self._device, "scheduler": "none", "jobs": _jobs(workload)}
             plain["runtime_ns"] = self._runtime_ns(workload)
             check_with_core(plain, source=workload.source)
-        notes += self._bfq_warnings(choices)
+        notes += self._bfq_warnings(choices) + self._notes_on_places(choices)
         if any(self._shortened(workload) for workload in workloads):
             notes.append(
                 f"shipped workloads run for {format_duration(FAST_RUNTIME_NS)} of the guest's time each, "
@@ -124,6 +129,16 @@ class UmlSession:
         if len(choices) > 1:
             self._try_settings(choices)
         return notes
+
+    def _notes_on_places(self, choices: Sequence[SchedulerChoice]) -> list[str]:
+        """Notes on `async_depth`, once for each kernel that has it in another place than asked for."""
+        notes = []
+        for choice in choices:
+            kernel = self._kernel_of(choice)
+            of_queue = kernel.release >= FIRST_WITH_ASYNC_DEPTH_OF_QUEUE
+            if ASYNC_DEPTH in (choice.tunables if of_queue else self._options.queue):
+                notes.append(note_on_place(f"the kernel {kernel.name} ({kernel.version})", of_queue=of_queue))
+        return list(dict.fromkeys(notes))
 
     def _bfq_warnings(self, choices: Sequence[SchedulerChoice]) -> list[str]:
         """One warning for each kernel under which bfq would idle for readers."""
@@ -236,11 +251,11 @@ class UmlSession:
         request = json.dumps(asked, indent=1, ensure_ascii=False)
         for name, text in {**self._files(cell), REQUEST: request}.items():
             lines.append(f"cat > {name} <<'END'\n{text.rstrip()}\nEND")
-        return [*lines, self._boot.command(), f"cat {ANSWER}"]
+        return [*lines, self._boot.command(kernel.boot_parameters), f"cat {ANSWER}"]
 
     def _image(self, cell: Cell) -> GuestImage:
         kernel = self._kernel_of(cell.scheduler)
-        return GuestImage(kernel.linux, kernel.build_id, self._init, self._programs)
+        return GuestImage(kernel.linux, kernel.build_id, self._init, self._programs, kernel.boot_parameters)
 
     def _engine(self, cell: Cell, answer: Mapping[str, Any]) -> dict[str, Any]:
         kernel = self._kernel_of(cell.scheduler)

@@ -18,6 +18,7 @@ from blklab.guests.kernels.cache import folder_size_bytes, kernel_cache
 from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.guests.kernels.names import DEFAULT_NAME, kernel_names
 from blklab.guests.kernels.patch_check import check_patches
+from blklab.guests.kernels.releases import check_release, fetched_archive
 from blklab.quantities.units import format_bytes, format_duration
 
 SCHEMA = "blklab.kernel/1"
@@ -37,6 +38,12 @@ def command() -> None:
     show_default=True,
     help="Linux source, 5.2 or later: the newest of Debian's linux-source packages, a tree (it is copied, "
     "never written to) or an archive.",
+)
+@click.option(
+    "--release",
+    metavar="X.Y",
+    help="Fetch the source of this release from Debian's suites, past and future ones too, instead of "
+    "--source. It is kept for later builds; nothing is installed.",
 )
 @click.option(
     "--patch",
@@ -67,6 +74,7 @@ def build_command(
     *,
     name: str,
     source: str,
+    release: str | None,
     patches: tuple[str, ...],
     fragments: tuple[str, ...],
     no_instruments: bool,
@@ -79,7 +87,10 @@ def build_command(
 
     The first build of a source takes minutes; another patch on it takes seconds.
     """
-    request = BuildRequest(name, source, patches, fragments, not no_instruments, jobs)
+    request = BuildRequest(name, source, patches, fragments, not no_instruments, jobs, release)
+    if dry_run and release is not None and fetched_archive(check_release(release)) is None:
+        _show_fetch(name, release, json_file)
+        return
     if dry_run:
         plan = plan_build(request)
         if plan.existing is None:
@@ -208,6 +219,14 @@ def remove_command(*, names: tuple[str, ...], trees: bool, dry_run: bool, json_f
     if not dry_run:
         _say(f"{format_bytes(freed_bytes)} freed")
     return ExitCode.OK
+
+
+def _show_fetch(name: str, release: str, json_file: str | None) -> None:
+    if json_file is not None:
+        _write_json(json_file, {"dry_run": True, "name": name, "exists": False, "fetch_release": release})
+        return
+    _say(f"kernel {name}")
+    _say(f"  source: linux-source-{release}, which would be fetched from Debian's suites first")
 
 
 def _show_plan(plan: BuildPlan, json_file: str | None) -> None:

@@ -9,6 +9,7 @@ stack addresses. In virtual time the clock starts at a fixed moment and advances
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 INIT = "blkguest"
@@ -33,8 +34,12 @@ class Boot:
         """The whole environment of the kernel's process, as ``NAME=VALUE`` strings."""
         return ["TMPDIR=."]
 
-    def arguments(self) -> list[str]:
-        """The kernel's command line without the program."""
+    def arguments(self, of_kernel: Sequence[str] = ()) -> list[str]:
+        """The kernel's command line without the program.
+
+        Args:
+            of_kernel: Parameters that only some kernels know.
+        """
         clock = ["time-travel=inf-cpu", f"time-travel-start={CLOCK_START_NS}"] if self.virtual_time else []
         return [
             *clock,
@@ -51,9 +56,10 @@ class Boot:
             "null_blk.nr_devices=0",
             "norandmaps",
             "quiet",
+            *of_kernel,
         ]
 
-    def command(self) -> str:
+    def command(self, of_kernel: Sequence[str] = ()) -> str:
         """A shell command that boots such a guest in the current directory, for people."""
-        words = ["setarch", "-R", "env", "-i", *self.environment(), f"./{KERNEL}", *self.arguments()]
+        words = ["setarch", "-R", "env", "-i", *self.environment(), f"./{KERNEL}", *self.arguments(of_kernel)]
         return f"{shlex.join(words)} </dev/null"

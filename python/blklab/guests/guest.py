@@ -6,7 +6,7 @@ import json
 import os
 import random
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -33,6 +33,8 @@ class GuestImage:
     init: Path
     programs: Mapping[str, Path]
     """Further files, by their path in the guest."""
+    parameters: tuple[str, ...] = ()
+    """Boot parameters that this kernel knows, beside those of all kernels."""
 
 
 @dataclass(frozen=True)
@@ -106,19 +108,21 @@ class Guests:
         files |= {name: self._scratch.share(path, f"root/{name}") for name, path in image.programs.items()}
         folder = self._scratch.new_guest(files, {**texts, REQUEST: json.dumps(request)})
         try:
-            code, given_up, log = self._boot_and_wait(folder)
+            code, given_up, log = self._boot_and_wait(folder, image.parameters)
             return self._read_result(folder, code, given_up, log, wanted)
         finally:
             self._scratch.remove_guest(folder)
 
-    def _boot_and_wait(self, folder: GuestFolder) -> tuple[int | None, str | None, str]:
+    def _boot_and_wait(
+        self, folder: GuestFolder, parameters: Sequence[str]
+    ) -> tuple[int | None, str | None, str]:
         process: GuestProcess | None = None
         try:
             with self._mutex:
                 if self._stopped:
                     raise RunFailedError(_STOPPED)
                 processor = self._free_processor()
-                process = GuestProcess(self._boot, folder, processor)
+                process = GuestProcess(self._boot.arguments(parameters), folder, processor)
                 self._running[process] = processor
             code, given_up = wait_for_guest(process, folder, self._limits)
             log = process.read_log()

@@ -9,12 +9,13 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from blklab.errors import RequirementError, RunFailedError
 from blklab.guests import supervisor
-from blklab.guests.boot import KERNEL, Boot
+from blklab.guests.boot import KERNEL
 from blklab.guests.scratch import GuestFolder
 from blklab.linux.processes.signals import shielded
 
@@ -27,15 +28,20 @@ _SUPERVISOR = Path(supervisor.__file__).resolve()
 class GuestProcess:
     """A running guest. `end` must be called in every case."""
 
-    def __init__(self, boot: Boot, folder: GuestFolder, processor: int) -> None:
+    def __init__(self, arguments: Sequence[str], folder: GuestFolder, processor: int) -> None:
         """Starts a guest in its directory, on the given processor of this machine.
+
+        Args:
+            arguments: The kernel's command line without the program.
+            folder: Its directory.
+            processor: Number of the processor.
 
         Raises:
             RunFailedError: if this machine cannot start another process.
         """
         # Isolated and without site: it loads none of the user's files, and starts in milliseconds.
         argv = [sys.executable, "-I", "-S", str(_SUPERVISOR), str(os.getpid()), str(processor)]
-        argv += [f"./{KERNEL}", *boot.arguments()]
+        argv += [f"./{KERNEL}", *arguments]
         self._log = folder.log.open("w+b")
         try:
             # Signals become exceptions only in the main thread, where they must not interrupt the start.

@@ -50,7 +50,7 @@ def open_kernel(name: str) -> Iterator[GuestKernel]:
         )
     program = require_guest_program()
     boot = Boot(DEFAULT_MEMORY_BYTES, virtual_time=True)
-    image = GuestImage(kernel.linux, kernel.build_id, program, {})
+    image = GuestImage(kernel.linux, kernel.build_id, program, {}, kernel.boot_parameters)
     place, room = choose_scratch(DEFAULT_MEMORY_BYTES)
     remove_stale_folders(place)
     with Guests(place, boot) as guests:

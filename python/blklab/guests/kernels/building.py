@@ -14,12 +14,20 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from blklab.errors import BlklabError, KernelBuildError, KernelLacksError, SpaceError, UsageError, reason_of
+from blklab.errors import (
+    BlklabError,
+    KernelBuildError,
+    KernelLacksError,
+    KernelSourceError,
+    SpaceError,
+    UsageError,
+    reason_of,
+)
 from blklab.guests.kernels import store
 from blklab.guests.kernels.build_record import BuildRecord, InstrumentRecord, PatchRecord
 from blklab.guests.kernels.cache import kernel_cache, locked, make_folder, remove_unless_pinned
@@ -37,6 +45,7 @@ from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.guests.kernels.names import DEFAULT_NAME, check_name
 from blklab.guests.kernels.patch_check import check_patches
 from blklab.guests.kernels.patches import Patch, read_patch, shipped_instruments
+from blklab.guests.kernels.releases import check_release, fetch_archive, fetched_archive
 from blklab.guests.kernels.source import DEBIAN, KernelSource, locate
 from blklab.guests.kernels.toolchain import PATCH_TOOL, compiler_identity, require_tools
 from blklab.guests.kernels.trees import CachedTree, find_tree, prepare_tree
@@ -66,6 +75,8 @@ class BuildRequest:
     """Whether to apply blklab's own patches that improve measurements (``kernel/instruments``)."""
     jobs: int | None = None
     """Number of parallel compilers; None for one per processor."""
+    release: str | None = None
+    """A release to fetch the source of from Debian's suites, for example ``7.3``; replaces `source`."""
 
 
 @dataclass(frozen=True)
@@ -107,9 +118,10 @@ def plan_build(request: BuildRequest) -> BuildPlan:
     Raises:
         UsageError: for an invalid name, fragment or patch.
         UnknownNameError: if a file that it names does not exist.
-        RequirementError: if the source or a tool is missing.
+        RequirementError: if the source or a tool is missing, or a release was not fetched yet.
     """
     name = check_name(request.name)
+    request = _with_archive(request, fetched_archive)
     if request.jobs is not None and request.jobs < 1:
         raise UsageError(f"a build needs at least one compiler, not {request.jobs}")
     fragments = (shipped_fragment(), *(read_fragment(Path(text).expanduser()) for text in request.fragments))
@@ -152,6 +164,7 @@ def build(request: BuildRequest, observer: BuildObserver | None = None) -> tuple
         SpaceError: if there is too little space.
     """
     watcher = observer or SilentBuildObserver()
+    request = _with_archive(request, lambda release: fetch_archive(release, watcher.announce))
     plan = plan_build(request)
     if (existing := _take_existing(plan)) is not None:
         return existing, False
@@ -169,6 +182,18 @@ def build(request: BuildRequest, observer: BuildObserver | None = None) -> tuple
         with _work_folder() as work:
             _build(plan, work, watcher)
     return store.find(plan.name), True
+
+
+def _with_archive(request: BuildRequest, archive_of: Callable[[str], Path | None]) -> BuildRequest:
+    """A request for a release, as one for the archive of its source."""
+    if request.release is None:
+        return request
+    if request.source != DEBIAN:
+        raise UsageError("a kernel is built from a source or a release, not both")
+    archive = archive_of(check_release(request.release))
+    if archive is None:
+        raise KernelSourceError(f"the source of Linux {request.release} was not fetched yet")
+    return replace(request, source=str(archive), release=None)
 
 
 def _build(plan: BuildPlan, work: Path, observer: BuildObserver) -> None:

@@ -5,6 +5,8 @@
     builds/ID/       one built kernel: linux, config, build.json, build.log; never changes
     names/NAME       link to a build
     trees/ID/        the sources and objects of a build, from which variants are built in seconds
+    sources/         archives of sources that were fetched from Debian's suites
+    fetching/        downloads under way
     digests/ID.json  digests of a user's tree, so that unchanged files are not read again
     work/            builds under way; the next build removes the remains of a killed one
     logs/NAME.log    the compiler's output when a build failed

@@ -19,6 +19,7 @@ from blklab.guests.kernels.cache import (
 )
 from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.guests.kernels.names import DEFAULT_NAME, check_name, kernel_names, unknown_kernel
+from blklab.guests.kernels.releases import remove_fetched
 
 
 def find(name: str = DEFAULT_NAME) -> KernelBuild:
@@ -118,7 +119,7 @@ def remove_unnamed() -> None:
 def remove_trees() -> int:
     """Removes all cached sources and objects, and returns the bytes freed; kernels stay usable."""
     root = kernel_cache()
-    freed_bytes = 0
+    freed_bytes = remove_fetched()
     with store_lock():
         for tree in sorted((root / "trees").glob("*")):
             size_bytes = folder_size_bytes(tree)

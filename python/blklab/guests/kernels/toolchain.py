@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 
 from blklab.errors import MissingToolError
 
@@ -43,16 +44,29 @@ def require_tools(*more: dict[str, str]) -> None:
     wanted = dict(_BUILD_TOOLS)
     for tools in more:
         wanted |= tools
-    missing = {program: package for program, package in wanted.items() if shutil.which(program) is None}
-    if missing:
-        raise MissingToolError(
-            f"a kernel cannot be built without {', '.join(missing)}",
-            hint=f"install them (Debian: sudo apt-get install {' '.join(sorted(set(missing.values())))})",
-        )
+    require_programs("a kernel cannot be built", wanted)
     if not _has_c_library():
         raise MissingToolError(
             "a kernel cannot be built: gcc does not find the headers of the C library",
             hint="install them (Debian: sudo apt-get install libc6-dev)",
+        )
+
+
+def require_programs(failure: str, programs: Mapping[str, str]) -> None:
+    """Makes sure that programs are installed.
+
+    Args:
+        failure: Begins the message, for example "a kernel cannot be built".
+        programs: The programs, with their Debian packages.
+
+    Raises:
+        MissingToolError: with every missing program and its package.
+    """
+    missing = {program: package for program, package in programs.items() if shutil.which(program) is None}
+    if missing:
+        raise MissingToolError(
+            f"{failure} without {', '.join(missing)}",
+            hint=f"install them (Debian: sudo apt-get install {' '.join(sorted(set(missing.values())))})",
         )
 
 

@@ -25,6 +25,12 @@ from blklab.linux.queue.sysfs import (
     writable_names,
 )
 
+ASYNC_DEPTH = "async_depth"
+"""A tunable of mq-deadline up to Linux 6.19, and the queue's attribute from 7.0 on."""
+
+FIRST_WITH_ASYNC_DEPTH_OF_QUEUE = (7, 0)
+"""The first release with that attribute."""
+
 QUEUE_ATTRIBUTES = (
     "add_random",
     "io_poll",
@@ -32,6 +38,7 @@ QUEUE_ATTRIBUTES = (
     "max_sectors_kb",
     "nomerges",
     "nr_requests",
+    ASYNC_DEPTH,
     "rotational",
     "rq_affinity",
     "stable_writes",
@@ -41,6 +48,7 @@ QUEUE_ATTRIBUTES = (
 )
 """The attributes that a comparison may set, in the order in which they are written.
 
+`async_depth` follows `nr_requests`, in proportion to which the kernel changes it (Linux 7.0), and
 `read_ahead_kb` comes last: when the queue's limits change (max_sectors_kb, rotational, stable_writes), the
 kernel recomputes it."""
 
@@ -61,6 +69,29 @@ def read_attribute(disk: Disk, name: str) -> str:
         return read_text(attribute_path(disk, name))
     except OSError as error:
         raise _unreadable(disk, name, error) from error
+
+
+def name_on(disk: Disk, name: str) -> str:
+    """The name that a setting has under the disk's kernel and active scheduler.
+
+    ``async_depth`` and ``iosched/async_depth`` each stand for the other where the kernel has only that one.
+    """
+    own = f"{TUNABLE_PREFIX}{ASYNC_DEPTH}"
+    if name not in (ASYNC_DEPTH, own) or attribute_path(disk, name).exists():
+        return name
+    other = own if name == ASYNC_DEPTH else ASYNC_DEPTH
+    return other if attribute_path(disk, other).exists() else name
+
+
+def note_on_place(kernel: str, *, of_queue: bool) -> str:
+    """The note that a kernel has ``async_depth`` in another place than was asked for.
+
+    Args:
+        kernel: Words for the kernel.
+        of_queue: Whether it is the queue's attribute there, rather than the scheduler's tunable.
+    """
+    here = "an attribute of the queue" if of_queue else "a tunable of the scheduler"
+    return f"{ASYNC_DEPTH} is {here} in {kernel} (the queue has it from Linux 7.0 on); it is set there"
 
 
 def tunables(disk: Disk) -> dict[str, str]:

@@ -13,7 +13,14 @@ from contextlib import suppress
 
 from blklab.errors import SettingsChangedError, TunableError
 from blklab.linux.disks.disk import Disk
-from blklab.linux.queue.attributes import QUEUE_ATTRIBUTES, read_attribute, tunables, write_attribute
+from blklab.linux.queue.attributes import (
+    QUEUE_ATTRIBUTES,
+    name_on,
+    note_on_place,
+    read_attribute,
+    tunables,
+    write_attribute,
+)
 from blklab.linux.queue.schedulers import available_schedulers, set_scheduler
 from blklab.linux.queue.sysfs import TUNABLE_PREFIX
 from blklab.spec.schedulers import SchedulerChoice
@@ -35,6 +42,7 @@ class QueueSettings:
         # The order matters to the kernel: see QUEUE_ATTRIBUTES.
         known = [name for name in QUEUE_ATTRIBUTES if name in queue]
         self._queue = {name: queue[name] for name in [*known, *(name for name in queue if name not in known)]}
+        self._moved: dict[str, str] = {}
         self._in_force: str | None = None
         self._seen: dict[str, dict[str, str]] = {}
 
@@ -74,6 +82,10 @@ class QueueSettings:
             )
         self._in_force = wanted
         return settings
+
+    def notes(self) -> list[str]:
+        """Notes on settings that this kernel has in another place than asked for, once they were applied."""
+        return [note_on_place("this kernel", of_queue="/" not in here) for here in self._moved.values()]
 
     def changed_since(self, before: Mapping[str, str]) -> list[str]:
         """Names of settings that are not as `read` or `apply` found them then, in order."""
@@ -117,8 +129,13 @@ class QueueSettings:
                 **self._queue,
                 **{f"{TUNABLE_PREFIX}{name}": text for name, text in choice.tunables.items()},
             }
-            kept = {}
-            for name, value in asked.items():
+            kept: dict[str, str] = {}
+            asked_of: dict[str, str] = {}
+            for asked_name, value in asked.items():
+                name = name_on(leaf, asked_name)
+                if name != asked_name:
+                    self._moved[asked_name] = name
+                asked_of[name] = value
                 if read_attribute(leaf, name) != value:
                     write_attribute(leaf, name, value)
                 kept[name] = read_attribute(leaf, name)
@@ -127,7 +144,7 @@ class QueueSettings:
                 now = read_attribute(leaf, name)
                 if now != value:
                     raise TunableError(
-                        f"{leaf.name}: {name} = {asked[name]} is impossible under {choice.without_label}:"
+                        f"{leaf.name}: {name} = {asked_of[name]} is impossible under {choice.without_label}:"
                         f" another setting changes it to {now}"
                     )
 
