@@ -30,6 +30,8 @@ class ExitCode(IntEnum):
     in an unknown format."""
     PARTIAL = 7
     """Only part of the input could be used, and the result says which part."""
+    SLOWER = 8
+    """A judged kernel is slower for somebody, or fails."""
 
 
 def reason_of(error: OSError) -> str:

@@ -27,6 +27,8 @@ _COMMANDS = {
     "workloads": "List the shipped workloads, or check and describe your own.",
     "calibrate": "Measure on this machine what models need to know of it.",
     "kernel": "Build, list and remove guest kernels for uml: targets.",
+    "judge": "Judge a change to the kernel: faster, slower, the same, for whom.",
+    "bisect": "Find the commit that made the kernel slower.",
     "fidelity": "Show how far the simulator and a real kernel differ.",
     "runs": "List stored runs, the newest first.",
     "report": "Show a stored run: verdict, figures, warnings.",
@@ -52,6 +54,7 @@ EXIT_MEANINGS = {
     ExitCode.RUN_FAILED: "the run failed",
     ExitCode.DATA: "data cannot be read",
     ExitCode.PARTIAL: "only a part could be used",
+    ExitCode.SLOWER: "a judged kernel is slower",
 }
 _EPILOG = "Exit codes: " + " · ".join(
     [

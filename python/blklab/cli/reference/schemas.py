@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from blklab.execution.judgement.document import JudgementDocument
 from blklab.reanalysis.report.document import AnalyseDocument
 from blklab.report.documents.comparison import CompareDocument, RunDocument
 from blklab.report.trace.document import ExplainDocument
@@ -23,6 +24,7 @@ DOCUMENTS: dict[str, tuple[type[BaseModel], str]] = {
     "explain-1.json": (ExplainDocument, "what `blklab explain --json` prints"),
     "where-1.json": (WhereDocument, "what `blklab where --json` prints"),
     "study-1.json": (StudyDocument, "what `blklab study run --json` prints"),
+    "judgement-1.json": (JudgementDocument, "what `blklab judge --json` prints"),
     "run-1.json": (RunDocument, "what `blklab run --json` prints"),
 }
 """By file name."""

@@ -1,0 +1,83 @@
+"""`blklab bisect`: which commit made the kernel slower?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from blklab.cli.build_progress import BuildDisplay
+from blklab.cli.judge import disks_option
+from blklab.cli.judgement_progress import JudgementDisplay
+from blklab.cli.options import json_option
+from blklab.cli.output import console_out, print_note, require_writable, write_text
+from blklab.errors import ExitCode, KernelBuildError, KernelLacksError, KernelSourceError, RunFailedError
+from blklab.execution.judgement.bisection import Found, Step, bisect
+from blklab.execution.judgement.judge import judge
+from blklab.execution.judgement.questions import RUNTIME_NS
+from blklab.guests.kernels.building import BuildRequest, build
+
+BASE, STEP = "bisect-good", "bisect-step"
+"""Names of the kernels that are built on the way."""
+SCHEMA = "blklab.bisect/1"
+
+
+@click.command(name="bisect")
+@click.option("--good", metavar="COMMIT", required=True, help="A commit that is fast.")
+@click.option("--bad", metavar="COMMIT", required=True, help="A later one that is slower.")
+@click.option("--repo", metavar="PATH", default=".", show_default=True, help="The kernel's git repository.")
+@disks_option
+@json_option
+@click.option("--quiet", "-q", is_flag=True, help="No progress.")
+def command(
+    *, good: str, bad: str, repo: str, disks: tuple[str, ...], json_file: str | None, quiet: bool
+) -> int:
+    """Find the commit that made the kernel slower.
+
+    git chooses the commits, in a worktree of its own; each is built from the objects of the one before and
+    judged against the good one, as `blklab judge` does. Commits that cannot be built are left out.
+    """
+    require_writable(json_file)
+
+    def judge_tree(tree: Path, commit: str) -> Step:
+        try:
+            with BuildDisplay(quiet=quiet) as display:
+                build(BuildRequest(STEP, str(tree)), display)
+        except (KernelBuildError, KernelLacksError, KernelSourceError) as error:
+            print_note(f"{commit[:12]} is left out: {error.message}")
+            return "skip"
+        with JudgementDisplay(quiet=quiet) as progress:
+            judged = judge(BASE, STEP, progress, disks or tuple(RUNTIME_NS))
+        step: Step = "bad" if judged.worse else "good"
+        if not quiet:
+            print_note(f"{commit[:12]} is {'slower' if judged.worse else 'not slower'}")
+        return step
+
+    found = bisect(Path(repo), good, bad, lambda tree: _build_base(tree, quiet=quiet), judge_tree)
+    _show(found, json_file)
+    return ExitCode.OK
+
+
+def _build_base(tree: Path, *, quiet: bool) -> None:
+    with BuildDisplay(quiet=quiet) as display:
+        build(BuildRequest(BASE, str(tree)), display)
+
+
+def _show(found: Found, json_file: str | None) -> None:
+    if json_file is not None:
+        steps = [{"commit": commit, "step": step} for commit, step in found.steps]
+        content = {
+            "schema": SCHEMA,
+            "first_slower": found.commit,
+            "candidates": list(found.candidates),
+            "steps": steps,
+        }
+        write_text(json_file, json.dumps(content, indent=1) + "\n")
+    if json_file == "-":
+        return
+    if found.commit is None:
+        raise RunFailedError(
+            "the first slower commit is one of those that cannot be built: " + ", ".join(found.candidates)
+        )
+    console_out().print(f"{found.commit} is the first slower commit", markup=False, soft_wrap=True)

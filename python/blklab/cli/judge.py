@@ -1,0 +1,121 @@
+"""`blklab judge`: is a change to the kernel faster, slower or the same, and for whom?"""
+
+from __future__ import annotations
+
+import click
+
+from blklab.cli.build_progress import BuildDisplay
+from blklab.cli.judgement_progress import JudgementDisplay
+from blklab.cli.options import json_option
+from blklab.cli.output import console_out, print_error, require_writable, write_text
+from blklab.errors import (
+    BlklabError,
+    ExitCode,
+    KernelBuildError,
+    KernelLacksError,
+    KernelSourceError,
+    PatchError,
+    UsageError,
+)
+from blklab.execution.judgement.building import build_patched, build_source
+from blklab.execution.judgement.document import JudgementDocument
+from blklab.execution.judgement.judge import Judgement, judge
+from blklab.execution.judgement.page import page_of
+from blklab.execution.judgement.questions import RUNTIME_NS
+from blklab.guests.kernels.names import DEFAULT_NAME
+
+BISECT_SKIP = 125
+"""`git bisect run` leaves a commit out that exits with this."""
+BISECT_STOP = 128
+"""`git bisect run` stops at this and above."""
+
+disks_option = click.option(
+    "--disk",
+    "disks",
+    type=click.Choice(list(RUNTIME_NS)),
+    multiple=True,
+    help="Ask only about this modelled disk. Repeatable. Default: all.",
+)
+
+
+@click.command(name="judge")
+@click.option(
+    "--kernel",
+    "kernels",
+    metavar="BASE[,OTHER]",
+    default=DEFAULT_NAME,
+    show_default=True,
+    help="Guest kernel to compare with, and the one to judge.",
+)
+@click.option(
+    "--patch", "patches", metavar="FILE", multiple=True, help="Judge BASE with this patch. Repeatable."
+)
+@click.option("--source", metavar="DIR", help="Judge this source tree as it is now, against BASE.")
+@disks_option
+@click.option("--output", metavar="FILE", help="Write the page to FILE too, to attach to a mail.")
+@click.option(
+    "--bisect",
+    "for_bisect",
+    is_flag=True,
+    help="Exit as `git bisect run` expects: 0 not slower, 1 slower, 125 cannot be built.",
+)
+@json_option
+@click.option("--quiet", "-q", is_flag=True, help="No progress.")
+def command(
+    *,
+    kernels: str,
+    patches: tuple[str, ...],
+    source: str | None,
+    disks: tuple[str, ...],
+    output: str | None,
+    for_bisect: bool,
+    json_file: str | None,
+    quiet: bool,
+) -> int:
+    """Judge a change to the kernel by a fixed set of questions in virtual time.
+
+    Each question is a load on a modelled disk under a scheduler, and every job of it is judged apart. The
+    same change gives the same bytes everywhere. Exits with 8 if it is slower for anyone, or fails.
+    """
+    require_writable(output, json_file)
+    try:
+        base, other = _kernels(kernels, patches, source, quiet=quiet)
+        with JudgementDisplay(quiet=quiet) as display:
+            judgement = judge(base, other, display, disks or tuple(RUNTIME_NS))
+    except BlklabError as error:
+        if not for_bisect:
+            raise
+        print_error(error.message, error.hint)
+        unbuildable = (KernelBuildError, KernelLacksError, KernelSourceError, PatchError)
+        return BISECT_SKIP if isinstance(error, unbuildable) else BISECT_STOP + error.exit_code
+    _show(judgement, output, json_file)
+    if for_bisect:
+        return int(judgement.worse)
+    return ExitCode.SLOWER if judgement.worse else ExitCode.OK
+
+
+def _kernels(kernels: str, patches: tuple[str, ...], source: str | None, *, quiet: bool) -> tuple[str, str]:
+    """The names of both kernels; builds the other one if that was asked for."""
+    base, *others = kernels.split(",")
+    if len(others) + bool(patches) + (source is not None) != 1 or len(others) > 1:
+        raise UsageError(
+            "there is one kernel to judge",
+            hint="name it (--kernel BASE,OTHER), or have it built with --patch FILE or --source DIR",
+        )
+    if others:
+        return base, others[0]
+    with BuildDisplay(quiet=quiet) as display:
+        if source is not None:
+            return base, build_source(base, source, display)
+        return base, build_patched(base, patches, display)
+
+
+def _show(judgement: Judgement, output: str | None, json_file: str | None) -> None:
+    page = page_of(judgement)
+    if output is not None:
+        write_text(output, page)
+    if json_file is not None:
+        document = JudgementDocument.of(judgement)
+        write_text(json_file, document.model_dump_json(by_alias=True, indent=1) + "\n")
+    if json_file != "-" and output != "-":
+        console_out().print(page, end="", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,118 @@
+"""From runs to answers: for whom the other kernel is faster, slower or the same, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from blklab.analysis.metrics import metric_named
+from blklab.analysis.statistics.multiplicity import holm
+from blklab.analysis.statistics.paired import FixedDifference, paired_difference
+from blklab.execution.judgement.questions import METRICS, Question
+from blklab.records.samples import RunSample
+
+Outcome = Literal["faster", "slower", "same", "undecided", "broken"]
+
+MARGIN = 0.02
+"""Differences below this count as none."""
+LEVEL = 0.05
+"""Chance of any false answer among all."""
+
+Pairs = Sequence[tuple[RunSample, RunSample]]
+"""Runs of the base and of the other kernel, each pair in the same arrangement."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer for one metric of one job."""
+
+    question: Question
+    job: str | None
+    """None if the kernel failed."""
+    metric: str | None
+    outcome: Outcome
+    speed: float | None
+    """Speed on the other kernel as a multiple of the base's: of I/Os, or of the inverse of latencies."""
+    interval: tuple[float, float] | None
+    """Interval of `speed` at 95 %; None if there is none."""
+    rounds: int
+    error: str | None = None
+    """The kernel's failure."""
+
+
+@dataclass(frozen=True)
+class _Compared:
+    question: Question
+    job: str
+    metric: str
+    difference: FixedDifference
+
+
+def identical(pairs: Pairs) -> bool:
+    """Whether both kernels gave the same bits in every arrangement."""
+    return all(base.status == other.status and base.jobs == other.jobs for base, other in pairs)
+
+
+def answers_to(runs: Mapping[Question, Pairs]) -> list[Answer]:
+    """Answers all questions together, so that their number is corrected for.
+
+    A question whose runs are identical is not a source of chance, and needs no correction.
+    """
+    answers: list[Answer] = []
+    compared: list[_Compared] = []
+    differing = {question: pairs for question, pairs in runs.items() if not identical(pairs)}
+    family = max(sum(_nr_metrics(pairs) for pairs in differing.values()), 1)
+    for question, pairs in differing.items():
+        if broken := [other.error for base, other in pairs if base.status == "ok" != other.status]:
+            error = broken[0] or "the run failed"
+            answers.append(Answer(question, None, None, "broken", None, None, len(pairs), error))
+            continue
+        compared += _differences(question, pairs, smallest_level=LEVEL / family)
+    adjusted = holm([item.difference.p_difference for item in compared])
+    answers += [_answer(item, p_value) for item, p_value in zip(compared, adjusted, strict=True)]
+    order = list(runs)
+    return sorted(answers, key=lambda answer: (order.index(answer.question), answer.job or ""))
+
+
+def _nr_metrics(pairs: Pairs) -> int:
+    return len(METRICS) * max((len(base.jobs) for base, _ in pairs), default=0)
+
+
+def _differences(question: Question, pairs: Pairs, *, smallest_level: float) -> list[_Compared]:
+    found = []
+    usable = [(base, other) for base, other in pairs if base.status == other.status == "ok"]
+    for index, job in enumerate(usable[0][0].jobs if usable else []):
+        for name in METRICS:
+            metric = metric_named(name)
+            jobs = [(base.jobs[index], other.jobs[index]) for base, other in usable]
+            if any(metric.counted_ios([each]) < metric.fewest_ios for pair in jobs for each in pair):
+                continue
+            values = [(metric.compute([base]), metric.compute([other])) for base, other in jobs]
+            known = [(base, other) for base, other in values if base and other]
+            if len(known) < 2 or all(base == other for base, other in known):
+                continue
+            series = [[pair[side] for pair in known] for side in (1, 0)]
+            if metric.better == "lower":
+                series.reverse()
+            difference = paired_difference(*series, margin=MARGIN, smallest_level=smallest_level)
+            found.append(_Compared(question, job.name, name, difference))
+    return found
+
+
+def _answer(item: _Compared, p_value: float) -> Answer:
+    difference = item.difference
+    outcome: Outcome = "undecided"
+    if p_value <= LEVEL and abs(difference.ratio - 1) > MARGIN:
+        outcome = "faster" if difference.ratio > 1 else "slower"
+    elif difference.p_equivalence <= LEVEL:
+        outcome = "same"
+    return Answer(
+        item.question,
+        item.job,
+        item.metric,
+        outcome,
+        difference.ratio,
+        difference.ratio_interval(1 - LEVEL),
+        difference.n,
+    )

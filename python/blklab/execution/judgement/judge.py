@@ -1,0 +1,183 @@
+"""Asks all questions of two kernels: a few arrangements first, more where the kernels differ.
+
+A run in virtual time depends on kernel, load and arrangement alone. So two kernels whose runs are the same to
+the bit, in arrangements drawn by chance, do the same work there, and need no statistics. A change that only
+some schedulers' code sees is soon judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from blklab.backends import Session, SessionOptions, backend_for
+from blklab.backends.uml import BACKEND
+from blklab.errors import RequirementError
+from blklab.execution.judgement.answers import Answer, Outcome, answers_to, identical
+from blklab.execution.judgement.questions import (
+    LOADS,
+    RUNTIME_NS,
+    SCHEDULERS,
+    VERSION,
+    Question,
+    questions_on,
+)
+from blklab.guests.kernels.kernel_build import KernelBuild
+from blklab.guests.kernels.store import find
+from blklab.records.samples import RunSample
+from blklab.spec.experiment import Conditions
+from blklab.spec.machines import load_machine
+from blklab.spec.plan import Cell, CellKey, derive_seed
+from blklab.spec.schedulers import SchedulerChoice
+from blklab.spec.targets import parse_target
+from blklab.spec.workloads import parse_workload
+
+FIRST_ROUNDS = 2
+"""Arrangements in which every question is asked."""
+ROUNDS = 8
+"""Arrangements in which a question is asked on which the kernels differ."""
+
+
+class JudgementObserver(Protocol):
+    """Receives the progress of a judgement."""
+
+    def progressed(self, what: str, done: int, expected: int) -> None:
+        """Called before the first and after every pair of runs; the expected number may grow."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The answers of two kernels to one version of the questions."""
+
+    version: int
+    base: KernelBuild
+    other: KernelBuild
+    machine: str
+    asked: tuple[Question, ...]
+    answers: tuple[Answer, ...]
+    """Only of questions on which the kernels differ at all."""
+
+    @property
+    def identical(self) -> int:
+        """The number of questions to which both gave the same bits."""
+        return len(self.asked) - len({answer.question for answer in self.answers})
+
+    def of(self, *outcomes: Outcome) -> list[Answer]:
+        """The answers with one of these outcomes."""
+        return [answer for answer in self.answers if answer.outcome in outcomes]
+
+    @property
+    def worse(self) -> bool:
+        """Whether the other kernel is slower for anyone, or fails."""
+        return bool(self.of("slower", "broken"))
+
+
+def judge(
+    base: str, other: str, observer: JudgementObserver, disks: Iterable[str] = tuple(RUNTIME_NS)
+) -> Judgement:
+    """Asks every question of two kernels.
+
+    Args:
+        base: Name of the kernel to compare with.
+        other: Name of the one to be judged.
+        observer: Receives the progress.
+        disks: The modelled disks to ask about.
+
+    Raises:
+        BlklabError: if there is no such kernel, or guests cannot run here.
+        RequirementError: if the kernels have no scheduler in common that is asked about.
+    """
+    kernels = find(base), find(other)
+    offered = tuple(name for name in SCHEDULERS if all(name in kernel.schedulers for kernel in kernels))
+    if not offered:
+        raise RequirementError(f"the kernels {base} and {other} have no scheduler in common")
+    machine = BACKEND.default_machine(Conditions(), [base, other])
+    progress = _Counting(observer)
+    runs: dict[Question, list[tuple[RunSample, RunSample]]] = {}
+    asked = {disk: questions_on(disk, offered) for disk in disks}
+    progress.expect(FIRST_ROUNDS * sum(map(len, asked.values())))
+    for disk, questions in asked.items():
+        with _session(disk, machine, base, other) as session:
+            court = _Court(session, base, other, progress)
+            for round_number in range(FIRST_ROUNDS):
+                court.ask(questions, round_number, runs)
+            differing = [question for question in questions if not identical(runs[question])]
+            progress.expect(len(differing) * (ROUNDS - FIRST_ROUNDS))
+            for round_number in range(FIRST_ROUNDS, ROUNDS):
+                court.ask(differing, round_number, runs)
+    return Judgement(VERSION, *kernels, machine, tuple(runs), tuple(answers_to(runs)))
+
+
+def _session(disk: str, machine: str, base: str, other: str) -> AbstractContextManager[Session]:
+    target = parse_target(f"uml:{disk}")
+    options = SessionOptions(
+        run_id="judgement",
+        kernels=(base, other),
+        machine=load_machine(machine),
+        runtime_ns=RUNTIME_NS[disk],
+        arrangement="drawn",
+    )
+    return backend_for(target).open(target, options)
+
+
+class _Counting:
+    """Counts pairs of runs for an observer."""
+
+    def __init__(self, observer: JudgementObserver) -> None:
+        self._observer = observer
+        self._done = 0
+        self._expected = 0
+
+    def expect(self, more: int) -> None:
+        self._expected += more
+
+    def done(self, question: Question) -> None:
+        self._done += 1
+        self._observer.progressed(str(question), self._done, self._expected)
+
+
+class _Court:
+    """Runs questions on one disk."""
+
+    def __init__(self, session: Session, base: str, other: str, progress: _Counting) -> None:
+        self._session = session
+        self._kernels = base, other
+        self._progress = progress
+        self._loads = {
+            name: parse_workload(text, name=name, source=f"{name}.fio") for name, text in LOADS.items()
+        }
+
+    def ask(
+        self,
+        questions: Iterable[Question],
+        round_number: int,
+        runs: dict[Question, list[tuple[RunSample, RunSample]]],
+    ) -> None:
+        """Asks questions in one arrangement; both kernels meet the same."""
+        with ThreadPoolExecutor(self._session.parallel) as executor:
+            asked = list(questions)
+            pairs = [
+                tuple(
+                    executor.submit(self._session.run, cell) for cell in self._cells(question, round_number)
+                )
+                for question in asked
+            ]
+            for question, (base, other) in zip(asked, pairs, strict=True):
+                runs.setdefault(question, []).append((base.result(), other.result()))
+                self._progress.done(question)
+
+    def _cells(self, question: Question, round_number: int) -> Iterator[Cell]:
+        for kernel in self._kernels:
+            choice = SchedulerChoice(name=question.scheduler, label=question.scheduler, kernel=kernel)
+            key = CellKey(
+                block=round_number,
+                sequence=0,
+                position=0,
+                workload=question.load,
+                scheduler=question.scheduler,
+                seed=derive_seed(VERSION, "judge", str(question), round_number),
+            )
+            yield Cell(key, choice, self._loads[question.load])

@@ -1,0 +1,165 @@
+"""Judgements: from pairs of runs to answers, and to a page and a document that repeat."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from blklab.execution.judgement.answers import Answer, answers_to
+from blklab.execution.judgement.document import JudgementDocument, outcome_of
+from blklab.execution.judgement.judge import Judgement
+from blklab.execution.judgement.page import page_of
+from blklab.execution.judgement.questions import LOADS, RUNTIME_NS, SCHEDULERS, Question, questions_on
+from blklab.guests.kernels.build_record import BuildRecord
+from blklab.guests.kernels.kernel_build import KernelBuild
+from blklab.records.samples import DirectionSample, JobSample, LatencyHistogram, RunSample
+from blklab.spec.plan import CellKey
+from blklab.spec.workloads import parse_workload
+
+QUESTION = Question("hdd-7200", "bfq", "streams")
+OTHER_QUESTION = Question("hdd-7200", "kyber", "streams")
+NS_PER_SECOND = 1_000_000_000
+
+
+def sample(ios: float, *, status: str = "ok") -> RunSample:
+    """A run of one reader at depth 1 that makes so many I/Os in a second."""
+    count = round(ios)
+    latency_ns = NS_PER_SECOND // count
+    latency = LatencyHistogram(
+        count=count, sum_ns=count * latency_ns, min_ns=latency_ns, max_ns=latency_ns, bins={latency_ns: count}
+    )
+    read = DirectionSample(
+        direction="read", ios=count, bytes=count * 4096, runtime_ns=NS_PER_SECOND, latency=latency
+    )
+    key = CellKey(block=0, sequence=0, position=0, workload="streams", scheduler="bfq", seed=1)
+    jobs = [JobSample(name="reader", clones=1, runtime_ns=NS_PER_SECOND, directions=[read])]
+    failed = status != "ok"
+    return RunSample.model_validate(
+        {
+            "cell": key,
+            "started_at": "",
+            "elapsed_ns": 1,
+            "status": status,
+            "error": "the guest's kernel panicked" if failed else None,
+            "jobs": [] if failed else jobs,
+        }
+    )
+
+
+def pairs(effect: float, seed: int = 1, rounds: int = 8) -> list[tuple[RunSample, RunSample]]:
+    """Runs whose speed differs between arrangements by 5 %, and between kernels by an effect and 0.5 %."""
+    drawn = random.Random(seed)  # noqa: S311 - not for secrets
+    found = []
+    for _ in range(rounds):
+        level = 10_000 * drawn.gauss(1, 0.05)
+        found.append((sample(level), sample(level * effect * drawn.gauss(1, 0.005))))
+    return found
+
+
+def of_iops(answers: list[Answer]) -> Answer:
+    (found,) = [answer for answer in answers if answer.metric == "iops"]
+    return found
+
+
+@pytest.mark.parametrize(("effect", "outcome"), [(1.2, "faster"), (0.8, "slower"), (1.0, "same")])
+def test_an_effect_is_found_with_its_size(effect: float, outcome: str) -> None:
+    found = of_iops(answers_to({QUESTION: pairs(effect)}))
+    assert found.outcome == outcome
+    assert found.interval is not None
+    low, high = found.interval
+    assert low < effect < high and high / low < 1.02
+
+
+def test_a_lower_latency_is_faster() -> None:
+    answers = answers_to({QUESTION: pairs(1.2)})
+    assert {answer.metric for answer in answers} == {"iops", "latency_mean", "latency_p99"}
+    assert {answer.outcome for answer in answers} == {"faster"}
+
+
+def test_equal_bits_need_no_answer() -> None:
+    runs = [(sample(1000), sample(1000)), (sample(1100), sample(1100))]
+    assert answers_to({QUESTION: runs}) == []
+
+
+def test_a_kernel_that_fails_is_broken_and_others_are_still_answered() -> None:
+    failing = [(sample(1000), sample(1000, status="failed"))]
+    answers = answers_to({QUESTION: failing, OTHER_QUESTION: pairs(0.8)})
+    (broken,) = [answer for answer in answers if answer.question == QUESTION]
+    assert (broken.outcome, broken.error) == ("broken", "the guest's kernel panicked")
+    assert of_iops([answer for answer in answers if answer.question == OTHER_QUESTION]).outcome == "slower"
+
+
+def test_chance_alone_is_rarely_taken_for_a_difference() -> None:
+    """A hundred neutral changes that move every bit, each with ten questions: 5 % at most may be wrong."""
+    wrong = 0
+    for change in range(100):
+        runs = {
+            Question("hdd-7200", "bfq", f"load {number}"): pairs(1.0, seed=1000 * change + number)
+            for number in range(10)
+        }
+        wrong += any(answer.outcome in ("faster", "slower") for answer in answers_to(runs))
+    assert wrong <= 5
+
+
+def test_questions_are_valid_and_distinct() -> None:
+    asked = [question for disk in RUNTIME_NS for question in questions_on(disk)]
+    assert len(set(asked)) == len(asked) == len(RUNTIME_NS) * len(SCHEDULERS) * len(LOADS)
+    for name, text in LOADS.items():
+        assert parse_workload(text, name=name, source=f"{name}.fio").jobs
+
+
+@pytest.fixture
+def judgement_of(tmp_path: Path) -> Callable[..., Judgement]:
+    (tmp_path / "config").write_text("")
+
+    def kernel(name: str) -> KernelBuild:
+        fields = dict.fromkeys(
+            ("source", "source_sha256", "compiler", "tree_id", "linux_sha256", "built_at"), ""
+        )
+        numbers = {"recipe": 1, "compiled_files": 0, "build_seconds": 0}
+        record = BuildRecord(
+            build_id=name, version="6.1", source_kind="debian", patches=[], fragments=[], missing_options=[],
+            **fields, **numbers,
+        )  # fmt: skip
+        return KernelBuild(name, tmp_path, record)
+
+    def judged(*effects: float) -> Judgement:
+        asked = questions_on("hdd-7200")
+        runs = {question: pairs(effect) for question, effect in zip(asked, effects, strict=False)}
+        return Judgement(
+            1, kernel("base"), kernel("other"), "ordinary", tuple(asked), tuple(answers_to(runs))
+        )
+
+    return judged
+
+
+@pytest.mark.parametrize(
+    ("effects", "outcome", "worse"),
+    [
+        ((), "identical", False),
+        ((1.0,), "same", False),
+        ((1.2, 1.0), "faster", False),
+        ((0.8,), "slower", True),
+        ((0.8, 1.2), "mixed", True),
+    ],
+)
+def test_the_word_for_all_answers(
+    effects: tuple[float, ...], outcome: str, worse: bool, judgement_of: Callable[..., Judgement]
+) -> None:
+    judgement = judgement_of(*effects)
+    assert (outcome_of(judgement), judgement.worse) == (outcome, worse)
+    assert judgement.identical == len(judgement.asked) - len(effects)
+    assert JudgementDocument.of(judgement).outcome == outcome
+
+
+def test_page_and_document_repeat_and_name_the_worst_first(judgement_of: Callable[..., Judgement]) -> None:
+    page = page_of(judgement_of(1.2, 0.8))
+    assert page == page_of(judgement_of(1.2, 0.8))
+    assert page.startswith("Slower for some, faster for others.\n")
+    assert page.index("Slower:\n") < page.index("Faster:\n")
+    assert max(map(len, page.splitlines())) <= 110
+    first, second = (JudgementDocument.of(judgement_of(1.2, 0.8)).model_dump_json() for _ in range(2))
+    assert first == second

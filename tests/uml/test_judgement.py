@@ -1,0 +1,57 @@
+"""`blklab judge` on real kernels: the stock one against itself and against a patch that makes kyber wait."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from blklab.cli import run
+from blklab.errors import ExitCode
+from blklab.execution.judgement import judge, questions
+from blklab.guests.kernels.store import find
+
+PATCHED = "kyber-busy-wait"
+JUDGE = ["judge", "--disk", "ssd-sata", "-q"]
+
+
+@pytest.fixture(autouse=True)
+def few_questions(real_guest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    del real_guest
+    few = {"random-readers": questions.LOADS["random-readers"]}
+    for module in (judge, questions):
+        monkeypatch.setattr(module, "LOADS", few)
+        monkeypatch.setattr(module, "SCHEDULERS", ("mq-deadline", "kyber"))
+
+
+def test_a_kernel_equals_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*JUDGE, "--kernel", "stock,stock"]) == ExitCode.OK
+    page = capsys.readouterr().out
+    assert page.startswith("The same to the bit") and "2 questions, 2 the same to the bit." in page
+
+
+def test_a_slower_kernel_is_slower_where_its_code_is_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    find(PATCHED)
+    page = tmp_path / "page.txt"
+    arguments = [*JUDGE, "--kernel", f"stock,{PATCHED}", "--output", str(page)]
+    assert run([*arguments, "--json", str(tmp_path / "first.json")]) == ExitCode.SLOWER
+    assert capsys.readouterr().out == page.read_text()
+    assert run([*arguments, "--json", str(tmp_path / "second.json"), "--bisect"]) == 1
+    texts = [(tmp_path / name).read_text() for name in ("first.json", "second.json")]
+    assert texts[0] == texts[1]
+    document = json.loads(texts[0])
+    assert (document["outcome"], document["questions"], document["identical"]) == ("slower", 2, 1)
+    assert {answer["scheduler"] for answer in document["answers"]} == {"kyber"}
+
+
+def test_errors_stop_a_bisection_or_skip_a_commit(tmp_path: Path) -> None:
+    """125 leaves the commit out, 128 and above stop; any other code would call the commit slower."""
+    patch = tmp_path / "wrong.patch"
+    patch.write_text("--- a/block/elevator.c\n+++ b/block/elevator.c\n@@ -1 +1 @@\n-no such line\n+another\n")
+    assert run([*JUDGE, "--patch", str(patch), "--bisect"]) == 125
+    assert run([*JUDGE, "--patch", str(patch)]) == ExitCode.USAGE
+    assert run([*JUDGE, "--kernel", "stock,nonsense", "--bisect"]) == 128 + ExitCode.USAGE
+    assert run([*JUDGE, "--kernel", "stock", "--bisect"]) == 128 + ExitCode.USAGE
