@@ -21,8 +21,19 @@ impl Default for Limits {
     }
 }
 
+/// The reason for which the engine stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// All jobs have ended.
+    Ended,
+    /// As many events were handled as were asked for.
+    Events,
+    /// All events were handled up to the time that was asked for.
+    Time,
+}
+
 /// Runs a machine.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Engine {
     machine: Machine,
     limits: Limits,
@@ -48,6 +59,16 @@ impl Engine {
         self.events
     }
 
+    /// The time that the simulation has reached.
+    pub fn now_ns(&self) -> u64 {
+        self.machine.block.events.now_ns()
+    }
+
+    /// Time of the next event; `None` before the run has begun.
+    pub fn next_ns(&self) -> Option<u64> {
+        self.machine.block.events.next_ns()
+    }
+
     /// Runs until all jobs have ended.
     pub fn run(&mut self) -> Result<(), SimulationError> {
         self.advance(u64::MAX).map(|_| ())
@@ -56,6 +77,22 @@ impl Engine {
     /// Handles up to `events` events. Returns whether all jobs have ended. The number of calls that
     /// a run is divided into does not change it.
     pub fn advance(&mut self, events: u64) -> Result<bool, SimulationError> {
+        self.advance_within(events, u64::MAX).map(|stop| stop == Stop::Ended)
+    }
+
+    /// Handles all events up to and including `time_ns`, which the clock shows afterwards. Returns
+    /// whether all jobs have ended; then the clock shows when. The steps that a run is divided into
+    /// do not change it.
+    pub fn advance_until(&mut self, time_ns: u64) -> Result<bool, SimulationError> {
+        self.advance_within(u64::MAX, time_ns).map(|stop| stop == Stop::Ended)
+    }
+
+    /// Handles up to `events` events, and none after `until_ns`.
+    pub(crate) fn advance_within(
+        &mut self,
+        events: u64,
+        until_ns: u64,
+    ) -> Result<Stop, SimulationError> {
         if !self.started {
             self.started = true;
             self.machine.start();
@@ -63,10 +100,14 @@ impl Engine {
         let stop = self.events.saturating_add(events);
         // The nearer of the two, so that most events compare only once.
         let end = stop.min(self.limits.events);
+        // The clock of a processor may be ahead of the next event.
+        let now_ns = self.now_ns();
+        let reached_ns = self.next_ns().map_or(now_ns, |next_ns| next_ns.min(now_ns));
+        let latest_ns = until_ns.min(self.limits.simulated_ns);
         while !self.machine.finished() {
             let at_end = self.events >= end;
             if at_end && self.events >= stop {
-                return Ok(false);
+                return Ok(Stop::Events);
             }
             let Some(event) = self.machine.block.events.advance() else {
                 return Err(SimulationError::new(
@@ -74,14 +115,20 @@ impl Engine {
                     "the simulation stands still although jobs have not ended; this is a defect of blksim",
                 ));
             };
-            self.events += 1;
-            if at_end {
-                return Err(self.exceeded("events", &self.limits.events.to_string()));
-            }
-            if event.time_ns > self.limits.simulated_ns {
+            if unlikely(event.time_ns > latest_ns) {
+                let stops = until_ns <= self.limits.simulated_ns;
+                let now_ns = if stops { until_ns.max(reached_ns) } else { event.time_ns };
+                self.machine.block.events.put_back(event, now_ns);
+                if stops {
+                    return Ok(Stop::Time);
+                }
                 return Err(
                     self.exceeded("simulated_ns", &format_duration(self.limits.simulated_ns))
                 );
+            }
+            self.events += 1;
+            if at_end {
+                return Err(self.exceeded("events", &self.limits.events.to_string()));
             }
             if unlikely(self.machine.processors.is_some()) {
                 self.machine.react_on_processor(event);
@@ -89,7 +136,7 @@ impl Engine {
                 self.machine.react(event.class, event.subject);
             }
         }
-        Ok(true)
+        Ok(Stop::Ended)
     }
 
     fn exceeded(&self, limit: &str, value: &str) -> SimulationError {

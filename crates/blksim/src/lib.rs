@@ -11,6 +11,7 @@
 //! | Room | The kernel's object | Here |
 //! |---|---|---|
 //! | [`simulate`] | | from a request to a result |
+//! | [`live`] | sysfs, `ionice`, cgroup files; blktrace | a run that somebody watches and changes |
 //! | [`switchback`] | `elevator_switch` under load | schedulers that take turns within a run |
 //! | [`engine`] | | takes events off the queue; time moves here |
 //! | [`machine`] | | the parts below, and what crosses them |
@@ -36,6 +37,7 @@ pub mod core;
 pub mod devices;
 pub mod elevator;
 pub mod engine;
+pub mod live;
 pub mod machine;
 pub mod machine_parameters;
 pub mod mm;

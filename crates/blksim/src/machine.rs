@@ -34,7 +34,7 @@ const MAX_SEGMENTS: u32 = 128;
 /// A method belongs to the part whose state it needs; methods of `Machine` cross parts. They are in
 /// the rooms of their subjects: `block/{submit,complete,array}.rs`, `mm/{flusher,page_reads}.rs`,
 /// `task/{issue,run,direct,buffered,sync}.rs`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Machine {
     pub block: BlockLayer,
     pub mm: Memory,
@@ -125,6 +125,11 @@ impl Machine {
     /// True if the timeline exceeds its limit.
     pub fn timeline_is_full(&self) -> bool {
         self.block.recorder.as_ref().is_some_and(|recorder| recorder.is_full())
+    }
+
+    /// The timeline's rows since it began or was last drained; it goes on.
+    pub fn drain_timeline(&mut self) -> Option<Timeline> {
+        self.block.recorder.as_mut().map(|recorder| recorder.drain())
     }
 
     /// Ends the timeline and hands it over.

@@ -15,7 +15,7 @@ use crate::core::record::JobRecord;
 use crate::devices::Profile;
 use crate::devices::device::{Device, Facts};
 use crate::elevator::scheduler::{Family, Info};
-use crate::engine::{Engine, Limits};
+use crate::engine::{Engine, Limits, Stop};
 use crate::machine::Machine;
 use crate::machine_parameters::MACHINE;
 use crate::rqos::policy::Policy;
@@ -239,8 +239,9 @@ pub fn simulate_with(setup: &Setup, policies: Vec<Box<dyn Policy>>) -> Result<Ou
     Ok(simulation.outcome())
 }
 
-/// A running simulation, for a caller that wants to do something now and then.
-#[derive(Debug)]
+/// A running simulation, for a caller that wants to do something now and then. A clone of it is a
+/// snapshot, which goes on by itself and to the same bits.
+#[derive(Debug, Clone)]
 pub struct Simulation {
     pub(crate) engine: Engine,
     pub(crate) info: &'static Info,
@@ -303,7 +304,11 @@ impl Simulation {
 
     /// Goes on for up to `events` events. Returns whether all jobs have ended.
     pub fn advance(&mut self, events: u64) -> Result<bool, Error> {
-        let finished = self.engine.advance(events)?;
+        self.advance_within(events, u64::MAX)
+    }
+
+    fn advance_within(&mut self, events: u64, until_ns: u64) -> Result<bool, Error> {
+        let finished = self.engine.advance_within(events, until_ns)? == Stop::Ended;
         if self.engine.machine().timeline_is_full() {
             let message = "the timeline has outgrown its limit; give the jobs a shorter runtime, \
                            or raise the limit timeline_bytes";
@@ -311,6 +316,24 @@ impl Simulation {
             return Err(error.into());
         }
         Ok(finished)
+    }
+
+    /// Goes on until all events up to and including `time_ns` are handled; then the clock shows
+    /// `time_ns`. Returns whether all jobs have ended. The steps that a run is divided into do not
+    /// change it.
+    pub fn advance_until(&mut self, time_ns: u64) -> Result<bool, Error> {
+        self.advance_within(u64::MAX, time_ns)
+    }
+
+    /// The time that the simulation has reached.
+    pub fn now_ns(&self) -> u64 {
+        self.engine.now_ns()
+    }
+
+    /// The timeline's rows since it began or was last drained. [`Self::record`]'s limit applies to
+    /// what is yet to be drained.
+    pub fn drain_timeline(&mut self) -> Option<Timeline> {
+        self.engine.machine_mut().drain_timeline()
     }
 
     /// The timeline, if one was recorded.

@@ -75,7 +75,7 @@ pub struct DiskCounters {
 }
 
 /// The thread that serves a disk whose driver computes (a loop device).
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct DiskThread {
     /// Requests that it has yet to serve.
     pub waiting: VecDeque<RequestId>,
@@ -85,7 +85,7 @@ pub(crate) struct DiskThread {
     pub served: VecDeque<RequestId>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Disk {
     pub device: AnyDevice,
     pub scheduler: AnyScheduler,
@@ -195,6 +195,19 @@ impl Disk {
     #[inline]
     fn locked_hctx(&self, hctx: usize) -> usize {
         if self.per_hctx { hctx } else { 0 }
+    }
+
+    /// Requests that have a tag, or are out of the pools of the legacy path.
+    pub(crate) fn nr_requests_used(&self) -> u32 {
+        match self.family {
+            Family::Legacy => self.pools.iter().sum(),
+            Family::MultiQueue => self.nr_tags_used(),
+        }
+    }
+
+    /// A request goes before the scheduler's.
+    pub(crate) fn has_ahead(&self, id: RequestId) -> bool {
+        self.hctxs.iter().any(|hw_queue| hw_queue.ahead.contains(&id))
     }
 
     fn nr_tags_used(&self) -> u32 {
@@ -387,7 +400,7 @@ impl Disk {
         }
     }
 
-    fn nr_waiting_for_tag(&self) -> u32 {
+    pub(crate) fn nr_waiting_for_tag(&self) -> u32 {
         let legacy: usize = self.sleepers.iter().map(VecDeque::len).sum();
         let tagged: u32 = self.hctxs.iter().map(|hw_queue| hw_queue.tags.nr_sleepers()).sum();
         legacy as u32 + tagged

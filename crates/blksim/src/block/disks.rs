@@ -6,7 +6,7 @@ use crate::block::disk::Disk;
 
 /// The only disk of most machines, or the members of an array. The first has a field of its own,
 /// because most machines have one disk; access to the others is marked cold for code layout.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Disks {
     first: Disk,
     others: Vec<Disk>,

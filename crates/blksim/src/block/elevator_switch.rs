@@ -37,7 +37,7 @@ pub struct ElevatorSwitch {
 }
 
 /// All switches of a run, and how far each disk has come.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Switching {
     switches: Vec<ElevatorSwitch>,
     freeze_ns: u64,

@@ -31,7 +31,7 @@ fn hash_of(sector: u64) -> u32 {
     (mix(sector >> 6) as u32) << 3 | (sector >> 3) as u32 & 7
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ExtentIndex {
     /// Linear probing, for ends and starts by themselves, at most half full.
     places: Vec<[Slot; 2]>,

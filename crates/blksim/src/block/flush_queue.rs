@@ -17,7 +17,7 @@ pub enum FlushWaiter {
 
 /// Cache flushes, waiting or running. One runs at a time; callers that come meanwhile wait for the
 /// next.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct FlushQueue {
     pub running: bool,
     pub served: Vec<FlushWaiter>,

@@ -13,7 +13,7 @@ use crate::block::request::RequestId;
 use crate::block::sbitmap::SbitmapQueue;
 use crate::core::event::Lock;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct HwQueue {
     /// blk-mq: the tags (`hctx->sched_tags`, or `hctx->tags` without a scheduler).
     pub tags: SbitmapQueue,

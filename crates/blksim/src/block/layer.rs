@@ -16,7 +16,7 @@ use crate::task::ready::{Ready, ReadyList};
 use crate::timeline::Recorder;
 
 /// The block layer: everything below the submitters, which it knows by number only.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct BlockLayer {
     /// The clock and the events still to come.
     pub events: EventQueue,

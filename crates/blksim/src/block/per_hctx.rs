@@ -56,7 +56,7 @@ impl Hctx for HctxNumber {
 
 /// One for each hardware queue. The first has a field of its own, because most machines have one
 /// queue.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PerHctx<T> {
     first: T,
     others: Vec<T>,

@@ -5,7 +5,7 @@ use crate::block::request::{Operation, RequestId};
 use crate::rqos::policy::{Admission, Placement, Policy, PolicyContext};
 
 /// The gate of a disk. Only disks that switch have one.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct QueueEnter {
     /// Bios whose submitters sleep, in order (`q->mq_freeze_wq`).
     sleepers: Vec<RequestId>,

@@ -46,7 +46,7 @@ pub(crate) struct Piece {
 }
 
 /// An array.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Raid {
     pub(crate) level: RaidLevel,
     pub(crate) members: u64,

@@ -17,6 +17,9 @@ pub const NONE: RequestId = u32::MAX;
 /// Sectors of the largest discard of modelled disks: 2 GiB.
 pub const MAX_DISCARD_SECTORS: u32 = 1 << 22;
 
+/// The time of what has not happened.
+pub const NEVER_NS: u64 = u64::MAX;
+
 /// Bytes of a sector, the unit of all positions.
 pub const SECTOR_BYTES: u64 = 512;
 
@@ -248,7 +251,8 @@ pub struct Request {
     pub queue: u32,
     /// Time at which the I/O that it is part of was issued.
     pub issued_ns: u64,
-    /// Times at which it was submitted, inserted into the scheduler, and given to the device.
+    /// Times at which it was submitted, inserted into the scheduler, and given to the device; the last
+    /// two are [`NEVER_NS`] before.
     pub submitted_ns: u64,
     pub inserted_ns: u64,
     pub dispatched_ns: u64,
@@ -291,8 +295,8 @@ impl Request {
             queue: NONE,
             issued_ns: 0,
             submitted_ns: 0,
-            inserted_ns: 0,
-            dispatched_ns: 0,
+            inserted_ns: NEVER_NS,
+            dispatched_ns: NEVER_NS,
             deadline_ns: 0,
             previous: NONE,
             next: NONE,
@@ -312,11 +316,22 @@ impl Request {
     pub fn is_write(&self) -> bool {
         self.operation.is_write()
     }
+
+    /// The device has it.
+    pub fn is_in_flight(&self) -> bool {
+        self.dispatched_ns != NEVER_NS
+    }
+
+    /// It was inserted into the scheduler and did not go to the device since. One without a tag is a
+    /// bio that waits for one or has joined a request.
+    pub fn is_held(&self) -> bool {
+        self.tag.number().is_some() && self.inserted_ns != NEVER_NS && !self.is_in_flight()
+    }
 }
 
 /// All requests that exist. Freed slots are reused, so a steady load
 /// allocates nothing.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Requests {
     slots: Vec<Request>,
     free: Vec<RequestId>,
@@ -360,6 +375,16 @@ impl Requests {
     /// Requests in existence.
     pub fn nr_live(&self) -> usize {
         self.slots.len() - self.free.len()
+    }
+
+    /// All requests in existence, with the bios that wait or have joined one, by number.
+    pub fn live(&self) -> impl Iterator<Item = (RequestId, &Request)> + '_ {
+        let mut free = vec![false; self.slots.len()];
+        for &id in &self.free {
+            free[id as usize] = true;
+        }
+        let all = self.slots.iter().enumerate().zip(free);
+        all.filter(|(_, free)| !free).map(|((id, request), _)| (id as RequestId, request))
     }
 
     /// Requests that were ever allocated.

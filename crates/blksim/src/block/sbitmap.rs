@@ -35,7 +35,7 @@ struct Word {
     cleared: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SbitmapQueue {
     words: Vec<Word>,
     /// Bits in a word, a power of two, and its logarithm.

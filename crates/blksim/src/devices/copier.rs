@@ -3,7 +3,7 @@
 
 use crate::core::params::Values;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Copier {
     command_ns: u64,
     bytes_per_second: u64,

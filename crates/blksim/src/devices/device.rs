@@ -110,6 +110,12 @@ pub trait Device {
         None
     }
 
+    /// For each unit that works beside the others (a flash drive's die): the time until which it is
+    /// busy, as far as is known now. Empty if there is only one.
+    fn units_busy_until_ns(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
     /// Nanoseconds for which at least part of the medium was busy.
     fn busy_ns(&self) -> u64;
 }
@@ -130,7 +136,7 @@ pub trait Device {
 /// assert_eq!(done, [(201_000, 7)]);
 /// # Ok::<(), blksim::core::error::ProfileError>(())
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Runner<D> {
     device: D,
     events: EventQueue,

@@ -53,7 +53,7 @@ pub const PARAMETERS: &[Param] = &[
     Param::flag("shared_tags", 0, "all hardware queues have the tags of one"),
 ];
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Fixed {
     facts: Facts,
     latency_ns: u64,
@@ -138,7 +138,7 @@ impl Device for Fixed {
 }
 
 /// The stalls of the device.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Stalls {
     length_ns: u64,
     every_ns: u64,

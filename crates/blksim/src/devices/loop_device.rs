@@ -32,7 +32,7 @@ pub const PARAMETERS: &[Param] = &[
     Param::new("capacity", Unit::Bytes, 1 << 30, (1 << 20, 1 << 56), "size"),
 ];
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct LoopDevice {
     facts: Facts,
     copier: Copier,

@@ -31,7 +31,7 @@ pub struct Kind {
 macro_rules! devices {
     ($($variant:ident($module:ident, $name:literal),)*) => {
         /// Any device model.
-        #[derive(Debug)]
+        #[derive(Debug, Clone)]
         pub enum AnyDevice {
             $($variant(Box<$module::$variant>),)*
         }
@@ -130,6 +130,10 @@ impl Device for AnyDevice {
 
     fn head_sector(&self) -> Option<u64> {
         each!(self, d => d.head_sector())
+    }
+
+    fn units_busy_until_ns(&self) -> Vec<u64> {
+        each!(self, d => d.units_busy_until_ns())
     }
 
     fn busy_ns(&self) -> u64 {

@@ -36,7 +36,7 @@ pub const PARAMETERS: &[Param] = &[
 /// Nothing limits the bios under way; the model needs a number.
 const DEPTH: u32 = 65_536;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RamDisk {
     facts: Facts,
     copier: Copier,

@@ -81,7 +81,7 @@ pub(super) fn direction(requests: &Requests, id: RequestId) -> usize {
 }
 
 /// Requests of one direction: by sector and by age.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Side {
     pub tree: SortList,
     pub fifo: FifoQueue,
@@ -126,7 +126,7 @@ impl Side {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Deadline {
     settings: Settings,
     sides: [Side; 2],

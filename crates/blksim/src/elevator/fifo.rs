@@ -12,7 +12,7 @@ const FIRST_PLACES: usize = 64;
 
 /// Requests from the oldest to the newest. Each keeps the number of its place in
 /// [`Request::previous`](crate::block::request::Request::previous).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct FifoQueue {
     /// A ring, indexed by the lower bits of a place's number; `NONE` in places whose request has
     /// left.

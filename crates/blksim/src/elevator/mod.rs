@@ -10,6 +10,7 @@
 pub(crate) mod choose_req;
 pub(crate) mod decaying_mean;
 pub mod fifo;
+pub mod holding;
 pub(crate) mod idle_timer;
 pub mod scheduler;
 pub mod sort_list;
@@ -18,6 +19,7 @@ use crate::block::queue_facts::QueueFacts;
 use crate::block::request::{Merge, Request, RequestId, Requests};
 use crate::core::params::Values;
 use crate::devices::device::Facts;
+use crate::elevator::holding::Holding;
 use crate::elevator::scheduler::{Context, Info, Scheduler};
 
 /// Generates the enum through which all schedulers are called without
@@ -28,7 +30,7 @@ macro_rules! schedulers {
 
         /// Any scheduler. One exists for each disk, so its size does not matter.
         // A separate tag is faster to read than one hidden in a field of a variant.
-        #[derive(Debug)]
+        #[derive(Debug, Clone)]
         #[repr(u8)]
         #[allow(clippy::large_enum_variant)]
         pub enum AnyScheduler {
@@ -176,6 +178,18 @@ impl AnyScheduler {
 
     pub fn min_shallow_depth(&self) -> u32 {
         each!(self, s => s.min_shallow_depth())
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        fn of<S: Scheduler>(_: &S) -> &'static str {
+            S::INFO.name
+        }
+        each!(self, s => of(s))
+    }
+
+    pub fn describe(&self, requests: &Requests) -> Option<Holding> {
+        each!(self, s => s.describe(requests))
     }
 
     pub fn effective_tunables(&self, tunables: &mut Values) {

@@ -19,7 +19,7 @@ use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
 const NR_CLASSES: usize = 3;
 
 /// The requests of one priority class.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Class {
     sides: [Side; 2],
     next: [Option<RequestId>; 2],
@@ -27,7 +27,7 @@ struct Class {
     unfinished: u32,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct MqDeadline {
     settings: Settings,
     prio_aging_expire_ns: u64,

@@ -12,7 +12,7 @@ use crate::block::request::{Fifo, RequestId};
 use crate::core::params::Values;
 use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct NoScheduler {
     queues: PerHctx<Fifo>,
 }

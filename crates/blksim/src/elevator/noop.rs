@@ -11,7 +11,7 @@ use crate::block::request::{Fifo, RequestId};
 use crate::core::params::Values;
 use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Noop {
     queue: Fifo,
 }

@@ -10,6 +10,7 @@ use crate::block::queue_facts::QueueFacts;
 use crate::block::request::{Merge, Request, RequestId, Requests};
 use crate::core::event::{Class, EventQueue};
 use crate::core::params::{Param, Values};
+use crate::elevator::holding::Holding;
 
 /// The request path of a scheduler, which decides about tags and defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +43,7 @@ pub struct Info {
 }
 
 /// A queue as its scheduler sees it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct QueueView {
     pub facts: QueueFacts,
     /// Weights of the control groups, by [`Request::group`]; see [`Context::group`].
@@ -103,8 +104,8 @@ impl Context<'_> {
     }
 }
 
-/// A scheduler.
-pub trait Scheduler: Sized {
+/// A scheduler. It is `Clone`, because a snapshot of a machine has a scheduler of its own.
+pub trait Scheduler: Clone {
     const INFO: Info;
 
     fn new(tunables: &Values, queue: QueueFacts) -> Self;
@@ -170,6 +171,11 @@ pub trait Scheduler: Sized {
     /// The least depth that [`Self::limit_depth`] ever returns (`sbitmap_queue_min_shallow_depth`).
     fn min_shallow_depth(&self) -> u32 {
         u32::MAX
+    }
+
+    /// How it holds its requests, for a picture. `None` for the flat list that the queue knows.
+    fn describe(&self, _requests: &Requests) -> Option<Holding> {
+        None
     }
 
     /// Effective values of tunables whose default depends on the queue.

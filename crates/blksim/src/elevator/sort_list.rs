@@ -12,7 +12,7 @@ type Place = (u64, u64);
 
 /// Requests ordered by sector, those of one sector in order of insertion, as `elv_rb_add` of
 /// `block/elevator.c` (Linux 6.1) keeps them.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct SortList {
     set: BTreeSet<Place>,
     /// The request that was inserted last. It enters the set when another comes: under a light load

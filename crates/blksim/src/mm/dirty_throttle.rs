@@ -66,7 +66,7 @@ impl Level {
 }
 
 /// The estimated writeback of the device (`struct bdi_writeback`).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct DirtyThrottle {
     /// Ticks a second.
     hz: u64,

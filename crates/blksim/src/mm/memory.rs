@@ -54,7 +54,7 @@ pub fn paid_ahead_ns(system_call_ns: u64, bytes_per_second: u64, bytes: u32) -> 
 }
 
 /// The files, the page cache over them, and its writeback.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Memory {
     pub(crate) files: Vec<File>,
     pub(crate) cache: PageCache,

@@ -28,7 +28,7 @@ pub(crate) mod state {
 }
 use state::{DIRTY, LOCKED, MARKER, PRESENT, TO_WRITE, WRITEBACK};
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Chunk {
     pages: Box<[u8; CHUNK_PAGES as usize]>,
     /// Pages with any state bit.
@@ -39,7 +39,7 @@ struct Chunk {
 }
 
 /// All cached pages, addressed by their number on the device.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PageCache {
     chunks: Vec<Chunk>,
     index: BTreeMap<u64, u32>,

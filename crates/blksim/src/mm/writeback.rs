@@ -29,7 +29,7 @@ pub(crate) struct FileState {
     pub(crate) cursor: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Writeback {
     pub(crate) period_ns: u64,
     pub(crate) expire_ns: u64,

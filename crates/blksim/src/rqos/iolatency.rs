@@ -39,7 +39,7 @@ struct Samples {
     sum_ns: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct LatencyGroup {
     parent: usize,
     target_ns: u64,
@@ -61,7 +61,7 @@ struct LatencyGroup {
     recent_of_children: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct IoLatency {
     groups: Vec<LatencyGroup>,
     rotational: bool,

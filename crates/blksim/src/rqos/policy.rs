@@ -64,8 +64,25 @@ impl PolicyContext<'_> {
     }
 }
 
-/// A policy.
-pub trait Policy: std::fmt::Debug + Send {
+/// Copies a policy behind its trait; whatever implements [`Policy`] and `Clone` has it.
+pub trait ClonePolicy {
+    fn boxed(&self) -> Box<dyn Policy>;
+}
+
+impl<P: Policy + Clone + 'static> ClonePolicy for P {
+    fn boxed(&self) -> Box<dyn Policy> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Policy> {
+    fn clone(&self) -> Self {
+        self.as_ref().boxed()
+    }
+}
+
+/// A policy. It is `Clone`, because a snapshot of a machine has policies of its own.
+pub trait Policy: ClonePolicy + std::fmt::Debug + Send {
     fn name(&self) -> &'static str;
 
     fn placement(&self) -> Placement;

@@ -41,7 +41,7 @@ enum Verdict {
     Unknown,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Wbt {
     target_ns: u64,
     queue_depth: u32,

@@ -22,7 +22,7 @@ pub(crate) const IN_ONE_PIECE: u32 = 1 << 31;
 
 /// Direct transfers that need a state beside their request: those of several bios, and those that
 /// wait for a flush.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct DirectIos {
     pub(crate) slots: Vec<Io>,
     pub(crate) free: Vec<u32>,

@@ -36,7 +36,7 @@ pub(crate) struct SecondOfBatch {
 }
 
 /// One process of a job.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct JobProcess {
     pub(crate) job: usize,
     pub(crate) phase: usize,
@@ -140,6 +140,11 @@ impl JobProcess {
     #[inline]
     pub(crate) fn may_issue(&self) -> bool {
         self.in_flight < self.depth && matches!(self.stage, IssueStage::Issuing)
+    }
+
+    /// True once all its I/Os are done.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.stage, IssueStage::Ended)
     }
 
     /// True once it is measured: after its ramp, until it ends.

@@ -21,7 +21,7 @@ use crate::task::ready::{GIVES_WAY, Ready, rank_of_fork};
 const WORK_BATCH: u32 = 8;
 
 /// One processor.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Processor {
     /// It computes until then.
     pub free_ns: u64,
@@ -75,7 +75,7 @@ impl From<Ready> for Runner {
 }
 
 /// All processors.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Processors {
     all: Vec<Processor>,
     steps: StepCosts,

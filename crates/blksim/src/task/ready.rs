@@ -44,7 +44,7 @@ pub(crate) enum Ready {
 }
 
 /// The run queue, ordered by rank, then by time of waking.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ReadyList {
     /// The first tasks are the processes of jobs.
     nr_processes: u32,

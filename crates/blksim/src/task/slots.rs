@@ -36,7 +36,7 @@ enum Edge {
 }
 
 /// Records slots while a machine runs.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SlotRecorder {
     slots: Vec<SlotRecord>,
     /// Jobs whose I/Os the windows count; empty for all.

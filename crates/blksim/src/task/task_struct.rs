@@ -20,7 +20,7 @@ pub enum Role {
     Worker,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Task {
     pub role: Role,
     /// Sleeps in the submission of `pending`'s head.

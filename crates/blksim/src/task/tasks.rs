@@ -12,7 +12,7 @@ use crate::core::branch::unlikely;
 use crate::core::record::{Direction, JobRecord};
 use crate::timeline::Recorder;
 use crate::workload::Job;
-use crate::workload::flow::Flows;
+use crate::workload::flow::{FlowCopies, Flows};
 use crate::workload::generator::Transfer;
 use crate::workload::job::nr_signals;
 use crate::workload::layout::Layout;
@@ -41,6 +41,38 @@ pub struct Tasks {
     pub(crate) waiters_of_signals: Vec<u32>,
     pub(crate) phase: usize,
     pub(crate) order: JobOrder,
+}
+
+impl Clone for Tasks {
+    /// A snapshot. Its processes share flows and signals with each other, not with the original's.
+    fn clone(&self) -> Self {
+        let mut processes = self.processes.clone();
+        let mut copies = FlowCopies::default();
+        let mut signals = None;
+        for process in &mut processes {
+            process.generator.join_snapshot(&mut copies);
+            if let Some(cursor) = process.generator.replay() {
+                let signals = signals.get_or_insert_with(|| cursor.signals().snapshot());
+                cursor.share(signals.clone());
+            }
+        }
+        Self {
+            all: self.all.clone(),
+            processes,
+            flusher: self.flusher,
+            worker: self.worker,
+            ios: self.ios.clone(),
+            batch: self.batch.clone(),
+            calling: self.calling,
+            records: self.records.clone(),
+            slots: self.slots.clone(),
+            left_in_phase: self.left_in_phase.clone(),
+            left_in_job: self.left_in_job.clone(),
+            waiters_of_signals: self.waiters_of_signals.clone(),
+            phase: self.phase,
+            order: self.order.clone(),
+        }
+    }
 }
 
 impl Index<TaskId> for Tasks {

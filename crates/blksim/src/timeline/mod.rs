@@ -58,7 +58,7 @@ struct AtDispatch {
 }
 
 /// Writes the tables while a machine runs.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Recorder {
     timeline: Timeline,
     /// By request, while it is in the device.
@@ -71,6 +71,11 @@ pub struct Recorder {
 impl Recorder {
     pub fn new(job_of_task: Vec<u16>, limit_bytes: u64) -> Self {
         Self { timeline: Timeline::default(), at_dispatch: Vec::new(), job_of_task, limit_bytes }
+    }
+
+    /// The rows since it began or was last drained. The limit applies anew.
+    pub fn drain(&mut self) -> Timeline {
+        std::mem::take(&mut self.timeline)
     }
 
     /// True if it exceeds its limit.

@@ -6,7 +6,7 @@ use crate::core::record::Direction;
 use crate::core::rng::Stream;
 
 /// Draws the priorities of a clone's I/Os.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct CommandPriorities {
     shares: PerDirection<Vec<CommandPriority>>,
     draws: Stream,

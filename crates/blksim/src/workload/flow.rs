@@ -73,6 +73,27 @@ impl Flows {
     }
 }
 
+/// The counters of a snapshot: a copy for each that is shared, found by the original.
+#[derive(Debug, Default)]
+pub(crate) struct FlowCopies(Vec<(Arc<FlowCounters>, Arc<FlowCounters>)>);
+
+impl FlowCopies {
+    /// The snapshot's counters in place of these. Memory common to processes stays common.
+    fn of(&mut self, shared: &SharedFlow) -> SharedFlow {
+        let SharedFlow::Owned(original) = shared else { return shared.clone() };
+        let known = self.0.iter().find(|(other, _)| Arc::ptr_eq(other, original));
+        if let Some((_, copy)) = known {
+            return SharedFlow::Owned(copy.clone());
+        }
+        let copy = Arc::new(FlowCounters {
+            ios: original.ios.load(SeqCst).into(),
+            weight: original.weight.load(SeqCst).into(),
+        });
+        self.0.push((original.clone(), copy.clone()));
+        SharedFlow::Owned(copy)
+    }
+}
+
 impl FlowCounters {
     /// Sets the weight of all jobs, before any begins.
     pub fn set_weight(&self, weight: u64) {
@@ -81,7 +102,7 @@ impl FlowCounters {
 }
 
 /// One clone's share.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct FlowShare {
     shared: SharedFlow,
     weight: u64,
@@ -93,6 +114,11 @@ pub(super) struct FlowShare {
 impl FlowShare {
     pub fn new(shared: SharedFlow, weight: u64, sleep_ns: u64) -> Self {
         Self { shared, weight, sleep_ns, ios: 0, left: false }
+    }
+
+    /// Shares the counters of a snapshot from now on.
+    pub fn join_snapshot(&mut self, copies: &mut FlowCopies) {
+        self.shared = copies.of(&self.shared);
     }
 
     /// Takes part with one more I/O; or the time until which the clone holds back.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Blocks from 0, free or visited. Visited ones are kept as runs, so that a sparse map of a large
 /// device is small.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct FreeBlocks {
     nr_blocks: u64,
     /// First block of each run to the block behind it. Runs do not touch.

@@ -6,7 +6,7 @@ use super::job::LatencyGoal;
 /// Successes in a row after which the upper end of the search moves up.
 const STABLE: u32 = 3;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct LatencySearch {
     goal: LatencyGoal,
     iodepth: u32,

@@ -10,7 +10,7 @@ use crate::core::rng::{Permutation, Stream};
 const WORKED_OUT: usize = 16;
 
 /// All blocks in random order, then all in another.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct RandomOrder {
     order: Permutation,
     /// Position in the order of the first block that is not computed.
@@ -57,7 +57,7 @@ impl RandomOrder {
 }
 
 /// The source of random offsets.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Offsets {
     Mapped(RandomOrder),
     /// Blocks that no I/O of a pass has covered.
@@ -187,7 +187,7 @@ fn draw_zoned(zones: &[Zone], align: u64, slots: u64, random: &mut Stream) -> u6
 }
 
 /// Zipf-distributed ranks by rejection-inversion (Hörmann and Derflinger, 1996).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Zipf {
     ranks: f64,
     theta: f64,

@@ -3,7 +3,7 @@
 use super::job::{ExitWhat, Job};
 
 /// When jobs begin, and when one ends others.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct JobOrder {
     /// Phase of each job; a stonewall starts a new one.
     pub phases: Vec<usize>,

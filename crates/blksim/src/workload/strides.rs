@@ -4,7 +4,7 @@ use super::job::Strides;
 use super::layout::Region;
 
 /// The current zone; positions are relative to the region.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct StridedZones {
     options: Strides,
     pub start: u64,

@@ -14,7 +14,7 @@ pub(super) struct Written {
 }
 
 /// The writes to read back.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Verification {
     options: Verify,
     /// Without a map of visited blocks: by offset, and what was written again counts once

@@ -56,6 +56,7 @@ const LAYERS: &[&[&str]] = &[
     &["engine"],
     &["simulate"],
     &["switchback"],
+    &["live"],
 ];
 
 /// Pairs of layers that must not meet although one is below the other.

@@ -25,6 +25,7 @@ mod fuzz;
 mod hardware_queues;
 mod input;
 mod layers;
+mod live;
 mod one_more_scheduler;
 mod processors;
 mod properties;

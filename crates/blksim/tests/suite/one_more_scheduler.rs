@@ -12,7 +12,7 @@ use crate::block::request::RequestId;
 use crate::core::params::Values;
 use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Lifo {
     stack: Vec<RequestId>,
 }

@@ -68,7 +68,7 @@ const ROOT: usize = 3;
 ///
 /// Most events cause one other. So the root stays empty after its key was taken, and the next key
 /// sinks from there: one walk down instead of one down and one up.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Heap {
     /// The heap from [`ROOT`] on; beyond its end all places are free.
     siblings: Vec<Siblings>,

@@ -96,7 +96,7 @@ pub(crate) struct Lock {
 
 /// The clock and the future events, in a sorted array while they are few, in a heap while they are
 /// many.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct EventQueue {
     now_ns: u64,
     /// Processors have clocks of their own, so that `now_ns` is that of the one that computes.
@@ -138,12 +138,14 @@ impl EventQueue {
     #[inline]
     pub fn at(&mut self, time_ns: u64, class: Class, subject: u32) {
         let time_ns = time_ns.max(self.now_ns).min(END_OF_TIME_NS);
-        let key = u128::from(time_ns) << (CLASS_BITS + SEQUENCE_BITS + SUBJECT_BITS)
-            | (class as u128) << (SEQUENCE_BITS + SUBJECT_BITS)
-            | u128::from(self.sequence & ((1 << SEQUENCE_BITS) - 1)) << SUBJECT_BITS
-            | u128::from(subject);
+        let key = key_of(time_ns, class, self.sequence, subject);
         debug_assert!(self.sequence < 1 << SEQUENCE_BITS, "too many events for their order");
         self.sequence += 1;
+        self.enter(key);
+    }
+
+    #[inline(always)]
+    fn enter(&mut self, key: u128) {
         if self.array.has_room() {
             self.array.enter(key);
         } else {
@@ -212,6 +214,14 @@ impl EventQueue {
         Some(event)
     }
 
+    /// Puts back the event that was taken last, and turns the clock back to a moment before it. The
+    /// event was the first of its moment and class, so that with the lowest sequence it is so again.
+    #[cold]
+    pub(crate) fn put_back(&mut self, event: Event, now_ns: u64) {
+        self.now_ns = now_ns;
+        self.enter(key_of(event.time_ns, event.class, 0, event.subject));
+    }
+
     /// Takes the key of the next event from the heap, if that holds the events.
     #[cold]
     fn take_from_heap(&mut self) -> Option<u128> {
@@ -255,6 +265,14 @@ impl EventQueue {
     pub(crate) fn move_to(&mut self, time_ns: u64) {
         self.now_ns = self.now_ns.max(time_ns);
     }
+}
+
+#[inline(always)]
+fn key_of(time_ns: u64, class: Class, sequence: u64, subject: u32) -> u128 {
+    u128::from(time_ns) << (CLASS_BITS + SEQUENCE_BITS + SUBJECT_BITS)
+        | (class as u128) << (SEQUENCE_BITS + SUBJECT_BITS)
+        | u128::from(sequence & ((1 << SEQUENCE_BITS) - 1)) << SUBJECT_BITS
+        | u128::from(subject)
 }
 
 #[inline]

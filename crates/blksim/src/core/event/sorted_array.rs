@@ -9,7 +9,7 @@ pub(super) const PLACES: usize = 2 * MOST;
 
 /// Packed keys in order. The place of a new key is searched from the end of the half that it
 /// belongs to. A closed array is empty and has no room.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct SortedArray {
     /// The keys from `head` to before `end`. Both move on until there is no room at the end.
     keys: [u128; PLACES],

@@ -14,7 +14,7 @@ pub struct Work {
     pub slots: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Die {
     /// End of the last read.
     reads_end_ns: u64,
@@ -27,7 +27,7 @@ struct Die {
     all_end_ns: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Dies {
     dies: Vec<Die>,
     suspend_ns: u64,
@@ -41,6 +41,15 @@ impl Dies {
     #[inline]
     pub fn count(&self) -> usize {
         self.dies.len()
+    }
+
+    /// The end of each die's reads and of its work, as far as is known.
+    pub fn busy_until_ns(&self) -> impl Iterator<Item = u64> + '_ {
+        self.dies.iter().map(|die| {
+            let work_ns =
+                if die.active.is_some() { die.all_end_ns.max(die.work_end_ns) } else { 0 };
+            die.reads_end_ns.max(work_ns)
+        })
     }
 
     /// Reads for `read_ns` from `ready_ns` on. Returns the end of the read.

@@ -55,7 +55,7 @@ enum Use {
     Victim,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Superblock {
     valid: u64,
     state: Use,
@@ -89,7 +89,7 @@ pub struct Program {
     pub moved_slots: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Ftl {
     shape: Shape,
     by_unit: Divisor,

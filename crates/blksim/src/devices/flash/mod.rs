@@ -188,7 +188,7 @@ pub const PARAMETERS: &[Param] = &[
 ];
 
 /// A bandwidth, with its last answer: most transfers are as long as the one before.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Speed {
     bytes_per_second: u64,
     bytes: u64,
@@ -218,7 +218,7 @@ struct Draining {
     target: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Flash {
     facts: Facts,
     ftl: Ftl,
@@ -640,6 +640,10 @@ impl Device for Flash {
             }
             self.finish_flushes(outbox);
         }
+    }
+
+    fn units_busy_until_ns(&self) -> Vec<u64> {
+        self.dies.busy_until_ns().collect()
     }
 
     fn busy_ns(&self) -> u64 {

@@ -12,7 +12,7 @@ const LONGEST_LIST: usize = GROUP * 4 / 6;
 /// In an array: not written.
 const NOWHERE: u32 = u32::MAX;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Group {
     /// Positions within the group, ascending, and their places.
     List {
@@ -70,7 +70,7 @@ impl Group {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct SlotMap {
     groups: Vec<Group>,
 }

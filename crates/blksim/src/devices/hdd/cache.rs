@@ -24,7 +24,7 @@ impl Segment {
 }
 
 /// Segments of data that was read, least recently used first out.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ReadCache {
     /// Most recent last.
     segments: VecDeque<Segment>,
@@ -79,7 +79,7 @@ pub struct Dirty {
 }
 
 /// Accepted data that is not on the medium.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct WriteCache {
     pub extents: Vec<Dirty>,
     pub nr_sectors: u64,

@@ -23,7 +23,7 @@ pub struct Place {
 }
 
 /// Geometry and arm of a disk.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Geometry {
     pub revolution_ns: u64,
     pub capacity_sectors: u64,

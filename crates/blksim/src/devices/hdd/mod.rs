@@ -184,7 +184,7 @@ struct Stream {
     end: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Hdd {
     facts: Facts,
     geometry: Geometry,

@@ -44,7 +44,7 @@ const BACK_SEEK: BackSeek = BackSeek { max_sectors: 1024 * 1024, penalty: 2 };
 /// The largest time that the kernel's tunables take.
 const MAX_MS: u64 = i32::MAX as u64;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Anticipatory {
     /// Deadlines and lengths of batches, of async and of sync requests.
     expire_ns: [u64; 2],

@@ -15,7 +15,7 @@ struct Depth {
 }
 
 /// Fractions for async requests and sync writes, without and with raised queues.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Depths {
     nr_requests: u32,
     /// Indexed by whether a queue is raised, and whether the request is sync.

@@ -23,7 +23,7 @@ const WOKEN_WITHIN_NS: i64 = 4 * MS;
 const WAKER_DETECTIONS: u32 = 3;
 
 /// The measurement of injection's effect on a queue.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Injection {
     /// The request whose total service time is measured.
     waited_for: Option<RequestId>,

@@ -101,7 +101,7 @@ fn timeout_ns(timeout_sync_ns: i64, jiffy_ns: i64) -> i64 {
     (timeout_sync_ns.saturating_add(rounding) / jiffy_ns).max(1) * jiffy_ns
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Bfq {
     settings: Settings,
     depths: Depths,

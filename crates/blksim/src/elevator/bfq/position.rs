@@ -11,7 +11,7 @@ use super::red_black::{AFTER, BEFORE, Links, NIL, RedBlack};
 use crate::block::request::Requests;
 
 /// Queues with requests by the sector of the next one, for each group (`rq_pos_tree`).
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Positions {
     trees: Vec<RedBlack>,
     links: Vec<Links>,

@@ -24,7 +24,7 @@ pub(super) const LARGE_SECTORS: u32 = 64;
 /// A queue is seeky with this many seeks among its last 32 requests.
 const SEEKY: u32 = 19;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Queue {
     pub entity: EntityId,
     pub group: GroupId,
@@ -243,7 +243,7 @@ pub(super) fn is_seek(from_sector: u64, request: &Request, rotational: bool) -> 
 }
 
 /// An I/O context (`struct bfq_io_cq`).
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Process {
     pub sync: Option<QueueId>,
     /// The state of its own queue while it shares another.

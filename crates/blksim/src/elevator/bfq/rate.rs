@@ -23,7 +23,7 @@ pub(super) const SHORT_NS: i64 = 2 * MS;
 /// More than 20 sectors a microsecond come from a cache.
 const HIGHEST_RATE: u64 = 20 << SHIFT;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct PeakRate {
     rotational: bool,
     jiffy_ns: i64,

@@ -27,7 +27,7 @@ impl Default for Links {
 pub(super) const BEFORE: usize = 0;
 pub(super) const AFTER: usize = 1;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct RedBlack {
     pub root: u32,
 }

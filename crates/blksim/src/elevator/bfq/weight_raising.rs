@@ -101,7 +101,7 @@ impl WeightRaising {
 }
 
 /// A burst: queues created in quick succession.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Burst {
     queues: Vec<QueueId>,
     /// Its size, including queues that have left.

@@ -27,7 +27,7 @@ struct TaskContext {
 }
 
 /// All tasks, by number.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Contexts {
     tasks: Vec<TaskContext>,
 }

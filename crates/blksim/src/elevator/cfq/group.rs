@@ -44,7 +44,7 @@ pub(super) struct Place {
 }
 
 /// Queues with requests, in the order of their turns.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct ServiceTree {
     set: BTreeSet<(u8, i64, u64, QueueId)>,
     /// The think time of its queues as a whole.
@@ -104,7 +104,7 @@ impl GroupShare {
         Self { parent: 0, weight: 2 * DEFAULT_WEIGHT, leaf_weight: 2 * DEFAULT_WEIGHT };
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Group {
     pub share: GroupShare,
     pub trees: [ServiceTree; NR_TREES],
@@ -200,7 +200,7 @@ pub(super) const WHOLE: u64 = 1 << FRACTION_BITS;
 pub(super) const FRACTION_BITS: u32 = 12;
 
 /// All groups, and the tree of those with requests.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Groups {
     slots: Vec<Group>,
     tree: BTreeSet<(u128, u64, u16)>,

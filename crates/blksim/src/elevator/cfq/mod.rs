@@ -47,7 +47,7 @@ use queue::{QueueId, Queues};
 use settings::{NR_LEVELS, Settings};
 
 /// The scheduler; `TREES` distinguishes 4.16, with groups and kinds, from 2.6.32.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Cfq<const TREES: bool> {
     settings: Settings,
     rotational: bool,

@@ -47,7 +47,7 @@ impl ThinkTime {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[allow(clippy::struct_excessive_bools, reason = "independent marks, as in the kernel")]
 pub(super) struct Queue {
     pub sync: bool,
@@ -245,7 +245,7 @@ impl Queue {
 }
 
 /// All queues; slots of forgotten ones are used again.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Queues {
     slots: Vec<Queue>,
     free: Vec<QueueId>,

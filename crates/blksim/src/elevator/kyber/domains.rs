@@ -12,7 +12,7 @@ use crate::core::branch::{cold_path, unlikely};
 const MERGE_SEARCH: u32 = 8;
 
 /// The tokens of a domain, which all hardware queues share.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Tokens {
     map: SbitmapQueue,
     max_depth: u32,
@@ -20,7 +20,7 @@ struct Tokens {
 }
 
 /// The requests of a domain in one hardware queue.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct DomainQueue {
     /// It sleeps for tokens and must run when they come back.
     waits: bool,
@@ -31,7 +31,7 @@ struct DomainQueue {
 }
 
 /// The domains of one hardware queue (`struct kyber_hctx_data`).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct HctxDomains<const N: usize> {
     hctx: u32,
     all: [DomainQueue; N],
@@ -40,7 +40,7 @@ struct HctxDomains<const N: usize> {
 }
 
 /// `N` domains.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Domains<const N: usize> {
     tokens: [Tokens; N],
     hctxs: PerHctx<HctxDomains<N>>,

@@ -67,7 +67,7 @@ impl Mean {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Grades {
     targets_ns: [u64; 2],
     means: [Mean; NR_DOMAINS],

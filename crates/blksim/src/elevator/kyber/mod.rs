@@ -50,7 +50,7 @@ const ASYNC_PERCENT: u32 = 75;
 
 /// The heuristic that adjusts the depths (numbers of tokens) of the domains. Everything else is
 /// shared.
-pub trait Depths: std::fmt::Debug + Sized {
+pub trait Depths: std::fmt::Debug + Clone {
     const INFO: Info;
     /// Most tokens of each domain, and requests of a batch.
     const SIZES: [(u32, u32); NR_DOMAINS];
@@ -68,7 +68,7 @@ pub trait Depths: std::fmt::Debug + Sized {
 }
 
 /// A kyber with one of the two heuristics.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Heuristic<D> {
     domains: Domains<NR_DOMAINS>,
     depths: D,

@@ -82,7 +82,7 @@ struct Latencies {
     remembered: Option<usize>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Percentiles {
     targets_ns: [u64; NR_ADJUSTED],
     latencies: [Latencies; NR_ADJUSTED],

@@ -38,13 +38,13 @@ use range::RangeBandwidth;
 use weight::Weighted;
 
 /// The tokens: which group may submit, and the price of a bio.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Sharing {
     Weighted(Weighted),
     Range(RangeBandwidth),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct BandGroup {
     held: VecDeque<RequestId>,
     /// Held bios by class: async, sync.
@@ -53,7 +53,7 @@ struct BandGroup {
     limit: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct IoBand {
     groups: Vec<BandGroup>,
     sharing: Sharing,

@@ -13,7 +13,7 @@ const PERIOD_NS: u64 = 1_000_000_000;
 const MS: u64 = 1_000_000;
 const TOKENS_PER_KB: u64 = 2;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Account {
     /// Tokens of a period; 0: none set.
     min: u64,
@@ -21,7 +21,7 @@ struct Account {
     used: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RangeBandwidth {
     accounts: Vec<Account>,
     total_min: u64,

@@ -12,7 +12,7 @@ use crate::core::params::Values;
 /// Tokens of a turn, in bios' worth.
 const TURN: i64 = 20;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Account {
     ration: i64,
     tokens: i64,
@@ -21,7 +21,7 @@ struct Account {
     yield_mark: i64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Weighted {
     accounts: Vec<Account>,
     by_size: bool,

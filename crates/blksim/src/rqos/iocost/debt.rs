@@ -13,7 +13,7 @@ const CYCLE_NS: u64 = 100_000_000;
 const IDLE_PERCENT: u64 = 50;
 
 /// Utilisation since the last check of debts.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_field_names, reason = "the postfix is the unit")]
 pub(super) struct Forgiving {
     since_ns: u64,

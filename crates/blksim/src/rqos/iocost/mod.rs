@@ -50,7 +50,7 @@ const LEAST_PERCENT: u64 = 10;
 const LOW_PERCENT: u64 = 20;
 const TARGET_PERCENT: u64 = 50;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct CostGroup {
     parent: usize,
     weight: u64,
@@ -98,7 +98,7 @@ fn has_cost(operation: Operation) -> bool {
 
 const NOT_PAID: Paid = Paid { asked_ns: u64::MAX, charged_vtime: 0, group: 0 };
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct IoCost {
     groups: Vec<CostGroup>,
     user_model: Option<[[u64; 3]; 2]>,

@@ -16,7 +16,7 @@ const CLAMP_PERCENT: u64 = 4;
 const PROFILE_CYCLE_NS: u64 = 10 * SECOND;
 
 /// The result of a check of all groups.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Found {
     /// A group is short of budget.
     short: bool,

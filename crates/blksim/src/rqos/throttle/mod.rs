@@ -35,7 +35,7 @@ const FARTHEST_TIMER_SLICES: u64 = 8;
 /// end at multiples of their length.
 const FIRST_JIFFIES_S: u64 = 300;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct ThrottledGroup {
     /// The group's parent; for the root, the device.
     parent: usize,
@@ -50,7 +50,7 @@ struct ThrottledGroup {
 
 /// A queue of groups whose bios wait for a parent group or the device (`struct
 /// throtl_service_queue`).
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Service {
     /// Groups with held bios, by the time at which these may go.
     pending: Vec<usize>,
@@ -58,7 +58,7 @@ struct Service {
 }
 
 /// Limits of all groups on one disk.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Throttle {
     groups: Vec<ThrottledGroup>,
     /// One for each group; the last is the device's.

@@ -6,7 +6,7 @@ mod pace;
 use self::next_block::lane;
 use self::pace::Pace;
 use super::command_priority::CommandPriorities;
-use super::flow::{FlowShare, SharedFlow};
+use super::flow::{FlowCopies, FlowShare, SharedFlow};
 use super::job::{BlockSizes, Job, Mode, PerDirection, Sequence};
 use super::latency_search::LatencySearch;
 use super::layout::Region;
@@ -57,7 +57,7 @@ enum PassEnd {
 }
 
 /// The I/Os of one clone of a job.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Generator {
     mode: Mode,
     /// Direction of the I/Os that are no reads: writes or trims.
@@ -246,6 +246,13 @@ impl Generator {
     pub fn share_signals(&mut self, signals: &SharedSignals) {
         if let Some(cursor) = &mut self.replay {
             cursor.share(signals.clone());
+        }
+    }
+
+    /// Shares the flow of a snapshot from now on.
+    pub(crate) fn join_snapshot(&mut self, copies: &mut FlowCopies) {
+        if let Some(flow) = &mut self.flow {
+            flow.join_snapshot(copies);
         }
     }
 

@@ -25,7 +25,7 @@ const PENDING: u64 = u64::MAX;
 
 /// A task that carries out its plan: [`Cursor::turn`] says what comes next; the caller says what was
 /// submitted, and what has completed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Cursor {
     plan: Arc<TaskPlan>,
     signals: SharedSignals,

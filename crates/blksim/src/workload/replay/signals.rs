@@ -25,6 +25,17 @@ impl SharedSignals {
         Self::Owned((0..count).map(|_| SignalState::default()).collect())
     }
 
+    /// Signals of a snapshot, set as these are. Memory common to processes stays common.
+    pub(crate) fn snapshot(&self) -> Self {
+        let Self::Owned(signals) = self else { return self.clone() };
+        let copy = |signal: &SignalState| SignalState {
+            at_ns: signal.at_ns.load(SeqCst).into(),
+            is_set: signal.is_set.load(SeqCst).into(),
+            unused: 0,
+        };
+        Self::Owned(signals.iter().map(copy).collect())
+    }
+
     /// The signal of that number.
     pub fn get(&self, number: u32) -> &SignalState {
         match self {

@@ -36,7 +36,7 @@ pub const ROOT: GroupId = 0;
 const CLASSES: [PriorityClass; 3] =
     [PriorityClass::RealTime, PriorityClass::BestEffort, PriorityClass::Idle];
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Group {
     pub entity: Option<EntityId>,
     trees: [ServiceTree; CLASSES.len()],
@@ -60,7 +60,7 @@ impl Group {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Hierarchy {
     pub entities: Vec<Entity>,
     links: Vec<Links>,

@@ -6,7 +6,7 @@
 use super::super::red_black::{AFTER, BEFORE, Links, NIL, RedBlack};
 use super::entity::{Entity, EntityId, Place};
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ServiceTree {
     /// Virtual time.
     pub now: u64,
@@ -24,7 +24,7 @@ pub struct ServiceTree {
 
 /// Requests of one size come in a row, with the same sum of weights, so the virtual time of their
 /// service is kept.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Served {
     sectors: u64,
     weights: u64,

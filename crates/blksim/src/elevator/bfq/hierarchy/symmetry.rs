@@ -8,7 +8,7 @@ use super::{EntityId, Hierarchy, Owner};
 
 /// The number of queues of each weight (`queue_weights_tree`). There are as many weights as levels
 /// of priority, and hardly ever more than one in use.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct WeightCounts(Vec<(u64, u32)>);
 
 impl WeightCounts {

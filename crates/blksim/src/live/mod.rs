@@ -1,0 +1,3 @@
+//! A simulation that somebody watches and changes while it runs.
+
+pub mod view;
