@@ -55,6 +55,18 @@ pub enum PriorityClass {
     Idle = 2,
 }
 
+impl PriorityClass {
+    pub const ALL: [Self; 3] = [Self::RealTime, Self::BestEffort, Self::Idle];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RealTime => "real-time",
+            Self::BestEffort => "best-effort",
+            Self::Idle => "idle",
+        }
+    }
+}
+
 /// I/O priority with the class resolved (`block/ioprio.c` of Linux 6.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Priority {
@@ -441,6 +453,11 @@ impl Fifo {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.head == NONE
+    }
+
+    /// All, from the oldest to the newest.
+    pub fn iter(self, requests: &Requests) -> impl Iterator<Item = RequestId> + '_ {
+        std::iter::successors(self.head(), |id| Some(requests[*id].next).filter(|id| *id != NONE))
     }
 
     #[inline]

@@ -8,11 +8,14 @@ use crate::block::queue_facts::QueueFacts;
 use crate::block::request::{Merge, RequestId, Requests};
 use crate::core::params::{Param, Unit, Values};
 use crate::elevator::fifo::FifoQueue;
+use crate::elevator::holding::Holding;
 use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
 use crate::elevator::sort_list::SortList;
 
 pub(super) const READ: usize = 0;
 pub(super) const WRITE: usize = 1;
+/// Their names.
+pub(super) const SIDES: [&str; 2] = ["reads", "writes"];
 
 /// The largest time that the kernel's tunables take: `INT_MAX` ms.
 const MAX_MS: u64 = i32::MAX as u64;
@@ -106,6 +109,21 @@ impl Side {
     pub fn take(&mut self, requests: &Requests, id: RequestId) -> Option<RequestId> {
         self.fifo.remove(requests, id);
         self.tree.take(requests[id].sector, id)
+    }
+
+    /// Its two lists, with what tells the side from the other.
+    pub fn describe(
+        &self,
+        kind: &'static str,
+        requests: &Requests,
+        next: Option<RequestId>,
+    ) -> Holding {
+        let first = self.fifo.head();
+        Holding::new(kind)
+            .fact_if("next", next)
+            .fact_if("first_deadline_ns", first.map(|id| requests[id].deadline_ns))
+            .part(Holding::new("sorted").requests(self.tree.iter()))
+            .part(Holding::new("fifo").requests(self.fifo.iter()))
     }
 
     /// True if the oldest request has reached its deadline.
@@ -206,5 +224,13 @@ impl Scheduler for Deadline {
             self.next[side] = self.sides[side].tree.after(cx.requests[gone].sector, gone);
         }
         self.sides[side].absorb(cx.requests, kept, gone);
+    }
+
+    fn describe(&self, requests: &Requests) -> Option<Holding> {
+        let sides = [READ, WRITE];
+        let parts =
+            sides.map(|side| self.sides[side].describe(SIDES[side], requests, self.next[side]));
+        let batch = Holding::new("deadline").fact("batch", self.batch);
+        Some(batch.fact("starved", self.starved).parts(parts))
     }
 }

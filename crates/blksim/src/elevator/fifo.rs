@@ -36,6 +36,12 @@ impl FifoQueue {
         (self.len > 0).then(|| self.places[self.place(self.first)])
     }
 
+    /// All, from the oldest to the newest.
+    pub fn iter(&self) -> impl Iterator<Item = RequestId> + '_ {
+        let numbers = (0..self.end.wrapping_sub(self.first)).map(|n| self.first.wrapping_add(n));
+        numbers.map(|number| self.places[self.place(number)]).filter(|id| *id != NONE)
+    }
+
     #[inline]
     pub fn len(&self) -> u32 {
         self.len
@@ -148,6 +154,7 @@ mod tests {
             }
             assert_eq!(queue.head(), list.first().copied());
             assert_eq!(queue.len() as usize, list.len());
+            assert!(queue.iter().eq(list.iter().copied()));
             most = most.max(list.len());
             assert!(queue.places.len() <= FIRST_PLACES.max(8 * most));
         }

@@ -28,6 +28,11 @@ impl IdleTimer {
         self.deadline_ns = None;
     }
 
+    /// The deadline, if one is set.
+    pub fn deadline_ns(&self) -> Option<u64> {
+        self.deadline_ns
+    }
+
     #[inline]
     pub fn is_set(&self) -> bool {
         self.deadline_ns.is_some()

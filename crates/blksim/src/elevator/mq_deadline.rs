@@ -7,13 +7,14 @@
 //! never requeues.
 
 use super::deadline::{
-    FIFO_BATCH, FRONT_MERGES, READ_EXPIRE, Settings, Side, WRITE, WRITE_EXPIRE, WRITES_STARVED,
-    direction,
+    FIFO_BATCH, FRONT_MERGES, READ, READ_EXPIRE, SIDES, Settings, Side, WRITE, WRITE_EXPIRE,
+    WRITES_STARVED, direction,
 };
 use crate::block::queue_facts::QueueFacts;
-use crate::block::request::{Merge, Operation, Request, RequestId, Requests};
+use crate::block::request::{Merge, Operation, PriorityClass, Request, RequestId, Requests};
 use crate::core::branch::{cold_path, unlikely};
 use crate::core::params::{Param, Unit, Values};
+use crate::elevator::holding::Holding;
 use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
 
 const NR_CLASSES: usize = 3;
@@ -176,6 +177,25 @@ impl Scheduler for MqDeadline {
 
     fn min_shallow_depth(&self) -> u32 {
         1
+    }
+
+    /// For each class with requests, both directions as `deadline` has them.
+    fn describe(&self, requests: &Requests) -> Option<Holding> {
+        let classes = PriorityClass::ALL.into_iter().zip(&self.classes);
+        let parts = classes.filter(|(_, class)| class.unfinished > 0).map(|(name, class)| {
+            let side =
+                |side: usize| class.sides[side].describe(SIDES[side], requests, class.next[side]);
+            Holding::new("class")
+                .fact("class", name.name())
+                .fact("unfinished", class.unfinished)
+                .parts([READ, WRITE].map(side))
+        });
+        let scheduler = Holding::new("mq-deadline")
+            .fact("batch", self.batch)
+            .fact("starved", self.starved)
+            .fact("direction", SIDES[self.last_side])
+            .fact("async_depth", self.async_depth);
+        Some(scheduler.parts(parts))
     }
 
     fn effective_tunables(&self, tunables: &mut Values) {

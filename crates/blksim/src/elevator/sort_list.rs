@@ -107,6 +107,14 @@ impl SortList {
         self.set.first().copied().into_iter().chain(self.newest).min().map(id_of)
     }
 
+    /// All, in sector order.
+    pub fn iter(&self) -> impl Iterator<Item = RequestId> + '_ {
+        let newest = self.newest;
+        let before = self.set.iter().filter(move |place| newest.is_none_or(|new| **place < new));
+        let after = self.set.iter().filter(move |place| newest.is_some_and(|new| **place > new));
+        before.copied().chain(newest).chain(after.copied()).map(id_of)
+    }
+
     pub fn len(&self) -> usize {
         self.set.len() + usize::from(self.newest.is_some())
     }
@@ -152,6 +160,7 @@ mod tests {
                 assert_eq!(tree.after(*sector, *id), after);
                 assert_eq!(tree.before(*sector, *id), before);
             }
+            assert!(tree.iter().eq(list.iter().map(|(_, _, id)| *id)));
             assert_eq!(tree.first(), list.first().map(|(_, _, id)| *id));
             assert_eq!((tree.len(), tree.is_empty()), (list.len(), list.is_empty()));
         }

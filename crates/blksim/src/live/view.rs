@@ -26,6 +26,8 @@ pub struct RequestView {
     pub priority: Priority,
     pub submitted_ns: u64,
     pub inserted_ns: u64,
+    /// Time by which the scheduler wants to dispatch it, if it sets one.
+    pub deadline_ns: Option<u64>,
     /// `None` if the device does not have it yet.
     pub dispatched_ns: Option<u64>,
 }
@@ -202,6 +204,7 @@ fn request_view(id: RequestId, request: &Request, job: u16) -> RequestView {
         priority: request.priority,
         submitted_ns: request.submitted_ns,
         inserted_ns: request.inserted_ns,
+        deadline_ns: (request.deadline_ns > 0).then_some(request.deadline_ns),
         dispatched_ns: (request.dispatched_ns != NEVER_NS).then_some(request.dispatched_ns),
     }
 }

@@ -30,6 +30,7 @@ use super::idle_timer::IdleTimer;
 use crate::block::queue_facts::QueueFacts;
 use crate::block::request::{Merge, Request, RequestId, Requests};
 use crate::core::params::{Param, Unit, Values};
+use crate::elevator::holding::Holding;
 use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
 use history::{Newcomers, Task};
 use waiting::Wait;
@@ -280,6 +281,31 @@ impl Scheduler for Anticipatory {
             self.give_up();
             cx.kick();
         }
+    }
+
+    fn describe(&self, requests: &Requests) -> Option<Holding> {
+        let names = ["async", "sync"];
+        let parts = [SYNC, ASYNC]
+            .map(|side| self.sides[side].describe(names[side], requests, self.next[side]));
+        let wait = match self.wait {
+            Wait::Off => "off",
+            Wait::ForCompletion => "for completion",
+            Wait::ForNext => "for next",
+            Wait::Finished => "finished",
+        };
+        let until_ns = match self.wait {
+            Wait::ForNext => self.awaited_done_ns.map(|ns| ns.saturating_add(self.antic_expire_ns)),
+            _ => None,
+        };
+        let scheduler = Holding::new("anticipatory")
+            .fact("batch", names[self.batch])
+            .fact("batch_end_ns", self.batch_end_ns)
+            .fact("draining", self.draining)
+            .fact("writes_left", self.writes_left)
+            .fact("wait", wait)
+            .fact_if("awaited_task", self.awaited)
+            .fact_if("wait_until_ns", until_ns);
+        Some(scheduler.parts(parts))
     }
 
     fn exit_task(&mut self, _cx: &mut Context, task: u32) {

@@ -12,6 +12,7 @@
 //! * [`position`]: the next sectors of queues.
 //! * [`saved`]: the state that a process's queue keeps while it shares another.
 //! * [`depths`]: the tags that requests may use (`limit_depth`).
+//! * [`describe`]: the picture of all that.
 //! * [`requests`]: arrival and departure of requests within a queue.
 //!
 //! Kernel: `block/bfq-iosched.c`, `block/bfq-wf2q.c`, since 4.12; follows 6.1.
@@ -30,6 +31,7 @@
 
 mod budget;
 mod depths;
+mod describe;
 mod hierarchy;
 mod idle;
 mod inject;
@@ -53,6 +55,7 @@ use super::idle_timer::IdleTimer;
 use crate::block::queue_facts::QueueFacts;
 use crate::block::request::{Merge, Request, RequestId, Requests};
 use crate::core::params::{Param, Unit, Values};
+use crate::elevator::holding::Holding;
 use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
 
 /// Largest time that the kernel's tunables take: `INT_MAX` ms.
@@ -361,6 +364,10 @@ impl Scheduler for Bfq {
 
     fn min_shallow_depth(&self) -> u32 {
         1
+    }
+
+    fn describe(&self, requests: &Requests) -> Option<Holding> {
+        Some(self.description(requests))
     }
 
     fn effective_tunables(&self, tunables: &mut Values) {

@@ -72,6 +72,11 @@ impl ServiceTree {
         self.set.last().map(|&(_, key, _, queue)| (key, queue))
     }
 
+    /// Key and queue of all, in order.
+    pub fn queues(&self) -> impl Iterator<Item = (i64, QueueId)> + '_ {
+        self.set.iter().map(|&(_, key, _, queue)| (key, queue))
+    }
+
     #[inline]
     pub fn len(&self) -> usize {
         self.set.len()
@@ -151,6 +156,10 @@ impl Group {
         }
     }
 
+    pub fn virtual_time(&self) -> u128 {
+        self.virtual_time
+    }
+
     /// Busy queues of a class.
     #[inline]
     pub fn nr_busy(&self, class: PriorityClass) -> u64 {
@@ -217,6 +226,11 @@ impl Groups {
                 if self.slots.is_empty() { GroupShare::ROOT } else { GroupShare::default() };
             self.slots.push(Group::new(share, now_ns));
         }
+    }
+
+    /// All groups, by number.
+    pub fn iter(&self) -> impl Iterator<Item = &Group> + '_ {
+        self.slots.iter()
     }
 
     /// True if this group has done I/O or been given a weight.

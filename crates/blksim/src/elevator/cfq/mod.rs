@@ -22,6 +22,7 @@
 
 mod active;
 mod contexts;
+mod describe;
 mod group;
 mod idling;
 mod order;
@@ -38,6 +39,7 @@ use crate::block::cgroup::GroupWeights;
 use crate::block::queue_facts::QueueFacts;
 use crate::block::request::{Merge, NONE, PriorityClass, Request, RequestId, Requests};
 use crate::core::params::Values;
+use crate::elevator::holding::Holding;
 use crate::elevator::scheduler::{Context, Family, Info, Scheduler};
 use contexts::Contexts;
 pub use group::GroupShare;
@@ -266,6 +268,10 @@ impl<const TREES: bool> Scheduler for Cfq<TREES> {
     fn exit_task(&mut self, cx: &mut Context, task: u32) {
         self.end_task(task, cx.now_ns());
         cx.kick();
+    }
+
+    fn describe(&self, requests: &Requests) -> Option<Holding> {
+        Some(self.description(requests))
     }
 
     fn effective_tunables(&self, tunables: &mut Values) {

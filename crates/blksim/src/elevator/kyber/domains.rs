@@ -7,6 +7,7 @@ use crate::block::per_hctx::PerHctx;
 use crate::block::request::{Fifo, Merge, Request, RequestId, Requests};
 use crate::block::sbitmap::{SbitmapQueue, bits_per_word};
 use crate::core::branch::{cold_path, unlikely};
+use crate::elevator::holding::Holding;
 
 /// Most arrived requests that are tried for a merge, newest first.
 const MERGE_SEARCH: u32 = 8;
@@ -80,6 +81,27 @@ impl<const N: usize> Domains<N> {
     pub fn resize(&mut self, domain: usize, depth: u32) {
         let tokens = &mut self.tokens[domain];
         tokens.map.resize(depth.clamp(1, tokens.max_depth));
+    }
+
+    /// The requests of a domain and its tokens.
+    pub fn describe(&self, requests: &Requests, name: &'static str, domain: usize) -> Holding {
+        let map = &self.tokens[domain].map;
+        let queues = self.hctxs.iter().map(|hctx| &hctx.all[domain]);
+        let queues = queues.filter(|queue| !queue.held.is_empty());
+        let parts = queues.map(|queue| {
+            Holding::new("queue")
+                .fact("nr_ready", queue.nr_ready)
+                .fact("waits_for_token", queue.waits)
+                .requests(queue.held.iter(requests))
+        });
+        Holding::new("domain")
+            .fact("name", name)
+            .fact("tokens", map.nr_tags())
+            .fact("tokens_used", map.nr_used())
+            .fact("most_tokens", self.tokens[domain].max_depth)
+            .fact("batch", self.tokens[domain].batch)
+            .fact("in_turn", self.hctxs.iter().any(|hctx| hctx.current == domain))
+            .parts(parts)
     }
 
     #[inline]

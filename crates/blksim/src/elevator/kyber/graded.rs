@@ -88,6 +88,7 @@ impl Depths for Grades {
         tunables: TUNABLES,
     };
     const SIZES: [(u32, u32); NR_DOMAINS] = [(256, 16), (128, 8), (64, 8)];
+    const NAMES: [&str; NR_DOMAINS] = ["read", "sync write", "other"];
 
     fn new(targets_ns: [u64; 2]) -> Self {
         Self { targets_ns, means: Default::default(), watch_until_ns: None }

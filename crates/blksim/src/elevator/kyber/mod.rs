@@ -16,6 +16,7 @@ mod percentile;
 use crate::block::queue_facts::QueueFacts;
 use crate::block::request::{Merge, Request, RequestId, Requests};
 use crate::core::params::{Param, Unit, Values};
+use crate::elevator::holding::Holding;
 use crate::elevator::scheduler::{Context, Info, Scheduler};
 use domains::Domains;
 
@@ -54,6 +55,8 @@ pub trait Depths: std::fmt::Debug + Clone {
     const INFO: Info;
     /// Most tokens of each domain, and requests of a batch.
     const SIZES: [(u32, u32); NR_DOMAINS];
+    /// The names of the domains.
+    const NAMES: [&str; NR_DOMAINS];
 
     /// From the latency targets of the first two domains.
     fn new(targets_ns: [u64; 2]) -> Self;
@@ -125,5 +128,11 @@ impl<D: Depths> Scheduler for Heuristic<D> {
 
     fn min_shallow_depth(&self) -> u32 {
         self.async_depth
+    }
+
+    fn describe(&self, requests: &Requests) -> Option<Holding> {
+        let domain = |domain: usize| self.domains.describe(requests, D::NAMES[domain], domain);
+        let scheduler = Holding::new("kyber").fact("async_depth", self.async_depth);
+        Some(scheduler.parts((0..NR_DOMAINS).map(domain)))
     }
 }

@@ -103,6 +103,7 @@ impl Depths for Percentiles {
         tunables: TUNABLES,
     };
     const SIZES: [(u32, u32); NR_DOMAINS] = [(256, 16), (128, 8), (64, 1)];
+    const NAMES: [&str; NR_DOMAINS] = ["read", "write", "discard"];
 
     fn new(targets_ns: [u64; NR_ADJUSTED]) -> Self {
         Self { targets_ns, latencies: Default::default(), timer_ns: None }

@@ -23,8 +23,7 @@ mod symmetry;
 mod tags;
 mod trees;
 
-use self::entity::Place;
-pub use self::entity::{Entity, EntityId, GroupId, Owner, QueueId};
+pub use self::entity::{Entity, EntityId, GroupId, Owner, Place, QueueId};
 use self::service_tree::ServiceTree;
 use self::symmetry::WeightCounts;
 use super::queue::LONG_AGO_NS;
@@ -125,6 +124,12 @@ impl Hierarchy {
 
     fn entity_of(&self, group: GroupId) -> EntityId {
         self.groups[usize::from(group)].entity.unwrap_or(NIL)
+    }
+
+    /// Virtual time and sum of weights of a class below a group.
+    pub fn tree_facts(&self, group: GroupId, class: PriorityClass) -> (u64, u64) {
+        let tree = &self.groups[usize::from(group)].trees[class as usize];
+        (tree.now, tree.weights)
     }
 
     /// The entity of an entity's parent; none below the root.
