@@ -245,8 +245,8 @@ pub fn simulate_with(setup: &Setup, policies: Vec<Box<dyn Policy>>) -> Result<Ou
 pub struct Simulation {
     pub(crate) engine: Engine,
     pub(crate) info: &'static Info,
-    tunables: Values,
-    queue: Values,
+    pub(crate) tunables: Values,
+    pub(crate) queue: Values,
     pub(crate) machine: Values,
     pub(crate) facts: Facts,
 }
@@ -304,25 +304,26 @@ impl Simulation {
 
     /// Goes on for up to `events` events. Returns whether all jobs have ended.
     pub fn advance(&mut self, events: u64) -> Result<bool, Error> {
-        self.advance_within(events, u64::MAX)
+        self.advance_within(events, u64::MAX).map(|stop| stop == Stop::Ended)
     }
 
-    fn advance_within(&mut self, events: u64, until_ns: u64) -> Result<bool, Error> {
-        let finished = self.engine.advance_within(events, until_ns)? == Stop::Ended;
+    /// Goes on for up to `events` events, and with none after `until_ns`.
+    pub(crate) fn advance_within(&mut self, events: u64, until_ns: u64) -> Result<Stop, Error> {
+        let stop = self.engine.advance_within(events, until_ns)?;
         if self.engine.machine().timeline_is_full() {
             let message = "the timeline has outgrown its limit; give the jobs a shorter runtime, \
                            or raise the limit timeline_bytes";
             let error = SimulationError::of(ErrorKind::Limit, "timeline_bytes", message);
             return Err(error.into());
         }
-        Ok(finished)
+        Ok(stop)
     }
 
     /// Goes on until all events up to and including `time_ns` are handled; then the clock shows
     /// `time_ns`. Returns whether all jobs have ended. The steps that a run is divided into do not
     /// change it.
     pub fn advance_until(&mut self, time_ns: u64) -> Result<bool, Error> {
-        self.advance_within(u64::MAX, time_ns)
+        self.advance_within(u64::MAX, time_ns).map(|stop| stop == Stop::Ended)
     }
 
     /// The time that the simulation has reached.
@@ -440,17 +441,27 @@ pub(crate) fn tunable_values(
 ) -> Result<Values, SimulationError> {
     let mut values = elevator::defaults(info, queue);
     for (name, text) in given {
-        values.set(name, text).map_err(|error| {
-            if error.problem == Problem::Unknown {
-                let hint = unknown(name, info.tunables.iter().map(|p| p.name));
-                let message = format!("tunable {name} of {}: {hint}", info.name);
-                return SimulationError::of(ErrorKind::UnknownTunable, name, message);
-            }
-            let message = format!("tunable of {}: {}", info.name, error.message);
-            SimulationError::of(ErrorKind::OutOfRange, name, message)
-        })?;
+        set_tunable(&mut values, info, name, text)?;
     }
     Ok(values)
+}
+
+/// Sets a tunable as the user gave it.
+pub(crate) fn set_tunable(
+    values: &mut Values,
+    info: &Info,
+    name: &str,
+    text: &str,
+) -> Result<(), SimulationError> {
+    values.set(name, text).map_err(|error| {
+        if error.problem == Problem::Unknown {
+            let hint = unknown(name, info.tunables.iter().map(|p| p.name));
+            let message = format!("tunable {name} of {}: {hint}", info.name);
+            return SimulationError::of(ErrorKind::UnknownTunable, name, message);
+        }
+        let message = format!("tunable of {}: {}", info.name, error.message);
+        SimulationError::of(ErrorKind::OutOfRange, name, message)
+    })
 }
 
 fn machine_values(given: &Given) -> Result<Values, SimulationError> {

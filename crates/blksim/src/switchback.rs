@@ -2,10 +2,13 @@
 
 use crate::block::attributes::queue_values;
 use crate::block::elevator_switch::ElevatorSwitch;
+use crate::block::queue_change::{Action, QueueChange};
 use crate::core::error::{Error, ErrorKind, SimulationError};
+use crate::core::params::Values;
 use crate::rqos;
 use crate::simulate::{Given, Setup, Simulation, find_scheduler, queue_facts, tunable_values};
 use crate::task::slots::{SlotRecord, SlotTimes};
+use crate::workload::Job;
 
 /// One scheduler's turn. It begins with the switch to the scheduler.
 #[derive(Debug, Clone)]
@@ -65,46 +68,65 @@ impl Simulation {
     pub fn take_turns(&mut self, setup: &Setup, turns: &Switchback) -> Result<(), Error> {
         turns.check_times()?;
         let jobs = setup.timed_jobs()?;
-        let mut switches = Vec::new();
-        for (index, slot) in turns.slots.iter().enumerate() {
-            let info = find_scheduler(&slot.scheduler)?;
-            if info.family != self.info.family {
-                let message = format!(
-                    "{} cannot take turns with {}: no kernel has both",
-                    info.name, self.info.name
-                );
-                let error = SimulationError::of(ErrorKind::UnknownScheduler, "scheduler", message);
-                return Err(error.into());
-            }
-            let queue = queue_values(&setup.queue, &self.facts, info)?;
-            let facts =
-                queue_facts(&self.facts, &queue, &self.machine, info, setup.costly_processors());
-            switches.push(ElevatorSwitch {
-                at_ns: slot.times.start_ns,
-                info,
-                tunables: tunable_values(info, facts, &slot.tunables)?,
-                facts,
-                costs: setup.costly_processors().map(|table| table.of_scheduler(info.name)),
-                first_tag: setup.arrangement.map_or_else(
-                    || self.machine.get("first_tag") as u32,
-                    |arrangement| arrangement.first_tag(0, index + 1, facts.nr_requests),
-                ),
-                wbt_target_ns: rqos::wbt_target_ns(&queue, &jobs),
-            });
+        let mut changes = Vec::new();
+        for (index, Slot { scheduler, tunables, times }) in turns.slots.iter().enumerate() {
+            let given = &setup.queue;
+            let switch = self.switch_to(setup, given, &jobs, (scheduler, tunables), index + 1)?;
+            let action = Action::Elevator(Box::new(switch.0));
+            changes.push(QueueChange { at_ns: times.start_ns, action });
         }
         let times: Vec<_> = turns.slots.iter().map(|slot| slot.times).collect();
         let host = self.engine.machine_mut();
-        host.block.plan_switches(switches, turns.freeze_ns);
+        host.block.allow_changes(turns.freeze_ns);
+        for change in changes {
+            host.block.change_queues(change);
+        }
         host.record_slots(&times, turns.window_ns, &turns.focus);
         Ok(())
+    }
+
+    /// The switch to a scheduler with these tunables, the `number`th of the run, and the attributes of
+    /// the queue with it.
+    pub(crate) fn switch_to(
+        &self,
+        setup: &Setup,
+        queue: &Given,
+        jobs: &[Job],
+        (scheduler, tunables): (&str, &Given),
+        number: usize,
+    ) -> Result<(ElevatorSwitch, Values), Error> {
+        let info = find_scheduler(scheduler)?;
+        if info.family != self.info.family {
+            let message = format!(
+                "{} cannot take turns with {}: no kernel has both",
+                info.name, self.info.name
+            );
+            let error = SimulationError::of(ErrorKind::UnknownScheduler, "scheduler", message);
+            return Err(error.into());
+        }
+        let processors = setup.costly_processors();
+        let queue = queue_values(queue, &self.facts, info)?;
+        let facts = queue_facts(&self.facts, &queue, &self.machine, info, processors);
+        let switch = ElevatorSwitch {
+            info,
+            tunables: tunable_values(info, facts, tunables)?,
+            facts,
+            costs: processors.map(|table| table.of_scheduler(info.name)),
+            first_tag: setup.arrangement.map_or_else(
+                || self.machine.get("first_tag") as u32,
+                |arrangement| arrangement.first_tag(0, number, facts.nr_requests),
+            ),
+            wbt_target_ns: rqos::wbt_target_ns(&queue, jobs),
+        };
+        Ok((switch, queue))
     }
 
     /// The slots that have ended, with their schedulers in force.
     pub fn slots(&self) -> Vec<SlotOutcome> {
         let host = self.engine.machine();
-        let Some(switching) = &host.block.switching else { return Vec::new() };
+        let Some(changes) = &host.block.changes else { return Vec::new() };
         let outcome = |(index, record): (usize, &SlotRecord)| {
-            let switch_ns = switching.done_ns(index)? - record.times.start_ns;
+            let switch_ns = changes.done_ns(index)? - record.times.start_ns;
             Some(SlotOutcome { switch_ns, record: record.clone() })
         };
         host.ended_slots().iter().enumerate().map_while(outcome).collect()

@@ -203,6 +203,25 @@ impl Cgroups {
         self.groups.iter().position(|group| group.name == name).map(|index| index as u16)
     }
 
+    /// Writes a file of a group that exists. Returns the group's index.
+    pub fn change(
+        &mut self,
+        name: &str,
+        attribute: &str,
+        text: &str,
+    ) -> Result<u16, SimulationError> {
+        let Some(group) = self.find(name) else {
+            let names: Vec<_> = self.groups.iter().map(|group| group.name.as_str()).collect();
+            let message = format!(
+                "there is no control group {name:?}; a run keeps the groups that it began with: {}",
+                names.join(", ")
+            );
+            return Err(SimulationError::of(ErrorKind::Request, "group", message));
+        };
+        self.set(group, attribute, strip_device(text))?;
+        Ok(group)
+    }
+
     fn add(&mut self, name: &str, parent: u16) -> u16 {
         self.groups.push(Group {
             name: name.to_owned(),

@@ -32,6 +32,18 @@ pub enum Merging {
     Never,
 }
 
+impl Merging {
+    /// The merges of an array or disk with that `nomerges`.
+    pub fn of_number(nomerges: u64, bio_based: bool) -> Self {
+        match nomerges {
+            _ if bio_based => Self::Never,
+            0 => Self::Full,
+            1 => Self::Simple,
+            _ => Self::Never,
+        }
+    }
+}
+
 /// The processor that completes a request: the one that takes the device's interrupt, or the one that
 /// submitted the request (`rq_affinity` in `block/blk-sysfs.c`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -158,12 +170,7 @@ impl Disk {
             dirtier_paused_ns: None,
             max_sectors,
             max_written_sectors: max_sectors,
-            merging: match queue.get("nomerges") {
-                _ if bio_based => Merging::Never,
-                0 => Merging::Full,
-                1 => Merging::Simple,
-                _ => Merging::Never,
-            },
+            merging: Merging::of_number(queue.get("nomerges"), bio_based),
             volatile_cache,
             bio_based,
             nr_held: 0,
@@ -283,6 +290,22 @@ impl Disk {
         self.direct = info.bypass;
         self.view.facts = facts;
         self.last_merge = None;
+    }
+
+    /// Changes the number of tags of an empty queue, or the size of its pools. More tags than there
+    /// ever were are new ones (`blk_mq_tag_update_depth`).
+    pub(crate) fn set_depth(&mut self, facts: QueueFacts, new_tags_at: Option<u32>) {
+        self.view.facts = facts;
+        let min_shallow_depth = self.scheduler.min_shallow_depth();
+        for hw_queue in self.hctxs.iter_mut() {
+            match new_tags_at {
+                Some(_) => hw_queue.new_tags(facts, min_shallow_depth),
+                None => hw_queue.tags.resize(facts.nr_requests),
+            }
+        }
+        if let Some(tag) = new_tags_at {
+            self.begin_tags_at(tag);
+        }
     }
 
     /// Sets the tag at which the first search of each hardware queue begins.

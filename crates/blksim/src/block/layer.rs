@@ -1,8 +1,8 @@
 //! The state of the block layer: disks with their queues, requests, and the lists between them.
 
 use super::disks::Disks;
-use super::elevator_switch::Switching;
 use super::per_hctx::Hctx;
+use super::queue_change::QueueChanges;
 use super::raid::Raid;
 use super::request::{Fifo, RequestId, Requests, SECTOR_BYTES, TaskId};
 use crate::core::branch::unlikely;
@@ -41,8 +41,8 @@ pub struct BlockLayer {
     pub(crate) scratch: Vec<RequestId>,
     /// Records the timeline, if the user asked for one.
     pub(crate) recorder: Option<Box<Recorder>>,
-    /// The switches of the scheduler, if it is switched.
-    pub(crate) switching: Option<Box<Switching>>,
+    /// The changes of queues, if they may be changed.
+    pub(crate) changes: Option<Box<QueueChanges>>,
 }
 
 impl BlockLayer {
@@ -62,7 +62,7 @@ impl BlockLayer {
             copied: Vec::new(),
             scratch: Vec::new(),
             recorder: None,
-            switching: None,
+            changes: None,
         }
     }
 
@@ -146,7 +146,7 @@ impl BlockLayer {
 
     pub(crate) fn policy_timer(&mut self, disk: usize) {
         self.tell_policies(disk, |policy, cx| policy.timer(cx));
-        self.elevator_switch(disk);
+        self.make_changes(disk);
     }
 
     /// A device's own timer is due.

@@ -16,6 +16,7 @@ pub mod layer;
 mod merge;
 pub mod per_hctx;
 pub(crate) mod plug;
+pub mod queue_change;
 mod queue_enter;
 pub mod queue_facts;
 pub(crate) mod queue_usage;

@@ -226,6 +226,10 @@ impl Scheduler for Deadline {
         self.sides[side].absorb(cx.requests, kept, gone);
     }
 
+    fn retune(&mut self, _cx: &mut Context, tunables: &Values, _name: &str) {
+        self.settings = Settings::new(tunables);
+    }
+
     fn describe(&self, requests: &Requests) -> Option<Holding> {
         let sides = [READ, WRITE];
         let parts =

@@ -188,6 +188,18 @@ impl AnyScheduler {
         each!(self, s => of(s))
     }
 
+    pub fn retune(&mut self, cx: &mut Context, tunables: &Values, name: &str) {
+        each!(self, s => s.retune(cx, tunables, name));
+    }
+
+    pub fn depth_updated(&mut self, cx: &mut Context, before: QueueFacts) {
+        each!(self, s => s.depth_updated(cx, before));
+    }
+
+    pub fn regroup(&mut self, cx: &mut Context) {
+        each!(self, s => s.regroup(cx));
+    }
+
     pub fn describe(&self, requests: &Requests) -> Option<Holding> {
         each!(self, s => s.describe(requests))
     }

@@ -49,6 +49,22 @@ fn class_of(requests: &Requests, id: RequestId) -> usize {
     requests[id].priority.class as usize
 }
 
+/// The settings in whole ticks, and `prio_aging_expire`.
+fn settings(tunables: &Values, jiffy_ns: u64) -> (Settings, u64) {
+    let mut settings = Settings::new(tunables);
+    for expire_ns in &mut settings.expire_ns {
+        *expire_ns = expire_ns.next_multiple_of(jiffy_ns);
+    }
+    (settings, tunables.get_ns("prio_aging_expire").next_multiple_of(jiffy_ns))
+}
+
+/// So many of all tags as a part of each word (`dd_to_word_depth`).
+fn part_of_word(depth: u32, queue: &QueueFacts) -> u32 {
+    (u64::from(depth) * u64::from(queue.bits_per_word))
+        .div_ceil(u64::from(queue.nr_requests))
+        .min(64) as u32
+}
+
 impl Scheduler for MqDeadline {
     const INFO: Info = Info {
         name: "mq-deadline",
@@ -89,19 +105,12 @@ impl Scheduler for MqDeadline {
             0 => queue.initial_requests,
             depth => depth as u32,
         };
-        let mut settings = Settings::new(tunables);
-        for expire_ns in &mut settings.expire_ns {
-            *expire_ns = expire_ns.next_multiple_of(queue.jiffy_ns);
-        }
+        let (settings, prio_aging_expire_ns) = settings(tunables, queue.jiffy_ns);
         Self {
             settings,
-            prio_aging_expire_ns: tunables
-                .get_ns("prio_aging_expire")
-                .next_multiple_of(queue.jiffy_ns),
+            prio_aging_expire_ns,
             async_depth,
-            writes_of_word: (u64::from(async_depth) * u64::from(queue.bits_per_word))
-                .div_ceil(u64::from(queue.nr_requests))
-                .min(64) as u32,
+            writes_of_word: part_of_word(async_depth, &queue),
             jiffy_ns: queue.jiffy_ns,
             tick_ns: 0,
             classes: Default::default(),
@@ -179,6 +188,24 @@ impl Scheduler for MqDeadline {
         1
     }
 
+    fn retune(&mut self, cx: &mut Context, tunables: &Values, name: &str) {
+        let facts = &cx.queue.facts;
+        (self.settings, self.prio_aging_expire_ns) = settings(tunables, facts.jiffy_ns);
+        if name == "async_depth" {
+            self.async_depth = match tunables.get(name) {
+                0 => facts.nr_requests,
+                depth => depth as u32,
+            };
+            self.writes_of_word = part_of_word(self.async_depth, facts);
+        }
+    }
+
+    /// It sees `nr_requests` as it was (`dd_depth_updated`).
+    fn depth_updated(&mut self, cx: &mut Context, before: QueueFacts) {
+        self.async_depth = before.nr_requests;
+        self.writes_of_word = part_of_word(self.async_depth, &cx.queue.facts);
+    }
+
     /// For each class with requests, both directions as `deadline` has them.
     fn describe(&self, requests: &Requests) -> Option<Holding> {
         let classes = PriorityClass::ALL.into_iter().zip(&self.classes);
@@ -248,7 +275,9 @@ impl MqDeadline {
         };
         if let Some(latest_ns) = latest_ns {
             cold_path();
-            let inserted_ns = cx.requests[id].deadline_ns - self.settings.expire_ns[side];
+            // By the present setting, as in the kernel, whatever it was then.
+            let deadline_ns = cx.requests[id].deadline_ns;
+            let inserted_ns = deadline_ns.wrapping_sub(self.settings.expire_ns[side]);
             if inserted_ns as i64 > latest_ns {
                 return None;
             }

@@ -173,6 +173,17 @@ pub trait Scheduler: Clone {
         u32::MAX
     }
 
+    /// The user stored tunable `name` while it runs; `tunables` has the new value. Whatever a store to
+    /// sysfs does not change stays as it is: the deadlines of held requests, for example.
+    fn retune(&mut self, _cx: &mut Context, _tunables: &Values, _name: &str) {}
+
+    /// `nr_requests` was changed while the queue is empty (`depth_updated`). The context has the new
+    /// facts of the queue, `before` the old ones.
+    fn depth_updated(&mut self, _cx: &mut Context, _before: QueueFacts) {}
+
+    /// The weight of a control group was changed; see [`Context::group`].
+    fn regroup(&mut self, _cx: &mut Context) {}
+
     /// How it holds its requests, for a picture. `None` for the flat list that the queue knows.
     fn describe(&self, _requests: &Requests) -> Option<Holding> {
         None

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 use crate::block::cgroup::Group;
 use crate::block::request::{Operation, RequestId};
-use crate::rqos::policy::{Admission, Placement, Policy, PolicyContext};
+use crate::rqos::policy::{Admission, GroupChange, Placement, Policy, PolicyContext};
 
 const MS: u64 = 1_000_000;
 const SHORTEST_WINDOW_NS: u64 = 100 * MS;
@@ -69,12 +69,18 @@ pub struct IoLatency {
     tracked: Vec<bool>,
 }
 
+fn window_of(target_ns: u64) -> u64 {
+    (16 * target_ns).clamp(SHORTEST_WINDOW_NS, LONGEST_WINDOW_NS)
+}
+
 impl IoLatency {
+    pub const NAME: &str = "iolatency";
+
     pub fn new(groups: &[Group], rotational: bool, nr_requests: u32) -> Self {
         let groups = groups.iter().map(|group| LatencyGroup {
             parent: group.parent as usize,
             target_ns: group.latency_target_ns,
-            window_ns: (16 * group.latency_target_ns).clamp(SHORTEST_WINDOW_NS, LONGEST_WINDOW_NS),
+            window_ns: window_of(group.latency_target_ns),
             window_start_ns: 0,
             samples: Samples::default(),
             recent: 0,
@@ -232,7 +238,7 @@ impl IoLatency {
 
 impl Policy for IoLatency {
     fn name(&self) -> &'static str {
-        "iolatency"
+        Self::NAME
     }
 
     fn placement(&self) -> Placement {
@@ -244,6 +250,7 @@ impl Policy for IoLatency {
         if group == 0 || cx.requests[bio].operation == Operation::Flush {
             return Admission::Pass;
         }
+        self.nr_requests = cx.nr_requests;
         self.follow(cx, group);
         let entry = &mut self.groups[group];
         if entry.sleepers.is_empty() && entry.in_flight < entry.max_depth {
@@ -268,11 +275,35 @@ impl Policy for IoLatency {
         if group == 0 {
             return;
         }
+        self.nr_requests = cx.nr_requests;
         self.sample(cx, group, took_ns);
         let counted = self.forget(group, request);
         self.follow(cx, group);
         if counted {
             self.wake(cx, group);
+        }
+    }
+
+    /// `iolatency_set_limit`: the siblings begin anew, without a limit.
+    fn group_changed(&mut self, cx: &mut PolicyContext, changed: &GroupChange) {
+        let group = usize::from(changed.group);
+        if changed.attribute != "io.latency" || group == 0 {
+            return;
+        }
+        let target_ns = changed.cgroups.groups[group].latency_target_ns;
+        let entry = &mut self.groups[group];
+        let before_ns = std::mem::replace(&mut entry.target_ns, target_ns);
+        entry.window_ns = window_of(target_ns);
+        if before_ns == 0 {
+            entry.window_start_ns = cx.now_ns();
+            entry.samples = Samples::default();
+        }
+        if before_ns != target_ns {
+            let shared = &mut self.groups[changed.cgroups.groups[group].parent as usize];
+            shared.children_cookie = COOKIE;
+            shared.last_change_ns = None;
+            shared.missed_by = None;
+            shared.missed_target_ns = 0;
         }
     }
 }

@@ -10,6 +10,8 @@ pub mod policy;
 mod throttle;
 pub(crate) mod wbt;
 
+use std::collections::BTreeSet;
+
 use crate::block::cgroup::{Cgroups, MAX, UNLIMITED};
 use crate::block::queue_facts::QueueFacts;
 use crate::core::params::Values;
@@ -53,6 +55,22 @@ pub fn build(
         )));
     }
     policies
+}
+
+/// True for the controllers that settings of groups put at a queue.
+pub(crate) fn follows_groups(name: &str) -> bool {
+    name != wbt::Wbt::NAME
+}
+
+/// The controller among `present` that leaves the queue if only `wanted` are called for: io.cost, which
+/// can be turned off. The others stay, without an effect.
+pub(crate) fn removable(
+    present: &BTreeSet<&'static str>,
+    wanted: &[Box<dyn Policy>],
+) -> Option<&'static str> {
+    let name = iocost::IoCost::NAME;
+    let stays = wanted.iter().any(|policy| policy.name() == name);
+    (present.contains(name) && !stays).then_some(name)
 }
 
 /// The target of writeback throttling; 0 if it is off. It acts on buffered writes alone.

@@ -5,6 +5,9 @@
 //! (dm-ioband, blk-throttle); those *beside* see a bio that did not merge, before it gets a tag
 //! (iocost, iolatency, writeback throttling: the kernel's rqos).
 
+use std::sync::Arc;
+
+use crate::block::cgroup::Cgroups;
 use crate::block::queue_usage::QueueUsage;
 use crate::block::request::{RequestId, Requests};
 use crate::core::event::{Class, EventQueue};
@@ -64,6 +67,16 @@ impl PolicyContext<'_> {
     }
 }
 
+/// A file of a control group that was written while the queue runs.
+#[derive(Debug, Clone)]
+pub struct GroupChange {
+    /// All groups, with the new value.
+    pub cgroups: Arc<Cgroups>,
+    pub group: u16,
+    /// The name of the file.
+    pub attribute: String,
+}
+
 /// Copies a policy behind its trait; whatever implements [`Policy`] and `Clone` has it.
 pub trait ClonePolicy {
     fn boxed(&self) -> Box<dyn Policy>;
@@ -101,6 +114,9 @@ pub trait Policy: ClonePolicy + std::fmt::Debug + Send {
 
     /// A timer is due, this policy's or another's: check the time.
     fn timer(&mut self, _cx: &mut PolicyContext) {}
+
+    /// A control group's file was written; one of its own takes effect as in the kernel.
+    fn group_changed(&mut self, _cx: &mut PolicyContext, _changed: &GroupChange) {}
 
     /// True if the bios that it releases are submitted within one plug.
     fn plugs_what_it_releases(&self) -> bool {

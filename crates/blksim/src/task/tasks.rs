@@ -7,7 +7,7 @@ use super::job_process::{IssueStage, JobProcess};
 use super::ready::rank_of_fork;
 use super::slots::SlotRecorder;
 use super::task_struct::{Role, Task};
-use crate::block::request::TaskId;
+use crate::block::request::{Priority, TaskId};
 use crate::core::branch::unlikely;
 use crate::core::record::{Direction, JobRecord};
 use crate::timeline::Recorder;
@@ -134,6 +134,13 @@ impl Tasks {
             phase: 0,
             order,
             waiters_of_signals,
+        }
+    }
+
+    /// Changes the I/O priority of a job's processes, for the I/Os to come (`ioprio_set`).
+    pub(crate) fn set_priority(&mut self, job: usize, priority: Priority) {
+        for process in self.processes.iter_mut().filter(|process| process.job == job) {
+            process.priority = priority;
         }
     }
 

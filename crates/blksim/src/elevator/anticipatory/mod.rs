@@ -84,6 +84,12 @@ fn side_of(request: &Request) -> usize {
     usize::from(request.flags.sync)
 }
 
+/// Deadlines and lengths of batches, of async and of sync requests.
+fn expiries(tunables: &Values) -> ([u64; 2], [u64; 2]) {
+    let of = |names: [&str; 2]| names.map(|name| tunables.get_ns(name));
+    (of(["write_expire", "read_expire"]), of(["write_batch_expire", "read_batch_expire"]))
+}
+
 impl Scheduler for Anticipatory {
     const INFO: Info = Info {
         name: "anticipatory",
@@ -134,10 +140,9 @@ impl Scheduler for Anticipatory {
     };
 
     fn new(tunables: &Values, _queue: QueueFacts) -> Self {
-        let batch_expire_ns =
-            [tunables.get_ns("write_batch_expire"), tunables.get_ns("read_batch_expire")];
+        let (expire_ns, batch_expire_ns) = expiries(tunables);
         Self {
-            expire_ns: [tunables.get_ns("write_expire"), tunables.get_ns("read_expire")],
+            expire_ns,
             batch_expire_ns,
             antic_expire_ns: tunables.get_ns("antic_expire"),
             sides: Default::default(),
@@ -281,6 +286,12 @@ impl Scheduler for Anticipatory {
             self.give_up();
             cx.kick();
         }
+    }
+
+    /// The quota of a write batch stays as it has adapted.
+    fn retune(&mut self, _cx: &mut Context, tunables: &Values, _name: &str) {
+        (self.expire_ns, self.batch_expire_ns) = expiries(tunables);
+        self.antic_expire_ns = tunables.get_ns("antic_expire");
     }
 
     fn describe(&self, requests: &Requests) -> Option<Holding> {

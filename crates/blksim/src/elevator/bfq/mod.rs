@@ -13,6 +13,7 @@
 //! * [`saved`]: the state that a process's queue keeps while it shares another.
 //! * [`depths`]: the tags that requests may use (`limit_depth`).
 //! * [`describe`]: the picture of all that.
+//! * [`stores`]: tunables that are stored while it runs.
 //! * [`requests`]: arrival and departure of requests within a queue.
 //!
 //! Kernel: `block/bfq-iosched.c`, `block/bfq-wf2q.c`, since 4.12; follows 6.1.
@@ -42,6 +43,7 @@ mod rate;
 mod red_black;
 mod requests;
 mod saved;
+mod stores;
 mod weight_raising;
 
 use self::depths::Depths;
@@ -83,6 +85,32 @@ struct Settings {
 }
 
 impl Settings {
+    fn new(tunables: &Values, queue: &QueueFacts) -> Self {
+        let slice_idle_ns = match tunables.get("slice_idle_us") {
+            us if us < u64::from(u32::MAX) => us * 1000,
+            _ => tunables.get_ns("slice_idle"),
+        };
+        let jiffy_ns = queue.jiffy_ns as i64;
+        Self {
+            slice_idle_ns: slice_idle_ns as i64,
+            low_latency: tunables.flag("low_latency"),
+            timeout_ns: timeout_ns(tunables.get_ns("timeout_sync") as i64, jiffy_ns),
+            max_budget: tunables.get("max_budget"),
+            strict: tunables.flag("strict_guarantees"),
+            fifo_expire_ns: [
+                tunables.get_ns("fifo_expire_async"),
+                tunables.get_ns("fifo_expire_sync"),
+            ],
+            back_seek: BackSeek {
+                max_sectors: tunables.get("back_seek_max") * 2,
+                penalty: tunables.get("back_seek_penalty"),
+            },
+            rotational: queue.rotational,
+            jiffy_ns,
+            zero_cpu_time: queue.zero_cpu_time,
+        }
+    }
+
     /// The moment of the last tick, for times that the kernel keeps in jiffies.
     #[inline]
     fn tick(&self, now_ns: i64) -> i64 {
@@ -220,29 +248,8 @@ impl Scheduler for Bfq {
     };
 
     fn new(tunables: &Values, queue: QueueFacts) -> Self {
-        let slice_idle_ns = match tunables.get("slice_idle_us") {
-            us if us < u64::from(u32::MAX) => us * 1000,
-            _ => tunables.get_ns("slice_idle"),
-        };
-        let jiffy_ns = queue.jiffy_ns as i64;
-        let settings = Settings {
-            slice_idle_ns: slice_idle_ns as i64,
-            low_latency: tunables.flag("low_latency"),
-            timeout_ns: timeout_ns(tunables.get_ns("timeout_sync") as i64, jiffy_ns),
-            max_budget: tunables.get("max_budget"),
-            strict: tunables.flag("strict_guarantees"),
-            fifo_expire_ns: [
-                tunables.get_ns("fifo_expire_async"),
-                tunables.get_ns("fifo_expire_sync"),
-            ],
-            back_seek: BackSeek {
-                max_sectors: tunables.get("back_seek_max") * 2,
-                penalty: tunables.get("back_seek_penalty"),
-            },
-            rotational: queue.rotational,
-            jiffy_ns,
-            zero_cpu_time: queue.zero_cpu_time,
-        };
+        let settings = Settings::new(tunables, &queue);
+        let jiffy_ns = settings.jiffy_ns;
         Self {
             settings,
             depths: Depths::new(queue.nr_requests, queue.bits_per_word),
@@ -366,6 +373,23 @@ impl Scheduler for Bfq {
         1
     }
 
+    fn retune(&mut self, cx: &mut Context, tunables: &Values, name: &str) {
+        self.look_at_clock(cx);
+        self.store(tunables, name, &cx.queue.facts);
+    }
+
+    fn depth_updated(&mut self, cx: &mut Context, _before: QueueFacts) {
+        let facts = &cx.queue.facts;
+        self.depths = Depths::new(facts.nr_requests, facts.bits_per_word);
+    }
+
+    /// A group's weight takes effect when it is next entered (`bfq_group_set_weight`).
+    fn regroup(&mut self, cx: &mut Context) {
+        for group in 1..self.hierarchy.nr_groups() {
+            self.hierarchy.set_weight(group, bfq_weight(cx, group));
+        }
+    }
+
     fn describe(&self, requests: &Requests) -> Option<Holding> {
         Some(self.description(requests))
     }
@@ -374,6 +398,10 @@ impl Scheduler for Bfq {
         tunables.put("slice_idle", (self.settings.slice_idle_ns / queue::MS) as u64);
         tunables.put("slice_idle_us", (self.settings.slice_idle_ns / 1000) as u64);
     }
+}
+
+fn bfq_weight(cx: &Context, group: GroupId) -> u64 {
+    u64::from(cx.group(group).bfq.clamp(1, 1000))
 }
 
 impl Bfq {
@@ -409,7 +437,7 @@ impl Bfq {
             let facts = cx.group(at);
             // Groups are numbered after their parents.
             let parent = if facts.parent < at { facts.parent } else { hierarchy::ROOT };
-            self.hierarchy.group(at, parent, u64::from(facts.bfq.clamp(1, 1000)));
+            self.hierarchy.group(at, parent, bfq_weight(cx, at));
             at = parent;
         }
         let len = usize::from(group) + 1;

@@ -11,7 +11,7 @@
 //! `bfq_update_wr_data`, `bfq_bfqq_softrt_next_start`, `bfq_handle_burst`.
 
 use super::Bfq;
-use super::hierarchy::{GroupId, QueueId, ROOT};
+use super::hierarchy::{GroupId, Place, QueueId, ROOT};
 use super::queue::{LONG_AGO_NS, MS};
 
 pub(super) const INTERACTIVE: u64 = 30;
@@ -277,6 +277,18 @@ impl Bfq {
         wr.soft_real_time = false;
         wr.started_ns = self.hierarchy.tick_ns;
         self.set_wr_coeff(q, 1);
+    }
+
+    /// Ends the raising of the queues in trees and of all async ones: `low_latency` was turned off
+    /// (`bfq_end_wr`). The one in service is in no tree, and is raised until its time is up.
+    pub(super) fn end_all_raises(&mut self) {
+        for q in 0..self.queues.len() as QueueId {
+            let queue = self.queue(q);
+            let in_tree = self.hierarchy.entities[queue.entity as usize].place != Place::Out;
+            if !queue.freed && (in_tree || !queue.sync) {
+                self.end_raise(q);
+            }
+        }
     }
 
     fn back_to_interactive(&mut self, q: QueueId) {

@@ -112,6 +112,9 @@ impl GroupShare {
 #[derive(Debug, Clone)]
 pub(super) struct Group {
     pub share: GroupShare,
+    /// Weights that take effect when it is next entered (`new_weight`, `new_leaf_weight`).
+    new_weight: Option<u32>,
+    new_leaf_weight: Option<u32>,
     pub trees: [ServiceTree; NR_TREES],
     pub async_queues: [Option<QueueId>; NR_ASYNC],
     /// Queues with requests.
@@ -141,6 +144,8 @@ impl Group {
         }
         Self {
             share,
+            new_weight: None,
+            new_leaf_weight: None,
             trees,
             async_queues: [None; NR_ASYNC],
             nr_queues: 0,
@@ -261,6 +266,14 @@ impl Groups {
         }
     }
 
+    /// Changes a group's weights while it may have requests. They take effect when it is next entered
+    /// into the tree, after its turn (`cfq_update_group_weight`, `cfq_update_group_leaf_weight`).
+    pub fn set_weight(&mut self, group: u16, weight: u32, leaf_weight: u32) {
+        let slot = &mut self.slots[usize::from(group)];
+        slot.new_weight = Some(weight.max(1));
+        slot.new_leaf_weight = Some(leaf_weight.max(1));
+    }
+
     /// True if `group` is `ancestor` or below it.
     pub fn is_within(&self, group: u16, ancestor: u16) -> bool {
         let mut at = group;
@@ -327,12 +340,21 @@ impl Groups {
         self.tree.insert((slot.virtual_time, self.sequence, group));
         let mut newly_active = slot.nr_active == 0;
         slot.nr_active += 1;
+        if let Some(leaf_weight) = slot.new_leaf_weight.take() {
+            slot.share.leaf_weight = leaf_weight;
+        }
         let leaf_weight = u64::from(slot.share.leaf_weight);
         slot.children_weight += leaf_weight;
         let mut fraction = WHOLE * leaf_weight / slot.children_weight;
         let mut at = group;
         while at != 0 {
-            let GroupShare { parent, weight, .. } = self.slots[usize::from(at)].share;
+            let slot = &mut self.slots[usize::from(at)];
+            if newly_active {
+                if let Some(weight) = slot.new_weight.take() {
+                    slot.share.weight = weight;
+                }
+            }
+            let GroupShare { parent, weight, .. } = slot.share;
             let above = &mut self.slots[usize::from(parent)];
             if newly_active {
                 newly_active = above.nr_active == 0;

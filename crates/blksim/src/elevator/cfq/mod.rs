@@ -270,6 +270,19 @@ impl<const TREES: bool> Scheduler for Cfq<TREES> {
         cx.kick();
     }
 
+    fn retune(&mut self, _cx: &mut Context, tunables: &Values, name: &str) {
+        self.settings.store(tunables, name);
+    }
+
+    fn regroup(&mut self, cx: &mut Context) {
+        for group in 0..self.groups.iter().count() as u16 {
+            if TREES && usize::from(group) < cx.queue.groups.len() {
+                let GroupShare { weight, leaf_weight, .. } = share_of(cx, group);
+                self.groups.set_weight(group, weight, leaf_weight);
+            }
+        }
+    }
+
     fn describe(&self, requests: &Requests) -> Option<Holding> {
         Some(self.description(requests))
     }
@@ -279,6 +292,14 @@ impl<const TREES: bool> Scheduler for Cfq<TREES> {
             self.settings.effective_4_16(tunables);
         }
     }
+}
+
+/// The weights of a group. The root has twice the weight of others. Tasks beside child groups weigh
+/// as their group does.
+fn share_of(cx: &Context, group: u16) -> GroupShare {
+    let GroupWeights { cfq, parent, .. } = cx.group(group);
+    let weight = if group == 0 { 2 * cfq } else { cfq };
+    GroupShare { parent, weight, leaf_weight: weight }
 }
 
 impl<const TREES: bool> Cfq<TREES> {
@@ -298,10 +319,7 @@ impl<const TREES: bool> Cfq<TREES> {
     #[cold]
     fn take_weights(&mut self, cx: &Context, group: u16) {
         for index in 0..=group.max(cx.queue.groups.len().saturating_sub(1) as u16) {
-            let GroupWeights { cfq, parent, .. } = cx.group(index);
-            // The root has twice the weight of others. Tasks beside child groups weigh as their group does.
-            let weight = if index == 0 { 2 * cfq } else { cfq };
-            self.set_group(index, GroupShare { parent, weight, leaf_weight: weight }, cx.now_ns());
+            self.set_group(index, share_of(cx, index), cx.now_ns());
         }
     }
 

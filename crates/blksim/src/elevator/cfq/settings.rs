@@ -167,6 +167,32 @@ impl Settings {
         }
     }
 
+    /// A tunable was stored while the scheduler runs. Of a duration in two units, the one that was
+    /// stored last counts.
+    pub fn store(&mut self, tunables: &Values, name: &str) {
+        let durations_ns = [
+            self.slice_sync_ns,
+            self.slice_async_ns,
+            self.slice_idle_ns,
+            self.group_idle_ns,
+            self.target_latency_ns,
+        ];
+        *self = Self::common(tunables);
+        let fields = [
+            &mut self.slice_sync_ns,
+            &mut self.slice_async_ns,
+            &mut self.slice_idle_ns,
+            &mut self.group_idle_ns,
+            &mut self.target_latency_ns,
+        ];
+        for ((field, before_ns), (coarse, fine)) in
+            fields.into_iter().zip(durations_ns).zip(IN_TWO_UNITS)
+        {
+            let stored = name == coarse || name == fine;
+            *field = if stored { tunables.get_ns(name) } else { before_ns };
+        }
+    }
+
     /// Reports the effective value in both units.
     pub fn effective_4_16(&self, tunables: &mut Values) {
         let durations_ns = [

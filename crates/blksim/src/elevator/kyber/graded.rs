@@ -94,6 +94,10 @@ impl Depths for Grades {
         Self { targets_ns, means: Default::default(), watch_until_ns: None }
     }
 
+    fn retarget(&mut self, targets_ns: [u64; 2]) {
+        self.targets_ns = targets_ns;
+    }
+
     #[inline]
     fn domain_of(request: &Request) -> usize {
         match request.operation {

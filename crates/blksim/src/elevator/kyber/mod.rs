@@ -61,6 +61,9 @@ pub trait Depths: std::fmt::Debug + Clone {
     /// From the latency targets of the first two domains.
     fn new(targets_ns: [u64; 2]) -> Self;
 
+    /// Sets other targets.
+    fn retarget(&mut self, targets_ns: [u64; 2]);
+
     fn domain_of(request: &Request) -> usize;
 
     /// A request of a domain is done.
@@ -79,15 +82,22 @@ pub struct Heuristic<D> {
     queue: QueueFacts,
 }
 
+fn targets_ns(tunables: &Values) -> [u64; 2] {
+    [tunables.get_ns("read_lat_nsec"), tunables.get_ns("write_lat_nsec")]
+}
+
+fn async_depth(queue: &QueueFacts) -> u32 {
+    (queue.bits_per_word * ASYNC_PERCENT / 100).max(1)
+}
+
 impl<D: Depths> Scheduler for Heuristic<D> {
     const INFO: Info = D::INFO;
 
     fn new(tunables: &Values, queue: QueueFacts) -> Self {
-        let targets_ns = [tunables.get_ns("read_lat_nsec"), tunables.get_ns("write_lat_nsec")];
         Self {
             domains: Domains::new(D::SIZES, queue.nr_hctxs),
-            depths: D::new(targets_ns),
-            async_depth: (queue.bits_per_word * ASYNC_PERCENT / 100).max(1),
+            depths: D::new(targets_ns(tunables)),
+            async_depth: async_depth(&queue),
             queue,
         }
     }
@@ -128,6 +138,15 @@ impl<D: Depths> Scheduler for Heuristic<D> {
 
     fn min_shallow_depth(&self) -> u32 {
         self.async_depth
+    }
+
+    fn retune(&mut self, _cx: &mut Context, tunables: &Values, _name: &str) {
+        self.depths.retarget(targets_ns(tunables));
+    }
+
+    fn depth_updated(&mut self, cx: &mut Context, _before: QueueFacts) {
+        self.queue = cx.queue.facts;
+        self.async_depth = async_depth(&self.queue);
     }
 
     fn describe(&self, requests: &Requests) -> Option<Holding> {

@@ -109,6 +109,10 @@ impl Depths for Percentiles {
         Self { targets_ns, latencies: Default::default(), timer_ns: None }
     }
 
+    fn retarget(&mut self, targets_ns: [u64; 2]) {
+        self.targets_ns = targets_ns;
+    }
+
     #[inline]
     fn domain_of(request: &Request) -> usize {
         match request.operation {

@@ -33,7 +33,7 @@ use std::collections::VecDeque;
 use crate::block::cgroup::Cgroups;
 use crate::block::request::{NONE, Purpose, RequestId};
 use crate::core::params::Values;
-use crate::rqos::policy::{Admission, Placement, Policy, PolicyContext};
+use crate::rqos::policy::{Admission, GroupChange, Placement, Policy, PolicyContext};
 use range::RangeBandwidth;
 use weight::Weighted;
 
@@ -70,12 +70,9 @@ pub struct IoBand {
 impl IoBand {
     pub fn new(cgroups: &Cgroups, band: &Values, seed: u64) -> Self {
         let io_limit = band.get("io_limit");
-        let total: u64 = cgroups.groups.iter().map(|g| g.band.get("weight")).sum();
-        let groups = cgroups.groups.iter().map(|group| BandGroup {
-            held: VecDeque::new(),
-            nr_held: [0; 2],
-            limit: (io_limit * group.band.get("weight") / total / 4).max(1) as usize,
-        });
+        let limits = limits_of(cgroups, io_limit);
+        let groups =
+            limits.map(|limit| BandGroup { held: VecDeque::new(), nr_held: [0; 2], limit });
         let sharing = match band.word("policy") {
             "range-bw" => Sharing::Range(RangeBandwidth::new(&cgroups.groups, seed)),
             policy => {
@@ -148,7 +145,8 @@ impl IoBand {
         }
         if let Sharing::Range(range) = &self.sharing {
             let end_ns = range.period_end_ns();
-            if self.nr_held > 0 && self.timer_ns != Some(end_ns) {
+            // Groups that the device's room holds back wait for a completion.
+            if self.nr_held > 0 && end_ns > now_ns && self.timer_ns != Some(end_ns) {
                 self.timer_ns = Some(end_ns);
                 cx.timer_at(end_ns);
             }
@@ -173,6 +171,13 @@ impl IoBand {
     }
 }
 
+/// Bios that each group may hold.
+fn limits_of(cgroups: &Cgroups, io_limit: u64) -> impl Iterator<Item = usize> + '_ {
+    let total: u64 = cgroups.groups.iter().map(|g| g.band.get("weight")).sum();
+    let limit = move |weight: u64| (io_limit * weight / total / 4).max(1) as usize;
+    cgroups.groups.iter().map(move |group| limit(group.band.get("weight")))
+}
+
 fn class(cx: &PolicyContext, bio: RequestId) -> usize {
     usize::from(cx.requests[bio].flags.sync)
 }
@@ -180,6 +185,22 @@ fn class(cx: &PolicyContext, bio: RequestId) -> usize {
 impl Policy for IoBand {
     fn name(&self) -> &'static str {
         "ioband"
+    }
+
+    /// A message to the device: `weight`, or a range's `min` or `max`.
+    fn group_changed(&mut self, cx: &mut PolicyContext, changed: &GroupChange) {
+        if !changed.attribute.starts_with("ioband.") {
+            return;
+        }
+        let cgroups = &changed.cgroups;
+        for (group, limit) in self.groups.iter_mut().zip(limits_of(cgroups, self.io_limit.into())) {
+            group.limit = limit;
+        }
+        match &mut self.sharing {
+            Sharing::Weighted(weighted) => weighted.set_weights(&cgroups.groups),
+            Sharing::Range(range) => range.set_ranges(&cgroups.groups),
+        }
+        self.work(cx);
     }
 
     fn placement(&self) -> Placement {

@@ -51,6 +51,15 @@ impl RangeBandwidth {
         }
     }
 
+    /// Takes over changed ranges, for the rest of the period.
+    pub fn set_ranges(&mut self, groups: &[Group]) {
+        for (account, group) in self.accounts.iter_mut().zip(groups) {
+            account.min = group.band.get("min") * TOKENS_PER_KB;
+            account.max = group.band.get("max") * TOKENS_PER_KB;
+        }
+        self.total_min = self.accounts.iter().map(|account| account.min).sum();
+    }
+
     pub fn period_end_ns(&self) -> u64 {
         self.period_start_ns + PERIOD_NS
     }

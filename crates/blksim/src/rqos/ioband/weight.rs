@@ -36,6 +36,12 @@ pub struct Weighted {
     current: Option<usize>,
 }
 
+/// Tokens of each group in an epoch.
+fn rations(groups: &[Group], base: i64) -> impl Iterator<Item = i64> + '_ {
+    let total: i64 = groups.iter().map(|g| g.band.get("weight") as i64).sum();
+    groups.iter().map(move |group| (base * group.band.get("weight") as i64 / total).max(1))
+}
+
 impl Weighted {
     pub fn new(groups: &[Group], band: &Values, by_size: bool) -> Self {
         let unit = if by_size { 8 } else { 1 };
@@ -43,10 +49,12 @@ impl Weighted {
             0 => 4 * band.get("io_limit") as i64 * unit,
             given => given,
         };
-        let total: i64 = groups.iter().map(|g| g.band.get("weight") as i64).sum();
-        let accounts = groups.iter().map(|group| {
-            let ration = (base * group.band.get("weight") as i64 / total).max(1);
-            Account { ration, tokens: ration, epoch: 0, used: 0, yield_mark: 0 }
+        let accounts = rations(groups, base).map(|ration| Account {
+            ration,
+            tokens: ration,
+            epoch: 0,
+            used: 0,
+            yield_mark: 0,
         });
         Self {
             accounts: accounts.collect(),
@@ -59,6 +67,13 @@ impl Weighted {
             leftover: 0,
             dominant: None,
             current: None,
+        }
+    }
+
+    /// Takes over changed weights. Tokens that a group has, it keeps.
+    pub fn set_weights(&mut self, groups: &[Group]) {
+        for (account, ration) in self.accounts.iter_mut().zip(rations(groups, self.base)) {
+            account.ration = ration;
         }
     }
 

@@ -29,7 +29,7 @@ use std::collections::VecDeque;
 use crate::block::cgroup::{Cgroups, Group};
 use crate::block::request::{NONE, Operation, RequestId};
 use crate::core::jiffies::{duration_jiffies, timer_ns};
-use crate::rqos::policy::{Admission, Placement, Policy, PolicyContext};
+use crate::rqos::policy::{Admission, GroupChange, Placement, Policy, PolicyContext};
 use debt::Forgiving;
 use model::{Automatic, Costs, HDD, SSD, SSD_DEPTH_1, VTIME_PER_NS, VTIME_PER_US};
 use shares::WHOLE;
@@ -136,45 +136,26 @@ pub struct IoCost {
 }
 
 impl IoCost {
+    pub const NAME: &str = "iocost";
+
     pub fn new(cgroups: &Cgroups, rotational: bool, device_depth: u32, jiffy_ns: u64) -> Self {
         let automatic = match (rotational, device_depth) {
             (true, _) => HDD,
             (false, 1) => SSD_DEPTH_1,
             (false, _) => SSD,
         };
-        let model = &cgroups.cost_model;
-        let names = [["rbps", "rseqiops", "rrandiops"], ["wbps", "wseqiops", "wrandiops"]];
-        let given = names.iter().flatten().any(|name| model.get(name) > 0);
-        let user_model = (given || model.word("ctrl") == "user").then(|| {
-            let mut rates = automatic.rates;
-            for (direction, names) in names.iter().enumerate() {
-                for (index, name) in names.iter().enumerate() {
-                    if model.get(name) > 0 {
-                        rates[direction][index] = model.get(name);
-                    }
-                }
-            }
-            rates
-        });
-        let qos = &cgroups.cost_qos;
-        let names = ["rpct", "rlat", "wpct", "wlat", "min", "max"];
-        let user_qos = qos.word("ctrl") == "user" || names.iter().any(|name| qos.is_given(name));
-        let low = (qos.get("min") * NORMAL_RATE).div_ceil(100);
-        let high = (qos.get("max") * NORMAL_RATE / 100).max(low);
         let mut cost = Self {
             groups: cgroups.groups.iter().map(cost_group).collect(),
-            user_model,
+            user_model: None,
             costs: automatic.rates.map(Costs::new),
             automatic,
             rotational,
             device_depth,
             unfit_since_ns: None,
-            user_qos,
-            user_percentiles: ["rpct", "wpct"]
-                .map(|name| qos.is_given(name).then(|| qos.get(name))),
-            user_latencies_ns: ["rlat", "wlat"]
-                .map(|name| qos.is_given(name).then(|| qos.get_ns(name))),
-            rate_limits: (low, high),
+            user_qos: false,
+            user_percentiles: [None; 2],
+            user_latencies_ns: [None; 2],
+            rate_limits: (NORMAL_RATE, NORMAL_RATE),
             rate: NORMAL_RATE,
             clock_rate: NORMAL_RATE,
             clock_error_vtime: 0,
@@ -190,8 +171,56 @@ impl IoCost {
             paid: Vec::new(),
             stepped: false,
         };
-        cost.adopt(automatic);
+        cost.configure(cgroups);
         cost
+    }
+
+    /// Takes over the parameters that the user gave (`ioc_refresh_params`).
+    fn configure(&mut self, cgroups: &Cgroups) {
+        let automatic = self.automatic;
+        let model = &cgroups.cost_model;
+        let names = [["rbps", "rseqiops", "rrandiops"], ["wbps", "wseqiops", "wrandiops"]];
+        let given = names.iter().flatten().any(|name| model.get(name) > 0);
+        self.user_model = (given || model.word("ctrl") == "user").then(|| {
+            let mut rates = automatic.rates;
+            for (direction, names) in names.iter().enumerate() {
+                for (index, name) in names.iter().enumerate() {
+                    if model.get(name) > 0 {
+                        rates[direction][index] = model.get(name);
+                    }
+                }
+            }
+            rates
+        });
+        let qos = &cgroups.cost_qos;
+        let names = ["rpct", "rlat", "wpct", "wlat", "min", "max"];
+        self.user_qos = qos.word("ctrl") == "user" || names.iter().any(|name| qos.is_given(name));
+        let low = (qos.get("min") * NORMAL_RATE).div_ceil(100);
+        let high = (qos.get("max") * NORMAL_RATE / 100).max(low);
+        self.user_percentiles =
+            ["rpct", "wpct"].map(|name| qos.is_given(name).then(|| qos.get(name)));
+        self.user_latencies_ns =
+            ["rlat", "wlat"].map(|name| qos.is_given(name).then(|| qos.get_ns(name)));
+        self.rate_limits = (low, high);
+        self.unfit_since_ns = None;
+        self.adopt(automatic);
+    }
+
+    /// A group's weight was set (`weight_updated`). Its weight in use stays, if it fits.
+    fn set_weight(&mut self, group: usize, weight: u64, now_ns: u64) {
+        let clock_vtime = self.now(now_ns);
+        let entry = &mut self.groups[group];
+        if entry.weight == weight {
+            return;
+        }
+        entry.weight = weight;
+        if entry.active {
+            let in_use = entry.in_use;
+            self.use_weight(group, in_use, clock_vtime);
+            self.share_out();
+        } else if entry.activated_at_ns == 0 {
+            entry.in_use = weight;
+        }
     }
 
     /// Takes over a profile's values where the user set none.
@@ -326,7 +355,19 @@ fn cost_group(group: &Group) -> CostGroup {
 
 impl Policy for IoCost {
     fn name(&self) -> &'static str {
-        "iocost"
+        Self::NAME
+    }
+
+    fn group_changed(&mut self, cx: &mut PolicyContext, changed: &GroupChange) {
+        let group = usize::from(changed.group);
+        match changed.attribute.as_str() {
+            "io.weight" if group > 0 => {
+                let weight = changed.cgroups.groups[group].io_weight * WHOLE;
+                self.set_weight(group, weight, cx.now_ns());
+            }
+            "io.cost.qos" | "io.cost.model" => self.configure(&changed.cgroups),
+            _ => {}
+        }
     }
 
     fn placement(&self) -> Placement {

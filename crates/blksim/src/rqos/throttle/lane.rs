@@ -81,6 +81,10 @@ pub(super) struct Lane {
     slice_end: u64,
     bytes: u64,
     ios: u64,
+    /// What the slice before a change of the limits had left while bios were held, or (negative) had
+    /// taken too much (`carryover_bytes`, `carryover_ios`).
+    left_bytes: i64,
+    left_ios: i64,
     pub held: Held,
 }
 
@@ -93,12 +97,42 @@ impl Lane {
             slice_end: 0,
             bytes: 0,
             ios: 0,
+            left_bytes: 0,
+            left_ios: 0,
             held: Held::default(),
         }
     }
 
     pub fn unlimited(&self) -> bool {
         self.bytes_per_second == UNLIMITED && self.ios_per_second == UNLIMITED
+    }
+
+    /// Changes the limits: a new slice begins, and held bios keep what they have waited for
+    /// (`tg_update_carryover`, `tg_conf_updated`).
+    pub fn change(&mut self, ticks: Ticks, bytes_per_second: u64, ios_per_second: u64) {
+        let elapsed = ticks.now.saturating_sub(self.slice_start);
+        if !self.held.is_empty() {
+            if self.bytes_per_second != UNLIMITED {
+                let allowed = ticks.allowed(self.bytes_per_second, elapsed);
+                let left = allowed.wrapping_sub(self.bytes) as i64;
+                self.left_bytes = self.left_bytes.saturating_add(left);
+            }
+            if self.ios_per_second != UNLIMITED {
+                let allowed = ticks.allowed(self.ios_per_second, elapsed);
+                self.left_ios = self.left_ios.saturating_add(allowed.wrapping_sub(self.ios) as i64);
+            }
+        }
+        self.bytes_per_second = bytes_per_second;
+        self.ios_per_second = ios_per_second;
+        self.slice_start = ticks.now;
+        self.slice_end = ticks.now + ticks.slice();
+        self.bytes = 0;
+        self.ios = 0;
+    }
+
+    fn forget_left(&mut self) {
+        self.left_bytes = 0;
+        self.left_ios = 0;
     }
 
     /// `throtl_slice_used`.
@@ -116,6 +150,7 @@ impl Lane {
             self.slice_end = ticks.now + ticks.slice();
             self.bytes = 0;
             self.ios = 0;
+            self.forget_left();
         } else if self.slice_end < ticks.now + ticks.slice() {
             self.slice_end = ticks.slice_end(ticks.now + ticks.slice());
         }
@@ -137,7 +172,8 @@ impl Lane {
         let elapsed = ticks.now - self.slice_start;
         let rounded = elapsed.max(1).next_multiple_of(ticks.slice());
         let after = self.bytes.saturating_add(bytes);
-        let excess = after.saturating_sub(ticks.allowed(self.bytes_per_second, rounded));
+        let allowed = ticks.allowed(self.bytes_per_second, rounded);
+        let excess = after.saturating_sub(allowed.saturating_add_signed(self.left_bytes));
         if excess == 0 {
             return 0;
         }
@@ -152,7 +188,8 @@ impl Lane {
         }
         let elapsed = ticks.now - self.slice_start;
         let rounded = (elapsed + 1).next_multiple_of(ticks.slice());
-        let within = self.ios < ticks.allowed(self.ios_per_second, rounded);
+        let allowed = ticks.allowed(self.ios_per_second, rounded);
+        let within = self.ios < allowed.saturating_add_signed(self.left_ios);
         if within { 0 } else { rounded - elapsed }
     }
 
@@ -176,9 +213,12 @@ impl Lane {
             rate => ticks.allowed(rate, over),
         };
         let ios = ticks.allowed(self.ios_per_second.min(NO_LIMIT_OF_IOS), over);
+        let bytes = bytes.saturating_add_signed(self.left_bytes);
+        let ios = ios.saturating_add_signed(self.left_ios);
         if bytes == 0 && ios == 0 {
             return;
         }
+        self.forget_left();
         self.bytes = self.bytes.saturating_sub(bytes);
         self.ios = self.ios.saturating_sub(ios);
         self.slice_start += over;
@@ -192,6 +232,7 @@ impl Lane {
         }
         self.bytes = 0;
         self.ios = 0;
+        self.forget_left();
         self.slice_start = self.slice_start.max(slice_start_of_child);
         self.slice_end = ticks.now + ticks.slice();
     }

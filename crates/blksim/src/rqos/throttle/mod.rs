@@ -19,10 +19,10 @@
 
 mod lane;
 
-use crate::block::cgroup::Group;
+use crate::block::cgroup::{Group, UNLIMITED};
 use crate::block::request::{Operation, RequestId, SECTOR_BYTES};
 use crate::core::jiffies::{jiffies, timer_ns};
-use crate::rqos::policy::{Admission, Placement, Policy, PolicyContext};
+use crate::rqos::policy::{Admission, GroupChange, Placement, Policy, PolicyContext};
 use lane::{Held, Lane, Ticks};
 
 /// Bios that a group passes on in a turn: reads, writes (`THROTL_GRP_QUANTUM`).
@@ -68,18 +68,20 @@ pub struct Throttle {
     jiffy_ns: u64,
 }
 
+/// The limits of a group: bytes and I/Os a second, of reads and of writes. The root has none.
+fn limits(given: &[Group], group: usize) -> [(u64, u64); 2] {
+    let limit = |name: &str| if group == 0 { UNLIMITED } else { given[group].max.get(name) };
+    [(limit("rbps"), limit("riops")), (limit("wbps"), limit("wiops"))]
+}
+
 impl Throttle {
+    pub const NAME: &str = "throttle";
+
     pub fn new(given: &[Group], jiffy_ns: u64) -> Self {
         let device = given.len();
         let mut groups: Vec<ThrottledGroup> = Vec::with_capacity(device);
         for (index, group) in given.iter().enumerate() {
-            let limit = |name: &str| {
-                if index == 0 { crate::block::cgroup::UNLIMITED } else { group.max.get(name) }
-            };
-            let lanes = [
-                Lane::new(limit("rbps"), limit("riops")),
-                Lane::new(limit("wbps"), limit("wiops")),
-            ];
+            let lanes = limits(given, index).map(|(bytes, ios)| Lane::new(bytes, ios));
             let parent = if index == 0 { device } else { usize::from(group.parent) };
             // Parents come before their children.
             let above = groups.get(parent).map_or([false; 2], |group| group.has_rules);
@@ -260,7 +262,7 @@ fn charged_bytes(cx: &PolicyContext, bio: RequestId) -> u64 {
 
 impl Policy for Throttle {
     fn name(&self) -> &'static str {
-        "throttle"
+        Self::NAME
     }
 
     fn placement(&self) -> Placement {
@@ -303,6 +305,32 @@ impl Policy for Throttle {
                 *timer_ns = None;
                 self.serve(cx, service);
             }
+        }
+    }
+
+    /// `tg_conf_updated`.
+    fn group_changed(&mut self, cx: &mut PolicyContext, changed: &GroupChange) {
+        if changed.attribute != "io.max" {
+            return;
+        }
+        let (group, given) = (usize::from(changed.group), &changed.cgroups.groups);
+        let ticks = self.ticks(cx.now_ns());
+        let lanes = self.groups[group].lanes.iter_mut();
+        for (lane, (bytes, ios)) in lanes.zip(limits(given, group)) {
+            lane.change(ticks, bytes, ios);
+        }
+        // Parents come before their children.
+        for index in 0..self.groups.len() {
+            let parent = self.groups[index].parent;
+            let above = self.groups.get(parent).map_or([false; 2], |group| group.has_rules);
+            let entry = &mut self.groups[index];
+            entry.has_rules =
+                [0, 1].map(|lane: usize| above[lane] || !entry.lanes[lane].unlimited());
+        }
+        let parent = self.groups[group].parent;
+        if self.services[parent].pending.contains(&group) {
+            self.update_due(cx, group);
+            self.schedule_next(cx, parent, true);
         }
     }
 

@@ -1,6 +1,7 @@
 //! A simulation that somebody watches and changes: steps and snapshots do not change it, and a
 //! change does the same whether it is made by hand or was scheduled.
 
+mod changes;
 mod steps;
 
 use blksim::block::cgroup::GivenGroups;
@@ -58,6 +59,7 @@ pub fn run_of(device: &str, scheduler: &str, jobs: &str, cgroups: &GivenGroups) 
     setup.cgroups.clone_from(cgroups);
     setup.machine = crate::support::given(&[("memory", "64m")]);
     setup.limits.simulated_ns = 600_000 * MS;
+    setup.limits.events = 10_000_000;
     if name != device {
         setup.processors = Some(cost_table(2));
     }

@@ -108,6 +108,22 @@ impl Hierarchy {
         }
     }
 
+    /// Number of groups, the root included.
+    pub fn nr_groups(&self) -> GroupId {
+        self.groups.len() as GroupId
+    }
+
+    /// Changes the weight of a group that exists.
+    pub fn set_weight(&mut self, group: GroupId, weight: u64) {
+        if let Some(id) = self.groups[usize::from(group)].entity {
+            let entity = &mut self.entities[id as usize];
+            if entity.new_weight != weight {
+                entity.new_weight = weight;
+                entity.changed = true;
+            }
+        }
+    }
+
     pub fn add(&mut self, mut entity: Entity) -> EntityId {
         let id = self.entities.len() as EntityId;
         self.links.push(Links::default());
