@@ -51,6 +51,10 @@ $(STAMPS)/bpf: kernel/bpf/blkrecord.bpf.c scripts/build-bpf | $(STAMPS)/system-r
 	@scripts/with-progress bpf "Compiling the recorder's BPF programs" scripts/build-bpf
 	@touch $@
 
+$(STAMPS)/playground: $(RUST_SOURCES) scripts/build-playground $(STAMPS)/core
+	@scripts/with-progress playground "Compiling the playground's program" scripts/build-playground
+	@touch $@
+
 .PHONY: build
 build: $(STAMPS)/core $(STAMPS)/guest $(STAMPS)/bpf ## Install what is missing and build (V=1 shows all output)
 
@@ -61,10 +65,10 @@ demo: $(STAMPS)/core ## A verdict on this machine's disk (as root) or on a simul
 	@scripts/demo
 
 .PHONY: test
-test: $(STAMPS)/system-test lint types contract rust-test kernel python-test ## Every check that ends within minutes
+test: $(STAMPS)/system-test $(STAMPS)/playground lint types contract rust-test kernel python-test ## Every check that ends within minutes
 
 .PHONY: test-all
-test-all: $(STAMPS)/system-test lint types contract rust-test kernel ## The same with the slow suites
+test-all: $(STAMPS)/system-test $(STAMPS)/playground lint types contract rust-test kernel ## The same with the slow suites
 	$(call pytest,)
 
 # Tests that change settings of the machine run alone, one after the other; the rest on all processors.
@@ -102,7 +106,7 @@ rust-test: build ## Tests of the Rust crates
 	$(WITH_RUST) cargo test --quiet --workspace
 
 .PHONY: python-test
-python-test: build ## Tests of the Python package
+python-test: build $(STAMPS)/playground ## Tests of the Python package
 	$(call pytest, and not slow)
 
 .PHONY: stress-test
@@ -131,12 +135,16 @@ golden: build ## Refresh golden files and generated documents; look at the diff 
 	BLKLAB_REFRESH_GOLDEN=1 $(PYTHON) -m pytest -q -m "not slow" tests/report tests/docs/test_tables.py tests/cli/test_analyse.py
 	$(WITH_RUST) BLKSIM_GOLDEN=refresh cargo test --quiet -p blksim --test suite determinism::
 
+.PHONY: playground
+playground: $(STAMPS)/system-playground $(STAMPS)/playground ## The playground, one self-contained page, in build/playground.html
+	$(PYTHON) -m blklab playground --output build/playground.html
+
 .PHONY: reference
 reference: build ## Man pages and shell completion, in packaging/data/share
 	$(PYTHON) -m blklab.cli.reference packaging/data/share
 
 .PHONY: wheel
-wheel: reference ## A package with everything in it, in dist
+wheel: reference $(STAMPS)/playground ## A package with everything in it, in dist
 	$(WITH_RUST) $(VENV)/bin/maturin build --release --quiet --out dist
 
 .PHONY: fuzz
@@ -157,5 +165,5 @@ bench-verdicts: build ## How often verdicts are wrong: error rates, power and bl
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf build target packaging/data/share $(VENV) python/blklab/shipped/blkguest \
+	rm -rf build target packaging/data/share $(VENV) python/blklab/shipped/blkguest python/blklab/shipped/blkplay.wasm \
 		python/blklab/shipped/blkrecord.bpf.o

@@ -19,6 +19,7 @@ _COMMANDS = {
     "compare": "Find out which scheduler is best, and how sure that is.",
     "run": "Run one workload under one scheduler, once, and show what it did.",
     "explain": "Draw one simulated run: positions, turns, depths, latencies.",
+    "playground": "Write a page in which simulated disks can be watched and changed.",
     "record": "Record what reaches the disks beneath a path.",
     "where": "Show where recorded I/O waits, and who held the device meanwhile.",
     "convert": "Convert a recording to Parquet or NumPy.",

@@ -44,3 +44,18 @@ def bpf_programs() -> Path | None:
     """The recorder's programs for the kernel; None if this installation has none."""
     path = _SHIPPED / "blkrecord.bpf.o"
     return path if path.is_file() else None
+
+
+def require_playground_program() -> Path:
+    """The playground's WebAssembly program.
+
+    Raises:
+        MissingToolError: if this installation has none.
+    """
+    path = _SHIPPED / "blkplay.wasm"
+    if not path.is_file():
+        raise MissingToolError(
+            "this installation has no WebAssembly program (blkplay.wasm)",
+            hint="`make playground` in a checkout builds it, and says which packages that needs",
+        )
+    return path

@@ -13,7 +13,7 @@ pub mod profile;
 pub mod raid;
 mod ram_disk;
 
-pub use hdd::Hdd;
+pub use hdd::{Geometry, Hdd, Motion};
 pub use profile::Profile;
 
 use crate::core::error::ProfileError;

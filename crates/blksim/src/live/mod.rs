@@ -39,6 +39,7 @@
 
 pub mod change;
 mod settings;
+pub mod device;
 pub mod view;
 
 use crate::block::queue_change::QueueChange;

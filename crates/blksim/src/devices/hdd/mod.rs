@@ -184,6 +184,22 @@ struct Stream {
     end: u64,
 }
 
+/// A motion of the arm: a seek, the wait for the sector, the transfer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Motion {
+    pub from_cylinder: u32,
+    /// Of the first sector, and where the transfer ends.
+    pub to_cylinder: u32,
+    pub end_cylinder: u32,
+    pub start_ns: u64,
+    /// The heads are on the track, and the first sector is under them.
+    pub arrive_ns: u64,
+    pub transfer_ns: u64,
+    pub done_ns: u64,
+    /// The command that it serves; `None` for cached writes.
+    pub command: Option<u32>,
+}
+
 #[derive(Debug, Clone)]
 pub struct Hdd {
     facts: Facts,
@@ -200,6 +216,7 @@ pub struct Hdd {
     interface_free_ns: u64,
     arm: Arm,
     cylinder: u32,
+    motion: Motion,
     waiting: Vec<Waiting>,
     reads: ReadCache,
     stream: Option<Stream>,
@@ -285,6 +302,7 @@ impl Hdd {
             interface_free_ns: 0,
             arm: Arm::Idle,
             cylinder: 0,
+            motion: Motion::default(),
             waiting: Vec::new(),
             reads: ReadCache::new(get("cache_segments") as usize),
             stream: None,
@@ -302,6 +320,11 @@ impl Hdd {
     /// For closed forms in tests, and for plots.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
+    }
+
+    /// The last motion of the arm, which may still be under way.
+    pub fn motion(&self) -> Motion {
+        self.motion
     }
 
     fn accept(&mut self, command: Command, outbox: &mut Outbox) {
@@ -356,9 +379,21 @@ impl Hdd {
         stream.end = (end + self.segment_sectors).min(self.geometry.capacity_sectors);
         self.reads.add(from.min(first), end, self.segment_sectors);
         self.arm = Arm::Command(id);
-        self.cylinder = self.geometry.locate(end).cylinder;
+        let now_ns = outbox.now_ns();
+        let end_cylinder = self.geometry.locate(end).cylinder;
+        self.motion = Motion {
+            from_cylinder: self.cylinder,
+            to_cylinder: self.cylinder,
+            end_cylinder,
+            start_ns: now_ns,
+            arrive_ns: now_ns,
+            transfer_ns: now_ns,
+            done_ns: passed_ns,
+            command: Some(id),
+        };
+        self.cylinder = end_cylinder;
         self.head_sector = end;
-        self.busy_ns += passed_ns - outbox.now_ns();
+        self.busy_ns += passed_ns - now_ns;
         outbox.complete_at(passed_ns, id);
     }
 
@@ -526,10 +561,12 @@ impl Hdd {
         }
         self.stop_stream(now_ns);
         self.destaged = nearer.is_some();
+        let from_cylinder = self.cylinder;
         if self.destaged {
             let dirty = self.dirty.take(index);
             let end = dirty.sector + dirty.nr_sectors;
             let done_ns = self.access(now_ns + reach_ns, dirty.clock_ns, end);
+            self.moved(from_cylinder, dirty.cylinder, None, [now_ns, now_ns + reach_ns, done_ns]);
             self.busy_ns += done_ns - now_ns;
             self.arm = Arm::Destage;
             outbox.wake_at(done_ns, 0);
@@ -538,6 +575,7 @@ impl Hdd {
             let w = self.waiting.remove(index);
             let end = w.sector + w.nr_sectors;
             let done_ns = self.access(now_ns + reach_ns, w.clock_ns, end);
+            self.moved(from_cylinder, w.cylinder, Some(w.id), [now_ns, now_ns + reach_ns, done_ns]);
             self.busy_ns += done_ns - now_ns;
             self.arm = Arm::Command(w.id);
             if w.write {
@@ -552,6 +590,22 @@ impl Hdd {
             }
             outbox.complete_at(done_ns, w.id);
         }
+    }
+
+    /// Notes a motion that begins, reaches its first sector, and is done at these times.
+    #[inline]
+    fn moved(&mut self, from: u32, to: u32, command: Option<u32>, times_ns: [u64; 3]) {
+        let [start_ns, transfer_ns, done_ns] = times_ns;
+        self.motion = Motion {
+            from_cylinder: from,
+            to_cylinder: to,
+            end_cylinder: self.cylinder,
+            start_ns,
+            arrive_ns: (start_ns + self.geometry.seek_ns(from.abs_diff(to))).min(transfer_ns),
+            transfer_ns,
+            done_ns,
+            command,
+        };
     }
 
     /// Transfers sectors up to `end` from `start_ns` on; `clock_ns` is the media clock of the

@@ -1,0 +1,13 @@
+//! blksim in a browser: simulations that a page steps, looks at and changes.
+//!
+//! | Module | Contents |
+//! |---|---|
+//! | [`session`] | one running simulation |
+//! | [`view`] | its state at this moment, as JSON |
+//! | [`abi`] | the functions that the page calls, in plain C |
+//!
+//! The page's half of the interface is `python/blklab/playground/page/simulator.js`.
+
+pub mod abi;
+pub mod session;
+pub mod view;
