@@ -139,7 +139,7 @@ pub extern "C" fn blkplay_copy(handle: u32) -> u32 {
     })
 }
 
-/// Goes on up to a time. Returns 1 if it got there, 2 if all jobs have ended, 0 for an error.
+/// Continues up to a time. Returns 1 if it got there, 2 if all jobs have ended, 0 for an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn blkplay_advance(handle: u32, until_ns: f64) -> u32 {
     attempt(|desk| {
@@ -148,7 +148,7 @@ pub extern "C" fn blkplay_advance(handle: u32, until_ns: f64) -> u32 {
     })
 }
 
-/// Goes on until the device gets its next request, for at most so many events. Returns 1 if it did, 2 if
+/// Continues until the device gets its next request, for at most so many events. Returns 1 if it did, 2 if
 /// all jobs have ended, 3 if the events ran out, 0 for an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn blkplay_step(handle: u32, events: u32) -> u32 {

@@ -47,13 +47,13 @@ impl Session {
         self.simulation.advance(u64::MAX).map(|_| ())
     }
 
-    /// Goes on up to and including a time.
+    /// Continues up to and including a time.
     pub fn advance_until(&mut self, time_ns: u64) -> Result<Reached, Error> {
         let ended = self.simulation.advance_until(time_ns)?;
         Ok(if ended { Reached::End } else { Reached::Goal })
     }
 
-    /// Goes on until the device gets its next request, for at most so many events.
+    /// Continues until the device gets its next request, for at most so many events.
     pub fn step(&mut self, events: u32) -> Result<Reached, Error> {
         let before = self.simulation.nr_dispatched();
         for _ in 0..events {

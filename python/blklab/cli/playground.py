@@ -20,7 +20,7 @@ from blklab.playground.page import render_playground
     help="File to write; - for standard output.",
 )
 def command(*, output: str) -> None:
-    """Write the playground, a self-contained page in which a simulated disk and its scheduler are seen at work.
+    """Write the playground, a self-contained page that shows a simulated disk and its scheduler at work.
 
     Open the file in a browser; it needs no network. Its lessons set scenes and say what to watch.
     """

@@ -1,1 +1,1 @@
-"""The playground: one self-contained page in which simulated disks and schedulers can be watched and changed."""
+"""The playground: one self-contained page that shows simulated disks and schedulers, to be changed."""

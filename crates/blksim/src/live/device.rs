@@ -1,4 +1,4 @@
-//! The first disk's device, for whoever draws it: its arm, and the places of sectors on its platters.
+//! The first disk's device, as a picture needs it: its arm, and the places of sectors on its platters.
 
 use crate::devices::device::Facts;
 use crate::devices::{AnyDevice, Geometry, Motion};

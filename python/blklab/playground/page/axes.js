@@ -1,6 +1,6 @@
 // The frame of a chart over time: title, grid, labels, and the places of values.
 
-import { duration, niceStep } from "./format.js";
+import { niceStep, tick } from "./format.js";
 import { write } from "./canvas.js";
 
 export const LEFT = 58;
@@ -37,7 +37,7 @@ export class Axes {
       context.moveTo(x, box.y);
       context.lineTo(x, box.y + box.height);
       context.stroke();
-      if (x > box.x + 14 && x < box.x + box.width - 16) write(context, theme, duration(Math.round(ns)), x, box.y + box.height + 10, { align: "center", px: 11 });
+      if (x > box.x + 14 && x < box.x + box.width - 16) write(context, theme, tick(Math.round(ns)), x, box.y + box.height + 10, { align: "center", px: 11 });
     }
   }
 

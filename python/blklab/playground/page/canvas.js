@@ -27,7 +27,7 @@ export class Canvas {
   }
 }
 
-const NAMES = ["page", "soft", "line", "grid", "text", "quiet", "accent", "metal", "metal-edge", "read", "program"];
+const NAMES = ["page", "soft", "line", "grid", "text", "quiet", "accent", "bad", "metal", "metal-edge", "read", "program"];
 
 // Colours from the style sheet, read again when the scheme changes.
 export class Theme {

@@ -1,7 +1,7 @@
 // The charts over time: positions, shares of the device, throughput, latency.
 
 import { Axes } from "./axes.js";
-import { capacityText, duration, percent, rate } from "./format.js";
+import { capacityText, percent, rate, tick } from "./format.js";
 import { BINS, percentileNs } from "./history.js";
 
 const EVERY = 4; // bins from one point of a curve to the next
@@ -72,7 +72,8 @@ function points(level, lane, within) {
   const found = [];
   for (let bin = Math.max(0, last - BINS) - ((last - BINS) % EVERY); bin <= last; bin += EVERY) {
     if (bin < 0) continue;
-    const sums = Array.from({ length: lane.history.tasks }, (_, task) => level.sum(task, bin - within + 1, bin));
+    // The last entry is the kernel's own: writeback and flushes.
+    const sums = Array.from({ length: lane.history.tasks + 1 }, (_, task) => level.sum(task, bin - within + 1, bin));
     found.push({ ns: (bin + 1) * level.binNs, sums });
   }
   return found;
@@ -97,13 +98,13 @@ function curve(context, axes, dots, colour, dash = []) {
   context.setLineDash([]);
 }
 
-export function drawThroughput(context, width, height, theme, lane, level) {
+export function drawThroughput(context, width, height, theme, lane, level, scales) {
   const axes = new Axes(context, width, height, theme, { title: "Throughput", ...span(level, lane.nowNs) });
   const all = points(level, lane, WITHIN);
   const seconds = (WITHIN * level.binNs) / 1e9;
   let most = 1;
   for (const { sums } of all) for (const { bytes } of sums) most = Math.max(most, bytes / seconds);
-  most = niceCeiling(most);
+  most = niceCeiling(scales.covering("throughput", lane, 0, most)[1]);
   for (const part of [0, 0.5, 1]) axes.level(part, rate(most * part));
   axes.clip(() => {
     for (let task = 0; task < lane.history.tasks; task += 1) {
@@ -119,7 +120,7 @@ function niceCeiling(value) {
 }
 
 // Median (solid) and 99th percentile (dashed) of latency, on a scale of powers of ten.
-export function drawLatency(context, width, height, theme, lane, level) {
+export function drawLatency(context, width, height, theme, lane, level, scales) {
   const axes = new Axes(context, width, height, theme, { title: "Latency: median, and 99th percentile dashed", ...span(level, lane.nowNs) });
   const all = points(level, lane, WITHIN);
   const curves = [];
@@ -135,10 +136,11 @@ export function drawLatency(context, width, height, theme, lane, level) {
       curves.push({ task, share, dots });
     }
   }
-  if (most === 0) [least, most] = [1e5, 1e8];
+  if (most > 0) [least, most] = scales.covering("latency", lane, least, most);
+  else [least, most] = [1e5, 1e8];
   const [low, high] = [Math.floor(Math.log10(least)), Math.max(Math.floor(Math.log10(least)) + 1, Math.ceil(Math.log10(most)))];
   const part = (value) => (Math.log10(value) - low) / (high - low);
-  for (let power = low; power <= high; power += 1) axes.level((power - low) / (high - low), duration(10 ** power));
+  for (let power = low; power <= high; power += 1) axes.level((power - low) / (high - low), tick(10 ** power));
   axes.clip(() => {
     context.globalAlpha = 0.35;
     for (const io of lane.history.ios.rows.slice(-600)) {

@@ -10,6 +10,9 @@ export function duration(ns) {
   return `${digits(ns / 1e9)} s`;
 }
 
+// The same without zeros behind the point, for the scale of a chart.
+export const tick = (ns) => duration(ns).replace(/\.0+ /, " ").replace(/(\.\d*[1-9])0+ /, "$1 ");
+
 // Bytes per second, in decimal units as drives are sold.
 export function rate(bytesPerSecond) {
   if (bytesPerSecond < 1e3) return `${Math.round(bytesPerSecond)} B/s`;

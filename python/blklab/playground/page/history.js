@@ -105,10 +105,11 @@ class Recent {
   }
 }
 
+// The history of a lane. Place `tasks`, after those of the tasks, is the kernel's: writeback and flushes.
 export class History {
   constructor(tasks) {
     this.tasks = tasks;
-    this.levels = WINDOWS_NS.map((windowNs) => new Level(windowNs, tasks));
+    this.levels = WINDOWS_NS.map((windowNs) => new Level(windowNs, tasks + 1));
     this.requests = new Recent();
     this.ios = new Recent();
     this.lastCompleteNs = 0;
@@ -119,7 +120,8 @@ export class History {
   request(row, oneHead) {
     const fromNs = oneHead ? Math.max(row.dispatch_ns, this.lastCompleteNs) : row.dispatch_ns;
     this.lastCompleteNs = row.complete_ns;
-    if (row.job < this.tasks) for (const level of this.levels) level.held(row.job, fromNs, row.complete_ns);
+    const task = Math.min(row.job, this.tasks);
+    for (const level of this.levels) level.held(task, fromNs, row.complete_ns);
     this.requests.add({
       fromNs,
       toNs: row.complete_ns,

@@ -36,13 +36,13 @@ export class Lane {
     for (const { handle } of this.moments) this.simulator.close(handle);
   }
 
-  // Goes on up to a time. `look` shows where it stands then.
+  // Continues up to a time. `look` shows where it stands then.
   advance(untilNs) {
     this.ended = this.simulator.advance(this.handle, untilNs) === END;
     this.#drain();
   }
 
-  // Goes on until the device gets its next request.
+  // Continues until the device gets its next request.
   step() {
     this.ended = this.simulator.step(this.handle, STEP_EVENTS) === END;
     this.#drain();

@@ -9,6 +9,7 @@ import { duration, percent, rate } from "./format.js";
 import { BINS, percentileNs } from "./history.js";
 import { armText, Platter } from "./platter.js";
 import { Queue } from "./queue.js";
+import { Names } from "./queue_rows.js";
 
 const CHARTS = [drawPositions, drawShares, drawThroughput, drawLatency];
 const CHART_NAMES = ["Positions", "Shares of the device’s time", "Throughput", "Latency"];
@@ -19,13 +20,16 @@ function stageFor(lane) {
 }
 
 export class LaneView {
-  constructor(lane, setup, theme) {
+  constructor(lane, setup, theme, scales) {
+    this.scales = scales;
     this.lane = lane;
     this.theme = theme;
     this.device = setup.device;
     this.names = setup.tasks.map(({ name }) => name);
+    // Pages that tasks have written are the kernel's to write back.
+    this.shown = setup.tasks.some((task) => task.buffered && task.pattern.includes("w")) ? [...this.names, "writeback"] : this.names;
     this.stage = stageFor(lane);
-    this.queue = new Queue(this.names);
+    this.queue = new Queue(new Names(setup));
     const picture = (kind, label) => element("canvas", { class: kind, role: "img", "aria-label": label });
     const stage = picture("stage", "The device");
     const queue = picture("queue", "The scheduler’s queue");
@@ -57,10 +61,11 @@ export class LaneView {
 
   #table() {
     const head = ["Task", "Share", "Throughput", "Median", "99 %", "Waiting"].map((text) => element("th", { scope: "col", textContent: text }));
-    const rows = this.names.map((name, task) => {
+    const rows = this.shown.map((name, task) => {
       const cells = Array.from({ length: 5 }, () => element("td", { textContent: "–" }));
       this.cells.push(cells);
-      const swatch = element("span", { class: `swatch task-${task}`, "aria-hidden": "true" });
+      const colour = task < this.names.length ? `task-${task}` : "kernel";
+      const swatch = element("span", { class: `swatch ${colour}`, "aria-hidden": "true" });
       return element("tr", {}, element("th", { scope: "row" }, swatch, name), ...cells);
     });
     this.caption = element("caption", { textContent: "Tasks" });
@@ -78,7 +83,7 @@ export class LaneView {
     for (const [index, chart] of this.charts.entries()) {
       if (!all && this.turn % CHARTS.length !== index) continue;
       const context = chart.begin();
-      if (chart.width > 0) CHARTS[index](context, chart.width, chart.height, this.theme, this.lane, level);
+      if (chart.width > 0) CHARTS[index](context, chart.width, chart.height, this.theme, this.lane, level, this.scales);
     }
     if (all || this.turn % 12 === 0) this.#figures(level, view);
   }
@@ -90,15 +95,20 @@ export class LaneView {
 
   #figures(level, view) {
     const last = Math.floor(this.lane.nowNs / level.binNs);
-    const sums = this.names.map((_, task) => level.sum(task, last - BINS, last));
+    const sums = this.shown.map((_, task) => level.sum(task, last - BINS, last));
     const held = sums.reduce((sum, one) => sum + one.heldNs, 0);
     const seconds = Math.min(level.windowNs, this.lane.nowNs) / 1e9 || 1;
-    const waiting = this.names.map((_, task) => view.held.filter((one) => one.job === task).length + view.in_device.filter((one) => one.job === task).length);
+    const waiting = this.shown.map(() => 0);
+    for (const request of [...view.held, ...view.in_device]) {
+      const task = Math.min(request.job, this.names.length);
+      if (task < waiting.length) waiting[task] += 1;
+    }
     for (const [task, sum] of sums.entries()) {
+      const own = task < this.names.length;
       const [median, high] = [percentileNs(sum, 0.5), percentileNs(sum, 0.99)];
       const texts = [
         held ? percent(sum.heldNs / held) : "–",
-        rate(sum.bytes / seconds),
+        own ? rate(sum.bytes / seconds) : "–",
         median === null ? "–" : duration(median),
         high === null ? "–" : duration(high),
         String(waiting[task]),

@@ -4,6 +4,7 @@ import { Theme } from "./canvas.js";
 import { changeBetween } from "./changes.js";
 import { Controls } from "./controls.js";
 import { byId } from "./elements.js";
+import { Scales } from "./scales.js";
 import { compareLine, exportedJobs, EXPORT_FILE } from "./export.js";
 import { Lane } from "./lane.js";
 import { LaneView } from "./lane_view.js";
@@ -34,7 +35,9 @@ class Playground {
     });
     this.#exports();
     addEventListener("hashchange", () => {
-      if (location.hash !== toHash(this.setup)) this.openLink(location.hash);
+      // A link within the page leaves the set-up as it is.
+      if (!location.hash.includes("=")) history.replaceState(null, "", toHash(this.setup));
+      else if (location.hash !== toHash(this.setup)) this.openLink(location.hash);
     });
     this.shownMs = 0;
   }
@@ -75,7 +78,8 @@ class Playground {
     for (const lane of this.player.lanes) lane.close();
     const device = this.setup?.device;
     this.setup = setup;
-    this.views = started.map((lane) => new LaneView(lane, setup, this.theme));
+    const scales = new Scales();
+    this.views = started.map((lane) => new LaneView(lane, setup, this.theme, scales));
     for (const view of this.views) view.resized = () => this.#soon();
     byId("lanes").replaceChildren(...this.views.map(({ root }) => root));
     byId("lanes").classList.toggle("two", started.length === 2);

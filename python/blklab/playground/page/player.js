@@ -39,6 +39,7 @@ export class Player {
     this.playing = on && this.lanes.length > 0;
     this.lastMs = null;
     if (this.playing) requestAnimationFrame((ms) => this.#frame(ms));
+    else this.drawn(0);
   }
 
   #frame(ms) {

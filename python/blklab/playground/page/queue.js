@@ -1,122 +1,134 @@
-// The queue as the scheduler holds it: its lists, queues and trees, in its own words, each with its requests.
+// Draws the queue as the scheduler holds it: sorted lists with the head, lists by age, queues with their slices or
+// budgets, tokens.
 
-import { duration, size } from "./format.js";
 import { write } from "./canvas.js";
+import { queueRows } from "./queue_rows.js";
 
-const ROW = 34;
-const LINE = 15;
-
-// A fact's value in words; the unit is in its name.
-export function factText([name, value]) {
-  const said = (unit) => name.slice(0, -unit.length - 1).replaceAll("_", " ");
-  if (typeof value === "boolean") return value ? name.replaceAll("_", " ") : "";
-  if (name.endsWith("_ns")) return `${said("ns")} ${duration(Math.max(0, value))}`;
-  if (name.endsWith("_sectors")) return `${said("sectors")} ${size(value * 512)}`;
-  if (name.endsWith("_percent")) return `${said("percent")} ${value} %`;
-  const shown = typeof value === "number" && !Number.isInteger(value) ? value.toPrecision(3) : value;
-  return `${name.replaceAll("_", " ")} ${shown}`;
-}
-
-// Facts that the picture shows in another way, or that need the task's name.
-const HIDDEN = new Set(["job", "task", "position_sector"]);
-
-// All parts of a description that hold requests or say something, outermost first.
-export function flattened(holding, depth = 0) {
-  const own = { ...holding, depth };
-  return [own, ...holding.parts.flatMap((part) => flattened(part, depth + 1))];
-}
+const HEIGHTS = { head: 22, sorted: 38, list: 38, queue: 44, tokens: 54 };
+const CHIP = 13;
 
 export class Queue {
   constructor(names) {
     this.names = names;
   }
 
-  #title(part) {
-    const task = part.facts.task_job ?? part.facts.job;
-    const whose = task === undefined ? "" : ` of ${this.names[task] ?? "the kernel"}`;
-    return `${part.kind.replaceAll("_", " ")}${whose}`;
-  }
-
   draw(context, width, height, view, theme) {
-    const byNumber = new Map(view.held.map((request) => [request.id, request]));
-    write(context, theme, `${view.held_count} with the scheduler`, 10, 12, { colour: theme.text, weight: 600 });
-    this.#tags(context, width, view, theme);
-    const rows = flattened(view.holding);
+    Object.assign(this, { context, theme, view });
+    write(context, theme, `${view.held_count} with the scheduler`, 12, 15, { colour: theme.text, weight: 600 });
+    const waiting = view.waiting_for_tag ? `, ${view.waiting_for_tag} wait for one` : "";
+    write(context, theme, `${view.tags_used} of ${view.nr_requests} tags${waiting}`, width - 12, 15, { align: "right", px: 11 });
+    const { rows, byNumber } = queueRows(view, this.names);
+    this.byNumber = byNumber;
     let y = 32;
-    for (const part of rows) {
-      const facts = Object.entries(part.facts).filter(([name]) => !HIDDEN.has(name)).map(factText).filter(Boolean);
-      if (part.depth > 0 && part.requests.length === 0 && part.parts.length === 0 && !part.facts.in_service && y > height * 0.8) continue;
-      if (y + LINE > height) {
-        write(context, theme, "…", 10, height - 6);
+    for (const [index, row] of rows.entries()) {
+      if (y + HEIGHTS[row.type] > height - 4) {
+        write(context, theme, `and ${rows.length - index} more`, 12, height - 10, { px: 11 });
         break;
       }
-      y += this.#part(context, width, y, part, facts, byNumber, view, theme);
+      const x = 12 + row.depth * 12;
+      this.#title(row, x, y, width);
+      this[`_${row.type}`]?.(row, x, y + 17, width - x - 12);
+      y += HEIGHTS[row.type];
     }
-    if (view.held_count === 0 && rows.length === 1) write(context, theme, "empty", 10, y + 8);
   }
 
-  // One part: its title with facts, and below it its requests. Answers its height.
-  #part(context, width, y, part, facts, byNumber, view, theme) {
-    const x = 10 + part.depth * 14;
-    const active = part.facts.in_service === true;
-    const title = this.#title(part);
-    write(context, theme, title, x, y + 4, { colour: active ? theme.accent : theme.text, weight: active ? 700 : 500 });
-    const titleWidth = context.measureText(title).width;
-    const line = facts.join(" · ");
-    if (line) write(context, theme, line, x + titleWidth + 10, y + 4, { px: 11, most: width - x - titleWidth - 20 });
-    if (part.requests.length === 0) return LINE + 4;
-    if (part.kind.includes("sort")) this.#sorted(context, x, y + 17, width - x - 12, part, byNumber, view, theme);
-    else this.#inOrder(context, x, y + 17, width - x - 12, part, byNumber, theme);
-    return ROW;
+  #title(row, x, y, width) {
+    const { context, theme } = this;
+    let from = x;
+    if (row.type === "queue") {
+      context.fillStyle = theme.task(row.job ?? -1);
+      context.fillRect(x, y + 1, 10, 10);
+      from += 16;
+    }
+    const colour = row.active ? theme.accent : theme.text;
+    write(context, theme, row.text, from, y + 6, { colour, weight: row.active ? 700 : 500, most: width - from - 12 });
+    const taken = Math.min(context.measureText(row.text).width, width - from - 12);
+    const bar = row.bar ? this.#barWidth(width - x - 12) + 12 : 0;
+    const room = Math.max(20, width - from - taken - 24 - bar);
+    if (row.detail) write(context, theme, row.detail, from + taken + 10, y + 6, { px: 11, colour: row.late ? theme.bad : theme.quiet, most: room });
   }
 
-  // A list sorted by position: its requests along the device.
-  #sorted(context, x, y, width, part, byNumber, view, theme) {
-    const capacity = view.device.capacity_sectors;
+  // Along the device, with the head above its place and the scheduler's next request marked.
+  _sorted(row, x, y, width) {
+    const { context, theme, view } = this;
+    const place = (sector) => x + (sector / view.device.capacity_sectors) * (width - 5) + 2.5;
     context.strokeStyle = theme.line;
     context.lineWidth = 1;
     context.beginPath();
-    context.moveTo(x, y + 5.5);
-    context.lineTo(x + width, y + 5.5);
+    context.moveTo(x, y + 6);
+    context.lineTo(x + width, y + 6);
     context.stroke();
-    for (const id of part.requests) {
-      const request = byNumber.get(id);
+    for (const id of row.requests) {
+      const request = this.byNumber.get(id);
       if (!request) continue;
       context.fillStyle = theme.task(request.job);
-      context.fillRect(x + (request.sector / capacity) * (width - 4), y, 4, 11);
+      context.fillRect(place(request.sector) - 2, y, 4, 12);
+      if (id === row.next) {
+        context.strokeStyle = theme.text;
+        context.strokeRect(place(request.sector) - 4.5, y - 2.5, 9, 17);
+      }
     }
     if (view.device.head_sector === null) return;
-    const head = x + (view.device.head_sector / capacity) * (width - 4) + 2;
+    const head = place(view.device.head_sector);
     context.fillStyle = theme.text;
     context.beginPath();
     context.moveTo(head - 4, y - 5);
     context.lineTo(head + 4, y - 5);
-    context.lineTo(head, y);
+    context.lineTo(head, y + 1);
     context.fill();
   }
 
-  // Any other list: its requests in its order, the next one first. Reads are round, writes square.
-  #inOrder(context, x, y, width, part, byNumber, theme) {
-    const most = Math.floor(width / 13);
-    const shown = part.requests.length > most ? part.requests.slice(0, most - 3) : part.requests;
+  // In its order, the next one first.
+  _list(row, x, y, width) {
+    this.#chips(row.requests, x, y, width);
+    if (row.requests.length === 0) write(this.context, this.theme, "none waits", x, y + 5, { px: 11 });
+  }
+
+  _queue(row, x, y, width) {
+    const { context, theme } = this;
+    const barWidth = this.#barWidth(width);
+    if (row.bar) {
+      context.fillStyle = theme.metal;
+      context.fillRect(x + width - barWidth, y, barWidth, 10);
+      context.fillStyle = theme.accent;
+      context.fillRect(x + width - barWidth, y, barWidth * row.bar.part, 10);
+      write(context, theme, row.bar.text, x + width, y - 11, { align: "right", px: 11, most: barWidth });
+    }
+    this.#chips(row.requests, x, y, width - barWidth - 8);
+    if (row.requests.length === 0) write(context, theme, row.active ? "none waits; one is served or awaited" : "none waits", x, y + 5, { px: 11 });
+  }
+
+  #barWidth(width) {
+    return Math.min(150, width * 0.34);
+  }
+
+  _tokens(row, x, y, width) {
+    const { context, theme } = this;
+    const cell = Math.min(9, (width - 2) / row.tokens);
+    for (let token = 0; token < row.tokens; token += 1) {
+      context.fillStyle = token < row.used ? theme.accent : theme.metal;
+      context.fillRect(x + token * cell, y, Math.max(1, cell - 1.5), 9);
+    }
+    this.#chips(row.requests, x, y + 15, width);
+  }
+
+  // Requests side by side: reads round, writes square.
+  #chips(requests, x, y, width) {
+    const { context, theme } = this;
+    const most = Math.max(1, Math.floor(width / CHIP));
+    const shown = requests.length > most ? requests.slice(0, Math.max(0, most - 3)) : requests;
     for (const [index, id] of shown.entries()) {
-      const request = byNumber.get(id);
-      context.fillStyle = theme.task(request?.job);
+      const request = this.byNumber.get(id);
+      context.fillStyle = theme.task(request?.job ?? -1);
       if (request?.operation === "write") {
-        context.fillRect(x + index * 13, y, 10, 10);
+        context.fillRect(x + index * CHIP, y, 10, 10);
       } else {
         context.beginPath();
-        context.arc(x + index * 13 + 5, y + 5, 5.2, 0, 2 * Math.PI);
+        context.arc(x + index * CHIP + 5, y + 5, 5, 0, 2 * Math.PI);
         context.fill();
       }
     }
-    const left = part.requests.length - shown.length;
-    if (left) write(context, theme, `+${left}`, x + shown.length * 13 + 2, y + 6, { px: 11 });
-  }
-
-  #tags(context, width, view, theme) {
-    const waiting = view.waiting_for_tag ? `, ${view.waiting_for_tag} wait for one` : "";
-    const text = `${view.tags_used} of ${view.nr_requests} tags${waiting}`;
-    write(context, theme, text, width - 10, 12, { align: "right", px: 11 });
+    const left = requests.length - shown.length;
+    if (left) write(context, theme, `+${left}`, x + shown.length * CHIP + 2, y + 5, { px: 11 });
   }
 }

@@ -79,12 +79,12 @@ export class Simulator {
     return this.#ask("copy", handle);
   }
 
-  // Goes on up to a time; answers GOAL or END.
+  // Continues up to a time; answers GOAL or END.
   advance(handle, untilNs) {
     return this.#ask("advance", handle, untilNs);
   }
 
-  // Goes on until the device gets its next request, for at most so many events; answers GOAL, END or neither.
+  // Continues until the device gets its next request, for at most so many events; answers GOAL, END or neither.
   step(handle, events) {
     return this.#ask("step", handle, events);
   }
