@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from waiting import PATIENCE_SECONDS
 
-pytest_plugins = ["chromium", "command_runs", "real_devices", "seeds", "stand_in_source"]
+pytest_plugins = ["chromium", "command_runs", "playground_page", "real_devices", "seeds", "stand_in_source"]
 
 
 def pytest_configure() -> None:

@@ -9,11 +9,11 @@ import random
 from typing import Any
 
 import pytest
-from playground_page import Playground
 
 from blklab import _core
 from blklab.spec.machines import shipped_machines
 from blklab.spec.profiles import shipped_profiles
+from playground_page import Playground
 
 pytestmark = pytest.mark.browser
 
@@ -98,5 +98,6 @@ def test_steps_of_any_length_give_the_rows_of_one_go(playground: Playground) -> 
     rows = bytes.fromhex(playground.evaluate(digest))
     text = json.dumps(asked | {"runtime_ns": 600_000_000})
     _, tables = _core.simulate_recorded(text)
+    assert tables is not None
     assert len(rows) > 2000
     assert hashlib.sha256(rows).digest() == hashlib.sha256(tables[0][: len(rows)]).digest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from playground_page import TWO_READERS, Playground
 
 pytestmark = pytest.mark.browser
@@ -44,7 +45,14 @@ BUTTONS = {
 
 ELSEWHERE = {
     "test_lessons.py": {"lesson", "lesson.check", "lesson.next", "lesson.close"},
-    "test_export.py": {"export.target", "export.size", "export.save", "export.line", "export.jobs", "link"},
+    "test_exported_jobs.py": {
+        "export.target",
+        "export.size",
+        "export.save",
+        "export.line",
+        "export.jobs",
+        "link",
+    },
     "test_playback.py": {"play", "step", "restart", "speed", "back"},
 }
 """Controls that other files of tests use."""

@@ -56,5 +56,5 @@ class Lesson(_Part):
 
 def load_lessons() -> list[Lesson]:
     """The lessons, in their order."""
-    text = files("blklab.playground").joinpath("page", "lessons.toml").read_text("utf-8")
+    text = files("blklab.playground").joinpath("page").joinpath("lessons.toml").read_text("utf-8")
     return [Lesson.model_validate(one) for one in tomllib.loads(text)["lesson"]]

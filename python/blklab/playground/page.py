@@ -48,7 +48,7 @@ def render_playground() -> str:
 
 
 def _source(name: str) -> str:
-    return files("blklab.playground").joinpath("page", name).read_text("utf-8")
+    return files("blklab.playground").joinpath("page").joinpath(name).read_text("utf-8")
 
 
 def _packed(program: Path) -> str:

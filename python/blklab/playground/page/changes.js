@@ -14,30 +14,43 @@ function frame(setup) {
   return rest;
 }
 
-// Changes for each lane, in order; null if the run must start anew.
-export function changeBetween(before, after) {
-  if (!isSame(frame(before), frame(after))) return null;
-  const forAll = [];
-  for (const [job, task] of after.tasks.entries()) {
-    const was = before.tasks[job];
-    if (LIVE_TASK_FIELDS.some((field) => was[field] !== task[field])) {
-      forAll.push({ kind: "priority", job, class: task.class, level: task.level });
-    }
+// A level means something in two classes only; without a class it is that of nice 0.
+function priority({ name, class: kind, level }) {
+  return { kind: "priority", task: name, class: kind, level: kind === "none" ? 4 : level };
+}
+
+// Changes of everything that both lanes have: priorities and weights.
+function common(before, after) {
+  const changes = [];
+  for (const [index, task] of after.tasks.entries()) {
+    if (!isSame(priority(before.tasks[index]), priority(task))) changes.push(priority(task));
   }
   for (const [index, { name, weight }] of after.groups.entries()) {
-    if (before.groups[index].weight !== weight) forAll.push({ kind: "group", group: name, attributes: groupAttributes(after.sharing, weight) });
-  }
-  const changes = [];
-  for (const [lane, { scheduler, tunables }] of after.lanes.entries()) {
-    const was = before.lanes[lane];
-    if (was.scheduler !== scheduler) changes.push({ lane, change: { kind: "scheduler", scheduler, tunables } });
-    else if (!isSame(was.tunables, tunables)) {
-      const names = new Set([...Object.keys(was.tunables), ...Object.keys(tunables)]);
-      for (const name of names) {
-        if (was.tunables[name] !== tunables[name]) changes.push({ lane, change: { kind: "tunable", name, value: tunables[name] ?? null } });
-      }
+    if (before.groups[index].weight === weight) continue;
+    for (const [attribute, value] of Object.entries(groupAttributes(after.sharing, weight))) {
+      changes.push({ kind: "group", group: name, attribute, value });
     }
-    for (const change of forAll) changes.push({ lane, change });
   }
   return changes;
+}
+
+// Changes of one lane's scheduler. A tunable that is given no longer gets its default.
+function ofScheduler(was, is, shipped) {
+  if (was.scheduler !== is.scheduler) return [{ kind: "scheduler", ...is }];
+  const about = shipped.schedulers.find((one) => one.name === is.scheduler);
+  const names = new Set([...Object.keys(was.tunables), ...Object.keys(is.tunables)]);
+  return [...names]
+    .filter((name) => was.tunables[name] !== is.tunables[name])
+    .map((name) => ({
+      kind: "tunable",
+      name,
+      value: is.tunables[name] ?? String(about.tunables.find((one) => one.name === name).default),
+    }));
+}
+
+// Changes for each lane, in order; null if the run must start anew.
+export function changeBetween(before, after, shipped) {
+  if (!isSame(frame(before), frame(after))) return null;
+  const forAll = common(before, after);
+  return after.lanes.flatMap((is, lane) => [...ofScheduler(before.lanes[lane], is, shipped), ...forAll].map((change) => ({ lane, change })));
 }

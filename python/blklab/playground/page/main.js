@@ -118,7 +118,7 @@ class Playground {
       byId("problem").hidden = false;
       return;
     }
-    const changes = this.player.nowNs > 0 ? changeBetween(this.setup, setup) : null;
+    const changes = this.player.nowNs > 0 ? changeBetween(this.setup, setup, this.shipped) : null;
     const { playing } = this.player;
     if (changes === null) {
       this.start(setup);

@@ -6,10 +6,10 @@ import shlex
 from pathlib import Path
 
 import pytest
-from playground_page import Playground
 
 from blklab.cli import run
 from blklab.spec.workloads import parse_workload
+from playground_page import Playground
 
 pytestmark = pytest.mark.browser
 

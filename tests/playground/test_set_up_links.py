@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from playground_page import TWO_READERS, Playground, open_playground
 
 from chromium import Page
+from playground_page import TWO_READERS, Playground, open_playground
 
 pytestmark = pytest.mark.browser
 
