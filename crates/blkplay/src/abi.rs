@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use blksim::core::error::Error;
 use serde_json::{Value, json};
 
-use crate::session::Session;
+use crate::session::{self, Session};
 
 /// Both buffers, and the running simulations by handle less one.
 #[derive(Default)]
@@ -104,9 +104,8 @@ pub extern "C" fn blkplay_catalogue() -> u32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn blkplay_simulate() -> u32 {
     attempt(|desk| {
-        let mut session = Session::open(&desk.text()?).map_err(told)?;
-        session.finish().map_err(told)?;
-        desk.say(&session.outcome());
+        let outcome = session::run(&desk.text()?).map_err(told)?;
+        desk.say(&outcome);
         Ok(1)
     })
 }
@@ -155,6 +154,16 @@ pub extern "C" fn blkplay_step(handle: u32, events: u32) -> u32 {
     attempt(|desk| {
         let reached = desk.session(handle)?.step(events);
         reached.map(|reached| reached as u32).map_err(told)
+    })
+}
+
+/// Makes the change in the input now; see [`crate::change`].
+#[unsafe(no_mangle)]
+pub extern "C" fn blkplay_change(handle: u32) -> u32 {
+    attempt(|desk| {
+        let text = desk.text()?;
+        desk.session(handle)?.change(&text).map_err(told)?;
+        Ok(1)
     })
 }
 

@@ -3,11 +3,13 @@
 //! | Module | Contents |
 //! |---|---|
 //! | [`session`] | one running simulation |
+//! | [`change`] | changes of it, as JSON |
 //! | [`view`] | its state at this moment, as JSON |
 //! | [`abi`] | the functions that the page calls, in plain C |
 //!
 //! The page's half of the interface is `python/blklab/playground/page/simulator.js`.
 
 pub mod abi;
+pub mod change;
 pub mod session;
 pub mod view;

@@ -1,14 +1,19 @@
-//! One running simulation.
+//! Simulations as the page has them: one that runs to its end, and one that is watched and changed.
 
 use blksim::block::request::SECTOR_BYTES;
-use blksim::core::error::Error;
-use blksim::simulate::{Setup, Simulation};
+use blksim::core::error::{Error, ErrorKind, SimulationError};
+use blksim::live::LiveSimulation;
+use blksim::simulate::{Setup, simulate};
 use blksim::timeline::Timeline;
 use serde_json::Value;
 
-use crate::view;
+use crate::{change, view};
 
-/// How far a simulation got.
+/// Least time for which the kernel freezes a queue to change its scheduler or depth: as measured for
+/// switchbacks (`FREEZE_NS` in `python/blklab/backends/model_stretch.py`).
+const FREEZE_NS: u64 = 28_000_000;
+
+/// The goal or limit that an advance reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reached {
     /// To the time, or the request, that was asked for.
@@ -19,32 +24,31 @@ pub enum Reached {
     Limit = 3,
 }
 
-/// A simulation with the request that it came from.
+/// Runs a request to its end; request and answer are those of `blklab._core.simulate`.
+pub fn run(request: &str) -> Result<Value, Error> {
+    let prepared = blksim_json::setup(request)?;
+    let outcome = simulate(&prepared.setup)?;
+    Ok(blksim_json::outcome(&prepared.setup, &outcome))
+}
+
+/// A running simulation with the request that it came from. A clone of it is a snapshot.
 #[derive(Debug, Clone)]
 pub struct Session {
     setup: Setup,
-    simulation: Simulation,
+    simulation: LiveSimulation,
     /// Rows of the timeline that the page has yet to take.
     rows: Timeline,
 }
 
 impl Session {
-    /// Begins a simulation; time stands at 0. The request is that of `blklab._core.simulate`.
+    /// Begins a simulation; time stands at 0.
     pub fn open(request: &str) -> Result<Self, Error> {
         let prepared = blksim_json::setup(request)?;
-        let mut simulation = Simulation::new(&prepared.setup, Vec::new())?;
+        let mut simulation = LiveSimulation::new(&prepared.setup, Vec::new(), FREEZE_NS)?;
         if let Some(limit_bytes) = prepared.timeline_bytes {
             simulation.record(limit_bytes);
         }
-        if let Some(turns) = &prepared.switchback {
-            simulation.take_turns(&prepared.setup, turns)?;
-        }
         Ok(Self { setup: prepared.setup, simulation, rows: Timeline::default() })
-    }
-
-    /// Runs to the end of all jobs.
-    pub fn finish(&mut self) -> Result<(), Error> {
-        self.simulation.advance(u64::MAX).map(|_| ())
     }
 
     /// Continues up to and including a time.
@@ -65,6 +69,14 @@ impl Session {
             }
         }
         Ok(Reached::Limit)
+    }
+
+    /// Makes a change now; see [`change`].
+    pub fn change(&mut self, text: &str) -> Result<(), Error> {
+        let change = change::parse(text).ok_or_else(|| {
+            SimulationError::new(ErrorKind::Request, format!("{text:?} is not a change"))
+        })?;
+        self.simulation.apply(&change)
     }
 
     /// The rows of requests since the last call; empty if no timeline was asked for.
@@ -94,6 +106,7 @@ impl Session {
     /// The state at this moment.
     pub fn view(&self) -> Value {
         let capacity_bytes = self.simulation.facts().capacity_bytes;
-        view::of(&self.simulation, self.setup.profile.kind.name, capacity_bytes / SECTOR_BYTES)
+        let kind = self.setup.profile.kind.name;
+        view::of(&self.simulation, kind, capacity_bytes / SECTOR_BYTES)
     }
 }

@@ -10,14 +10,14 @@ use blksim::block::request::{Operation, PriorityClass};
 use blksim::elevator::holding::{Fact, Holding};
 use blksim::live::device::Arm;
 use blksim::live::view::{DiskView, RequestView, View};
-use blksim::simulate::Simulation;
+use blksim::live::LiveSimulation;
 use serde_json::{Map, Value, json};
 
 /// Requests of a list that the page gets: more than it can draw.
 pub const MOST_REQUESTS: usize = 320;
 
 /// The state of a simulation of one disk.
-pub fn of(simulation: &Simulation, kind: &str, capacity_sectors: u64) -> Value {
+pub fn of(simulation: &LiveSimulation, kind: &str, capacity_sectors: u64) -> Value {
     let View { now_ns, disks, jobs, .. } = simulation.view();
     let disk = &disks[0];
     let arm = simulation.arm();

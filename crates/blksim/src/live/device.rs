@@ -2,7 +2,7 @@
 
 use crate::devices::device::Facts;
 use crate::devices::{AnyDevice, Geometry, Motion};
-use crate::simulate::Simulation;
+use crate::live::LiveSimulation;
 
 /// The arm and the platters of a disk.
 #[derive(Debug, Clone, Copy)]
@@ -36,20 +36,20 @@ impl Arm<'_> {
     }
 }
 
-impl Simulation {
+impl LiveSimulation {
     /// Properties of the device, or of the array.
     pub fn facts(&self) -> &Facts {
-        &self.facts
+        &self.simulation.facts
     }
 
     /// Requests that the first disk's device has got so far.
     pub fn nr_dispatched(&self) -> u64 {
-        self.engine.machine().block.disks[0].counters.requests
+        self.simulation.engine.machine().block.disks[0].counters.requests
     }
 
     /// The arm of the first disk; `None` if it has none.
     pub fn arm(&self) -> Option<Arm<'_>> {
-        match &self.engine.machine().block.disks[0].device {
+        match &self.simulation.engine.machine().block.disks[0].device {
             AnyDevice::Hdd(disk) => Some(Arm { motion: disk.motion(), geometry: disk.geometry() }),
             _ => None,
         }

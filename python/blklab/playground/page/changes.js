@@ -48,9 +48,9 @@ function ofScheduler(was, is, shipped) {
     }));
 }
 
-// Changes for each lane, in order; null if the run must start anew.
-export function changeBetween(before, after, shipped) {
+// The changes of each lane, in order; null if the run must start anew.
+export function changesBetween(before, after, shipped) {
   if (!isSame(frame(before), frame(after))) return null;
   const forAll = common(before, after);
-  return after.lanes.flatMap((is, lane) => [...ofScheduler(before.lanes[lane], is, shipped), ...forAll].map((change) => ({ lane, change })));
+  return after.lanes.map((is, lane) => [...ofScheduler(before.lanes[lane], is, shipped), ...forAll]);
 }

@@ -1,7 +1,7 @@
 // Wires the page: set-up, link, controls, lanes, player.
 
 import { Theme } from "./canvas.js";
-import { changeBetween } from "./changes.js";
+import { changesBetween } from "./changes.js";
 import { Controls } from "./controls.js";
 import { byId } from "./elements.js";
 import { Scales } from "./scales.js";
@@ -118,21 +118,32 @@ class Playground {
       byId("problem").hidden = false;
       return;
     }
-    const changes = this.player.nowNs > 0 ? changeBetween(this.setup, setup, this.shipped) : null;
+    const changes = this.player.nowNs > 0 ? changesBetween(this.setup, setup, this.shipped) : null;
     const { playing } = this.player;
     if (changes === null) {
       this.start(setup);
     } else {
-      this.#guarded(() => {
-        for (const { lane, change } of changes) this.player.lanes[lane].change(change);
-        this.setup = setup;
-        for (const [index, view] of this.views.entries()) view.rename(setup.lanes[index].scheduler);
-      });
-      this.#told(`Changed at ${byId("time").textContent}, while it runs.`);
-      this.draw(true);
+      this.#whileItRuns(setup, changes);
     }
     this.player.play(playing);
     this.transport.show();
+  }
+
+  #whileItRuns(setup, changes) {
+    const { lanes } = this.player;
+    const done = this.#guarded(() => {
+      for (const [index, lane] of lanes.entries()) if (changes[index].length) lane.change(changes[index]);
+      return true;
+    });
+    if (done) {
+      this.setup = setup;
+      for (const [index, view] of this.views.entries()) view.rename(setup.lanes[index].scheduler);
+      this.#told(`Changed at ${byId("time").textContent}, while it runs.`);
+    } else {
+      this.controls.show(this.setup);
+      byId("problem").hidden = false;
+    }
+    this.draw(true);
   }
 
   // The set-up is told to the controls, the link and the exports.
