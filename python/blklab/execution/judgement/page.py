@@ -46,12 +46,15 @@ def _lines(judgement: Judgement) -> Iterator[str]:
             yield ""
             yield from _table(outcome, answers)
     yield ""
-    about = f"Questions of version {judgement.version}, on modelled disks in virtual time"
-    yield from textwrap.wrap(
-        f"{about}, cost table {judgement.machine}. Speeds are multiples of the base's, of I/Os or of the "
-        f"inverse of latencies; intervals at {1 - LEVEL:.0%}. The chance of any false answer is at most {LEVEL:.0%}; less than "
-        f"{MARGIN:.0%} counts as the same. Anyone who repeats this gets the same bytes.",
-        _MAIL_WIDTH,
+    yield from textwrap.wrap(_about(judgement), _MAIL_WIDTH)
+
+
+def _about(judgement: Judgement) -> str:
+    return (
+        f"Questions of version {judgement.version}, on modelled disks in virtual time, cost table "
+        f"{judgement.machine}. Speeds are multiples of the base's, of I/Os or of the inverse of latencies. "
+        f"Intervals are at {1 - LEVEL:.0%}, the chance of any false answer is at most {LEVEL:.0%}, and less "
+        f"than {MARGIN:.0%} counts as the same. Anyone who repeats this gets the same bytes."
     )
 
 
