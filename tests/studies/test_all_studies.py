@@ -13,6 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from blklab.report.drawing.picture_frame import NARROW
+from blklab.report.monitoring.junit import junit_xml
 from blklab.studies import replicable_study, replicable_study_names
 from blklab.studies.published.study import published_study_names
 from blklab.studies.replication.expectations import expected_of, unmet
@@ -21,6 +22,7 @@ from blklab.studies.replication.pages import IMAGES, page_and_images, quick_find
 from blklab.studies.replication.report.document import study_document
 from blklab.studies.replication.report.drawing import draw
 from blklab.studies.replication.report.html import render_studies_html
+from blklab.studies.replication.report.monitoring import study_metrics, study_suites
 from blklab.studies.replication.study_folder import StudyFolder
 
 ROOT = Path(__file__).parents[2]
@@ -105,6 +107,30 @@ def test_the_document_satisfies_its_schema() -> None:
     assert [one["name"] for one in plain["studies"]] == replicable_study_names()
     del plain["studies"][0]["statements"][0]["outcome"]
     assert not validator.is_valid(plain)
+
+
+def test_monitoring_gets_every_statement_and_value() -> None:
+    parser = pytest.importorskip("prometheus_client.openmetrics.parser", reason="needs prometheus-client")
+    document = study_document([quick_finding(name) for name in replicable_study_names()])
+    families = {one.name: one for one in parser.text_string_to_metric_families(study_metrics(document))}
+    stated = {
+        (sample.labels["study"], sample.labels["statement"]): sample.labels["outcome"]
+        for sample in families["blklab_study_statement"].samples
+        if sample.value == 1
+    }
+    assert stated == {
+        (study.name, one.name): one.outcome for study in document.studies for one in study.statements
+    }
+    found = [sample.value for sample in families["blklab_study_value"].samples]
+    assert found == [
+        pytest.approx(one.ours.value) for study in document.studies for one in study.figures if one.ours
+    ]
+    root = ET.fromstring(junit_xml(study_suites(document)))  # noqa: S314 - our own text
+    for study in document.studies:
+        suite = next(one for one in root if one.get("name") == f"blklab study run {study.name}")
+        failed = [case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None]
+        assert failed == [one.name for one in study.statements if one.outcome == "fails"]
+        assert suite.get("tests") == str(len(study.statements) + 1)
 
 
 def test_the_page_for_a_browser_has_everything() -> None:

@@ -11,7 +11,15 @@ from pathlib import Path
 import click
 
 from blklab.analysis.verdict import analyse
-from blklab.cli.options import TopicCommand, experiment_options, json_option, store_option
+from blklab.cli.monitoring_files import write_monitoring
+from blklab.cli.options import (
+    TopicCommand,
+    experiment_options,
+    json_option,
+    junit_option,
+    openmetrics_option,
+    store_option,
+)
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import BlklabError, InterruptedRunError, SpecError
@@ -39,6 +47,8 @@ from blklab.spec.request import SpecValues, build_specs, read_spec_file, run_lim
     "--dry-run", is_flag=True, help="Print every setting and command of the first block; change nothing."
 )
 @json_option
+@openmetrics_option
+@junit_option
 @click.option("--html", "html_file", metavar="FILE", help="Write the HTML report to FILE.")
 @click.option(
     "--model-answer/--no-model-answer",
@@ -55,6 +65,8 @@ def command(
     resume: str | None,
     dry_run: bool,
     json_file: str | None,
+    openmetrics_file: str | None,
+    junit_file: str | None,
     html_file: str | None,
     model_answer: bool | None,
     store_url: str | None,
@@ -81,7 +93,8 @@ def command(
         for spec in specs:
             _print_plan(spec)
         return
-    require_writable(html_file, json_file)
+    machine_files = (json_file, openmetrics_file, junit_file)
+    require_writable(html_file, *machine_files)
     documents: list[CompareDocument] = []
     with Store.opened(store_url) as store:
         for spec in specs:
@@ -93,9 +106,18 @@ def command(
                 raise
             document = compare_document(record, analyse(record))
             documents.append(document)
-            _deliver(record, document, json_file, html_file, several=len(specs) > 1, ask_model=model_answer)
+            _deliver(
+                record,
+                document,
+                html_file,
+                several=len(specs) > 1,
+                writes_html=html_file is not None or json_file is None,
+                prints="-" not in machine_files,
+                ask_model=model_answer,
+            )
     if json_file is not None:
         write_text(json_file, _as_json(documents))
+    write_monitoring(documents, openmetrics_file, junit_file)
 
 
 def _resumed_spec(stored: ExperimentSpec, given: SpecValues) -> ExperimentSpec:
@@ -167,23 +189,24 @@ def _say_what_is_kept(store: Store, run_id: str | None, error: BlklabError) -> N
 def _deliver(
     record: ExperimentRecord,
     document: CompareDocument,
-    json_file: str | None,
     html_file: str | None,
     *,
     several: bool,
+    writes_html: bool,
+    prints: bool,
     ask_model: bool | None,
 ) -> None:
-    writes_html = html_file is not None or json_file is None
+    """Writes the HTML report and prints the one for people, each if wanted."""
     destination = html_file or str(default_report_folder() / f"{record.run_id}.html")
     if html_file and several:
         path = Path(html_file)
         destination = str(path.with_name(f"{path.stem}-{record.run_id}{path.suffix}"))
     model = None
     if ask_model or (ask_model is None and document.verdict.status == "undecided"):
-        model = answer_of_nearest_model(record) if writes_html or json_file != "-" else None
+        model = answer_of_nearest_model(record) if writes_html or prints else None
     if writes_html:
         write_text(destination, render_html(record, document, model=model))
-    if json_file != "-":
+    if prints:
         report_file = shlex.quote(destination) if writes_html else None
         render(document, console_out(), model=model, report_file=report_file)
 

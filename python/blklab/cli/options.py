@@ -37,6 +37,26 @@ def json_option(function: Decorated) -> Decorated:
     )(function)
 
 
+def openmetrics_option(function: Decorated) -> Decorated:
+    """Adds ``--openmetrics FILE``."""
+    return click.option(
+        "--openmetrics",
+        "openmetrics_file",
+        metavar="FILE",
+        help="Write the result as OpenMetrics text for monitoring to FILE, or to standard output for -.",
+    )(function)
+
+
+def junit_option(function: Decorated) -> Decorated:
+    """Adds ``--junit FILE``."""
+    return click.option(
+        "--junit",
+        "junit_file",
+        metavar="FILE",
+        help="Write the result as JUnit XML for CI to FILE, or to standard output for -.",
+    )(function)
+
+
 def repetitions_option(function: Decorated) -> Decorated:
     """Adds ``--repetitions N`` of measurements with a cost table."""
     return click.option(

@@ -12,7 +12,7 @@ from typing import NoReturn
 from rich.console import Console
 from rich.text import Text
 
-from blklab.errors import SpaceError
+from blklab.errors import SpaceError, UsageError
 
 
 class _Console(Console):
@@ -85,7 +85,12 @@ def require_writable(*destinations: str | None) -> None:
 
     Raises:
         SpaceError: if one of the files cannot be written.
+        UsageError: if several results are to be written to standard output.
     """
+    if destinations.count("-") > 1:
+        raise UsageError(
+            "standard output can take only one of the results", hint="name a file for the others"
+        )
     for destination in destinations:
         if destination is None or destination == "-":
             continue

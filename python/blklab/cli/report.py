@@ -5,8 +5,16 @@ from __future__ import annotations
 import click
 
 from blklab.analysis.verdict import analyse
-from blklab.cli.options import TopicCommand, experiment_options, json_option, store_option
-from blklab.cli.output import console_out, write_text
+from blklab.cli.monitoring_files import write_monitoring
+from blklab.cli.options import (
+    TopicCommand,
+    experiment_options,
+    json_option,
+    junit_option,
+    openmetrics_option,
+    store_option,
+)
+from blklab.cli.output import console_out, require_writable, write_text
 from blklab.records.store import Store
 from blklab.report.documents.comparison import compare_document
 from blklab.report.html.comparison import render_html
@@ -19,6 +27,8 @@ from blklab.spec.request import SpecValues
 @click.option("--html", "html_file", metavar="FILE", help="Write the HTML report to FILE.")
 @experiment_options("report")
 @json_option
+@openmetrics_option
+@junit_option
 @store_option
 def command(
     *,
@@ -26,6 +36,8 @@ def command(
     html_file: str | None,
     given: SpecValues,
     json_file: str | None,
+    openmetrics_file: str | None,
+    junit_file: str | None,
     store_url: str | None,
 ) -> None:
     """Show RUN (default: the latest): verdict, figures, warnings.
@@ -33,6 +45,8 @@ def command(
     The analysis is made anew from the stored samples, so it can be repeated with another confidence,
     margin or goal at any time.
     """
+    files = (html_file, json_file, openmetrics_file, junit_file)
+    require_writable(*files)
     with Store.opened(store_url) as store:
         record = store.load(run)
     record = record.model_copy(update={"spec": record.spec.model_copy(update=given.fields())})
@@ -41,5 +55,6 @@ def command(
         write_text(html_file, render_html(record, document))
     if json_file is not None:
         write_text(json_file, document.model_dump_json(by_alias=True, indent=2))
-    if json_file != "-" and html_file != "-":
+    write_monitoring([document], openmetrics_file, junit_file)
+    if "-" not in files:
         render(document, console_out())

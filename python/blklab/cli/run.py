@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
-from blklab.cli.options import TopicCommand, experiment_options, json_option
+from blklab.cli.options import TopicCommand, experiment_options, json_option, openmetrics_option
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import UsageError
 from blklab.execution.pipeline import planned_commands, run_once
 from blklab.report.documents.comparison import run_document
+from blklab.report.monitoring.openmetrics import run_metrics
 from blklab.report.text.comparison import render_run
 from blklab.spec.experiment import option_named
 from blklab.spec.forms import parse_assignments
@@ -35,6 +36,7 @@ KERNELS = option_named("kernels")
 )
 @click.option("--dry-run", is_flag=True, help="Print every setting and command; change nothing.")
 @json_option
+@openmetrics_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def command(
     *,
@@ -46,6 +48,7 @@ def command(
     timeline_file: str | None,
     dry_run: bool,
     json_file: str | None,
+    openmetrics_file: str | None,
     quiet: bool,
 ) -> None:
     """Run one workload on TARGET under one scheduler, once, and show what it did.
@@ -64,7 +67,7 @@ def command(
         for line in (line for _, lines in planned for line in lines):
             console_out().print(line, markup=False, soft_wrap=True)
         return
-    require_writable(json_file)
+    require_writable(json_file, openmetrics_file)
     with ProgressDisplay(quiet=quiet) as display:
         sample, used, warnings = run_once(spec, display, timeline_file=timeline_file)
     for warning in warnings:
@@ -74,10 +77,12 @@ def command(
     document = run_document(
         spec.target, sample, scheduler=used.name, tunables=used.tunables, queue=spec.queue
     )
-    if json_file != "-":
+    if "-" not in (json_file, openmetrics_file):
         render_run(document, console_out())
     if json_file is not None:
         write_text(json_file, document.model_dump_json(by_alias=True, indent=2))
+    if openmetrics_file is not None:
+        write_text(openmetrics_file, run_metrics(document))
 
 
 def _choice(scheduler: str | None, tunables: dict[str, str]) -> SchedulerChoice | None:

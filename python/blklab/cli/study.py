@@ -9,11 +9,12 @@ from pathlib import Path
 
 import click
 
-from blklab.cli.options import json_option, store_option
+from blklab.cli.options import json_option, junit_option, openmetrics_option, store_option
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import InterruptedRunError, UsageError
 from blklab.records.store import Store
+from blklab.report.monitoring.junit import junit_xml
 from blklab.report.text.comparison import Printer
 from blklab.spec.experiment import DEFAULT_SEED
 from blklab.studies import replicable_study, replicable_study_names
@@ -21,6 +22,7 @@ from blklab.studies.replication.options import STUDY_BACKENDS, StudyOptions
 from blklab.studies.replication.report.document import study_document
 from blklab.studies.replication.report.finding import StudyFinding
 from blklab.studies.replication.report.html import render_studies_html
+from blklab.studies.replication.report.monitoring import study_metrics, study_suites
 from blklab.studies.replication.report.text import render_study
 from blklab.studies.replication.run import run_study
 from blklab.studies.replication.study_folder import StudyFolder
@@ -94,6 +96,8 @@ def _entry(name: str) -> _Entry:
     "iozone-raid10 an array of loop devices in /var/tmp.",
 )
 @json_option
+@openmetrics_option
+@junit_option
 @click.option("--html", "html_file", metavar="FILE", help="Write a page with figures and pictures to FILE.")
 @store_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
@@ -105,6 +109,8 @@ def run_command(
     seed: int,
     directory: str | None,
     json_file: str | None,
+    openmetrics_file: str | None,
+    junit_file: str | None,
     html_file: str | None,
     store_url: str | None,
     quiet: bool,
@@ -125,7 +131,8 @@ def run_command(
         for study in [one for one in studies if backend not in one.backends]:
             print_note(f"{study.name} does not run on {backend}: skipped")
             studies.remove(study)
-    require_writable(html_file, json_file)
+    files = (html_file, json_file, openmetrics_file, junit_file)
+    require_writable(*files)
     findings: list[StudyFinding] = []
     with Store.opened(store_url) as store:
         for study in studies:
@@ -137,14 +144,19 @@ def run_command(
                     print_note(f"the finished runs are kept as {display.run_id} (`blklab report` shows it)")
                 raise
             findings.append(finding)
-            if json_file != "-" and html_file != "-":
+            if "-" not in files:
                 render_study(finding, console_out())
     if html_file is not None:
         write_text(html_file, render_studies_html(findings))
-        if html_file != "-" and json_file != "-":
+        if "-" not in files:
             console_out().print(f"page: {shlex.quote(html_file)}", markup=False, soft_wrap=True)
+    document = study_document(findings)
     if json_file is not None:
-        write_text(json_file, study_document(findings).model_dump_json(by_alias=True, indent=2))
+        write_text(json_file, document.model_dump_json(by_alias=True, indent=2))
+    if openmetrics_file is not None:
+        write_text(openmetrics_file, study_metrics(document))
+    if junit_file is not None:
+        write_text(junit_file, junit_xml(study_suites(document)))
 
 
 def _chosen(names: tuple[str, ...]) -> list[str]:
