@@ -1,12 +1,16 @@
 """blklab: which Linux I/O scheduler, for this disk and this work, and how sure are we?
 
-`simulate` and `simulate_many` are for programs and notebooks; everything else is the command line's.
+`compare` runs an experiment, `load` reads a stored one, `simulate` and `simulate_many` run simulations alone.
+These are for programs and notebooks; everything else is the command line's.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from blklab.notebook.comparison import Comparison as Comparison
+    from blklab.notebook.comparison import compare as compare
+    from blklab.notebook.comparison import load as load
     from blklab.shipped.version import __version__ as __version__
     from blklab.simulator.request import SimulationRequest as SimulationRequest
     from blklab.simulator.simulation import SimulationResult as SimulationResult
@@ -16,6 +20,9 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "__version__": "blklab.shipped.version",
+    "Comparison": "blklab.notebook.comparison",
+    "compare": "blklab.notebook.comparison",
+    "load": "blklab.notebook.comparison",
     "SimulationRequest": "blklab.simulator.request",
     "SimulationResult": "blklab.simulator.simulation",
     "simulate": "blklab.simulator.simulation",

@@ -7,6 +7,7 @@ their own (``[guest]``).
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -109,24 +110,37 @@ def read_spec_file(path: Path) -> SpecValues:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SpecError(f"{path}: is not valid TOML: {error}") from error
     try:
-        parsed = _SpecFile.model_validate(content)
-    except ValidationError as error:
-        raise SpecError(
-            f"{path}: {_first_mistake(error)}", hint="docs/reference/experiments.md lists the keys"
-        ) from error
+        values = _checked(content)
     except SpecError as error:
         raise SpecError(f"{path}: {error.message}", hint=error.hint) from error
-    values = {name: getattr(parsed, name) for name in parsed.model_fields_set}
-    for option in OPTIONS:
-        if option.singular in values:
-            if option.name in values:
-                raise SpecError(f"{path}: has both {option.singular} and {option.name}")
-            values[option.name] = [values.pop(option.singular)]
     if "workloads" in values:
         values["workloads"] = [_relative_to(path.parent, name) for name in values["workloads"]]
     if "beside" in values:
         values["beside"] = _relative_to(path.parent, values["beside"])
     return SpecValues(**values)
+
+
+def spec_values(content: Mapping[str, Any]) -> SpecValues:
+    """Values given by a program, under the keys of a description and with the values that TOML would give.
+
+    Raises:
+        SpecError: for an unknown key or a wrong value.
+    """
+    return SpecValues(**_checked(content))
+
+
+def _checked(content: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        parsed = _SpecFile.model_validate(content)
+    except ValidationError as error:
+        raise SpecError(_first_mistake(error), hint="docs/reference/experiments.md lists the keys") from error
+    values = {name: getattr(parsed, name) for name in parsed.model_fields_set}
+    for option in OPTIONS:
+        if option.singular in values:
+            if option.name in values:
+                raise SpecError(f"has both {option.singular} and {option.name}")
+            values[option.name] = [values.pop(option.singular)]
+    return values
 
 
 def _relative_to(folder: Path, name: str) -> str:

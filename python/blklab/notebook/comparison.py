@@ -1,0 +1,190 @@
+"""Comparisons for programs and notebooks.
+
+::
+
+    import blklab
+
+    comparison = blklab.compare("sim:hdd-7200", workloads=["many-readers"], blocks=8)
+    comparison                            # in a notebook: the report
+    comparison.charts()[0]                # one of its pictures
+    comparison.to_pandas("pairs")
+"""
+
+from __future__ import annotations
+
+import io
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from blklab.analysis.verdict import analyse
+from blklab.errors import UnknownNameError
+from blklab.execution.blocks import Progress
+from blklab.execution.pipeline import compare as run_comparison
+from blklab.linux.processes.signals import signals_as_exceptions
+from blklab.notebook.charts import Chart, charts_of
+from blklab.notebook.frames import pandas_frame, polars_frame
+from blklab.notebook.tables import TABLES, Table, TableName
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.samples import RunSample
+from blklab.records.store import Store
+from blklab.report.documents.comparison import CompareDocument, compare_document
+from blklab.report.html.comparison import render_html
+from blklab.report.text.comparison import render
+from blklab.report.text.wording import headline
+from blklab.spec.request import build_specs, spec_values
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+REPORT_HEIGHT = "46rem"
+"""Height of the frame that shows the report in a notebook; it scrolls within."""
+_TEXT_COLUMNS = 100
+
+
+class Comparison:
+    """An experiment with its analysis.
+
+    Attributes:
+        record: The experiment with its samples.
+        document: The result, as `blklab compare --json` writes it; its fields are in the JSON reference.
+    """
+
+    def __init__(self, record: ExperimentRecord) -> None:
+        """Analyses an experiment.
+
+        Args:
+            record: The experiment, finished or not.
+        """
+        self.record = record
+        self.document: CompareDocument = compare_document(record, analyse(record))
+
+    def table(self, name: TableName = "results") -> Table:
+        """One of the tables ``results``, ``pairs``, ``verdicts`` and ``runs``, as plain columns.
+
+        Raises:
+            UnknownNameError: for another name.
+        """
+        if name not in TABLES:
+            raise UnknownNameError(f"there is no table {name!r}", hint=f"there are {', '.join(TABLES)}")
+        return TABLES[name](self.record, self.document)
+
+    def to_pandas(self, name: TableName = "results") -> pandas.DataFrame:
+        """A table as a pandas frame.
+
+        Args:
+            name: ``results`` (a row for each workload, scheduler and metric), ``pairs`` (two schedulers
+                within blocks), ``verdicts`` (a row for each workload and metric) or ``runs`` (a row for each
+                run or slot, with a column for each metric).
+
+        Raises:
+            MissingToolError: if pandas is not installed.
+            UnknownNameError: for another name.
+        """
+        return pandas_frame(self.table(name))
+
+    def to_polars(self, name: TableName = "results") -> polars.DataFrame:
+        """A table as a polars frame; names and errors as for `to_pandas`.
+
+        Raises:
+            MissingToolError: if polars is not installed.
+            UnknownNameError: for a name that is not a table's.
+        """
+        return polars_frame(self.table(name))
+
+    def charts(self, workload: str | None = None) -> list[Chart]:
+        """The report's charts, those of one workload or of all.
+
+        Raises:
+            UnknownNameError: if the experiment has no such workload.
+        """
+        names = [one.name for one in self.record.spec.workloads]
+        if workload is not None and workload not in names:
+            raise UnknownNameError(f"there is no workload {workload!r}", hint=f"there are {', '.join(names)}")
+        return charts_of(self.record, self.document, names if workload is None else [workload])
+
+    def reanalysed(self, **options: Any) -> Comparison:
+        """The same samples under another confidence, margin or goal.
+
+        Args:
+            options: As for `compare`, those that `blklab report` takes.
+
+        Raises:
+            SpecError: for an unknown option or a wrong value.
+        """
+        changed = self.record.spec.model_copy(update=spec_values(options).fields())
+        return Comparison(self.record.model_copy(update={"spec": changed}))
+
+    def report_html(self) -> str:
+        """The HTML report, one self-contained page."""
+        return render_html(self.record, self.document)
+
+    def __str__(self) -> str:
+        """The report for a terminal."""
+        written = io.StringIO()
+        render(self.document, Console(file=written, width=_TEXT_COLUMNS, highlight=False))
+        return written.getvalue().strip("\n")
+
+    def __repr__(self) -> str:
+        """Name, target and verdict."""
+        return f"<Comparison {self.record.run_id} of {self.record.spec.target}: {headline(self.document)}>"
+
+    def _repr_html_(self) -> str:
+        # A frame keeps the page's style and script apart from the notebook's.
+        page = escape(self.report_html(), quote=True)
+        style = f"width:100%;height:{REPORT_HEIGHT};border:0"
+        return (
+            f'<iframe title="blklab report" sandbox="allow-scripts" style="{style}" srcdoc="{page}"></iframe>'
+        )
+
+
+class _NoProgress:
+    """An observer for programs, which wait for the end."""
+
+    def announce(self, line: str) -> None:
+        """Ignores it."""
+
+    def begun(self, record: ExperimentRecord) -> None:
+        """Ignores it."""
+
+    def progressed(self, progress: Progress) -> None:
+        """Ignores it."""
+
+    def measured(self, sample: RunSample) -> None:
+        """Ignores it."""
+
+
+def compare(target: str, *, store: str | None = None, **options: Any) -> Comparison:
+    """Compares schedulers on a target, as `blklab compare` does, and stores every run.
+
+    Args:
+        target: As the command takes it: a folder, a device, ``sim:hdd-7200`` …
+        store: Database of runs; None for the default one.
+        options: The keys of a description, such as ``workloads``, ``schedulers``, ``blocks``, ``budget``,
+            ``margin``; docs/reference/experiments.md lists them.
+
+    Raises:
+        SpecError: for an unknown option or a wrong value.
+        InterruptedRunError: for Ctrl-C; the finished runs are stored.
+        BlklabError: if the experiment cannot be made.
+    """
+    spec = build_specs(spec_values({**options, "targets": [target]}))[0]
+    with signals_as_exceptions(), Store.opened(store) as opened:
+        return Comparison(run_comparison(spec, opened, _NoProgress()))
+
+
+def load(run: str = "latest", *, store: str | None = None) -> Comparison:
+    """Loads a stored comparison.
+
+    Args:
+        run: Its name, an unambiguous beginning or end of it, or ``latest``.
+        store: Database of runs; None for the default one.
+
+    Raises:
+        UnknownNameError: if there is none, or several match.
+        StoreError: if its data are damaged.
+    """
+    with Store.opened(store) as opened:
+        return Comparison(opened.load(run))
