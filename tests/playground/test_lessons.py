@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from playground_page import Playground
 
 from blklab.playground.lessons import Lesson, load_lessons
+from playground_page import Playground
 
 LESSONS = load_lessons()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playground_page import TWO_READERS, Playground, open_playground
 
 from chromium import Page
 from page_checks import assert_headings_and_captions, poor_contrast
+from playground_page import TWO_READERS, Playground, open_playground
 
 pytestmark = pytest.mark.browser
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from playground_page import TWO_READERS, Playground
 
 pytestmark = pytest.mark.browser

@@ -475,7 +475,7 @@ fn what_linux_does_not_change_is_refused_and_changes_nothing() {
     for (change, kind, text) in [
         (switch("cfq"), "unknown_scheduler", "no kernel has both"),
         (switch("bfg"), "unknown_scheduler", "is not simulated"),
-        (tunable("slice_idel", "1"), "unknown_tunable", "did you mean slice_idle"),
+        (tunable("slice_idles", "1"), "unknown_tunable", "did you mean slice_idle"),
         (tunable("slice_idle", "soon"), "out_of_range", "expected"),
         (queue("read_ahead_kb", "512"), "fixed", "from when it was opened"),
         (queue("nr_requests", "0"), "out_of_range", "between"),
