@@ -56,8 +56,8 @@ impl Machine {
         for disk in disks.iter_mut() {
             disk.begin_tags_at(machine.get("first_tag") as u32);
             if machine.flag("raw_device") {
-                let largest = MAX_SEGMENTS * PAGE_SECTORS as u32;
-                disk.max_written_sectors = disk.max_written_sectors.min(largest);
+                disk.max_segments_sectors = MAX_SEGMENTS * PAGE_SECTORS as u32;
+                disk.limit_sectors(disk.max_sectors);
             }
         }
         let mut tasks = Tasks::new(jobs, layout, seed);

@@ -112,13 +112,18 @@ impl Simulation {
             tunables: tunable_values(info, facts, tunables)?,
             facts,
             costs: processors.map(|table| table.of_scheduler(info.name)),
-            first_tag: setup.arrangement.map_or_else(
-                || self.machine.get("first_tag") as u32,
-                |arrangement| arrangement.first_tag(0, number, facts.nr_requests),
-            ),
+            first_tag: self.first_tag(setup, number, facts.nr_requests),
             wbt_target_ns: rqos::wbt_target_ns(&queue, jobs),
         };
         Ok((switch, queue))
+    }
+
+    /// The tag at which the first search of the `number`th new map of tags begins.
+    pub(crate) fn first_tag(&self, setup: &Setup, number: usize, nr_tags: u32) -> u32 {
+        setup.arrangement.map_or_else(
+            || self.machine.get("first_tag") as u32,
+            |arrangement| arrangement.first_tag(0, number, nr_tags),
+        )
     }
 
     /// The slots that have ended, with their schedulers in force.

@@ -112,6 +112,8 @@ pub struct Disk {
     pub max_sectors: u32,
     /// The same limit for writes from the page cache.
     pub max_written_sectors: u32,
+    /// Largest request that is made of bios of one page.
+    pub(crate) max_segments_sectors: u32,
     pub merging: Merging,
     pub volatile_cache: bool,
     /// It takes bios, not requests ([`Facts::bio_based`]).
@@ -170,6 +172,7 @@ impl Disk {
             dirtier_paused_ns: None,
             max_sectors,
             max_written_sectors: max_sectors,
+            max_segments_sectors: u32::MAX,
             merging: Merging::of_number(queue.get("nomerges"), bio_based),
             volatile_cache,
             bio_based,
@@ -261,6 +264,12 @@ impl Disk {
             events.compute_locked(lock, locked_ns, handover_ns);
             self.counters.scheduler_ns += work_ns;
         }
+    }
+
+    /// Sets the largest request (`max_sectors_kb`).
+    pub(crate) fn limit_sectors(&mut self, max_sectors: u32) {
+        self.max_sectors = max_sectors;
+        self.max_written_sectors = max_sectors.min(self.max_segments_sectors);
     }
 
     /// Adds a policy behind those of the same placement.

@@ -16,6 +16,7 @@ use super::queue_enter::QueueEnter;
 use super::queue_facts::QueueFacts;
 use crate::core::event::Class;
 use crate::core::params::Values;
+use crate::elevator::AnyScheduler;
 use crate::elevator::scheduler::Family;
 use crate::rqos::policy::{GroupChange, Policy};
 
@@ -165,10 +166,14 @@ impl BlockLayer {
             Action::Group(change) => {
                 queue.view.groups = change.cgroups.weights();
                 let (requests, events) = (&mut self.requests, &mut self.events);
-                queue.schedule(0, requests, events, |s, cx| s.regroup(cx));
+                queue.schedule(0, requests, events, AnyScheduler::regroup);
                 self.tell_policies(disk, |policy, cx| policy.group_changed(cx, change));
             }
-            Action::AddPolicy(policy) => queue.add_policy(policy.clone()),
+            Action::AddPolicy(policy) => {
+                let mut policy = policy.clone();
+                policy.begin(self.events.now_ns());
+                queue.add_policy(policy);
+            }
             Action::RemovePolicy(name) => queue.policies.retain(|policy| policy.name() != *name),
             Action::Wbt(target_ns) => {
                 queue.set_wbt(0);
@@ -176,8 +181,7 @@ impl BlockLayer {
             }
             Action::Merging(merging) => queue.merging = *merging,
             Action::MaxSectors(sectors) => {
-                queue.max_sectors = *sectors;
-                queue.max_written_sectors = *sectors;
+                queue.limit_sectors(*sectors);
                 if self.unplugged_sectors > 0 && disk == 0 {
                     self.unplugged_sectors = *sectors;
                 }

@@ -4,6 +4,9 @@
 //! `schedulers!` below. Everything else follows from the list and from the scheduler's
 //! [`Info`]; the conformance suite runs over [`ALL`], so it covers the new one at once.
 //!
+//! Rare hooks have defaults. A scheduler with tunables should have [`Scheduler::retune`], without which a
+//! store while it runs has no effect; `tests/suite/live` compares the two.
+//!
 //! `rustfmt` does not follow modules that a macro declares, so `cargo fmt` skips the schedulers'
 //! files. A test checks their format and names the command.
 

@@ -50,8 +50,8 @@ pub(super) struct Settings {
     policies: BTreeSet<&'static str>,
     /// The most tags that the queue has had under this scheduler.
     most_tags: u64,
-    /// Switches so far.
-    switches: usize,
+    /// Maps of tags that took the place of the first, so far.
+    new_maps: usize,
 }
 
 fn refused(kind: ErrorKind, field: &str, message: String) -> Error {
@@ -75,7 +75,7 @@ impl Settings {
                 .get("nr_requests")
                 .max(default_nr_requests(&simulation.facts, simulation.info)),
             queue,
-            switches: 0,
+            new_maps: 0,
         })
     }
 
@@ -112,10 +112,10 @@ impl Settings {
             });
             return Err(refused(ErrorKind::UnknownScheduler, "scheduler", message));
         }
-        let (given, number) = (&self.given_queue, self.switches + 1);
+        let (given, number) = (&self.given_queue, self.new_maps + 1);
         let (switch, queue) =
             simulation.switch_to(&self.setup, given, &self.jobs, (name, tunables), number)?;
-        self.switches = number;
+        self.new_maps = number;
         self.info = switch.info;
         self.tunables = switch.tunables.clone();
         self.most_tags =
@@ -145,18 +145,27 @@ impl Settings {
         // Refuses unknown names and impossible values.
         let values = queue_values(&given, &simulation.facts, self.info)?;
         let bio_based = simulation.facts.bio_based;
+        let unchanged =
+            values.iter().any(|(param, value)| param.name == name && value == self.queue.get(name));
         let action = match name {
+            "read_ahead_kb" => {
+                let message = "read_ahead_kb cannot be changed for a running job: a file has its \
+                               window from when it was opened; give it to the run from its start";
+                return Err(refused(ErrorKind::Fixed, name, message.to_owned()));
+            }
+            "nr_requests" if bio_based => {
+                let kind = self.setup.profile.kind.name;
+                let message =
+                    format!("a {kind} has no request queue, so nr_requests means nothing");
+                return Err(refused(ErrorKind::Fixed, name, message));
+            }
             "nr_requests" => return Ok(self.set_depth(simulation, values.get(name))),
+            _ if unchanged => None,
             "wbt_lat_usec" => Some(Action::Wbt(rqos::wbt_target_ns(&values, &self.jobs))),
             "nomerges" => Some(Action::Merging(Merging::of_number(values.get(name), bio_based))),
             "max_sectors_kb" => Some(Action::MaxSectors(values.get(name) as u32 * 2)),
             "rq_affinity" => {
                 Some(Action::Affinity(CompletionAffinity::of_number(rq_affinity(&given)?)))
-            }
-            "read_ahead_kb" => {
-                let message = "read_ahead_kb cannot be changed for a running job: a file has its \
-                               window from when it was opened; give it to the run from its start";
-                return Err(refused(ErrorKind::Fixed, name, message.to_owned()));
             }
             // What has no effect on a result.
             _ => None,
@@ -177,7 +186,9 @@ impl Settings {
         let facts = self.facts(simulation);
         let grows = self.info.family == Family::MultiQueue && nr_requests > self.most_tags;
         self.most_tags = self.most_tags.max(nr_requests);
-        let new_tags_at = grows.then(|| simulation.machine.get("first_tag") as u32);
+        self.new_maps += usize::from(grows);
+        let first_tag = simulation.first_tag(&self.setup, self.new_maps, facts.nr_requests);
+        let new_tags_at = grows.then_some(first_tag);
         vec![Effect::Queue(Action::Depth(facts, new_tags_at))]
     }
 

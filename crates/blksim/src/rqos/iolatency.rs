@@ -284,6 +284,12 @@ impl Policy for IoLatency {
         }
     }
 
+    fn begin(&mut self, now_ns: u64) {
+        for group in &mut self.groups {
+            group.window_start_ns = now_ns;
+        }
+    }
+
     /// `iolatency_set_limit`: the siblings begin anew, without a limit.
     fn group_changed(&mut self, cx: &mut PolicyContext, changed: &GroupChange) {
         let group = usize::from(changed.group);

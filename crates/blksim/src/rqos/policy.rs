@@ -115,6 +115,9 @@ pub trait Policy: ClonePolicy + std::fmt::Debug + Send {
     /// A timer is due, this policy's or another's: check the time.
     fn timer(&mut self, _cx: &mut PolicyContext) {}
 
+    /// It is put before a queue that has been in use until now.
+    fn begin(&mut self, _now_ns: u64) {}
+
     /// A control group's file was written; one of its own takes effect as in the kernel.
     fn group_changed(&mut self, _cx: &mut PolicyContext, _changed: &GroupChange) {}
 

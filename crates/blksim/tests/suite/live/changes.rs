@@ -144,9 +144,13 @@ fn for_each_run(mut call: impl FnMut(&str, &Setup, &[(u64, Change)])) {
 #[test]
 fn a_run_that_may_be_changed_is_as_any_other() {
     let policies = policies();
-    for (device, _) in DEVICES {
+    let others = [("loop", 0), ("ramdisk", 0)];
+    for (device, _) in DEVICES.into_iter().chain(others) {
         for (number, info) in ALL.iter().enumerate() {
             for (index, (load, jobs)) in LOADS.iter().enumerate() {
+                if device == "ramdisk" && !info.bypass {
+                    continue;
+                }
                 let (policy, cgroups) = &policies[(number + index) % policies.len()];
                 let setup = run_of(device, info.name, jobs, cgroups);
                 let what = format!("{} on {device}, {load}, {policy}", info.name);
@@ -393,7 +397,7 @@ fn limits_take_effect_while_it_runs_and_can_be_taken_away() {
     let mut setup = setup("ssd-sata", "none", PAIR);
     setup.cgroups = groups(&[("a", "io.weight", "100")]);
     let limit = group("a", "io.max", "rbps=4m");
-    let limited = quarters(&setup, 20_000 * MS, &[limit.clone()])[0];
+    let limited = quarters(&setup, 20_000 * MS, std::slice::from_ref(&limit))[0];
     let per_second = limited[1] / 5;
     assert!(limited[0] > 20 * limited[1], "{limited:?}");
     assert!((3_900_000..4_500_000).contains(&per_second), "{per_second}");
@@ -495,6 +499,11 @@ fn what_linux_does_not_change_is_refused_and_changes_nothing() {
             assert_eq!(error.kind.name(), kind, "{change:?}: {error}");
             assert!(error.message.contains(text), "{change:?}: {error}");
         }
+    }
+    let ram = begin(&crate::support::setup("ramdisk", "none", "[a]\nnumber_ios=9\n"));
+    for change in [switch("mq-deadline"), queue("nr_requests", "8")] {
+        let error = ram.clone().apply(&change).unwrap_err().to_string();
+        assert!(error.contains("has no request queue"), "{error}");
     }
     // A tunable is checked against the scheduler that will be in force then.
     live.schedule(9, switch("kyber")).unwrap();
