@@ -38,8 +38,8 @@
 //! ```
 
 pub mod change;
-mod settings;
 pub mod device;
+mod settings;
 pub mod view;
 
 use crate::block::queue_change::QueueChange;
