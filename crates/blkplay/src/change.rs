@@ -17,7 +17,8 @@ pub fn parse(text: &str) -> Option<Change> {
     match value["kind"].as_str()? {
         "scheduler" => {
             let tunables = value["tunables"].as_object()?.iter();
-            let tunables = tunables.map(|(name, text)| Some((name.clone(), text.as_str()?.to_owned())));
+            let tunables =
+                tunables.map(|(name, text)| Some((name.clone(), text.as_str()?.to_owned())));
             let tunables = tunables.collect::<Option<Vec<_>>>()?;
             Some(Change::Scheduler { name: word("scheduler")?, tunables })
         }
@@ -49,7 +50,8 @@ mod tests {
     #[test]
     fn each_kind_is_read() {
         let tunables = vec![("slice_idle".to_owned(), "0".to_owned())];
-        let read = parse(r#"{"kind": "scheduler", "scheduler": "bfq", "tunables": {"slice_idle": "0"}}"#);
+        let read =
+            parse(r#"{"kind": "scheduler", "scheduler": "bfq", "tunables": {"slice_idle": "0"}}"#);
         assert_eq!(read, Some(Change::Scheduler { name: "bfq".to_owned(), tunables }));
         let read = parse(r#"{"kind": "priority", "task": "reader", "class": "rt", "level": 1}"#);
         let expected = Change::Priority { job: "reader".to_owned(), class: 1, level: Some(1) };
@@ -57,12 +59,17 @@ mod tests {
         let read = parse(r#"{"kind": "tunable", "name": "slice_idle", "value": "2"}"#);
         let expected = Change::Tunable { name: "slice_idle".to_owned(), value: "2".to_owned() };
         assert_eq!(read, Some(expected));
-        assert!(parse(r#"{"kind": "group", "group": "a", "attribute": "io.weight", "value": "3"}"#).is_some());
+        assert!(
+            parse(r#"{"kind": "group", "group": "a", "attribute": "io.weight", "value": "3"}"#)
+                .is_some()
+        );
     }
 
     #[test]
     fn anything_else_is_refused() {
-        for text in ["", "{}", r#"{"kind": "paint"}"#, r#"{"kind": "tunable", "name": 3, "value": "2"}"#] {
+        for text in
+            ["", "{}", r#"{"kind": "paint"}"#, r#"{"kind": "tunable", "name": 3, "value": "2"}"#]
+        {
             assert_eq!(parse(text), None, "{text}");
         }
     }

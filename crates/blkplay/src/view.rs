@@ -8,9 +8,9 @@
 
 use blksim::block::request::{Operation, PriorityClass};
 use blksim::elevator::holding::{Fact, Holding};
+use blksim::live::LiveSimulation;
 use blksim::live::device::Arm;
 use blksim::live::view::{DiskView, RequestView, View};
-use blksim::live::LiveSimulation;
 use serde_json::{Map, Value, json};
 
 /// Requests of a list that the page gets: more than it can draw.
