@@ -112,23 +112,29 @@ export class Queue {
     this.#chips(row.requests, x, y + 15, width);
   }
 
-  // Requests side by side: reads round, writes square.
+  // Requests side by side: reads round, writes square. Of a long list the beginning and the last one.
   #chips(requests, x, y, width) {
-    const { context, theme } = this;
     const most = Math.max(1, Math.floor(width / CHIP));
-    const shown = requests.length > most ? requests.slice(0, Math.max(0, most - 3)) : requests;
-    for (const [index, id] of shown.entries()) {
-      const request = this.byNumber.get(id);
-      context.fillStyle = theme.task(request?.job ?? -1);
-      if (request?.operation === "write") {
-        context.fillRect(x + index * CHIP, y, 10, 10);
-      } else {
-        context.beginPath();
-        context.arc(x + index * CHIP + 5, y + 5, 5, 0, 2 * Math.PI);
-        context.fill();
-      }
+    if (requests.length <= most) {
+      for (const [index, id] of requests.entries()) this.#chip(id, x + index * CHIP, y);
+      return;
     }
-    const left = requests.length - shown.length;
-    if (left) write(context, theme, `+${left}`, x + shown.length * CHIP + 2, y + 5, { px: 11 });
+    const shown = Math.max(0, most - 5);
+    for (const [index, id] of requests.slice(0, shown).entries()) this.#chip(id, x + index * CHIP, y);
+    write(this.context, this.theme, `+${requests.length - shown - 1}`, x + shown * CHIP + 2, y + 5, { px: 11 });
+    this.#chip(requests.at(-1), x + (shown + 3) * CHIP, y);
+  }
+
+  #chip(id, x, y) {
+    const { context, theme } = this;
+    const request = this.byNumber.get(id);
+    context.fillStyle = theme.task(request?.job ?? -1);
+    if (request?.operation === "write") {
+      context.fillRect(x, y, 10, 10);
+    } else {
+      context.beginPath();
+      context.arc(x + 5, y + 5, 5, 0, 2 * Math.PI);
+      context.fill();
+    }
   }
 }
