@@ -12,6 +12,7 @@ mod loop_device;
 pub mod profile;
 pub mod raid;
 mod ram_disk;
+mod virtual_disk;
 
 pub use hdd::{Geometry, Hdd, Motion};
 pub use profile::Profile;
@@ -70,6 +71,7 @@ devices! {
     RamDisk(ram_disk, "ramdisk"),
     Hdd(hdd, "hdd"),
     Flash(flash, "flash"),
+    VirtualDisk(virtual_disk, "virtual"),
 }
 
 /// Builds a device of a kind from a few parameters given as text.

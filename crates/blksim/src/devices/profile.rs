@@ -31,7 +31,8 @@ impl Profile {
         })
     }
 
-    /// Reads a profile file: `name`, `kind`, `summary`, and parameters of the kind.
+    /// Reads a profile file: `name`, `kind`, `summary`, parameters of the kind, and perhaps a table
+    /// `calibration` about how these were found.
     pub fn parse(text: &str, source: &str) -> Result<Self, ProfileError> {
         let fail = |field: Option<&str>, message: String| ProfileError {
             message,
@@ -53,6 +54,10 @@ impl Profile {
         profile.summary = word("summary")?;
         for (key, value) in &table {
             if matches!(key.as_str(), "name" | "kind" | "summary") {
+                continue;
+            }
+            // What calibration says of itself; the model does not need it.
+            if key == "calibration" && value.is_table() {
                 continue;
             }
             let text = match value {

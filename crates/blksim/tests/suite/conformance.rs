@@ -9,7 +9,7 @@ use blksim::elevator::scheduler::Family;
 use blksim::elevator::{ALL, info};
 use blksim::simulate::{Simulation, simulate_with};
 
-const DEVICES: [&str; 5] = ["fixed", "hdd-7200", "loop", "nvme-tlc", "ssd-sata"];
+const DEVICES: [&str; 6] = ["fixed", "hdd-7200", "loop", "nvme-tlc", "ssd-sata", "virtual"];
 
 /// Loads that between them take every path: merging, sorting, plugging,
 /// splitting, priorities, page cache, flushes, waiting for tags.

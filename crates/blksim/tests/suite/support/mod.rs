@@ -20,9 +20,9 @@ pub const SCHEDULERS: [&str; 6] =
 pub const PROFILES: [&str; 8] =
     ["emmc", "hdd-7200", "nvme-tlc", "optane", "sas-15k", "sd-card", "ssd-sata", "virtio-network"];
 
-/// A device: `fixed`, `loop`, `ramdisk`, or the name of a shipped profile.
+/// A device: `fixed`, `loop`, `ramdisk`, `virtual`, or the name of a shipped profile.
 pub fn profile(name: &str) -> Profile {
-    if ["fixed", "loop", "ramdisk"].contains(&name) {
+    if ["fixed", "loop", "ramdisk", "virtual"].contains(&name) {
         return Profile::of_kind(name, name).unwrap();
     }
     let path = format!("{}/../../devices/{name}.toml", env!("CARGO_MANIFEST_DIR"));
