@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
+from blklab.cli.calibrate_disk import DiskRequest, calibrate_disk
 from blklab.cli.host_fidelity import print_host_fidelity
-from blklab.cli.options import repetitions_option
+from blklab.cli.options import json_option, repetitions_option
 from blklab.cli.output import console_out, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import UsageError
@@ -18,6 +19,7 @@ from blklab.execution.calibration.host_fidelity import host_fidelity
 from blklab.execution.calibration.loads import CHECKED, FITTED
 from blklab.execution.calibration.measuring import memory_device
 from blklab.execution.calibration.table_file import table_text
+from blklab.quantities.units import parse_duration_ns, parse_size_bytes
 from blklab.spec.experiment import DEFAULT_SEED
 from blklab.spec.machines import THIS, Machine, calibrated_machine, load_machine
 
@@ -27,6 +29,27 @@ _MOST_CPUS_OF_SLICE = 8
 
 
 @click.command(name="calibrate")
+@click.argument("target", metavar="[TARGET]", required=False)
+@click.option("--profile", metavar="FILE", help="Write the disk's profile to FILE (.toml).")
+@click.option(
+    "--budget",
+    metavar="TIME",
+    default="10m",
+    show_default=True,
+    help="Time for measuring the disk; two rounds of all loads are made in any case.",
+)
+@click.option(
+    "--file-size",
+    metavar="SIZE",
+    help="Size of the test file, where the target is a directory. Default: 1g.",
+)
+@click.option(
+    "--machine",
+    metavar="NAME|FILE",
+    help="Cost table with which the profile will be used. Default: this if it was measured, else ordinary.",
+)
+@click.option("--fresh", is_flag=True, help="Drop what an interrupted calibration has measured.")
+@json_option
 @click.option("--processor", is_flag=True, help="Measure what computing costs on this machine (root).")
 @repetitions_option
 @click.option("--seed", type=click.IntRange(min=0), default=DEFAULT_SEED, show_default=True, help="Seed.")
@@ -36,16 +59,62 @@ _MOST_CPUS_OF_SLICE = 8
 @click.option("--dry-run", is_flag=True, help="Print the commands of a load, and change nothing.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def command(
-    *, processor: bool, repetitions: int, seed: int, output_file: str | None, dry_run: bool, quiet: bool
+    *,
+    target: str | None,
+    profile: str | None,
+    budget: str,
+    file_size: str | None,
+    machine: str | None,
+    fresh: bool,
+    json_file: str | None,
+    processor: bool,
+    repetitions: int,
+    seed: int,
+    output_file: str | None,
+    dry_run: bool,
+    quiet: bool,
 ) -> None:
-    """Measure a cost table: what the steps of an I/O and the hooks of schedulers cost on this machine.
+    """Measure a disk for the simulator, or with --processor what computing costs on this machine.
 
-    Runs small random I/O on a scratch loop device in memory, under every scheduler that it offers, and fits
-    the table to the rates. Simulations then take it with --machine this. Some of the loads are not fitted;
-    the error on these is printed.
+    Of a disk (a directory on it, loop:SIZE, a block device, which is only read, or a model) it measures short
+    loads in random order and fits a device profile to them, for sim:FILE and uml:FILE. Each figure has an
+    interval. Some of the loads are not fitted; the error on these is printed and written into the profile. An
+    interrupted calibration goes on when it is called again.
+
+    With --processor it runs small random I/O on a scratch loop device in memory, under every scheduler that
+    it offers, and fits a cost table to the rates, for --machine this.
     """
-    if not processor:
-        raise UsageError("say what to measure: blklab calibrate --processor")
+    if (target is None) != processor:
+        raise UsageError(
+            "say what to measure, a disk or the processor",
+            hint="blklab calibrate DIRECTORY --profile my-disk.toml, or blklab calibrate --processor",
+        )
+    if target is not None:
+        if profile is None:
+            raise UsageError("the profile needs a file", hint="--profile my-disk.toml")
+        calibrate_disk(
+            DiskRequest(
+                target=target,
+                profile=profile,
+                budget_ns=parse_duration_ns(budget),
+                file_bytes=None if file_size is None else parse_size_bytes(file_size),
+                machine=machine,
+                seed=seed,
+                fresh=fresh,
+                dry_run=dry_run,
+                quiet=quiet,
+                json_file=json_file,
+            )
+        )
+        return
+    _calibrate_processor(
+        repetitions=repetitions, seed=seed, output_file=output_file, dry_run=dry_run, quiet=quiet
+    )
+
+
+def _calibrate_processor(
+    *, repetitions: int, seed: int, output_file: str | None, dry_run: bool, quiet: bool
+) -> None:
     loads = [*FITTED, *CHECKED]
     console = console_out()
     if dry_run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import click
@@ -20,7 +21,7 @@ from blklab.linux.disks.resolution import resolve
 from blklab.linux.disks.stack import all_disks, leaves_of
 from blklab.linux.queue.schedulers import available_schedulers
 from blklab.quantities.units import format_bytes
-from blklab.spec.profiles import device_kinds, shipped_profiles
+from blklab.spec.profiles import calibrated_profiles, device_kinds, shipped_profiles
 
 SCHEMA = "blklab.targets/1"
 
@@ -40,6 +41,7 @@ def command(*, json_file: str | None) -> None:
         "schema": SCHEMA,
         "disks": disks,
         "simulated": simulated,
+        "calibrated": _calibrated(),
         "virtual_time": {"targets": guests, "available": obstacle is None, "reason": obstacle or ""},
     }
     if json_file is not None:
@@ -53,6 +55,14 @@ def _simulated() -> list[dict[str, str]]:
     kinds = [(kind, kind, summary) for kind, summary in device_kinds().items()]
     known = profiles + kinds
     return [{"target": f"sim:{name}", "kind": kind, "summary": summary} for name, kind, summary in known]
+
+
+def _calibrated() -> list[dict[str, str]]:
+    """The profiles of a person's own disks, in the current folder."""
+    return [
+        {"target": f"sim:{profile.source}", "kind": profile.kind, "summary": profile.summary}
+        for profile in calibrated_profiles(Path.cwd())
+    ]
 
 
 def _in_guests(simulated: list[dict[str, str]]) -> list[dict[str, str]]:
@@ -142,7 +152,7 @@ def _print(document: dict[str, Any]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("simulated")
     table.add_column("", overflow="fold")
-    for device in document["simulated"]:
+    for device in [*document["calibrated"], *document["simulated"]]:
         table.add_row(device["target"], device["summary"])
     console.print(table)
     obstacle = document["virtual_time"]["reason"]

@@ -6,7 +6,9 @@ compiled core defines the keys and checks their values.
 
 from __future__ import annotations
 
+import functools
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +16,11 @@ from blklab import _core
 from blklab.errors import ProfileError
 from blklab.shipped import shipped_files
 from blklab.spec.profile_files import read_named, read_shipped, text_of, unknown_name
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 
 @dataclass(frozen=True)
@@ -31,12 +38,32 @@ class Profile:
 
 def device_kinds() -> dict[str, str]:
     """Kinds of modelled devices with a line about each."""
+    return dict(_kinds())
+
+
+@functools.cache
+def _kinds() -> dict[str, str]:
     return {entry["kind"]: entry["summary"] for entry in json.loads(_core.devices())}
 
 
 def shipped_profiles() -> dict[str, Profile]:
     """The profiles that come with blklab, by name."""
     return read_shipped("devices", _read)
+
+
+def calibrated_profiles(folder: Path) -> list[Profile]:
+    """The profiles in a folder that calibration wrote; other files there are passed over."""
+    found = (_calibrated(path) for path in sorted(folder.glob("*.toml")))
+    return [profile for profile in found if profile is not None]
+
+
+def _calibrated(path: Path) -> Profile | None:
+    try:
+        if "calibration" in tomllib.loads(text_of(path, path.name)):
+            return _read(path, path.name)
+    except (ProfileError, tomllib.TOMLDecodeError):
+        pass
+    return None
 
 
 def load_profile(name_or_path: str) -> Profile:

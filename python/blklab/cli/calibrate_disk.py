@@ -1,0 +1,161 @@
+"""`blklab calibrate TARGET`: measure a disk and write a device profile."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from blklab.cli.output import console_out, print_note, require_writable, write_text
+from blklab.cli.progress_line import ProgressLine
+from blklab.errors import InterruptedRunError, UsageError
+from blklab.execution.calibration.disk.calibrate import PROBE_RUNTIME_US, calibrated
+from blklab.execution.calibration.disk.document import DiskCalibration
+from blklab.execution.calibration.disk.ground import SessionGround, opened_ground
+from blklab.execution.calibration.disk.loads import REFERENCE, DiskLoad
+from blklab.execution.calibration.disk.profile_file import profile_text, shown_interval, shown_value
+from blklab.execution.calibration.disk.saved import Design, SavedMeasurements, saved_measurements
+from blklab.quantities.units import format_duration
+from blklab.spec.machines import DEFAULT_MACHINE, THIS, Machine, calibrated_machine, load_machine
+from blklab.spec.targets import parse_target
+
+_UNSAFE_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True)
+class DiskRequest:
+    """The arguments of the command."""
+
+    target: str
+    profile: str
+    budget_ns: int
+    file_bytes: int | None
+    machine: str | None
+    seed: int
+    fresh: bool
+    dry_run: bool
+    quiet: bool
+    json_file: str | None
+
+
+class _Display(ProgressLine):
+    """Progress with the time left."""
+
+    def announce(self, line: str) -> None:
+        """A step that is not a measurement."""
+        self.show(line)
+        self.move(0, None)
+        self.log(line)
+
+    def measuring(self, load: DiskLoad, *, done: int, planned: int, left_ns: int) -> None:
+        """A measurement begins."""
+        left = f"at most {format_duration(left_ns)} left" if left_ns else "a little left"
+        self.show(f"run {done + 1}: {load.name}", left)
+        self.move(done, planned)
+        self.log_now_and_then(f"run {done + 1} of at most {planned}, {load.name}, {left}")
+
+
+def calibrate_disk(request: DiskRequest) -> None:
+    """Carries out the command.
+
+    Raises:
+        BlklabError: if the disk cannot be measured or the profile cannot be written.
+    """
+    profile = Path(request.profile)
+    if profile.suffix != ".toml":
+        raise UsageError(f"{profile} must end in .toml, so that sim:{profile} finds it")
+    machine = _machine(request.machine)
+    target = parse_target(request.target)
+    console = console_out()
+    if request.dry_run:
+        with opened_ground(
+            target, seed=request.seed, machine=machine, file_bytes=request.file_bytes, dry_run=True
+        ) as ground:
+            lines = ground.commands(REFERENCE, runtime_us=PROBE_RUNTIME_US)
+            console.print(*lines, sep="\n", markup=False, soft_wrap=True)
+        return
+    require_writable(request.profile, request.json_file)
+    profile.parent.mkdir(parents=True, exist_ok=True)
+    with _Display(quiet=request.quiet) as display:
+        with opened_ground(
+            target, seed=request.seed, machine=machine, file_bytes=request.file_bytes
+        ) as ground:
+            saved = saved_measurements(profile, _design(request, ground, machine), fresh=request.fresh)
+            if not saved.is_new and not request.quiet:
+                print_note(f"going on after {len(saved.measurements)} measurements of an earlier calibration")
+            found = _calibrated(ground, saved, request, machine, display)
+        text = profile_text(found, name=_UNSAFE_IN_NAMES.sub("-", profile.stem) or "disk")
+        write_text(request.profile, text)
+        saved.remove()
+    if request.json_file is not None:
+        write_text(request.json_file, found.model_dump_json(by_alias=True, indent=2))
+    if request.json_file != "-":
+        print_calibration(found, request.profile, console)
+
+
+def _calibrated(
+    ground: SessionGround,
+    saved: SavedMeasurements,
+    request: DiskRequest,
+    machine: Machine,
+    display: _Display,
+) -> DiskCalibration:
+    try:
+        return calibrated(
+            ground, saved, budget_ns=request.budget_ns, seed=request.seed, machine=machine, observer=display
+        )
+    except InterruptedRunError:
+        if saved.measurements:
+            print_note(f"{len(saved.measurements)} measurements are kept; the same command goes on from them")
+        raise
+
+
+def _machine(name: str | None) -> Machine:
+    """The cost table of this machine if it was measured, else the one that models run on by default."""
+    if name is None:
+        name = THIS if calibrated_machine().is_file() else DEFAULT_MACHINE
+    return load_machine(name)
+
+
+def _design(request: DiskRequest, ground: SessionGround, machine: Machine) -> Design:
+    facts = ground.facts
+    return Design(
+        target=request.target,
+        disk=facts.model if request.target.startswith("loop:") else f"{facts.name} {facts.model}".strip(),
+        capacity_bytes=facts.capacity_bytes,
+        space_bytes=facts.space_bytes,
+        budget_ns=request.budget_ns,
+        seed=request.seed,
+        machine=machine.source,
+    )
+
+
+def print_calibration(found: DiskCalibration, profile: str, console: Console) -> None:
+    """Prints the figures, how well they predict, and what to know of them."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("figure", "value", "95 % interval, or how it was found"):
+        table.add_column(heading, overflow="fold")
+    for figure in found.figures:
+        table.add_row(figure.key, shown_value(figure, figure.value), shown_interval(figure))
+    console.print(table)
+    typical, large = found.errors()
+    tail, large_tail = found.tail_errors()
+    tested = [load for load in found.loads if not load.fitted]
+    nearest = found.nearest
+    lines = [
+        "",
+        f"Errors on {len(tested)} loads that were not fitted, median and 95th percentile:",
+        f"  {100 * typical:.1f} and {100 * large:.1f} % of rates",
+        f"  {100 * tail:.1f} and {100 * large_tail:.1f} % of 99th percentiles of latency",
+        f"  with {nearest.profile}, the nearest that ships: {100 * nearest.rate_error_median:.0f} % (median)",
+        *(f"Note: {remark}." for remark in found.remarks),
+        f"Not covered: {found.not_covered}.",
+        f"{found.runs} runs in {format_duration(round(found.measured_s * 1e9))}.",
+        f"profile: {profile}",
+        f"use it: blklab compare sim:{profile}"
+        + ("" if found.machine == DEFAULT_MACHINE else f" --machine {found.machine}"),
+    ]
+    console.print(*lines, sep="\n", markup=False, soft_wrap=True)

@@ -1,0 +1,192 @@
+"""The result of a calibration, as ``blklab calibrate --json`` prints it and the profile file tells it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from blklab.execution.calibration.disk.drift import Drift
+from blklab.execution.calibration.disk.fit import TWO_SIDED, Fit
+from blklab.execution.calibration.disk.forward import Logs
+from blklab.execution.calibration.disk.ground import DiskFacts
+from blklab.execution.calibration.disk.loads import DiskLoad
+from blklab.execution.calibration.disk.observations import Observation, Row
+from blklab.execution.calibration.disk.parameters import KIND, rate_of
+from blklab.execution.fidelity.measured import percentile
+
+SCHEMA = "blklab.calibrate/1"
+NOT_COVERED = (
+    "buffers and fast caches that fill up under long writes, collection of garbage, limits with bursts,"
+    " caches for reads, and whatever depends on the address"
+)
+"""What a profile of the kind does not say of the disk."""
+UNDECIDED = "the loads leave it open"
+_UNIDENTIFIED = 0.7
+"""Of the prior's standard deviation: above it the loads have told nothing."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Figure(_Part):
+    """One figure of the profile."""
+
+    key: str
+    value: int | str
+    low: int | None
+    """Of its 95 % interval; None if there is no lower limit, or no interval."""
+    high: int | None
+    how: str
+    """How it was found."""
+
+
+class CalibratedLoad(_Part):
+    """A load as it was measured and as the profile predicts it."""
+
+    load: str
+    fitted: bool
+    """Whether figures were fitted to it; the others test the profile."""
+    runs: int
+    iops: float
+    predicted_iops: float
+    p99_us: float
+    predicted_p99_us: float
+
+    @property
+    def rate_error(self) -> float:
+        """Of the predicted rate, relative, without sign."""
+        return abs(math.log(self.predicted_iops / self.iops))
+
+    @property
+    def tail_error(self) -> float:
+        """Of the predicted 99th percentile of latency."""
+        return abs(math.log(self.predicted_p99_us / self.p99_us))
+
+
+class Nearest(_Part):
+    """The shipped profile that predicts the loads best that were not fitted."""
+
+    profile: str
+    rate_error_median: float
+
+
+class DiskCalibration(_Part):
+    """The result of `blklab calibrate TARGET`."""
+
+    schema_: str = Field(default=SCHEMA, alias="schema")
+    target: str
+    disk: str
+    model: str
+    """The disk's name of itself."""
+    kind: str = KIND
+    measured_on: str
+    """Date and time, UTC, ISO 8601."""
+    kernel: str
+    machine: str
+    """The cost table under which the profile was fitted, and holds."""
+    seed: int
+    runs: int
+    measured_s: float
+    """Time that measuring took."""
+    figures: list[Figure]
+    model_error: float
+    """Scatter of the fitted numbers beyond that of the measurements: what the model cannot express."""
+    loads: list[CalibratedLoad]
+    drift: Drift
+    nearest: Nearest
+    remarks: list[str]
+    not_covered: str = NOT_COVERED
+
+    def errors(self, *, fitted: bool = False) -> tuple[float, float]:
+        """Median and 95th percentile of the rates' errors."""
+        errors = sorted(load.rate_error for load in self.loads if load.fitted == fitted)
+        return median(errors), percentile(errors, 0.95)
+
+    def tail_errors(self) -> tuple[float, float]:
+        """The same of the 99th percentiles of latency, on loads that were not fitted."""
+        errors = sorted(load.tail_error for load in self.loads if not load.fitted)
+        return median(errors), percentile(errors, 0.95)
+
+
+def figures_of(fit: Fit, facts: DiskFacts) -> list[Figure]:
+    """All figures of the profile, with their intervals."""
+    queues = facts.queues
+    kernel = "the kernel's own"
+    found = [
+        Figure(key="capacity", value=facts.capacity_bytes, low=None, high=None, how=kernel),
+        Figure(key="queue_depth", value=queues.depth, low=None, high=None, how=kernel),
+        Figure(key="hw_queues", value=queues.number, low=None, high=None, how=kernel),
+        Figure(key="max_sectors_kb", value=queues.max_sectors_kb, low=None, high=None, how=kernel),
+        Figure(key="rotational", value=int(facts.rotational), low=None, high=None, how=kernel),
+    ]
+    intervals = _intervals(fit)
+    for key, value in fit.disk.parameters().items():
+        low, high, how = intervals.get(key, (None, None, _how_else(fit, key)))
+        found.append(Figure(key=key, value=value, low=low, high=high, how=how))
+    return found
+
+
+def _how_else(fit: Fit, key: str) -> str:
+    if key in fit.undecided:
+        return UNDECIDED
+    if key == "placement":
+        return "fits better than the other"
+    if key == "full_duplex":
+        return "fits better than the other" if fit.layout.writes else "not measured"
+    if key == "flush":
+        return "the kernel sends no flushes" if fit.layout.writes else "not measured"
+    return "not measured: as reads"
+
+
+def _intervals(fit: Fit) -> dict[str, tuple[int | None, int | None, str]]:
+    layout = fit.layout
+    priors = layout.prior_deviations()
+    found: dict[str, tuple[int | None, int | None, str]] = {}
+    for name, value, deviation, prior in zip(
+        layout.names, fit.vector.tolist(), fit.deviations.tolist(), priors.tolist(), strict=True
+    ):
+        half = TWO_SIDED * deviation
+        key = {"transfer": "rate"}.get(name.split(".")[-1], name.split(".")[-1])
+        if "." in name:
+            key = f"{name.split('.')[0]}_{key}"
+        if name == "parallel":
+            low, high = fit.parallel_interval
+            found[key] = (low, high, "fitted")
+        elif deviation > _UNIDENTIFIED * prior:
+            found[key] = (None, None, "not identified by the loads")
+        elif layout.is_log(name):
+            found[key] = (round(math.exp(value - half)), round(math.exp(value + half)), "fitted")
+        elif name.endswith("spread"):
+            found[key] = (max(0, round(1000 * (value - half))), round(1000 * (value + half)), "fitted")
+        elif name.endswith("command"):
+            unit = layout.unit_ns
+            found[key] = (max(0, round(unit * (value - half))), round(unit * (value + half)), "fitted")
+        else:
+            unit = layout.unit_ns
+            slow, fast = unit * (value + half), unit * (value - half)
+            found[key] = (rate_of(slow), rate_of(fast) if fast > 0 else None, "fitted")
+    return found
+
+
+def calibrated_loads(
+    loads: Sequence[tuple[DiskLoad, bool]],
+    found: Mapping[Row, Observation],
+    predicted: Mapping[DiskLoad, Logs],
+) -> list[CalibratedLoad]:
+    """Each load (and whether it was fitted) with its predictions."""
+    return [
+        CalibratedLoad(
+            load=load.name,
+            fitted=fitted,
+            runs=found[load, "iops"].count,
+            iops=math.exp(found[load, "iops"].log),
+            predicted_iops=math.exp(predicted[load]["iops"]),
+            p99_us=math.exp(found[load, "p99"].log) / 1000,
+            predicted_p99_us=math.exp(predicted[load]["p99"]) / 1000,
+        )
+        for load, fitted in loads
+    ]

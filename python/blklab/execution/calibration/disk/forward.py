@@ -1,0 +1,121 @@
+"""The forward model of the fit: the simulator, which predicts each load's numbers from the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from blklab.execution.calibration.disk.ground import DiskFacts, measurement_of
+from blklab.execution.calibration.disk.loads import DiskLoad
+from blklab.execution.calibration.disk.observations import Observation, Quantity, Row, logs_of
+from blklab.execution.calibration.disk.parameters import KIND, Floats, VirtualDisk
+from blklab.simulator.request import SimulationRequest
+from blklab.simulator.simulation import simulate_many
+from blklab.spec.machines import Machine
+
+Logs = Mapping[Quantity, float]
+
+FINE_IOS = 10_000
+"""I/Os of a simulated load: few enough to be quick, enough for the 95th percentile."""
+COARSE_IOS = 3_000
+NEAREST_IOS = 2_000
+_INTERPOLATED_PARALLEL = 64
+"""Below it the number of servers is searched between whole numbers."""
+_RAMP_DIVISOR = 8
+_LEAST_RUNTIME_US = 1000
+_MOST_EXCESS = 3
+"""A disk that is so many times faster than the measured one is simulated for less time."""
+_MOST_SPACE_BYTES = 1 << 30
+
+
+@dataclass
+class Forward:
+    """Predictions for a disk with certain facts; those already made are kept."""
+
+    facts: DiskFacts
+    machine: Machine
+    rates: Mapping[DiskLoad, float]
+    """I/Os a second as measured, which set how long a load is simulated."""
+    _known: dict[tuple[str, str, int, float], Logs] = field(default_factory=dict)
+
+    def predicted(
+        self, disk: VirtualDisk, rows: Sequence[Row], *, seed: int = 1, ios: int = FINE_IOS
+    ) -> Floats:
+        """The logarithms of the rows' numbers."""
+        whole = round(disk.parallel)
+        if disk.parallel >= _INTERPOLATED_PARALLEL or abs(disk.parallel - whole) < 1e-6:
+            return self._rows(disk, rows, seed=seed, ios=ios)
+        low = int(disk.parallel)
+        weight = np.log(disk.parallel / low) / np.log((low + 1) / low)
+        fewer, more = (
+            self._rows(_with_parallel(disk, parallel), rows, seed=seed, ios=ios)
+            for parallel in (low, low + 1)
+        )
+        interpolated: Floats = (1 - weight) * fewer + weight * more
+        return interpolated
+
+    def _rows(self, disk: VirtualDisk, rows: Sequence[Row], *, seed: int, ios: int) -> Floats:
+        devices = {load: (self.device(disk, load), self._length_s(disk, load, ios)) for load, _ in rows}
+        logs = self._simulated(devices, seed)
+        return np.array([logs[load][quantity] for load, quantity in rows])
+
+    def device(self, disk: VirtualDisk, load: DiskLoad) -> str:
+        """The device as in a target, with what affects the load."""
+        queues = self.facts.queues
+        settings = {
+            "capacity": self.facts.capacity_bytes,
+            "queue_depth": queues.depth,
+            "hw_queues": queues.number,
+            "max_sectors_kb": queues.max_sectors_kb,
+        } | disk.parameters(load)
+        return ",".join([KIND, *(f"{key}={value}" for key, value in settings.items())])
+
+    def on_devices(
+        self, devices: Mapping[DiskLoad, str], *, seed: int = 1, ios: int = FINE_IOS
+    ) -> dict[DiskLoad, Logs]:
+        """The loads' numbers, each on a device of its own, at about its measured rate."""
+        return self._simulated(
+            {load: (device, ios / self.rates[load]) for load, device in devices.items()}, seed
+        )
+
+    def _simulated(self, devices: Mapping[DiskLoad, tuple[str, float]], seed: int) -> dict[DiskLoad, Logs]:
+        """The loads' numbers on devices, each simulated for so many seconds."""
+        keys = {load: (device, load.name, seed, length_s) for load, (device, length_s) in devices.items()}
+        missing = [load for load, key in keys.items() if key not in self._known]
+        requests = [self._request(load, *devices[load], seed) for load in missing]
+        for load, result in zip(missing, simulate_many(requests), strict=True):
+            self._known[keys[load]] = logs_of(measurement_of(load, result.jobs))
+        return {load: self._known[key] for load, key in keys.items()}
+
+    def _request(self, load: DiskLoad, device: str, length_s: float, seed: int) -> SimulationRequest:
+        runtime_us = max(_LEAST_RUNTIME_US, round(1e6 * length_s))
+        workload = load.workload(
+            space_bytes=min(self.facts.space_bytes, _MOST_SPACE_BYTES),
+            ramp_us=runtime_us // _RAMP_DIVISOR,
+            runtime_us=runtime_us,
+        )
+        return SimulationRequest(device, workload, scheduler="none", processors=self.machine, seed=seed)
+
+    def _length_s(self, disk: VirtualDisk, load: DiskLoad, ios: int) -> float:
+        return ios / max(self.rates[load], most_rate(disk, load) / _MOST_EXCESS)
+
+
+def most_rate(disk: VirtualDisk, load: DiskLoad) -> float:
+    """I/Os a second that a load cannot exceed."""
+    services = [disk.read, disk.write] if load.direction == "mixed" else [disk.service(load.direction)]
+    link_ns = min(service.command_ns + load.block_kib * service.kib_ns for service in services)
+    # Two directions may use a link each.
+    link_ns /= len(services)
+    server_ns = min(service.latency_ns for service in services) / min(load.depth, disk.parallel)
+    return 1e9 / max(link_ns, server_ns)
+
+
+def rates_of(found: Mapping[Row, Observation], loads: Iterable[DiskLoad]) -> dict[DiskLoad, float]:
+    """I/Os a second of the loads as measured."""
+    return {load: float(np.exp(found[load, "iops"].log)) for load in loads if (load, "iops") in found}
+
+
+def _with_parallel(disk: VirtualDisk, parallel: int) -> VirtualDisk:
+    return replace(disk, parallel=parallel)

@@ -1,0 +1,107 @@
+"""The loads of a calibration. Those that test the profile are chosen here, before anything is fitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from blklab.spec.workloads import Workload, parse_workload
+
+Direction = Literal["read", "write", "mixed"]
+_READWRITE: dict[tuple[Direction, bool], str] = {
+    ("read", False): "randread",
+    ("write", False): "randwrite",
+    ("mixed", False): "randrw",
+    ("read", True): "read",
+    ("write", True): "write",
+    ("mixed", True): "rw",
+}
+_FILE = "disk"
+"""All loads share one file, so that a folder needs room for one."""
+_ALIGNMENT_BYTES = 1 << 20
+LEAST_SPACE_BYTES = 16 << 20
+
+
+@dataclass(frozen=True)
+class DiskLoad:
+    """One job that keeps some I/Os of one size in flight."""
+
+    direction: Direction
+    block_kib: int
+    depth: int
+    sequential: bool = False
+    syncs: bool = False
+    """Whether each write is followed by ``fdatasync``."""
+    span_divisor: int = 1
+    """The load stays in the first part of the space: the whole divided by this."""
+
+    @property
+    def name(self) -> str:
+        """Such as ``randread-4k-qd8``, ``syncwrite-4k-qd1``, ``randread-4k-qd1-span32``."""
+        kind = "syncwrite" if self.syncs else _READWRITE[self.direction, self.sequential]
+        span = f"-span{self.span_divisor}" if self.span_divisor > 1 else ""
+        return f"{kind}-{self.block_kib}k-qd{self.depth}{span}"
+
+    @property
+    def reads_only(self) -> bool:
+        """Whether it never writes."""
+        return self.direction == "read"
+
+    def workload(self, *, space_bytes: int, ramp_us: int, runtime_us: int) -> Workload:
+        """The load as a job file on a space of so many bytes."""
+        size = max(space_bytes // self.span_divisor, LEAST_SPACE_BYTES) // _ALIGNMENT_BYTES * _ALIGNMENT_BYTES
+        sync = "fdatasync=1\n" if self.syncs else ""
+        text = (
+            "; decide-by: iops\n"
+            f"[load]\nrw={_READWRITE[self.direction, self.sequential]}\nbs={self.block_kib}k\ndirect=1\n"
+            f"ioengine=libaio\niodepth={self.depth}\nfilename={_FILE}\nsize={size}\nnorandommap=1\n{sync}"
+            f"time_based\nramp_time={ramp_us}us\nruntime={runtime_us}us\n"
+        )
+        return parse_workload(text, name=self.name, source=self.name)
+
+
+ARM_PROBES = tuple(DiskLoad("read", 4, 1, span_divisor=divisor) for divisor in (1, 32, 1024))
+"""Single reads over the whole disk and over parts of it: an arm takes longer over longer ways."""
+
+REFERENCE = DiskLoad("read", 4, 8)
+"""Repeated within each round, to notice drift."""
+
+_DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+_SIZES = ((16, 1), (64, 1), (256, 1), (64, 8), (256, 8))
+"""Blocks in KiB, and depth."""
+
+MIXED = (DiskLoad("mixed", 4, 16), DiskLoad("mixed", 64, 8))
+FLUSHES = DiskLoad("write", 4, 1, syncs=True)
+
+HOLDOUTS = (
+    DiskLoad("read", 8, 6),
+    DiskLoad("read", 32, 2),
+    DiskLoad("read", 4, 24),
+    DiskLoad("read", 128, 4, sequential=True),
+    DiskLoad("write", 8, 6),
+    DiskLoad("write", 32, 3),
+    DiskLoad("write", 4, 24),
+    DiskLoad("mixed", 8, 8),
+    DiskLoad("mixed", 16, 32),
+)
+"""Loads that no figure is fitted to: they tell how well the profile predicts."""
+
+
+def fitted_loads(*, queue_depth: int, writes: bool) -> list[DiskLoad]:
+    """The loads to fit to.
+
+    Args:
+        queue_depth: Commands that the disk takes at once; deeper loads than twice that tell nothing.
+        writes: Whether the disk may be written to.
+    """
+    directions: list[Direction] = ["read", "write"] if writes else ["read"]
+    found = []
+    for direction in directions:
+        found += [DiskLoad(direction, 4, depth) for depth in _DEPTHS if depth <= max(4, 2 * queue_depth)]
+        found += [DiskLoad(direction, block_kib, depth) for block_kib, depth in _SIZES]
+    return [*found, *MIXED, FLUSHES] if writes else found
+
+
+def holdout_loads(*, writes: bool) -> list[DiskLoad]:
+    """The loads to test with."""
+    return [load for load in HOLDOUTS if writes or load.reads_only]

@@ -1,0 +1,173 @@
+"""The figures of a disk without an arm, as the simulator's kind ``virtual`` has them, and as a vector.
+
+Durations that may be zero are searched on a linear scale, in units of a typical latency; the others on a
+logarithmic one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blklab.execution.calibration.disk.loads import DiskLoad
+
+Floats = NDArray[np.float64]
+Placement = Literal["any", "random"]
+
+KIND = "virtual"
+MOST_RATE = 1 << 44
+MOST_PARALLEL = 65_536
+_MOST_SPREAD = 3.0
+_KIB_NS = 1024 * 1_000_000_000
+"""Nanoseconds per KiB times this rate in bytes per second."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """What reads or writes take."""
+
+    latency_ns: float
+    """Median time in a server."""
+    spread: float
+    """Standard deviation of its logarithm."""
+    command_ns: float
+    """Time of the link for each command."""
+    kib_ns: float
+    """Time of the link for each KiB."""
+
+    @property
+    def rate(self) -> int:
+        """Bytes per second on the link."""
+        return rate_of(self.kib_ns)
+
+    def parameters(self, direction: str) -> dict[str, int]:
+        """The profile's keys."""
+        return {
+            f"{direction}_latency": max(1, round(self.latency_ns)),
+            f"{direction}_spread": round(1000 * min(self.spread, _MOST_SPREAD)),
+            f"{direction}_command": round(self.command_ns),
+            f"{direction}_rate": self.rate,
+        }
+
+
+@dataclass(frozen=True)
+class VirtualDisk:
+    """All figures."""
+
+    read: Service
+    write: Service
+    parallel: float
+    placement: Placement
+    full_duplex: bool
+    flush_ns: float
+
+    def parameters(self, load: DiskLoad | None = None) -> dict[str, int | str]:
+        """The profile's keys and values.
+
+        Args:
+            load: Leave out what does not affect this load; None for all.
+        """
+        found: dict[str, int | str] = {
+            "parallel": min(max(1, round(self.parallel)), MOST_PARALLEL),
+            "placement": self.placement,
+        }
+        directions = ("read", "write") if load is None or load.direction == "mixed" else (load.direction,)
+        for direction in directions:
+            found |= self.service(direction).parameters(direction)
+        if len(directions) > 1:
+            found["full_duplex"] = int(self.full_duplex)
+        if load is None or load.syncs:
+            found["flush"] = round(self.flush_ns)
+        return found
+
+    def service(self, direction: str) -> Service:
+        """That of a direction."""
+        return self.read if direction == "read" else self.write
+
+
+def rate_of(kib_ns: float) -> int:
+    """Bytes per second of a link that takes so long for each KiB."""
+    return MOST_RATE if kib_ns * MOST_RATE <= _KIB_NS else max(1000, round(_KIB_NS / kib_ns))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The vector's entries, and their units."""
+
+    writes: bool
+    flushes: bool
+    unit_ns: float
+    """A typical latency."""
+
+    @property
+    def names(self) -> list[str]:
+        """The entries in their order: ``read.latency``, …, ``parallel``, ``flush``."""
+        directions = ["read", "write"] if self.writes else ["read"]
+        parts = ["latency", "spread", "command", "transfer"]
+        services = [f"{direction}.{part}" for direction in directions for part in parts]
+        return [*services, "parallel", *(["flush"] if self.flushes else [])]
+
+    def is_log(self, name: str) -> bool:
+        """Whether an entry is a logarithm."""
+        return name.endswith("latency") or name in {"parallel", "flush"}
+
+    def vector(self, disk: VirtualDisk) -> Floats:
+        """The disk's entries."""
+        return np.array([self._entry(disk, name) for name in self.names])
+
+    def _entry(self, disk: VirtualDisk, name: str) -> float:
+        if name == "parallel":
+            return math.log(disk.parallel)
+        if name == "flush":
+            return math.log(max(disk.flush_ns, 1.0))
+        direction, part = name.split(".")
+        service = disk.service(direction)
+        if part == "latency":
+            return math.log(service.latency_ns)
+        if part == "spread":
+            return service.spread
+        return (service.command_ns if part == "command" else service.kib_ns) / self.unit_ns
+
+    def disk(self, vector: Floats, like: VirtualDisk) -> VirtualDisk:
+        """The disk of a vector; what the vector lacks is as in another."""
+        values = dict(zip(self.names, vector.tolist(), strict=True))
+        read = self._service(values, "read")
+        return replace(
+            like,
+            read=read,
+            write=self._service(values, "write") if self.writes else read,
+            parallel=math.exp(values["parallel"]),
+            flush_ns=math.exp(values["flush"]) if self.flushes else like.flush_ns,
+        )
+
+    def _service(self, values: dict[str, float], direction: str) -> Service:
+        return Service(
+            latency_ns=math.exp(values[f"{direction}.latency"]),
+            spread=values[f"{direction}.spread"],
+            command_ns=values[f"{direction}.command"] * self.unit_ns,
+            kib_ns=values[f"{direction}.transfer"] * self.unit_ns,
+        )
+
+    def bounds(self) -> tuple[Floats, Floats]:
+        """The least and the largest entries."""
+        low = [-np.inf if self.is_log(name) else 0.0 for name in self.names]
+        high = [
+            math.log(MOST_PARALLEL) if name == "parallel" else _MOST_SPREAD if "spread" in name else np.inf
+            for name in self.names
+        ]
+        low[self.names.index("parallel")] = 0.0
+        return np.array(low), np.array(high)
+
+    def prior_deviations(self) -> Floats:
+        """Wide: they only keep entries in place about which the loads say nothing."""
+        widths = {"latency": 2.0, "spread": 1.0, "command": 5.0, "transfer": 0.5}
+        return np.array([widths.get(name.split(".")[-1], 2.0) for name in self.names])
+
+    def steps(self) -> Floats:
+        """Of numerical derivatives. Simulated queues form and dissolve, so small ones would be noise."""
+        widths = {"latency": 0.02, "spread": 0.03, "command": 0.02, "transfer": 0.001}
+        return np.array([widths.get(name.split(".")[-1], 0.1) for name in self.names])

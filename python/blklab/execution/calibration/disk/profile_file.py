@@ -1,0 +1,134 @@
+"""A calibrated profile as a file: a profile as any other, with a table ``calibration`` about its making."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from blklab.execution.calibration.disk.document import DiskCalibration, Figure
+
+_DURATIONS = ("latency", "command", "flush")
+_US = 1_000
+
+
+def profile_text(calibration: DiskCalibration, *, name: str) -> str:
+    """The file's content.
+
+    Args:
+        calibration: What was found.
+        name: The profile's.
+    """
+    typical, large = calibration.errors()
+    tail, large_tail = calibration.tail_errors()
+    day = calibration.measured_on[:10]
+    lines = [
+        f"# Measured by blklab calibrate on {day}: {calibration.runs} runs of",
+        f"# {len(calibration.loads)} loads on {calibration.target}, Linux {calibration.kernel}.",
+        "# Errors on loads that were not fitted, median and 95th percentile:",
+        f"# {_percent(typical)} and {_percent(large)} of rates,",
+        f"# {_percent(tail)} and {_percent(large_tail)} of 99th percentiles of latency.",
+        f"# Not covered: {calibration.not_covered}.",
+        *(f"# Note: {remark}." for remark in calibration.remarks),
+        f"name = {_quoted(name)}",
+        f"kind = {_quoted(calibration.kind)}",
+        f"summary = {_quoted(f'{calibration.model or calibration.disk}, calibrated {day}')}",
+        "",
+        "# Behind each figure: its 95 % interval, or how it was found.",
+        *(_figure_line(figure) for figure in calibration.figures),
+        "",
+        "[calibration]",
+        f"target = {_quoted(calibration.target)}",
+        f"disk = {_quoted(calibration.disk)}",
+        f"model = {_quoted(calibration.model)}",
+        f"measured_on = {_quoted(calibration.measured_on)}",
+        f"kernel = {_quoted(calibration.kernel)}",
+        "# The profile holds with this cost table (--machine).",
+        f"machine = {_quoted(calibration.machine)}",
+        f"seed = {calibration.seed}",
+        f"runs = {calibration.runs}",
+        f"measured_s = {calibration.measured_s}",
+        "# Errors are of logarithms: 0.05 is 5 %.",
+        f"rate_error_median = {typical:.4f}",
+        f"rate_error_95 = {large:.4f}",
+        f"p99_error_median = {tail:.4f}",
+        f"p99_error_95 = {large_tail:.4f}",
+        f"model_error = {calibration.model_error:.4f}",
+        f"drift = {_array([calibration.drift.change, calibration.drift.low, calibration.drift.high])}",
+        f"nearest_shipped = {_quoted(calibration.nearest.profile)}",
+        f"nearest_shipped_rate_error_median = {calibration.nearest.rate_error_median:.4f}",
+        f"remarks = {_strings(calibration.remarks)}",
+        f"not_covered = {_quoted(calibration.not_covered)}",
+        "",
+        "[calibration.intervals]",
+        *(_interval_line(figure) for figure in calibration.figures if _has_interval(figure)),
+    ]
+    for load in calibration.loads:
+        lines += [
+            "",
+            "[[calibration.loads]]",
+            f"load = {_quoted(load.load)}",
+            f"fitted = {str(load.fitted).lower()}",
+            f"runs = {load.runs}",
+            f"iops = {load.iops:.1f}",
+            f"predicted_iops = {load.predicted_iops:.1f}",
+            f"p99_us = {load.p99_us:.1f}",
+            f"predicted_p99_us = {load.predicted_p99_us:.1f}",
+        ]
+    return "\n".join([*lines, ""])
+
+
+def shown_value(figure: Figure, value: int | str) -> str:
+    """A figure's value with its unit, as the profile's grammar has it."""
+    if isinstance(value, str):
+        return value
+    last = figure.key.rsplit("_", maxsplit=1)[-1]
+    if last in _DURATIONS and value:
+        return f"{value / _US:.4g}us" if value >= _US else f"{value}ns"
+    return str(value)
+
+
+def shown_interval(figure: Figure) -> str:
+    """A figure's interval for people; how it was found if there is none."""
+    if figure.low is None and figure.high is None:
+        return figure.how
+    if figure.high is None:
+        return f"at least {shown_value(figure, figure.low or 0)}"
+    if not figure.low:
+        return f"at most {shown_value(figure, figure.high)}"
+    return f"{shown_value(figure, figure.low)} to {shown_value(figure, figure.high)}"
+
+
+def _figure_line(figure: Figure) -> str:
+    value = figure.value
+    written = _quoted(value) if isinstance(value, str) else str(value)
+    last = figure.key.rsplit("_", maxsplit=1)[-1]
+    if last in _DURATIONS and value:
+        written = f'"{value}ns"'
+    return f"{figure.key} = {written}  # {shown_interval(figure)}"
+
+
+def _has_interval(figure: Figure) -> bool:
+    return figure.low is not None or figure.high is not None
+
+
+def _interval_line(figure: Figure) -> str:
+    """An open end is written as -1: TOML has no null."""
+    bounds = [-1 if bound is None else bound for bound in (figure.low, figure.high)]
+    return f"{figure.key} = [{bounds[0]}, {bounds[1]}]"
+
+
+def _percent(error: float) -> str:
+    return f"{100 * error:.1f} %"
+
+
+def _array(values: Iterable[float]) -> str:
+    return f"[{', '.join(f'{value:.4f}' for value in values)}]"
+
+
+def _strings(values: Iterable[str]) -> str:
+    return f"[{', '.join(_quoted(value) for value in values)}]"
+
+
+def _quoted(text: str) -> str:
+    """A basic string of TOML; JSON's escapes are among TOML's."""
+    return json.dumps(text)

@@ -1,0 +1,99 @@
+"""The beginning of the search: closed forms, one for each thing that may limit a disk."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from blklab.execution.calibration.disk.loads import DiskLoad
+from blklab.execution.calibration.disk.observations import Observation, Row
+from blklab.execution.calibration.disk.parameters import MOST_PARALLEL, Placement, Service, VirtualDisk
+
+_HOST_NS = 4_000
+"""Of a latency, about what this machine itself computes."""
+_Z95 = 1.645
+_UNLIMITED = 0.85
+"""Of the rate at which nothing queues: from here on the depth itself may be the limit."""
+_SMALL, _LARGE = 0.05, 0.9
+"""Parts of the time of a saturated disk that the link may take for a command."""
+
+
+def starting_disks(
+    found: Mapping[Row, Observation], loads: Sequence[DiskLoad], *, writes: bool
+) -> list[VirtualDisk]:
+    """Disks to begin with: limited by their servers or by their link, with commands placed in either way."""
+    read = _service(found, loads, "read")
+    write = _service(found, loads, "write") if writes else read
+    flush_ns = _flush_ns(found, loads)
+    depths = {
+        load.depth: math.exp(found[load, "iops"].log)
+        for load in loads
+        if load.direction == "read" and load.block_kib == 4 and not load.sequential
+    }
+    deepest = max(depths)
+    rate = max(depths.values())
+    mean_s = read.latency_ns * math.exp(read.spread**2 / 2) / 1e9
+    busy = rate * mean_s
+    """Servers at work."""
+    limited = busy < _UNLIMITED * deepest
+    placements: tuple[Placement, ...] = ("any", "random")
+    disks = []
+    for placement in placements:
+        by_servers = max(1.0, busy) if limited else 4.0 * deepest
+        if placement == "random" and limited:
+            # Balanced servers in a closed network: rate = servers x depth / (depth + servers - 1) / time.
+            by_servers = max(1.0, busy * (deepest - 1) / max(1.0, deepest - busy))
+        for parallel, part in ((by_servers, _SMALL), (4 * by_servers, _LARGE)):
+            command_ns = part * 1e9 / rate
+            disks.append(
+                VirtualDisk(
+                    read=_with_command(read, command_ns),
+                    write=_with_command(write, command_ns),
+                    parallel=min(parallel, MOST_PARALLEL / 2),
+                    placement=placement,
+                    full_duplex=True,
+                    flush_ns=flush_ns,
+                )
+            )
+    return disks
+
+
+def _service(found: Mapping[Row, Observation], loads: Sequence[DiskLoad], direction: str) -> Service:
+    """From single I/Os: a line through the medians by size, and the spread of the smallest."""
+    singles = [
+        load
+        for load in loads
+        if load.direction == direction and load.depth == 1 and not load.syncs and not load.sequential
+    ]
+    sizes = np.array([load.block_kib for load in singles], dtype=float)
+    medians = np.array([math.exp(found[load, "p50"].log) for load in singles])
+    # Relative errors are alike, so the smallest count most.
+    kib_ns, at_zero_ns = np.polyfit(sizes, medians, 1, w=1 / medians)
+    smallest = singles[int(np.argmin(sizes))]
+    least_ns = float(np.min(medians))
+    p50, p95 = (found[smallest, quantity].log for quantity in ("p50", "p95"))
+    return Service(
+        latency_ns=max(float(at_zero_ns) - _HOST_NS, 0.2 * least_ns),
+        spread=max(0.02, (p95 - p50) / _Z95),
+        command_ns=0.0,
+        kib_ns=max(float(kib_ns), 1e-4 * least_ns),
+    )
+
+
+def _with_command(service: Service, command_ns: float) -> Service:
+    command_ns = min(command_ns, 0.5 * service.latency_ns)
+    return Service(
+        latency_ns=service.latency_ns - command_ns / 2,
+        spread=service.spread,
+        command_ns=command_ns,
+        kib_ns=service.kib_ns,
+    )
+
+
+def _flush_ns(found: Mapping[Row, Observation], loads: Sequence[DiskLoad]) -> float:
+    for load in loads:
+        if load.syncs and (load, "sync") in found:
+            return max(1000.0, math.exp(found[load, "sync"].log) - _HOST_NS)
+    return 0.0
