@@ -1,4 +1,4 @@
-"""`blklab calibrate`: what it refuses, what it writes, and where it goes on."""
+"""`blklab calibrate`: requests that it refuses, and the files that it writes."""
 
 from __future__ import annotations
 

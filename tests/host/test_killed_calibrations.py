@@ -1,4 +1,4 @@
-"""Calibrations killed at any moment leave nothing but their measurements, and the next goes on from them."""
+"""Calibrations killed at any moment leave nothing but their measurements, and the next continues."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_killed_calibration_leaves_its_measurements_alone(
         assert not profile.exists()
         assert kept(profile) >= before
         if attempt % 2:
-            assert (f"going on after {before} measurements" in said) == (before > 0)
+            assert (f"continuing after {before} measurements" in said) == (before > 0)
         before = kept(profile)
     assert before >= 3
 
@@ -71,6 +71,6 @@ def test_a_calibration_that_is_ended_restores_the_disk_itself(ext4: Filesystem, 
     process.terminate()
     _, said = process.communicate()
     assert process.returncode == 128 + 15
-    assert "measurements are kept; the same command goes on from them" in said
+    assert "measurements are kept; the same command continues from them" in said
     ext4.assert_untouched()
     assert not profile.exists()

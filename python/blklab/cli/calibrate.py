@@ -79,7 +79,7 @@ def command(
     Of a disk (a directory on it, loop:SIZE, a block device, which is only read, or a model) it measures short
     loads in random order and fits a device profile to them, for sim:FILE and uml:FILE. Each figure has an
     interval. Some of the loads are not fitted; the error on these is printed and written into the profile. An
-    interrupted calibration goes on when it is called again.
+    interrupted calibration continues when it is called again.
 
     With --processor it runs small random I/O on a scratch loop device in memory, under every scheduler that
     it offers, and fits a cost table to the rates, for --machine this.

@@ -85,7 +85,9 @@ def calibrate_disk(request: DiskRequest) -> None:
         ) as ground:
             saved = saved_measurements(profile, _design(request, ground, machine), fresh=request.fresh)
             if not saved.is_new and not request.quiet:
-                print_note(f"going on after {len(saved.measurements)} measurements of an earlier calibration")
+                print_note(
+                    f"continuing after {len(saved.measurements)} measurements of an earlier calibration"
+                )
             found = _calibrated(ground, saved, request, machine, display)
         text = profile_text(found, name=_UNSAFE_IN_NAMES.sub("-", profile.stem) or "disk")
         write_text(request.profile, text)
@@ -109,7 +111,9 @@ def _calibrated(
         )
     except InterruptedRunError:
         if saved.measurements:
-            print_note(f"{len(saved.measurements)} measurements are kept; the same command goes on from them")
+            print_note(
+                f"{len(saved.measurements)} measurements are kept; the same command continues from them"
+            )
         raise
 
 

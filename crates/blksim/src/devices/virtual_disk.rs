@@ -116,7 +116,7 @@ pub const PARAMETERS: &[Param] = &[
     Param::flag("rotational", 0, "what the device tells the host of itself"),
 ];
 
-/// What a direction's commands take.
+/// The times of a direction's commands.
 #[derive(Debug)]
 struct Service {
     latency_ns: f64,

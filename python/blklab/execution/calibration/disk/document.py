@@ -22,7 +22,7 @@ NOT_COVERED = (
     "buffers and fast caches that fill up under long writes, collection of garbage, limits with bursts,"
     " caches for reads, and whatever depends on the address"
 )
-"""What a profile of the kind does not say of the disk."""
+"""The parts of a disk that a profile of the kind does not describe."""
 UNDECIDED = "the loads leave it open"
 _UNIDENTIFIED = 0.7
 """Of the prior's standard deviation: above it the loads have told nothing."""

@@ -40,7 +40,7 @@ class Drift(BaseModel):
         return (self.low > 0 or self.high < 0) and abs(self.change) > _NOTABLE
 
     def remarks(self) -> list[str]:
-        """What a reader of the profile should know."""
+        """Notes for the reader of the profile."""
         found = []
         if self.is_notable:
             found.append(

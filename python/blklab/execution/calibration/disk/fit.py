@@ -1,7 +1,7 @@
 """Fits the figures: weighted least squares with the simulator as the forward model.
 
 The search starts from closed forms, for each way in which the disk may be limited, with short simulations;
-the best goes on with longer ones. What the model cannot express shows as scatter beyond that of the
+the best continues with longer ones. What the model cannot express shows as scatter beyond that of the
 measurements; it is estimated and widens the intervals. The simulator draws at random too, so the last step
 averages over seeds.
 """
@@ -51,7 +51,7 @@ class Fit:
     """Derivative of each row (of `rows`) by each entry."""
     rows: list[Row]
     model_error: float
-    """What the model cannot express, as the standard deviation of a number's logarithm."""
+    """Scatter that the model cannot express, as the standard deviation of a number's logarithm."""
     undecided: frozenset[str]
     """Choices (keys of the profile) of which the loads leave open which is right."""
     parallel_interval: tuple[int, int | None]

@@ -70,7 +70,7 @@ class DiskFacts:
     writable: bool
     queues: HardwareQueues
     rotational: bool
-    """What the disk says of itself."""
+    """The disk's own claim."""
     remarks: tuple[str, ...] = ()
 
 

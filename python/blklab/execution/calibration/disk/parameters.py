@@ -28,7 +28,7 @@ _KIB_NS = 1024 * 1_000_000_000
 
 @dataclass(frozen=True)
 class Service:
-    """What reads or writes take."""
+    """The times of reads or of writes."""
 
     latency_ns: float
     """Median time in a server."""
