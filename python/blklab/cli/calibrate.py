@@ -41,7 +41,7 @@ _MOST_CPUS_OF_SLICE = 8
 @click.option(
     "--file-size",
     metavar="SIZE",
-    help="Size of the test file, where the target is a directory. Default: 1g.",
+    help="Size of each of two test files, where the target is a directory. Default: 1g.",
 )
 @click.option(
     "--machine",

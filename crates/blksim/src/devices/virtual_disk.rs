@@ -383,7 +383,7 @@ mod tests {
     #[test]
     fn the_spread_leaves_the_median_where_it_is() {
         let disk = [("read_spread", "400"), ("read_rate", "16t"), ("parallel", "10001")];
-        let mut ends = ends_ns(&disk, &[(Read, 4); 10_001]);
+        let mut ends = ends_ns(&disk, &vec![(Read, 4); 10_001]);
         ends.sort_unstable();
         let (median, p84) = (ends[5000] as f64, ends[8413] as f64);
         assert!((median / 100_000.0 - 1.0).abs() < 0.03, "{median}");

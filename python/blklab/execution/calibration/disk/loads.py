@@ -17,7 +17,7 @@ _READWRITE: dict[tuple[Direction, bool], str] = {
     ("mixed", True): "rw",
 }
 _FILE = "disk"
-"""All loads share one file, so that a folder needs room for one."""
+"""All loads share a file (in a directory two: one is read, one is written)."""
 _ALIGNMENT_BYTES = 1 << 20
 LEAST_SPACE_BYTES = 16 << 20
 

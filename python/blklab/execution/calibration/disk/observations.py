@@ -24,8 +24,10 @@ _FIELDS: dict[Quantity, str] = {
 }
 _PRIOR_FREEDOM = 4
 """Weight of the common scatter against a load's own, in degrees of freedom."""
-LEAST_ERROR = 0.002
-"""Of a logarithm: histograms are no finer."""
+_LEAST_RATE_ERROR = 0.002
+"""Of a logarithm."""
+_LEAST_PERCENTILE_ERROR = 0.0045
+"""A bin of a histogram is up to 1.6 % wide: the standard deviation of a place in it."""
 _USUAL_SCATTER = 0.03
 """Where no load was measured twice."""
 
@@ -79,7 +81,12 @@ def observations(measurements: Sequence[Measurement], loads: Iterable[DiskLoad])
             for quantity, log in logs.items():
                 found.setdefault((load, quantity), []).append(log)
     common = _common_variances(found)
-    return {row: _observation(values, common[row[1]]) for row, values in found.items()}
+    return {
+        row: _observation(
+            values, common[row[1]], _LEAST_RATE_ERROR if row[1] == "iops" else _LEAST_PERCENTILE_ERROR
+        )
+        for row, values in found.items()
+    }
 
 
 def _common_variances(found: Mapping[Row, Sequence[float]]) -> dict[Quantity, float]:
@@ -93,11 +100,11 @@ def _common_variances(found: Mapping[Row, Sequence[float]]) -> dict[Quantity, fl
     }
 
 
-def _observation(values: Sequence[float], common: float) -> Observation:
+def _observation(values: Sequence[float], common: float, least_error: float) -> Observation:
     count = len(values)
     own = float(np.var(values, ddof=1)) if count > 1 else 0.0
     variance = (_PRIOR_FREEDOM * common + (count - 1) * own) / (_PRIOR_FREEDOM + count - 1)
     # The median of three or more varies by a quarter more than their mean, if they are normal.
     inefficiency = math.pi / 2 if count > 2 else 1.0
     error = math.sqrt(variance * inefficiency / count)
-    return Observation(log=float(np.median(values)), error=max(error, LEAST_ERROR), count=count)
+    return Observation(log=float(np.median(values)), error=max(error, least_error), count=count)
