@@ -33,7 +33,7 @@ $(PYTHON): | $(STAMPS)/system-run
 $(STAMPS)/python: pyproject.toml | $(PYTHON)
 	@mkdir -p $(STAMPS)
 	@scripts/with-progress pip "Newest pip" $(PIP_INSTALL) --upgrade pip
-	@$(PYTHON) scripts/list-requirements.py dev postgresql > build/requirements.txt
+	@$(PYTHON) scripts/list-requirements.py dev postgresql site > build/requirements.txt
 	@scripts/with-progress requirements "Python packages" $(PIP_INSTALL) --requirement build/requirements.txt
 	@touch $@
 
@@ -147,6 +147,18 @@ reference: build ## Man pages and shell completion, in packaging/data/share
 wheel: reference $(STAMPS)/playground ## A package with everything in it, in dist
 	$(WITH_RUST) $(VENV)/bin/maturin build --release --quiet --out dist
 
+.PHONY: sdist
+sdist: reference ## A source distribution, in dist
+	$(WITH_RUST) $(VENV)/bin/maturin sdist --quiet --out dist
+
+.PHONY: deb
+deb: wheel ## A Debian package for Debian 13 or later, in dist
+	scripts/build-deb "$$(ls -t dist/*.whl | head -n 1)" dist
+
+.PHONY: site
+site: $(STAMPS)/python ## The documentation as a site, in site
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --quiet --strict
+
 .PHONY: fuzz
 fuzz: build ## Mutated job files and profiles for SECONDS (600) each, from SEED (1)
 	$(WITH_RUST) BLKSIM_FUZZ_SECONDS="$(or $(SECONDS),600)" BLKSIM_FUZZ_SEED="$(or $(SEED),1)" \
@@ -165,5 +177,6 @@ bench-verdicts: build ## How often verdicts are wrong: error rates, power and bl
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf build target packaging/data/share $(VENV) python/blklab/shipped/blkguest python/blklab/shipped/blkplay.wasm \
+	rm -rf build dist site target packaging/data/share $(VENV) python/blklab/shipped/blkguest \
+		python/blklab/shipped/blkplay.wasm \
 		python/blklab/shipped/blkrecord.bpf.o
