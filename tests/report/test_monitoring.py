@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -274,3 +277,27 @@ def test_the_reference_names_every_family_of_comparisons() -> None:
     assert others <= named
     comparison = named - {name for name in named if re.match("blklab_(job|command|study)_", name)}
     assert comparison <= found
+
+
+def test_files_are_written_even_if_nobody_reads_the_report(job: str, tmp_path: Path) -> None:
+    files = {"--json": "r.json", "--openmetrics": "m.txt", "--junit": "j.xml"}
+    arguments = [word for flag, name in files.items() for word in (flag, str(tmp_path / name))]
+    command = [
+        sys.executable,
+        "-m",
+        "blklab",
+        "compare",
+        DEVICE,
+        "-w",
+        job,
+        "-s",
+        "none,bfq",
+        "--blocks",
+        "2",
+    ]
+    read, write = os.pipe()
+    os.close(read)
+    ended = subprocess.run([*command, *arguments, "-q"], stdout=write, check=False)
+    os.close(write)
+    assert ended.returncode == 0
+    assert all((tmp_path / name).stat().st_size for name in files.values())

@@ -106,6 +106,11 @@ def command(
                 raise
             document = compare_document(record, analyse(record))
             documents.append(document)
+            if len(documents) == len(specs):
+                # Before the report is printed: its reader may go away (`| head`), which ends the command.
+                if json_file is not None:
+                    write_text(json_file, _as_json(documents))
+                write_monitoring(documents, openmetrics_file, junit_file)
             _deliver(
                 record,
                 document,
@@ -115,9 +120,6 @@ def command(
                 prints="-" not in machine_files,
                 ask_model=model_answer,
             )
-    if json_file is not None:
-        write_text(json_file, _as_json(documents))
-    write_monitoring(documents, openmetrics_file, junit_file)
 
 
 def _resumed_spec(stored: ExperimentSpec, given: SpecValues) -> ExperimentSpec:
