@@ -127,7 +127,7 @@ impl Machine {
         self.block.recorder.as_ref().is_some_and(|recorder| recorder.is_full())
     }
 
-    /// The timeline's rows since it began or was last drained; it goes on.
+    /// The timeline's rows since it began or was last drained; recording continues.
     pub fn drain_timeline(&mut self) -> Option<Timeline> {
         self.block.recorder.as_mut().map(|recorder| recorder.drain())
     }

@@ -240,7 +240,7 @@ pub fn simulate_with(setup: &Setup, policies: Vec<Box<dyn Policy>>) -> Result<Ou
 }
 
 /// A running simulation, for a caller that wants to do something now and then. A clone of it is a
-/// snapshot, which goes on by itself and to the same bits.
+/// snapshot, which continues by itself to the same bits.
 #[derive(Debug, Clone)]
 pub struct Simulation {
     pub(crate) engine: Engine,

@@ -20,7 +20,7 @@ use crate::elevator::AnyScheduler;
 use crate::elevator::scheduler::Family;
 use crate::rqos::policy::{GroupChange, Policy};
 
-/// What changes.
+/// The part of a queue that changes, and its new state.
 #[derive(Debug, Clone)]
 pub enum Action {
     Elevator(Box<ElevatorSwitch>),

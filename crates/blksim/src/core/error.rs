@@ -38,8 +38,8 @@ pub enum ErrorKind {
     Endless,
     /// The limit on events or on simulated time was reached.
     Limit,
-    /// What cannot be changed while a run goes on.
-    Fixed,
+    /// A setting that cannot be changed during a run.
+    Unchangeable,
     /// A request that is not well formed.
     Request,
     /// A defect of the simulator.
@@ -59,7 +59,7 @@ impl ErrorKind {
             Self::Layout => "layout",
             Self::Endless => "endless",
             Self::Limit => "limit",
-            Self::Fixed => "fixed",
+            Self::Unchangeable => "unchangeable",
             Self::Request => "request",
             Self::Internal => "internal",
         }

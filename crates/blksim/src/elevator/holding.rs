@@ -1,4 +1,4 @@
-//! The description of how a scheduler holds its requests, for whoever draws it.
+//! The description of how a scheduler holds its requests, for pictures.
 
 use crate::block::request::RequestId;
 

@@ -157,7 +157,7 @@ impl LiveSimulation {
         self.simulation.engine.next_ns()
     }
 
-    /// What a picture of this moment needs.
+    /// The state of this moment, for a picture.
     pub fn view(&self) -> View {
         self.simulation.view()
     }

@@ -27,7 +27,7 @@ use crate::rqos::policy::GroupChange;
 use crate::simulate::{Given, Setup, Simulation, queue_facts, set_tunable};
 use crate::workload::Job;
 
-/// What a change does to the machine.
+/// The effect of a change on the machine.
 #[derive(Debug, Clone)]
 pub(super) enum Effect {
     Queue(Action),
@@ -151,13 +151,13 @@ impl Settings {
             "read_ahead_kb" => {
                 let message = "read_ahead_kb cannot be changed for a running job: a file has its \
                                window from when it was opened; give it to the run from its start";
-                return Err(refused(ErrorKind::Fixed, name, message.to_owned()));
+                return Err(refused(ErrorKind::Unchangeable, name, message.to_owned()));
             }
             "nr_requests" if bio_based => {
                 let kind = self.setup.profile.kind.name;
                 let message =
                     format!("a {kind} has no request queue, so nr_requests means nothing");
-                return Err(refused(ErrorKind::Fixed, name, message));
+                return Err(refused(ErrorKind::Unchangeable, name, message));
             }
             "nr_requests" => return Ok(self.set_depth(simulation, values.get(name))),
             _ if unchanged => None,
@@ -224,7 +224,7 @@ impl Settings {
                 "{attribute} cannot be changed: a dm-ioband device is made before the run; give it to \
                  the run from its start"
             );
-            return Err(refused(ErrorKind::Fixed, attribute, message));
+            return Err(refused(ErrorKind::Unchangeable, attribute, message));
         }
         let mut cgroups = (*self.cgroups).clone();
         let group = cgroups.change(group, attribute, value)?;

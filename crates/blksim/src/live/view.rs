@@ -1,4 +1,4 @@
-//! The state of a running simulation as plain data, for whoever draws it.
+//! The state of a running simulation as plain data, for pictures.
 
 use crate::block::disk::{Disk, DiskCounters};
 use crate::block::request::{NEVER_NS, Operation, Priority, Request, RequestId, Requests};
@@ -92,7 +92,7 @@ pub struct View {
 }
 
 impl Simulation {
-    /// What a picture of this moment needs.
+    /// The state of this moment, for a picture.
     pub fn view(&self) -> View {
         let machine = self.engine.machine();
         let job_of = |task: u32| {

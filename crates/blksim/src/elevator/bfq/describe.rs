@@ -1,4 +1,4 @@
-//! How bfq holds its requests: the groups, their service trees by class, and the queues in them by
+//! The description of bfq for a picture: the groups, their service trees by class, and the queues in them by
 //! finish.
 
 use super::Bfq;

@@ -1,4 +1,4 @@
-//! How cfq holds its requests: groups, their service trees, and the queues in the order of their
+//! The description of cfq for a picture: groups, their service trees, and the queues in the order of their
 //! turns.
 
 use super::Cfq;

@@ -81,8 +81,8 @@ pub(super) struct Lane {
     slice_end: u64,
     bytes: u64,
     ios: u64,
-    /// What the slice before a change of the limits had left while bios were held, or (negative) had
-    /// taken too much (`carryover_bytes`, `carryover_ios`).
+    /// The rest of the slice before a change of the limits, if bios were held; negative if that slice
+    /// took too much (`carryover_bytes`, `carryover_ios`).
     left_bytes: i64,
     left_ios: i64,
     pub held: Held,

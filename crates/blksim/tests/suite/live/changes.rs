@@ -481,7 +481,7 @@ fn what_linux_does_not_change_is_refused_and_changes_nothing() {
         (switch("bfg"), "unknown_scheduler", "is not simulated"),
         (tunable("slice_idles", "1"), "unknown_tunable", "did you mean slice_idle"),
         (tunable("slice_idle", "soon"), "out_of_range", "expected"),
-        (queue("read_ahead_kb", "512"), "fixed", "from when it was opened"),
+        (queue("read_ahead_kb", "512"), "unchangeable", "from when it was opened"),
         (queue("nr_requests", "0"), "out_of_range", "between"),
         (queue("nr_request", "8"), "unknown_queue_attribute", "did you mean nr_requests"),
         (priority("b", 2, 0), "request", "there is no job"),
@@ -489,8 +489,8 @@ fn what_linux_does_not_change_is_refused_and_changes_nothing() {
         (priority("a", 2, 8), "out_of_range", "level"),
         (group("c", "io.weight", "10"), "request", "there is no control group"),
         (group("a", "io.weight", "0"), "out_of_range", "between"),
-        (group("a", "ioband.weight", "10"), "fixed", "dm-ioband"),
-        (group("/", "ioband.token", "10"), "fixed", "dm-ioband"),
+        (group("a", "ioband.weight", "10"), "unchangeable", "dm-ioband"),
+        (group("/", "ioband.token", "10"), "unchangeable", "dm-ioband"),
     ] {
         for error in
             [live.apply(&change).unwrap_err(), live.schedule(5, change.clone()).unwrap_err()]

@@ -13,7 +13,7 @@ use blksim::timeline::RequestRow;
 const DEVICES: [(&str, u64); 4] =
     [("fixed", MS / 10), ("hdd-7200", 20 * MS), ("nvme-tlc", MS / 5), ("ssd-sata+cpus", MS)];
 
-/// Every scheduler on every device, with loads and policies by turns.
+/// Every scheduler on every device, with alternating loads and policies.
 fn for_each_pair(mut call: impl FnMut(&str, &Setup, u64)) {
     let policies = policies();
     let mut turn = 0;
