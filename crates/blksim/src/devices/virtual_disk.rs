@@ -117,7 +117,7 @@ pub const PARAMETERS: &[Param] = &[
 ];
 
 /// The times of a direction's commands.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Service {
     latency_ns: f64,
     spread: f64,
@@ -135,7 +135,7 @@ impl Service {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct VirtualDisk {
     facts: Facts,
     read: Service,
@@ -251,7 +251,7 @@ impl Device for VirtualDisk {
 }
 
 /// Servers, each of which takes one command after the other.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Servers {
     /// When each is free, the first first.
     Any(BinaryHeap<Reverse<u64>>),
@@ -287,7 +287,7 @@ impl Servers {
 }
 
 /// A limit with a burst: tokens come at a rate, and an idle bucket fills up to the burst.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct TokenBucket {
     per_second: u64,
     burst_ns: u64,
