@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from report_cases import CASES, analysed, html_of
+
+from chromium import Page
 from page_checks import (
     assert_headings_and_captions,
     assert_printable,
@@ -13,9 +16,6 @@ from page_checks import (
     open_text,
     poor_contrast,
 )
-from report_cases import CASES, analysed, html_of
-
-from chromium import Page
 
 pytestmark = pytest.mark.browser
 

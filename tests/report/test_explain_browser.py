@@ -5,6 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from trace_cases import CASES, HOSTILE, cast_for
+
+from blklab.report.trace.document import explain_document
+from blklab.report.trace.holding import holding_of
+from blklab.report.trace.html import render_explanation_page
+from chromium import Page
 from page_checks import (
     assert_headings_and_captions,
     assert_printable,
@@ -13,12 +19,6 @@ from page_checks import (
     open_text,
     poor_contrast,
 )
-from trace_cases import CASES, HOSTILE, cast_for
-
-from blklab.report.trace.document import explain_document
-from blklab.report.trace.holding import holding_of
-from blklab.report.trace.html import render_explanation_page
-from chromium import Page
 
 pytestmark = pytest.mark.browser
 

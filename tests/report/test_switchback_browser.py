@@ -5,6 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from switchback_cases import SWITCHBACKS
+
+from blklab.analysis.verdict import analyse
+from blklab.report.documents.comparison import compare_document
+from blklab.report.html.comparison import render_html
+from chromium import Page
 from page_checks import (
     assert_headings_and_captions,
     assert_quiet_and_fitting,
@@ -12,12 +18,6 @@ from page_checks import (
     open_text,
     poor_contrast,
 )
-from switchback_cases import SWITCHBACKS
-
-from blklab.analysis.verdict import analyse
-from blklab.report.documents.comparison import compare_document
-from blklab.report.html.comparison import render_html
-from chromium import Page
 
 pytestmark = pytest.mark.browser
 
