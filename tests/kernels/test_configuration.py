@@ -35,6 +35,7 @@ def test_the_shipped_fragment_asks_for_what_guests_need() -> None:
         "CONFIG_BLK_CGROUP_IOCOST",
         "CONFIG_BLK_CGROUP_IOPRIO",
         "CONFIG_INIT_STACK_NONE",
+        "CONFIG_PROC_SYSCTL",
     }
     assert options["CONFIG_MODULES"].value == options["CONFIG_NET"].value == "n"
 
