@@ -101,35 +101,22 @@ def test_a_simulation_ends_without_leaving_memory_behind(playground: Playground)
 
 _FRAMES = """(() => {
   const { player } = playground;
-  const costs = [];
   for (let frame = 1; frame <= 60; frame += 1) {
-    const from = performance.now();
-    for (const lane of player.lanes) { lane.advance(frame * FRAME_NS); lane.look(); }
+    for (const lane of player.lanes) { lane.advance(frame * 5e5); lane.look(); }
     player.drawn(16);
-    costs.push(performance.now() - from);
   }
-  return costs.sort((one, other) => one - other)[2];
+  return player.lanes[0].view.requests;
 })()"""
-"""The cost of a frame in ms. Others may be busy here, so the third cheapest of 60 counts. Each draws all
-pictures; a page that plays draws one chart in turn."""
+"""Sixty frames, each with all pictures; `benches/playground.py` measures what they cost."""
 
 
 @pytest.mark.parametrize(
-    "scheduler", ["none", "mq-deadline", "kyber", "bfq", "deadline", "anticipatory", "cfq"]
+    ("disk", "scheduler"),
+    [
+        *(("hdd-7200", name) for name in ("none", "mq-deadline", "kyber", "bfq", "deadline", "cfq")),
+        *(("nvme-tlc", name) for name in ("none", "mq-deadline", "kyber", "bfq")),
+    ],
 )
-def test_frames_of_a_disk_cost_little(playground: Playground, scheduler: str) -> None:
-    """Counted in script time, as others may be busy here: 60 frames a second leave 16 ms."""
-    playground.open(
-        f"#device=hdd-7200&scheduler={scheduler}&task=one,randread,depth:32&task=two,write,depth:8"
-    )
-    playground.evaluate("playground.transport.setSpeed(0.05)")
-    took_ms = playground.evaluate(_FRAMES.replace("FRAME_NS", "8e5"))
-    assert took_ms < 16
-
-
-@pytest.mark.parametrize("scheduler", ["none", "mq-deadline", "kyber", "bfq"])
-def test_frames_of_a_fast_drive_cost_little(playground: Playground, scheduler: str) -> None:
-    """At real time slowed 100 times, 20 frames a second leave 50 ms for 0.5 ms of simulated time."""
-    playground.open(f"#device=nvme-tlc&scheduler={scheduler}&task=readers,randread,depth:32,processes:8")
-    playground.evaluate("playground.transport.setSpeed(0.01)")
-    assert playground.evaluate(_FRAMES.replace("FRAME_NS", "5e5")) < 50
+def test_frames_are_drawn_on_every_disk(playground: Playground, disk: str, scheduler: str) -> None:
+    playground.open(f"#device={disk}&scheduler={scheduler}&task=one,randread,depth:32&task=two,write,depth:8")
+    assert playground.evaluate(_FRAMES) > 0

@@ -32,15 +32,15 @@ const NAMES = ["page", "soft", "line", "grid", "text", "quiet", "accent", "bad",
 // Colours from the style sheet, read again when the scheme changes.
 export class Theme {
   constructor(changed) {
-    this.read();
+    this.refresh();
     const dark = matchMedia("(prefers-color-scheme: dark)");
     dark.addEventListener("change", () => {
-      this.read();
+      this.refresh();
       changed();
     });
   }
 
-  read() {
+  refresh() {
     const style = getComputedStyle(document.documentElement);
     for (const name of NAMES) this[name.replace("-edge", "Edge")] = style.getPropertyValue(`--${name}`).trim();
     this.tasks = Array.from({ length: 8 }, (_, index) => style.getPropertyValue(`--task-${index}`).trim());
