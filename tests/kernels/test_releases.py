@@ -23,7 +23,9 @@ if "indextargets" in arguments:
     print("bookworm-security mirror:/security Debian")
     print("bookworm mirror:/debian Debian")
     sys.exit()
-suite = next(Path(a.split("=", 1)[1]) for a in arguments if a.startswith("Dir::Etc::SourceList")).read_text()
+import re
+configuration = next(Path(a.split("=", 1)[1]) for a in sys.argv if a.startswith("--config-file=")).read_text()
+suite = Path(re.search(r'Dir::Etc::SourceList "(.*)";', configuration)[1]).read_text()
 if "update" in arguments and "unreachable" in suite:
     sys.exit("E: the suite cannot be reached")
 if "download" in arguments:
@@ -42,8 +44,10 @@ APT_CACHE = """#!/usr/bin/env python3
 import sys
 from pathlib import Path
 
-suite = next(Path(a.split("=", 1)[1]) for a in sys.argv if a.startswith("Dir::Etc::SourceList")).read_text()
-if "new-backports" in suite and sys.argv[-1] == "linux-source-7.3":
+import re
+configuration = next(Path(a.split("=", 1)[1]) for a in sys.argv if a.startswith("--config-file=")).read_text()
+suite = Path(re.search(r'Dir::Etc::SourceList "(.*)";', configuration)[1]).read_text()
+if "new-backports" in suite and "linux-source-7.3" in sys.argv:
     print("Package: linux-source-7.3")
 """
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from blklab.backends import Session, SessionOptions, backend_for
+from blklab.backends import Session, SessionOptions
 from blklab.backends.uml import BACKEND
 from blklab.errors import RequirementError
 from blklab.execution.judgement.answers import Answer, Outcome, answers_to, identical
@@ -112,7 +112,6 @@ def judge(
 
 
 def _session(disk: str, machine: str, base: str, other: str) -> AbstractContextManager[Session]:
-    target = parse_target(f"uml:{disk}")
     options = SessionOptions(
         run_id="judgement",
         kernels=(base, other),
@@ -120,7 +119,7 @@ def _session(disk: str, machine: str, base: str, other: str) -> AbstractContextM
         runtime_ns=RUNTIME_NS[disk],
         arrangement="drawn",
     )
-    return backend_for(target).open(target, options)
+    return BACKEND.open(parse_target(f"uml:{disk}"), options)
 
 
 class _Counting:

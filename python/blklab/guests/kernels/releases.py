@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -33,6 +33,7 @@ SUITES = (
 TOOLS = {"apt-get": "apt", "dpkg-deb": "dpkg", "tar": "tar"}
 """Programs that fetch a source, and their Debian packages."""
 
+_HOOKS = ("Pre-Invoke", "Post-Invoke", "Post-Invoke-Success")
 _RELEASE = re.compile(r"\d+\.\d+")
 _INDEX = "$(RELEASE) $(REPO_URI) $(ORIGIN)"
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -110,7 +111,8 @@ class AptRoot:
         (folder / "status").touch()
         signed = f"[signed-by={_KEYRING}] " if _KEYRING.exists() else ""
         (folder / "sources.list").write_text(f"deb {signed}{mirror} {suite} main\n", encoding="utf-8")
-        self._options = {
+        self._configuration = folder / "apt.conf"
+        options = {
             "Dir::Etc::SourceList": str(folder / "sources.list"),
             "Dir::Etc::SourceParts": "/dev/null",
             "Dir::Etc::Preferences": "/dev/null",
@@ -122,8 +124,11 @@ class AptRoot:
             "Acquire::Retries": "3",
             # As root, apt downloads as a user who cannot write here.
             "APT::Sandbox::User": "root",
-            "APT::Update::Post-Invoke-Success::": "true",
         }
+        lines = [f'{name} "{value}";' for name, value in options.items()]
+        # Programs that the machine runs after each update of its own lists.
+        lines += [f"#clear APT::Update::{hook};" for hook in _HOOKS]
+        self._configuration.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def update(self) -> str | None:
         """Fetches the suite's list of packages; returns the complaint if that fails."""
@@ -140,9 +145,9 @@ class AptRoot:
         Raises:
             KernelSourceError: if that fails.
         """
-        command = ["apt-get", "download", package]
+        command = ["apt-get", "download", package, f"--config-file={self._configuration}"]
         with subprocess.Popen(
-            [command[0], *self._arguments({"APT::Status-Fd": "1"}), *command[1:]],
+            [*command, "--option=APT::Status-Fd=1"],
             cwd=self._folder / "download",
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -174,12 +179,8 @@ class AptRoot:
 
     def _run(self, *command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [command[0], *self._arguments(), *command[1:]], capture_output=True, check=False, text=True
+            [*command, f"--config-file={self._configuration}"], capture_output=True, check=False, text=True
         )
-
-    def _arguments(self, more: Mapping[str, str] | None = None) -> list[str]:
-        options = {**self._options, **(more or {})}
-        return [part for name, value in options.items() for part in ("-o", f"{name}={value}")]
 
 
 def remove_fetched() -> int:
