@@ -170,13 +170,7 @@ impl Settings {
     /// A tunable was stored while the scheduler runs. Of a duration in two units, the one that was
     /// stored last counts.
     pub fn store(&mut self, tunables: &Values, name: &str) {
-        let durations_ns = [
-            self.slice_sync_ns,
-            self.slice_async_ns,
-            self.slice_idle_ns,
-            self.group_idle_ns,
-            self.target_latency_ns,
-        ];
+        let durations_ns = self.durations_ns();
         *self = Self::common(tunables);
         let fields = [
             &mut self.slice_sync_ns,
@@ -193,15 +187,20 @@ impl Settings {
         }
     }
 
-    /// Reports the effective value in both units.
-    pub fn effective_4_16(&self, tunables: &mut Values) {
-        let durations_ns = [
+    /// The durations that have tunables in two units, in the order of [`IN_TWO_UNITS`].
+    fn durations_ns(&self) -> [u64; 5] {
+        [
             self.slice_sync_ns,
             self.slice_async_ns,
             self.slice_idle_ns,
             self.group_idle_ns,
             self.target_latency_ns,
-        ];
+        ]
+    }
+
+    /// Reports the effective value in both units.
+    pub fn effective_4_16(&self, tunables: &mut Values) {
+        let durations_ns = self.durations_ns();
         for ((coarse, fine), duration_ns) in IN_TWO_UNITS.into_iter().zip(durations_ns) {
             tunables.put(coarse, duration_ns / 1_000_000);
             tunables.put(fine, duration_ns / 1_000);
