@@ -110,8 +110,8 @@ python-test: build $(STAMPS)/playground ## Tests of the Python package
 	$(call pytest, and not slow)
 
 .PHONY: stress-test
-stress-test: $(STAMPS)/system-test build kernel ## ROUNDS (10) of the tests beside heavy load and other programs' disks; TESTS narrows
-	$(PYTHON) scripts/stress-tests.py --rounds "$(or $(ROUNDS),10)" -- $(TESTS)
+stress-test: $(STAMPS)/system-test $(STAMPS)/playground build kernel ## ROUNDS (10) of the tests beside heavy load and other programs' disks; TESTS narrows
+	$(PYTHON) scripts/stress-tests.py --rounds "$(or $(ROUNDS),10)" --nice "$(or $(NICE),0)" -- $(TESTS)
 
 .PHONY: kernel
 kernel: build $(STAMPS)/system-test ## Guest kernels, kept between runs: stock, and the patched one that tests use

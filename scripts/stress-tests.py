@@ -8,8 +8,8 @@ Until the tests end, these run beside them:
   cache.
 
 Usage: scripts/stress-tests.py [--rounds N] [--nice N] [-- ARGUMENTS OF PYTEST]. Without arguments, each round
-runs the whole suite except slow tests, in the two parts of ``make test``. The exit code is 1 if a round
-failed.
+runs the whole suite except slow tests: the two parts of ``make test``, side by side. The exit code is 1 if a
+round failed.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import hashlib
 import multiprocessing
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -176,7 +177,7 @@ def main() -> int:
     with beside(*load):
         for number in range(1, options.rounds + 1):
             started = time.monotonic()
-            codes = [_run_tests(arguments, options.nice) for arguments in runs]
+            codes = _run_tests(runs, options.nice)
             # 5: pytest found no test to run.
             passed = all(code in (0, 5) for code in codes)
             outcome = "passed" if passed else f"FAILED (exit codes of pytest: {codes})"
@@ -191,16 +192,29 @@ def main() -> int:
     return int(len(closing) - failed < options.rounds)
 
 
-def _run_tests(arguments: list[str], nice: int) -> int:
-    command = ["nice", "-n", str(nice), sys.executable, "-m", "pytest", "-q", *arguments]
-    process = subprocess.Popen(command)
-    try:
-        return process.wait()
-    except BaseException:
-        # Not killed: the tests take down their devices and mounts.
-        process.send_signal(signal.SIGINT)
-        process.wait()
-        raise
+def _run_tests(runs: list[list[str]], nice: int) -> list[int]:
+    """Starts pytest once for each list of arguments, all side by side; returns the exit codes."""
+    command = ["nice", "-n", str(nice), sys.executable, "-m", "pytest", "-q"]
+    with contextlib.ExitStack() as stack:
+        outputs = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in runs]
+        processes = [
+            subprocess.Popen([*command, *arguments], stdout=output, stderr=subprocess.STDOUT)
+            for arguments, output in zip(runs, outputs, strict=True)
+        ]
+        try:
+            return [process.wait() for process in processes]
+        except BaseException:
+            # Not killed: the tests take down their devices and mounts.
+            for process in processes:
+                process.send_signal(signal.SIGINT)
+            for process in processes:
+                process.wait()
+            raise
+        finally:
+            for output in outputs:
+                output.seek(0)
+                shutil.copyfileobj(output, sys.stdout)
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":
