@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from blklab.linux.load.fio_rates import rate_options, rate_window_ms, rates_from_logs
+from blklab.linux.load.fio_rates import rate_options, rate_window_ms, rates_from_logs, with_rates
+from blklab.records.samples import DirectionSample, JobSample, LatencyHistogram
 from blklab.spec.workloads import parse_workload
 
 
@@ -59,3 +62,21 @@ def test_windows_fit_the_run(options: str, override_ns: int | None, window_ms: i
     workload = parse_workload(f"[a]\nrw=read\nsize=1m\n{options}\n", name="a", source="a.fio")
     assert rate_window_ms(workload, override_ns) == window_ms
     assert f"log_avg_msec={window_ms}" in rate_options(window_ms)
+
+
+@pytest.mark.parametrize(("rate_kib", "kept"), [(1000, True), (1040, True), (1100, False)])
+def test_a_log_that_adds_up_to_more_than_was_moved_is_left_out(
+    tmp_path: Path, rate_kib: int, kept: bool
+) -> None:
+    workload = parse_workload("[a]\nrw=read\nsize=1m\ntime_based\nruntime=2s\n", name="a", source="a.fio")
+    (tmp_path / "rates_bw.1.log").write_text(_log(*((50 * (n + 1), rate_kib) for n in range(40))))
+    read = DirectionSample(
+        direction="read",
+        ios=500,
+        bytes=2 * 1000 * 1024,
+        runtime_ns=2_000_000_000,
+        latency=LatencyHistogram.merged([]),
+    )
+    sample = JobSample(name="a", clones=1, runtime_ns=2_000_000_000, directions=[read])
+    (found,) = with_rates([sample], tmp_path, workload, 50)
+    assert (found.rates is not None) is kept

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from blklab.linux.machine.kernel_files import text_or_empty
-from blklab.records.samples import JobSample, RateWindows
+from blklab.records.samples import NS_PER_SECOND, JobSample, RateWindows
 from blklab.spec.workloads import Workload
 
 LOG_NAME = "rates"
@@ -23,6 +23,8 @@ _SHORTEST_MS = 20
 _WINDOW_MS_WITHOUT_RUNTIME = 250
 _MOST_WINDOWS = 100
 _BYTES_PER_KIB = 1024
+_MOST_EXCESS = 1.05
+"""Logs that say more than this part of what a job moved are dropped."""
 _NS_PER_MS = 1_000_000
 _MS_PER_S = 1000
 
@@ -61,7 +63,11 @@ def remove_rate_logs(folder: Path) -> None:
 def with_rates(
     jobs: Sequence[JobSample], folder: Path, workload: Workload, window_ms: int
 ) -> list[JobSample]:
-    """Adds throughput over time to the jobs whose logs are usable."""
+    """Adds throughput over time to the jobs whose logs are usable.
+
+    On a busy machine a line of fio's log can be the rate of less time than has passed since the line before.
+    Such a log adds up to more bytes than fio itself has counted, and is left out.
+    """
     found = []
     first = 1
     for sample, job in zip(jobs, workload.jobs, strict=True):
@@ -70,8 +76,24 @@ def with_rates(
             for number in range(first, first + job.numjobs)
         ]
         first += job.numjobs
-        found.append(sample.model_copy(update={"rates": rates_from_logs(logs, window_ms)}))
+        rates = rates_from_logs(logs, window_ms)
+        if rates is not None and _bytes_in(rates) > _most_bytes(sample):
+            rates = None
+        found.append(sample.model_copy(update={"rates": rates}))
     return found
+
+
+def _bytes_in(rates: RateWindows) -> float:
+    return sum(rates.bytes_per_second) * rates.window_ns / NS_PER_SECOND
+
+
+def _most_bytes(sample: JobSample) -> float:
+    moved = sum(entry.bytes for entry in sample.data_directions())
+    # fio rounds each line to KiB/s, for each clone and direction.
+    rounding = (
+        sample.clones * len(sample.data_directions()) * _BYTES_PER_KIB * sample.runtime_ns / NS_PER_SECOND
+    )
+    return _MOST_EXCESS * moved + rounding
 
 
 def rates_from_logs(logs: Sequence[str], window_ms: int) -> RateWindows | None:
