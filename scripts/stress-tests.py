@@ -2,7 +2,7 @@
 
 Until the tests end, these run beside them:
 
-* busy loops on every processor, and programs that write, sync and read files on the disk of /var/tmp;
+* busy loops on every processor, and a program that writes, syncs and reads files on the disk of /var/tmp;
 * as root, programs that create loop devices of their own, switch their schedulers, change their queues,
   run fio on them and remove them; one that creates and removes control groups; one that empties the page
   cache.
@@ -169,7 +169,7 @@ def main() -> int:
     # In place of dying at once, which would leave loop devices and files behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     processors = os.cpu_count() or 1
-    load = [keep_a_processor_busy] * processors + [keep_the_disk_busy] * 2
+    load = [keep_a_processor_busy] * processors + [keep_the_disk_busy]
     if os.geteuid() == 0:
         load += [use_other_loop_devices] * 2 + [use_other_control_groups, empty_the_page_cache]
     runs = [options.pytest] if options.pytest else WHOLE_SUITE
