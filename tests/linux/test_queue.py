@@ -22,7 +22,9 @@ from blklab.errors import (
 from blklab.linux.disks.disk import Disk
 from blklab.linux.queue.attributes import read_attribute, tunables, write_attribute
 from blklab.linux.queue.schedulers import available_schedulers, set_scheduler
+from blklab.linux.queue.settings import QueueSettings
 from blklab.linux.queue.snapshot import differences, restore_snapshot, snapshot
+from blklab.spec.schedulers import parse_scheduler_choices
 from real_devices import LoopMaker, changed, queue_of, remove_disk
 
 pytestmark = pytest.mark.root
@@ -210,3 +212,36 @@ def test_a_read_only_sysfs_is_named(disk: Disk) -> None:
         pytest.skip("mount namespaces are not allowed here")
     assert "NotRootError" in answer.stderr
     assert "read-only" in answer.stderr
+
+
+def test_attributes_that_a_choice_brings_are_taken_back_with_it(disk: Disk) -> None:
+    choices = parse_scheduler_choices("none,none:read_ahead_kb=64:nomerges=2,bfq:nr_requests=32,bfq")
+    settings = QueueSettings([disk], {"rq_affinity": "2"})
+    settings.learn(choices)
+    usual = {choice.label: settings.apply(choice) for choice in choices}
+    of_disk = {
+        label: {name.removeprefix(f"{disk.name}/"): value for name, value in found.items()}
+        for label, found in usual.items()
+    }
+    plain, brought, short, bfq = of_disk.values()
+    assert (brought["read_ahead_kb"], brought["nomerges"]) == ("64", "2")
+    assert short["nr_requests"] == "32"
+    assert {one["rq_affinity"] for one in of_disk.values()} == {"2"}
+    assert plain["read_ahead_kb"] == short["read_ahead_kb"] == bfq["read_ahead_kb"] != "64"
+    assert plain["nomerges"] == short["nomerges"] == bfq["nomerges"] != "2"
+    assert bfq["nr_requests"] != "32"
+    # In another order, each choice has the same settings again; `apply` raises if not.
+    for choice in (choices[1], choices[3], choices[0], choices[2], choices[1], choices[0]):
+        assert settings.apply(choice) == usual[choice.label]
+
+
+def test_the_commands_of_a_choice_set_what_it_brings(disk: Disk) -> None:
+    (choice,) = parse_scheduler_choices("bfq:slice_idle=0:nr_requests=32")
+    lines = QueueSettings([disk], {}).commands(choice, ["none", "bfq"])
+    queue = disk.sys_path / "queue"
+    assert lines == [
+        f"echo none > {queue}/scheduler",
+        f"echo bfq > {queue}/scheduler",
+        f"echo 32 > {queue}/nr_requests",
+        f"echo 0 > {queue}/iosched/slice_idle",
+    ]

@@ -9,7 +9,8 @@ import pytest
 from sysfs_tree import SysfsTree
 
 from blklab.linux.disks.disk import read_disk
-from blklab.linux.queue.attributes import QUEUE_ATTRIBUTES, name_on, note_on_place
+from blklab.linux.queue.attributes import name_on, note_on_place
+from blklab.spec.queue_attributes import QUEUE_ATTRIBUTES
 
 GUEST_SOURCE = Path(__file__).parents[2] / "crates" / "blkguest" / "src" / "queue.rs"
 

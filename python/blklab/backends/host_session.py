@@ -43,9 +43,8 @@ from blklab.linux.load.replay import (
 from blklab.linux.machine.monitor import MachineMonitor
 from blklab.linux.processes.io_priority import ignores_priorities
 from blklab.linux.queue.schedulers import unavailable_scheduler
-from blklab.linux.queue.settings import QueueSettings
+from blklab.linux.queue.settings import QueueSettings, settings_of_disk
 from blklab.linux.queue.snapshot import restore_snapshot
-from blklab.linux.queue.sysfs import TUNABLE_PREFIX
 from blklab.linux.scratch import page_cache
 from blklab.linux.scratch.command_space import CommandSpace, loads_beside
 from blklab.linux.scratch.precondition import (
@@ -176,17 +175,14 @@ class HostSession:
         return self._journal_or_none
 
     def tunable_defaults(self, choice: SchedulerChoice) -> Mapping[str, str] | None:
-        """Switches to the scheduler briefly, reads its tunables, and restores the queues."""
+        """Switches to the scheduler briefly, reads its tunables and the queue's, and restores the queues."""
         if self._journal_or_none is None:
             return None
         try:
             settings = self._settings.apply(choice.model_copy(update={"tunables": {}}))
         finally:
             self._restore_queues()
-        prefix = f"{self._leaves[0].name}/{TUNABLE_PREFIX}"
-        return {
-            name.removeprefix(prefix): value for name, value in settings.items() if name.startswith(prefix)
-        }
+        return settings_of_disk(settings, self._leaves[0].name)
 
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         """Tries every job file, control group, scheduler and setting once, and restores the queues."""
@@ -201,6 +197,7 @@ class HostSession:
             check_job_file(self._fio, workload, self._job_file(workload, seed=0))
         self._create_groups([*_job_files(workloads), *loads_beside(workloads)])
         try:
+            self._settings.learn(choices)
             for choice in choices:
                 self._settings.apply(choice)
         finally:

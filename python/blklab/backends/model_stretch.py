@@ -17,6 +17,8 @@ LEAD_IN_NS = 500_000_000
 FREEZE_NS = 28_000_000
 """Least time for which a switch stops the load in the simulator: the median of 40 switches of a busy loop
 device, most of it RCU grace periods. A guest's kernel takes its own time."""
+CHANGES_QUEUE = "models change attributes of the queue only between runs"
+"""The reason why schedulers that change some cannot take turns on a model."""
 _MOST_WINDOW_NS = 10_000_000
 _LEAST_WINDOWS = 25
 """Windows of a slot, unless they would be longer than `_MOST_WINDOW_NS`."""

@@ -41,7 +41,7 @@ class Session(Protocol):
         """The target as found, before any change."""
 
     def tunable_defaults(self, choice: SchedulerChoice) -> Mapping[str, str] | None:
-        """The tunables of a scheduler on this target, with their defaults.
+        """The tunables of a scheduler and the attributes of the queue on this target, with their defaults.
 
         Leaves no change behind. A dry run, which must not switch, may return None.
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from blklab import _core
 from blklab.backends.failed_slots import failed_stretch
-from blklab.backends.model_stretch import stretch_request, stretch_samples
+from blklab.backends.model_stretch import CHANGES_QUEUE, stretch_request, stretch_samples
 from blklab.backends.modelled_device import (
     check_with_core,
     describe_disk,
@@ -91,16 +91,19 @@ class SimSession:
         self._options = options
         self._families: set[str] = set()
         """Of the schedulers that were checked."""
+        self._changes_queue = False
+        """Whether one of these has attributes of the queue of its own."""
 
     def tunable_defaults(self, choice: SchedulerChoice) -> Mapping[str, str] | None:
-        """The modelled scheduler's tunables on this device."""
+        """The modelled scheduler's tunables, and the queue's attributes, on this device."""
         request = self._device | {"scheduler": choice.name, "queue": self._options.queue}
         facts = check_with_core(request)
-        return {name: str(value) for name, value in facts["tunables"].items()}
+        return {name: str(value) for name, value in (facts["queue"] | facts["tunables"]).items()}
 
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         """Checks every scheduler, tunable, queue attribute and job without simulating anything."""
         self._families = {_family(choice.name) for choice in choices}
+        self._changes_queue = any(choice.queue for choice in choices)
         for workload in workloads:
             workload.refuse_host_only("the simulator", "leave it out, or test on this machine's disk")
             for choice in choices:
@@ -150,6 +153,8 @@ class SimSession:
         """Refuses schedulers that no kernel has together, beside the usual."""
         if reason := unswitchable_workload(workload, self._options):
             return reason
+        if self._changes_queue:
+            return CHANGES_QUEUE
         if len(self._families) > 1:
             return "no kernel has legacy and multi-queue schedulers at once"
         return None
@@ -178,8 +183,8 @@ class SimSession:
 
     def _settings(self, choice: SchedulerChoice) -> dict[str, str]:
         """The settings in force under a scheduler."""
-        request = self._device | {"scheduler": choice.name, "tunables": choice.tunables}
-        facts = check_with_core(request | {"queue": self._options.queue})
+        request = self._device | {"scheduler": choice.name, "tunables": choice.iosched}
+        facts = check_with_core(request | {"queue": self._options.queue | choice.queue})
         return read_back_settings(facts | {"scheduler": choice.name}, self.target.disks[0].name)
 
     def stop(self) -> None:
@@ -192,8 +197,10 @@ class SimSession:
 
     def commands(self, cell: Cell) -> list[str]:
         """The simulation as a command."""
-        tunables = "".join(f" --tunable {key}={value}" for key, value in cell.scheduler.tunables.items())
-        queue = "".join(f" --queue {key}={value}" for key, value in self._options.queue.items())
+        choice = cell.scheduler
+        tunables = "".join(f" --tunable {key}={value}" for key, value in choice.iosched.items())
+        attributes = self._options.queue | choice.queue
+        queue = "".join(f" --queue {key}={value}" for key, value in attributes.items())
         groups = "".join(
             f" --cgroup {shlex.quote(f'{group}:{key}={value}')}"
             for group, settings in self._options.cgroups.items()
@@ -207,8 +214,8 @@ class SimSession:
     def _request(self, choice: SchedulerChoice, workload: Workload, *, seed: int) -> dict[str, Any]:
         return self._device | {
             "scheduler": choice.name,
-            "tunables": choice.tunables,
-            "queue": self._options.queue,
+            "tunables": choice.iosched,
+            "queue": self._options.queue | choice.queue,
             "cgroups": self._options.cgroups,
             "jobs": {"text": workload.text, "source": workload.source},
             "runtime_ns": self._options.runtime_ns,

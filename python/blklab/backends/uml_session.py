@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from blklab.backends.failed_slots import failed_stretch
-from blklab.backends.model_stretch import stretch_request, stretch_samples
+from blklab.backends.model_stretch import CHANGES_QUEUE, stretch_request, stretch_samples
 from blklab.backends.modelled_device import check_with_core
 from blklab.backends.protocol import SessionOptions
 from blklab.backends.switchable import unswitchable_workload
@@ -32,10 +32,10 @@ from blklab.guests.watchdog import ANSWER
 from blklab.linux.load.fio import JOB_FILE, OUTPUT_FILE, expected_runtime_ns, job_file_text
 from blklab.linux.load.fio_output import read_fio_report
 from blklab.linux.queue.attributes import (
-    ASYNC_DEPTH,
     FIRST_WITH_ASYNC_DEPTH_OF_QUEUE,
     note_on_place,
 )
+from blklab.linux.queue.settings import settings_of_disk
 from blklab.linux.scratch.layout import JobRegions, regions_in_numbered_files, regions_on_device
 from blklab.linux.scratch.space import Announce
 from blklab.quantities.units import format_duration
@@ -43,6 +43,7 @@ from blklab.records.samples import JobSample, RunSample, TargetDescription
 from blklab.simulator.core import core_error, read_back_settings
 from blklab.spec.guest import GuestOptions
 from blklab.spec.plan import Cell, CellKey
+from blklab.spec.queue_attributes import ASYNC_DEPTH
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.stretches import Stretch
 from blklab.spec.workloads import Workload, parse_workload, remarks_on, shipped_workloads
@@ -91,18 +92,18 @@ class UmlSession:
         self._init = init
         self._programs = programs
         self._boot = boot
+        self._changes_queue = False
+        """Whether a scheduler that was checked has attributes of the queue of its own."""
 
     def tunable_defaults(self, choice: SchedulerChoice) -> Mapping[str, str] | None:
-        """The tunables that a guest's kernel reports; None in a dry run, which boots no guest."""
+        """The tunables and attributes that a guest's kernel reports; None in a dry run, which boots none."""
         if self._options.dry_run:
             return None
         self._kernel_of(choice).require_scheduler(choice.name)
         sample = self._probe(choice.model_copy(update={"tunables": {}}))
         if sample.status == "failed":
             raise RunFailedError(f"the tunables of {choice.without_label} cannot be read: {sample.error}")
-        prefix = f"{self.target.disks[0].name}/iosched/"
-        found = sample.settings.items()
-        return {name.removeprefix(prefix): value for name, value in found if name.startswith(prefix)}
+        return settings_of_disk(sample.settings, self.target.disks[0].name)
 
     def check(self, choices: Sequence[SchedulerChoice], workloads: Sequence[Workload]) -> list[str]:
         """Checks kernels, schedulers and jobs, and tries the settings in a guest.
@@ -111,6 +112,7 @@ class UmlSession:
         """
         for choice in choices:
             self._kernel_of(choice).require_scheduler(choice.name)
+        self._changes_queue = any(choice.queue for choice in choices)
         notes = clock_warnings(list(self._kernels.values()), self._options.guest) + remarks_on(workloads)
         notes += processor_notes(self._options.machine, list(self._kernels.values()), self._options.guest)
         for workload in workloads:
@@ -193,6 +195,8 @@ class UmlSession:
         """Refuses schedulers of different kernels, and fio in the guest, beside the usual."""
         if reason := unswitchable_workload(workload, self._options):
             return reason
+        if self._changes_queue:
+            return CHANGES_QUEUE
         if len(self._kernels) > 1:
             return "the schedulers are those of different kernels"
         if self._options.guest.generator == "fio":
@@ -291,8 +295,8 @@ class UmlSession:
         return {
             **self._device,
             "scheduler": cell.scheduler.name,
-            "tunables": cell.scheduler.tunables,
-            "queue": self._options.queue,
+            "tunables": cell.scheduler.iosched,
+            "queue": self._options.queue | cell.scheduler.queue,
             "cgroups": self._options.cgroups,
             "jobs": _jobs(cell.workload),
             "runtime_ns": self._runtime_ns(cell.workload),

@@ -112,7 +112,7 @@ def settle_schedulers(
     Args:
         spec: As given.
         offered: Schedulers that the target has.
-        tunable_defaults: A scheduler's tunables on the target as they are by default.
+        tunable_defaults: A scheduler's tunables and the queue's attributes on the target, by default.
 
     Raises:
         SpecError: if fewer than two are left to compare.

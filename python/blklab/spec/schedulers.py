@@ -1,6 +1,7 @@
 """A scheduler with its tunables: the grammar ``[LABEL=]NAME[@KERNEL][:TUNABLE=VALUE…]``.
 
 ``bfq`` is bfq as the kernel sets it up; ``bfq:slice_idle=0:low_latency=0`` changes two tunables;
+``none:nr_requests=64`` changes an attribute of the queue while that scheduler is in force;
 ``calm=bfq:slice_idle=0`` names that variant. Labels keep variants of one scheduler
 apart, and make an A/A test possible: ``first=none,second=none``. ``kyber@patched`` is kyber as the guest
 kernel named ``patched`` has it, for targets that run in a guest kernel.
@@ -14,11 +15,15 @@ from collections.abc import Iterable
 from pydantic import BaseModel, ConfigDict
 
 from blklab.errors import UsageError
+from blklab.spec.queue_attributes import ASYNC_DEPTH, QUEUE_ATTRIBUTES
 
 _LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.+@-]*)=")
 _NAME = re.compile(r"[a-z][a-z0-9_.-]*")
 _KERNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TUNABLE = re.compile(r"([a-z][a-z0-9_]*)=([^\s:=,]+)")
+
+_OF_QUEUE = tuple(name for name in QUEUE_ATTRIBUTES if name != ASYNC_DEPTH)
+"""`async_depth` counts as a scheduler's tunable, which it was first."""
 
 GRAMMAR_HINT = "write it like mq-deadline, bfq:slice_idle=0 or calm=bfq:slice_idle=0:low_latency=0"
 
@@ -31,7 +36,10 @@ class SchedulerChoice(BaseModel):
     name: str
     """The kernel's name: none, mq-deadline, kyber, bfq …"""
     tunables: dict[str, str] = {}
-    """Changed tunables in the kernel's own names and units; the others stay at the kernel's default."""
+    """Changed tunables and attributes of the queue, in the kernel's own names and units.
+
+    The others stay at the kernel's default.
+    """
     label: str
     """Its name in reports; unique within an experiment."""
     kernel: str | None = None
@@ -48,6 +56,16 @@ class SchedulerChoice(BaseModel):
         """The choice in its own grammar, without a name of its own; as `blklab apply` takes it."""
         head = self.name if self.kernel is None else f"{self.name}@{self.kernel}"
         return ":".join([head, *(f"{key}={value}" for key, value in self.tunables.items())])
+
+    @property
+    def queue(self) -> dict[str, str]:
+        """Those of `tunables` that are attributes of the queue (``queue/…``), in order of writing."""
+        return {name: self.tunables[name] for name in _OF_QUEUE if name in self.tunables}
+
+    @property
+    def iosched(self) -> dict[str, str]:
+        """Those of `tunables` that are the scheduler's own (``queue/iosched/…``)."""
+        return {name: value for name, value in self.tunables.items() if name not in _OF_QUEUE}
 
     def on_kernel(self, kernel: str) -> SchedulerChoice:
         """The same choice on a guest kernel, under a label that says so; one that names a kernel keeps it."""

@@ -1,5 +1,7 @@
 """Sweeps of tunables: ``bfq:slice_idle=0,2,8,20``, or several tunables as a full factorial.
 
+Attributes of the queue are swept like tunables: ``none:nr_requests=32,64``.
+
 Every combination of the tunables' levels becomes a scheduler of the experiment, next to all others and in
 the same blocks. The default is always one level of each tunable, so that the scheduler as the kernel sets it
 up is among the cells.
@@ -113,7 +115,8 @@ def settle_sweep(
 
     Args:
         sweep: The requested sweep.
-        tunable_defaults: Asks the target for the default values of a scheduler's tunables.
+        tunable_defaults: Asks the target for the default values of a scheduler's tunables and the queue's
+            attributes.
 
     Raises:
         TunableError: if the scheduler lacks one of the tunables.

@@ -72,7 +72,8 @@ def plan(disk: Disk, choice: SchedulerChoice, *, permanent: bool) -> ApplyPlan:
         # Switching away and back gives every tunable its default, as after a boot.
         other = next((name for name in ("none", *offered) if name in offered and name != choice.name), None)
         writes = [("scheduler", other), *writes] if other else writes
-    writes += [(TUNABLE_PREFIX + name, value) for name, value in choice.tunables.items()]
+    writes += choice.queue.items()
+    writes += [(TUNABLE_PREFIX + name, value) for name, value in choice.iosched.items()]
     identity = identify(disk) if permanent or disk.device_number else _nameless(disk)
     rule = None
     if permanent:

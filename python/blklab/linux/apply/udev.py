@@ -57,7 +57,8 @@ def build_rule(
         *(f'{key}=="{_as_pattern(value)}"' for key, value in identity.matches),
     ]
     settings = [f'ATTR{{queue/scheduler}}="{choice.name}"']
-    settings += [f'ATTR{{queue/iosched/{name}}}="{value}"' for name, value in choice.tunables.items()]
+    settings += [f'ATTR{{queue/{name}}}="{value}"' for name, value in choice.queue.items()]
+    settings += [f'ATTR{{queue/iosched/{name}}}="{value}"' for name, value in choice.iosched.items()]
     comments = [
         f"Written by {written_by}.",
         f"Sets the I/O scheduler of {disk.name} ({disk.model or 'unknown model'}) to {choice.without_label}.",

@@ -24,33 +24,10 @@ from blklab.linux.queue.sysfs import (
     vanished,
     writable_names,
 )
-
-ASYNC_DEPTH = "async_depth"
-"""A tunable of mq-deadline up to Linux 6.19, and the queue's attribute from 7.0 on."""
+from blklab.spec.queue_attributes import ASYNC_DEPTH
 
 FIRST_WITH_ASYNC_DEPTH_OF_QUEUE = (7, 0)
 """The first release with that attribute."""
-
-QUEUE_ATTRIBUTES = (
-    "add_random",
-    "io_poll",
-    "iostats",
-    "max_sectors_kb",
-    "nomerges",
-    "nr_requests",
-    ASYNC_DEPTH,
-    "rotational",
-    "rq_affinity",
-    "stable_writes",
-    "wbt_lat_usec",
-    "write_cache",
-    "read_ahead_kb",
-)
-"""The attributes that a comparison may set, in the order in which they are written.
-
-`async_depth` follows `nr_requests`, in proportion to which the kernel changes it (Linux 7.0), and
-`read_ahead_kb` comes last: when the queue's limits change (max_sectors_kb, rotational, stable_writes), the
-kernel recomputes it."""
 
 _DEFAULT_REQUESTS = {"wbt_lat_usec": {"-1"}, "max_sectors_kb": {"0"}}
 """Values that ask for the kernel's default: any value that it then keeps is right."""

@@ -3,6 +3,9 @@
 Settings that an experiment does not choose have the kernel's defaults for that scheduler. Only initialising a
 scheduler restores these defaults, so a new choice always switches: from another scheduler, or away and back
 if two variants of one scheduler follow each other. If the choice does not change, no settings are written.
+
+Initialising a scheduler leaves most attributes of the queue as they are. Those that a choice brings are
+therefore taken back when another one follows.
 """
 
 from __future__ import annotations
@@ -14,7 +17,6 @@ from contextlib import suppress
 from blklab.errors import SettingsChangedError, TunableError
 from blklab.linux.disks.disk import Disk
 from blklab.linux.queue.attributes import (
-    QUEUE_ATTRIBUTES,
     name_on,
     note_on_place,
     read_attribute,
@@ -23,6 +25,7 @@ from blklab.linux.queue.attributes import (
 )
 from blklab.linux.queue.schedulers import available_schedulers, set_scheduler
 from blklab.linux.queue.sysfs import TUNABLE_PREFIX
+from blklab.spec.queue_attributes import QUEUE_ATTRIBUTES
 from blklab.spec.schedulers import SchedulerChoice
 
 _SCHEDULER = "scheduler"
@@ -39,9 +42,9 @@ class QueueSettings:
                     hint="set schedulers and their tunables with the scheduler: bfq:slice_idle=0",
                 )
         self._leaves = leaves
-        # The order matters to the kernel: see QUEUE_ATTRIBUTES.
-        known = [name for name in QUEUE_ATTRIBUTES if name in queue]
-        self._queue = {name: queue[name] for name in [*known, *(name for name in queue if name not in known)]}
+        self._queue = dict(queue)
+        self._usual: dict[tuple[str, str], dict[str, str]] = {}
+        """By leaf and scheduler: attributes that choices bring, as they are without these choices."""
         self._moved: dict[str, str] = {}
         self._in_force: str | None = None
         self._seen: dict[str, dict[str, str]] = {}
@@ -49,6 +52,26 @@ class QueueSettings:
     def forget(self) -> None:
         """Makes the next `apply` write everything; call it when settings were changed in another way."""
         self._in_force = None
+
+    def learn(self, choices: Sequence[SchedulerChoice]) -> None:
+        """Switches to each scheduler and reads the attributes of the queue that some choice brings.
+
+        Call it before the first `apply` of such a choice: some attributes depend on the scheduler (bfq turns
+        ``wbt_lat_usec`` off), and none of them tells what it was before it was written.
+
+        Raises:
+            SchedulerUnavailableError, TunableError: if the kernel lacks a scheduler or an attribute.
+        """
+        brought = {name for choice in choices for name in choice.queue}
+        if not brought:
+            return
+        self._in_force = None
+        for leaf in self._leaves:
+            for name in dict.fromkeys(choice.name for choice in choices):
+                self._initialise(leaf, name)
+                self._usual[leaf.name, name] = {
+                    attribute: read_attribute(leaf, attribute) for attribute in brought
+                }
 
     def apply(self, choice: SchedulerChoice, *, anew: bool = False) -> dict[str, str]:
         """Applies a choice to all leaves.
@@ -110,8 +133,7 @@ class QueueSettings:
             folder = leaf.sys_path / "queue"
             other = _other_scheduler(offered, choice.name)
             writes = [(_SCHEDULER, other)] if other is not None else []
-            writes += [(_SCHEDULER, choice.name), *self._queue.items()]
-            writes += [(f"{TUNABLE_PREFIX}{name}", value) for name, value in choice.tunables.items()]
+            writes += [(_SCHEDULER, choice.name), *self._asked(leaf, choice).items()]
             lines += [
                 f"echo {shlex.quote(value)} > {shlex.quote(str(folder / name))}" for name, value in writes
             ]
@@ -119,16 +141,8 @@ class QueueSettings:
 
     def _set(self, choice: SchedulerChoice) -> None:
         for leaf in self._leaves:
-            active, offered = available_schedulers(leaf)
-            if active == choice.name:
-                other = _other_scheduler(offered, choice.name)
-                if other is not None:
-                    set_scheduler(leaf, other)
-            set_scheduler(leaf, choice.name)
-            asked = {
-                **self._queue,
-                **{f"{TUNABLE_PREFIX}{name}": text for name, text in choice.tunables.items()},
-            }
+            self._initialise(leaf, choice.name)
+            asked = self._asked(leaf, choice)
             kept: dict[str, str] = {}
             asked_of: dict[str, str] = {}
             for asked_name, value in asked.items():
@@ -147,6 +161,42 @@ class QueueSettings:
                         f"{leaf.name}: {name} = {asked_of[name]} is impossible under {choice.without_label}:"
                         f" another setting changes it to {now}"
                     )
+
+    def _asked(self, leaf: Disk, choice: SchedulerChoice) -> dict[str, str]:
+        """All settings of a choice but the scheduler, in the order in which they are written."""
+        usual = self._usual.get((leaf.name, choice.name), {})
+        queue = usual | self._queue | choice.queue
+        # The order matters to the kernel: see QUEUE_ATTRIBUTES.
+        known = [name for name in QUEUE_ATTRIBUTES if name in queue]
+        return {
+            **{name: queue[name] for name in [*known, *(name for name in queue if name not in known)]},
+            **{f"{TUNABLE_PREFIX}{name}": text for name, text in choice.iosched.items()},
+        }
+
+    @staticmethod
+    def _initialise(leaf: Disk, name: str) -> None:
+        """Sets a scheduler with the kernel's defaults."""
+        active, offered = available_schedulers(leaf)
+        if active == name:
+            other = _other_scheduler(offered, name)
+            if other is not None:
+                set_scheduler(leaf, other)
+        set_scheduler(leaf, name)
+
+
+def settings_of_disk(settings: Mapping[str, str], disk: str) -> dict[str, str]:
+    """One disk's settings, without its scheduler, by the names that choices use.
+
+    Args:
+        settings: As `QueueSettings.read` names them: ``vda/nr_requests``, ``vda/iosched/slice_idle``.
+        disk: The disk's name.
+    """
+    own = {
+        name.removeprefix(f"{disk}/"): value
+        for name, value in settings.items()
+        if name.startswith(f"{disk}/")
+    }
+    return {name.removeprefix(TUNABLE_PREFIX): value for name, value in own.items() if name != _SCHEDULER}
 
 
 def _different(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
