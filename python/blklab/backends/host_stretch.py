@@ -154,7 +154,8 @@ def slot_samples(
     ]
     samples = []
     for turn, ends_ns in zip(turns, ends, strict=True):
-        from_ns = max(turn.start_ns + stretch.settling_ns, turn.switched_ns)
+        # On a busy machine the next turn can come before this one has settled.
+        from_ns = min(max(turn.start_ns + stretch.settling_ns, turn.switched_ns), ends_ns)
         # A window that the next switch ends in would mix both slots.
         to_ns = ends_ns - window_ns
         planned_ns = stretch.slot_ns - stretch.settling_ns - window_ns
