@@ -17,6 +17,7 @@ from blklab.linux.processes.signals import signals_as_exceptions
 
 _COMMANDS = {
     "compare": "Find out which scheduler is best, and how sure that is.",
+    "tune": "Find settings that beat the default, on a model, and confirm them.",
     "run": "Run one workload under one scheduler, once, and show what it did.",
     "explain": "Draw one simulated run: positions, turns, depths, latencies.",
     "playground": "Write a page in which simulated disks can be watched and changed.",

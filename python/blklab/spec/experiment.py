@@ -51,6 +51,8 @@ DEFAULT_ARRANGEMENT: Arrangement = "drawn"
 
 EVERY_RUN = ("compare", "run")
 """Commands that take the options of a single run."""
+COMPARISONS = ("compare", "tune")
+"""Commands that end in a verdict on a target."""
 
 
 class Conditions(BaseModel):
@@ -67,7 +69,7 @@ class Conditions(BaseModel):
             name="runtime",
             metavar="TIME",
             default_text="what the job file says",
-            commands=(*EVERY_RUN, "explain"),
+            commands=(*EVERY_RUN, "tune", "explain"),
         ),
     ] = None
     queue: Annotated[
@@ -77,7 +79,7 @@ class Conditions(BaseModel):
             "Queue attribute in force during all runs, in sysfs units, such as nr_requests=64.",
             metavar="KEY=VALUE",
             default_text="as found",
-            commands=(*EVERY_RUN, "explain"),
+            commands=(*EVERY_RUN, "tune", "explain"),
         ),
     ] = {}
     cgroups: Annotated[
@@ -88,7 +90,7 @@ class Conditions(BaseModel):
             "batch:io.max=rbps=1048576; / is the root group (io.cost.qos, io.cost.model).",
             flag="--cgroup",
             metavar="GROUP:KEY=VALUE",
-            commands=EVERY_RUN,
+            commands=(*EVERY_RUN, "tune"),
         ),
     ] = {}
     precondition: Annotated[
@@ -98,6 +100,7 @@ class Conditions(BaseModel):
             "Overwrite scratch space at random before the first run, so that flash performs as it does after "
             "long use.",
             see="precondition-flash.md",
+            commands=COMPARISONS,
         ),
     ] = False
     allow_writes: Annotated[
@@ -106,7 +109,7 @@ class Conditions(BaseModel):
             SWITCH,
             "Let workloads write to a raw block device. DESTROYS its data.",
             see="safety.md",
-            commands=EVERY_RUN,
+            commands=(*EVERY_RUN, "tune"),
         ),
     ] = False
     arrangement: Annotated[
@@ -116,7 +119,7 @@ class Conditions(BaseModel):
             "Of models: drawn lets chance decide anew in each block where files lie, when the load and its "
             "processes start, and the first tag; fixed repeats one arrangement.",
             see="experiments.md#chance-in-models",
-            commands=(*EVERY_RUN, "explain"),
+            commands=(*EVERY_RUN, "tune", "explain"),
         ),
     ] = DEFAULT_ARRANGEMENT
     machine: Annotated[
@@ -129,7 +132,7 @@ class Conditions(BaseModel):
             default_text="ordinary; zero-cpu-time in guests whose clock or kernel takes no table",
             see="processor-time.md",
             names="machines",
-            commands=(*EVERY_RUN, "explain"),
+            commands=(*EVERY_RUN, "tune", "explain"),
         ),
     ] = None
     guest: GuestOptions = GuestOptions()
@@ -159,7 +162,7 @@ class ExperimentSpec(Conditions, CommandOptions):
             default_text="as root the disk beneath the current directory, otherwise a simulated disk",
             see="experiments.md#targets",
             names="targets",
-            commands=EVERY_RUN,
+            commands=(*EVERY_RUN, "tune"),
         ),
     ]
     workloads: Annotated[
@@ -175,6 +178,7 @@ class ExperimentSpec(Conditions, CommandOptions):
             default_text=" and ".join(DEFAULT_WORKLOADS),
             see="experiments.md#workloads",
             names="workloads",
+            commands=COMPARISONS,
         ),
         Option(
             COMMANDS,
@@ -199,6 +203,7 @@ class ExperimentSpec(Conditions, CommandOptions):
             default_text="all that the target offers",
             see="experiments.md#schedulers",
             names="schedulers",
+            commands=COMPARISONS,
         ),
     ]
     """Empty: every scheduler that the target offers."""
@@ -240,6 +245,7 @@ class ExperimentSpec(Conditions, CommandOptions):
             Topic.DESIGN,
             short="-n",
             see="experiments.md#how-many-blocks",
+            commands=COMPARISONS,
             instead_of=("budget",),
         ),
     ] = None
@@ -256,6 +262,7 @@ class ExperimentSpec(Conditions, CommandOptions):
             metavar="TIME|Nblocks",
             default_text=f"{DEFAULT_BUDGET_BLOCKS}blocks",
             see="experiments.md#how-many-blocks",
+            commands=COMPARISONS,
             more_fields=("budget_blocks",),
             instead_of=("blocks",),
         ),
@@ -290,7 +297,7 @@ class ExperimentSpec(Conditions, CommandOptions):
             NUMBER,
             "Seed of the order of runs, the load's random choices and the jitter of models.",
             Topic.DESIGN,
-            commands=(*EVERY_RUN, "explain"),
+            commands=(*EVERY_RUN, "tune", "explain"),
             always_repeated=True,
         ),
     ] = DEFAULT_SEED
@@ -302,7 +309,7 @@ class ExperimentSpec(Conditions, CommandOptions):
             "Confidence of the intervals and the verdict.",
             Topic.VERDICT,
             see="statistics.md",
-            commands=("compare", "report"),
+            commands=(*COMPARISONS, "report"),
         ),
     ] = DEFAULT_CONFIDENCE
     margin: Annotated[
@@ -313,7 +320,7 @@ class ExperimentSpec(Conditions, CommandOptions):
             "Relative differences up to this fraction do not matter.",
             Topic.VERDICT,
             see="statistics.md",
-            commands=("compare", "report"),
+            commands=(*COMPARISONS, "report"),
         ),
     ] = DEFAULT_MARGIN
     good_enough: Annotated[
@@ -340,7 +347,7 @@ class ExperimentSpec(Conditions, CommandOptions):
             default_text="each workload's own metric",
             see="decide-for-a-goal.md",
             names="goals",
-            commands=("compare", "report"),
+            commands=(*COMPARISONS, "report"),
         ),
     ] = None
     """None: each workload's own metric, and best in all of them."""

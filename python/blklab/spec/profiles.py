@@ -9,8 +9,10 @@ from __future__ import annotations
 import functools
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from blklab import _core
 from blklab.errors import ProfileError
@@ -64,6 +66,12 @@ def _calibrated(path: Path) -> Profile | None:
     except (ProfileError, tomllib.TOMLDecodeError):
         pass
     return None
+
+
+def calibration_facts(profile: Profile) -> Mapping[str, Any]:
+    """The table ``calibration`` of a profile that calibration wrote; empty for others."""
+    table = tomllib.loads(profile.text or "").get("calibration", {})
+    return table if isinstance(table, dict) else {}
 
 
 def load_profile(name_or_path: str) -> Profile:

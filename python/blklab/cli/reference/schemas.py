@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from blklab.execution.calibration.disk.document import DiskCalibration
 from blklab.execution.judgement.document import JudgementDocument
+from blklab.execution.tuning.document import TuneDocument
 from blklab.reanalysis.report.document import AnalyseDocument
 from blklab.report.documents.comparison import CompareDocument, RunDocument
 from blklab.report.trace.document import ExplainDocument
@@ -25,6 +26,7 @@ DOCUMENTS: dict[str, tuple[type[BaseModel], str]] = {
     "explain-1.json": (ExplainDocument, "what `blklab explain --json` prints"),
     "where-1.json": (WhereDocument, "what `blklab where --json` prints"),
     "study-1.json": (StudyDocument, "what `blklab study run --json` prints"),
+    "tune-1.json": (TuneDocument, "what `blklab tune --json` prints"),
     "judgement-1.json": (JudgementDocument, "what `blklab judge --json` prints"),
     "calibrate-1.json": (DiskCalibration, "what `blklab calibrate TARGET --json` prints"),
     "run-1.json": (RunDocument, "what `blklab run --json` prints"),

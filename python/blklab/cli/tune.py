@@ -1,0 +1,134 @@
+"""`blklab tune`: search settings on a model of the disk, confirm the best on the disk."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from blklab.cli.options import TopicCommand, experiment_options, json_option, store_option
+from blklab.cli.output import console_out, print_note, require_writable, write_text
+from blklab.cli.progress import ProgressDisplay
+from blklab.execution.tuning.document import TuneDocument
+from blklab.execution.tuning.page import tune_html
+from blklab.execution.tuning.text import finalist_rows, headline, sentences
+from blklab.execution.tuning.trials import Trial
+from blklab.execution.tuning.tuning import DEFAULT_TRIALS, Preparation, TuningRequest, prepare, tune
+from blklab.quantities.units import format_duration
+from blklab.records.locations import default_report_folder
+from blklab.records.store import Store
+from blklab.spec.request import SpecValues, build_specs
+
+
+class _Display(ProgressDisplay):
+    """Progress of the search, then of the confirmation."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        super().__init__(quiet=quiet)
+        self._begun_ns = time.monotonic_ns()
+
+    def searching(self, done: int, planned: int, best: Trial | None, gain: float) -> None:
+        """A batch of trials begins."""
+        remaining_ns = (time.monotonic_ns() - self._begun_ns) * (planned - done) // max(done, 1)
+        left = f", {format_duration(remaining_ns)} left" if done else ""
+        found = "" if best is None else f"; best so far {100 * gain:+.1f} %: {best.choice.label}"
+        self.show("searching the model", f"{done}/{planned}{left}{found}")
+        self.move(done, planned)
+        self.log_now_and_then(f"trial {done + 1}/{planned}{left}{found}")
+
+
+@click.command(name="tune", cls=TopicCommand)
+@experiment_options("tune")
+@click.option(
+    "--model",
+    metavar="sim:DEVICE",
+    help="Simulated device to search on. Default: TARGET's own profile in this folder, which `blklab "
+    "calibrate` writes; or TARGET itself if it is a model.",
+)
+@click.option(
+    "--trials",
+    type=click.IntRange(min=8, max=100_000),
+    default=DEFAULT_TRIALS,
+    show_default=True,
+    help="Candidates to try on the model.",
+)
+@click.option(
+    "--vary",
+    metavar="NAME,…",
+    multiple=True,
+    help="Settings to vary, such as fifo_batch,nr_requests. Default: all that the load can feel.",
+)
+@click.option("--dry-run", is_flag=True, help="Print what would be searched; neither search nor confirm.")
+@json_option
+@click.option("--html", "html_file", metavar="FILE", help="Write the HTML report to FILE.")
+@store_option
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+def command(
+    *,
+    given: SpecValues,
+    model: str | None,
+    trials: int,
+    vary: tuple[str, ...],
+    dry_run: bool,
+    json_file: str | None,
+    html_file: str | None,
+    store_url: str | None,
+    quiet: bool,
+) -> None:
+    """Find settings of TARGET that beat its default, and confirm them there.
+
+    Schedulers, their tunables and the queue's attributes are searched on a model of the disk; the best few
+    then meet the default on TARGET itself, in a comparison as `blklab compare` makes it. Nothing is
+    recommended that TARGET has not confirmed.
+    """
+    (spec,) = build_specs(given)
+    names = tuple(name.strip() for text in vary for name in text.split(",") if name.strip())
+    request = TuningRequest(spec, model, trials, names)
+    if dry_run:
+        _print_space(prepare(request))
+        return
+    require_writable(json_file, html_file)
+    with Store.opened(store_url) as store, _Display(quiet=quiet) as display:
+        document = TuneDocument.of(tune(request, store, display))
+    if json_file is not None:
+        write_text(json_file, document.model_dump_json(by_alias=True, indent=2) + "\n")
+    if html_file is not None or json_file is None:
+        run = document.confirmation.run if document.confirmation is not None else "search"
+        destination = html_file or str(default_report_folder() / f"tune-{run}.html")
+        write_text(destination, tune_html(document))
+        if not quiet:
+            print_note(f"the report is {destination}")
+    if json_file != "-":
+        _print(document)
+
+
+def _print_space(preparation: Preparation) -> None:
+    console = console_out()
+    console.print(
+        f"{preparation.space.size:,} candidates, searched on {preparation.model}",
+        markup=False,
+        soft_wrap=True,
+    )
+    for scheduler, settings in preparation.space.settings.items():
+        console.print(f"{scheduler}", markup=False)
+        for setting in settings:
+            values = " ".join(value or "default" for value in setting.values)
+            console.print(f"  {setting.name}: {values}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _print(document: TuneDocument) -> None:
+    console = console_out()
+    console.print(headline(document), style="bold", markup=False, highlight=False, soft_wrap=True)
+    for sentence in sentences(document):
+        console.print(sentence, markup=False, highlight=False)
+    rows = finalist_rows(document)
+    if rows:
+        console.print()
+    for candidate, modelled, measured in rows:
+        console.print(f"  {candidate}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"    model {modelled}; measured {measured}", markup=False, highlight=False)
+    if document.recommendation is not None and document.recommendation.apply_command is not None:
+        console.print("\nTo apply it, as root:", markup=False)
+        console.print(
+            f"    {document.recommendation.apply_command}", markup=False, highlight=False, soft_wrap=True
+        )

@@ -1,0 +1,1 @@
+"""Tuning: settings are searched on a model of the disk and confirmed on the target (`blklab tune`)."""

@@ -1,0 +1,51 @@
+"""Tuning of a real device: a model is searched, the device confirms and stays as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from command_runs import json_of
+from host.conftest import Filesystem
+
+JOBS = """\
+; decide-by: latency_p99
+; focus: reader
+[global]
+direct=1
+time_based
+runtime=300ms
+size=8m
+[reader]
+rw=randread
+bs=4k
+[writer]
+rw=write
+bs=256k
+ioengine=libaio
+iodepth=16
+"""
+
+
+def test_the_device_confirms_and_stays_as_it_was(
+    ext4: Filesystem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    disk = ext4.devices[0].disk
+    before = {path.name: path.read_text() for path in _attributes(disk.sys_path)}
+    jobs = tmp_path / "jobs.fio"
+    jobs.write_text(JOBS)
+    arguments = [str(ext4.folder), "-w", str(jobs), "-s", "mq-deadline", "--model", "sim:ssd-sata"]
+    arguments += ["--vary", "async_depth,max_sectors_kb,read_ahead_kb", "--trials", "12", "-n", "2"]
+    document = json_of(capsys, "tune", *arguments, "-q")
+    assert document["model"] == "sim:ssd-sata"
+    assert {path.name: path.read_text() for path in _attributes(disk.sys_path)} == before
+    if document["confirmation"] is None:
+        pytest.skip("with this kernel's defaults the model finds no candidate")
+    measured = [len(one["measured"]) for one in document["finalists"]]
+    assert measured == [1] * len(document["finalists"])
+
+
+def _attributes(sys_path: Path) -> list[Path]:
+    names = ("scheduler", "nr_requests", "max_sectors_kb", "read_ahead_kb", "nomerges", "rq_affinity")
+    return [sys_path / "queue" / name for name in names]
