@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from blklab.errors import UsageError
+from blklab.backends.sim import SimSession
+from blklab.errors import TunableError, UsageError
 from blklab.execution.blocks import Progress
 from blklab.execution.tuning.document import TuneDocument
 from blklab.execution.tuning.finalists import finalists, simplified
@@ -24,6 +25,8 @@ from blklab.records.store import Store
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.goals import parse_goal
 from blklab.spec.request import SpecValues, build_specs
+from blklab.spec.schedulers import SchedulerChoice
+from blklab.spec.workloads import Workload
 
 JOBS = """\
 ; decide-by: latency_p99
@@ -229,6 +232,28 @@ def test_settings_without_effect_are_not_recommended(tmp_path: Path) -> None:
     document = TuneDocument.of(found)
     assert "Nothing was confirmed" in headline(document)
     assert "0 refused" in tune_html(document)
+
+
+def test_what_the_target_refuses_is_told_and_the_rest_confirmed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stands in for a kernel that rounds times to ticks, as hosts do and models do not."""
+    check = SimSession.check
+
+    def rounding(self: SimSession, choices: list[SchedulerChoice], workloads: list[Workload]) -> list[str]:
+        if len(choices) > 1 and "max_sectors_kb" in choices[1].tunables:
+            raise TunableError("asked for 128, the kernel kept 124")
+        return check(self, choices, workloads)
+
+    monkeypatch.setattr(SimSession, "check", rounding)
+    found = _tuned(_spec(tmp_path, blocks=3, schedulers=["mq-deadline", "none"]), trials=40)
+    errors = {one.choice.label: one.error for one in found.finalists}
+    assert "asked for 128, the kernel kept 124" in errors.values()
+    page = tune_html(TuneDocument.of(found))
+    assert "the kernel kept 124" in page
+    if None in errors.values():
+        assert found.record is not None
+        assert not any("max_sectors_kb" in one.tunables for one in found.record.spec.schedulers)
 
 
 def test_schedulers_with_settings_of_their_own_are_refused(tmp_path: Path) -> None:

@@ -45,12 +45,13 @@ class TrialPart(_Part):
     settings: dict[str, str]
     """Those that differ from the default."""
     score: float | None
-    """How much better than the default, all dimensions together, as a ratio; None if the model refused it."""
+    """How much better than the default, all dimensions together, as a ratio; None if it never ran."""
     ratios: dict[str, float]
     """The same by dimension."""
     blocks: int
     pruned: bool
     error: str | None
+    """The reason why the model, or with a finalist the target, refused it."""
 
 
 class GainPart(_Part):
@@ -143,7 +144,7 @@ def _trial_part(trial: Trial, dimensions: list[Dimension]) -> TrialPart:
         number=trial.number,
         scheduler=trial.choice.name,
         settings=trial.choice.tunables,
-        score=math.exp(trial.score(dimensions)) if trial.blocks and trial.error is None else None,
+        score=math.exp(trial.score(dimensions)) if trial.blocks else None,
         ratios={one.name: math.exp(trial.gain(one.name)) for one in dimensions if trial.gains.get(one.name)},
         blocks=trial.blocks,
         pruned=trial.pruned,

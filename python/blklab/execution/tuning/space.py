@@ -2,7 +2,8 @@
 
 A setting has a few values in order, a factor of two to five apart: what is recommended is then a round
 number, and a space is small enough to be searched in full where somebody wants to know what a search misses.
-The value that the target has by default is always among them, as None.
+The value that the target has by default is always among them, as None. Times that a kernel keeps in ticks
+(mq-deadline's, bfq's timeout_sync) are multiples of 20 ms, which every CONFIG_HZ can keep as they are.
 
 Left out is what a load cannot feel: read-ahead where nothing is read through the page cache, the throttling
 of buffered writes where there are none, the ageing of priorities where all jobs have the same.
@@ -83,7 +84,7 @@ class _Candidate:
 _TUNABLES: Mapping[str, tuple[_Candidate, ...]] = {
     "none": (),
     "mq-deadline": (
-        _Candidate("read_expire", (20, 50, 100, 200, 500, 1000, 2000)),
+        _Candidate("read_expire", (20, 60, 100, 200, 500, 1000, 2000)),
         _Candidate("write_expire", (200, 500, 1000, 2000, 5000, 10_000, 20_000)),
         _Candidate("writes_starved", (1, 2, 4, 8, 16)),
         _Candidate("fifo_batch", (1, 2, 4, 8, 16, 32, 64)),
@@ -98,7 +99,7 @@ _TUNABLES: Mapping[str, tuple[_Candidate, ...]] = {
     "bfq": (
         _Candidate("slice_idle", (0, 1, 2, 4, 8, 16)),
         _Candidate("low_latency", (0, 1)),
-        _Candidate("timeout_sync", (25, 50, 125, 250, 500)),
+        _Candidate("timeout_sync", (20, 60, 120, 240, 500)),
         _Candidate("max_budget", (0, 512, 2048, 8192, 32_768)),
         _Candidate("strict_guarantees", (0, 1)),
         _Candidate("fifo_expire_sync", (25, 60, 125, 250, 500)),

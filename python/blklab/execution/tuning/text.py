@@ -30,9 +30,11 @@ def sentences(document: TuneDocument) -> list[str]:
 
 def finalist_rows(document: TuneDocument) -> list[tuple[str, str, str]]:
     """Each finalist with its gain on the model and on the target."""
-    return [
-        (choice_text(one), _percent(_score(one)), _gains_text(one.measured)) for one in document.finalists
-    ]
+    rows = []
+    for one in document.finalists:
+        measured = one.error or _gains_text(one.measured)
+        rows.append((choice_text(one), _percent(_score(one)), measured))
+    return rows
 
 
 def choice_text(trial: TrialPart) -> str:
@@ -43,6 +45,8 @@ def choice_text(trial: TrialPart) -> str:
 def _confirmed(document: TuneDocument, found: RecommendationPart | None) -> str:
     if found is not None:
         return f"On {document.target} it has {_gains_text(found.gains)}, against {document.default}."
+    if document.confirmation is None and document.finalists:
+        return f"{document.target} refuses every candidate that the model prefers."
     if document.confirmation is None:
         return (
             f"On the model no candidate is better than {document.default} by half a percent, so "

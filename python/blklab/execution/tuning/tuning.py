@@ -9,6 +9,8 @@ from typing import Protocol
 
 from blklab.analysis.comparison import Comparison
 from blklab.analysis.verdict import Analysis, analyse
+from blklab.backends.protocol import Session
+from blklab.errors import SpecError, TunableError, UsageError
 from blklab.execution.blocks import Observer
 from blklab.execution.pipeline import compare
 from blklab.execution.tuning.finalists import finalists
@@ -140,8 +142,34 @@ def tune(request: TuningRequest, store: Store, observer: TuningObserver) -> Tuni
         )
         last = finalists(trials, runs, default, margin=spec.margin)
         explained = importances(trials, space, runs.dimensions)
+    refuse_impossible(request, default, last)
     found = confirmed(request, prepared, last, store, observer)
     return replace(found, trials=trials, simulated_runs=runs.runs, importances=explained)
+
+
+def refuse_impossible(request: TuningRequest, default: SchedulerChoice, candidates: list[Trial]) -> None:
+    """Gives an error to the candidates that the target refuses.
+
+    A kernel can round or limit what a model takes.
+
+    Raises:
+        BlklabError: if the target refuses the default too.
+    """
+    spec = request.experiment
+    if not candidates:
+        return
+    with opened(spec) as session:
+        session.check([default], spec.workloads)
+        for trial in candidates:
+            trial.error = _refusal(session, [default, trial.choice], spec)
+
+
+def _refusal(session: Session, choices: list[SchedulerChoice], spec: ExperimentSpec) -> str | None:
+    try:
+        session.check(choices, spec.workloads)
+    except (TunableError, UsageError, SpecError) as error:
+        return error.message
+    return None
 
 
 def confirmed(
@@ -156,7 +184,8 @@ def confirmed(
     Args:
         request: Target, model and length of the search.
         prepared: `prepare` of it.
-        candidates: Those to confirm; with none, the target is left alone.
+        candidates: Those to confirm, without those that have an error; with none left, the target is left
+            alone.
         store: Receives the comparison.
         observer: Receives progress.
 
@@ -180,9 +209,10 @@ def confirmed(
         analysis=None,
         recommendation=None,
     )
-    if not candidates:
+    possible = [one for one in candidates if one.error is None]
+    if not possible:
         return found
-    choices = [default, *(one.choice for one in candidates)]
+    choices = [default, *(one.choice for one in possible)]
     seed = derive_seed(spec.seed, "confirmation")
     record = compare(spec.with_schedulers(choices).model_copy(update={"seed": seed}), store, observer)
     found = replace(found, record=record, analysis=analyse(record))
