@@ -224,6 +224,11 @@ def test_dry_run_prints_commands_and_stores_nothing(capsys: pytest.CaptureFixtur
     assert json.loads(capsys.readouterr().out)["runs"] == []
 
 
+def test_a_device_without_a_queue_offers_no_scheduler(capsys: pytest.CaptureFixture[str], job: str) -> None:
+    assert run(["compare", "sim:ramdisk", "-w", job]) == ExitCode.USAGE
+    assert "needs two schedulers, got only none" in capsys.readouterr().err
+
+
 def test_the_shipped_workloads_run_on_every_profile(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["workloads", "--json"]) == 0
     entries = json.loads(capsys.readouterr().out)["workloads"]

@@ -25,7 +25,7 @@ from blklab.backends.modelled_device import (
 )
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.backends.switchable import unswitchable_workload
-from blklab.errors import SimulationError
+from blklab.errors import SchedulerUnavailableError, SimulationError
 from blklab.linux.scratch.space import Announce
 from blklab.records.samples import JobSample, RunSample, TargetDescription
 from blklab.simulator.core import call_core, device_request, read_back_settings, run_facts
@@ -34,7 +34,7 @@ from blklab.simulator.timeline_summary import background_requests, with_rates
 from blklab.spec.experiment import Conditions
 from blklab.spec.machines import DEFAULT_MACHINE
 from blklab.spec.plan import Cell
-from blklab.spec.profiles import load_profile
+from blklab.spec.profiles import Profile, load_profile
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.stretches import Stretch
 from blklab.spec.targets import ModelTarget, Target
@@ -58,7 +58,8 @@ class SimBackend:
         """Describes the modelled device and the simulator's schedulers."""
         model = require_model(target)
         profile = load_profile(model.device)
-        schedulers = [entry["name"] for entry in json.loads(_core.schedulers())]
+        known = [str(entry["name"]) for entry in json.loads(_core.schedulers())]
+        schedulers = [name for name in known if _takes(model, profile, name)]
         disk = describe_disk(profile, device_facts(model, profile), schedulers)
         return TargetDescription(
             target=model.text,
@@ -225,6 +226,15 @@ class SimSession:
             "limits": {"events": None, "simulated_ns": None},
             "timeline": self._options.timeline_file is not None or self._options.rate_window_ns is not None,
         }
+
+
+def _takes(model: ModelTarget, profile: Profile, scheduler: str) -> bool:
+    """Whether a device can have a scheduler: one without a request queue has none."""
+    try:
+        check_with_core(device_request(model, profile) | {"scheduler": scheduler})
+    except SchedulerUnavailableError:
+        return False
+    return True
 
 
 def _family(scheduler: str) -> str:
