@@ -98,6 +98,22 @@ def test_undo_after_two_goes_back_to_the_beginning(disk: Disk, private: PrivateM
     assert not changed(before, queue_of(disk))
 
 
+def test_undo_takes_back_attributes_of_the_queue_too(disk: Disk, private: PrivateMachine) -> None:
+    """Also those that only a later change has brought."""
+    before = queue_of(disk)
+    done = private(
+        "blklab apply none:nomerges=2 --device $DEVICE && rules && "
+        "blklab apply bfq:read_ahead_kb=64:nr_requests=32 --device $DEVICE"
+    )
+    assert done.returncode == 0, done.stderr
+    assert 'ATTR{queue/nomerges}="2"' in done.stdout
+    queue = disk.sys_path / "queue"
+    assert [(queue / name).read_text() for name in ("read_ahead_kb", "nr_requests")] == ["64\n", "32\n"]
+    undone = private("blklab apply --undo --device $DEVICE")
+    assert undone.returncode == 0, undone.stderr
+    assert changed(before, queue_of(disk)) == {}
+
+
 def test_now_only_writes_no_rule(disk: Disk, private: PrivateMachine) -> None:
     before = queue_of(disk)
     answer = private(

@@ -134,6 +134,7 @@ def _apply_one(plan: ApplyPlan, choice: SchedulerChoice, journal: Journal) -> li
         disk,
         choice.without_label,
         former,
+        brought=choice.queue,
         rule_path=rule.path if rule else None,
         rule_text=rule.text if rule else None,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -41,12 +42,17 @@ def record_path(identity: Identity) -> Path:
     return state_directory() / "applied" / f"{identity.slug}.json"
 
 
-def relevant(former: QueueSnapshot) -> QueueSnapshot:
-    """The part of a snapshot that switching the scheduler changes; the rest is not ours to restore."""
+def relevant(former: QueueSnapshot, brought: Collection[str]) -> QueueSnapshot:
+    """The part of a snapshot that a change touches; the rest is not ours to restore.
+
+    Args:
+        former: The settings before the change.
+        brought: Attributes of the queue that it sets; switching the scheduler resets a few others.
+    """
     kept = {
         name: value
         for name, value in former.attributes.items()
-        if name.startswith(TUNABLE_PREFIX) or name in RESET_BY_A_SWITCH
+        if name.startswith(TUNABLE_PREFIX) or name in RESET_BY_A_SWITCH or name in brought
     }
     return QueueSnapshot(former.scheduler, kept)
 
@@ -57,21 +63,37 @@ def save_record(
     choice: str,
     former: QueueSnapshot,
     *,
+    brought: Collection[str],
     rule_path: Path | None,
     rule_text: str | None,
 ) -> AppliedRecord:
     """Records a change; if an earlier change was not undone, its former settings stay on record.
+
+    Args:
+        identity: The disk's.
+        disk: The disk.
+        choice: The scheduler with its settings, in the grammar of schedulers.
+        former: The settings before the change.
+        brought: Attributes of the queue that it sets.
+        rule_path: The rule that was written, if one was.
+        rule_text: Its text.
 
     Raises:
         RequirementError: if the record cannot be written.
         JournalError: if the earlier record is damaged.
     """
     earlier = load_record(identity)
+    before = relevant(former, brought)
+    if earlier is not None:
+        # Attributes that the earlier change left alone are as they were before both.
+        own = {name: value for name, value in former.attributes.items() if name in brought}
+        attributes = own | earlier.former.attributes
+        before = QueueSnapshot(earlier.former.scheduler, attributes)
     applied = AppliedRecord(
         identity=identity,
         disk_name=disk.name,
         choice=choice,
-        former=earlier.former if earlier else relevant(former),
+        former=before,
         rule_path=rule_path or (earlier.rule_path if earlier else None),
         rule_text=rule_text or (earlier.rule_text if earlier else None),
         applied_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
