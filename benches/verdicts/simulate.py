@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,6 +80,26 @@ def experiments(
 
 
 def _until_settled(spec: ExperimentSpec, labels: Sequence[str], noise: Floats, effect: float) -> Outcome:
+    def value(label: str, sequence: int) -> float:
+        return _value(noise[sequence], label == labels[0], effect)
+
+    values, runs = settled_values(spec, labels, value)
+    return _judge(spec, labels, values, effect, runs)
+
+
+def settled_values(
+    spec: ExperimentSpec, labels: Sequence[str], value: Callable[[str, int], float]
+) -> tuple[dict[str, dict[int, float]], int]:
+    """Carries out an experiment that adds blocks until its question is settled.
+
+    Args:
+        spec: The experiment, with one workload.
+        labels: All schedulers.
+        value: Gives the value of a run, by its scheduler and its place in the sequence of runs.
+
+    Returns:
+        The values by scheduler and block, and the number of runs.
+    """
     plan, race = Plan(spec), Race(design_of(spec), values_begun(spec, None))
     workload = spec.workloads[0].name
     values: dict[str, dict[int, float]] = {}
@@ -95,12 +115,12 @@ def _until_settled(spec: ExperimentSpec, labels: Sequence[str], noise: Floats, e
         for cell in plan.block(number):
             label = cell.key.scheduler
             if label in running:
-                value = _value(noise[cell.key.sequence], label == labels[0], effect)
-                race.add_value(workload, label, number, value)
-                values.setdefault(label, {})[number] = value
+                found = value(label, cell.key.sequence)
+                race.add_value(workload, label, number, found)
+                values.setdefault(label, {})[number] = found
                 runs += 1
         number += 1
-    return _judge(spec, labels, values, effect, runs)
+    return values, runs
 
 
 def _fixed(spec: ExperimentSpec, labels: Sequence[str], noise: Floats, effect: float) -> Outcome:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from blklab.analysis.designs import Design
@@ -59,6 +59,10 @@ class Comparison(RatioEstimate):
         return f"{metric_title(self.metric)} {ratio_text(self.ratio, self.ci_low, self.ci_high)}"
 
 
+DifferenceOf = Callable[[Question, str, str], Difference | None]
+"""Gives the difference of two schedulers under a question; None if they share no sample."""
+
+
 @dataclass(frozen=True)
 class _Pair:
     question: int
@@ -69,7 +73,10 @@ class _Pair:
 
 
 def compare_all(
-    questions: Sequence[Question], design: Design, labels: Sequence[str]
+    questions: Sequence[Question],
+    design: Design,
+    labels: Sequence[str],
+    difference_of: DifferenceOf | None = None,
 ) -> list[list[Comparison]]:
     """Compares all pairs of schedulers.
 
@@ -77,6 +84,8 @@ def compare_all(
         questions: All that are asked; families are formed among them.
         design: The experiment's.
         labels: All schedulers.
+        difference_of: Gives differences that do not follow from the questions' values; by default the
+            design makes them.
 
     Returns:
         For each question its comparisons, in the order of the questions.
@@ -84,7 +93,7 @@ def compare_all(
     families: dict[tuple[str | None, int], list[_Pair]] = {}
     for place, question in enumerate(questions):
         family = (question.family, -1 if question.family is not None else place)
-        families.setdefault(family, []).extend(_pairs(place, question, design, labels))
+        families.setdefault(family, []).extend(_pairs(place, question, design, labels, difference_of))
     compared: list[list[Comparison]] = [[] for _ in questions]
     for pairs in families.values():
         for pair, comparison in zip(pairs, _compare_family(pairs, questions, design), strict=True):
@@ -92,15 +101,25 @@ def compare_all(
     return compared
 
 
-def _pairs(place: int, question: Question, design: Design, labels: Sequence[str]) -> list[_Pair]:
+def _pairs(
+    place: int,
+    question: Question,
+    design: Design,
+    labels: Sequence[str],
+    difference_of: DifferenceOf | None,
+) -> list[_Pair]:
     """Differences of all pairs that share a sample."""
     own = design.of(question.workload)
     asked = own.asking(max(1, math.comb(len(labels), 2) * question.family_size))
+
+    def of_values(question: Question, first: str, second: str) -> Difference | None:
+        return asked.difference(question.values.get(first, {}), question.values.get(second, {}))
+
+    find = difference_of or of_values
     return [
         _Pair(place, first, second, difference)
         for first, second in itertools.combinations(labels, 2)
-        if (difference := asked.difference(question.values.get(first, {}), question.values.get(second, {})))
-        is not None
+        if (difference := find(question, first, second)) is not None
     ]
 
 

@@ -198,6 +198,7 @@ def _describe_disk(leaf: Disk) -> DiskDescription:
         scheduler=active,
         schedulers=offered,
         queue=snapshot(leaf).attributes,
+        identity=leaf.digest,
     )
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from blklab.quantities.formatting import MOST_BLOCKS_WITHIN_REACH, count_of
 
+MOST_DRIVES_WITHIN_REACH = 100
+"""An estimate of more drives than that is of no practical use."""
 LONGEST_LOAD_WITHIN_REACH_NS = 2 * 3_600_000_000_000
 """An estimate of more load than that is of no practical use."""
 
@@ -63,6 +65,23 @@ class SampleUnit:
 
 
 BLOCKS = SampleUnit()
+
+
+@dataclass(frozen=True)
+class DriveUnit(SampleUnit):
+    """A drive, on which every scheduler was measured."""
+
+    @property
+    def name(self) -> str:
+        """``drive``."""
+        return "drive"
+
+    def within_reach(self, more: int | None, nr_schedulers: int) -> bool:  # noqa: ARG002 - all are measured
+        """Tells whether an estimate of the drives still needed is small enough to report."""
+        return more is not None and more <= MOST_DRIVES_WITHIN_REACH
+
+
+DRIVES = DriveUnit()
 
 
 def rough_duration(duration_ns: float) -> str:

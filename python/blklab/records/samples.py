@@ -17,6 +17,8 @@ from blklab.spec.plan import CellKey
 Direction = Literal["read", "write", "trim", "sync"]
 
 NS_PER_SECOND = 1_000_000_000
+HOST = "host"
+"""Key of `MachineDescription.details` under which a machine's name is."""
 
 
 class _Record(BaseModel):
@@ -197,6 +199,9 @@ class DiskDescription(_Record):
     schedulers: list[str] = []
     queue: dict[str, str] = {}
     """Queue attributes and the active scheduler's tunables (``iosched/…``)."""
+    identity: str = ""
+    """Digest of the drive's world-wide name or serial number: tells drives of a model apart without naming
+    them. Empty if the drive reports neither."""
 
 
 class TargetDescription(_Record):
@@ -224,3 +229,8 @@ class MachineDescription(_Record):
     cpus: int
     memory_bytes: int
     details: dict[str, str] = {}
+
+    @property
+    def host(self) -> str:
+        """The machine's name; empty if it is not known."""
+        return self.details.get(HOST, "")

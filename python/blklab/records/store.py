@@ -7,14 +7,15 @@ run, written as soon as the run ends, so that an interruption loses no finished 
 from __future__ import annotations
 
 import datetime
+import platform
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import ValidationError
-from sqlalchemy import ForeignKey, String, Text, create_engine, event, func, inspect, select
+from sqlalchemy import ForeignKey, String, Text, create_engine, event, func, insert, inspect, select, text
 from sqlalchemy.engine import Engine, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
@@ -28,6 +29,8 @@ from blklab.spec.experiment import ExperimentSpec
 FORMAT = 1
 """Number of the tables' layout; a store with another number is refused."""
 
+_CREATION_LOCK = 0x626C6B6C6162
+"""Key of PostgreSQL's advisory lock under which tables are created: ``blklab`` in ASCII."""
 _RUN_ID_LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
 
 
@@ -72,6 +75,10 @@ class RunSummary:
     schedulers: list[str]
     workloads: list[str]
     samples: int
+    host: str = ""
+    """The machine that made it."""
+    models: list[str] = field(default_factory=list)
+    """Models of the disks that it tested."""
 
 
 def new_run_id(now: datetime.datetime) -> str:
@@ -101,13 +108,16 @@ class Store:
         ours = {table.name for table in _Base.metadata.sorted_tables}
         if _Format.__tablename__ not in tables and tables & ours:
             raise StoreError(f"the store {self._shown} lacks its format number")
-        _Base.metadata.create_all(self._engine)
+        with self._engine.begin() as connection:
+            if connection.dialect.name == "postgresql":
+                # Several hosts may open an empty store at the same moment.
+                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CREATION_LOCK})
+            _Base.metadata.create_all(connection)
+            if connection.scalar(select(func.count()).select_from(_Format)) == 0:
+                connection.execute(insert(_Format).values(number=FORMAT))
         with Session(self._engine) as session:
             found = session.scalars(select(_Format.number)).all()
-            if not found:
-                session.add(_Format(number=FORMAT))
-                session.commit()
-            elif list(found) != [FORMAT]:
+            if list(found) != [FORMAT]:
                 raise StoreError(
                     f"the store {self._shown} has format {found[0]}; this version of blklab reads {FORMAT}",
                     hint="use the version that wrote it, or name another store with --store",
@@ -192,7 +202,8 @@ class Store:
         """Loads an experiment with all its samples.
 
         Args:
-            run_id: Its name, an unambiguous beginning or end of it, or ``latest``.
+            run_id: Its name, an unambiguous beginning or end of it, or ``latest`` (of a store on a server
+                the latest of this machine).
 
         Raises:
             UnknownNameError: if there is none, or several match.
@@ -225,12 +236,7 @@ class Store:
 
     def _find(self, session: Session, run_id: str) -> _Experiment:
         if run_id == "latest":
-            newest = session.scalars(
-                select(_Experiment).order_by(_Experiment.created_at.desc()).limit(1)
-            ).first()
-            if newest is None:
-                raise UnknownNameError("no run is stored yet", hint="`blklab compare` makes one")
-            return newest
+            return self._newest(session)
         exact = session.get(_Experiment, run_id)
         if exact is not None:
             return exact
@@ -246,6 +252,27 @@ class Store:
             f"there is no run {run_id!r} in {self._shown}", hint="`blklab runs` lists them"
         )
 
+    def _newest(self, session: Session) -> _Experiment:
+        """The newest experiment; on a server, which other machines may write to, the newest of this one."""
+        rows = session.execute(
+            select(_Experiment.run_id, _Experiment.machine).order_by(_Experiment.created_at.desc())
+        ).all()
+        for run_id, machine in rows:
+            if self._engine.dialect.name == "sqlite":
+                # A container's name changes with every start, its file stays.
+                return session.get_one(_Experiment, run_id)
+            try:
+                host = MachineDescription.model_validate_json(machine).host
+            except ValidationError as error:
+                raise StoreError(f"run {run_id} in {self._shown} is damaged") from error
+            if host in ("", platform.node()):
+                return session.get_one(_Experiment, run_id)
+        if rows:
+            raise UnknownNameError(
+                f"no run of this machine is in {self._shown}", hint="`blklab runs` lists those of others"
+            )
+        raise UnknownNameError("no run is stored yet", hint="`blklab compare` makes one")
+
     def list_runs(self) -> list[RunSummary]:
         """All experiments, the newest first.
 
@@ -260,6 +287,8 @@ class Store:
             for experiment in session.scalars(select(_Experiment).order_by(_Experiment.created_at.desc())):
                 try:
                     spec = ExperimentSpec.model_validate_json(experiment.spec)
+                    target = TargetDescription.model_validate_json(experiment.target)
+                    machine = MachineDescription.model_validate_json(experiment.machine)
                 except ValidationError as error:
                     raise StoreError(f"run {experiment.run_id} in {self._shown} is damaged") from error
                 summaries.append(
@@ -271,9 +300,31 @@ class Store:
                         schedulers=[choice.label for choice in spec.schedulers],
                         workloads=[workload.name for workload in spec.workloads],
                         samples=counts.get(experiment.run_id, 0),
+                        host=machine.host,
+                        models=list(dict.fromkeys(disk.model for disk in target.disks if disk.model)),
                     )
                 )
             return summaries
+
+    def load_where(self, wanted: Callable[[TargetDescription], bool]) -> list[ExperimentRecord]:
+        """Loads all experiments whose target is wanted, the newest first.
+
+        Raises:
+            StoreError: if data are damaged.
+        """
+        found = []
+        with self._reporting(), Session(self._engine) as session:
+            rows = session.execute(
+                select(_Experiment.run_id, _Experiment.target).order_by(_Experiment.created_at.desc())
+            ).all()
+        for run_id, described in rows:
+            try:
+                target = TargetDescription.model_validate_json(described)
+            except ValidationError as error:
+                raise StoreError(f"run {run_id} in {self._shown} is damaged") from error
+            if wanted(target):
+                found.append(self.load(run_id))
+        return found
 
     def remove(self, run_id: str) -> str:
         """Removes an experiment and its samples, and returns its full name."""
@@ -289,22 +340,23 @@ class Store:
 
 
 def _engine(url: str) -> Engine:
-    text = url if "://" in url else f"sqlite:///{url}"
+    written = url if "://" in url else f"sqlite:///{url}"
     try:
-        parsed = make_url(text)
+        parsed = make_url(written)
         if parsed.get_backend_name() == "postgresql" and "+" not in parsed.drivername:
             parsed = parsed.set(drivername="postgresql+psycopg")
         if parsed.get_backend_name() == "sqlite" and parsed.database:
             Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
-        engine = create_engine(parsed)
+        # A long experiment outlives idle connections, which firewalls and restarts of the server cut.
+        engine = create_engine(parsed, pool_pre_ping=parsed.get_backend_name() != "sqlite")
     except OSError as error:
         raise StoreError(
             f"the store's folder cannot be created: {error.strerror}: {error.filename}"
         ) from error
     except NoSuchModuleError as error:
-        raise StoreError(f"{text!r}: no driver for this kind of database") from error
+        raise StoreError(f"{written!r}: no driver for this kind of database") from error
     except ArgumentError as error:
-        raise StoreError(f"{text!r} is not a database URL", hint="like sqlite:///runs.sqlite") from error
+        raise StoreError(f"{written!r} is not a database URL", hint="like sqlite:///runs.sqlite") from error
     except ImportError as error:
         raise StoreError(
             f"the driver for this store is missing: {error.name}",

@@ -8,11 +8,20 @@ from __future__ import annotations
 from blklab.analysis.designs.anytime import AnytimeDesign
 from blklab.analysis.designs.fixed import FixedDesign
 from blklab.analysis.designs.mixed import MixedDesign
+from blklab.analysis.designs.population import PopulationDesign
 from blklab.analysis.designs.protocol import Design
 from blklab.analysis.designs.switchback import SwitchbackDesign
 from blklab.spec.experiment import ExperimentSpec
 
-__all__ = ["AnytimeDesign", "Design", "FixedDesign", "MixedDesign", "SwitchbackDesign", "design_of"]
+__all__ = [
+    "AnytimeDesign",
+    "Design",
+    "FixedDesign",
+    "MixedDesign",
+    "PopulationDesign",
+    "SwitchbackDesign",
+    "design_of",
+]
 
 
 def design_of(spec: ExperimentSpec) -> Design:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +46,18 @@ class Disk:
     def key(self) -> str:
         """Identifies the disk among all disks of the running machine."""
         return self.device_number or self.name
+
+    @property
+    def digest(self) -> str:
+        """Tells drives apart in stored runs without naming them; empty if the drive has no name of its own.
+
+        A loop device has none: it is as new as the file beneath it.
+        """
+        named = self.wwid or self.serial
+        if not named or self.name.startswith("loop"):
+            return ""
+        text = "/".join((self.model, str(self.size_bytes), named))
+        return hashlib.sha256(f"blklab drive {text}".encode()).hexdigest()[:16]
 
 
 def read_disk(folder: Path, roots: Roots | None = None, *, node: Path | None = None) -> Disk:

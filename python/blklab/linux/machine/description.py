@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from blklab.linux.machine.kernel_files import text_or_empty
-from blklab.records.samples import MachineDescription
+from blklab.records.samples import HOST, MachineDescription
 
 _CPU_NAME = re.compile(r"^(?:model name|Model|cpu model|Hardware)\s*:\s*(.+)$", re.MULTILINE)
 _OS_NAME = re.compile(r'^PRETTY_NAME="?([^"\n]*)"?$', re.MULTILINE)
@@ -19,6 +19,7 @@ def describe_machine() -> MachineDescription:
     cpu_information = text_or_empty(Path("/proc/cpuinfo"))
     name = _CPU_NAME.search(cpu_information)
     details = {
+        HOST: platform.node(),
         "system": platform.system(),
         "architecture": platform.machine(),
         "distribution": _distribution(),

@@ -1,0 +1,306 @@
+"""A verdict for a class of drives: best on average, and what a new drive of the class may be expected to do.
+
+Each drive gives one ratio for each pair of schedulers: that of its own experiment, between runs of the same
+block. `blklab.analysis.statistics.population` puts the drives together. Correction for many questions,
+ranking and the overall answer are those of a single experiment, with drives in the place of blocks.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from blklab.analysis.comparison import Comparison, compare_all
+from blklab.analysis.designs import PopulationDesign
+from blklab.analysis.drives import Drive, DriveExperiment, Fleet, fleet_of
+from blklab.analysis.metrics import metric_named
+from blklab.analysis.overall import Verdict, differing_controls, overall_verdict, recommendation
+from blklab.analysis.questions import JUDGED_WORKLOADS, Question
+from blklab.analysis.ranking import MetricVerdict, metric_verdict
+from blklab.analysis.statistics.difference import Difference
+from blklab.analysis.statistics.population import (
+    FEWEST_DRIVES,
+    Effect,
+    PopulationDifference,
+    population_difference,
+)
+from blklab.analysis.tie_breaking import TieBreak
+from blklab.quantities.formatting import count_of, join_names
+from blklab.quantities.sample_units import DRIVES
+from blklab.records.experiment import ExperimentRecord
+
+NewDrive = Literal["better", "no worse", "worse", "equal", "open"]
+"""For a new drive: surely better, at least not worse by more than the margin, surely worse, surely equal
+within the margin, or none of these."""
+
+
+@dataclass(frozen=True)
+class DriveRatio:
+    """First over second on one drive, as its own experiment found it."""
+
+    drive: Drive
+    run_id: str
+    n: int
+    """Blocks or rounds."""
+    ratio: float
+    ci_low: float | None
+    ci_high: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassComparison:
+    """Two schedulers under one workload over all drives, seen from the first: first over second."""
+
+    mean: Comparison
+    """The mean over drives; `n` counts them."""
+    spread: float | None
+    """Standard deviation between drives of the true log ratio; None for a single drive."""
+    new_low: float | None
+    new_high: float | None
+    """Interval for the true ratio on a new drive; None for fewer than three drives."""
+    margin: float
+    chance_better: float | None
+    """Probability that the first is better on a new drive."""
+    drives: Sequence[DriveRatio]
+
+    @property
+    def new_drive(self) -> NewDrive:
+        """The first scheduler on a new drive, by the interval for it."""
+        if self.new_low is None or self.new_high is None:
+            return "open"
+        higher = metric_named(self.mean.metric).better == "higher"
+        low, high = (self.new_low, self.new_high) if higher else (1 / self.new_high, 1 / self.new_low)
+        worst = 1 / (1 + self.margin)
+        if worst <= low and high <= 1 + self.margin:
+            return "equal"
+        if low > 1:
+            return "better"
+        if high < 1:
+            return "worse"
+        return "no worse" if low >= worst else "open"
+
+    def seen_from(self, label: str) -> ClassComparison:
+        """The same with `label` first."""
+        if label == self.mean.first:
+            return self
+        return ClassComparison(
+            mean=self.mean.seen_from(label),
+            spread=self.spread,
+            new_low=None if self.new_high is None else 1 / self.new_high,
+            new_high=None if self.new_low is None else 1 / self.new_low,
+            margin=self.margin,
+            chance_better=None if self.chance_better is None else 1 - self.chance_better,
+            drives=[_turned(one) for one in self.drives],
+        )
+
+
+@dataclass(frozen=True)
+class FleetAnalysis:
+    """The verdict for a class of drives and its evidence."""
+
+    drives: Sequence[Drive]
+    labels: Sequence[str]
+    """The schedulers, each in its own grammar."""
+    workloads: Sequence[str]
+    comparisons: Sequence[ClassComparison]
+    metric_verdicts: Sequence[MetricVerdict]
+    verdict: Verdict
+    remarks: Sequence[str]
+    runs: Sequence[str]
+    """The experiments that count, by name."""
+    confidence: float
+    margin: float
+
+    def against(self, label: str, workload: str) -> list[ClassComparison]:
+        """A scheduler against each other one under a workload, seen from it."""
+        return [
+            one.seen_from(label)
+            for one in self.comparisons
+            if one.mean.workload == workload and label in (one.mean.first, one.mean.second)
+        ]
+
+
+def analyse_fleet(records: Iterable[ExperimentRecord], *, confidence: float, margin: float) -> FleetAnalysis:
+    """Puts the experiments of a class of drives together.
+
+    Args:
+        records: Experiments on drives of the class, in any order.
+        confidence: Of intervals and of all claims together, such as 0.95.
+        margin: Ratios between 1/(1+margin) and 1+margin count as equal.
+
+    Raises:
+        UnknownNameError: if a workload is decided by a metric that does not exist.
+    """
+    fleet = fleet_of(records)
+    labels, remarks = _schedulers(fleet)
+    design = PopulationDesign(confidence=confidence, margin=margin)
+    questions = _questions(fleet, labels)
+    differences = _Differences(fleet, margin)
+    compared = compare_all(questions, design, labels, differences.of)
+    verdicts = [
+        metric_verdict(question, pairs, design, labels)
+        for question, pairs in zip(questions, compared, strict=True)
+    ]
+    judged = [question.workload for question in questions if not question.control]
+    verdict = overall_verdict(judged or [question.workload for question in questions], verdicts, labels)
+    pairs = [pair for several in compared for pair in several]
+    tie = _tie(fleet, verdict.best) if verdict.status == "equal" else None
+    return FleetAnalysis(
+        drives=fleet.drives,
+        labels=labels,
+        workloads=[question.workload for question in questions],
+        comparisons=[differences.comparison(pair, confidence) for pair in pairs],
+        metric_verdicts=verdicts,
+        verdict=recommendation(verdict, tie, differing_controls(verdicts, pairs), []),
+        remarks=[*fleet.remarks, *remarks, *_conditions(fleet)],
+        runs=sorted({one.record.run_id for several in fleet.experiments.values() for one in several}),
+        confidence=confidence,
+        margin=margin,
+    )
+
+
+def _schedulers(fleet: Fleet) -> tuple[list[str], list[str]]:
+    """Those tested on enough drives, and remarks on the others."""
+    counts: Counter[str] = Counter()
+    for identity in {drive.identity for drive in fleet.drives}:
+        tested = [
+            name
+            for several in fleet.experiments.values()
+            for one in several
+            if one.drive.identity == identity
+            for name in one.labels
+        ]
+        counts.update(set(tested))
+    needed = min(FEWEST_DRIVES, max(counts.values(), default=0))
+    kept = [name for name, count in counts.items() if count >= needed]
+    remarks = [
+        f"{name} left out: tested on {count_of(count, 'drive')} only"
+        for name, count in counts.items()
+        if count < needed
+    ]
+    total = len(fleet.drives)
+    remarks += [
+        f"{name} was tested on {counts[name]} of {total} drives" for name in kept if counts[name] < total
+    ]
+    return sorted(kept), remarks
+
+
+def _questions(fleet: Fleet, labels: Sequence[str]) -> list[Question]:
+    """The metric that decides each workload; those of judged workloads are one family."""
+    names = list(fleet.experiments)
+    judged = [name for name in names if not fleet.workloads[name].control] or names
+    return [
+        Question(
+            workload=name,
+            metric=(metric := metric_named(fleet.workloads[name].decide_by)),
+            values=_levels(fleet.experiments[name], name, metric.name, labels),
+            control=fleet.workloads[name].control,
+            family=JUDGED_WORKLOADS if name in judged else None,
+            family_size=len(judged) if name in judged else 1,
+            unit=DRIVES,
+        )
+        for name in names
+    ]
+
+
+def _levels(
+    experiments: Sequence[DriveExperiment], workload: str, metric: str, labels: Sequence[str]
+) -> dict[str, dict[int, float]]:
+    """By scheduler and number of the drive: its level, relative to the drive's own."""
+    found: dict[str, dict[int, float]] = {}
+    for number, experiment in enumerate(experiments):
+        series = experiment.series(workload, metric_named(metric))
+        present = {name: series[name] for name in labels if name in series}
+        # Blocks that all of them have: a scheduler that left early missed the later part of a drift.
+        shared = set.intersection(*(set(values) for values in present.values())) if present else set()
+        logs = {
+            name: statistics.fmean(math.log(values[block]) for block in shared)
+            for name, values in present.items()
+            if shared and all(values[block] > 0 for block in shared)
+        }
+        if logs:
+            center = statistics.fmean(logs.values())
+            for name, level in logs.items():
+                found.setdefault(name, {})[number] = math.exp(level - center)
+    return found
+
+
+class _Differences:
+    """Differences over drives, and the drives' own behind them."""
+
+    def __init__(self, fleet: Fleet, margin: float) -> None:
+        self._fleet = fleet
+        self._margin = margin
+        self._found: dict[tuple[str, str, str], tuple[PopulationDifference, list[DriveRatio]]] = {}
+
+    def of(self, question: Question, first: str, second: str) -> Difference | None:
+        """Over the drives on which both have figures; None if there are none."""
+        effects, ratios = [], []
+        for experiment in self._fleet.experiments[question.workload]:
+            own = experiment.difference(question.workload, question.metric, first, second)
+            if own is None or not math.isfinite(own.standard_error):
+                continue
+            effects.append(Effect(own.log_ratio, own.standard_error))
+            low, high = own.ratio_interval(experiment.record.spec.confidence) or (None, None)
+            ratios.append(DriveRatio(experiment.drive, experiment.record.run_id, own.n, own.ratio, low, high))
+        if not effects:
+            return None
+        difference = population_difference(effects, margin=self._margin)
+        self._found[question.workload, first, second] = difference, ratios
+        return difference
+
+    def comparison(self, mean: Comparison, confidence: float) -> ClassComparison:
+        """A comparison with what it predicts."""
+        difference, ratios = self._found[mean.workload, mean.first, mean.second]
+        found = difference.prediction(confidence)
+        higher = metric_named(mean.metric).better == "higher"
+        above = difference.chance_above(0.0)
+        return ClassComparison(
+            mean=mean,
+            spread=difference.spread,
+            new_low=None if found is None else math.exp(found[0]),
+            new_high=None if found is None else math.exp(found[1]),
+            margin=self._margin,
+            chance_better=above if above is None or higher else 1 - above,
+            drives=ratios,
+        )
+
+
+def _turned(one: DriveRatio) -> DriveRatio:
+    return DriveRatio(
+        one.drive,
+        one.run_id,
+        one.n,
+        1 / one.ratio,
+        None if one.ci_high is None else 1 / one.ci_high,
+        None if one.ci_low is None else 1 / one.ci_low,
+    )
+
+
+def _tie(fleet: Fleet, equals: Sequence[str]) -> TieBreak | None:
+    """Of several equals the one that was in force before on most drives."""
+    found = {one.drive.identity: one for several in fleet.experiments.values() for one in several}
+    counts = Counter(one.record.target.default_scheduler for one in found.values())
+    usual = max(equals, key=lambda name: counts[name])
+    if not counts[usual]:
+        return None
+    return TieBreak(usual, f"in force before on {counts[usual]} of {len(found)} drives")
+
+
+def _conditions(fleet: Fleet) -> list[str]:
+    """Differences between the experiments that a spread between drives may be due to."""
+    records = [one.record for several in fleet.experiments.values() for one in several]
+    kinds: Mapping[str, set[str]] = {
+        "kernels": {record.machine.kernel for record in records},
+        "lengths of run": {str(record.spec.runtime_ns) for record in records},
+        "queue attributes": {str(sorted(record.spec.queue.items())) for record in records},
+        "control groups": {str(record.spec.cgroups) for record in records},
+    }
+    differing = [f"{len(found)} {kind}" for kind, found in kinds.items() if len(found) > 1]
+    if not differing:
+        return []
+    return [f"the drives were tested with {join_names(differing)}: the spread includes that"]
