@@ -114,7 +114,7 @@ class FleetOutcome:
 def fleets(kind: FleetKind, count: int, seed: int) -> Iterator[FleetOutcome]:
     """Simulated fleets, in turn with three truths.
 
-    All schedulers are equal, or two of them share the first place, or one is ahead. They are ahead of the rest
+    All schedulers are equal, or two of them share the first place, or one is ahead; ahead of the rest
     by 3 to 15 %.
     """
     place = [one.name for one in fleet_kinds()].index(kind.name)

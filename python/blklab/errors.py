@@ -31,7 +31,7 @@ class ExitCode(IntEnum):
     PARTIAL = 7
     """Only part of the input could be used, and the result says which part."""
     SLOWER = 8
-    """A judged kernel is slower for somebody, or fails."""
+    """A judged kernel is slower for somebody, or fails; a run is slower than the one it was compared with."""
 
 
 def reason_of(error: OSError) -> str:

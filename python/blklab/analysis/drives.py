@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
-from blklab.analysis.designs import Design, design_of
-from blklab.analysis.metrics import Metric
-from blklab.analysis.statistics.difference import Difference
-from blklab.analysis.statistics.series import Series
-from blklab.analysis.values import ExperimentValues, experiment_values
+from blklab.analysis.stored_series import StoredSeries, same_work
 from blklab.quantities.formatting import count_of, join_names
 from blklab.records.experiment import ExperimentRecord
-from blklab.records.samples import DiskDescription
+from blklab.records.samples import MachineDescription, TargetDescription
+from blklab.spec.drive_classes import kind_of
 from blklab.spec.workloads import Workload
 
 
@@ -27,65 +23,38 @@ class Drive:
     """For people: ``alpha: nvme0n1``."""
     host: str
     model: str
-    size_bytes: int
+    kind: str
+    """One of `blklab.spec.drive_classes.KINDS`; empty for others and for models."""
     rotational: bool | None
+    size_bytes: int
 
 
-def drive_of(record: ExperimentRecord) -> Drive | None:
+def drive_of(target: TargetDescription, machine: MachineDescription) -> Drive | None:
     """The drive that an experiment tested; None if it tested several together."""
-    if len(record.target.disks) != 1:
+    if len(target.disks) != 1:
         return None
-    (disk,) = record.target.disks
-    on_host = record.target.backend == "host"
-    host = record.machine.host if on_host else record.target.backend
+    (disk,) = target.disks
+    on_host = target.backend == "host"
+    host = machine.host if on_host else target.backend
+    # A model is known by its parameters; a drive without a name of its own by its place.
+    place = f"{host}/{disk.name}/{disk.model}/{disk.size_bytes}"
     return Drive(
-        identity=_identity(record, disk, host),
+        identity=disk.identity or (place if on_host else target.target),
         name=f"{host}: {disk.name}" if host else disk.name,
         host=host,
         model=disk.model,
-        size_bytes=disk.size_bytes,
+        kind=kind_of(disk.name) if on_host else "",
         rotational=disk.rotational,
+        size_bytes=disk.size_bytes,
     )
 
 
-def _identity(record: ExperimentRecord, disk: DiskDescription, host: str) -> str:
-    """Its own, of a model its parameters; else its place, as long as model and size stay the same."""
-    if disk.identity:
-        return disk.identity
-    if record.target.backend != "host":
-        return record.spec.target
-    return f"{host}/{disk.name}/{disk.model}/{disk.size_bytes}"
-
-
-class DriveExperiment:
-    """One experiment on one drive; schedulers go by their own grammar, not by their labels."""
+class DriveExperiment(StoredSeries):
+    """One experiment on one drive."""
 
     def __init__(self, drive: Drive, record: ExperimentRecord) -> None:
+        super().__init__(record)
         self.drive = drive
-        self.record = record.without_uncounted_slots()
-        self.labels = {choice.without_label: choice.label for choice in record.spec.schedulers}
-        """By the scheduler in its own grammar."""
-        self.workloads = {workload.name: workload for workload in record.spec.workloads}
-
-    @cached_property
-    def values(self) -> ExperimentValues:
-        """One number per run and metric."""
-        return experiment_values(self.record)
-
-    @cached_property
-    def design(self) -> Design:
-        """The experiment's own."""
-        return design_of(self.record.spec)
-
-    def series(self, workload: str, metric: Metric) -> Series:
-        """A metric's values by scheduler (in its own grammar) and block."""
-        found = self.values.series[workload, metric.name]
-        return {name: found[label] for name, label in self.labels.items() if label in found}
-
-    def difference(self, workload: str, metric: Metric, first: str, second: str) -> Difference | None:
-        """First against second as the experiment's own report states it; None if they share no block."""
-        series = self.series(workload, metric)
-        return self.design.of(workload).difference(series.get(first, {}), series.get(second, {}))
 
 
 @dataclass(frozen=True)
@@ -116,7 +85,7 @@ def fleet_of(records: Iterable[ExperimentRecord]) -> Fleet:
     workloads: dict[str, Workload] = {}
     several, running, repeated, other_text = [], [], [], []
     for record in newest_first:
-        drive = drive_of(record)
+        drive = drive_of(record.target, record.machine)
         if drive is None:
             several.append(record.run_id)
             continue
@@ -127,7 +96,7 @@ def fleet_of(records: Iterable[ExperimentRecord]) -> Fleet:
         used = False
         for name, workload in experiment.workloads.items():
             reference = workloads.setdefault(name, workload)
-            if _work(reference) != _work(workload):
+            if not same_work(reference, workload):
                 other_text.append(f"{record.run_id} ({name})")
                 used = True
             elif drive.identity not in experiments.setdefault(name, {}):
@@ -151,12 +120,6 @@ def fleet_of(records: Iterable[ExperimentRecord]) -> Fleet:
         for name, found in experiments.items()
     }
     return Fleet(ordered, workloads, remarks)
-
-
-def _work(workload: Workload) -> tuple[object, ...]:
-    """The part of a workload that makes its results comparable."""
-    beside = workload.beside.text if workload.beside else None
-    return workload.text, workload.decide_by, workload.command, beside
 
 
 def _first(runs: Sequence[str]) -> list[str]:

@@ -32,7 +32,8 @@ _COMMANDS = {
     "judge": "Judge a change to the kernel: faster, slower, the same, for whom.",
     "bisect": "Find the commit that made the kernel slower.",
     "fidelity": "Show how far the simulator and a real kernel differ.",
-    "runs": "List stored runs, the newest first.",
+    "runs": "List stored runs, or compare two of them.",
+    "fleet": "Find out which scheduler is best for a class of drives, from many runs.",
     "report": "Show a stored run: verdict, figures, warnings.",
     "analyse": "Analyse the results of other benchmark tools.",
     "study": "Run published experiments again and compare the figures.",
@@ -56,7 +57,7 @@ EXIT_MEANINGS = {
     ExitCode.RUN_FAILED: "the run failed",
     ExitCode.DATA: "data cannot be read",
     ExitCode.PARTIAL: "only a part could be used",
-    ExitCode.SLOWER: "a judged kernel is slower",
+    ExitCode.SLOWER: "a judged kernel or run is slower",
 }
 _EPILOG = "Exit codes: " + " · ".join(
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,8 +18,11 @@ from blklab.spec.targets import PathTarget
 
 if TYPE_CHECKING:
     from blklab.linux.apply.application import ApplyPlan, UndoPlan
+    from blklab.linux.disks.disk import Disk
 
 SCHEMA = "blklab.apply/1"
+FLEET = "fleet"
+"""In place of a run: the verdict of all stored runs on drives of the disk's model."""
 _RUN_ID = re.compile(r"latest|\d[\da-z-]*|(?=.*\d)[\da-z]{4}")
 """A run's name, or its beginning or end as the store accepts it. No scheduler's name begins with a digit, and
 none has four characters with a digit among them."""
@@ -101,11 +104,16 @@ def _check_same_disks(run_id: str, path: str, tested: list[Any], *, force: bool)
 
 
 @click.command(name="apply")
-@click.argument("what", required=False, metavar="[RUN|SCHEDULER[:TUNABLE=VALUE…]]")
+@click.argument("what", required=False, metavar="[RUN|fleet|SCHEDULER[:TUNABLE=VALUE…]]")
 @click.option(
     "--device",
     metavar="DEVICE|PATH",
     help="Disk, or a path on it. With RUN the default is the disk that it tested.",
+)
+@click.option(
+    "--for-model",
+    is_flag=True,
+    help="Let the rule match all drives of the disk's model, and set those of this machine now.",
 )
 @click.option("--undo", "undo_it", is_flag=True, help="Restore the former setting and remove the udev rule.")
 @click.option("--now-only", is_flag=True, help="Change it until the next boot only: write no udev rule.")
@@ -121,6 +129,7 @@ def command(
     *,
     what: str | None,
     device: str | None,
+    for_model: bool,
     undo_it: bool,
     now_only: bool,
     dry_run: bool,
@@ -130,8 +139,9 @@ def command(
 ) -> None:
     """Set a disk's scheduler, now and at every boot.
 
-    With RUN, set the scheduler that a stored comparison found best. All disks beneath a path get the same
-    scheduler. --undo restores the former setting.
+    With RUN, set the scheduler that a stored comparison found best; with fleet, the one that `blklab fleet`
+    finds best for the disk's model. All disks beneath a path get the same scheduler. --undo restores the
+    former setting.
     """
     require_linux("setting a scheduler")
     if undo_it:
@@ -143,8 +153,19 @@ def command(
         return
     if what is None:
         raise UsageError("name a run or a scheduler", hint="blklab apply mq-deadline --device /dev/sda")
-    if _RUN_ID.fullmatch(what):
+    evidence: list[str] = []
+    if for_model and now_only:
+        raise UsageError("--for-model is about the rule, and --now-only writes none", hint="leave one out")
+    if what == FLEET:
+        if device is None:
+            raise UsageError(
+                "which disk?", hint="blklab apply fleet --device /dev/sda (or a directory on it)"
+            )
+        choice, evidence = resolve_fleet(device, store_url, force=force)
+        for_model = not now_only
+    elif _RUN_ID.fullmatch(what):
         choice, tested = resolve_run(what, store_url, force)
+        evidence = [f"Evidence: run {what} on one drive, which does not show how drives of a model differ."]
         device = device or tested
     else:
         choice = parse_scheduler_choice(what)
@@ -156,13 +177,49 @@ def command(
             raise UsageError(
                 "which disk?", hint=f"blklab apply {what} --device /dev/sda (or a directory on it)"
             )
-    _apply(choice, device, permanent=not now_only, dry_run=dry_run, json_file=json_file)
+    _apply(
+        choice,
+        device,
+        evidence if for_model else None,
+        permanent=not now_only,
+        dry_run=dry_run,
+        json_file=json_file,
+    )
+
+
+def resolve_fleet(device: str, store_url: str | None, *, force: bool) -> tuple[SchedulerChoice, list[str]]:
+    """The scheduler that stored runs on many drives found best for a disk's model, and the evidence.
+
+    Raises:
+        UnknownNameError: if no such drive was tested.
+        RefusedError: if the verdict is undecided or withheld.
+        UsageError: if the path lies on several disks, or on one without a model.
+    """
+    from blklab.cli.fleet import fleet_verdict, recommended  # noqa: PLC0415 - SQLAlchemy takes its time
+    from blklab.linux.apply.class_rule import class_of  # noqa: PLC0415 - needs Linux
+    from blklab.linux.disks.resolution import resolve  # noqa: PLC0415
+    from blklab.report.text.fleet import evidence_lines  # noqa: PLC0415
+
+    disks = resolve(device).leaves
+    if len(disks) != 1:
+        raise UsageError(f"{device} is on {len(disks)} disks", hint="name one of them")
+    drive_class = class_of(disks[0])
+    found = fleet_verdict(drive_class, store_url)
+    return recommended(found, drive_class, force=force), evidence_lines(found)
 
 
 def _apply(
-    choice: SchedulerChoice, device: str, *, permanent: bool, dry_run: bool, json_file: str | None
+    choice: SchedulerChoice,
+    device: str,
+    for_model: Sequence[str] | None,
+    *,
+    permanent: bool,
+    dry_run: bool,
+    json_file: str | None,
 ) -> None:
+    """Applies a choice; `for_model` is the evidence for a rule for the disks' models, None for the disks."""
     from blklab.linux.apply import application  # noqa: PLC0415 - needs Linux
+    from blklab.linux.apply.overriders import overriders  # noqa: PLC0415
     from blklab.linux.apply.udev import require_udev  # noqa: PLC0415
     from blklab.linux.disks.resolution import resolve  # noqa: PLC0415
 
@@ -170,11 +227,34 @@ def _apply(
         require_root("setting a scheduler")
     if permanent:
         require_udev()
-    plans = [application.plan(disk, choice, permanent=permanent) for disk in resolve(device).leaves]
+    disks = resolve(device).leaves
+    if for_model is None:
+        plans = [application.plan(disk, choice, permanent=permanent) for disk in disks]
+    else:
+        plans = _plans_for_models(disks, choice, for_model)
     remarks = [] if dry_run else application.apply(plans, choice)
     if dry_run:
-        remarks += [plan.identity.warning for plan in plans if plan.rule and plan.identity.warning]
+        remarks += [plan.warning for plan in plans if plan.warning]
+    remarks += [str(one) for plan in plans for one in overriders(plan.disk, choice, plan.rule)]
     _report(_apply_document(plans, choice, remarks, dry_run=dry_run), json_file)
+
+
+def _plans_for_models(
+    disks: Sequence[Disk], choice: SchedulerChoice, evidence: Sequence[str]
+) -> list[ApplyPlan]:
+    """Plans for all disks of this machine that are of the same models."""
+    from blklab.linux.apply import application  # noqa: PLC0415 - needs Linux
+    from blklab.linux.apply.class_rule import class_of  # noqa: PLC0415
+
+    plans: dict[str, ApplyPlan] = {}
+    for drive_class in dict.fromkeys(class_of(disk) for disk in disks):
+        members = [*disks, *application.disks_of(drive_class)]
+        for disk in members:
+            if class_of(disk) == drive_class and disk.key not in plans:
+                plans[disk.key] = application.plan(
+                    disk, choice, permanent=True, drive_class=drive_class, evidence=evidence
+                )
+    return list(plans.values())
 
 
 def _undo(device: str, *, dry_run: bool, force: bool, json_file: str | None) -> None:
@@ -183,7 +263,8 @@ def _undo(device: str, *, dry_run: bool, force: bool, json_file: str | None) -> 
 
     if not dry_run:
         require_root("setting a scheduler")
-    plans = [application.plan_undo(disk, force=force) for disk in resolve(device).leaves]
+    disks = application.sharing(resolve(device).leaves)
+    plans = [application.plan_undo(disk, force=force) for disk in disks]
     document = _undo_document(plans, dry_run=dry_run)
     if not dry_run:
         document["remarks"] = application.undo(plans)
@@ -203,7 +284,7 @@ def _apply_document(
             {
                 "disk": plan.disk.name,
                 "former_scheduler": plan.former_scheduler,
-                "goes_by": plan.identity.description,
+                "goes_by": plan.goes_by,
                 "commands": plan.commands,
                 "rule": {"path": str(plan.rule.path), "text": plan.rule.text} if plan.rule else None,
             }

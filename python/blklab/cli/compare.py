@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from blklab.analysis.between_runs import compare_runs
 from blklab.analysis.verdict import analyse
 from blklab.cli.monitoring_files import write_monitoring
 from blklab.cli.options import (
@@ -22,7 +23,7 @@ from blklab.cli.options import (
 )
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
-from blklab.errors import BlklabError, InterruptedRunError, SpecError
+from blklab.errors import BlklabError, ExitCode, InterruptedRunError, SpecError, UsageError
 from blklab.execution.nearest_model import answer_of_nearest_model, nearest_model_beneath
 from blklab.execution.pipeline import compare, planned_commands
 from blklab.quantities.units import format_duration
@@ -31,6 +32,7 @@ from blklab.records.locations import default_report_folder
 from blklab.records.store import Store
 from blklab.report.documents.comparison import COMPARE_SCHEMA, CompareDocument, compare_document
 from blklab.report.html.comparison import render_html
+from blklab.report.text.between_runs import render_change
 from blklab.report.text.comparison import render
 from blklab.spec.budget import NO_LIMITS
 from blklab.spec.experiment import ExperimentSpec
@@ -43,6 +45,12 @@ from blklab.spec.request import SpecValues, build_specs, read_spec_file, run_lim
     "--spec", "spec_file", type=click.Path(path_type=Path), help="Experiment description (TOML); flags win."
 )
 @click.option("--resume", "resume", metavar="RUN", help="Continue a stored run.")
+@click.option(
+    "--against",
+    "baseline",
+    metavar="RUN",
+    help="Compare the result with that of a stored run too; exit with 8 if it is slower.",
+)
 @click.option(
     "--dry-run", is_flag=True, help="Print every setting and command of the first block; change nothing."
 )
@@ -63,6 +71,7 @@ def command(
     given: SpecValues,
     spec_file: Path | None,
     resume: str | None,
+    baseline: str | None,
     dry_run: bool,
     json_file: str | None,
     openmetrics_file: str | None,
@@ -71,7 +80,7 @@ def command(
     model_answer: bool | None,
     store_url: str | None,
     quiet: bool,
-) -> None:
+) -> int:
     """Find out which scheduler is best for TARGET, and how sure that is.
 
     TARGET is a directory or file (the disks beneath it), a block device, loop:SIZE for a scratch loop
@@ -92,11 +101,15 @@ def command(
     if dry_run:
         for spec in specs:
             _print_plan(spec)
-        return
+        return ExitCode.OK
+    if baseline is not None and len(specs) > 1:
+        raise UsageError("--against takes one target", hint="compare several with `blklab runs compare`")
     machine_files = (json_file, openmetrics_file, junit_file)
     require_writable(html_file, *machine_files)
     documents: list[CompareDocument] = []
+    code = ExitCode.OK
     with Store.opened(store_url) as store:
+        against = None if baseline is None else store.load(baseline)
         for spec in specs:
             try:
                 with ProgressDisplay(quiet=quiet) as display:
@@ -120,6 +133,20 @@ def command(
                 prints="-" not in machine_files,
                 ask_model=model_answer,
             )
+            if against is not None:
+                code = _compare_with(against, record, prints="-" not in machine_files)
+    return code
+
+
+def _compare_with(baseline: ExperimentRecord, record: ExperimentRecord, *, prints: bool) -> ExitCode:
+    """Compares with a stored run, by the rules of the new one."""
+    if baseline.run_id == record.run_id:
+        raise UsageError(f"run {record.run_id} cannot be compared with itself")
+    spec = record.spec
+    found = compare_runs(baseline, record, confidence=spec.confidence, margin=spec.margin)
+    if prints:
+        render_change(found, console_out())
+    return ExitCode.SLOWER if found.status in ("slower", "mixed") else ExitCode.OK
 
 
 def _resumed_spec(stored: ExperimentSpec, given: SpecValues) -> ExperimentSpec:

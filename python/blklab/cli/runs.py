@@ -1,4 +1,4 @@
-"""`blklab runs`: list or remove stored runs."""
+"""`blklab runs`: list or remove stored runs, or compare two of them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,31 @@ from dataclasses import asdict
 import click
 from rich.table import Table
 
+from blklab.analysis.between_runs import compare_runs
 from blklab.cli.options import json_option, store_option
-from blklab.cli.output import console_out, write_text
+from blklab.cli.output import console_out, require_writable, write_text
+from blklab.errors import ExitCode, UsageError
 from blklab.records.locations import run_files_folder
 from blklab.records.store import Store
+from blklab.report.documents.between_runs import change_document
+from blklab.report.text.between_runs import render_change
+from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN
 
 
-@click.command(name="runs")
+@click.group(name="runs", invoke_without_command=True)
 @click.option("--remove", metavar="RUN", help="Remove a stored run permanently.")
 @json_option
 @store_option
-def command(*, remove: str | None, json_file: str | None, store_url: str | None) -> None:
+@click.pass_context
+def command(
+    context: click.Context, *, remove: str | None, json_file: str | None, store_url: str | None
+) -> None:
     """List stored runs, the newest first."""
+    if context.invoked_subcommand is not None:
+        if remove is not None or json_file is not None:
+            raise UsageError("give options after the subcommand")
+        context.obj = store_url
+        return
     console = console_out()
     with Store.opened(store_url) as store:
         if remove is not None:
@@ -40,16 +53,63 @@ def command(*, remove: str | None, json_file: str | None, store_url: str | None)
     # People copy a run's name, so it must not wrap.
     for heading in ("run", "state"):
         table.add_column(heading, no_wrap=True)
-    for heading in ("target", "schedulers", "workloads"):
+    several_hosts = len({summary.host for summary in summaries if summary.host}) > 1
+    for heading in (*(["host"] if several_hosts else []), "target", "schedulers", "workloads"):
         table.add_column(heading, overflow="fold")
     table.add_column("runs made", justify="right")
     for summary in summaries:
         table.add_row(
             summary.run_id,
             summary.state,
+            *([summary.host] if several_hosts else []),
             summary.target,
             ", ".join(summary.schedulers),
             ", ".join(summary.workloads),
             str(summary.samples),
         )
     console.print(table)
+
+
+@command.command(name="compare")
+@click.argument("first", metavar="RUN")
+@click.argument("second", metavar="RUN", default="latest")
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0.5, 0.999),
+    default=DEFAULT_CONFIDENCE,
+    show_default=True,
+    help="Of intervals, and of all claims together.",
+)
+@click.option(
+    "--margin",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=DEFAULT_MARGIN,
+    show_default=True,
+    help="Ratio within which runs count as equal.",
+)
+@json_option
+@store_option
+@click.pass_obj
+def compare_command(
+    outer_store: str | None,
+    *,
+    first: str,
+    second: str,
+    confidence: float,
+    margin: float,
+    json_file: str | None,
+    store_url: str | None,
+) -> int:
+    """Compare two stored runs: what changed from the first to the second, and what differs in their set-up.
+
+    Exits with 8 if a metric that decides a workload is worse in the second run (default: the latest).
+    """
+    require_writable(json_file)
+    with Store.opened(store_url or outer_store) as store:
+        records = store.load(first), store.load(second)
+    found = compare_runs(*records, confidence=confidence, margin=margin)
+    if json_file is not None:
+        write_text(json_file, change_document(found).model_dump_json(by_alias=True, indent=2))
+    if json_file != "-":
+        render_change(found, console_out())
+    return ExitCode.SLOWER if found.status in ("slower", "mixed") else ExitCode.OK

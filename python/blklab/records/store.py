@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import platform
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,6 +79,15 @@ class RunSummary:
     """The machine that made it."""
     models: list[str] = field(default_factory=list)
     """Models of the disks that it tested."""
+
+
+@dataclass(frozen=True)
+class StoredTarget:
+    """The target of a stored experiment and the machine that tested it."""
+
+    run_id: str
+    target: TargetDescription
+    machine: MachineDescription
 
 
 def new_run_id(now: datetime.datetime) -> str:
@@ -306,25 +315,29 @@ class Store:
                 )
             return summaries
 
-    def load_where(self, wanted: Callable[[TargetDescription], bool]) -> list[ExperimentRecord]:
-        """Loads all experiments whose target is wanted, the newest first.
+    def list_targets(self) -> list[StoredTarget]:
+        """Targets and machines of all experiments, the newest first, without their samples.
 
         Raises:
             StoreError: if data are damaged.
         """
-        found = []
         with self._reporting(), Session(self._engine) as session:
             rows = session.execute(
-                select(_Experiment.run_id, _Experiment.target).order_by(_Experiment.created_at.desc())
+                select(_Experiment.run_id, _Experiment.target, _Experiment.machine).order_by(
+                    _Experiment.created_at.desc()
+                )
             ).all()
-        for run_id, described in rows:
-            try:
-                target = TargetDescription.model_validate_json(described)
-            except ValidationError as error:
-                raise StoreError(f"run {run_id} in {self._shown} is damaged") from error
-            if wanted(target):
-                found.append(self.load(run_id))
-        return found
+        return [self._stored_target(*row) for row in rows]
+
+    def _stored_target(self, run_id: str, target: str, machine: str) -> StoredTarget:
+        try:
+            return StoredTarget(
+                run_id,
+                TargetDescription.model_validate_json(target),
+                MachineDescription.model_validate_json(machine),
+            )
+        except ValidationError as error:
+            raise StoreError(f"run {run_id} in {self._shown} is damaged") from error
 
     def remove(self, run_id: str) -> str:
         """Removes an experiment and its samples, and returns its full name."""

@@ -68,15 +68,31 @@ class MeanDifference:
 
 def independent_difference(first: Sample, second: Sample) -> MeanDifference:
     """Welch's comparison of two independent samples."""
-    estimate = first.mean - second.mean
     if first.n < 2 or second.n < 2:
-        return MeanDifference(first.n, second.n, estimate, None, 0)
+        return MeanDifference(first.n, second.n, first.mean - second.mean, None, 0)
+    return difference_of_estimates(
+        Estimate(first.n, first.mean, first.standard_error),
+        Estimate(second.n, second.mean, second.standard_error),
+    )
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean, or a difference of means, with a standard error of its own, of at least two values."""
+
+    n: int
+    value: float
+    standard_error: float
+
+
+def difference_of_estimates(first: Estimate, second: Estimate) -> MeanDifference:
+    """Welch's comparison of two independent estimates, each with n - 1 degrees of freedom."""
     squares = [first.standard_error**2, second.standard_error**2]
     total = sum(squares)
-    if total == 0:
-        return MeanDifference(first.n, second.n, estimate, 0.0, first.n + second.n - 2)
-    freedom = total**2 / (squares[0] ** 2 / (first.n - 1) + squares[1] ** 2 / (second.n - 1))
-    return MeanDifference(first.n, second.n, estimate, math.sqrt(total), freedom)
+    freedom: float = first.n + second.n - 2
+    if total > 0:
+        freedom = total**2 / (squares[0] ** 2 / (first.n - 1) + squares[1] ** 2 / (second.n - 1))
+    return MeanDifference(first.n, second.n, first.value - second.value, math.sqrt(total), freedom)
 
 
 def matched_difference(first: Sequence[float], second: Sequence[float]) -> MeanDifference:

@@ -68,7 +68,7 @@ def _one_scheduler() -> Values:
 
 
 def _schedulers_or_runs() -> Values:
-    return Values("choice", (*_schedulers().words, "latest"), current="runs")
+    return Values("choice", (*_schedulers().words, "latest", "fleet"), current="runs")
 
 
 def _goals() -> Values:
@@ -121,7 +121,7 @@ _OF_METAVARS: dict[str, Callable[[], Values]] = {
     "FOLDER": lambda: FOLDERS,
     "RUN": lambda: RUNS,
     "[RUN]": lambda: RUNS,
-    "[RUN|SCHEDULER[:TUNABLE=VALUE…]]": _schedulers_or_runs,
+    "[RUN|fleet|SCHEDULER[:TUNABLE=VALUE…]]": _schedulers_or_runs,
     "TARGET": _targets,
     "[TARGET]": _targets,
     "NAME|FILE.fio": _workloads,

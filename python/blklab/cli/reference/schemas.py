@@ -13,7 +13,9 @@ from blklab.execution.calibration.disk.document import DiskCalibration
 from blklab.execution.judgement.document import JudgementDocument
 from blklab.execution.tuning.document import TuneDocument
 from blklab.reanalysis.report.document import AnalyseDocument
+from blklab.report.documents.between_runs import ChangeDocument
 from blklab.report.documents.comparison import CompareDocument, RunDocument
+from blklab.report.documents.fleet import FleetDocument
 from blklab.report.trace.document import ExplainDocument
 from blklab.report.waits.document import WhereDocument
 from blklab.studies.replication.report.document import StudyDocument
@@ -29,6 +31,8 @@ DOCUMENTS: dict[str, tuple[type[BaseModel], str]] = {
     "tune-1.json": (TuneDocument, "what `blklab tune --json` prints"),
     "judgement-1.json": (JudgementDocument, "what `blklab judge --json` prints"),
     "calibrate-1.json": (DiskCalibration, "what `blklab calibrate TARGET --json` prints"),
+    "change-1.json": (ChangeDocument, "what `blklab runs compare --json` prints"),
+    "fleet-1.json": (FleetDocument, "what `blklab fleet --json` prints"),
     "run-1.json": (RunDocument, "what `blklab run --json` prints"),
 }
 """By file name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -12,10 +12,12 @@ from pathlib import Path
 
 import blklab
 from blklab.errors import RefusedError, UnknownNameError
+from blklab.linux.apply.class_rule import class_rule
 from blklab.linux.apply.identity import Identity, identify
 from blklab.linux.apply.record import AppliedRecord, load_record, record_path, remove_record, save_record
 from blklab.linux.apply.udev import Rule, build_rule, check_rule, reload_rules, write_rule
-from blklab.linux.disks.disk import Disk
+from blklab.linux.disks.disk import Disk, has_scheduler
+from blklab.linux.disks.stack import all_disks
 from blklab.linux.journal.journal import Journal
 from blklab.linux.journal.locks import disk_locks
 from blklab.linux.journal.recovery import raise_for_failures, recover
@@ -24,6 +26,7 @@ from blklab.linux.queue.attributes import read_attribute, write_attribute
 from blklab.linux.queue.schedulers import available_schedulers, unavailable_scheduler
 from blklab.linux.queue.snapshot import differences, restore_snapshot
 from blklab.linux.queue.sysfs import TUNABLE_PREFIX
+from blklab.spec.drive_classes import DriveClass, kind_of
 from blklab.spec.schedulers import SchedulerChoice
 
 
@@ -38,6 +41,18 @@ class ApplyPlan:
     """Names and values, in the order in which they are written."""
     rule: Rule | None
     """None if the setting is for the current boot only."""
+    drive_class: DriveClass | None = None
+    """The class that the rule matches; None if it matches this disk alone."""
+
+    @property
+    def goes_by(self) -> str:
+        """The disk, or the class, as the rule knows it."""
+        return self.identity.description if self.drive_class is None else self.drive_class.words
+
+    @property
+    def warning(self) -> str | None:
+        """A reason why the rule may fail to match, or match another disk."""
+        return self.identity.warning if self.rule is not None and self.drive_class is None else None
 
     @property
     def commands(self) -> list[str]:
@@ -57,8 +72,22 @@ class UndoPlan:
     rule_exists: bool
 
 
-def plan(disk: Disk, choice: SchedulerChoice, *, permanent: bool) -> ApplyPlan:
+def plan(
+    disk: Disk,
+    choice: SchedulerChoice,
+    *,
+    permanent: bool,
+    drive_class: DriveClass | None = None,
+    evidence: Sequence[str] = (),
+) -> ApplyPlan:
     """Plans the steps that give a disk a scheduler; changes nothing.
+
+    Args:
+        disk: The disk.
+        choice: The scheduler and its tunables.
+        permanent: Whether to write a rule.
+        drive_class: The class that the rule is to match; None for this disk alone.
+        evidence: Sentences for the comments of a class's rule.
 
     Raises:
         SchedulerUnavailableError: if the kernel does not offer it.
@@ -76,16 +105,29 @@ def plan(disk: Disk, choice: SchedulerChoice, *, permanent: bool) -> ApplyPlan:
     writes += [(TUNABLE_PREFIX + name, value) for name, value in choice.iosched.items()]
     identity = identify(disk) if permanent or disk.device_number else _nameless(disk)
     rule = None
-    if permanent:
+    undo = f"blklab apply --undo --device {shlex.quote(str(disk.dev_path))}, or delete this file"
+    if permanent and drive_class is not None:
+        rule = class_rule(drive_class, [kind_of(disk.name)], choice, evidence, undo=undo)
+    elif permanent:
         now = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
         rule = build_rule(
             disk,
             identity,
             choice,
             written_by=f"blklab {blklab.__version__} on {now}",
-            undo=f"blklab apply --undo --device {shlex.quote(str(disk.dev_path))}, or delete this file",
+            undo=undo,
         )
-    return ApplyPlan(disk, identity, active or "none", writes, rule)
+    return ApplyPlan(disk, identity, active or "none", writes, rule, drive_class)
+
+
+def disks_of(drive_class: DriveClass) -> list[Disk]:
+    """The disks of this machine that belong to a class and have a scheduler."""
+    return [
+        disk
+        for disk in all_disks()
+        if has_scheduler(disk.sys_path)
+        and drive_class.includes(name=disk.name, model=disk.model, rotational=disk.rotational)
+    ]
 
 
 def apply(plans: list[ApplyPlan], choice: SchedulerChoice) -> list[str]:
@@ -106,7 +148,8 @@ def apply(plans: list[ApplyPlan], choice: SchedulerChoice) -> list[str]:
                 record = record_path(plan.identity)
                 former_records[record] = _text(record)
                 if plan.rule is not None:
-                    former_rules[plan.rule.path] = _text(plan.rule.path)
+                    # Disks of a class share one rule: its former text is that before the first of them.
+                    former_rules.setdefault(plan.rule.path, _text(plan.rule.path))
                 remarks += _apply_one(plan, choice, journal)
         except BaseException:
             for path, text in [*former_rules.items(), *former_records.items()]:
@@ -123,7 +166,7 @@ def _apply_one(plan: ApplyPlan, choice: SchedulerChoice, journal: Journal) -> li
     former = journal.protect_queue(disk)
     for name, value in plan.writes:
         write_attribute(disk, name, value)
-    remarks = [plan.identity.warning] if rule and plan.identity.warning else []
+    remarks = [plan.warning] if plan.warning else []
     if rule is not None:
         if not rule.path.exists() and rule.path.parent.is_dir():
             journal.own_file(rule.path)
@@ -153,8 +196,7 @@ def plan_undo(disk: Disk, *, force: bool) -> UndoPlan:
         RefusedError: if its rule was edited since, and `force` is not set.
         JournalError: if its record is damaged.
     """
-    identity = identify(disk) if disk.device_number else _nameless(disk)
-    applied = load_record(identity)
+    applied = _applied(disk)
     if applied is None:
         raise UnknownNameError(f"`blklab apply` has not changed {disk.name}, so there is no change to undo")
     text = _text(applied.rule_path) if applied.rule_path else None
@@ -163,6 +205,26 @@ def plan_undo(disk: Disk, *, force: bool) -> UndoPlan:
             f"{applied.rule_path} was edited since blklab wrote it", hint="--force removes it anyway"
         )
     return UndoPlan(disk, applied, text is not None)
+
+
+def sharing(disks: Sequence[Disk]) -> list[Disk]:
+    """The disks, and those that were set together with them by one rule for their class.
+
+    Raises:
+        JournalError: if a record is damaged.
+    """
+    paths = {applied.rule_path for disk in disks if (applied := _applied(disk)) is not None}
+    found = list(disks)
+    keys = {disk.key for disk in disks}
+    for other in all_disks():
+        applied = None if other.key in keys else _applied(other)
+        if applied is not None and applied.rule_path is not None and applied.rule_path in paths:
+            found.append(other)
+    return found
+
+
+def _applied(disk: Disk) -> AppliedRecord | None:
+    return load_record(identify(disk) if disk.device_number else _nameless(disk))
 
 
 def undo_commands(plan: UndoPlan) -> list[str]:

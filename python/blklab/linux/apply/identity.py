@@ -76,15 +76,15 @@ def _own_names(disk: Disk) -> list[Identity]:
                 found.append(Identity(((key, disk.serial),), f"serial number {disk.serial}"))
                 break
         else:  # comes from a SCSI page; udev's own rules set a property for it
-            short = _properties(disk).get("ID_SERIAL_SHORT") or _properties(disk).get("ID_SERIAL")
+            short = properties_of(disk).get("ID_SERIAL_SHORT") or properties_of(disk).get("ID_SERIAL")
             if short:
-                key = "ENV{ID_SERIAL_SHORT}" if "ID_SERIAL_SHORT" in _properties(disk) else "ENV{ID_SERIAL}"
+                key = "ENV{ID_SERIAL_SHORT}" if "ID_SERIAL_SHORT" in properties_of(disk) else "ENV{ID_SERIAL}"
                 found.append(Identity(((key, short),), f"serial number {short}"))
     return found
 
 
 def _place(disk: Disk) -> list[Identity]:
-    path = _properties(disk).get("ID_PATH")
+    path = properties_of(disk).get("ID_PATH")
     if not path:
         return []
     warning = (
@@ -98,17 +98,17 @@ def _shares(other: Disk, identity: Identity) -> bool:
     if "wwid" in key or "uuid" in key:
         return other.wwid == value
     if "serial" in key.lower():
-        return value in (other.serial, _properties(other).get("ID_SERIAL_SHORT"))
-    return _properties(other).get("ID_PATH") == value
+        return value in (other.serial, properties_of(other).get("ID_SERIAL_SHORT"))
+    return properties_of(other).get("ID_PATH") == value
 
 
-def _properties(disk: Disk) -> dict[str, str]:
+def properties_of(disk: Disk) -> dict[str, str]:
     """The properties of a device in udev; without the daemon, those of udev's built-in path_id."""
-    return _properties_of(str(disk.sys_path), disk.diskseq)
+    return _properties_at(str(disk.sys_path), disk.diskseq)
 
 
 @functools.lru_cache(maxsize=256)
-def _properties_of(sys_path: str, diskseq: str) -> dict[str, str]:
+def _properties_at(sys_path: str, diskseq: str) -> dict[str, str]:
     del diskseq  # part of the cache's key: tells a disk from its replacement
     known = _udevadm("info", "--query=property", f"--path={sys_path}")
     if "ID_PATH" not in known:

@@ -66,7 +66,7 @@ def build_rule(
         *([f"Warning: {identity.warning}."] if identity.warning else []),
         f"To undo it: {undo}",
     ]
-    head = "".join(f"# {_one_line(comment)}\n" for comment in comments)
+    head = "".join(f"# {one_line(comment)}\n" for comment in comments)
     body = ", \\\n  ".join(conditions + settings)
     path = RULES_DIRECTORY / f"{_NUMBER}-blklab-{identity.slug}.rules"
     return Rule(path, f"{head}{body}\n")
@@ -169,5 +169,6 @@ def _as_pattern(value: str) -> str:
     return _PATTERN_CHARACTERS.sub("?", value)
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """The text without line breaks, so that it cannot leave a comment."""
     return " ".join(text.split())

@@ -1,0 +1,204 @@
+"""`blklab fleet`: which scheduler for a class of drives, from the stored runs of many."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from blklab.analysis.drives import Drive, drive_of
+from blklab.analysis.fleet import FleetAnalysis, analyse_fleet
+from blklab.cli.options import json_option, store_option
+from blklab.cli.output import console_out, print_note, require_writable, write_text
+from blklab.errors import RefusedError, UnknownNameError, UsageError
+from blklab.linux.apply.class_rule import class_rule, tuned_profile
+from blklab.records.store import Store
+from blklab.report.documents.fleet import fleet_document
+from blklab.report.text.fleet import evidence_lines, render_fleet
+from blklab.spec.drive_classes import KINDS, DriveClass
+from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN
+from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
+
+CLASSES_SCHEMA = "blklab.classes/1"
+
+
+def fleet_verdict(
+    drive_class: DriveClass,
+    store_url: str | None,
+    *,
+    confidence: float = DEFAULT_CONFIDENCE,
+    margin: float = DEFAULT_MARGIN,
+) -> FleetAnalysis:
+    """The verdict for a class of drives from all stored experiments on them.
+
+    Raises:
+        UnknownNameError: if no stored experiment tested such a drive.
+        StoreError: if the store cannot be used.
+    """
+    with Store.opened(store_url) as store:
+        wanted = [
+            one.run_id
+            for one in store.list_targets()
+            if any(
+                drive_class.includes(name=disk.name, model=disk.model, rotational=disk.rotational)
+                for disk in one.target.disks
+            )
+        ]
+        if not wanted:
+            raise UnknownNameError(
+                f"no stored run tested {drive_class.words}",
+                hint="`blklab fleet` without options lists the models that were tested",
+            )
+        records = [store.load(run_id) for run_id in wanted]
+    return analyse_fleet(records, confidence=confidence, margin=margin)
+
+
+def recommended(found: FleetAnalysis, drive_class: DriveClass, *, force: bool) -> SchedulerChoice:
+    """The scheduler that a class's verdict recommends.
+
+    Raises:
+        RefusedError: if it is undecided or withheld and `force` is not set, or names a guest kernel.
+    """
+    verdict = found.verdict
+    label = verdict.choice
+    if verdict.status in ("undecided", "withheld") or label is None:
+        if not force or not verdict.candidates:
+            raise RefusedError(
+                f"there is no recommendation for {drive_class.words}: {verdict.text}",
+                hint="measure more drives, or name one yourself (`blklab apply SCHEDULER --for-model`)"
+                + ("; --force takes the first that is not ruled out" if verdict.candidates else ""),
+            )
+        label = verdict.candidates[0]
+    choice = parse_scheduler_choice(label)
+    if choice.kernel is not None:
+        raise RefusedError(
+            f"{label} is a scheduler of a guest kernel, and no rule changes the kernel",
+            hint="compare on disks of machines",
+        )
+    return choice
+
+
+@click.command(name="fleet")
+@click.option("--model", metavar="PATTERN", help="Drives of this model; * and ? stand for any characters.")
+@click.option("--kind", type=click.Choice(list(KINDS)), help="Drives of this kind; scsi has SATA and USB.")
+@click.option("--rotational/--no-rotational", default=None, help="Only drives that rotate, or do not.")
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0.5, 0.999),
+    default=DEFAULT_CONFIDENCE,
+    show_default=True,
+    help="Of intervals, and of all claims together.",
+)
+@click.option(
+    "--margin",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=DEFAULT_MARGIN,
+    show_default=True,
+    help="Ratio within which schedulers count as equal.",
+)
+@click.option(
+    "--udev-rule", "rule_file", metavar="FILE", help="Write a udev rule for the class, with its evidence."
+)
+@click.option(
+    "--tuned-profile", "profile_file", metavar="FILE", help="Write a tuned profile likewise (tuned.conf)."
+)
+@click.option("--force", is_flag=True, help="Write them although the verdict is undecided or withheld.")
+@json_option
+@store_option
+def command(
+    *,
+    model: str | None,
+    kind: str | None,
+    rotational: bool | None,
+    confidence: float,
+    margin: float,
+    rule_file: str | None,
+    profile_file: str | None,
+    force: bool,
+    json_file: str | None,
+    store_url: str | None,
+) -> None:
+    """Find out which scheduler is best for a class of drives, from the stored runs on many of them.
+
+    A drive counts once, with its newest run of each workload. Without options, list the models that were
+    tested.
+    """
+    if model is None and kind is None and rotational is None:
+        if rule_file is not None or profile_file is not None:
+            raise UsageError("name the class", hint="--model, --kind or --rotational")
+        _list_classes(store_url, json_file)
+        return
+    outputs = (json_file, rule_file, profile_file)
+    require_writable(*outputs)
+    drive_class = DriveClass(model=model, kind=kind, rotational=rotational)
+    found = fleet_verdict(drive_class, store_url, confidence=confidence, margin=margin)
+    if json_file is not None:
+        document = fleet_document(drive_class, found)
+        write_text(json_file, document.model_dump_json(by_alias=True, indent=2))
+    if "-" not in outputs:
+        render_fleet(found, drive_class, console_out())
+    if rule_file is None and profile_file is None:
+        return
+    choice = recommended(found, drive_class, force=force)
+    kinds = sorted({drive.kind for drive in found.drives})
+    if rule_file is not None:
+        write_text(rule_file, class_rule(drive_class, kinds, choice, evidence_lines(found)).text)
+        print_note(
+            f"{rule_file}: put it into /etc/udev/rules.d on the hosts of the fleet, or run "
+            "`blklab apply fleet --device DEVICE` on each"
+        )
+    if profile_file is not None:
+        write_text(profile_file, tuned_profile(drive_class, choice, evidence_lines(found)))
+        folder = Path(profile_file).resolve().parent.name if profile_file != "-" else "NAME"
+        print_note(
+            f"{profile_file}: put it into /etc/tuned/{folder}, and add it to the profile in use "
+            f"(`tuned-adm profile ACTIVE {folder}`)"
+        )
+
+
+def _list_classes(store_url: str | None, json_file: str | None) -> None:
+    """Lists models with the drives and experiments that are stored of each."""
+    found: dict[tuple[str, str, bool | None], list[Drive]] = defaultdict(list)
+    with Store.opened(store_url) as store:
+        for stored in store.list_targets():
+            drive = drive_of(stored.target, stored.machine)
+            if drive is not None:
+                found[drive.model, drive.kind, drive.rotational].append(drive)
+    rows = [
+        {
+            "model": model,
+            "kind": kind,
+            "rotational": rotational,
+            "drives": len({drive.identity for drive in drives}),
+            "hosts": sorted({drive.host for drive in drives}),
+            "experiments": len(drives),
+        }
+        for (model, kind, rotational), drives in sorted(found.items(), key=lambda item: str(item[0]))
+    ]
+    if json_file is not None:
+        content = {"schema": CLASSES_SCHEMA, "classes": rows}
+        write_text(json_file, json.dumps(content, indent=2, ensure_ascii=False))
+        return
+    console = console_out()
+    if not rows:
+        console.print("no run is stored yet; `blklab compare` makes one", markup=False)
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("model", "kind", "rotational"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("drives", "hosts", "experiments"):
+        table.add_column(heading, justify="right")
+    words = {True: "yes", False: "no", None: ""}
+    for (model, kind, rotational), row in zip(sorted(found, key=str), rows, strict=True):
+        table.add_row(
+            model,
+            kind,
+            words[rotational],
+            str(row["drives"]),
+            str(len({drive.host for drive in found[model, kind, rotational]})),
+            str(row["experiments"]),
+        )
+    console.print(table)

@@ -1,0 +1,177 @@
+"""The verdict for a class of drives for a terminal, and its evidence as lines of comments."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from blklab.analysis.fleet import ClassComparison, FleetAnalysis, NewDrive
+from blklab.analysis.ranking import MetricVerdict
+from blklab.quantities.formatting import (
+    confidence_text,
+    count_of,
+    join_names,
+    margin_text,
+    metric_title,
+    ratio_text,
+)
+from blklab.report.text.comparison import Printer
+from blklab.spec.drive_classes import DriveClass
+
+_STYLES = {"best": "bold green", "equal": "bold cyan", "undecided": "bold yellow", "withheld": "bold red"}
+_SIGNS: dict[NewDrive, str] = {
+    "better": "▲ better",
+    "no worse": "· no worse",
+    "worse": "▼ worse",
+    "equal": "= equal",
+    "open": "? open",
+}
+
+
+def render_fleet(found: FleetAnalysis, drive_class: DriveClass, console: Console) -> None:
+    """Prints the report: the verdict, what it means for a new drive, then the evidence drive by drive."""
+    printer = Printer(console)
+    printer.blank()
+    printer.line((_headline(found, drive_class), _STYLES[found.verdict.status]))
+    printer.line(f"{found.verdict.text}.")
+    for sentence in new_drive_sentences(found):
+        printer.line(sentence)
+    for warning in found.verdict.warnings:
+        printer.line(("⚠ WARNING: ", "bold yellow"), warning)
+    printer.blank()
+    printer.line(f"Measured on {_extent(found)}; {confidence_text(found.confidence)} intervals in brackets.")
+    for verdict in found.metric_verdicts:
+        printer.blank()
+        _print_workload(found, verdict, printer)
+    if found.remarks:
+        printer.blank()
+    for remark in found.remarks:
+        printer.line(("note: ", "bold"), f"{remark}.")
+
+
+def new_drive_sentences(found: FleetAnalysis) -> list[str]:
+    """What a new drive of the class may be expected to do under the recommended scheduler, by workload."""
+    choice = found.verdict.choice
+    if choice is None:
+        return []
+    sentences = []
+    for workload in found.workloads:
+        rivals = [one for one in found.against(choice, workload) if one.new_low is not None]
+        if not rivals:
+            continue
+        open_ones = [one for one in rivals if one.new_drive in ("open", "worse")]
+        named = f" under {workload}" if len(found.workloads) > 1 else ""
+        if not open_ones:
+            sentences.append(
+                f"On a new drive{named}, {choice} is not worse than any other by more than "
+                f"{margin_text(found.margin)} ({confidence_text(found.confidence)})."
+            )
+            continue
+        worst = min(open_ones, key=lambda one: one.chance_better or 0.0)
+        sentences.append(
+            f"On a new drive{named}, {choice} may still lose against {worst.mean.second}: "
+            f"{ratio_text(worst.mean.ratio, worst.new_low, worst.new_high)}, "
+            f"better on about {_per_hundred(worst)} of 100 drives."
+        )
+    return sentences
+
+
+def evidence_lines(found: FleetAnalysis) -> list[str]:
+    """The evidence for the recommended scheduler, for the comments of a rule or profile."""
+    choice = found.verdict.choice or (found.verdict.candidates or [""])[0]
+    lines = [f"Verdict: {found.verdict.text}.", *new_drive_sentences(found)]
+    lines.append(f"Measured on {_extent(found)}; {confidence_text(found.confidence)} intervals in brackets.")
+    lines += [
+        f"{workload}, {metric_title(one.mean.metric)}, {choice} against {one.mean.second}: mean of "
+        f"{count_of(one.mean.n, 'drive')} {ratio_text(one.mean.ratio, one.mean.ci_low, one.mean.ci_high)}, "
+        f"a new drive {ratio_text(one.mean.ratio, one.new_low, one.new_high)}"
+        for workload in found.workloads
+        for one in found.against(choice, workload)
+    ]
+    lines.append(f"Models: {join_names(sorted({drive.model or 'unknown' for drive in found.drives}))}.")
+    lines.append(f"Runs: {', '.join(found.runs)}.")
+    return lines
+
+
+def _headline(found: FleetAnalysis, drive_class: DriveClass) -> str:
+    verdict = found.verdict
+    if verdict.status == "best":
+        said = f"{verdict.best[0]} is best"
+    elif verdict.status == "equal":
+        said = f"{join_names(verdict.best)} are equal"
+    elif verdict.status == "withheld":
+        said = "Withheld: a control differs"
+    else:
+        said = "Undecided" if verdict.candidates else "It depends on the work"
+    return f"{said} for {drive_class.words}"
+
+
+def _extent(found: FleetAnalysis) -> str:
+    hosts = len({drive.host for drive in found.drives})
+    return (
+        f"{count_of(len(found.drives), 'drive')} of {count_of(hosts, 'host')}, "
+        f"{count_of(len(found.runs), 'experiment')}"
+    )
+
+
+def _print_workload(found: FleetAnalysis, verdict: MetricVerdict, printer: Printer) -> None:
+    control = " (control: no scheduler can influence it)" if verdict.control else ""
+    printer.line((verdict.workload, "bold"), f", by {metric_title(verdict.metric)}{control}")
+    pairs = [one for one in found.comparisons if one.mean.workload == verdict.workload]
+    if not pairs:
+        printer.line("no drive has figures for two schedulers")
+        return
+    lead = (verdict.best or verdict.candidates)[0] if verdict.best or verdict.candidates else found.labels[0]
+    against = found.against(lead, verdict.workload) or pairs
+    table = printer.table()
+    for heading, justify in (
+        ("", "left"),
+        ("mean of the class", "right"),
+        ("a new drive", "right"),
+        ("", "left"),
+        ("spread", "right"),
+        ("drives", "right"),
+    ):
+        table.add_column(heading, justify=justify)  # type: ignore[arg-type]  # a literal of rich's
+    for one in against:
+        table.add_row(
+            printer.text(f"{one.mean.first} against {one.mean.second}", "bold"),
+            printer.text(ratio_text(one.mean.ratio, one.mean.ci_low, one.mean.ci_high)),
+            printer.text(_bounds(one)),
+            printer.text(_SIGNS[one.new_drive] if one.new_low is not None else ""),
+            printer.text("-" if one.spread is None else f"{100 * one.spread:.2g} %"),
+            str(one.mean.n),
+        )
+    printer.console.print(table)
+    closest = min(against, key=lambda one: abs(one.mean.ratio - 1))
+    printer.line((f"{closest.mean.first} against {closest.mean.second}, drive by drive:", "dim"))
+    _print_drives(closest, printer)
+
+
+def _print_drives(one: ClassComparison, printer: Printer) -> None:
+    table = printer.table()
+    several = len({each.drive.model for each in one.drives}) > 1
+    for heading in ("drive", *(["model"] if several else []), "run"):
+        table.add_column(heading, overflow="fold")
+    table.add_column(metric_title(one.mean.metric), justify="right", no_wrap=True)
+    table.add_column("blocks", justify="right")
+    for each in one.drives:
+        table.add_row(
+            printer.text(each.drive.name),
+            *([printer.text(each.drive.model)] if several else []),
+            printer.text(each.run_id),
+            printer.text(ratio_text(each.ratio, each.ci_low, each.ci_high)),
+            str(each.n),
+        )
+    printer.console.print(table)
+
+
+def _bounds(one: ClassComparison) -> str:
+    """The interval for a new drive, in the words of a ratio."""
+    if one.new_low is None or one.new_high is None:
+        return "-"
+    text = ratio_text(one.mean.ratio, one.new_low, one.new_high)
+    return text[text.index("[") :] if "[" in text else text
+
+
+def _per_hundred(one: ClassComparison) -> str:
+    return f"{100 * (one.chance_better or 0.0):.0f}"
