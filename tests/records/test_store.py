@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import datetime
+import platform
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy
 
 from blklab.errors import StoreError, UnknownNameError
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.locations import default_store_url
 from blklab.records.store import Store, new_run_id
-from blklab.testing.experiments import make_experiment, make_spec
+from blklab.testing.experiments import make_experiment, make_machine, make_spec
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -61,6 +65,78 @@ def test_a_run_is_found_by_an_unambiguous_part_of_its_name(store: Store) -> None
     assert store.remove("bbbb") == "20260102-0304-bbbb"
     assert store.remove("cccc") == "20260102-0305-cccc"
     assert store.list_runs() == []
+
+
+def test_several_hosts_fill_one_empty_store(postgresql_url: str) -> None:
+    """Four processes create the tables at the same moment, and each stores an experiment of its own."""
+    url = _own_schema(postgresql_url, "hosts")
+    writers = [
+        subprocess.Popen([sys.executable, "-c", _WRITER, url, str(number)], stderr=subprocess.PIPE, text=True)
+        for number in range(4)
+    ]
+    for writer in writers:
+        _, errors = writer.communicate()
+        assert writer.returncode == 0, errors
+    with Store.opened(url) as store:
+        summaries = {summary.run_id: summary for summary in store.list_runs()}
+        assert sorted(one.host for one in summaries.values()) == [f"host{number}" for number in range(4)]
+        for number in range(4):
+            record = store.load(f"20260102-0304-w{number:03d}")
+            assert len(record.samples) == summaries[record.run_id].samples == 12
+        assert {one.target.disks[0].model for one in store.list_targets()} == {"EXAMPLE HDD 4000"}
+
+
+_WRITER = """
+import sys
+from blklab.records.store import Store
+from blklab.testing.experiments import make_experiment, make_machine, make_spec
+url, number = sys.argv[1:]
+machine = make_machine().model_copy(update={"details": {"host": f"host{number}"}})
+record = make_experiment(make_spec(blocks=3, seed=int(number) + 1), machine=machine)
+record = record.model_copy(update={"run_id": f"20260102-0304-w00{number}"})
+with Store.opened(url) as store:
+    store.begin(record)
+    for sample in record.samples:
+        store.add_sample(record.run_id, sample)
+"""
+
+
+def _own_schema(url: str, name: str) -> str:
+    """The address of an empty part of the server's database."""
+    engine = sqlalchemy.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
+    with engine.begin() as connection:
+        connection.execute(sqlalchemy.text(f"CREATE SCHEMA {name}"))
+    engine.dispose()
+    return f"{url}&options=-csearch_path%3D{name}"
+
+
+def test_the_latest_run_of_a_shared_store_is_this_machines(postgresql_url: str) -> None:
+    url = _own_schema(postgresql_url, "latest")
+    with Store.opened(url) as store:
+        for run_id, host in (("20260102-0304-mine", platform.node()), ("20260103-0304-else", "other-host")):
+            machine = make_machine().model_copy(update={"details": {"host": host}})
+            record = make_experiment(make_spec(blocks=1), machine=machine)
+            created_at = f"2026-01-{run_id[6:8]}T03:04:05+00:00"
+            store.begin(record.model_copy(update={"run_id": run_id, "created_at": created_at}))
+        assert store.load("latest").run_id == "20260102-0304-mine"
+        store.remove("mine")
+        with pytest.raises(UnknownNameError, match="no run of this machine"):
+            store.load("latest")
+
+
+def test_a_connection_that_was_cut_is_made_anew(postgresql_url: str) -> None:
+    url = _own_schema(postgresql_url, "cut")
+    with Store.opened(url) as store, Store.opened(url) as other:
+        record = _stored(store, "20260102-0304-ffff")
+        with other._engine.begin() as connection:
+            connection.execute(
+                sqlalchemy.text(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid != pg_backend_pid()"
+                    " AND backend_type = 'client backend'"
+                )
+            )
+        store.add_sample(record.run_id, record.samples[0].model_copy(update={"elapsed_ns": 7}))
+        assert store.load(record.run_id).samples[0].elapsed_ns == 7
 
 
 def test_a_run_made_again_replaces_its_former_self(store: Store) -> None:

@@ -11,8 +11,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import blklab
-from blklab.errors import RefusedError, UnknownNameError
-from blklab.linux.apply.class_rule import class_rule
+from blklab.errors import RefusedError, RequirementError, UnknownNameError
+from blklab.linux.apply.class_rule import class_rule, is_class_rule
 from blklab.linux.apply.identity import Identity, identify
 from blklab.linux.apply.record import AppliedRecord, load_record, record_path, remove_record, save_record
 from blklab.linux.apply.udev import Rule, build_rule, check_rule, reload_rules, write_rule
@@ -214,13 +214,19 @@ def sharing(disks: Sequence[Disk]) -> list[Disk]:
         JournalError: if a record is damaged.
     """
     paths = {applied.rule_path for disk in disks if (applied := _applied(disk)) is not None}
-    found = list(disks)
+    shared = {path for path in paths if path is not None and is_class_rule(path)}
     keys = {disk.key for disk in disks}
-    for other in all_disks():
-        applied = None if other.key in keys else _applied(other)
-        if applied is not None and applied.rule_path is not None and applied.rule_path in paths:
-            found.append(other)
-    return found
+    others = [disk for disk in all_disks() if disk.key not in keys] if shared else []
+    return [*disks, *(disk for disk in others if _rule_path(disk) in shared)]
+
+
+def _rule_path(disk: Disk) -> Path | None:
+    """The rule that `apply` wrote for a disk; None if there is none, or the disk has just been removed."""
+    try:
+        applied = _applied(disk)
+    except (OSError, RequirementError):
+        return None
+    return None if applied is None else applied.rule_path
 
 
 def _applied(disk: Disk) -> AppliedRecord | None:

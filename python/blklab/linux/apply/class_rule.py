@@ -6,6 +6,7 @@ import fnmatch
 import re
 from collections.abc import Sequence
 from datetime import datetime, timezone
+from pathlib import Path
 
 import blklab
 from blklab.errors import UsageError
@@ -14,8 +15,8 @@ from blklab.linux.disks.disk import Disk
 from blklab.spec.drive_classes import KINDS, DriveClass, kind_of
 from blklab.spec.schedulers import SchedulerChoice
 
-_NUMBER = 89
-"""Sorts before the rules for single drives, which therefore win."""
+_PREFIX = "89-blklab-class-"
+"""Sorts before the rules for single drives (90-blklab-*), which therefore win."""
 _NO_PATTERN_CHARACTERS = re.compile(r'[|\\"]|[^\x20-\x7e]')
 _PATTERN_CHARACTERS = re.compile(r'[*?\[\]|\\"]|[^\x20-\x7e]')
 _MODEL_KEYS = {"nvme": "ATTRS{model}", "scsi": "ATTRS{model}", "mmc": "ATTRS{name}"}
@@ -81,8 +82,13 @@ def class_rule(
         f"To undo it: {undo}",
     ]
     rules = [", \\\n  ".join([*_conditions(drive_class, kind), *settings]) + "\n" for kind in known]
-    path = RULES_DIRECTORY / f"{_NUMBER}-blklab-class-{drive_class.slug}.rules"
+    path = RULES_DIRECTORY / f"{_PREFIX}{drive_class.slug}.rules"
     return Rule(path, _as_comments(comments) + "".join(rules))
+
+
+def is_class_rule(path: Path) -> bool:
+    """Tells whether a rules file is for a class of drives."""
+    return path.name.startswith(_PREFIX)
 
 
 def _conditions(drive_class: DriveClass, kind: str) -> list[str]:

@@ -49,7 +49,7 @@ def render_fleet(found: FleetAnalysis, drive_class: DriveClass, console: Console
 
 
 def new_drive_sentences(found: FleetAnalysis) -> list[str]:
-    """What a new drive of the class may be expected to do under the recommended scheduler, by workload."""
+    """Expectations for a new drive of the class under the recommended scheduler, by workload."""
     choice = found.verdict.choice
     if choice is None:
         return []
