@@ -246,15 +246,12 @@ def _plans_for_models(
     from blklab.linux.apply import application  # noqa: PLC0415 - needs Linux
     from blklab.linux.apply.class_rule import class_of  # noqa: PLC0415
 
-    plans: dict[str, ApplyPlan] = {}
+    plans: list[ApplyPlan] = []
     for drive_class in dict.fromkeys(class_of(disk) for disk in disks):
-        members = [*disks, *application.disks_of(drive_class)]
-        for disk in members:
-            if class_of(disk) == drive_class and disk.key not in plans:
-                plans[disk.key] = application.plan(
-                    disk, choice, permanent=True, drive_class=drive_class, evidence=evidence
-                )
-    return list(plans.values())
+        own = [disk for disk in disks if class_of(disk) == drive_class]
+        members = {disk.key: disk for disk in (*own, *application.disks_of(drive_class))}
+        plans += application.plan_class(list(members.values()), drive_class, choice, evidence)
+    return plans
 
 
 def _undo(device: str, *, dry_run: bool, force: bool, json_file: str | None) -> None:

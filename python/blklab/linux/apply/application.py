@@ -77,8 +77,7 @@ def plan(
     choice: SchedulerChoice,
     *,
     permanent: bool,
-    drive_class: DriveClass | None = None,
-    evidence: Sequence[str] = (),
+    for_class: tuple[DriveClass, Rule] | None = None,
 ) -> ApplyPlan:
     """Plans the steps that give a disk a scheduler; changes nothing.
 
@@ -86,8 +85,7 @@ def plan(
         disk: The disk.
         choice: The scheduler and its tunables.
         permanent: Whether to write a rule.
-        drive_class: The class that the rule is to match; None for this disk alone.
-        evidence: Sentences for the comments of a class's rule.
+        for_class: The class that the rule is to match, and that rule; None for this disk alone.
 
     Raises:
         SchedulerUnavailableError: if the kernel does not offer it.
@@ -104,20 +102,32 @@ def plan(
     writes += choice.queue.items()
     writes += [(TUNABLE_PREFIX + name, value) for name, value in choice.iosched.items()]
     identity = identify(disk) if permanent or disk.device_number else _nameless(disk)
-    rule = None
-    undo = f"blklab apply --undo --device {shlex.quote(str(disk.dev_path))}, or delete this file"
-    if permanent and drive_class is not None:
-        rule = class_rule(drive_class, [kind_of(disk.name)], choice, evidence, undo=undo)
-    elif permanent:
+    drive_class, rule = for_class or (None, None)
+    if permanent and rule is None:
         now = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
         rule = build_rule(
             disk,
             identity,
             choice,
             written_by=f"blklab {blklab.__version__} on {now}",
-            undo=undo,
+            undo=f"blklab apply --undo --device {shlex.quote(str(disk.dev_path))}, or delete this file",
         )
     return ApplyPlan(disk, identity, active or "none", writes, rule, drive_class)
+
+
+def plan_class(
+    disks: Sequence[Disk], drive_class: DriveClass, choice: SchedulerChoice, evidence: Sequence[str]
+) -> list[ApplyPlan]:
+    """Plans the same for several disks of a class, with one rule that matches the class.
+
+    Raises:
+        SchedulerUnavailableError: if the kernel does not offer the scheduler for one of them.
+        RequirementError: if udev cannot match such disks.
+    """
+    kinds = sorted({kind_of(disk.name) for disk in disks})
+    undo = "blklab apply --undo --device DEVICE, with any disk of the class, or delete this file"
+    rule = class_rule(drive_class, kinds, choice, evidence, undo=undo)
+    return [plan(disk, choice, permanent=True, for_class=(drive_class, rule)) for disk in disks]
 
 
 def disks_of(drive_class: DriveClass) -> list[Disk]:

@@ -51,9 +51,7 @@ def _is_used(root: Path, service: str) -> bool:
     pid = text_or_empty(root / f"run/tuned/{service}.pid")
     if pid.isdigit() and (root / "proc" / pid).exists():
         return True
-    enabled = (root / _WANTS).glob(f"*.wants/{service}.service")
-    # Links of enabled units may point to places that a made-up root lacks.
-    return any(True for _ in enabled)
+    return any((folder / f"{service}.service").is_symlink() for folder in (root / _WANTS).glob("*.wants"))
 
 
 def _values(sections: Sections, setting: Setting) -> Iterator[tuple[str, str]]:
