@@ -174,6 +174,7 @@ bench: build ## Benchmarks: the engine, guests, and what blklab costs over plain
 bench-verdicts: build ## How often verdicts are wrong: error rates, power and blocks on simulated experiments
 	$(PYTHON) benches/verdicts/measure.py --experiments 1000 --jobs $$(nproc) --write
 	$(PYTHON) benches/verdicts/measure_switchback.py --experiments 400 --jobs $$(nproc) --write
+	$(PYTHON) benches/verdicts/measure_fleets.py --experiments 1000 --jobs $$(nproc) --write
 
 .PHONY: clean
 clean: ## Remove what was built

@@ -6,7 +6,6 @@ import itertools
 import math
 
 import pytest
-from fleet_records import MODEL, make_fleet, on_drive
 
 from blklab.analysis.drives import fleet_of
 from blklab.analysis.fleet import FleetAnalysis, analyse_fleet
@@ -15,6 +14,7 @@ from blklab.errors import UsageError
 from blklab.records.experiment import ExperimentRecord
 from blklab.spec.drive_classes import DriveClass, kind_of
 from blklab.testing.experiments import make_experiment, make_spec, make_workload
+from fleet_records import MODEL, make_fleet, on_drive
 
 
 def _analysed(records: list[ExperimentRecord]) -> FleetAnalysis:
@@ -181,15 +181,15 @@ def test_no_experiment_gives_no_fleet() -> None:
 
 
 def test_at_most_five_percent_of_equal_fleets_have_a_winner() -> None:
-    """A hundred fleets through the whole analysis; benches/verdicts/measure_fleets.py has a thousand."""
+    """Forty fleets through the whole analysis; benches/verdicts/measure_fleets.py has a thousand."""
     winners = 0
-    for fleet in range(100):
+    for fleet in range(40):
         records = []
         for drive, record in enumerate(make_fleet({"none": 0.0, "bfq": 0.0}, drives=3, spread=0.0, blocks=3)):
             spec = record.spec.model_copy(update={"seed": 100 * fleet + drive})
             records.append(on_drive(make_experiment(spec, block_noise=0.05), drive))
         winners += _analysed(records).verdict.status == "best"
-    assert winners <= 11  # 5 % would exceed this once in a hundred
+    assert winners <= 6  # 5 % would exceed this once in a hundred
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from blklab.cli import run
-from blklab.cli.apply import resolve_run
+from blklab.cli.apply import resolve_fleet, resolve_run
 from blklab.errors import RefusedError, UnknownNameError, UsageError
 from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.journal import Journal
 from blklab.linux.journal.locks import disk_locks
 from blklab.records.samples import DiskDescription
 from blklab.records.store import Store
+from blklab.spec.drive_classes import DriveClass
 from blklab.testing.experiments import (
     SchedulerBehaviour,
     make_choice,
@@ -25,6 +26,7 @@ from blklab.testing.experiments import (
     make_spec,
     make_target,
 )
+from fleet_records import make_fleet
 from real_devices import LoopMaker, changed, in_private_machine, queue_of, tool
 
 pytestmark = pytest.mark.root
@@ -296,6 +298,47 @@ def test_a_run_on_another_disk_is_refused(disk: Disk, tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="different disks"):
         resolve_run("latest", url, False)  # noqa: FBT003
     assert resolve_run("latest", url, True)[0].name == "bfq"  # noqa: FBT003
+
+
+def test_what_overwrites_the_scheduler_is_noted(disk: Disk, private: PrivateMachine) -> None:
+    answer = private(
+        "mkdir -p /etc/udev/rules.d\n"
+        'printf \'ACTION=="add|change", KERNEL=="loop*", ATTR{queue/scheduler}="none"\\n\' '
+        "> /etc/udev/rules.d/99-other.rules\n"
+        "blklab apply bfq --dry-run --device $DEVICE; blklab apply bfq --now-only --device $DEVICE\n"
+        "blklab apply --undo --device $DEVICE"
+    )
+    assert answer.returncode == 0, answer.stderr
+    notes = " ".join(answer.stderr.split())
+    place = f"/etc/udev/rules.d/99-other.rules:1 sets scheduler to none for {disk.name}"
+    assert f"{place}, after blklab's rule; take that line out" in notes
+    assert f"{place}, at every add or change event; take that line out" in notes
+
+
+def test_a_loop_device_has_no_model_for_others(disk: Disk, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["fleet"], ["bfq", "--for-model"]):
+        assert run(["apply", *command, "--device", str(disk.dev_path), "--dry-run"]) == 2
+        assert "has no model that other drives could share" in capsys.readouterr().err
+    assert run(["apply", "bfq", "--for-model", "--now-only", "--device", str(disk.dev_path)]) == 2
+    assert run(["apply", "fleet"]) == 2
+    assert "which disk?" in capsys.readouterr().err
+
+
+def test_the_verdict_of_a_fleet_names_scheduler_and_evidence(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("blklab.linux.apply.class_rule.class_of", lambda _: DriveClass(model="EXAMPLE*"))
+    url = str(tmp_path / "runs.sqlite")
+    with Store.opened(url) as store:
+        for record in make_fleet({"none": 0.0, "bfq": 0.15}):
+            store.begin(record)
+            store.add_samples(record.run_id, record.samples)
+    choice, evidence = resolve_fleet(str(disk.dev_path), url, force=False)
+    assert choice.name == "bfq"
+    assert any("6 drives" in line for line in evidence)
+    monkeypatch.setattr("blklab.linux.apply.class_rule.class_of", lambda _: DriveClass(model="OTHER"))
+    with pytest.raises(UnknownNameError, match="no stored run tested drives of model OTHER"):
+        resolve_fleet(str(disk.dev_path), url, force=False)
 
 
 def test_a_run_on_a_model_has_no_disk(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ class Drive:
     name: str
     """For people: ``alpha: nvme0n1``."""
     host: str
+    """The machine's name; empty for a model."""
     model: str
     kind: str
     """One of `blklab.spec.drive_classes.KINDS`; empty for others and for models."""
@@ -35,12 +36,13 @@ def drive_of(target: TargetDescription, machine: MachineDescription) -> Drive | 
         return None
     (disk,) = target.disks
     on_host = target.backend == "host"
-    host = machine.host if on_host else target.backend
-    # A model is known by its parameters; a drive without a name of its own by its place.
-    place = f"{host}/{disk.name}/{disk.model}/{disk.size_bytes}"
+    host = machine.host if on_host else ""
+    # A drive without a name of its own is known by its place, a model by its parameters.
+    place = f"{host}/{disk.name}/{disk.model}/{disk.size_bytes}" if on_host else target.target
+    name = f"{host}: {disk.name}" if host else disk.name
     return Drive(
-        identity=disk.identity or (place if on_host else target.target),
-        name=f"{host}: {disk.name}" if host else disk.name,
+        identity=disk.identity or place,
+        name=name if on_host else target.target,
         host=host,
         model=disk.model,
         kind=kind_of(disk.name) if on_host else "",

@@ -94,12 +94,16 @@ def _refuse_kernels(record: Any, best: list[str]) -> None:
 def _check_same_disks(run_id: str, path: str, tested: list[Any], *, force: bool) -> None:
     from blklab.linux.disks.resolution import resolve  # noqa: PLC0415
 
-    then = sorted((disk.model, disk.size_bytes) for disk in tested)
-    now = sorted((disk.model, disk.size_bytes) for disk in resolve(path).leaves)
+    # Runs from before drives' identities were stored know model and size alone.
+    known = all(disk.identity for disk in tested)
+    then = sorted((disk.model, disk.size_bytes, disk.identity if known else "") for disk in tested)
+    leaves = resolve(path).leaves
+    now = sorted((disk.model, disk.size_bytes, disk.digest if known else "") for disk in leaves)
     if then != now and not force:
         raise RefusedError(
             f"run {run_id} tested {path} on different disks",
-            hint="name the scheduler and the disk yourself, or use --force",
+            hint="name the scheduler and the disk yourself, or use --force; other drives of "
+            "a model have `blklab apply fleet`",
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
@@ -159,27 +160,41 @@ def command(
         )
 
 
-def _list_classes(store_url: str | None, json_file: str | None) -> None:
-    """Lists models with the drives and experiments that are stored of each."""
+@dataclass(frozen=True)
+class _Tested:
+    """A model, and what is stored of it."""
+
+    model: str
+    kind: str
+    rotational: bool | None
+    drives: int
+    hosts: list[str]
+    experiments: int
+
+
+def _tested_models(store_url: str | None) -> list[_Tested]:
     found: dict[tuple[str, str, bool | None], list[Drive]] = defaultdict(list)
     with Store.opened(store_url) as store:
         for stored in store.list_targets():
             drive = drive_of(stored.target, stored.machine)
             if drive is not None:
                 found[drive.model, drive.kind, drive.rotational].append(drive)
-    rows = [
-        {
-            "model": model,
-            "kind": kind,
-            "rotational": rotational,
-            "drives": len({drive.identity for drive in drives}),
-            "hosts": sorted({drive.host for drive in drives}),
-            "experiments": len(drives),
-        }
-        for (model, kind, rotational), drives in sorted(found.items(), key=lambda item: str(item[0]))
+    return [
+        _Tested(
+            *key,
+            drives=len({drive.identity for drive in drives}),
+            hosts=sorted({drive.host for drive in drives if drive.host}),
+            experiments=len(drives),
+        )
+        for key, drives in sorted(found.items(), key=lambda item: str(item[0]))
     ]
+
+
+def _list_classes(store_url: str | None, json_file: str | None) -> None:
+    """Lists models with the drives and experiments that are stored of each."""
+    rows = _tested_models(store_url)
     if json_file is not None:
-        content = {"schema": CLASSES_SCHEMA, "classes": rows}
+        content = {"schema": CLASSES_SCHEMA, "classes": [asdict(row) for row in rows]}
         write_text(json_file, json.dumps(content, indent=2, ensure_ascii=False))
         return
     console = console_out()
@@ -192,13 +207,7 @@ def _list_classes(store_url: str | None, json_file: str | None) -> None:
     for heading in ("drives", "hosts", "experiments"):
         table.add_column(heading, justify="right")
     words = {True: "yes", False: "no", None: ""}
-    for (model, kind, rotational), row in zip(sorted(found, key=str), rows, strict=True):
-        table.add_row(
-            model,
-            kind,
-            words[rotational],
-            str(row["drives"]),
-            str(len({drive.host for drive in found[model, kind, rotational]})),
-            str(row["experiments"]),
-        )
+    for row in rows:
+        counts = (row.drives, len(row.hosts), row.experiments)
+        table.add_row(row.model, row.kind, words[row.rotational], *map(str, counts))
     console.print(table)

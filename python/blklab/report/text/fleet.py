@@ -7,6 +7,7 @@ from rich.console import Console
 from blklab.analysis.fleet import ClassComparison, FleetAnalysis, NewDrive
 from blklab.analysis.ranking import MetricVerdict
 from blklab.quantities.formatting import (
+    TIMES,
     confidence_text,
     count_of,
     join_names,
@@ -106,11 +107,9 @@ def _headline(found: FleetAnalysis, drive_class: DriveClass) -> str:
 
 
 def _extent(found: FleetAnalysis) -> str:
-    hosts = len({drive.host for drive in found.drives})
-    return (
-        f"{count_of(len(found.drives), 'drive')} of {count_of(hosts, 'host')}, "
-        f"{count_of(len(found.runs), 'experiment')}"
-    )
+    hosts = len({drive.host for drive in found.drives if drive.host})
+    where = f" of {count_of(hosts, 'host')}" if hosts else ""
+    return f"{count_of(len(found.drives), 'drive')}{where}, {count_of(len(found.runs), 'experiment')}"
 
 
 def _print_workload(found: FleetAnalysis, verdict: MetricVerdict, printer: Printer) -> None:
@@ -170,7 +169,7 @@ def _bounds(one: ClassComparison) -> str:
     if one.new_low is None or one.new_high is None:
         return "-"
     text = ratio_text(one.mean.ratio, one.new_low, one.new_high)
-    return text[text.index("[") :] if "[" in text else text
+    return text if TIMES in text or "[" not in text else text[text.index("[") :]
 
 
 def _per_hundred(one: ClassComparison) -> str:

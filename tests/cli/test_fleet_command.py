@@ -1,0 +1,177 @@
+"""`blklab fleet` and `blklab runs compare` on made-up stored runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from blklab.cli import run
+from blklab.errors import ExitCode
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.store import Store
+from blklab.testing.experiments import SchedulerBehaviour, make_experiment, make_spec
+from fleet_records import make_fleet, on_drive
+
+JOB = "[reader]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=4\ntime_based\nruntime=100ms\n"
+SCHEMAS = Path(__file__).parents[2] / "docs" / "reference" / "schema"
+
+
+def _stored(tmp_path: Path, records: list[ExperimentRecord]) -> str:
+    url = str(tmp_path / "runs.sqlite")
+    with Store.opened(url) as store:
+        for record in records:
+            store.begin(record)
+            store.add_samples(record.run_id, record.samples)
+    return url
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """Six solid-state drives on which bfq is better, and three others on which it is not."""
+    other = [
+        on_drive(record, number + 6, model="OTHER HDD", name="sda", run_id=f"20260105-0304-o{number:03d}")
+        for number, record in enumerate(make_fleet({"none": 0.0, "bfq": -0.2}, drives=3))
+    ]
+    return _stored(tmp_path, [*make_fleet({"none": 0.0, "bfq": 0.15}), *other])
+
+
+def _validated(text: str, schema: str) -> dict[str, object]:
+    document: dict[str, object] = json.loads(text)
+    Draft202012Validator(json.loads((SCHEMAS / schema).read_text("utf-8"))).validate(document)
+    return document
+
+
+def test_a_class_has_a_verdict(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["fleet", "--model", "EXAMPLE*", "--store", url]) == 0
+    shown = capsys.readouterr().out
+    assert "bfq is best for drives of model EXAMPLE*" in shown
+    assert "On a new drive, bfq is not worse than any other by more than 2 % (95 %)." in shown
+    assert "6 drives of 3 hosts, 6 experiments" in shown
+    assert "host2: nvme0n1" in shown
+    assert run(["fleet", "--kind", "scsi", "--no-rotational", "--store", url]) == 0
+    assert "none is best for non-rotational scsi drives" in capsys.readouterr().out
+
+
+def test_the_document_satisfies_its_schema(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["fleet", "--model", "EXAMPLE*", "--store", url, "--json"]) == 0
+    document = _validated(capsys.readouterr().out, "fleet-1.json")
+    assert document["drive_class"] == {"model": "EXAMPLE*", "kind": None, "rotational": None}
+    (pair,) = document["comparisons"]  # type: ignore[misc]
+    assert pair["n"] == len(pair["drives"]) == 6  # type: ignore[index]
+
+
+def test_without_a_class_models_are_listed(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["fleet", "--store", url]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "EXAMPLE SSD 1TB nvme no 6 3 6" in shown
+    assert "OTHER HDD scsi no 3" in shown
+    assert run(["fleet", "--store", url, "--json"]) == 0
+    classes = json.loads(capsys.readouterr().out)["classes"]
+    assert [(one["model"], one["drives"]) for one in classes] == [("EXAMPLE SSD 1TB", 6), ("OTHER HDD", 3)]
+
+
+def test_rule_and_profile_with_their_evidence(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rule, profile = tmp_path / "x.rules", tmp_path / "mine" / "tuned.conf"
+    outputs = ["--udev-rule", str(rule), "--tuned-profile", str(profile)]
+    assert run(["fleet", "--model", "EXAMPLE*", "--store", url, *outputs]) == 0
+    for text in (rule.read_text("utf-8"), profile.read_text("utf-8")):
+        assert "# Measured on 6 drives of 3 hosts, 6 experiments; 95 % intervals in brackets.\n" in text
+        assert "bfq against none: mean of 6 drives +1" in text
+        assert "# Runs: 20260102-0304-a000, " in text
+    assert 'KERNEL=="nvme*"' in rule.read_text("utf-8")
+    assert "elevator=bfq" in profile.read_text("utf-8")
+    assert "tuned-adm profile ACTIVE mine" in " ".join(capsys.readouterr().err.split())
+
+
+def test_an_undecided_class_has_no_rule_without_force(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = _stored(tmp_path, make_fleet({"none": 0.0, "bfq": 0.02}, drives=3, spread=0.1))
+    rule = tmp_path / "x.rules"
+    command = ["fleet", "--model", "EXAMPLE*", "--store", url, "--udev-rule", str(rule)]
+    assert run(command) == ExitCode.REFUSED
+    assert "no recommendation" in capsys.readouterr().err
+    assert not rule.exists()
+    assert run([*command, "--force"]) == 0
+    assert "Verdict: " in rule.read_text("utf-8")
+    assert "undecided" in rule.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "NOBODY*"], "no stored run tested drives of model NOBODY*"),
+        (["--model", " "], "the model is empty"),
+        (["--udev-rule", "x"], "name the class"),
+        (["--kind", "tape"], "tape"),
+    ],
+)
+def test_bad_requests(
+    url: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["fleet", "--store", url, *arguments]) == ExitCode.USAGE
+    assert message in capsys.readouterr().err
+
+
+@pytest.fixture
+def two_runs(tmp_path: Path) -> str:
+    first = make_experiment(make_spec(("none", "bfq"), blocks=8))
+    second = make_experiment(
+        make_spec(("none", "bfq"), blocks=8, seed=2), behaviours={"bfq": SchedulerBehaviour(speed=0.8)}
+    )
+    return _stored(tmp_path, [first, second.model_copy(update={"created_at": "2024-05-24T09:30:00+00:00"})])
+
+
+def test_a_slower_run_has_an_exit_code(two_runs: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["runs", "compare", "test1", "test2", "--store", two_runs]) == ExitCode.SLOWER
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "20240517-093000-test2 is slower in 1 of 2 comparisons" in shown
+    assert "made 7 days apart, so a difference may be of the day" in shown
+    assert "▼ slower" in shown
+    assert "bfq over none" in shown
+    assert run(["runs", "compare", "test2", "test1", "--store", two_runs]) == ExitCode.OK
+    assert "is faster in 1 of 2" in capsys.readouterr().out
+    assert run(["runs", "--store", two_runs, "compare", "test1"]) == ExitCode.SLOWER, (
+        "the latest is the default"
+    )
+
+
+def test_its_document_satisfies_the_schema(two_runs: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["runs", "compare", "test1", "test2", "--store", two_runs, "--json"]) == ExitCode.SLOWER
+    document = _validated(capsys.readouterr().out, "change-1.json")
+    assert document["status"] == "slower"
+    assert document["set_up"] == [{"name": "seed", "first": "1", "second": "2"}]
+
+
+def test_the_list_of_runs_is_still_there(two_runs: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["runs", "--store", two_runs]) == 0
+    assert "20240517-093000-test1" in capsys.readouterr().out
+    assert run(["runs", "--store", two_runs, "--json"]) == 0
+    (first, _) = json.loads(capsys.readouterr().out)["runs"]
+    assert (first["host"], first["models"]) == ("", ["EXAMPLE HDD 4000"])
+    assert run(["runs", "--remove", "test1", "compare", "test1", "--store", two_runs]) == ExitCode.USAGE
+    assert run(["runs", "compare", "test1", "nobody", "--store", two_runs]) == ExitCode.USAGE
+
+
+def test_compare_against_a_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str], job: str) -> None:
+    url = str(tmp_path / "runs.sqlite")
+    options = ["-w", job, "-s", "none,bfq", "-n", "3", "-q", "--store", url]
+    assert run(["compare", "sim:fixed,latency=200us,depth=4", *options]) == 0
+    capsys.readouterr()
+    again = ["compare", "sim:fixed,latency=200us,depth=4", *options, "--against", "latest"]
+    assert run(again) == ExitCode.OK
+    assert "is equal within 2 % in all of 2 comparisons" in capsys.readouterr().out
+    slow = ["compare", "sim:fixed,latency=300us,depth=4", *options, "--against", "latest"]
+    assert run([*slow, "--json", str(tmp_path / "a.json")]) == ExitCode.SLOWER
+    shown = capsys.readouterr().out
+    assert "is slower in 2 of 2 comparisons" in shown
+    assert "latency=300us" in " ".join(shown.split())
+    assert run(["compare", "sim:fixed", *options, "--against", "nobody"]) == ExitCode.USAGE
+    several = ["compare", "sim:fixed", "sim:hdd-7200", *options, "--against", "latest"]
+    assert run(several) == ExitCode.USAGE
+    assert len(json.loads((tmp_path / "a.json").read_text("utf-8"))["schedulers"]) == 2
