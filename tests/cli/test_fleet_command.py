@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -38,8 +39,8 @@ def url(tmp_path: Path) -> str:
     return _stored(tmp_path, [*make_fleet({"none": 0.0, "bfq": 0.15}), *other])
 
 
-def _validated(text: str, schema: str) -> dict[str, object]:
-    document: dict[str, object] = json.loads(text)
+def _validated(text: str, schema: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(text)
     Draft202012Validator(json.loads((SCHEMAS / schema).read_text("utf-8"))).validate(document)
     return document
 
@@ -59,8 +60,8 @@ def test_the_document_satisfies_its_schema(url: str, capsys: pytest.CaptureFixtu
     assert run(["fleet", "--model", "EXAMPLE*", "--store", url, "--json"]) == 0
     document = _validated(capsys.readouterr().out, "fleet-1.json")
     assert document["drive_class"] == {"model": "EXAMPLE*", "kind": None, "rotational": None}
-    (pair,) = document["comparisons"]  # type: ignore[misc]
-    assert pair["n"] == len(pair["drives"]) == 6  # type: ignore[index]
+    (pair,) = document["comparisons"]
+    assert pair["n"] == len(pair["drives"]) == 6
 
 
 def test_without_a_class_models_are_listed(url: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -169,7 +169,7 @@ def command(
         for_model = not now_only
     elif _RUN_ID.fullmatch(what):
         choice, tested = resolve_run(what, store_url, force)
-        evidence = [f"Evidence: run {what} on one drive, which does not show how drives of a model differ."]
+        evidence = [_evidence_of_run(what, store_url)] if for_model else []
         device = device or tested
     else:
         choice = parse_scheduler_choice(what)
@@ -189,6 +189,14 @@ def command(
         dry_run=dry_run,
         json_file=json_file,
     )
+
+
+def _evidence_of_run(run_id: str, store_url: str | None) -> str:
+    from blklab.records.store import Store  # noqa: PLC0415 - SQLAlchemy takes its time; only runs need it
+
+    with Store.opened(store_url) as store:
+        name = store.name_of(run_id)
+    return f"Evidence: run {name} on one drive, which does not show how drives of a model differ."
 
 
 def resolve_fleet(device: str, store_url: str | None, *, force: bool) -> tuple[SchedulerChoice, list[str]]:

@@ -282,6 +282,18 @@ class Store:
             )
         raise UnknownNameError("no run is stored yet", hint="`blklab compare` makes one")
 
+    def name_of(self, run_id: str) -> str:
+        """The full name of an experiment.
+
+        Args:
+            run_id: As for `load`.
+
+        Raises:
+            UnknownNameError: if there is none, or several match.
+        """
+        with self._reporting(), Session(self._engine) as session:
+            return self._find(session, run_id).run_id
+
     def list_runs(self) -> list[RunSummary]:
         """All experiments, the newest first.
 
