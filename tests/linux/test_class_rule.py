@@ -63,6 +63,14 @@ def test_text_of_a_rule_for_a_class() -> None:
     assert _body(rule.text) == " ".join(common % name + rest for name in ("nvme*", "sd*"))
 
 
+def test_attributes_of_the_queue_come_before_tunables() -> None:
+    choice = parse_scheduler_choice("bfq:slice_idle=0:nr_requests=64")
+    text = _body(class_rule(DriveClass(kind="nvme"), ["nvme"], choice, []).text)
+    assert text.endswith(
+        'ATTR{queue/scheduler}="bfq", ATTR{queue/nr_requests}="64", ATTR{queue/iosched/slice_idle}="0"'
+    )
+
+
 def test_odd_patterns_cannot_break_out_of_the_rule() -> None:
     rule = class_rule(DriveClass(model='a|b"\nRUN+="/bin/rm', kind="scsi"), ["scsi"], BFQ, [])
     assert 'ATTRS{model}=="a?b??RUN+=?/bin/rm"' in rule.text

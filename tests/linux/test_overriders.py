@@ -159,6 +159,8 @@ def test_tunables_count_and_blklabs_own_rule_does_not(machine: Machine) -> None:
     assert machine.found("bfq") == []
     (found,) = machine.found("bfq:slice_idle=0")
     assert "sets iosched/slice_idle to 8" in found
+    machine.file("etc/udev/rules.d/96-x.rules", 'KERNEL=="sda", ATTR{queue/nr_requests}="8"\n')
+    assert "sets nr_requests to 8" in machine.found("bfq:nr_requests=64")[0]
     (other,) = machine.found(rule="89-blklab-class-y.rules")
     assert "written by blklab: undo it" in other
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import blklab
 from blklab.errors import UsageError
-from blklab.linux.apply.udev import RULES_DIRECTORY, Rule, one_line
+from blklab.linux.apply.udev import RULES_DIRECTORY, Rule, assignments, one_line
 from blklab.linux.disks.disk import Disk
 from blklab.spec.drive_classes import KINDS, DriveClass, kind_of
 from blklab.spec.schedulers import SchedulerChoice
@@ -60,8 +60,6 @@ def class_rule(
     Raises:
         UsageError: if udev has no way to match such drives.
     """
-    settings = [f'ATTR{{queue/scheduler}}="{choice.name}"']
-    settings += [f'ATTR{{queue/iosched/{name}}}="{value}"' for name, value in choice.tunables.items()]
     known = [kind for kind in kinds if kind in KINDS]
     if not known:
         raise UsageError(
@@ -81,7 +79,9 @@ def class_rule(
         "A rule for a single drive (90-blklab-*) takes precedence.",
         f"To undo it: {undo}",
     ]
-    rules = [", \\\n  ".join([*_conditions(drive_class, kind), *settings]) + "\n" for kind in known]
+    rules = [
+        ", \\\n  ".join([*_conditions(drive_class, kind), *assignments(choice)]) + "\n" for kind in known
+    ]
     path = RULES_DIRECTORY / f"{_PREFIX}{drive_class.slug}.rules"
     return Rule(path, _as_comments(comments) + "".join(rules))
 

@@ -14,6 +14,7 @@ from blklab.errors import MissingToolError, RequirementError, RunFailedError, re
 from blklab.linux.apply.identity import Identity
 from blklab.linux.disks.disk import Disk
 from blklab.linux.journal.file import sync_directory
+from blklab.linux.queue.sysfs import TUNABLE_PREFIX
 from blklab.spec.schedulers import SchedulerChoice
 
 RULES_DIRECTORY = Path("/etc/udev/rules.d")
@@ -56,9 +57,6 @@ def build_rule(
         'ENV{DEVTYPE}=="disk"',
         *(f'{key}=="{_as_pattern(value)}"' for key, value in identity.matches),
     ]
-    settings = [f'ATTR{{queue/scheduler}}="{choice.name}"']
-    settings += [f'ATTR{{queue/{name}}}="{value}"' for name, value in choice.queue.items()]
-    settings += [f'ATTR{{queue/iosched/{name}}}="{value}"' for name, value in choice.iosched.items()]
     comments = [
         f"Written by {written_by}.",
         f"Sets the I/O scheduler of {disk.name} ({disk.model or 'unknown model'}) to {choice.without_label}.",
@@ -67,9 +65,16 @@ def build_rule(
         f"To undo it: {undo}",
     ]
     head = "".join(f"# {one_line(comment)}\n" for comment in comments)
-    body = ", \\\n  ".join(conditions + settings)
+    body = ", \\\n  ".join(conditions + assignments(choice))
     path = RULES_DIRECTORY / f"{_NUMBER}-blklab-{identity.slug}.rules"
     return Rule(path, f"{head}{body}\n")
+
+
+def assignments(choice: SchedulerChoice) -> list[str]:
+    """The part of a rule that sets a scheduler, then what it brings."""
+    values = {"scheduler": choice.name, **choice.queue}
+    values |= {TUNABLE_PREFIX + name: value for name, value in choice.iosched.items()}
+    return [f'ATTR{{queue/{name}}}="{value}"' for name, value in values.items()]
 
 
 def write_rule(rule: Rule) -> None:

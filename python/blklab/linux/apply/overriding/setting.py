@@ -27,8 +27,8 @@ class Setting:
     @property
     def wanted(self) -> dict[str, str]:
         """Values by attribute, below the disk's ``queue``."""
-        tunables = {TUNABLE_PREFIX + name: value for name, value in self.choice.tunables.items()}
-        return {"scheduler": self.choice.name, **tunables}
+        tunables = {TUNABLE_PREFIX + name: value for name, value in self.choice.iosched.items()}
+        return {"scheduler": self.choice.name, **self.choice.queue, **tunables}
 
     @property
     def paths(self) -> dict[str, list[str]]:
