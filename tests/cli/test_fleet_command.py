@@ -74,6 +74,13 @@ def test_without_a_class_models_are_listed(url: str, capsys: pytest.CaptureFixtu
     assert [(one["model"], one["drives"]) for one in classes] == [("EXAMPLE SSD 1TB", 6), ("OTHER HDD", 3)]
 
 
+def test_the_list_of_runs_names_several_hosts(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["runs", "--store", url]) == 0
+    shown = capsys.readouterr().out
+    assert shown.split()[:3] == ["run", "state", "host"]
+    assert "host2" in shown
+
+
 def test_rule_and_profile_with_their_evidence(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

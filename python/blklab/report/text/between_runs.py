@@ -117,9 +117,9 @@ def _print_table(rows: Sequence[tuple[str, Change]], printer: Printer) -> None:
     table = printer.table()
     table.add_column("metric" if any(text for text, _ in rows) else "workload", overflow="fold")
     table.add_column("scheduler", overflow="fold")
-    table.add_column("change", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    table.add_column("blocks", justify="right")
+    table.add_column("change", justify="right", overflow="fold")
+    table.add_column("", overflow="fold")
+    table.add_column("blocks", justify="right", overflow="fold")
     for text, one in rows:
         name = one.scheduler if one.against is None else f"{one.scheduler} over {one.against}"
         table.add_row(

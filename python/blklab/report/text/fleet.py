@@ -130,7 +130,7 @@ def _print_workload(found: FleetAnalysis, verdict: MetricVerdict, printer: Print
         ("spread", "right"),
         ("drives", "right"),
     ):
-        table.add_column(heading, justify=justify)  # type: ignore[arg-type]  # a literal of rich's
+        table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]  # a literal of rich's
     for one in against:
         table.add_row(
             printer.text(f"{one.mean.first} against {one.mean.second}", "bold"),
@@ -151,8 +151,8 @@ def _print_drives(one: ClassComparison, printer: Printer) -> None:
     several = len({each.drive.model for each in one.drives}) > 1
     for heading in ("drive", *(["model"] if several else []), "run"):
         table.add_column(heading, overflow="fold")
-    table.add_column(metric_title(one.mean.metric), justify="right", no_wrap=True)
-    table.add_column("blocks", justify="right")
+    table.add_column(metric_title(one.mean.metric), justify="right", overflow="fold")
+    table.add_column("blocks", justify="right", overflow="fold")
     for each in one.drives:
         table.add_row(
             printer.text(each.drive.name),
