@@ -103,3 +103,15 @@ def test_the_design_counts_drives() -> None:
     assert found.ratio == pytest.approx((1.1 * 1.2 * 1.15) ** (1 / 3))
     assert design.means({"a": first})["a"].n == 4
     assert design.difference(first, {7: 1.0}) is None
+
+
+@pytest.mark.parametrize("drives", [3, 8, 30])
+def test_equality_is_claimed_as_rarely_as_stated_at_the_margin(drives: int) -> None:
+    """2,000 fleets whose true mean is the margin itself, measured with errors from 0.001 to 0.03."""
+    generator = np.random.default_rng(20261124)
+    claims = 0
+    for _ in range(2000):
+        errors = np.exp(generator.uniform(math.log(0.001), math.log(0.03), drives))
+        values = math.log1p(0.02) + generator.normal(0, 0.005, drives) + generator.normal(0, errors)
+        claims += _of(values.tolist()).p_equivalence < 0.05
+    assert claims / 2000 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 2000)
