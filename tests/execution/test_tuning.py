@@ -12,9 +12,10 @@ from blklab.errors import TunableError, UsageError
 from blklab.execution.blocks import Progress
 from blklab.execution.tuning.document import TuneDocument
 from blklab.execution.tuning.finalists import finalists, simplified
+from blklab.execution.tuning.importance import importances
 from blklab.execution.tuning.model import model_for, opened
 from blklab.execution.tuning.page import tune_html
-from blklab.execution.tuning.search import importances, search
+from blklab.execution.tuning.search import search
 from blklab.execution.tuning.space import Space, Work, chosen, search_space
 from blklab.execution.tuning.text import headline
 from blklab.execution.tuning.trials import ModelTrials, Trial, dimensions_of

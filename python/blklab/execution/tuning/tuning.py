@@ -14,6 +14,7 @@ from blklab.errors import SpecError, TunableError, UsageError
 from blklab.execution.blocks import Observer
 from blklab.execution.pipeline import compare
 from blklab.execution.tuning.finalists import finalists
+from blklab.execution.tuning.importance import importances
 from blklab.execution.tuning.model import (
     FoundTarget,
     find_target,
@@ -23,7 +24,7 @@ from blklab.execution.tuning.model import (
     space_of,
     spec_on_model,
 )
-from blklab.execution.tuning.search import importances, search
+from blklab.execution.tuning.search import search
 from blklab.execution.tuning.space import Space
 from blklab.execution.tuning.trials import Dimension, ModelTrials, Trial, dimensions_of
 from blklab.records.experiment import ExperimentRecord
