@@ -28,6 +28,7 @@ _COMMANDS = {
     "targets": "List the disks of this machine and the modelled devices.",
     "workloads": "List the shipped workloads, or check and describe your own.",
     "calibrate": "Measure on this machine what models need to know of it.",
+    "iocost": "Determine io.cost's parameters for a disk.",
     "kernel": "Build, list and remove guest kernels for uml: targets.",
     "judge": "Judge a change to the kernel: faster, slower, the same, for whom.",
     "bisect": "Find the commit that made the kernel slower.",

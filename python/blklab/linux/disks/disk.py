@@ -12,6 +12,8 @@ SECTOR_BYTES = 512
 """Unit of ``size`` in sysfs, regardless of the device's own sector size."""
 _DRIVERS = {"virtio_blk": "virtio disk", "vbd": "Xen disk", "xen_blkfront": "Xen disk"}
 """Names for virtual machines' disks, which have no model, by driver."""
+STAND_INS = frozenset({"loop device", *_DRIVERS.values()})
+"""Models that are ours: the device itself has none."""
 
 
 @dataclass(frozen=True)

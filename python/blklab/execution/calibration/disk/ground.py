@@ -6,7 +6,7 @@ The same calibration runs on a model, whose figures are known, and on a disk of 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -21,7 +21,7 @@ from blklab.errors import RequirementError, RunFailedError, UsageError
 from blklab.execution.calibration.disk.loads import LEAST_SPACE_BYTES, DiskLoad
 from blklab.linux.queue.hardware import HardwareQueues, hardware_queues
 from blklab.quantities.units import format_bytes
-from blklab.records.samples import JobSample, LatencyHistogram, TargetDescription
+from blklab.records.samples import JobSample, LatencyHistogram, RunSample, TargetDescription
 from blklab.records.store import new_run_id
 from blklab.spec.machines import Machine
 from blklab.spec.plan import Cell, CellKey, derive_seed
@@ -120,10 +120,19 @@ class SessionGround:
 
     def measure(self, load: DiskLoad, *, number: int, runtime_us: int) -> Measurement:
         """Runs a load once; see `Ground`."""
+        sample = self.sample(load, number=number, runtime_us=runtime_us)
+        return measurement_of(load, sample.jobs, number=number)
+
+    def sample(self, load: DiskLoad, *, number: int, runtime_us: int) -> RunSample:
+        """Runs a load once, for figures that `Measurement` does not have.
+
+        Raises:
+            RunFailedError: if the load fails.
+        """
         sample = self._session.run(self._cell(load, number=number, runtime_us=runtime_us))
         if sample.status != "ok":
             raise RunFailedError(f"{load.name} failed: {sample.error}")
-        return measurement_of(load, sample.jobs, number=number)
+        return sample
 
     def commands(self, load: DiskLoad, *, runtime_us: int) -> list[str]:
         """The steps as commands; see `Ground`."""
@@ -161,14 +170,14 @@ def measurement_of(load: DiskLoad, jobs: Sequence[JobSample], *, number: int = 0
         took_s=0,
         ios=data.count,
         iops=iops,
-        p50_ns=_quantile_ns(data, 0.5),
-        p95_ns=_quantile_ns(data, 0.95),
-        p99_ns=_quantile_ns(data, 0.99),
-        sync_p50_ns=_quantile_ns(syncs, 0.5) if load.syncs else None,
+        p50_ns=quantile_ns(data, 0.5),
+        p95_ns=quantile_ns(data, 0.95),
+        p99_ns=quantile_ns(data, 0.99),
+        sync_p50_ns=quantile_ns(syncs, 0.5) if load.syncs else None,
     )
 
 
-def _quantile_ns(latencies: LatencyHistogram, fraction: float) -> float:
+def quantile_ns(latencies: LatencyHistogram, fraction: float) -> float:
     """A quantile between bins: a bin is up to 1.6 % wide, more than these measurements are uncertain."""
     counts = np.array(list(latencies.bins.values()), dtype=float)
     middles = (np.cumsum(counts) - counts / 2) / counts.sum()
@@ -177,7 +186,13 @@ def _quantile_ns(latencies: LatencyHistogram, fraction: float) -> float:
 
 @contextmanager
 def opened_ground(
-    target: Target, *, seed: int, machine: Machine, file_bytes: int | None = None, dry_run: bool = False
+    target: Target,
+    *,
+    seed: int,
+    machine: Machine,
+    file_bytes: int | None = None,
+    queue: Mapping[str, str] | None = None,
+    dry_run: bool = False,
 ) -> Iterator[SessionGround]:
     """Opens a target; everything is restored at the end, whatever the cause.
 
@@ -186,6 +201,7 @@ def opened_ground(
         seed: Of the loads.
         machine: The cost table under which a model runs.
         file_bytes: Size of the test file in a directory; None for the default.
+        queue: Queue attributes of the disk meanwhile.
         dry_run: Only `Ground.commands` will be used.
 
     Raises:
@@ -199,7 +215,9 @@ def opened_ground(
         raise UsageError(f"the test file must have at least {format_bytes(LEAST_SPACE_BYTES)}")
     run_id = new_run_id(datetime.datetime.now(datetime.timezone.utc))
     is_model = isinstance(target, ModelTarget)
-    options = SessionOptions(run_id=run_id, dry_run=dry_run, machine=machine if is_model else None)
+    options = SessionOptions(
+        run_id=run_id, dry_run=dry_run, machine=machine if is_model else None, queue=dict(queue or {})
+    )
     with backend_for(target).open(target, options) as session:
         yield SessionGround(session, _facts(target, session.target, file_bytes), seed)
 

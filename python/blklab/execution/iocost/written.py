@@ -1,0 +1,61 @@
+"""Parameters as text: lines for the kernel's files, and a file for udev's hardware database."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from blklab.errors import RequirementError
+from blklab.execution.iocost.solutions import Parameters, Solution
+from blklab.execution.iocost.sweep import model_words
+
+UNKNOWN_DEVICE = "MAJ:MIN"
+_SPECIAL = re.compile(r"[*?\[\]\\#]|[^\x20-\x7e]")
+"""Characters that mean something in a match, or begin a comment, or are not plain ASCII."""
+
+
+def model_line(parameters: Parameters, device_number: str | None) -> str:
+    """A line for ``io.cost.model``."""
+    return f"{device_number or UNKNOWN_DEVICE} ctrl=user model=linear {model_words(parameters.model)}"
+
+
+def qos_line(parameters: Parameters, device_number: str | None) -> str:
+    """A line for ``io.cost.qos``, which also switches io.cost on."""
+    return f"{device_number or UNKNOWN_DEVICE} enable=1 ctrl=user {precise_qos_words(parameters)}"
+
+
+def precise_qos_words(parameters: Parameters) -> str:
+    """Quality of service with percentages as the kernel prints them."""
+    return (
+        f"rpct={parameters.rpct:.2f} rlat={parameters.rlat} wpct={parameters.wpct:.2f} wlat={parameters.wlat}"
+        f" min={parameters.min:.2f} max={parameters.max:.2f}"
+    )
+
+
+def hwdb_text(solutions: Sequence[Solution], *, models: Sequence[str], head: Sequence[str]) -> str:
+    """A file for ``/etc/udev/hwdb.d``.
+
+    systemd's 90-iocost.rules look up ``block::name:ID_MODEL:fwrev:ID_REVISION:`` and apply the solution that
+    iocost.conf names, else the first one.
+
+    Args:
+        solutions: In order of preference.
+        models: The drive's model, in the forms in which udev may have it.
+        head: Lines of comments.
+
+    Raises:
+        RequirementError: if the drive has no model.
+    """
+    if not models:
+        raise RequirementError(
+            "the hardware database finds a drive by its model, and this one has none",
+            hint="give the model as udev has it (udevadm info /dev/sda shows ID_MODEL): --drive MODEL",
+        )
+    lines = [f"# {line}".rstrip() for line in head]
+    lines += ["", *(f"block:*:name:{_SPECIAL.sub('?', model)}:fwrev:*:" for model in models)]
+    lines.append(f"  IOCOST_SOLUTIONS={' '.join(solution.name for solution in solutions)}")
+    for solution in solutions:
+        key = solution.name.upper().replace("-", "_")
+        lines.append(f"  IOCOST_MODEL_{key}={model_words(solution.parameters.model)}")
+        lines.append(f"  IOCOST_QOS_{key}={precise_qos_words(solution.parameters)}")
+    return "\n".join([*lines, ""])
