@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from blklab.execution.calibration.disk.document import DiskCalibration
+from blklab.execution.iocost.document import IoCostDocument
 from blklab.execution.judgement.document import JudgementDocument
 from blklab.execution.tuning.document import TuneDocument
 from blklab.reanalysis.report.document import AnalyseDocument
@@ -33,6 +34,7 @@ DOCUMENTS: dict[str, tuple[type[BaseModel], str]] = {
     "calibrate-1.json": (DiskCalibration, "what `blklab calibrate TARGET --json` prints"),
     "change-1.json": (ChangeDocument, "what `blklab runs compare --json` prints"),
     "fleet-1.json": (FleetDocument, "what `blklab fleet --json` prints"),
+    "iocost-1.json": (IoCostDocument, "what `blklab iocost --json` prints"),
     "run-1.json": (RunDocument, "what `blklab run --json` prints"),
 }
 """By file name."""

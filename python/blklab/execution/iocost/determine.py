@@ -202,7 +202,7 @@ def _swept(
     """The sweep, and all solutions with what they do on the model."""
     sweep, runs = sweep_of(disk, of_model.coefficients, observer)
     if sweep.range is not None:
-        more = solutions_of_sweep(sweep.range, runs, of_disk.model, of_disk.percentile)
+        more = solutions_of_sweep(disk, sweep.range, runs, of_disk.model, of_disk.percentile)
         solutions = [*more, *solutions]
     observer.announce("trying the solutions on the model")
     return sweep, [tried(solution, disk) for solution in solutions]

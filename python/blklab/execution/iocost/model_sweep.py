@@ -63,22 +63,25 @@ def sweep_of(
 
 
 def solutions_of_sweep(
-    found: VrateRange, runs: list[list[GroupRun]], model: dict[str, int], percentile: int
+    disk: SweptDisk, found: VrateRange, runs: list[list[GroupRun]], model: dict[str, int], percentile: int
 ) -> list[Solution]:
     """The solutions that follow from a sweep.
 
     Args:
+        disk: The model that was swept.
         found: The sweep's range.
         runs: Behind it.
         model: Coefficients of the disk itself.
         percentile: That latency targets are about.
     """
     at_knee = [row[SWEPT_VRATES.index(found.knee.value)] for row in runs]
-    latencies_us = (
+    targets_us = (
         latency_target_us([run.read for run in at_knee], percentile),
         latency_target_us([run.write for run in at_knee], percentile),
     )
-    return swept_solutions(model, found, percentile=percentile, latencies_us=latencies_us)
+    return swept_solutions(
+        model, found, percentile=percentile, swept_us=disk.latencies_us, targets_us=targets_us
+    )
 
 
 def tried(solution: Solution, disk: SweptDisk) -> Solution:

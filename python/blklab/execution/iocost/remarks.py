@@ -45,6 +45,6 @@ def remarks_on_sweep(sweep: Sweep) -> list[str]:
     """Notes on a sweep without an end."""
     if sweep.range is None:
         return ["no vrate protects the group on this model, so there is no range"]
-    if sweep.range.saturation.high == SWEPT_VRATES[-1]:
+    if sweep.range.saturation.value == SWEPT_VRATES[-1]:
         return [f"bandwidth may still grow beyond {SWEPT_VRATES[-1]} %, the highest vrate that was swept"]
     return []

@@ -118,7 +118,12 @@ def naive(model: Mapping[str, int], *, percentile: int, latencies_us: tuple[int,
 
 
 def swept_solutions(
-    model: Mapping[str, int], found: VrateRange, *, percentile: int, latencies_us: tuple[int, int]
+    model: Mapping[str, int],
+    found: VrateRange,
+    *,
+    percentile: int,
+    swept_us: tuple[int, int],
+    targets_us: tuple[int, int],
 ) -> list[Solution]:
     """The solutions that a sweep adds.
 
@@ -126,22 +131,28 @@ def swept_solutions(
         model: Coefficients, as measured on the disk itself.
         found: The sweep's range.
         percentile: That latencies are about.
-        latencies_us: ``rlat`` and ``wlat`` at the knee, headroom included. A fixed vrate needs them too: they
-            set io.cost's period.
+        swept_us: ``rlat`` and ``wlat`` of the sweep. At a fixed vrate they only set io.cost's period, so they
+            must be the same for the same behaviour.
+        targets_us: ``rlat`` and ``wlat`` that hold at the knee, headroom included.
     """
     knee, saturation = found.knee.value, found.saturation.value
-    rlat, wlat = latencies_us
-    fixed = Qos(rpct=0, rlat=rlat, wpct=0, wlat=wlat)
+    fixed = Qos(rpct=0, rlat=swept_us[0], wpct=0, wlat=swept_us[1])
     between = Qos(
         rpct=percentile,
-        rlat=rlat,
+        rlat=targets_us[0],
         wpct=percentile,
-        wlat=wlat,
+        wlat=targets_us[1],
         min=max(1, round(100 * knee / saturation)),
     )
     return [
         _solution("isolation", model, fixed, vrate_min=knee, vrate_max=knee),
-        _solution("isolated-bandwidth", model, between, vrate_min=knee, vrate_max=saturation),
+        _solution(
+            "isolated-bandwidth",
+            model,
+            between if knee < saturation else fixed,
+            vrate_min=knee,
+            vrate_max=saturation,
+        ),
         _solution("bandwidth", model, fixed, vrate_min=saturation, vrate_max=saturation),
     ]
 

@@ -200,18 +200,25 @@ def both_ends(knee: int, saturation: int) -> VrateRange:
 
 def test_solutions_scale_the_model_so_that_100_percent_is_their_highest_vrate() -> None:
     found = [
-        *swept_solutions(MODEL, both_ends(60, 80), percentile=95, latencies_us=(400, 300)),
+        *swept_solutions(MODEL, both_ends(60, 80), percentile=95, swept_us=(500, 200), targets_us=(400, 300)),
         naive(MODEL, percentile=95, latencies_us=(900, 800)),
     ]
     assert tuple(one.name for one in found) == SOLUTIONS
     isolation, between, bandwidth, plain = (one.parameters for one in found)
     assert isolation.model == scaled(MODEL, 0.6)
-    assert isolation.qos == Qos(rpct=0, rlat=400, wpct=0, wlat=300)
+    assert isolation.qos == Qos(rpct=0, rlat=500, wpct=0, wlat=200)
     assert between.model == bandwidth.model == scaled(MODEL, 0.8)
     assert between.qos == Qos(rpct=95, rlat=400, wpct=95, wlat=300, min=75)
     assert plain.model == MODEL
     assert plain.qos == Qos(rpct=95, rlat=900, wpct=95, wlat=800, min=60)
     assert [(one.vrate_min, one.vrate_max) for one in found] == [(60, 60), (60, 80), (80, 80), (60, 100)]
+
+
+def test_where_both_ends_are_one_there_is_nothing_between_them() -> None:
+    found = swept_solutions(
+        MODEL, both_ends(70, 70), percentile=95, swept_us=(500, 200), targets_us=(400, 300)
+    )
+    assert len({one.parameters for one in found}) == 1
 
 
 def test_a_latency_target_has_headroom_over_all_runs_together() -> None:
@@ -247,7 +254,7 @@ MODELS = ("Samsung SSD 860", "We[i]rd*Disk #1")
 
 def hwdb() -> str:
     solutions = [
-        *swept_solutions(MODEL, both_ends(60, 80), percentile=95, latencies_us=(400, 300)),
+        *swept_solutions(MODEL, both_ends(60, 80), percentile=95, swept_us=(500, 200), targets_us=(400, 300)),
         naive(MODEL, percentile=95, latencies_us=(900, 800)),
     ]
     return hwdb_text(solutions, models=MODELS, head=["made up", ""])
