@@ -19,7 +19,7 @@ from blklab.execution.iocost.document import IoCostDocument
 from blklab.execution.iocost.drive import calibrated_facts, model_forms
 from blklab.execution.iocost.estimates import estimated
 from blklab.execution.iocost.loads import coefficient_loads, latency_loads
-from blklab.execution.iocost.measuring import load_order
+from blklab.execution.iocost.measuring import load_order, rate_before_drain
 from blklab.execution.iocost.solutions import (
     COEFFICIENTS,
     NAIVE,
@@ -321,8 +321,9 @@ def test_a_simulated_disks_coefficients_are_those_of_direct_simulations() -> Non
                 arrangement="drawn",
             )
             entry = result.jobs[0].directions[0]
-            amount = entry.bytes if name.endswith("bps") else entry.ios
-            expected[name].append(amount * 1e9 / entry.runtime_ns)
+            before_drain = (entry.ios - loads[name].depth) * 1e6 / runtime_us
+            iops = max(before_drain, entry.ios * 1e9 / entry.runtime_ns)
+            expected[name].append(iops * (1 << 20 if name.endswith("bps") else 1))
             number += 1
     for one in found.coefficients:
         assert one.rounds == pytest.approx(expected[one.name], rel=1e-9), one.name
@@ -345,6 +346,25 @@ def drawn_disk(draw: random.Random) -> str:
 
 
 @pytest.mark.slow
+def test_a_disk_that_drains_slowly_is_rated_before_it_drains() -> None:
+    # Requests at random on eight servers: with few left, most servers have none.
+    disk = "virtual,read_latency=4ms,read_spread=10,parallel=8,placement=random,queue_depth=64"
+    load = coefficient_loads(1, 64)["rrandiops"]
+    rates = []
+    for runtime_us, seeds in ((40_000_000, range(1)), (500_000, range(20))):
+        workload = load.workload(space_bytes=1 << 30, ramp_us=100_000, runtime_us=runtime_us)
+        found = [
+            simulate(disk, workload, scheduler="none", queue=QUEUE, processors=MACHINE, seed=seed)
+            for seed in seeds
+        ]
+        whole = np.mean([1e9 * one.jobs[0].directions[0].ios / one.jobs[0].runtime_ns for one in found])
+        before = np.mean([rate_before_drain(one.jobs, load, runtime_us) for one in found])
+        rates.append((whole, before))
+    truth = rates[0][0]
+    assert rates[1][0] < 0.97 * truth
+    assert rates[1][1] == pytest.approx(truth, rel=0.015)
+
+
 def test_intervals_of_drawn_disks_hold_what_long_simulations_find() -> None:
     draw = random.Random(7)  # noqa: S311 - not for secrets
     inside = total = 0

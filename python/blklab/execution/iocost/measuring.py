@@ -86,6 +86,8 @@ def measured_rounds(
 def _run(ground: SessionGround, load: CostLoad, *, number: int, runtime_us: int) -> LoadRun:
     jobs = ground.sample(load, number=number, runtime_us=runtime_us).jobs
     iops = measurement_of(load, jobs).iops
+    if load.rate_iops is None:
+        iops = max(iops, rate_before_drain(jobs, load, runtime_us))
     entries = [entry for job in jobs for entry in job.data_directions()]
     if not entries:
         raise RunFailedError(f"{load.name} completed no I/O")
@@ -95,6 +97,17 @@ def _run(ground: SessionGround, load: CostLoad, *, number: int, runtime_us: int)
         latency=LatencyHistogram.merged(entry.latency for entry in entries),
         processor_share=_processor_share(jobs),
     )
+
+
+def rate_before_drain(jobs: Sequence[JobSample], load: CostLoad, runtime_us: int) -> float:
+    """I/Os a second until the load stops issuing.
+
+    The I/Os that are then in flight count too, but some disks take longer over them: an arm has less to
+    choose from, and of several servers most have nothing left to do. A load that had fewer in flight than it
+    wanted gets too little here, so the larger of this rate and the whole run's is the disk's.
+    """
+    ios = sum(entry.ios for job in jobs for entry in job.data_directions())
+    return (ios - load.processes * load.depth) * 1e6 / runtime_us
 
 
 def _processor_share(jobs: Sequence[JobSample]) -> float | None:
