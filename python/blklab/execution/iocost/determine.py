@@ -29,7 +29,7 @@ QUEUE = {"nomerges": "2"}
 
 @dataclass(frozen=True)
 class IoCostRequest:
-    """What is to be determined, and how."""
+    """The target, and how its parameters are determined."""
 
     target: str
     profile: str | None
