@@ -28,7 +28,7 @@ from blklab.execution.iocost.solutions import (
     naive,
     swept_solutions,
 )
-from blklab.execution.iocost.stages import Stages, measured
+from blklab.execution.iocost.stages import Stages, doubtful_remarks, measured
 from blklab.execution.iocost.sweep import Qos, scaled
 from blklab.execution.iocost.vrate_range import NEARLY, Floats, Vrate, VrateRange, vrate_range
 from blklab.execution.iocost.written import hwdb_text, model_line, qos_line
@@ -112,6 +112,14 @@ def test_a_figure_that_falls_from_round_to_round_is_noted() -> None:
     falling = estimated("wrandiops", [1000, 900, 810, 730, 655, 590], load="x")
     assert falling.change == pytest.approx(-0.41, abs=0.01)
     assert "-41 %" in (falling.remark() or "")
+
+
+def test_figures_that_the_rounds_leave_open_are_noted() -> None:
+    sure = estimated("rbps", [100, 101, 99], load="x")
+    open_ones = [estimated(name, [60, 100, 180], load="x") for name in ("wbps", "wlat")]
+    assert doubtful_remarks([sure]) == []
+    (note,) = doubtful_remarks([sure, *open_ones])
+    assert "wbps and wlat may be off by more than 25 %" in note
 
 
 def test_intervals_hold_the_truth_in_95_of_100_cases() -> None:

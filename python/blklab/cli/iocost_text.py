@@ -128,7 +128,7 @@ def _expected_headings(rates: Scale) -> list[str]:
 
 def _expected(expected: Expected, rates: Scale) -> list[str]:
     p99 = "none" if expected.p99_us is None else f"{expected.p99_us / 1000:.3g} ms"
-    return [f"{rates.shown(expected.bytes_per_second):.3g}", p99, f"{100 * min(1, expected.isolation):.0f} %"]
+    return [f"{rates.shown(expected.bytes_per_second):.4g}", p99, f"{100 * min(1, expected.isolation):.0f} %"]
 
 
 def _vrate(vrate: Vrate) -> str:

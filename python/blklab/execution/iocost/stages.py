@@ -11,8 +11,11 @@ from blklab.execution.iocost.estimates import LEAST_LATENCY_ERROR, LEAST_RATE_ER
 from blklab.execution.iocost.loads import CostLoad, coefficient_loads, latency_loads
 from blklab.execution.iocost.measuring import LoadRun, Observer, measured_rounds
 from blklab.execution.iocost.solutions import HEADROOM, percentile_of
+from blklab.quantities.formatting import join_names
 
 _LONGER = 4
+_DOUBTFUL = 1.25
+"""Ratio of an interval's upper end to the figure from which on there is a note."""
 _HALF = 0.5
 """A run counts whole I/Os."""
 _BUSY_PROCESS = 0.9
@@ -119,13 +122,22 @@ def measured(ground: SessionGround, stages: Stages, observer: Observer) -> Measu
         coefficients=coefficients,
         latencies=latencies,
         space_bytes=ground.facts.space_bytes,
-        remarks=[*wandering, *_busy_remarks(loads, runs)],
+        remarks=[*doubtful_remarks([*coefficients, *latencies]), *wandering, *_busy_remarks(loads, runs)],
     )
 
 
 def _rate(name: str, run: LoadRun) -> float:
     """Bytes or I/Os a second, as the coefficient has it."""
     return run.bytes_per_second if name.endswith("bps") else run.iops
+
+
+def doubtful_remarks(estimates: Sequence[Estimate]) -> list[str]:
+    """A note on figures that the rounds leave open."""
+    names = [one.name for one in estimates if one.high > _DOUBTFUL * one.value]
+    if not names:
+        return []
+    open_ones = f"{join_names(names)} may be off by more than {100 * (_DOUBTFUL - 1):.0f} %"
+    return [f"the rounds differ, so {open_ones}: measure again, longer (--rounds) or with the disk at rest"]
 
 
 def _busy_remarks(loads: Mapping[str, CostLoad], runs: Mapping[str, Sequence[LoadRun]]) -> list[str]:

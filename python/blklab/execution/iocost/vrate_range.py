@@ -50,8 +50,9 @@ def vrate_range(
 ) -> VrateRange | None:
     """The range that a sweep tells.
 
-    An interval has all vrates that may be the least of the best, whichever of those that the runs do not rule
-    out is the best; by t intervals of differences within seeds. It holds the truth in 95 of 100 cases or more.
+    An interval has all vrates that may be the least of the best, whichever of those that the runs do not
+    rule out is the best; by t intervals of differences within seeds. It holds the truth in 95 of 100 cases or
+    more.
 
     Args:
         vrates: Ascending.
