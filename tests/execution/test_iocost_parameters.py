@@ -20,6 +20,7 @@ from blklab.execution.iocost.drive import calibrated_facts, model_forms
 from blklab.execution.iocost.estimates import estimated
 from blklab.execution.iocost.loads import coefficient_loads, latency_loads
 from blklab.execution.iocost.measuring import load_order, rate_before_drain
+from blklab.execution.iocost.remarks import remarks_on_sweep
 from blklab.execution.iocost.solutions import (
     COEFFICIENTS,
     NAIVE,
@@ -197,6 +198,9 @@ def test_vrates_that_do_not_protect_the_group_are_out_of_the_question() -> None:
     assert found is not None
     assert (found.knee.value, found.saturation.value) == (40, 40)
     assert vrate_range(vrates, *powers, exact([0.5, 0.6, 0.7])) is None
+    stuck = exact([10, 10, 10])
+    stuck[3, 1] = math.inf
+    assert vrate_range(vrates, powers[0], stuck, exact([0.5, 0.95, 0.8])) is None
 
 
 def both_ends(knee: int, saturation: int) -> VrateRange:
@@ -418,6 +422,19 @@ def test_a_sweep_finds_solutions_that_protect_the_group(swept_virtual: IoCostDoc
     # At the knee the solution does what the sweep found there.
     at_knee = next(one for one in found.sweep.vrates if one.vrate == found.sweep.range.knee.value)
     assert isolation.bytes_per_second == pytest.approx(at_knee.expected.bytes_per_second, rel=0.05)
+
+
+def test_a_sweep_without_an_end_and_one_that_loses_bandwidth_are_noted(
+    swept_virtual: IoCostDocument,
+) -> None:
+    sweep = swept_virtual.sweep
+    assert sweep is not None
+    assert remarks_on_sweep(sweep) == []
+    endless = sweep.model_copy(update={"range": both_ends(60, 150)})
+    assert "beyond 150 %" in remarks_on_sweep(endless)[0]
+    faster = sweep.without.model_copy(update={"bytes_per_second": 2 * sweep.without.bytes_per_second})
+    assert "get 50 % of their bandwidth" in remarks_on_sweep(sweep.model_copy(update={"without": faster}))[0]
+    assert "no vrate protects" in remarks_on_sweep(sweep.model_copy(update={"range": None}))[0]
 
 
 def test_the_result_depends_on_the_request_alone(swept_virtual: IoCostDocument) -> None:

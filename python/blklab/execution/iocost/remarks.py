@@ -16,6 +16,9 @@ _SMALL_SHARE = 0.1
 _BAD_MODEL = 0.1
 """Difference of a coefficient from which on the model of the disk is not the disk."""
 
+_MOST_OF_IT = 0.9
+"""Part of the bandwidth without io.cost that some vrate should reach."""
+
 
 def remarks_on_disk(target: Target, facts: DiskFacts) -> list[str]:
     """Notes on the disk and on how it was reached."""
@@ -42,9 +45,16 @@ def remarks_on_profile(disk: Sequence[Estimate], profile: Sequence[Estimate]) ->
 
 
 def remarks_on_sweep(sweep: Sweep) -> list[str]:
-    """Notes on a sweep without an end."""
+    """Notes on a sweep without an end, or in which io.cost takes bandwidth at every vrate."""
     if sweep.range is None:
         return ["no vrate protects the group on this model, so there is no range"]
+    remarks = []
     if sweep.range.saturation.value == SWEPT_VRATES[-1]:
-        return [f"bandwidth may still grow beyond {SWEPT_VRATES[-1]} %, the highest vrate that was swept"]
-    return []
+        remarks.append(f"bandwidth may still grow beyond {SWEPT_VRATES[-1]} %, the highest vrate swept")
+    most = max(one.expected.bytes_per_second for one in sweep.vrates)
+    part = most / sweep.without.bytes_per_second
+    if part < _MOST_OF_IT:
+        remarks.append(
+            f"under io.cost the groups get {100 * part:.0f} % of their bandwidth without it at most"
+        )
+    return remarks

@@ -57,13 +57,14 @@ def vrate_range(
     Args:
         vrates: Ascending.
         bandwidths: Bytes a second: a row for each seed, a column for each vrate.
-        latencies: Of the protected group; likewise.
+        latencies: Of the protected group; likewise. Infinite where it completed nothing.
         isolations: Part of the I/Os asked for that it got; likewise.
 
     Returns:
         None if no vrate protects the group.
     """
-    usable = np.flatnonzero(isolations.mean(axis=0) >= LEAST_ISOLATION)
+    protected = isolations.mean(axis=0) >= LEAST_ISOLATION
+    usable = np.flatnonzero(protected & np.isfinite(latencies).all(axis=0))
     if not len(usable):
         return None
     names = [vrates[int(index)] for index in usable]
