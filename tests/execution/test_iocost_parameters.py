@@ -12,14 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from blklab.errors import RequirementError, UsageError
-from blklab.execution.calibration.disk.ground import opened_ground
+from blklab.errors import RequirementError, RunFailedError, UsageError
+from blklab.execution.calibration.disk.ground import SessionGround, opened_ground
+from blklab.execution.calibration.disk.loads import DiskLoad
 from blklab.execution.iocost.determine import QUEUE, IoCostRequest, determined
 from blklab.execution.iocost.document import IoCostDocument
 from blklab.execution.iocost.drive import calibrated_facts, model_forms
 from blklab.execution.iocost.estimates import estimated
 from blklab.execution.iocost.loads import coefficient_loads, latency_loads
-from blklab.execution.iocost.measuring import load_order, rate_before_drain
+from blklab.execution.iocost.measuring import LoadRun, load_order, measured_rounds, rate_before_drain
 from blklab.execution.iocost.remarks import remarks_on_sweep
 from blklab.execution.iocost.solutions import (
     COEFFICIENTS,
@@ -33,7 +34,7 @@ from blklab.execution.iocost.stages import Stages, doubtful_remarks, measured
 from blklab.execution.iocost.sweep import Qos, scaled
 from blklab.execution.iocost.vrate_range import NEARLY, Floats, Vrate, VrateRange, vrate_range
 from blklab.execution.iocost.written import hwdb_text, model_line, qos_line
-from blklab.records.samples import LatencyHistogram
+from blklab.records.samples import LatencyHistogram, RunSample
 from blklab.simulator.simulation import simulate
 from blklab.spec.machines import load_machine
 from blklab.spec.plan import derive_seed
@@ -375,6 +376,50 @@ def test_a_disk_that_drains_slowly_is_rated_before_it_drains() -> None:
     truth = rates[0][0]
     assert rates[1][0] < 0.97 * truth
     assert rates[1][1] == pytest.approx(truth, rel=0.015)
+
+
+class Stalling(SessionGround):
+    """A disk that completes nothing in its first runs."""
+
+    stalls = 0
+    runtimes_us: list[int]
+
+    def sample(self, load: DiskLoad, *, number: int, runtime_us: int) -> RunSample:
+        self.runtimes_us.append(runtime_us)
+        found = super().sample(load, number=number, runtime_us=runtime_us)
+        if len(self.runtimes_us) > self.stalls:
+            return found
+        return found.model_copy(
+            update={"jobs": [job.model_copy(update={"directions": []}) for job in found.jobs]}
+        )
+
+
+@pytest.mark.parametrize("stalls", [0, 2, 3])
+def test_a_run_in_which_the_disk_stalled_is_made_again_for_longer(stalls: int) -> None:
+    loads = {"rrandiops": coefficient_loads(1, 8)["rrandiops"]}
+    with opened_ground(parse_target(f"sim:{DISK}"), seed=1, machine=MACHINE, queue=QUEUE) as ground:
+        stalling = Stalling(ground._session, ground.facts, 1)
+        stalling.stalls, stalling.runtimes_us = stalls, []
+
+        def rounds() -> list[LoadRun]:
+            return measured_rounds(
+                stalling,
+                loads,
+                stage="model",
+                rounds=1,
+                runtimes_us={"rrandiops": 100_000},
+                seed=1,
+                first_number=0,
+                planned=1,
+                observer=Silent(),
+            )["rrandiops"]
+
+        if stalls < 3:
+            assert rounds()[0].iops > 0
+        else:
+            with pytest.raises(RunFailedError, match=r"no I/O in 0\.4 s"):
+                rounds()
+    assert stalling.runtimes_us == [100_000, 200_000, 400_000][: stalls + 1]
 
 
 def test_intervals_of_drawn_disks_hold_what_long_simulations_find() -> None:

@@ -31,7 +31,7 @@ def request(target: str) -> IoCostRequest:
         needs_model=False,
         machine=None,
         solution=None,
-        stages=Stages(rounds=3, runtime_us=100_000, processes=1, seed=1),
+        stages=Stages(rounds=3, runtime_us=200_000, processes=1, seed=1),
         file_bytes=16 << 20,
     )
 

@@ -13,6 +13,8 @@ from blklab.execution.iocost.loads import CostLoad
 from blklab.records.samples import JobSample, LatencyHistogram
 from blklab.spec.plan import derive_seed
 
+_TRIES = 3
+
 
 @dataclass(frozen=True)
 class LoadRun:
@@ -84,13 +86,21 @@ def measured_rounds(
 
 
 def _run(ground: SessionGround, load: CostLoad, *, number: int, runtime_us: int) -> LoadRun:
-    jobs = ground.sample(load, number=number, runtime_us=runtime_us).jobs
+    """Runs a load; again for longer if the disk stalled throughout."""
+    for _ in range(_TRIES):
+        jobs = ground.sample(load, number=number, runtime_us=runtime_us).jobs
+        entries = [entry for job in jobs for entry in job.data_directions()]
+        if any(entry.ios for entry in entries):
+            break
+        runtime_us *= 2
+    else:
+        raise RunFailedError(
+            f"{load.name} completed no I/O in {runtime_us / 2e6:g} s",
+            hint="give the disk more time: --runtime 10s",
+        )
     iops = measurement_of(load, jobs).iops
     if load.rate_iops is None:
         iops = max(iops, rate_before_drain(jobs, load, runtime_us))
-    entries = [entry for job in jobs for entry in job.data_directions()]
-    if not entries:
-        raise RunFailedError(f"{load.name} completed no I/O")
     return LoadRun(
         iops=iops,
         bytes_per_second=iops * load.block_kib * 1024,
