@@ -53,8 +53,9 @@ def search(
     while len(made) < trials:
         so_far = list(made.values())
         progressed(len(made), best_of(so_far, model))
-        slots = _slots(proposers, so_far, model, batches)[: trials - len(made)]
-        proposals = _proposals(slots, set(made))
+        # Behind them every scheduler once more, since some may have no candidate left.
+        slots = [*_slots(proposers, so_far, model, batches), *proposers]
+        proposals = _proposals(slots, set(made), min(BATCH, trials - len(made)))
         if not proposals:
             break
         batch = model.begin([one.choice for _, one in proposals], len(made))
@@ -87,9 +88,11 @@ def _slots(
     return [ranked[0]] * (BATCH // 2) + [ranked[min(1, len(ranked) - 1)]] * (BATCH // 4) + rest
 
 
-def _proposals(slots: Sequence[Proposer], taken: set[str]) -> list[tuple[Proposer, Proposal]]:
-    found = []
+def _proposals(slots: Sequence[Proposer], taken: set[str], most: int) -> list[tuple[Proposer, Proposal]]:
+    found: list[tuple[Proposer, Proposal]] = []
     for proposer in slots:
+        if len(found) == most:
+            break
         proposal = proposer.propose(taken)
         if proposal is not None:
             taken.add(proposal.choice.label)
