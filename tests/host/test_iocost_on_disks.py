@@ -36,7 +36,7 @@ def request(target: str) -> IoCostRequest:
     )
 
 
-def test_a_directorys_disk_is_measured_and_left_as_it_was(ext4: Filesystem) -> None:
+def test_the_disk_of_a_directory_is_measured_and_left_as_it_was(ext4: Filesystem) -> None:
     found = determined(request(str(ext4.folder)), Silent())
     number = Path(ext4.devices[0].device).stat().st_rdev
     assert found.device_number == f"{os.major(number)}:{os.minor(number)}"

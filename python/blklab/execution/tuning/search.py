@@ -74,7 +74,7 @@ def best_of(trials: Sequence[Trial], model: ModelTrials) -> Trial | None:
 def _slots(
     proposers: Sequence[Proposer], trials: Sequence[Trial], model: ModelTrials, batches: int
 ) -> list[Proposer]:
-    """Whose turn it is in each place of the next batch."""
+    """The proposer of each place in the next batch."""
     if len(trials) < _EQUAL_TRIALS * len(proposers):
         return [proposers[(len(trials) + place) % len(proposers)] for place in range(BATCH)]
 
