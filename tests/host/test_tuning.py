@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from blklab.cli import run
+from blklab.linux.queue.settings import QueueSettings
+from blklab.spec.schedulers import SchedulerChoice
 from command_runs import json_of
 from host.conftest import Filesystem
 
@@ -44,6 +47,20 @@ def test_the_device_confirms_and_stays_as_it_was(
         pytest.skip("with this kernel's defaults the model finds no candidate")
     measured = [len(one["measured"]) for one in document["finalists"]]
     assert measured == [1] * len(document["finalists"])
+
+
+def test_a_dry_run_switches_nothing(
+    ext4: Filesystem, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(self: QueueSettings, choice: SchedulerChoice, *, anew: bool = False) -> dict[str, str]:
+        raise AssertionError(f"a dry run set {choice.label}")
+
+    monkeypatch.setattr(QueueSettings, "apply", refuse)
+    jobs = tmp_path / "jobs.fio"
+    jobs.write_text(JOBS)
+    arguments = ["tune", str(ext4.folder), "-w", str(jobs), "--model", "sim:ssd-sata", "--dry-run"]
+    assert run(arguments) == 0
+    assert "searched on sim:ssd-sata" in capsys.readouterr().out
 
 
 def _attributes(sys_path: Path) -> list[Path]:

@@ -85,7 +85,7 @@ def command(
     names = tuple(name.strip() for text in vary for name in text.split(",") if name.strip())
     request = TuningRequest(spec, model, trials, names)
     if dry_run:
-        _print_space(prepare(request))
+        _print_space(prepare(request, dry_run=True))
         return
     require_writable(json_file, html_file)
     with Store.opened(store_url) as store, _Display(quiet=quiet) as display:

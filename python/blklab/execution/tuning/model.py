@@ -39,8 +39,13 @@ class FoundTarget:
     """By scheduler that can be tuned there: its tunables and the queue's attributes, with their defaults."""
 
 
-def find_target(spec: ExperimentSpec) -> FoundTarget:
+def find_target(spec: ExperimentSpec, *, dry_run: bool = False) -> FoundTarget:
     """Looks at a target: its schedulers and their defaults. Leaves no change behind.
+
+    Args:
+        spec: The experiment on it.
+        dry_run: Changes nothing meanwhile either: a disk's scheduler is not switched, so that its defaults
+            stay unknown.
 
     Raises:
         UsageError: if a scheduler is named that tuning does not know, or with settings of its own.
@@ -53,7 +58,7 @@ def find_target(spec: ExperimentSpec) -> FoundTarget:
                 f"{choice.without_label}: tuning takes names of schedulers and finds their settings",
                 hint=f"it knows {', '.join(TUNED_SCHEDULERS)}",
             )
-    with opened(spec) as session:
+    with opened(spec, dry_run=dry_run) as session:
         description = session.target
         if description.default_scheduler is None:
             raise SpecError(
@@ -195,10 +200,11 @@ def run_length_ns(spec: ExperimentSpec, default: SchedulerChoice) -> int | None:
     return min(max(needed_ns, _SHORTEST_NS), max(own_ns))
 
 
-def opened(spec: ExperimentSpec) -> AbstractContextManager[Session]:
+def opened(spec: ExperimentSpec, *, dry_run: bool = False) -> AbstractContextManager[Session]:
     """A session of an experiment's target, under its conditions."""
     target = spec.parsed_target
-    return backend_for(target).open(target, SessionOptions(run_id="tune", **spec.conditions()))
+    options = SessionOptions(run_id="tune", dry_run=dry_run, **spec.conditions())
+    return backend_for(target).open(target, options)
 
 
 def _plain(name: str) -> SchedulerChoice:

@@ -98,14 +98,18 @@ class Preparation:
     space: Space
 
 
-def prepare(request: TuningRequest) -> Preparation:
-    """Looks at target and model; changes nothing.
+def prepare(request: TuningRequest, *, dry_run: bool = False) -> Preparation:
+    """Looks at target and model; leaves no change behind.
+
+    Args:
+        request: Target, model and length of the search.
+        dry_run: Changes nothing meanwhile either; the model's defaults then stand for the target's.
 
     Raises:
         BlklabError: if one of them cannot be used.
     """
     spec = request.experiment
-    found = find_target(spec)
+    found = find_target(spec, dry_run=dry_run)
     model = model_for(spec, request.model, Path.cwd())
     on_model = spec_on_model(spec, model, found.description)
     on_model = on_model.model_copy(update={"runtime_ns": run_length_ns(on_model, found.default)})
