@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from blklab.execution.fidelity.page import filled_page
 from blklab.execution.fidelity.report import FidelityDocument, moved_cells
 from blklab.execution.fidelity.running import run_cells
 from blklab.records.samples import DirectionSample, JobSample, LatencyHistogram
+from blklab.spec.machines import load_machine
 
 SECOND_NS = 1_000_000_000
 
@@ -182,3 +184,12 @@ def test_the_simulator_searches_for_tags_from_where_the_kernel_began(tmp_path: P
 
     [result] = run_cells([cell], KernelRuns("itself", answer, tmp_path), workers=1)
     assert (result.worst("throughput"), result.worst("mean_latency")) == (0, 0)
+
+
+def test_a_cost_table_reaches_a_guest_with_its_own_scheduler_only() -> None:
+    """A guest's kernel has room for a few schedulers, and a table can have every one that there ever was."""
+    cell = next(cell for cell in matrix() if cell.scheduler == "bfq")
+    table = load_machine("ordinary")
+    assert len(table.schedulers) > 8
+    request = replace(cell, machine=table).request()
+    assert list(request["processors"]["schedulers"]) == ["bfq"]

@@ -68,7 +68,7 @@ class FidelityCell:
         groups = {name: dict(attributes) for name, attributes in self.cgroups.items()}
         # Left out if there are none, so that cached answers to such requests are found.
         set_groups = {"cgroups": groups} if groups else {}
-        costs = {"processors": self.machine.request()} if self.machine else {}
+        costs = {"processors": self._own_machine(self.machine).request()} if self.machine else {}
         return (
             device_request(target, load_profile(target.device))
             | set_groups
@@ -82,6 +82,11 @@ class FidelityCell:
                 "seed": self.seed,
             }
         )
+
+    def _own_machine(self, machine: Machine) -> Machine:
+        """The table without other schedulers: a guest's kernel has room for a few."""
+        own = {name: costs for name, costs in machine.schedulers.items() if name == self.scheduler}
+        return machine.model_copy(update={"schedulers": own})
 
     def request_text(self, first_tag: int | None, memory_bytes: int | None = None) -> str:
         """The request for the simulator as text.
