@@ -135,6 +135,18 @@ def two_runs(tmp_path: Path) -> str:
     return _stored(tmp_path, [first, second.model_copy(update={"created_at": "2024-05-24T09:30:00+00:00"})])
 
 
+def test_models_have_no_bad_days(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [make_experiment(make_spec(("none", "bfq"), blocks=8, seed=seed)) for seed in (1, 2)]
+    modelled = [
+        one.model_copy(update={"target": one.target.model_copy(update={"backend": "sim"})}) for one in runs
+    ]
+    url = _stored(tmp_path, modelled)
+    assert run(["runs", "compare", "test1", "test2", "--store", url]) == ExitCode.OK
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Both are models, which have no good or bad days" in shown
+    assert "may be of the day" not in shown
+
+
 def test_a_slower_run_has_an_exit_code(two_runs: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["runs", "compare", "test1", "test2", "--store", two_runs]) == ExitCode.SLOWER
     shown = " ".join(capsys.readouterr().out.split())

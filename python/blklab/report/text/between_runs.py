@@ -86,6 +86,8 @@ def _circumstances(found: RunsComparison) -> str:
     words = f"{second.run_id} over {first.run_id}; {confidence_text(found.confidence)} intervals in brackets."
     if found.paired:
         return f"{words} Blocks correspond: both are models with the same seed."
+    if "host" not in (first.target.backend, second.target.backend):
+        return f"{words} Both are models, which have no good or bad days."
     days = _days_between(first.created_at, second.created_at)
     return (
         f"{words} They were made {days}, so a difference may be of the day: of a disk that filled up, "
