@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
 
+from blklab.backends.sim import SimSession
 from blklab.cli import run
+from blklab.errors import InterruptedRunError
+from blklab.execution.blocks import Observer
+from blklab.execution.pipeline import compare
+from blklab.execution.tuning import tuning
+from blklab.records.experiment import ExperimentRecord
+from blklab.records.samples import RunSample
+from blklab.records.store import Store
+from blklab.spec.experiment import ExperimentSpec
+from blklab.spec.plan import Cell
 from command_runs import json_of
 
 JOB = """\
@@ -64,3 +75,21 @@ def test_a_dry_run_lists_the_space_and_tries_nothing(capsys: pytest.CaptureFixtu
 def test_bad_requests(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], job: str) -> None:
     assert run(["tune", *arguments, "-w", job]) == 2
     assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_an_interrupted_confirmation_is_kept(
+    job: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(self: SimSession, cell: Cell) -> RunSample:
+        raise InterruptedRunError(signal.SIGINT, "interrupted by SIGINT")
+
+    def begun(spec: ExperimentSpec, store: Store, observer: Observer) -> ExperimentRecord:
+        monkeypatch.setattr(SimSession, "run", stopped)
+        return compare(spec, store, observer)
+
+    monkeypatch.setattr(tuning, "compare", begun)
+    arguments = ["sim:ssd-sata", "-w", job, "-s", "mq-deadline", "--vary", "async_depth,max_sectors_kb"]
+    assert run(["tune", *arguments, "-n", "3", "-q"]) == 128 + signal.SIGINT
+    said = capsys.readouterr().err
+    assert "0 runs kept as" in said
+    assert "continue with: blklab compare --resume" in said

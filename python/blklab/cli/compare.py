@@ -12,6 +12,7 @@ import click
 
 from blklab.analysis.between_runs import compare_runs
 from blklab.analysis.verdict import analyse
+from blklab.cli.kept_runs import say_what_is_kept
 from blklab.cli.monitoring_files import write_monitoring
 from blklab.cli.options import (
     TopicCommand,
@@ -23,7 +24,7 @@ from blklab.cli.options import (
 )
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
-from blklab.errors import BlklabError, ExitCode, InterruptedRunError, SpecError, UsageError
+from blklab.errors import BlklabError, ExitCode, SpecError, UsageError
 from blklab.execution.nearest_model import answer_of_nearest_model, nearest_model_beneath
 from blklab.execution.pipeline import compare, planned_commands
 from blklab.quantities.units import format_duration
@@ -115,7 +116,7 @@ def command(
                 with ProgressDisplay(quiet=quiet) as display:
                     record = compare(spec, store, display, resumed=resumed)
             except BlklabError as error:
-                _say_what_is_kept(store, display.run_id, error)
+                say_what_is_kept(store, display.run_id, error)
                 raise
             document = compare_document(record, analyse(record))
             documents.append(document)
@@ -203,16 +204,6 @@ def _how_often(spec: ExperimentSpec) -> str:
         return f"{spec.blocks} blocks" if spec.blocks else "blocks until the budget is used up"
     limit = f"{spec.budget_blocks} blocks" if spec.budget_blocks else format_duration(spec.budget_ns or 0)
     return f"blocks until every question is settled, at most {limit}; beaten schedulers drop out"
-
-
-def _say_what_is_kept(store: Store, run_id: str | None, error: BlklabError) -> None:
-    """After a failure or a signal: names the stored run, and the command that continues it."""
-    if run_id is None:
-        return
-    kept = len(store.load(run_id).samples)
-    print_note(f"{kept} run{'' if kept == 1 else 's'} kept as {run_id}")
-    if isinstance(error, InterruptedRunError):
-        print_note(f"continue with: blklab compare --resume {run_id}")
 
 
 def _deliver(

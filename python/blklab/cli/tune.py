@@ -6,9 +6,11 @@ import time
 
 import click
 
+from blklab.cli.kept_runs import say_what_is_kept
 from blklab.cli.options import TopicCommand, experiment_options, json_option, store_option
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
+from blklab.errors import BlklabError
 from blklab.execution.tuning.document import TuneDocument
 from blklab.execution.tuning.page import tune_html
 from blklab.execution.tuning.text import finalist_rows, headline, sentences
@@ -88,8 +90,13 @@ def command(
         _print_space(prepare(request, dry_run=True))
         return
     require_writable(json_file, html_file)
-    with Store.opened(store_url) as store, _Display(quiet=quiet) as display:
-        document = TuneDocument.of(tune(request, store, display))
+    with Store.opened(store_url) as store:
+        try:
+            with _Display(quiet=quiet) as display:
+                document = TuneDocument.of(tune(request, store, display))
+        except BlklabError as error:
+            say_what_is_kept(store, display.run_id, error)
+            raise
     if json_file is not None:
         write_text(json_file, document.model_dump_json(by_alias=True, indent=2) + "\n")
     if html_file is not None or json_file is None:

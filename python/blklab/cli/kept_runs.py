@@ -1,0 +1,23 @@
+"""A note on what an experiment that did not end has left in the store."""
+
+from __future__ import annotations
+
+from blklab.cli.output import print_note
+from blklab.errors import BlklabError, InterruptedRunError
+from blklab.records.store import Store
+
+
+def say_what_is_kept(store: Store, run_id: str | None, error: BlklabError) -> None:
+    """After a failure or a signal: names the stored run, and the command that continues it.
+
+    Args:
+        store: The store.
+        run_id: The experiment's name; None if it has not begun.
+        error: What ended it.
+    """
+    if run_id is None:
+        return
+    kept = len(store.load(run_id).samples)
+    print_note(f"{kept} run{'' if kept == 1 else 's'} kept as {run_id}")
+    if isinstance(error, InterruptedRunError):
+        print_note(f"continue with: blklab compare --resume {run_id}")
