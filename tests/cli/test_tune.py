@@ -19,24 +19,9 @@ from blklab.records.store import Store
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.plan import Cell
 from command_runs import json_of
+from reader_beside_writer import reader_beside_writer
 
-JOB = """\
-; decide-by: latency_p99
-; focus: reader
-[global]
-direct=1
-time_based
-runtime=1s
-size=64m
-[reader]
-rw=randread
-bs=4k
-[writer]
-rw=write
-bs=256k
-ioengine=libaio
-iodepth=16
-"""
+JOB = reader_beside_writer(runtime="1s", size="64m")
 
 
 def test_a_tuning_from_search_to_page(capsys: pytest.CaptureFixture[str], job: str, tmp_path: Path) -> None:

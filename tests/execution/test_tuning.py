@@ -28,24 +28,9 @@ from blklab.spec.goals import parse_goal
 from blklab.spec.request import SpecValues, build_specs
 from blklab.spec.schedulers import SchedulerChoice
 from blklab.spec.workloads import Workload
+from reader_beside_writer import reader_beside_writer
 
-JOBS = """\
-; decide-by: latency_p99
-; focus: reader
-[global]
-direct=1
-time_based
-runtime=1s
-size=64m
-[reader]
-rw=randread
-bs=4k
-[writer]
-rw=write
-bs=256k
-ioengine=libaio
-iodepth=16
-"""
+JOBS = reader_beside_writer(runtime="1s", size="64m")
 LONE_READER = "[reader]\nrw=randread\nbs=4k\ndirect=1\nsize=64m\ntime_based\nruntime=1s\n"
 WORK = Work(
     buffered_reads=False,

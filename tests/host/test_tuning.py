@@ -11,24 +11,9 @@ from blklab.linux.queue.settings import QueueSettings
 from blklab.spec.schedulers import SchedulerChoice
 from command_runs import json_of
 from host.conftest import Filesystem
+from reader_beside_writer import reader_beside_writer
 
-JOBS = """\
-; decide-by: latency_p99
-; focus: reader
-[global]
-direct=1
-time_based
-runtime=300ms
-size=8m
-[reader]
-rw=randread
-bs=4k
-[writer]
-rw=write
-bs=256k
-ioengine=libaio
-iodepth=16
-"""
+JOBS = reader_beside_writer(runtime="300ms", size="8m")
 
 
 def test_the_device_confirms_and_stays_as_it_was(

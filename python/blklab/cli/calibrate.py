@@ -10,7 +10,7 @@ import click
 
 from blklab.cli.calibrate_disk import DiskRequest, calibrate_disk
 from blklab.cli.host_fidelity import print_host_fidelity
-from blklab.cli.options import json_option, repetitions_option
+from blklab.cli.options import file_size_option, json_option, repetitions_option
 from blklab.cli.output import console_out, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import UsageError
@@ -38,11 +38,7 @@ _MOST_CPUS_OF_SLICE = 8
     show_default=True,
     help="Time for measuring the disk; two rounds of all loads are made in any case.",
 )
-@click.option(
-    "--file-size",
-    metavar="SIZE",
-    help="Size of each of two test files, where the target is a directory. Default: 1g.",
-)
+@file_size_option
 @click.option(
     "--machine",
     metavar="NAME|FILE",

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from blklab.analysis.drives import Drive, drive_of
 from blklab.analysis.fleet import FleetAnalysis, analyse_fleet
-from blklab.cli.options import json_option, store_option
+from blklab.cli.options import inference_options, json_option, store_option
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.errors import RefusedError, UnknownNameError, UsageError
 from blklab.linux.apply.class_rule import class_rule, tuned_profile
@@ -86,20 +86,7 @@ def recommended(found: FleetAnalysis, drive_class: DriveClass, *, force: bool) -
 @click.option("--model", metavar="PATTERN", help="Drives of this model; * and ? stand for any characters.")
 @click.option("--kind", type=click.Choice(list(KINDS)), help="Drives of this kind; scsi has SATA and USB.")
 @click.option("--rotational/--no-rotational", default=None, help="Only drives that rotate, or do not.")
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0.5, 0.999),
-    default=DEFAULT_CONFIDENCE,
-    show_default=True,
-    help="Of intervals, and of all claims together.",
-)
-@click.option(
-    "--margin",
-    type=click.FloatRange(0, 1, min_open=True),
-    default=DEFAULT_MARGIN,
-    show_default=True,
-    help="Ratio within which schedulers count as equal.",
-)
+@inference_options("schedulers")
 @click.option(
     "--udev-rule", "rule_file", metavar="FILE", help="Write a udev rule for the class, with its evidence."
 )

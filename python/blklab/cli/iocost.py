@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from blklab.cli.iocost_text import hwdb_head, print_iocost
-from blklab.cli.options import json_option
+from blklab.cli.options import file_size_option, json_option
 from blklab.cli.output import console_out, require_writable, write_text
 from blklab.cli.progress_line import ProgressLine
 from blklab.errors import UsageError
@@ -80,11 +80,7 @@ class _Display(ProgressLine):
     show_default=True,
     help="Processes of random loads, for disks that one process cannot keep busy.",
 )
-@click.option(
-    "--file-size",
-    metavar="SIZE",
-    help="Size of each of two test files, where the target is a directory. Default: 1g.",
-)
+@file_size_option
 @click.option(
     "--machine",
     metavar="NAME|FILE",

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from blklab.spec.experiment import OPTIONS
+from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN, OPTIONS
 from blklab.spec.forms import NUMBER, WORD
 from blklab.spec.options import Option, Topic, Use
 from blklab.spec.request import SpecValues
@@ -54,6 +54,42 @@ def junit_option(function: Decorated) -> Decorated:
         "junit_file",
         metavar="FILE",
         help="Write the result as JUnit XML for CI to FILE, or to standard output for -.",
+    )(function)
+
+
+def inference_options(compared: str) -> Callable[[Decorated], Decorated]:
+    """Adds ``--confidence`` and ``--margin`` of commands that analyse stored runs.
+
+    Args:
+        compared: The things that can be equal, for help.
+    """
+
+    def decorate(function: Decorated) -> Decorated:
+        margin = click.option(
+            "--margin",
+            type=click.FloatRange(0, 1, min_open=True),
+            default=DEFAULT_MARGIN,
+            show_default=True,
+            help=f"Ratio within which {compared} count as equal.",
+        )
+        confidence = click.option(
+            "--confidence",
+            type=click.FloatRange(0.5, 0.999),
+            default=DEFAULT_CONFIDENCE,
+            show_default=True,
+            help="Of intervals, and of all claims together.",
+        )
+        return confidence(margin(function))
+
+    return decorate
+
+
+def file_size_option(function: Decorated) -> Decorated:
+    """Adds ``--file-size SIZE`` of measurements of a disk."""
+    return click.option(
+        "--file-size",
+        metavar="SIZE",
+        help="Size of each of two test files, where the target is a directory. Default: 1g.",
     )(function)
 
 

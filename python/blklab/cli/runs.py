@@ -10,14 +10,13 @@ import click
 from rich.table import Table
 
 from blklab.analysis.between_runs import compare_runs
-from blklab.cli.options import json_option, store_option
+from blklab.cli.options import inference_options, json_option, store_option
 from blklab.cli.output import console_out, require_writable, write_text
 from blklab.errors import ExitCode, UsageError
 from blklab.records.locations import run_files_folder
 from blklab.records.store import Store
 from blklab.report.documents.between_runs import change_document
 from blklab.report.text.between_runs import render_change
-from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN
 
 
 @click.group(name="runs", invoke_without_command=True)
@@ -73,20 +72,7 @@ def command(
 @command.command(name="compare")
 @click.argument("first", metavar="RUN")
 @click.argument("second", metavar="RUN", default="latest")
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0.5, 0.999),
-    default=DEFAULT_CONFIDENCE,
-    show_default=True,
-    help="Of intervals, and of all claims together.",
-)
-@click.option(
-    "--margin",
-    type=click.FloatRange(0, 1, min_open=True),
-    default=DEFAULT_MARGIN,
-    show_default=True,
-    help="Ratio within which runs count as equal.",
-)
+@inference_options("runs")
 @json_option
 @store_option
 @click.pass_obj

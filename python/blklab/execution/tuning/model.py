@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from blklab.backends.protocol import Session
 from blklab.errors import RunFailedError, SpecError, UsageError
 from blklab.execution.tuning.space import TUNED_SCHEDULERS, Space, Work, search_space
 from blklab.records.samples import NS_PER_SECOND, TargetDescription
+from blklab.records.store import new_run_id
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.machines import DEFAULT_MACHINE, load_machine
 from blklab.spec.plan import Cell, CellKey
@@ -203,7 +205,8 @@ def run_length_ns(spec: ExperimentSpec, default: SchedulerChoice) -> int | None:
 def opened(spec: ExperimentSpec, *, dry_run: bool = False) -> AbstractContextManager[Session]:
     """A session of an experiment's target, under its conditions."""
     target = spec.parsed_target
-    options = SessionOptions(run_id="tune", dry_run=dry_run, **spec.conditions())
+    run_id = new_run_id(datetime.datetime.now(datetime.timezone.utc))
+    options = SessionOptions(run_id=run_id, dry_run=dry_run, **spec.conditions())
     return backend_for(target).open(target, options)
 
 
