@@ -74,9 +74,12 @@ def wait_until_no_fio(run_id: str) -> None:
     wait_until(lambda: not fio_processes(run_id), "no fio is left")
 
 
-def test_sigkill_leaves_no_fio_and_recovery_puts_all_back(ext4: Filesystem, state: Path, seed: int) -> None:
+@pytest.mark.parametrize("times", [6, pytest.param(60, marks=pytest.mark.slow)])
+def test_sigkill_leaves_no_fio_and_recovery_puts_all_back(
+    ext4: Filesystem, state: Path, seed: int, times: int
+) -> None:
     chance = random.Random(seed)  # noqa: S311 - not for secrets
-    for attempt in range(12):
+    for attempt in range(times):
         run_id = f"kill{attempt}-{RUN_ID}"
         process = start(str(ext4.folder), run_id)
         if attempt % 3:
@@ -111,7 +114,7 @@ def test_the_next_start_recovers_by_itself(ext4: Filesystem) -> None:
 
 
 def test_sigkill_with_a_loop_target_leaves_no_device(disk_folder: Path, state: Path) -> None:
-    for attempt in range(4):
+    for attempt in range(3):
         process = start(f"loop:16m,dir={disk_folder}", f"loopkill{attempt}-{RUN_ID}")
         time.sleep(0.1 + 0.5 * attempt)  # into different phases; none of the assertions depends on which
         process.kill()

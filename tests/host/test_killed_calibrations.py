@@ -46,7 +46,7 @@ def test_a_killed_calibration_leaves_its_measurements_alone(
     chance = random.Random(seed)  # noqa: S311 - not for secrets
     profile = tmp_path / "disk.toml"
     before = 0
-    for attempt in range(6):
+    for attempt in range(4):
         process = started(f"loop:16m,dir={disk_folder}", profile)
         if attempt % 2:
             wait_until(partial(keeps_more, profile, before), "a measurement is kept", process=process)
@@ -61,7 +61,7 @@ def test_a_killed_calibration_leaves_its_measurements_alone(
         if attempt % 2:
             assert (f"continuing after {before} measurements" in said) == (before > 0)
         before = kept(profile)
-    assert before >= 3
+    assert before >= 2
 
 
 def test_a_calibration_that_is_ended_restores_the_disk_itself(ext4: Filesystem, tmp_path: Path) -> None:

@@ -153,8 +153,8 @@ def disks(ext4: Filesystem, raw: LoopDevice) -> list[Disk]:
 
 
 @pytest.mark.root
-def test_a_dozen_random_moments(ext4: Filesystem, disks: list[Disk], tmp_path: Path, seed: int) -> None:
-    _kill_comparisons(12, ext4.folder, disks, tmp_path, seed)
+def test_random_moments(ext4: Filesystem, disks: list[Disk], tmp_path: Path, seed: int) -> None:
+    _kill_comparisons(6, ext4.folder, disks, tmp_path, seed)
 
 
 @pytest.mark.root
@@ -167,7 +167,7 @@ def test_a_hundred_random_moments(ext4: Filesystem, disks: list[Disk], tmp_path:
 def test_random_moments_of_switchbacks(
     ext4: Filesystem, disks: list[Disk], tmp_path: Path, seed: int
 ) -> None:
-    _kill_comparisons(3, ext4.folder, disks, tmp_path, seed, SWITCHBACK)
+    _kill_comparisons(2, ext4.folder, disks, tmp_path, seed, SWITCHBACK)
 
 
 @pytest.mark.root
@@ -180,7 +180,7 @@ def test_a_hundred_random_moments_of_switchbacks(
 
 @pytest.mark.root
 def test_random_moments_of_commands(ext4: Filesystem, disks: list[Disk], tmp_path: Path, seed: int) -> None:
-    _kill_comparisons(5, ext4.folder, disks, tmp_path, seed, COMMANDS)
+    _kill_comparisons(3, ext4.folder, disks, tmp_path, seed, COMMANDS)
 
 
 @pytest.mark.root

@@ -186,29 +186,39 @@ BESIDE = {
 IO_URING = ("fixedbufs", "registerfiles", "sqthread_poll", "sqthread_poll_cpu", "nonvectored", "force_async")
 
 
+def _job_with(option: Any) -> str:
+    """The lines of a job that has an option, with the name and the type of value that the parser passes on."""
+    name = option["name"]
+    beside = BESIDE.get(name, "size=1m\n")
+    if name in IO_URING:
+        beside = "size=1m\nioengine=io_uring\n"
+    if "zone" in beside:
+        beside += "size=1m\n"
+    return f"{beside}{name}={EXAMPLES.get(name, option['default'] or '1')}\n"
+
+
+def _check_jobs(jobs: dict[str, str]) -> None:
+    """Has fio check jobs; one of them may wait for the job ``first``."""
+    work = workload("[first]\nsize=1m\n" + "".join(f"[{name}]\n{lines}" for name, lines in jobs.items()))
+    groups = {"x": "/sys/fs/cgroup/x/cgroup.procs"}
+    check_job_file(
+        find_fio(), work, job_file_text(work, regions_in_directory(work), seed=1, group_joins=groups)
+    )
+
+
 @needs_fio
 def test_fio_takes_every_option_that_the_parser_takes() -> None:
-    """With the name and the type of value that the parser passes on."""
-    fio = find_fio()
-    for option in json.loads(_core.job_options()):
-        name = option["name"]
-        if option["support"] == "refused":
-            continue
-        value = EXAMPLES.get(name, option["default"] or "1")
-        beside = BESIDE.get(name, "size=1m\n")
-        if name in IO_URING:
-            beside = "size=1m\nioengine=io_uring\n"
-        if "zone" in beside:
-            beside += "size=1m\n"
-        first = "[first]\nsize=1m\n" if name == "wait_for" else ""
-        work = workload(f"{first}[a]\n{beside}{name}={value}\n")
-        text = job_file_text(
-            work, regions_in_directory(work), seed=1, group_joins={"x": "/sys/fs/cgroup/x/cgroup.procs"}
-        )
-        try:
-            check_job_file(fio, work, text)
-        except JobFileError as error:
-            raise AssertionError(f"{name}: {error}\n{text}") from error
+    options = [one for one in json.loads(_core.job_options()) if one["support"] != "refused"]
+    jobs = {f"with-{option['name']}": _job_with(option) for option in options}
+    try:
+        _check_jobs(jobs)
+    except JobFileError:
+        for name, lines in jobs.items():
+            try:
+                _check_jobs({name: lines})
+            except JobFileError as error:
+                raise AssertionError(f"{name}: {error}\n{lines}") from error
+        raise
 
 
 @needs_fio

@@ -173,11 +173,12 @@ def test_tallies_keep_published_conclusions_apart() -> None:
 
 
 def test_the_command_writes_pages(tmp_path: Path) -> None:
-    old = tmp_path / IMAGES / "ionice" / "old.svg"
+    name = "hdparm-four-schedulers"  # the shortest
+    old = tmp_path / IMAGES / name / "old.svg"
     old.parent.mkdir(parents=True)
     old.touch()
     subprocess.run(
-        [sys.executable, "-m", "blklab.studies.replication.pages", str(tmp_path), "ionice"], check=True
+        [sys.executable, "-m", "blklab.studies.replication.pages", str(tmp_path), name], check=True
     )
-    assert (tmp_path / "ionice.md").read_text() == (PAGES / "ionice.md").read_text()
+    assert (tmp_path / f"{name}.md").read_text() == (PAGES / f"{name}.md").read_text()
     assert not old.exists()
