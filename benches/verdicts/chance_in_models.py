@@ -15,12 +15,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from math import log
 
 from loads import named_load
+from pool import add_pool_options, pool_of
 from rates import Rate, rate
 
 from blklab.analysis.comparison import Comparison
@@ -60,12 +60,12 @@ def main() -> int:
     arguments.add_argument("--experiments", type=int, default=200)
     arguments.add_argument("--blocks", type=int, default=10, help="of each experiment")
     arguments.add_argument("--truth", type=int, default=1000, help="blocks of the long experiment")
-    arguments.add_argument("--jobs", type=int, default=1, help="processes")
+    add_pool_options(arguments)
     given = arguments.parse_args()
     cells = [(device, workload) for device in DEVICES for workload in WORKLOADS]
     console = console_out()
     measured: list[PairRate] = []
-    with ProcessPoolExecutor(given.jobs) as pool:
+    with pool_of(given) as pool:
         for pairs in pool.map(partial(_measure, given=given), cells):
             measured += pairs
             for one in pairs:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from pool import add_pool_options, pool_of
 from scipy.stats import binomtest
 
 from blklab.cli.output import console_out
@@ -89,13 +89,13 @@ class Measurement(Generic[FiguresT]):
             "--experiments", type=int, default=self.experiments, help="of equal schedulers a kind of noise"
         )
         arguments.add_argument("--seed", type=int, default=1)
-        arguments.add_argument("--jobs", type=int, default=1, help="processes")
+        add_pool_options(arguments)
         arguments.add_argument("--write", action="store_true", help="refresh the appendix page")
         given = arguments.parse_args()
         tasks = [(index, given.experiments, given.seed) for index in range(self.kinds)]
         measured: list[FiguresT] = []
         console = console_out()
-        with ProcessPoolExecutor(given.jobs) as pool:
+        with pool_of(given) as pool:
             for one in pool.map(self.measure, tasks):
                 measured.append(one)
                 console.print(self.line(one), markup=False, soft_wrap=True)

@@ -18,13 +18,13 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
 from loads import OWN, named_load
 from page import write_table
+from pool import add_pool_options, pool_of
 
 from blklab.analysis.metrics import METRICS
 from blklab.analysis.slot_values import merged_jobs
@@ -116,7 +116,7 @@ def main() -> int:
         "--ramp", type=float, default=20, help="virtual time (s) that is left out at first"
     )
     arguments.add_argument("--seed", type=int, default=1)
-    arguments.add_argument("--jobs", type=int, default=1, help="processes")
+    add_pool_options(arguments)
     arguments.add_argument("--guests", action="store_true", help="the real kernel in virtual time")
     arguments.add_argument("--write", action="store_true", help="refresh the appendix page")
     given = arguments.parse_args()
@@ -129,7 +129,7 @@ def main() -> int:
     ]
     console = console_out()
     results = []
-    with ProcessPoolExecutor(given.jobs) as pool:
+    with pool_of(given) as pool:
         for result in pool.map(partial(_measure, given=given), names):
             results.append(result)
             console.print(_text(result), markup=False, highlight=False, soft_wrap=True)

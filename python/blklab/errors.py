@@ -54,6 +54,17 @@ class BlklabError(Exception):
         self.message = message
         self.hint = hint
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Pickle would call the constructor with `args`, and constructors here have keywords of their own.
+        return _restored, (type(self), self.args, self.__dict__.copy())
+
+
+def _restored(kind: type[BlklabError], args: tuple[object, ...], state: dict[str, object]) -> BlklabError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
 
 class UsageError(BlklabError):
     """The request itself is wrong."""

@@ -14,6 +14,7 @@ from blklab.backends.uml_requirements import guest_obstacle
 from blklab.cli import run
 from blklab.errors import BlklabError, UnknownNameError
 from blklab.execution.fidelity.cells import FidelityCell, selected
+from blklab.execution.fidelity.guest_kernel import GuestKernel
 from blklab.execution.fidelity.kernel_runs import KernelRuns
 from blklab.execution.fidelity.matrix import cell_of, matrix
 from blklab.execution.fidelity.measured import CellResult, beyond_limits, compare_jobs, exceeds, spread
@@ -83,6 +84,10 @@ def test_a_missing_job_is_a_failure() -> None:
     assert compare_jobs("x", [job("a", 1, 1)], [job("b", 1, 1)]).failure is not None
 
 
+def kernel_of(runs: KernelRuns) -> GuestKernel:
+    return GuestKernel("k", runs, _core.simulate, parallel=2)
+
+
 def test_the_simulator_against_itself_has_no_error_and_is_asked_once(tmp_path: Path) -> None:
     cells = [cell_of("fixed4", name, "readers-4") for name in ("none", "bfq")]
     asked: list[dict[str, Any]] = []
@@ -91,7 +96,7 @@ def test_the_simulator_against_itself_has_no_error_and_is_asked_once(tmp_path: P
         asked.append(request)
         return dict(json.loads(_core.simulate(json.dumps(request))))
 
-    runs = KernelRuns("itself", answer, tmp_path)
+    runs = kernel_of(KernelRuns("itself", answer, tmp_path))
     seen: list[str] = []
     results = run_cells(cells, runs, workers=2, done=lambda result: seen.append(result.cell))
     assert [result.cell for result in results] == [cell.name for cell in cells]
@@ -100,7 +105,7 @@ def test_the_simulator_against_itself_has_no_error_and_is_asked_once(tmp_path: P
     run_cells(cells, runs, workers=1)
     assert len(asked) == 2
     # Another kernel is asked anew.
-    run_cells(cells, KernelRuns("another", answer, tmp_path), workers=1)
+    run_cells(cells, kernel_of(KernelRuns("another", answer, tmp_path)), workers=1)
     assert len(asked) == 4
 
 
@@ -109,7 +114,7 @@ def test_a_failed_run_is_part_of_the_result_and_is_not_kept(tmp_path: Path) -> N
         raise BlklabError("the guest burst")
 
     cell = cell_of("fixed4", "none", "randread")
-    [result] = run_cells([cell], KernelRuns("k", fail, tmp_path), workers=1)
+    [result] = run_cells([cell], kernel_of(KernelRuns("k", fail, tmp_path)), workers=1)
     assert result.failure == "the guest burst"
     document = FidelityDocument.of([result], kernel="k", simulator="0")
     assert not document.holds
@@ -182,7 +187,7 @@ def test_the_simulator_searches_for_tags_from_where_the_kernel_began(tmp_path: P
         found = dict(json.loads(_core.simulate(json.dumps(began_at))))
         return found | {"engine": found["engine"] | {"first_tag": 20}}
 
-    [result] = run_cells([cell], KernelRuns("itself", answer, tmp_path), workers=1)
+    [result] = run_cells([cell], kernel_of(KernelRuns("itself", answer, tmp_path)), workers=1)
     assert (result.worst("throughput"), result.worst("mean_latency")) == (0, 0)
 
 

@@ -68,7 +68,7 @@ def image(kernel: KernelBuild, misbehaving: Path) -> GuestImage:
 def guests() -> Iterator[Guests]:
     """Guests with a small limit on their output."""
     place, _ = choose_scratch(MEMORY_BYTES)
-    with Guests(place, Boot(MEMORY_BYTES), WatchdogLimits(log_bytes=1 << 20)) as session:
+    with Guests(place, Boot(MEMORY_BYTES), limits=WatchdogLimits(log_bytes=1 << 20)) as session:
         yield session
 
 
@@ -76,5 +76,5 @@ def guests() -> Iterator[Guests]:
 def impatient() -> Iterator[Guests]:
     """Guests with a short timeout for hangs."""
     place, _ = choose_scratch(MEMORY_BYTES)
-    with Guests(place, Boot(MEMORY_BYTES), WatchdogLimits(silence_s=1.5)) as session:
+    with Guests(place, Boot(MEMORY_BYTES), limits=WatchdogLimits(silence_s=1.5)) as session:
         yield session

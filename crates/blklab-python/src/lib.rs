@@ -98,13 +98,21 @@ fn timeline_format(py: Python<'_>) -> PyResult<String> {
 /// Runs one simulation; request and answer are JSON.
 #[pyfunction]
 fn simulate(py: Python<'_>, request: &str) -> PyResult<String> {
-    Ok(running::one(py, request)?.0)
+    // Without anybody to stop it, there is an answer.
+    Ok(running::one(py, request, None)?.map_or_else(String::new, |answer| answer.0))
 }
 
 /// Runs one simulation; returns the answer and, if the request has a `timeline`, the rows of its tables.
+///
+/// `stopped` is called between slices of the work; once it returns true, the answer is `None`.
 #[pyfunction]
-fn simulate_recorded(py: Python<'_>, request: &str) -> PyResult<running::PyAnswer> {
-    running::one(py, request)
+#[pyo3(signature = (request, stopped = None))]
+fn simulate_recorded(
+    py: Python<'_>,
+    request: &str,
+    stopped: Option<Bound<'_, PyAny>>,
+) -> PyResult<Option<running::PyAnswer>> {
+    running::one(py, request, stopped.as_ref())
 }
 
 /// Runs many simulations on `workers` threads; returns the answers in the order of the requests.

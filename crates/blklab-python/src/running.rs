@@ -64,15 +64,24 @@ fn caught<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         .unwrap_or_else(|panic| Err(error::from_panic(panic.as_ref())))
 }
 
-/// Runs one simulation, checking for signals between slices.
-pub fn one(py: Python<'_>, request: &str) -> PyResult<PyAnswer> {
+/// Runs one simulation, checking for signals between slices; `None` once `stopped` returns true.
+pub fn one(
+    py: Python<'_>,
+    request: &str,
+    stopped: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<PyAnswer>> {
     let raised = |cause: Error| error::raise(py, &cause);
     let (request, mut simulation) = py.detach(|| caught(|| begin(request))).map_err(raised)?;
     while !py.detach(|| caught(|| simulation.advance(SLICE_EVENTS))).map_err(raised)? {
         py.check_signals()?;
+        if let Some(stopped) = stopped
+            && stopped.call0()?.is_truthy()?
+        {
+            return Ok(None);
+        }
     }
     let answer = py.detach(|| caught(|| Ok(Answer::of(&request, &mut simulation))));
-    Ok(answer.map_err(raised)?.into_python(py))
+    Ok(Some(answer.map_err(raised)?.into_python(py)))
 }
 
 /// Runs one of many; `None` if it was stopped.

@@ -6,11 +6,12 @@ from importlib import import_module
 from typing import cast
 
 from blklab.backends.protocol import Backend, Session, SessionOptions
+from blklab.backends.workers import THIS_MACHINE, Workers
 from blklab.errors import UnknownNameError
 from blklab.linux.scratch.space import Announce
 from blklab.spec.targets import LoopTarget, ModelTarget, PathTarget, Target
 
-__all__ = ["Announce", "Backend", "Session", "SessionOptions", "backend_for"]
+__all__ = ["THIS_MACHINE", "Announce", "Backend", "Session", "SessionOptions", "Workers", "backend_for"]
 
 _MODULES = {"host": "blklab.backends.host", "sim": "blklab.backends.sim", "uml": "blklab.backends.uml"}
 

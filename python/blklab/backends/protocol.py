@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from pydantic import ConfigDict, SkipValidation
+
+from blklab.backends.workers import THIS_MACHINE, Workers
 from blklab.linux.scratch.space import Announce
 from blklab.records.samples import RunSample, TargetDescription
 from blklab.spec.experiment import Conditions
@@ -23,12 +26,16 @@ from blklab.spec.workloads import Workload
 class SessionOptions(Conditions):
     """Options of all runs of a session."""
 
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
     run_id: str
     """Names journals, scratch directories and control groups, so that leftovers can be attributed."""
     kernels: tuple[str | None, ...] = ()
     """Guest kernels that runs will name, on backends with `GUESTS`; None is the backend's default kernel."""
     timeline_file: str | None = None
     """File for the run's timeline, on backends with `TIMELINES`."""
+    workers: SkipValidation[Workers] = THIS_MACHINE
+    """Run the simulations and guests of models."""
     dry_run: bool = False
     """Only `Session.target` and `Session.commands` will be used: nothing is locked, created or changed."""
 

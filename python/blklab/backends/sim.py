@@ -25,10 +25,11 @@ from blklab.backends.modelled_device import (
 )
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.backends.switchable import unswitchable_workload
+from blklab.backends.workers import Simulations
 from blklab.errors import SchedulerUnavailableError, SimulationError
 from blklab.linux.scratch.space import Announce
 from blklab.records.samples import JobSample, RunSample, TargetDescription
-from blklab.simulator.core import call_core, device_request, read_back_settings, run_facts
+from blklab.simulator.core import device_request, read_back_settings, run_facts
 from blklab.simulator.timeline import Timeline
 from blklab.simulator.timeline_summary import background_requests, with_rates
 from blklab.spec.experiment import Conditions
@@ -78,16 +79,24 @@ class SimBackend:
         description = self.describe(model)
         if options.machine is not None:
             description = with_machine(description, options.machine)
-        yield SimSession(model, description, options)
+        session = SimSession(model, description, options)
+        if options.dry_run:
+            yield session
+            return
+        with options.workers.simulations() as session.simulations:
+            session.parallel = session.simulations.parallel
+            yield session
 
 
 class SimSession:
     """A modelled device under test."""
 
-    parallel = 1
+    simulations: Simulations
+    """Set before the first run; a dry run has none."""
 
     def __init__(self, target: ModelTarget, description: TargetDescription, options: SessionOptions) -> None:
         self.target = description
+        self.parallel = 1
         self._device = device_request(target, load_profile(target.device))
         self._options = options
         self._families: set[str] = set()
@@ -120,7 +129,7 @@ class SimSession:
         start_ns = time.monotonic_ns()
         request = self._request(cell.scheduler, cell.workload, seed=cell.key.seed)
         try:
-            text, tables = call_core(_core.simulate_recorded, json.dumps(request))
+            text, tables = self.simulations.run(json.dumps(request))
         except SimulationError as error:
             return RunSample(
                 cell=cell.key,
@@ -169,10 +178,11 @@ class SimSession:
         started_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
         start_ns = time.monotonic_ns()
         try:
-            answer = json.loads(call_core(_core.simulate, json.dumps(request)))
+            text, _ = self.simulations.run(json.dumps(request))
         except SimulationError as error:
             elapsed_ns = time.monotonic_ns() - start_ns
             return failed_stretch(stretch, error.message, started_at=started_at, elapsed_ns=elapsed_ns)
+        answer = json.loads(text)
         return stretch_samples(
             stretch,
             answer["slots"],
@@ -189,7 +199,8 @@ class SimSession:
         return read_back_settings(facts | {"scheduler": choice.name}, self.target.disks[0].name)
 
     def stop(self) -> None:
-        """Does nothing: no other thread has runs."""
+        """Aborts the simulations."""
+        self.simulations.stop()
 
     def stretch_commands(self, stretch: Stretch) -> list[str]:
         """A remark: no command makes schedulers take turns here."""

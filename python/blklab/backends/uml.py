@@ -7,7 +7,6 @@ runs are parallel, one on each processor.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
@@ -19,12 +18,10 @@ from blklab.backends.uml_processor_time import check_processor_time, without_cos
 from blklab.backends.uml_session import UmlSession, summary_of
 from blklab.errors import RequirementError
 from blklab.guests.boot import Boot
-from blklab.guests.guest import Guests
 from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.guests.kernels.names import DEFAULT_NAME
 from blklab.guests.kernels.store import find
 from blklab.guests.programs import program_files
-from blklab.guests.scratch import choose_scratch, remove_stale_folders
 from blklab.linux.load.fio import find_fio
 from blklab.linux.machine.requirements import require_linux
 from blklab.records.samples import TargetDescription
@@ -76,27 +73,20 @@ class UmlBackend:
         init = require_guest_program()
         programs = program_files(_programs(options))
         boot = Boot(options.guest.memory_bytes, virtual_time=options.guest.time == "virtual")
-        folder, room = choose_scratch(options.guest.memory_bytes)
         device = device_request(model, load_profile(model.device))
         session = UmlSession(description, device, options, kernels, init=init, programs=programs, boot=boot)
         if options.dry_run:
             yield session
             return
-        remove_stale_folders(folder)
-        session.parallel = min(_processors(options), room)
         with ExitStack() as stack:
             for kernel in kernels.values():
                 stack.enter_context(kernel.in_use())
-            session.guests = stack.enter_context(Guests(folder, boot))
+            session.guests = stack.enter_context(options.workers.guests(boot))
+            session.parallel = session.guests.parallel
             yield session
 
 
 BACKEND = UmlBackend()
-
-
-def _processors(options: SessionOptions) -> int:
-    """The number of parallel guests: one in host time, where processor time is part of the result."""
-    return len(os.sched_getaffinity(0)) if options.guest.time == "virtual" else 1
 
 
 def _programs(options: SessionOptions) -> list[str]:

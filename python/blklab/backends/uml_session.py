@@ -20,9 +20,10 @@ from blklab.backends.switchable import unswitchable_workload
 from blklab.backends.uml_clocks import bfq_idling_warning, clock_warnings
 from blklab.backends.uml_load import check_load
 from blklab.backends.uml_processor_time import is_costly, processor_notes, processors_request
+from blklab.backends.workers import GuestRuns
 from blklab.errors import RunFailedError
 from blklab.guests.boot import INIT, KERNEL, Boot
-from blklab.guests.guest import REQUEST, GuestImage, GuestResult, Guests
+from blklab.guests.guest import REQUEST, GuestImage, GuestResult
 from blklab.guests.kernels.kernel_build import KernelBuild
 from blklab.guests.kernels.names import DEFAULT_NAME
 from blklab.guests.kernels.store import find
@@ -69,7 +70,7 @@ FAST_RUNTIME_NS = 100_000_000
 class UmlSession:
     """See `blklab.backends.protocol.Session`."""
 
-    guests: Guests
+    guests: GuestRuns
     """Set before the first run; a dry run has none."""
 
     def __init__(

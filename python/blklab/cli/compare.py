@@ -12,10 +12,12 @@ import click
 
 from blklab.analysis.between_runs import compare_runs
 from blklab.analysis.verdict import analyse
+from blklab.backends import THIS_MACHINE, Workers
 from blklab.cli.kept_runs import say_what_is_kept
 from blklab.cli.monitoring_files import write_monitoring
 from blklab.cli.options import (
     TopicCommand,
+    cluster_option,
     experiment_options,
     json_option,
     junit_option,
@@ -38,6 +40,7 @@ from blklab.report.text.comparison import render
 from blklab.spec.budget import NO_LIMITS
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.request import SpecValues, build_specs, read_spec_file, run_limits
+from blklab.spec.targets import ModelTarget
 
 
 @click.command(name="compare", cls=TopicCommand)
@@ -55,6 +58,7 @@ from blklab.spec.request import SpecValues, build_specs, read_spec_file, run_lim
 @click.option(
     "--dry-run", is_flag=True, help="Print every setting and command of the first block; change nothing."
 )
+@cluster_option
 @json_option
 @openmetrics_option
 @junit_option
@@ -74,6 +78,7 @@ def command(
     resume: str | None,
     baseline: str | None,
     dry_run: bool,
+    workers: Workers,
     json_file: str | None,
     openmetrics_file: str | None,
     junit_file: str | None,
@@ -99,6 +104,7 @@ def command(
     else:
         values = read_spec_file(spec_file).overlaid_by(given) if spec_file else given
         specs = build_specs(values if "targets" in values.names else _with_default_target(values))
+    _refuse_cluster_on_disks(specs, workers)
     if dry_run:
         for spec in specs:
             _print_plan(spec)
@@ -114,7 +120,7 @@ def command(
         for spec in specs:
             try:
                 with ProgressDisplay(quiet=quiet) as display:
-                    record = compare(spec, store, display, resumed=resumed)
+                    record = compare(spec, store, display, resumed=resumed, workers=workers)
             except BlklabError as error:
                 say_what_is_kept(store, display.run_id, error)
                 raise
@@ -137,6 +143,15 @@ def command(
             if against is not None:
                 code = _compare_with(against, record, prints="-" not in machine_files)
     return code
+
+
+def _refuse_cluster_on_disks(specs: list[ExperimentSpec], workers: Workers) -> None:
+    own = [spec.target for spec in specs if not isinstance(spec.parsed_target, ModelTarget)]
+    if own and workers is not THIS_MACHINE:
+        raise UsageError(
+            f"{own[0]} is a disk of this machine, and a cluster runs models",
+            hint="name a model (sim:DEVICE, uml:DEVICE), or leave --cluster out",
+        )
 
 
 def _compare_with(baseline: ExperimentRecord, record: ExperimentRecord, *, prints: bool) -> ExitCode:

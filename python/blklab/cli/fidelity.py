@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import time
 from pathlib import Path
 
@@ -15,8 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 import blklab
+from blklab.backends import Workers
 from blklab.cli.host_fidelity import compare_with_host, print_host_fidelity
-from blklab.cli.options import json_option, repetitions_option
+from blklab.cli.options import cluster_option, json_option, repetitions_option
 from blklab.cli.output import console_err, console_out, print_note, require_writable, write_text
 from blklab.errors import ExitCode, StoreError, UsageError
 from blklab.execution.calibration.loads import MATRIX
@@ -38,7 +38,7 @@ from blklab.execution.fidelity.running import run_cells
 from blklab.quantities.units import format_duration
 from blklab.spec.machines import THIS, load_machine
 
-_OF_GUESTS = ("random_number", "kernel", "workers", "against", "page")
+_OF_GUESTS = ("random_number", "kernel", "jobs", "workers", "against", "page")
 """Parameters that have no meaning with ``--host``."""
 _MOST_MOVED = 8
 _LOG_INTERVAL_S = 10
@@ -70,10 +70,10 @@ _LOG_INTERVAL_S = 10
 )
 @click.option(
     "--jobs",
-    "workers",
     type=click.IntRange(min=1),
-    help="Parallel guests. Default: the number of processors.",
+    help="Parallel guests. Default and most: one on each processor.",
 )
+@cluster_option
 @click.option("--host", is_flag=True, help="Compare with this machine's own kernel instead (root).")
 @click.option(
     "--machine",
@@ -93,7 +93,8 @@ def command(
     seed: int,
     list_only: bool,
     kernel: str,
-    workers: int | None,
+    jobs: int | None,
+    workers: Workers,
     host: bool,
     machine: str | None,
     repetitions: int,
@@ -132,9 +133,9 @@ def command(
     page_text = _text_of(page) if page else ""
     require_writable(json_file, page)
     progress = _Progress(len(cells), quiet=quiet)
-    with open_kernel(kernel) as real:
-        at_once = min(workers or _processors(), real.room)
-        results = run_cells(cells, real.runs, workers=at_once, done=progress.done)
+    with open_kernel(kernel, workers) as real:
+        at_once = min(jobs or real.parallel, real.parallel)
+        results = run_cells(cells, real, workers=at_once, done=progress.done)
         document = FidelityDocument.of(results, kernel=real.title, simulator=blklab.__version__)
     if json_file != "-":
         _print(document, console)
@@ -218,7 +219,3 @@ def _table(console: Console, headings: tuple[str, ...], rows: list[tuple[str, ..
     for row in rows:
         table.add_row(*row)
     console.print(table)
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
+from blklab.backends import Workers
 from blklab.cli.build_progress import BuildDisplay
 from blklab.cli.judgement_progress import JudgementDisplay
-from blklab.cli.options import json_option
+from blklab.cli.options import cluster_option, json_option
 from blklab.cli.output import console_out, print_error, require_writable, write_text
 from blklab.errors import (
     BlklabError,
@@ -59,6 +60,7 @@ disks_option = click.option(
     is_flag=True,
     help="Exit as `git bisect run` expects: 0 not slower, 1 slower, 125 cannot be built.",
 )
+@cluster_option
 @json_option
 @click.option("--quiet", "-q", is_flag=True, help="No progress.")
 def command(
@@ -69,6 +71,7 @@ def command(
     disks: tuple[str, ...],
     output: str | None,
     for_bisect: bool,
+    workers: Workers,
     json_file: str | None,
     quiet: bool,
 ) -> int:
@@ -81,7 +84,7 @@ def command(
     try:
         base, other = _kernels(kernels, patches, source, quiet=quiet)
         with JudgementDisplay(quiet=quiet) as display:
-            judgement = judge(base, other, display, disks or tuple(RUNTIME_NS))
+            judgement = judge(base, other, display, disks or tuple(RUNTIME_NS), workers=workers)
     except BlklabError as error:
         if not for_bisect:
             raise

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from blklab.backends import THIS_MACHINE
+from blklab.backends.cluster.client import Cluster
 from blklab.spec.experiment import DEFAULT_CONFIDENCE, DEFAULT_MARGIN, OPTIONS
 from blklab.spec.forms import NUMBER, WORD
 from blklab.spec.options import Option, Topic, Use
@@ -34,6 +36,17 @@ def json_option(function: Decorated) -> Decorated:
         is_flag=False,
         flag_value="-",
         help="Write the result as JSON to FILE, or to standard output for -.",
+    )(function)
+
+
+def cluster_option(function: Decorated) -> Decorated:
+    """Adds ``--cluster ADDRESS``; the command gets `Workers` as ``workers``."""
+    return click.option(
+        "--cluster",
+        "workers",
+        metavar="ADDRESS",
+        callback=lambda _context, _parameter, address: Cluster(address) if address else THIS_MACHINE,
+        help="Run simulations and guests on the workers of the Dask scheduler at ADDRESS, instead of here.",
     )(function)
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from blklab.cli.options import json_option, junit_option, openmetrics_option, store_option
+from blklab.backends import THIS_MACHINE, Workers
+from blklab.cli.options import cluster_option, json_option, junit_option, openmetrics_option, store_option
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import InterruptedRunError, UsageError
@@ -95,6 +96,7 @@ def _entry(name: str) -> _Entry:
     help="Folder for scratch files, and so the disk, with --on host. Default: the current folder, or for "
     "iozone-raid10 an array of loop devices in /var/tmp.",
 )
+@cluster_option
 @json_option
 @openmetrics_option
 @junit_option
@@ -108,6 +110,7 @@ def run_command(
     quick: bool,
     seed: int,
     directory: str | None,
+    workers: Workers,
     json_file: str | None,
     openmetrics_file: str | None,
     junit_file: str | None,
@@ -120,8 +123,7 @@ def run_command(
     Prints each published claim with what was found, and the published figures beside ours. Runs are stored
     like those of `blklab compare`. On the host only scratch files are written.
     """
-    if directory is not None and backend_name != "host":
-        raise UsageError("--target needs --on host", hint="models use no folder")
+    _check_backend(backend_name, directory, workers)
     backend = next(one for one in STUDY_BACKENDS if one == backend_name)
     options = StudyOptions(
         backend, quick=quick, seed=seed, directory=_folder(directory), directory_named=directory is not None
@@ -138,7 +140,7 @@ def run_command(
         for study in studies:
             try:
                 with ProgressDisplay(quiet=quiet) as display:
-                    finding = run_study(study, options, store, display)
+                    finding = run_study(study, options, store, display, workers=workers)
             except InterruptedRunError:
                 if display.run_id is not None:
                     print_note(f"the finished runs are kept as {display.run_id} (`blklab report` shows it)")
@@ -157,6 +159,13 @@ def run_command(
         write_text(openmetrics_file, study_metrics(document))
     if junit_file is not None:
         write_text(junit_file, junit_xml(study_suites(document)))
+
+
+def _check_backend(backend: str, directory: str | None, workers: Workers) -> None:
+    if directory is not None and backend != "host":
+        raise UsageError("--target needs --on host", hint="models use no folder")
+    if workers is not THIS_MACHINE and backend == "host":
+        raise UsageError("--cluster cannot be combined with --on host", hint="a cluster runs models")
 
 
 def _chosen(names: tuple[str, ...]) -> list[str]:

@@ -6,8 +6,9 @@ import time
 
 import click
 
+from blklab.backends import Workers
 from blklab.cli.kept_runs import say_what_is_kept
-from blklab.cli.options import TopicCommand, experiment_options, json_option, store_option
+from blklab.cli.options import TopicCommand, cluster_option, experiment_options, json_option, store_option
 from blklab.cli.output import console_out, print_note, require_writable, write_text
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import BlklabError
@@ -60,6 +61,7 @@ class _Display(ProgressDisplay):
     multiple=True,
     help="Settings to vary, such as fifo_batch,nr_requests. Default: all that the load can feel.",
 )
+@cluster_option
 @click.option("--dry-run", is_flag=True, help="Print what would be searched; neither search nor confirm.")
 @json_option
 @click.option("--html", "html_file", metavar="FILE", help="Write the HTML report to FILE.")
@@ -71,6 +73,7 @@ def command(
     model: str | None,
     trials: int,
     vary: tuple[str, ...],
+    workers: Workers,
     dry_run: bool,
     json_file: str | None,
     html_file: str | None,
@@ -93,7 +96,7 @@ def command(
     with Store.opened(store_url) as store:
         try:
             with _Display(quiet=quiet) as display:
-                document = TuneDocument.of(tune(request, store, display))
+                document = TuneDocument.of(tune(request, store, display, workers=workers))
         except BlklabError as error:
             say_what_is_kept(store, display.run_id, error)
             raise

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import blklab
 from blklab.analysis.metrics import metric_named
-from blklab.backends import Backend, Session, SessionOptions, backend_for
+from blklab.backends import THIS_MACHINE, Backend, Session, SessionOptions, Workers, backend_for
 from blklab.errors import InterruptedRunError, RunFailedError, SpecError, UsageError
 from blklab.execution.blocks import Clock, Observer, Progress, run_blocks
 from blklab.execution.slots import first_round, reasons_for_runs, settle_slots
@@ -25,7 +25,12 @@ from blklab.spec.sweeps import Sweep, settle_sweep, with_sweep_cells
 
 
 def compare(
-    spec: ExperimentSpec, store: Store, observer: Observer, *, resumed: ExperimentRecord | None = None
+    spec: ExperimentSpec,
+    store: Store,
+    observer: Observer,
+    *,
+    resumed: ExperimentRecord | None = None,
+    workers: Workers = THIS_MACHINE,
 ) -> ExperimentRecord:
     """Runs a comparison and stores every run as it ends.
 
@@ -34,6 +39,7 @@ def compare(
         store: Receives every run.
         observer: Receives progress.
         resumed: An earlier experiment with the same cells, to be continued under its name.
+        workers: Run the simulations and guests of a model.
 
     Raises:
         InterruptedRunError: on a signal; the runs so far are stored, and so is the state.
@@ -49,7 +55,7 @@ def compare(
     backend = _backend_of(spec)
     if resumed is None:
         spec = _settle_machine(spec, backend)
-    with backend.open(spec.parsed_target, _session_options(spec, run_id)) as session:
+    with backend.open(spec.parsed_target, _session_options(spec, run_id, workers=workers)) as session:
         spec = settle_schedulers(spec, session.target.schedulers, session.tunable_defaults)
         warnings = [*session.check(spec.schedulers, spec.workloads), *_of_order(spec)]
         if resumed is None:
@@ -287,12 +293,18 @@ def _fresh_run_id() -> str:
 
 
 def _session_options(
-    spec: ExperimentSpec, run_id: str, *, dry_run: bool = False, timeline_file: str | None = None
+    spec: ExperimentSpec,
+    run_id: str,
+    *,
+    dry_run: bool = False,
+    timeline_file: str | None = None,
+    workers: Workers = THIS_MACHINE,
 ) -> SessionOptions:
     return SessionOptions(
         run_id=run_id,
         kernels=tuple(dict.fromkeys(_kernels_of(spec))),
         timeline_file=timeline_file,
+        workers=workers,
         dry_run=dry_run,
         **spec.conditions(),
     )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import random
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from blklab.errors import RunFailedError
 from blklab.guests.boot import INIT, KERNEL, Boot
 from blklab.guests.log import failure_reason, with_log_tail
 from blklab.guests.process import GuestProcess
+from blklab.guests.processor_lease import ProcessorLease
 from blklab.guests.scratch import GuestFolder, SessionFolder
 from blklab.guests.watchdog import ANSWER, WatchdogLimits, wait_for_guest
 
@@ -54,16 +53,19 @@ class Guests:
     Args:
         scratch: Directory for the session's scratch directory.
         boot: Boot parameters of all guests.
+        parallel: Number of guests that its user runs at once.
         limits: Limits of the watchdog.
     """
 
-    def __init__(self, scratch: Path, boot: Boot, limits: WatchdogLimits | None = None) -> None:
+    def __init__(
+        self, scratch: Path, boot: Boot, *, parallel: int = 1, limits: WatchdogLimits | None = None
+    ) -> None:
+        self.parallel = parallel
         self._boot = boot
         self._limits = limits or WatchdogLimits()
         self._scratch = SessionFolder(scratch)
         self._mutex = threading.Lock()
-        self._running: dict[GuestProcess, int] = {}
-        """The running guests, with their processors."""
+        self._running: set[GuestProcess] = set()
         self._stopped = False
 
     def __enter__(self) -> Guests:
@@ -117,13 +119,13 @@ class Guests:
         self, folder: GuestFolder, parameters: Sequence[str]
     ) -> tuple[int | None, str | None, str]:
         process: GuestProcess | None = None
+        lease = ProcessorLease()
         try:
             with self._mutex:
                 if self._stopped:
                     raise RunFailedError(_STOPPED)
-                processor = self._free_processor()
-                process = GuestProcess(self._boot.arguments(parameters), folder, processor)
-                self._running[process] = processor
+                process = GuestProcess(self._boot.arguments(parameters), folder, lease.number)
+                self._running.add(process)
             code, given_up = wait_for_guest(process, folder, self._limits)
             log = process.read_log()
         finally:
@@ -131,16 +133,11 @@ class Guests:
                 process.kill()
                 process.end()
                 with self._mutex:
-                    self._running.pop(process, None)
+                    self._running.discard(process)
+            lease.end()
         if self._stopped:
             raise RunFailedError(_STOPPED)
         return code, given_up, log
-
-    def _free_processor(self) -> int:
-        """A processor that no other guest of the session uses, if there is one."""
-        ours = os.sched_getaffinity(0)
-        free = ours - set(self._running.values()) or ours
-        return random.choice(sorted(free))  # noqa: S311 - spreads several sessions over the processors
 
     def _read_result(
         self, folder: GuestFolder, code: int | None, given_up: str | None, log: str, wanted: tuple[str, ...]

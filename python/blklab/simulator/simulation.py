@@ -12,13 +12,13 @@ A simulation releases the GIL while it runs, and Ctrl-C ends it. A result depend
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from blklab import _core
 from blklab.errors import UnknownNameError, UsageError
+from blklab.linux.machine.processors import usable_processors
 from blklab.records.samples import JobSample
 from blklab.simulator.core import call_core, run_facts
 from blklab.simulator.request import CoreRequest, Jobs, Setting, SimulationRequest
@@ -127,7 +127,7 @@ def simulate_many(
         BlklabError: for the first request (in their order) that fails; the others are aborted.
     """
     if workers is None:
-        workers = _processors()
+        workers = usable_processors()
     if workers < 1:
         raise UsageError(f"workers must be at least 1, not {workers}")
     prepared = [CoreRequest(request) for request in requests]
@@ -159,10 +159,3 @@ def _result_of(request: CoreRequest, text: str, tables: tuple[bytes, bytes] | No
         ],
         timeline=timeline,
     )
-
-
-def _processors() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not every system has it
-        return os.cpu_count() or 1

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from blklab.backends import THIS_MACHINE, Workers
 from blklab.errors import RequirementError, RunFailedError
 from blklab.execution.fidelity.kernel_runs import KernelRuns, cache_folder
 from blklab.guests.boot import Boot
-from blklab.guests.guest import GuestImage, Guests
+from blklab.guests.guest import GuestImage
 from blklab.guests.kernels.store import find
-from blklab.guests.scratch import choose_scratch, remove_stale_folders
 from blklab.linux.machine.requirements import require_linux
 from blklab.shipped import require_guest_program
 from blklab.simulator.core import core_error
@@ -30,13 +30,19 @@ class GuestKernel:
     title: str
     """Display name."""
     runs: KernelRuns
-    room: int
-    """Number of guests that this machine's memory can hold."""
+    simulate: Callable[[str], str]
+    """Runs the simulator on a request, where the guests run as well."""
+    parallel: int
+    """Number of guests that run at once."""
 
 
 @contextmanager
-def open_kernel(name: str) -> Iterator[GuestKernel]:
+def open_kernel(name: str, workers: Workers = THIS_MACHINE) -> Iterator[GuestKernel]:
     """Prepares a kernel, and removes its guests' files at the end.
+
+    Args:
+        name: Of the kernel.
+        workers: Run guests and simulations.
 
     Raises:
         BlklabError: if there is no such kernel, or the kernel or this machine lacks a requirement.
@@ -51,9 +57,7 @@ def open_kernel(name: str) -> Iterator[GuestKernel]:
     program = require_guest_program()
     boot = Boot(DEFAULT_MEMORY_BYTES, virtual_time=True)
     image = GuestImage(kernel.linux, kernel.build_id, program, {}, kernel.boot_parameters)
-    place, room = choose_scratch(DEFAULT_MEMORY_BYTES)
-    remove_stale_folders(place)
-    with Guests(place, boot) as guests:
+    with workers.guests(boot) as guests, workers.simulations() as simulations:
 
         def run(request: dict[str, Any]) -> dict[str, Any]:
             end = guests.run(image, request | {"guest": _GUEST}, {})
@@ -65,4 +69,9 @@ def open_kernel(name: str) -> Iterator[GuestKernel]:
 
         digest = hashlib.sha256(program.read_bytes()).hexdigest()
         runs = KernelRuns(f"{kernel.build_id} {digest}", run, cache_folder())
-        yield GuestKernel(f"{kernel.name} (Linux {kernel.version})", runs, room)
+        yield GuestKernel(
+            f"{kernel.name} (Linux {kernel.version})",
+            runs,
+            lambda text: simulations.run(text)[0],
+            guests.parallel,
+        )

@@ -7,22 +7,20 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
 
-from blklab import _core
 from blklab.errors import BlklabError
 from blklab.execution.fidelity.cells import FidelityCell
-from blklab.execution.fidelity.kernel_runs import KernelRuns
+from blklab.execution.fidelity.guest_kernel import GuestKernel
 from blklab.execution.fidelity.measured import CellResult, compare_jobs
 from blklab.records.samples import JobSample
-from blklab.simulator.core import call_core
 
 
-def run_cell(cell: FidelityCell, kernel: KernelRuns) -> CellResult:
+def run_cell(cell: FidelityCell, kernel: GuestKernel) -> CellResult:
     """Runs one cell; a failure is recorded in the result."""
     try:
-        real = kernel.answer(cell.request())
+        real = kernel.runs.answer(cell.request())
         engine = real["engine"]
         text = cell.request_text(engine.get("first_tag"), engine["machine"]["memory"])
-        simulator = _samples(json.loads(call_core(_core.simulate, text)))
+        simulator = _samples(json.loads(kernel.simulate(text)))
         return compare_jobs(cell.name, simulator, _samples(real))
     except BlklabError as error:
         return CellResult(cell=cell.name, failure=error.message)
@@ -30,7 +28,7 @@ def run_cell(cell: FidelityCell, kernel: KernelRuns) -> CellResult:
 
 def run_cells(
     cells: Sequence[FidelityCell],
-    kernel: KernelRuns,
+    kernel: GuestKernel,
     *,
     workers: int,
     done: Callable[[CellResult], None] = lambda _: None,

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from blklab.backends import Session, SessionOptions
+from blklab.backends import THIS_MACHINE, Session, SessionOptions, Workers
 from blklab.backends.uml import BACKEND
 from blklab.errors import RequirementError
 from blklab.execution.judgement.answers import Answer, Outcome, answers_to, identical
@@ -76,7 +76,12 @@ class Judgement:
 
 
 def judge(
-    base: str, other: str, observer: JudgementObserver, disks: Iterable[str] = tuple(RUNTIME_NS)
+    base: str,
+    other: str,
+    observer: JudgementObserver,
+    disks: Iterable[str] = tuple(RUNTIME_NS),
+    *,
+    workers: Workers = THIS_MACHINE,
 ) -> Judgement:
     """Asks every question of two kernels.
 
@@ -85,6 +90,7 @@ def judge(
         other: Name of the one to be judged.
         observer: Receives the progress.
         disks: The modelled disks to ask about.
+        workers: Run the guests.
 
     Raises:
         BlklabError: if there is no such kernel, or guests cannot run here.
@@ -100,7 +106,7 @@ def judge(
     asked = {disk: questions_on(disk, offered) for disk in disks}
     progress.expect(FIRST_ROUNDS * sum(map(len, asked.values())))
     for disk, questions in asked.items():
-        with _session(disk, machine, base, other) as session:
+        with _session(disk, machine, base, other, workers) as session:
             court = _Court(session, base, other, progress)
             for round_number in range(FIRST_ROUNDS):
                 court.ask(questions, round_number, runs)
@@ -111,13 +117,16 @@ def judge(
     return Judgement(VERSION, *kernels, machine, tuple(runs), tuple(answers_to(runs)))
 
 
-def _session(disk: str, machine: str, base: str, other: str) -> AbstractContextManager[Session]:
+def _session(
+    disk: str, machine: str, base: str, other: str, workers: Workers
+) -> AbstractContextManager[Session]:
     options = SessionOptions(
         run_id="judgement",
         kernels=(base, other),
         machine=load_machine(machine),
         runtime_ns=RUNTIME_NS[disk],
         arrangement="drawn",
+        workers=workers,
     )
     return BACKEND.open(parse_target(f"uml:{disk}"), options)
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from blklab.backends import SessionOptions, backend_for
+from blklab.backends import THIS_MACHINE, SessionOptions, Workers, backend_for
 from blklab.backends.protocol import Session
 from blklab.errors import RunFailedError, SpecError, UsageError
 from blklab.execution.tuning.space import TUNED_SCHEDULERS, Space, Work, search_space
@@ -202,11 +202,13 @@ def run_length_ns(spec: ExperimentSpec, default: SchedulerChoice) -> int | None:
     return min(max(needed_ns, _SHORTEST_NS), max(own_ns))
 
 
-def opened(spec: ExperimentSpec, *, dry_run: bool = False) -> AbstractContextManager[Session]:
+def opened(
+    spec: ExperimentSpec, *, dry_run: bool = False, workers: Workers = THIS_MACHINE
+) -> AbstractContextManager[Session]:
     """A session of an experiment's target, under its conditions."""
     target = spec.parsed_target
     run_id = new_run_id(datetime.datetime.now(datetime.timezone.utc))
-    options = SessionOptions(run_id=run_id, dry_run=dry_run, **spec.conditions())
+    options = SessionOptions(run_id=run_id, workers=workers, dry_run=dry_run, **spec.conditions())
     return backend_for(target).open(target, options)
 
 

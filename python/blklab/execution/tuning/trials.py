@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import statistics
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -126,7 +125,7 @@ class ModelTrials:
         jobs = [] if block in self._defaults else [(self._default, workload) for workload in self._workloads]
         usable = [trial for trial in trials if trial.error is None]
         jobs += [(trial.choice, workload) for trial in usable for workload in self._workloads]
-        with ThreadPoolExecutor(os.cpu_count() or 1) as executor:
+        with ThreadPoolExecutor(self._session.parallel) as executor:
             samples = list(executor.map(lambda job: self._session.run(_cell(self._spec, block, *job)), jobs))
         self.runs += len(jobs)
         width = len(self._workloads)

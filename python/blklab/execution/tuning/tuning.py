@@ -9,7 +9,7 @@ from typing import Protocol
 
 from blklab.analysis.comparison import Comparison
 from blklab.analysis.verdict import Analysis, analyse
-from blklab.backends.protocol import Session
+from blklab.backends import THIS_MACHINE, Session, Workers
 from blklab.errors import SpecError, TunableError, UsageError
 from blklab.execution.blocks import Observer
 from blklab.execution.pipeline import compare
@@ -118,13 +118,16 @@ def prepare(request: TuningRequest, *, dry_run: bool = False) -> Preparation:
     return Preparation(model, found, on_model, space)
 
 
-def tune(request: TuningRequest, store: Store, observer: TuningObserver) -> Tuning:
+def tune(
+    request: TuningRequest, store: Store, observer: TuningObserver, *, workers: Workers = THIS_MACHINE
+) -> Tuning:
     """Searches the model and confirms on the target.
 
     Args:
         request: Target, model and length of the search.
         store: Receives the confirmation.
         observer: Receives progress.
+        workers: Run the simulations of the search.
 
     Raises:
         InterruptedRunError: on a signal; a confirmation that has begun is kept.
@@ -134,7 +137,7 @@ def tune(request: TuningRequest, store: Store, observer: TuningObserver) -> Tuni
     prepared = prepare(request)
     default, space = prepared.target.default, prepared.space
     observer.announce(f"searching on {prepared.model}")
-    with opened(prepared.on_model) as session:
+    with opened(prepared.on_model, workers=workers) as session:
         runs = ModelTrials(session, prepared.on_model, default)
         planned = min(request.trials, space.size)
 

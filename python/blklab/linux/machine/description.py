@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from blklab.linux.machine.kernel_files import text_or_empty
+from blklab.linux.machine.processors import usable_processors
 from blklab.records.samples import HOST, MachineDescription
 
 _CPU_NAME = re.compile(r"^(?:model name|Model|cpu model|Hardware)\s*:\s*(.+)$", re.MULTILINE)
@@ -35,16 +36,10 @@ def describe_machine() -> MachineDescription:
     return MachineDescription(
         kernel=platform.release(),
         cpu=name[1].strip() if name else platform.processor() or platform.machine(),
-        cpus=_usable_cpus(),
+        cpus=usable_processors(),
         memory_bytes=_memory_bytes(),
         details={key: value for key, value in details.items() if value},
     )
-
-
-def _usable_cpus() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _memory_bytes() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from blklab.backends import THIS_MACHINE, Workers
 from blklab.errors import UsageError
 from blklab.execution.blocks import Observer, Progress
 from blklab.execution.pipeline import compare
@@ -30,7 +31,9 @@ class NullRunObserver:
         """A run ended."""
 
 
-def run_study(study: Study, options: StudyOptions, store: Store, observer: Observer) -> StudyFinding:
+def run_study(
+    study: Study, options: StudyOptions, store: Store, observer: Observer, *, workers: Workers = THIS_MACHINE
+) -> StudyFinding:
     """Runs all experiments of a study, stores their records, and reads them.
 
     Raises:
@@ -48,6 +51,6 @@ def run_study(study: Study, options: StudyOptions, store: Store, observer: Obser
     records: dict[str, ExperimentRecord] = {}
     for number, experiment in enumerate(experiments, start=1):
         observer.announce(f"{study.name}, experiment {number} of {len(experiments)}: {experiment.title}")
-        records[experiment.name] = compare(experiment.spec, store, observer)
+        records[experiment.name] = compare(experiment.spec, store, observer, workers=workers)
     result = study.read(options, folder, records)
     return StudyFinding(study.name, options, folder, experiments, records, result)

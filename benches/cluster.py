@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Measures how much faster two Dask workers of one thread are than one, in turns; needs two free processors.
+
+Beside it stands what a second processor is worth here without a cluster: on virtual machines less than twice.
+
+python benches/cluster.py [--pairs 5] [--simulations 40]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+from blklab.backends import THIS_MACHINE, Workers
+from blklab.backends.cluster.client import Cluster
+from blklab.backends.protocol import SessionOptions
+from blklab.backends.sim import BACKEND
+from blklab.spec.plan import Cell, CellKey
+from blklab.spec.schedulers import SchedulerChoice
+from blklab.spec.targets import parse_target
+from blklab.spec.workloads import load_workload
+
+
+@contextmanager
+def cluster(workers: int) -> Iterator[Cluster]:
+    """A scheduler with workers, as processes of this machine."""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        address = Path(folder) / "scheduler.json"
+        started = partial(_started, stack, folder)
+        started("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(address))
+        while not address.exists() or not address.read_text():
+            time.sleep(0.05)
+        found = json.loads(address.read_text())["address"]
+        for _ in range(workers):
+            started("worker", found, "--nthreads", "1", "--no-nanny")
+        one = Cluster(found)
+        while True:
+            with one.simulations() as simulations:
+                if simulations.parallel == 2 * workers:
+                    break
+        yield one
+
+
+def _started(stack: ExitStack, folder: str, kind: str, *options: str) -> None:
+    command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", "--no-dashboard", *options]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    stack.callback(process.wait)
+    stack.callback(process.kill)
+
+
+def seconds(workers: Workers, simulations: int, *, threads: int | None = None) -> float:
+    """The time of so many simulations of a mixed load."""
+    options = SessionOptions(run_id="benchmark", workers=workers, runtime_ns=4_000_000_000)
+    choice = SchedulerChoice(name="bfq", label="bfq")
+    workload = load_workload("mixed-70-30")
+    cells = [
+        Cell(
+            key=CellKey(
+                block=number,
+                sequence=number,
+                position=0,
+                workload=workload.name,
+                scheduler="bfq",
+                seed=number,
+            ),
+            scheduler=choice,
+            workload=workload,
+        )
+        for number in range(simulations)
+    ]
+    with BACKEND.open(parse_target("sim:ssd-sata"), options) as session:
+        begun = time.monotonic()
+        with ThreadPoolExecutor(threads or session.parallel) as executor:
+            samples = list(executor.map(session.run, cells))
+        taken = time.monotonic() - begun
+    if any(sample.status != "ok" for sample in samples):
+        raise SystemExit(f"a simulation failed: {samples[0].error}")
+    return taken
+
+
+def main() -> int:
+    """Prints every pair, and the median of their ratios."""
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--pairs", type=int, default=5)
+    arguments.add_argument("--simulations", type=int, default=40)
+    given = arguments.parse_args()
+    workers, threads = [], []
+    with cluster(1) as one, cluster(2) as two:
+        for _ in range(given.pairs):
+            by_one, by_two = seconds(one, given.simulations), seconds(two, given.simulations)
+            workers.append(by_one / by_two)
+            here = [seconds(THIS_MACHINE, given.simulations, threads=number) for number in (1, 2)]
+            threads.append(here[0] / here[1])
+            sys.stdout.write(
+                f"one worker {by_one:.2f} s, two {by_two:.2f} s: {workers[-1]:.2f} times; "
+                f"one thread {here[0]:.2f} s, two {here[1]:.2f} s: {threads[-1]:.2f} times\n"
+            )
+    sys.stdout.write(f"medians: workers {median(workers):.2f}, threads {median(threads):.2f} times\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
