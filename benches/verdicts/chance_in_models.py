@@ -1,11 +1,11 @@
 """Measures how often intervals of models hold the mean over all arrangements.
 
-    python benches/verdicts/chance_in_models.py [--experiments 200] [--blocks 10] [--truth 1000] [--jobs 1]
+    python benches/verdicts/chance_in_models.py [--experiments 200] [--blocks 10] [--truth 1000] [--write]
 
 Runs whole experiments with a fixed number of blocks on modelled disks, each with a seed of its own, and
 compares the ratio of every pair of schedulers with that of one long experiment with another seed, in the
 metric that decides the workload. Exits with 1 if fewer than 93 or more than 97 of 100 intervals hold the long
-experiment's ratio.
+experiment's ratio. ``--write`` puts the table into docs/appendix/verdicts.md.
 
 Pairs that are exactly equal in all blocks of the long experiment are left out: chance decides nothing there.
 """
@@ -20,6 +20,7 @@ from functools import partial
 from math import log
 
 from loads import named_load
+from page import write_table
 from pool import add_pool_options, pool_of
 from rates import Rate, rate
 
@@ -30,6 +31,7 @@ from blklab.backends.protocol import SessionOptions
 from blklab.cli.output import console_out
 from blklab.linux.machine.description import describe_machine
 from blklab.records.experiment import ExperimentRecord
+from blklab.report.pages.markdown import markdown_table
 from blklab.spec.plan import Plan
 from blklab.spec.request import SpecValues, build_specs
 from blklab.spec.targets import parse_target
@@ -39,6 +41,7 @@ WORKLOADS = ("many-readers", "reader-beside-writers", "random-write-4k-qd32", "b
 SCHEDULERS = ("mq-deadline", "bfq", "cfq")
 TRUE_SEED = 1_000_000
 EXACT = 1e-9
+HEADINGS = ("Device", "Workload", "Pair", "Ratio", "Median width", "Intervals that hold it")
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ def main() -> int:
     arguments.add_argument("--blocks", type=int, default=10, help="of each experiment")
     arguments.add_argument("--truth", type=int, default=1000, help="blocks of the long experiment")
     add_pool_options(arguments)
+    arguments.add_argument("--write", action="store_true", help="refresh the appendix page")
     given = arguments.parse_args()
     cells = [(device, workload) for device in DEVICES for workload in WORKLOADS]
     console = console_out()
@@ -73,6 +77,8 @@ def main() -> int:
     every = Rate(sum(one.holds.hits for one in measured), sum(one.holds.count for one in measured))
     summary = f"{every} % of {every.count} intervals hold the mean over all arrangements."
     console.print(summary, highlight=False, markup=False)
+    if given.write:
+        write_table("chance", [summary, "", markdown_table(HEADINGS, [_row(one) for one in measured])])
     return 0 if 0.93 <= every.value <= 0.97 else 1
 
 
