@@ -4,12 +4,14 @@
 //! `cargo run --release -p blksim --example simulate -- PROFILE SCHEDULER JOBFILE [nr_requests=N …]`
 //!
 //! PROFILE is a device profile (TOML), JOBFILE a job file; what follows sets
-//! attributes of the queue.
+//! attributes of the queue. `machine=FILE` takes a cost table (TOML), `cpus=N` so
+//! many of its processors.
 
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use blksim::core::processor_table::{ProcessorTable, SchedulerCosts};
 use blksim::devices::Profile;
 use blksim::engine::Limits;
 use blksim::simulate::{Setup, simulate};
@@ -25,18 +27,26 @@ fn run(arguments: &[String]) -> Result<String, String> {
         Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
         None => Err(format!("{pair:?} is not of the form ATTRIBUTE=VALUE")),
     };
+    let mut attributes: Vec<(String, String)> =
+        queue.iter().map(attribute).collect::<Result<_, _>>()?;
+    let mut option = |wanted: &str| {
+        let place = attributes.iter().position(|(name, _)| name == wanted)?;
+        Some(attributes.remove(place).1)
+    };
+    let (machine, cpus) = (option("machine"), option("cpus"));
+    let processors = machine.map(|path| table_of(&text(&path)?, cpus.as_deref())).transpose()?;
     let setup = Setup {
         profile: Profile::parse(&text(profile)?, &name).map_err(|e| e.to_string())?,
         scheduler: scheduler.clone(),
         tunables: Vec::new(),
-        queue: queue.iter().map(attribute).collect::<Result<_, _>>()?,
+        queue: attributes,
         machine: Vec::new(),
         cgroups: Vec::new(),
         jobs: parse(&text(jobs)?, jobs).map_err(|e| e.to_string())?,
         runtime_ns: None,
         seed: 1,
         arrangement: None,
-        processors: None,
+        processors,
         limits: Limits { events: u64::MAX, ..Limits::default() },
     };
     let start = Instant::now();
@@ -48,6 +58,37 @@ fn run(arguments: &[String]) -> Result<String, String> {
         outcome.requests as f64 / seconds / 1e6,
         outcome.simulated_ns as f64 / 1e9
     ))
+}
+
+/// The cost table of a file, with another number of processors if one is asked for.
+fn table_of(text: &str, cpus: Option<&str>) -> Result<ProcessorTable, String> {
+    let file: toml::Table = text.parse().map_err(|e: toml::de::Error| e.to_string())?;
+    let figure = |name: &str, value: &toml::Value| {
+        let found = value.as_integer().and_then(|figure| u64::try_from(figure).ok());
+        found.ok_or_else(|| format!("{name} is not a number"))
+    };
+    let own = |name: &str| file.get(name).map_or(Ok(0), |value| figure(name, value));
+    let cpus = match cpus {
+        Some(number) => number.parse().map_err(|_| format!("cpus={number} is not a number"))?,
+        None => own("cpus")? as u32,
+    };
+    let mut table = ProcessorTable { cpus, slice_ns: own("slice_ns")?, ..Default::default() };
+    for (name, value) in file.get("steps").and_then(toml::Value::as_table).into_iter().flatten() {
+        if !table.steps.set(name, figure(name, value)?) {
+            return Err(format!("there is no step {name}"));
+        }
+    }
+    let schedulers = file.get("schedulers").and_then(toml::Value::as_table);
+    for (scheduler, costs) in schedulers.into_iter().flatten() {
+        let mut found = SchedulerCosts::default();
+        for (name, value) in costs.as_table().into_iter().flatten() {
+            if !found.set(name, figure(name, value)?) {
+                return Err(format!("{scheduler} has no cost {name}"));
+            }
+        }
+        table.schedulers.push((scheduler.clone(), found));
+    }
+    Ok(table)
 }
 
 fn main() -> ExitCode {

@@ -164,7 +164,15 @@ impl Machine {
     }
 
     /// Distributes what was woken over the processors.
+    #[inline(always)]
     fn place_woken(&mut self) {
+        if !self.block.ready.is_empty() || !self.block.copied.is_empty() {
+            self.place_all_woken();
+        }
+    }
+
+    #[inline(never)]
+    fn place_all_woken(&mut self) {
         self.complete_copied();
         let Some(processors) = &mut self.processors else { return };
         while let Some(ready) = self.block.ready.pop() {
@@ -173,10 +181,13 @@ impl Machine {
     }
 
     /// Completes the bios that a task has copied itself. Returns whether there was one.
+    #[inline(always)]
     fn complete_copied(&mut self) -> bool {
-        if self.block.copied.is_empty() {
-            return false;
-        }
+        !self.block.copied.is_empty() && self.complete_all_copied()
+    }
+
+    #[cold]
+    fn complete_all_copied(&mut self) -> bool {
         let mut copied = std::mem::take(&mut self.block.copied);
         for id in copied.drain(..) {
             self.complete(id);

@@ -44,8 +44,34 @@ impl Processor {
         self.queue.is_empty() || now_ns.saturating_sub(self.since_ns) < slice_ns
     }
 
+    /// Takes its next interrupt as soon as it can; it is processor `cpu`.
+    #[inline]
+    fn interrupt(&mut self, cpu: usize, events: &mut EventQueue) {
+        if !self.interrupts.is_empty() && !self.interrupted {
+            self.interrupted = true;
+            events.at(self.free_ns, Class::Interrupt, cpu as u32);
+        }
+    }
+
+    /// Runs the first of its queue as soon as it can: after its interrupts, of which the last calls this again.
+    #[inline]
+    fn call(&mut self, cpu: usize, events: &mut EventQueue) {
+        if !self.queue.is_empty() && !self.called && !self.interrupted {
+            self.called = true;
+            events.at(self.free_ns, Class::Processor, cpu as u32);
+        }
+    }
+
     /// Enters something behind all that have its rank or a lower one.
     fn insert(&mut self, rank: u32, ready: Ready) {
+        if self.queue.back().is_none_or(|last| last.0 <= rank) {
+            self.queue.push_back((rank, ready));
+            return;
+        }
+        if self.queue.front().is_some_and(|first| first.0 > rank) {
+            self.queue.push_front((rank, ready));
+            return;
+        }
         let place = self.queue.partition_point(|other| other.0 <= rank);
         self.queue.insert(place, (rank, ready));
     }
@@ -146,6 +172,7 @@ impl Processors {
     /// # Errors
     ///
     /// The time until which it computes, if it does.
+    #[inline]
     pub(crate) fn begin(
         &mut self,
         cpu: usize,
@@ -169,6 +196,7 @@ impl Processors {
     }
 
     /// The next to run on the current processor; computes the switch to it.
+    #[inline]
     pub(crate) fn next(&mut self, events: &mut EventQueue) -> Option<Ready> {
         let processor = &mut self.all[self.current];
         processor.called = false;
@@ -192,17 +220,8 @@ impl Processors {
             return false;
         }
         processor.interrupts.push_back(id);
-        self.interrupt(cpu, events);
+        processor.interrupt(cpu, events);
         true
-    }
-
-    /// Has a processor take its next interrupt as soon as it can.
-    fn interrupt(&mut self, cpu: usize, events: &mut EventQueue) {
-        let processor = &mut self.all[cpu];
-        if !processor.interrupts.is_empty() && !processor.interrupted {
-            processor.interrupted = true;
-            events.at(processor.free_ns, Class::Interrupt, cpu as u32);
-        }
     }
 
     /// The request of the interrupt that a processor takes, once it has begun.
@@ -214,6 +233,7 @@ impl Processors {
 
     /// The current processor has computed since `start_ns`. Returns the task for which it did, if
     /// any.
+    #[inline]
     pub(crate) fn end(&mut self, start_ns: u64, events: &mut EventQueue) -> Option<TaskId> {
         let now_ns = events.now_ns();
         let processor = &mut self.all[self.current];
@@ -221,23 +241,15 @@ impl Processors {
         processor.busy_ns += now_ns - start_ns;
         let ran = processor.last;
         let runs_task = std::mem::replace(&mut self.runs_task, false);
-        self.interrupt(self.current, events);
-        self.call(self.current, events);
+        let cpu = self.current;
+        processor.interrupt(cpu, events);
+        processor.call(cpu, events);
         match ran {
             Some(Runner::Task(task)) if runs_task => {
                 self.task_ns[task as usize] = now_ns;
                 Some(task)
             }
             _ => None,
-        }
-    }
-
-    /// Has a processor run the first of its queue as soon as it can.
-    fn call(&mut self, cpu: usize, events: &mut EventQueue) {
-        let processor = &mut self.all[cpu];
-        if !processor.queue.is_empty() && !processor.called {
-            processor.called = true;
-            events.at(processor.free_ns, Class::Processor, cpu as u32);
         }
     }
 
@@ -262,9 +274,10 @@ impl Processors {
         };
         events.compute(self.steps.wake_ns);
         let rank = self.rank_of(ready);
-        self.all[cpu].insert(rank, ready);
+        let processor = &mut self.all[cpu];
+        processor.insert(rank, ready);
         if cpu != self.current {
-            self.call(cpu, events);
+            processor.call(cpu, events);
         }
     }
 
@@ -334,8 +347,9 @@ impl Processors {
     /// Another processor is to take the interrupt of a request.
     pub(crate) fn send_interrupt(&mut self, cpu: usize, id: RequestId, events: &mut EventQueue) {
         events.compute(self.steps.ipi_ns);
-        self.all[cpu].interrupts.push_back(id);
-        self.interrupt(cpu, events);
+        let processor = &mut self.all[cpu];
+        processor.interrupts.push_back(id);
+        processor.interrupt(cpu, events);
     }
 
     /// Whether those that wait for the current processor let the task that has it go on.

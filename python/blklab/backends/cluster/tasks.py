@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Refusal:
-    """An error of blklab on a worker, returned: Dask counts a task that raises as failed, and logs a trace."""
+    """An error of blklab on a worker, returned: Dask calls a task that raises failed, and logs a trace."""
 
     error: BlklabError
 
