@@ -14,7 +14,7 @@ def add_pool_options(arguments: argparse.ArgumentParser) -> None:
     arguments.add_argument(
         "--cluster",
         metavar="ADDRESS",
-        help="of a Dask scheduler, whose workers do it; they need this folder (PYTHONPATH=benches/verdicts)",
+        help="of a Dask scheduler, whose workers do it; all need this folder (PYTHONPATH=benches/verdicts)",
     )
 
 

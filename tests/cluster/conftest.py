@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,9 @@ from waiting import wait_until
 class DaskCluster:
     """A scheduler on a free port; `start_worker` adds workers of one thread each."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
         self._folder = folder
+        self._environment = os.environ | dict(environment or {})
         self.workers: list[subprocess.Popen[bytes]] = []
         found = folder / "scheduler.json"
         self.scheduler = self._start(
@@ -41,7 +43,12 @@ class DaskCluster:
         number = len(self.workers) if kind == "worker" else 0
         with (self._folder / f"{kind}-{number}.log").open("wb") as log:
             return subprocess.Popen(
-                command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=self._folder
+                command,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                cwd=self._folder,
+                env=self._environment,
             )
 
     def end(self) -> None:

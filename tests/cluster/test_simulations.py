@@ -206,6 +206,22 @@ def test_a_worker_of_another_version_that_joins_later(dask: DaskCluster, tmp_pat
             simulations.run(request_of(JOB))
 
 
+def test_a_scheduler_without_blklab(tmp_path: Path) -> None:
+    (tmp_path / "blklab").mkdir()
+    (tmp_path / "blklab" / "__init__.py").write_text("raise ImportError('not here')\n")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    cluster = DaskCluster(tmp_path, {"PYTHONPATH": path})
+    try:
+        cluster.start_worker()
+        with (
+            pytest.raises(RequirementError, match="cannot load blklab"),
+            Cluster(cluster.address).simulations(),
+        ):
+            pass
+    finally:
+        cluster.end()
+
+
 def test_disks_of_this_machine_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["compare", str(tmp_path), "-w", "many-readers", "--cluster", "localhost:8786"]
     assert run(asked) == 2

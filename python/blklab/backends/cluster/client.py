@@ -262,6 +262,13 @@ def _check_workers(client: Client, address: str) -> None:
         raise RequirementError(
             f"the Dask scheduler at {address} has no workers", hint=f"start one: dask worker {address}"
         ) from None
+    try:
+        client.run_on_scheduler(version)  # which reads every task before a worker gets it
+    except Exception as error:
+        raise RequirementError(
+            f"the Dask scheduler at {address} cannot load blklab: {_one_line(error)}",
+            hint=f"install blklab {blklab.__version__} with its cluster extra where it runs",
+        ) from error
     for worker, found in client.run(version, on_error="return").items():
         if isinstance(found, ModuleNotFoundError):
             raise RequirementError(
