@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 from distributed import Client, Worker
 
+import blklab
 from blklab.backends import THIS_MACHINE, Workers
 from blklab.backends.cluster.client import Cluster
 from blklab.cli import run
-from blklab.errors import BlklabError, JobFileError, RequirementError, RunFailedError
+from blklab.errors import BlklabError, JobFileError, RequirementError, RunFailedError, UsageError
 from blklab.execution.pipeline import compare
 from blklab.records.store import Store
 from blklab.spec.request import SpecValues, build_specs
@@ -77,6 +78,16 @@ def samples_of(workers: Workers) -> list[Any]:
 
 def test_a_comparison_has_the_same_samples_as_here(two_workers: DaskCluster) -> None:
     assert samples_of(Cluster(two_workers.address)) == samples_of(THIS_MACHINE)
+
+
+def test_a_comparison_in_python(two_workers: DaskCluster) -> None:
+    asked: dict[str, Any] = {"schedulers": ["none", "bfq"], "workloads": ["many-readers"]}
+    asked |= {"blocks": 2, "runtime": "200ms"}
+    there = blklab.compare("sim:hdd-7200", cluster=two_workers.address, **asked)
+    here = blklab.compare("sim:hdd-7200", **asked)
+    assert [one.jobs for one in there.record.samples] == [one.jobs for one in here.record.samples]
+    with pytest.raises(UsageError, match="a cluster runs models"):
+        blklab.compare("/", cluster=two_workers.address, **asked)
 
 
 def test_a_tuning_searches_on_the_cluster(

@@ -12,7 +12,7 @@ import click
 
 from blklab.analysis.between_runs import compare_runs
 from blklab.analysis.verdict import analyse
-from blklab.backends import THIS_MACHINE, Workers
+from blklab.backends import Workers
 from blklab.cli.kept_runs import say_what_is_kept
 from blklab.cli.monitoring_files import write_monitoring
 from blklab.cli.options import (
@@ -28,7 +28,7 @@ from blklab.cli.output import console_out, print_note, require_writable, write_t
 from blklab.cli.progress import ProgressDisplay
 from blklab.errors import BlklabError, ExitCode, SpecError, UsageError
 from blklab.execution.nearest_model import answer_of_nearest_model, nearest_model_beneath
-from blklab.execution.pipeline import compare, planned_commands
+from blklab.execution.pipeline import check_workers, compare, planned_commands
 from blklab.quantities.units import format_duration
 from blklab.records.experiment import ExperimentRecord
 from blklab.records.locations import default_report_folder
@@ -40,7 +40,6 @@ from blklab.report.text.comparison import render
 from blklab.spec.budget import NO_LIMITS
 from blklab.spec.experiment import ExperimentSpec
 from blklab.spec.request import SpecValues, build_specs, read_spec_file, run_limits
-from blklab.spec.targets import ModelTarget
 
 
 @click.command(name="compare", cls=TopicCommand)
@@ -104,7 +103,8 @@ def command(
     else:
         values = read_spec_file(spec_file).overlaid_by(given) if spec_file else given
         specs = build_specs(values if "targets" in values.names else _with_default_target(values))
-    _refuse_cluster_on_disks(specs, workers)
+    for spec in specs:
+        check_workers(spec, workers)
     if dry_run:
         for spec in specs:
             _print_plan(spec)
@@ -143,15 +143,6 @@ def command(
             if against is not None:
                 code = _compare_with(against, record, prints="-" not in machine_files)
     return code
-
-
-def _refuse_cluster_on_disks(specs: list[ExperimentSpec], workers: Workers) -> None:
-    own = [spec.target for spec in specs if not isinstance(spec.parsed_target, ModelTarget)]
-    if own and workers is not THIS_MACHINE:
-        raise UsageError(
-            f"{own[0]} is a disk of this machine, and a cluster runs models",
-            hint="name a model (sim:DEVICE, uml:DEVICE), or leave --cluster out",
-        )
 
 
 def _compare_with(baseline: ExperimentRecord, record: ExperimentRecord, *, prints: bool) -> ExitCode:

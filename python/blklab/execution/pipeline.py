@@ -22,6 +22,7 @@ from blklab.spec.machines import load_machine
 from blklab.spec.plan import Cell, CellKey, Plan
 from blklab.spec.schedulers import SchedulerChoice, across_kernels
 from blklab.spec.sweeps import Sweep, settle_sweep, with_sweep_cells
+from blklab.spec.targets import ModelTarget
 
 
 def compare(
@@ -45,6 +46,7 @@ def compare(
         InterruptedRunError: on a signal; the runs so far are stored, and so is the state.
         BlklabError: if the experiment cannot begin or cannot continue; likewise.
     """
+    check_workers(spec, workers)
     start_ns = time.monotonic_ns()
     now = datetime.datetime.now(datetime.timezone.utc)
     run_id = resumed.run_id if resumed else new_run_id(now)
@@ -106,6 +108,19 @@ def _of_order(spec: ExperimentSpec) -> list[str]:
             "between schedulers, and the intervals do not account for it"
         )
     ]
+
+
+def check_workers(spec: ExperimentSpec, workers: Workers) -> None:
+    """Refuses other machines for a disk of this one.
+
+    Raises:
+        UsageError: if the experiment's target is a disk, and not a model.
+    """
+    if workers is not THIS_MACHINE and not isinstance(spec.parsed_target, ModelTarget):
+        raise UsageError(
+            f"{spec.target} is a disk of this machine, and a cluster runs models",
+            hint="name a model (sim:DEVICE, uml:DEVICE), or leave the cluster out",
+        )
 
 
 def settle_schedulers(

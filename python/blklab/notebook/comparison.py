@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from blklab.analysis.verdict import analyse
+from blklab.backends import THIS_MACHINE
+from blklab.backends.cluster.client import Cluster
 from blklab.errors import UnknownNameError
 from blklab.execution.blocks import Progress
 from blklab.execution.pipeline import compare as run_comparison
@@ -156,12 +158,16 @@ class _NoProgress:
         """Ignores it."""
 
 
-def compare(target: str, *, store: str | None = None, **options: Any) -> Comparison:
+def compare(
+    target: str, *, store: str | None = None, cluster: str | None = None, **options: Any
+) -> Comparison:
     """Compares schedulers on a target, as `blklab compare` does, and stores every run.
 
     Args:
         target: As the command takes it: a folder, a device, ``sim:hdd-7200`` …
         store: Database of runs; None for the default one.
+        cluster: Address of a Dask scheduler, whose workers run a model's simulations and guests; None for
+            this machine.
         options: The keys of a description, such as ``workloads``, ``schedulers``, ``blocks``, ``budget``,
             ``margin``; docs/reference/experiments.md lists them.
 
@@ -171,8 +177,9 @@ def compare(target: str, *, store: str | None = None, **options: Any) -> Compari
         BlklabError: if the experiment cannot be made.
     """
     spec = build_specs(spec_values({**options, "targets": [target]}))[0]
+    workers = THIS_MACHINE if cluster is None else Cluster(cluster)
     with signals_as_exceptions(), Store.opened(store) as opened:
-        return Comparison(run_comparison(spec, opened, _NoProgress()))
+        return Comparison(run_comparison(spec, opened, _NoProgress(), workers=workers))
 
 
 def load(run: str = "latest", *, store: str | None = None) -> Comparison:
