@@ -180,6 +180,26 @@ def test_workers_give_up_what_a_client_that_is_gone_has_asked_for(
         client.kill()
 
 
+def test_a_scheduler_that_dies(dask: DaskCluster) -> None:
+    dask.start_worker()
+    errors: list[BlklabError] = []
+    with Cluster(dask.address).simulations() as simulations:
+
+        def asked() -> None:
+            try:
+                simulations.run(request_of(ENDLESS))
+            except BlklabError as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=asked)
+        thread.start()
+        wait_until(lambda: busy(dask) == 1, "the worker to begin")
+        dask.scheduler.kill()
+        thread.join()
+    assert isinstance(errors[0], RunFailedError)
+    assert dask.address in errors[0].message
+
+
 def test_a_scheduler_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["compare", "sim:fixed", "-w", "many-readers", "--cluster", "tcp://127.0.0.1:1"]) == 3
     printed = capsys.readouterr().err

@@ -45,7 +45,7 @@ class Cluster:
     def simulations(self) -> Iterator[Simulations]:
         """Simulations on the workers' threads."""
         with _connected(self.address) as client:
-            tasks = _Tasks(client)
+            tasks = _Tasks(client, self.address)
             try:
                 yield _SimulationsThere(tasks)
             finally:
@@ -65,7 +65,7 @@ class Cluster:
                 hint="leave --cluster out, or take virtual time (--time virtual)",
             )
         with _connected(self.address) as client:
-            tasks = _Tasks(client)
+            tasks = _Tasks(client, self.address)
             try:
                 yield _GuestsThere(tasks, boot)
             finally:
@@ -151,8 +151,9 @@ class _GuestsThere:
 class _Tasks:
     """The tasks of one session."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, address: str) -> None:
         self._client = client
+        self._address = address
         self._mutex = threading.Lock()
         self._waiting: set[Future] = set()
         self._stopped = False
@@ -163,22 +164,23 @@ class _Tasks:
 
         Raises:
             BlklabError: what it was refused with on its worker.
-            RunFailedError: if the session was stopped, the task fails, or no worker is left.
+            RunFailedError: if the session was stopped, or the scheduler is gone, or the task fails.
+            RequirementError: if no worker is left.
         """
         from blklab.backends.cluster.tasks import Refusal  # noqa: PLC0415 - needs distributed
 
         for attempt in range(_LOST_FILES):
-            future = self._submitted(submit)
             try:
-                outcome = self._awaited(future)
+                outcome = self._outcome(submit)
             except _ForgottenError as error:
                 if attempt + 1 == _LOST_FILES:
                     raise RunFailedError("the cluster lost a task's files again and again") from error
                 continue
-            finally:
-                with self._mutex:
-                    self._waiting.discard(future)
-                future.release()
+            except OSError as error:
+                raise RunFailedError(
+                    f"the Dask scheduler at {self._address} is gone: {_one_line(error)}",
+                    hint="start it again; `blklab compare --resume latest` continues a comparison",
+                ) from error
             if isinstance(outcome, Refusal):
                 raise outcome.error
             return outcome
@@ -192,6 +194,15 @@ class _Tasks:
         if waiting:
             with suppress(Exception):  # the scheduler may be gone, and then so are the tasks
                 self._client.cancel(waiting, force=True)
+
+    def _outcome(self, submit: Callable[[Client, str], Future]) -> Any:
+        future = self._submitted(submit)
+        try:
+            return self._awaited(future)
+        finally:
+            with self._mutex:
+                self._waiting.discard(future)
+            future.release()
 
     def _submitted(self, submit: Callable[[Client, str], Future]) -> Future:
         if self._stopped:
@@ -220,7 +231,7 @@ class _Tasks:
             if self._stopped:
                 raise RunFailedError(STOPPED) from None
             raise _ForgottenError from error
-        except BlklabError:  # a signal that arrived in this thread
+        except (BlklabError, OSError):  # a signal that arrived in this thread; the scheduler is gone
             raise
         except Exception as error:
             raise RunFailedError(f"a worker of the cluster failed: {_one_line(error)}") from error
@@ -250,7 +261,8 @@ def _connected(address: str) -> Iterator[Client]:
         _check_workers(client, address)
         yield client
     finally:
-        client.close(timeout=_CONNECT_S)
+        with suppress(OSError, TimeoutError):  # the scheduler is gone
+            client.close(timeout=_CONNECT_S)
 
 
 def _check_workers(client: Client, address: str) -> None:
