@@ -270,6 +270,17 @@ def test_a_comparison_has_figures_of_each_scheduler(
     assert {one["n"] for one in repeated["results"] if one["metric"] == "wall_time"} == {3}
 
 
+def test_one_run_of_a_command(loop: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--command", "cat data > copy; sync copy", "--set-up", "head -c 1048576 /dev/urandom > data"]
+    document = json_of(capsys, "run", loop, *arguments, "--scheduler", "none", "--space", "24m", "--cold")
+    (job,) = document["jobs"]
+    assert (document["workload"], document["scheduler"]) == ("cat data > copy; sync copy", "none")
+    assert job["runtime_seconds"] > 0
+    for wrong in ([], ["many-readers", "--command", "ls"]):
+        assert run(["run", loop, *wrong]) == ExitCode.USAGE
+        assert "one run has one workload" in capsys.readouterr().err
+
+
 def test_a_command_that_always_fails_is_an_error_with_its_words(
     loop: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

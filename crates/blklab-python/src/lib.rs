@@ -110,9 +110,9 @@ fn simulate(py: Python<'_>, request: &str) -> PyResult<String> {
 fn simulate_recorded(
     py: Python<'_>,
     request: &str,
-    stopped: Option<Bound<'_, PyAny>>,
+    stopped: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Option<running::PyAnswer>> {
-    running::one(py, request, stopped.as_ref())
+    running::one(py, request, stopped)
 }
 
 /// Runs many simulations on `workers` threads; returns the answers in the order of the requests.

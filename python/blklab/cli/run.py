@@ -17,12 +17,14 @@ from blklab.spec.forms import parse_assignments
 from blklab.spec.request import SpecValues, build_specs
 from blklab.spec.schedulers import SchedulerChoice, parse_scheduler_choice
 
+COMMANDS = option_named("commands")
 KERNELS = option_named("kernels")
 
 
 @click.command(name="run", cls=TopicCommand)
 @experiment_options("run", apart=("kernels",), required=("targets",))
-@click.argument("workload", metavar="NAME|FILE.fio|trace:FILE")
+@click.argument("workload", metavar="[NAME|FILE.fio|trace:FILE]", required=False)
+@click.option(COMMANDS.flag, "shell_command", metavar="COMMAND", help="Shell command instead of a workload.")
 @click.option("--scheduler", metavar="NAME", help="Scheduler. Default: the active one of the target.")
 @click.option(
     "--tunable", "tunables", multiple=True, metavar="KEY=VALUE", help="Tunable of the scheduler. Repeatable."
@@ -41,7 +43,8 @@ KERNELS = option_named("kernels")
 def command(
     *,
     given: SpecValues,
-    workload: str,
+    workload: str | None,
+    shell_command: str | None,
     scheduler: str | None,
     tunables: tuple[str, ...],
     kernel: str | None,
@@ -51,7 +54,7 @@ def command(
     openmetrics_file: str | None,
     quiet: bool,
 ) -> None:
-    """Run one workload on TARGET under one scheduler, once, and show what it did.
+    """Run one workload or command on TARGET under one scheduler, once, and show what it did.
 
     The result is not stored. To repeat a run of a comparison, give its seed.
     """
@@ -60,7 +63,10 @@ def command(
         raise UsageError(f"one run has one kernel, not {kernel}", hint="`blklab compare` takes several")
     if kernel is not None and choice is not None and choice.kernel not in (None, kernel):
         raise UsageError(f"--kernel {kernel} contradicts {choice.without_label}")
-    placed = SpecValues(workloads=[workload], kernels=None if kernel is None else [kernel])
+    if (workload is None) == (shell_command is None):
+        raise UsageError("one run has one workload", hint="name it after TARGET, or give --command COMMAND")
+    work = {"workloads": [workload]} if shell_command is None else {"commands": [shell_command]}
+    placed = SpecValues(**work, kernels=None if kernel is None else [kernel])
     spec = build_specs(given.overlaid_by(placed))[0].with_schedulers([choice] if choice else [])
     if dry_run:
         _, planned = planned_commands(spec, blocks=None)

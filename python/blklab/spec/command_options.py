@@ -55,6 +55,7 @@ class CommandOptions(BaseModel):
             Topic.COMMANDS,
             metavar="COMMAND",
             see=_SEE,
+            commands=_TAKEN_BY,
         ),
     ] = None
     repeat_set_up: Annotated[
@@ -65,6 +66,7 @@ class CommandOptions(BaseModel):
             Topic.COMMANDS,
             metavar="COMMAND",
             see=_SEE,
+            commands=_TAKEN_BY,
         ),
     ] = None
     space_bytes: Annotated[
@@ -78,6 +80,7 @@ class CommandOptions(BaseModel):
             metavar="SIZE",
             default_text=format_bytes(DEFAULT_SPACE_BYTES),
             see=_SEE,
+            commands=_TAKEN_BY,
         ),
     ] = None
     time_limit_ns: Annotated[
@@ -91,6 +94,7 @@ class CommandOptions(BaseModel):
             metavar="TIME",
             default_text=format_duration(DEFAULT_TIME_LIMIT_NS),
             see=_SEE,
+            commands=_TAKEN_BY,
         ),
     ] = None
 

@@ -127,6 +127,7 @@ _OF_METAVARS: dict[str, Callable[[], Values]] = {
     "NAME|FILE.fio": _workloads,
     "[NAME|FILE.fio]": _workloads,
     "NAME|FILE.fio|trace:FILE": _workloads,
+    "[NAME|FILE.fio|trace:FILE]": _workloads,
     "[NAME|FILE.fio|trace:FILE]…": _workloads,
     "NAME…|all": _studies,
 }
