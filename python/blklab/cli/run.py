@@ -22,7 +22,7 @@ KERNELS = option_named("kernels")
 
 
 @click.command(name="run", cls=TopicCommand)
-@experiment_options("run", apart=("kernels",), required=("targets",))
+@experiment_options("run", apart=("kernels", "commands"), required=("targets",))
 @click.argument("workload", metavar="[NAME|FILE.fio|trace:FILE]", required=False)
 @click.option(COMMANDS.flag, "shell_command", metavar="COMMAND", help="Shell command instead of a workload.")
 @click.option("--scheduler", metavar="NAME", help="Scheduler. Default: the active one of the target.")

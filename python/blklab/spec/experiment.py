@@ -189,6 +189,7 @@ class ExperimentSpec(Conditions, CommandOptions):
             flag="--command",
             metavar="COMMAND",
             see="measure-a-program.md",
+            commands=EVERY_RUN,
         ),
     ]
     """Job files and commands, with the options for commands applied."""
