@@ -117,8 +117,8 @@ pub fn job_options() -> Value {
 
 /// The simulated schedulers.
 pub fn schedulers() -> Value {
-    elevator::ALL
-        .iter()
+    elevator::all()
+        .into_iter()
         .map(|info| {
             json!({
                 "name": info.name,

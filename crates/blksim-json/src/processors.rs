@@ -38,7 +38,7 @@ impl ProcessorsRequest {
         let mut schedulers = Vec::new();
         for (name, costs) in self.schedulers {
             if blksim::elevator::info(&name).is_none() {
-                let known = blksim::elevator::ALL.iter().map(|info| info.name);
+                let known = blksim::elevator::all().into_iter().map(|info| info.name);
                 let message =
                     format!("the cost table's scheduler {name}: {}", unknown(&name, known));
                 let kind = ErrorKind::UnknownScheduler;

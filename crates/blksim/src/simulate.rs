@@ -316,6 +316,10 @@ impl Simulation {
             let error = SimulationError::of(ErrorKind::Limit, "timeline_bytes", message);
             return Err(error.into());
         }
+        let disks = &self.engine.machine().block.disks;
+        if let Some(reason) = disks.iter().find_map(|disk| disk.scheduler.failure()) {
+            return Err(SimulationError::of(ErrorKind::Scheduler, "scheduler", reason).into());
+        }
         Ok(stop)
     }
 
@@ -425,7 +429,7 @@ pub(crate) fn queue_facts(
 }
 
 fn unknown_scheduler(name: &str) -> SimulationError {
-    let names: Vec<_> = elevator::ALL.iter().map(|info| info.name).collect();
+    let names: Vec<_> = elevator::all().iter().map(|info| info.name).collect();
     let message = format!("scheduler {name:?} is not simulated; there are {}", names.join(", "));
     SimulationError::of(ErrorKind::UnknownScheduler, "scheduler", message)
 }

@@ -40,6 +40,8 @@ pub enum ErrorKind {
     Limit,
     /// A setting that cannot be changed during a run.
     Unchangeable,
+    /// A registered scheduler that broke a rule or failed.
+    Scheduler,
     /// A request that is not well formed.
     Request,
     /// A defect of the simulator.
@@ -60,6 +62,7 @@ impl ErrorKind {
             Self::Endless => "endless",
             Self::Limit => "limit",
             Self::Unchangeable => "unchangeable",
+            Self::Scheduler => "scheduler",
             Self::Request => "request",
             Self::Internal => "internal",
         }

@@ -15,6 +15,7 @@ pub(crate) mod decaying_mean;
 pub mod fifo;
 pub mod holding;
 pub(crate) mod idle_timer;
+pub mod registered;
 pub mod scheduler;
 pub mod sort_list;
 
@@ -23,6 +24,7 @@ use crate::block::request::{Merge, Request, RequestId, Requests};
 use crate::core::params::Values;
 use crate::devices::device::Facts;
 use crate::elevator::holding::Holding;
+use crate::elevator::registered::Registered;
 use crate::elevator::scheduler::{Context, Info, Scheduler};
 
 /// Generates the enum through which all schedulers are called without
@@ -38,9 +40,10 @@ macro_rules! schedulers {
         #[allow(clippy::large_enum_variant)]
         pub enum AnyScheduler {
             $($($variant($type),)+)*
+            Registered(Registered),
         }
 
-        /// Descriptions of all schedulers.
+        /// Descriptions of the simulator's own schedulers.
         pub const ALL: &[&Info] = &[$($(&<$type as Scheduler>::INFO,)+)*];
 
         /// The scheduler called `name`.
@@ -48,7 +51,7 @@ macro_rules! schedulers {
             $($(if name == <$type as Scheduler>::INFO.name {
                 return Some(AnyScheduler::$variant(<$type as Scheduler>::new(tunables, queue)));
             })+)*
-            None
+            Registered::begin(name, queue).map(AnyScheduler::Registered)
         }
 
         /// The default tunables of a scheduler, on this queue.
@@ -62,7 +65,10 @@ macro_rules! schedulers {
 
         macro_rules! each {
             ($self:ident, $s:ident => $call:expr) => {
-                match $self { $($(AnyScheduler::$variant($s) => $call,)+)* }
+                match $self {
+                    $($(AnyScheduler::$variant($s) => $call,)+)*
+                    AnyScheduler::Registered($s) => $call,
+                }
             };
         }
     };
@@ -85,9 +91,14 @@ pub fn default_for(facts: &Facts) -> &'static str {
     if facts.nr_hw_queues > 1 || facts.bio_based { "none" } else { "mq-deadline" }
 }
 
+/// Descriptions of all schedulers: the simulator's own, then the registered ones.
+pub fn all() -> Vec<&'static Info> {
+    ALL.iter().copied().chain(registered::all()).collect()
+}
+
 /// The description of the scheduler called `name`.
 pub fn info(name: &str) -> Option<&'static Info> {
-    ALL.iter().copied().find(|info| info.name == name)
+    ALL.iter().copied().find(|info| info.name == name).or_else(|| registered::info(name))
 }
 
 // The hooks that every request takes are separate functions: in a single one, each call would save
@@ -188,7 +199,18 @@ impl AnyScheduler {
         fn of<S: Scheduler>(_: &S) -> &'static str {
             S::INFO.name
         }
-        each!(self, s => of(s))
+        match self {
+            Self::Registered(scheduler) => scheduler.name(),
+            _ => each!(self, s => of(s)),
+        }
+    }
+
+    /// Why a registered scheduler was set aside.
+    pub fn failure(&self) -> Option<&str> {
+        match self {
+            Self::Registered(scheduler) => scheduler.failure(),
+            _ => None,
+        }
     }
 
     pub fn retune(&mut self, cx: &mut Context, tunables: &Values, name: &str) {

@@ -30,6 +30,7 @@ mod one_more_scheduler;
 mod processors;
 mod properties;
 mod ram_disk;
+mod registered;
 mod support;
 mod switchback;
 mod timeline;
