@@ -1,6 +1,7 @@
 """blklab: which Linux I/O scheduler, for this disk and this work, and how sure are we?
 
-`compare` runs an experiment, `load` reads a stored one, `simulate` and `simulate_many` run simulations alone.
+`compare` runs an experiment, `load` reads a stored one, `simulate` and `simulate_many` run simulations alone,
+`schedulers.register` adds a scheduler of your own to them.
 These are for programs and notebooks; everything else is the command line's.
 """
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from blklab.notebook.comparison import compare as compare
     from blklab.notebook.comparison import load as load
     from blklab.shipped.version import __version__ as __version__
+    from blklab.simulator import schedulers as schedulers
     from blklab.simulator.request import SimulationRequest as SimulationRequest
     from blklab.simulator.simulation import SimulationResult as SimulationResult
     from blklab.simulator.simulation import simulate as simulate
@@ -31,10 +33,14 @@ _PUBLIC = {
 }
 """Modules of the public names, imported on first use so that ``blklab --help`` is quick."""
 
-__all__ = [*_PUBLIC]  # noqa: PLE0604 - the table above is their one list
+_PUBLIC_MODULES = {"schedulers": "blklab.simulator.schedulers"}
+
+__all__ = [*_PUBLIC, *_PUBLIC_MODULES]  # noqa: PLE0604 - the tables above are their one list
 
 
 def __getattr__(name: str) -> object:
     if name in _PUBLIC:
         return getattr(import_module(_PUBLIC[name]), name)
+    if name in _PUBLIC_MODULES:
+        return import_module(_PUBLIC_MODULES[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

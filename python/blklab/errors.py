@@ -197,6 +197,10 @@ class SimulationError(RunFailedError):
     """The simulator stopped at an event or time limit, or because of an inconsistency."""
 
 
+class SchedulerCodeError(UsageError):
+    """A scheduler that was registered broke a rule, or its code raised an exception (the error's cause)."""
+
+
 class DataError(BlklabError):
     """Stored data cannot be used."""
 

@@ -5,6 +5,8 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::{create_exception, types::PyType};
 
+use crate::registered;
+
 create_exception!(
     blklab._core,
     CoreError,
@@ -71,8 +73,22 @@ pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
     match error {
         Error::JobFile(error) => job_file(py, error),
         Error::Profile(error) => profile(py, error),
+        Error::Simulation(error) if error.kind == ErrorKind::Scheduler => scheduler(py, error),
         Error::Simulation(error) => simulation(py, error),
     }
+}
+
+/// With the exception that a scheduler's code raised as its cause, or that itself if it interrupts.
+fn scheduler(py: Python<'_>, error: &SimulationError) -> PyErr {
+    let raised = registered::take_raised();
+    if let Some(interrupt) =
+        raised.as_ref().filter(|raised| !raised.is_instance_of::<PyException>(py))
+    {
+        return interrupt.clone_ref(py);
+    }
+    let exception = simulation(py, error);
+    exception.set_cause(py, raised);
+    exception
 }
 
 fn job_file(py: Python<'_>, error: &JobFileError) -> PyErr {

@@ -7,6 +7,7 @@
 mod capture;
 mod error;
 mod records;
+mod registered;
 mod replay;
 mod running;
 mod waits;
@@ -140,6 +141,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
     module.add_function(wrap_pyfunction!(simulate_recorded, module)?)?;
     module.add_function(wrap_pyfunction!(simulate_many, module)?)?;
+    module.add_function(wrap_pyfunction!(registered::register_scheduler, module)?)?;
+    module.add_function(wrap_pyfunction!(registered::unregister_scheduler, module)?)?;
+    module.add_function(wrap_pyfunction!(registered::registered_schedulers, module)?)?;
     module.add_class::<records::RecordReader>()?;
     module.add_function(wrap_pyfunction!(records::open_record, module)?)?;
     module.add_function(wrap_pyfunction!(records::record_formats, module)?)?;

@@ -11,6 +11,7 @@ from blklab.errors import (
     JobFileError,
     ProfileError,
     RequirementError,
+    SchedulerCodeError,
     SchedulerUnavailableError,
     SimulationError,
     TunableError,
@@ -32,6 +33,7 @@ _ERRORS_BY_KIND: dict[str, type[BlklabError]] = {
     "endless": UsageError,
     "unsupported": RequirementError,
     "profile": ProfileError,
+    "scheduler": SchedulerCodeError,
     "job_file": UsageError,
 }
 """Error kinds of the core and of the guest program; any other kind is a failed run."""
