@@ -53,6 +53,7 @@ ELSEWHERE = {
         "export.jobs",
         "link",
     },
+    "test_own_scheduler.py": {"own.example", "own.seconds", "own.code", "own.race", "own.stop"},
     "test_playback.py": {"play", "step", "restart", "speed", "back"},
 }
 """Controls that other files of tests use."""
@@ -67,7 +68,7 @@ def test_every_control_is_used_by_a_test(playground: Playground) -> None:
     # Nothing that can be operated is without a name.
     assert (
         playground.evaluate(
-            "document.querySelectorAll(':is(input,select,button):not([data-control])').length"
+            "document.querySelectorAll(':is(input,select,textarea,button):not([data-control])').length"
         )
         == 0
     )

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.browser
 MOST_BYTES = 1_500_000
 
 _UNLABELLED = """
-[...document.querySelectorAll('input, select, button, canvas, summary, [role=region], [role=img]')]
+[...document.querySelectorAll('input, select, textarea, button, canvas, summary, [role=region], [role=img]')]
   .filter((one) => one.getClientRects().length)
   .filter((one) => {
     const label = one.getAttribute('aria-label') ?? one.labels?.[0]?.textContent ?? one.textContent;

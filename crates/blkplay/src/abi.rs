@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use blksim::core::error::Error;
 use serde_json::{Value, json};
 
+use crate::own_scheduler;
 use crate::session::{self, Session};
 
 /// Both buffers, and the running simulations by handle less one.
@@ -96,6 +97,15 @@ pub extern "C" fn blkplay_catalogue() -> u32 {
             "devices": blksim_json::devices(),
             "timeline": blksim_json::timeline_format(),
         }));
+        Ok(1)
+    })
+}
+
+/// Registers the page's own scheduler under the name in the input; see [`crate::own_scheduler`].
+#[unsafe(no_mangle)]
+pub extern "C" fn blkplay_register() -> u32 {
+    attempt(|desk| {
+        own_scheduler::register(&desk.text()?).map_err(told)?;
         Ok(1)
     })
 }

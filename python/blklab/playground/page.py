@@ -21,6 +21,9 @@ from blklab.shipped import require_playground_program
 from blklab.spec.machines import shipped_machines
 from blklab.spec.profiles import shipped_profiles
 
+EXAMPLE_SCHEDULERS = ("fifo", "elevator", "fair_shares")
+"""Schedulers to begin one's own with: files in ``page/schedulers``."""
+
 
 def render_playground() -> str:
     """The page.
@@ -43,6 +46,8 @@ def render_playground() -> str:
         script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         shipped=_inert_json({"devices": _devices(), "machines": _machines()}),
         lessons=_inert_json([lesson.model_dump(exclude_none=True) for lesson in load_lessons()]),
+        schedulers=_inert_json({name: _source(f"schedulers/{name}.js") for name in EXAMPLE_SCHEDULERS}),
+        racer=Markup(bundle("race_worker", lambda name: _source(f"{name}.js"))),  # noqa: S704 - our own files
         program=_packed(program),
     )
 

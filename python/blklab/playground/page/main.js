@@ -10,6 +10,7 @@ import { Lane } from "./lane.js";
 import { LaneView } from "./lane_view.js";
 import { examine, Lessons } from "./lessons.js";
 import { fromHash, toHash } from "./link.js";
+import { OwnScheduler } from "./own.js";
 import { Player } from "./player.js";
 import { requestOf } from "./request.js";
 import { checkSetup, isSame } from "./setup.js";
@@ -33,6 +34,11 @@ class Playground {
       show: (lesson) => this.#scene(lesson),
       check: (lesson) => this.#guarded(() => examine(lesson, simulator, this.shipped)) ?? [],
     });
+    this.own = new OwnScheduler(JSON.parse(byId("schedulers").textContent), () => ({
+      setup: this.setup,
+      shipped: this.shipped,
+      module: simulator.module,
+    }));
     this.#exports();
     addEventListener("hashchange", () => {
       // A link within the page leaves the set-up as it is.

@@ -1,5 +1,7 @@
 // The page's half of crates/blkplay: simulations in WebAssembly, by handle.
 
+import { hooksOf } from "./own_scheduler.js";
+
 export const GOAL = 1;
 export const END = 2;
 
@@ -17,15 +19,21 @@ async function inflated(base64) {
 export class Simulator {
   // From gzip in base64, as it lies in the page.
   static async load(base64) {
+    return Simulator.of(await WebAssembly.compile(await inflated(base64)));
+  }
+
+  // From a compiled program; `Scheduler` is the class of a scheduler of one's own.
+  static async of(module, Scheduler) {
     const simulator = new Simulator();
-    simulator.module = await WebAssembly.compile(await inflated(base64));
+    simulator.module = module;
+    simulator.hooks = hooksOf(Scheduler);
     await simulator.restart();
     return simulator;
   }
 
   // A fresh memory. All simulations are gone, which is the only way on after a defect.
   async restart() {
-    this.exports = (await WebAssembly.instantiate(this.module, {})).exports;
+    this.exports = (await WebAssembly.instantiate(this.module, { page: this.hooks.functions })).exports;
     this.catalogue = JSON.parse(this.#text(this.#ask("catalogue")));
   }
 
@@ -56,6 +64,12 @@ export class Simulator {
     const bytes = encoder.encode(text);
     const at = this.exports.blkplay_input(bytes.length) >>> 0;
     new Uint8Array(this.exports.memory.buffer, at, bytes.length).set(bytes);
+  }
+
+  // Gives the class of a scheduler of one's own a name.
+  register(name) {
+    this.#say(name);
+    this.#ask("register");
   }
 
   // Runs a request to its end; the answer is that of the Python package, as text.
