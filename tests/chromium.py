@@ -91,9 +91,13 @@ class Page:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.command("Emulation.setEmulatedMedia", media=media, features=[scheme])
 
+    def navigate(self, url: str) -> None:
+        """Begins to open an address."""
+        self.command("Page.navigate", url=url)
+
     def load(self, file: Path) -> None:
         """Opens a file and waits until it is loaded."""
-        self.command("Page.navigate", url=file.resolve().as_uri())
+        self.navigate(file.resolve().as_uri())
         wait_until(lambda: self.evaluate("document.readyState") == "complete", f"{file} is loaded")
 
     def evaluate(self, expression: str) -> Any:

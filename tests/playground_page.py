@@ -12,6 +12,7 @@ import pytest
 from blklab.errors import MissingToolError
 from blklab.playground.page import render_playground
 from chromium import Page
+from firefox import FirefoxPage
 from waiting import wait_until
 
 TWO_READERS = "#device=hdd-7200&scheduler=deadline&task=near,randread,depth:4&task=far,read,block:64k"
@@ -22,7 +23,7 @@ TWO_READERS = "#device=hdd-7200&scheduler=deadline&task=near,randread,depth:4&ta
 class Playground:
     """The open page."""
 
-    page: Page
+    page: Page | FirefoxPage
     file: Path
 
     def evaluate(self, expression: str) -> Any:
@@ -91,14 +92,14 @@ class Playground:
         return value
 
 
-def open_playground(page: Page, file: Path, link: str = "") -> Playground:
+def open_playground(page: Page | FirefoxPage, file: Path, link: str = "") -> Playground:
     """Opens the page, and waits until it is ready."""
     page.errors.clear()
     page.requests.clear()
     # A new link alone would not load the page again.
-    page.command("Page.navigate", url="about:blank")
+    page.navigate("about:blank")
     page.requests.clear()
-    page.command("Page.navigate", url=file.resolve().as_uri() + link)
+    page.navigate(file.resolve().as_uri() + link)
     wait_until(
         lambda: page.errors or page.evaluate("document.documentElement?.dataset.ready") is not None,
         "the playground is ready",

@@ -9,6 +9,7 @@ import pytest
 
 import blklab
 from blklab.playground.page import EXAMPLE_SCHEDULERS
+from chromium import Page
 from page_checks import poor_contrast
 from playground_page import TWO_READERS, Playground, open_playground
 from waiting import wait_until
@@ -180,13 +181,13 @@ def test_code_outlives_the_page(playground: Playground) -> None:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
-def test_results_fit_and_read_well(playground: Playground, width: int, dark: bool) -> None:
-    playground.page.emulate(width=width, dark=dark)
+def test_results_fit_and_read_well(playground: Playground, page: Page, width: int, dark: bool) -> None:
+    page.emulate(width=width, dark=dark)
     playground.open(TWO_READERS)
     _race(playground, _FIFO, seconds=1)
     assert _results(playground).keys() == {"yours", "deadline"} | BUILT_IN
     assert playground.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    assert poor_contrast(playground.page) == []
+    assert poor_contrast(page) == []
     _race(playground, BROKEN["throws"][0], seconds=1)
     assert playground.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    assert poor_contrast(playground.page) == []
+    assert poor_contrast(page) == []

@@ -32,7 +32,8 @@ export class Race {
     this.worker.onmessage = ({ data }) => this.#hear(data);
     this.worker.onerror = (event) => {
       event.preventDefault();
-      this.#fail(event.message || "the code cannot be read", event.lineno || null);
+      // Firefox keeps the message of a script that cannot be read to itself.
+      this.#fail(event.message || "SyntaxError: the code cannot be read, and this browser does not say where", event.lineno || null);
     };
     this.at = { name: own, nowNs: 0 };
     this.own = own;
