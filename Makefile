@@ -156,7 +156,7 @@ deb: wheel ## A Debian package for Debian 13 or later, in dist
 	scripts/build-deb "$$(ls -t dist/*.whl | head -n 1)" dist
 
 .PHONY: site
-site: $(STAMPS)/python ## The documentation as a site, in site
+site: build $(STAMPS)/playground ## The documentation as a site, in site
 	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --quiet --strict
 
 .PHONY: fuzz

@@ -1,9 +1,10 @@
-"""Hooks of the documentation site: its menu, its Python reference, and links to files beside docs/."""
+"""Hooks of the documentation site: menu, Python reference, playground, and links to files beside docs/."""
 
 from __future__ import annotations
 
 import re
 import runpy
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,9 @@ from mkdocs.structure.files import File, Files
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.pages import Page
+
+sys.path.insert(0, str(Path(__file__).parent))  # mkdocs runs this file, but does not find its neighbours
+from playgrounds import PAGE, playground_page, with_playgrounds
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON_REFERENCE = "reference/python.md"
@@ -40,12 +44,15 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the Python reference, made of docstrings, and the pages of the top folder."""
-    public = runpy.run_path(str(ROOT / "python" / "blklab" / "__init__.py"))["_PUBLIC"]
-    blocks = [f"::: {module}.{name}\n" for name, module in public.items() if not name.startswith("__")]
+    package = runpy.run_path(str(ROOT / "python" / "blklab" / "__init__.py"))
+    names = [f"{module}.{name}" for name, module in package["_PUBLIC"].items() if not name.startswith("__")]
+    blocks = [f"::: {name}\n" for name in [*names, *package["_PUBLIC_MODULES"].values()]]
     head = "# Python\n\nThe names of the module `blklab`, for programs and notebooks.\n"
     files.append(File.generated(config, PYTHON_REFERENCE, content="\n".join([head, *blocks])))
     for name in BESIDE:
         files.append(File.generated(config, f"project/{name}", content=(ROOT / name).read_text("utf-8")))
+    if text := playground_page():
+        files.append(File.generated(config, PAGE, content=text))
     worker = (ROOT / "scripts" / "site" / "iframe-worker.js").read_text("utf-8")
     files.append(File.generated(config, "assets/iframe-worker.js", content=worker))
     return files
@@ -71,7 +78,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         up = "../" * here.count("/")
         return f"[{text}]({up}{uri}{mark}{anchor})"
 
-    return _LINK.sub(settled, markdown)
+    markdown = _LINK.sub(settled, markdown)
+    if files.get_file_from_path(PAGE) is None:
+        return markdown
+    return with_playgrounds(markdown, "../" * here.count("/"))
 
 
 def _uri_of(target: Path) -> str | None:

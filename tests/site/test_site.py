@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 
 import pytest
 
+from blklab.errors import MissingToolError
+from blklab.playground.lessons import load_lessons
+from blklab.playground.page import render_playground
+from blklab.shipped import require_playground_program
 from chromium import Page
 from waiting import wait_until
 
@@ -54,6 +59,7 @@ def test_the_python_reference_is_made_of_docstrings(site: Path) -> None:
         "Comparison",
         "SimulationResult",
         "Timeline",
+        "unregister",
     ):
         assert name in page
     assert "The same samples under another confidence, margin or goal." in page
@@ -71,6 +77,50 @@ def test_every_link_of_the_site_leads_to_one_of_its_files(site: Path) -> None:
         for link in re.findall(r"<a\b[^>]*?href=\"([^\"#?]+)", page.read_text("utf-8")):
             if not re.match(r"[a-z]+:", link) and page.name != "404.html":
                 assert (page.parent / link).exists(), f"{page.relative_to(site)}: {link}"
+
+
+@pytest.fixture
+def built_program() -> None:
+    """Skips where the playground's program is not built; then the site does without."""
+    try:
+        require_playground_program()
+    except MissingToolError as error:
+        pytest.skip(f"{error.message}: {error.hint}")
+
+
+@pytest.mark.usefixtures("built_program")
+def test_pages_show_scenes_of_the_playground(site: Path) -> None:
+    links = {lesson.link for lesson in load_lessons()}
+    text = (site / "playground.html").read_text("utf-8")
+    assert text == render_playground()
+    for name, scenes in (("schedulers", 4), ("processor-time", 1)):
+        page = (site / "explanation" / f"{name}.html").read_text("utf-8")
+        frames = [unescape(one) for one in re.findall(r'<iframe class="playground" src="([^"]+)"', page)]
+        assert len(frames) == scenes
+        for frame in frames:
+            file, mark, link = frame.partition("#")
+            assert (site / "explanation" / file).resolve() == (site / "playground.html").resolve()
+            assert mark + link in links
+
+
+@pytest.mark.browser
+@pytest.mark.usefixtures("built_program")
+def test_a_scene_runs_inside_its_page(site: Path, page: Page) -> None:
+    page.requests.clear()
+    page.load(site / "explanation" / "processor-time.html")
+    page.evaluate("document.querySelector('iframe.playground').scrollIntoView()")
+    # Its page is a file, of which another file may not look inside; a frame of its own tells of itself.
+    wait_until(
+        lambda: any("playground.html" in url for url in (page.evaluate("1"), *page.requests)[1:]),
+        "the frame loads its scene",
+    )
+    frame = page.evaluate("document.querySelector('iframe.playground').src")
+    page.navigate(frame)
+    wait_until(
+        lambda: page.evaluate("document.documentElement?.dataset.ready") is not None, "the scene is ready"
+    )
+    assert page.evaluate("playground.setup.device") == "nvme-tlc"
+    assert page.errors == []
 
 
 @pytest.mark.browser
