@@ -48,6 +48,7 @@ WRITTEN: dict[str, st.SearchStrategy[Any]] = {
     "repeat_set_up": st.just("make clean"),
     "space": st.sampled_from(["64m", "2g"]),
     "time_limit": st.integers(1, 10**15).map(exact_duration),
+    "guest_file": st.just(["/usr/lib/python3.*", "/opt/my data"]),
     "workloads": st.lists(st.sampled_from(["mixed-70-30", "cached-read"]), min_size=1, unique=True),
     "schedulers": st.lists(
         st.sampled_from(["none", "calm=bfq:slice_idle=0:low_latency=0", "kyber@patched"]),
@@ -146,7 +147,7 @@ def requests(draw: Callable[[st.SearchStrategy[Any]], Any]) -> dict[str, Any]:
         keys.discard("budget")
     if "blocks" not in keys:
         keys.discard("order")
-    if keys & {"cold", "beside", "set_up", "repeat_set_up", "space", "time_limit"}:
+    if keys & {"cold", "beside", "set_up", "repeat_set_up", "space", "time_limit", "guest_file"}:
         keys.add("commands")
     return {key: draw(WRITTEN[key]) for key in sorted(keys)}
 

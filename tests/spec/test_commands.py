@@ -154,15 +154,14 @@ def test_commands_have_runs_of_their_own() -> None:
     assert reason == "a command makes its own load, which starts anew each time"
 
 
-@pytest.mark.parametrize("target", ["sim:ssd-sata", "uml:ssd-sata"])
-def test_models_refuse_commands(target: str) -> None:
-    (spec,) = build_specs(SpecValues(targets=[target], commands=["make"]))
+def test_the_simulator_refuses_commands() -> None:
+    (spec,) = build_specs(SpecValues(targets=["sim:ssd-sata"], commands=["make"]))
     with pytest.raises(UsageError, match="without this machine's programs") as raised:
         planned_commands(spec, blocks=1)
     assert raised.value.hint
 
 
-def test_the_simulator_refuses_them_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_simulations_from_python_refuse_them_too(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UsageError, match="git-status is a command"):
         blklab.simulate("ssd-sata", "git-status")
     assert run(shlex.split("explain sim:ssd-sata git-status")) == ExitCode.USAGE

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering::SeqCst;
 
+use blksim::block::request::SECTOR_BYTES;
 use blksim::core::params::Values;
 use blksim::core::record::JobRecord;
 use blksim::machine_parameters::MACHINE;
@@ -21,6 +22,8 @@ use crate::ublk::Disk;
 pub struct Counters {
     pub requests: u64,
     pub merges: u64,
+    pub read_bytes: u64,
+    pub written_bytes: u64,
     pub flushes: u64,
     pub busy_ms: u64,
 }
@@ -45,6 +48,8 @@ impl Counters {
         Self {
             requests: field(0) + field(4),
             merges: field(1) + field(5),
+            read_bytes: field(2) * SECTOR_BYTES,
+            written_bytes: field(6) * SECTOR_BYTES,
             flushes: field(15),
             busy_ms: field(9),
         }
@@ -54,6 +59,8 @@ impl Counters {
         Self {
             requests: self.requests.saturating_sub(earlier.requests),
             merges: self.merges.saturating_sub(earlier.merges),
+            read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
+            written_bytes: self.written_bytes.saturating_sub(earlier.written_bytes),
             flushes: self.flushes.saturating_sub(earlier.flushes),
             busy_ms: self.busy_ms.saturating_sub(earlier.busy_ms),
         }
@@ -171,7 +178,17 @@ mod tests {
     fn counters_are_taken_by_position() {
         let text = "  10 2 80 5 20 3 160 6 0 7 11 0 0 0 0 4 9";
         let counters = Counters::parse(text);
-        assert_eq!(counters, Counters { requests: 30, merges: 5, flushes: 4, busy_ms: 7 });
+        assert_eq!(
+            counters,
+            Counters {
+                requests: 30,
+                merges: 5,
+                read_bytes: 80 * 512,
+                written_bytes: 160 * 512,
+                flushes: 4,
+                busy_ms: 7,
+            }
+        );
         assert_eq!(counters.since(counters), Counters::default());
         // Kernels before 5.5 do not count flushes.
         assert_eq!(Counters::parse("10 2 80 5 20 3 160 6 0 7 11").flushes, 0);

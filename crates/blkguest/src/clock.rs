@@ -3,9 +3,13 @@
 use std::mem::MaybeUninit;
 use std::ptr;
 
+use crate::failure::{Failure, checked};
+
 const SECOND_NS: u64 = 1_000_000_000;
 /// The smallest timer slack the kernel accepts.
 pub const SLACK_NS: u64 = 1;
+/// The slack of ordinary programs (`init_task` in `init/init_task.c`, Linux 6.1).
+pub const USUAL_SLACK_NS: u64 = 50_000;
 
 /// `CLOCK_MONOTONIC` in nanoseconds. In a guest this is a system call, some microseconds of real time.
 pub fn now_ns() -> u64 {
@@ -38,6 +42,16 @@ pub fn sleep_until(moment_ns: u64) {
 pub fn no_slack() {
     // SAFETY: a plain call with numbers.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, SLACK_NS) };
+}
+
+/// Sets the wall clock, which this program itself does not use.
+pub fn set_wall_clock(seconds: i64) -> Result<(), Failure> {
+    let time = libc::timespec { tv_sec: seconds, tv_nsec: 0 };
+    // SAFETY: the pointer is valid for the call.
+    checked("setting the clock", unsafe {
+        libc::clock_settime(libc::CLOCK_REALTIME, &raw const time)
+    })
+    .map(|_| ())
 }
 
 pub fn timespec(ns: u64) -> libc::timespec {

@@ -1,6 +1,6 @@
-//! A file system on the disk or disks, with one file for each file of the layout.
+//! A file system on the disk or disks, with one file for each file of the layout, and a command's files.
 //!
-//! It is made before the device model's latencies apply. Files are written with zeroes, which the
+//! It is made before the device model's latencies apply. The layout's files are written with zeroes, which the
 //! disk stores without memory; a file that was only allocated would be read without I/O.
 
 use std::fs::{self, OpenOptions};
@@ -12,7 +12,7 @@ use blksim::workload::layout::File;
 
 use crate::array::Array;
 use crate::failure::{Failure, checked};
-use crate::mounts::{DATA, mount};
+use crate::mounts::{DATA, mount, unmount};
 use crate::program;
 use crate::request::FilesystemKind;
 use crate::ublk::Disk;
@@ -28,28 +28,56 @@ struct Zeroes([u8; WRITE_BYTES]);
 
 static ZEROES: Zeroes = Zeroes([0; WRITE_BYTES]);
 
-/// Makes and mounts the file system, and writes its files.
-///
-/// btrfs takes the members of an array; every other file system takes the assembled disk.
-pub fn create(
+/// A mounted file system on the modelled disks.
+#[derive(Debug)]
+pub struct Filesystem {
+    source: String,
+    name: &'static str,
+    options: String,
+}
+
+impl Filesystem {
+    /// Makes and mounts it.
+    ///
+    /// btrfs takes the members of an array; every other file system takes the assembled disk.
+    pub fn create(
+        kind: FilesystemKind,
+        array: Option<&Array>,
+        members: &[Disk],
+        disk: &Disk,
+    ) -> Result<Self, Failure> {
+        let source = disk.path();
+        let (name, options) = make(kind, array, members, &source)?;
+        mount(&source, DATA, name, &options)?;
+        Ok(Self { source, name, options })
+    }
+
+    /// Unmounts it and mounts it again: nothing of it is in memory then.
+    pub fn mount_again(&self) -> Result<(), Failure> {
+        unmount(DATA)?;
+        drop_caches()?;
+        mount(&self.source, DATA, self.name, &self.options)
+    }
+}
+
+/// Makes a file system; returns its name and the options to mount it with.
+fn make(
     kind: FilesystemKind,
     array: Option<&Array>,
     members: &[Disk],
-    disk: &Disk,
-    files: &[File],
-) -> Result<(), Failure> {
-    let path = disk.path();
-    let (name, options) = match kind {
+    path: &str,
+) -> Result<(&'static str, String), Failure> {
+    Ok(match kind {
         FilesystemKind::Ext4 => {
             let extended =
                 format!("nodiscard,lazy_itable_init=1,lazy_journal_init=1,hash_seed={IDENTITY}");
-            program::run("mkfs.ext4", &["-q", "-F", "-U", IDENTITY, "-E", &extended, &path])?;
+            program::run("mkfs.ext4", &["-q", "-F", "-U", IDENTITY, "-E", &extended, path])?;
             // Otherwise the kernel does this in the background for minutes.
             ("ext4", "noinit_itable".to_owned())
         }
         FilesystemKind::Xfs => {
             let identity = format!("uuid={IDENTITY}");
-            program::run("mkfs.xfs", &["-q", "-f", "-K", "-m", &identity, &path])?;
+            program::run("mkfs.xfs", &["-q", "-f", "-K", "-m", &identity, path])?;
             ("xfs", String::new())
         }
         FilesystemKind::Btrfs => {
@@ -65,11 +93,18 @@ pub fn create(
             let others: Vec<_> = paths[1..].iter().map(|path| format!("device={path}")).collect();
             ("btrfs", others.join(","))
         }
-    };
-    mount(&path, DATA, name, &options)?;
+    })
+}
+
+/// Writes the layout's files; none of them is in memory then.
+pub fn lay_out(files: &[File]) -> Result<(), Failure> {
     for (index, file) in files.iter().enumerate() {
         write(&file_path(index), file.bytes)?;
     }
+    drop_caches()
+}
+
+fn drop_caches() -> Result<(), Failure> {
     // SAFETY: a plain call.
     unsafe { libc::sync() };
     fs::write("/proc/sys/vm/drop_caches", "3")

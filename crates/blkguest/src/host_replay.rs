@@ -125,6 +125,7 @@ fn replay(
                 start_delay_ns: 0,
                 timing: Timing { device: None, call_ns: 0, bytes_per_second: 0 },
                 turns: None,
+                beside_command: false,
                 group_file: job.cgroup.as_ref().and_then(group_file),
             });
         }

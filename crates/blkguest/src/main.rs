@@ -10,6 +10,7 @@ mod answer;
 mod array;
 mod cgroups;
 mod clock;
+mod command;
 mod failure;
 mod filesystem;
 mod fio;

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::ptr;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, checked};
 
 /// Mount point of the control groups.
 pub const CGROUPS: &str = "/sys/fs/cgroup";
@@ -53,6 +53,14 @@ pub fn mount(source: &str, target: &str, kind: &str, options: &str) -> Result<()
         }),
         _ => Err(Failure::kernel(format!("mounting {kind} on {target}"), error)),
     }
+}
+
+/// Unmounts the file system at `target`.
+pub fn unmount(target: &str) -> Result<(), Failure> {
+    let path = CString::new(target)
+        .map_err(|_| Failure::Internal { message: format!("{target:?} has a NUL") })?;
+    // SAFETY: the path is a string that outlives the call.
+    checked(&format!("unmounting {target}"), unsafe { libc::umount2(path.as_ptr(), 0) }).map(|_| ())
 }
 
 /// Reads a small file of proc or sysfs, without its trailing newline.

@@ -39,16 +39,22 @@ pub fn begin(table: &ProcessorTable) -> Result<(), Failure> {
 
 /// The processor time so far, and how often tasks were woken and switched to.
 pub fn figures() -> Result<Value, Failure> {
-    let read = |name: &str| -> Result<u64, Failure> {
-        let text = read_line(&format!("{PARAMETERS}/{name}"))
-            .map_err(|error| Failure::kernel(format!("reading {name}"), error))?;
-        text.parse().map_err(|_| Failure::kernel(format!("reading {name}"), "it is no number"))
-    };
     Ok(json!({
-        "busy_ns": [read("busy_ns")?],
+        "busy_ns": [busy_ns()?],
         "wakes": read("nr_wakes")?,
         "switches": read("nr_switches")?,
     }))
+}
+
+/// The processor time so far.
+pub fn busy_ns() -> Result<u64, Failure> {
+    read("busy_ns")
+}
+
+fn read(name: &str) -> Result<u64, Failure> {
+    let text = read_line(&format!("{PARAMETERS}/{name}"))
+        .map_err(|error| Failure::kernel(format!("reading {name}"), error))?;
+    text.parse().map_err(|_| Failure::kernel(format!("reading {name}"), "it is no number"))
 }
 
 fn set(name: &str, value: &str) -> Result<(), Failure> {

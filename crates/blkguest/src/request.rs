@@ -10,11 +10,12 @@ use blksim::switchback::Switchback;
 use blksim::workload::Job;
 use blksim::workload::layout::{Layout, lay_out};
 use blksim::workload::order::JobOrder;
-use blksim_json::{bad_request, setup_of};
+use blksim_json::{bad_request, setup_of, setup_with_optional_jobs};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::array::Array;
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::shared_memory::MAX_DISKS;
 
@@ -79,6 +80,8 @@ pub struct Request {
     pub array: Option<Array>,
     pub capacity_bytes: u64,
     pub jobs: Vec<Job>,
+    /// The command that is measured, and whose end ends the jobs; `None` if the jobs are measured.
+    pub command: Option<Command>,
     pub layout: Layout,
 }
 
@@ -100,7 +103,14 @@ impl Request {
             Some(options) => serde_json::from_value(options)
                 .map_err(|error| bad_request(format!("the request's guest: {error}")))?,
         };
-        let prepared = setup_of(value)?;
+        let command: Option<Command> =
+            match value.as_object_mut().and_then(|object| object.remove("command")) {
+                None | Some(Value::Null) => None,
+                Some(command) => serde_json::from_value(command)
+                    .map_err(|error| bad_request(format!("the request's command: {error}")))?,
+            };
+        let prepared =
+            if command.is_some() { setup_with_optional_jobs(value)? } else { setup_of(value)? };
         let (mut setup, turns) = (prepared.setup, prepared.switchback);
         if let Some(turns) = &turns {
             turns.check_times()?;
@@ -112,7 +122,11 @@ impl Request {
         let capacity_bytes =
             raid.as_ref().map_or(facts.capacity_bytes, |raid| raid.capacity_sectors * SECTOR_BYTES);
         facts.discards &= raid.is_none_or(|raid| raid.takes_discards());
-        let jobs = setup.timed_jobs()?;
+        let mut jobs = setup.timed_jobs()?;
+        if let Some(command) = &command {
+            let longest_ns = command.lead_ns.saturating_add(command.time_limit_ns);
+            jobs.iter_mut().for_each(|job| job.run_without_end(longest_ns.saturating_mul(2)));
+        }
         check_trims(&jobs, &facts)?;
         let clones: u64 = jobs.iter().map(|job| u64::from(job.numjobs)).sum();
         if clones > MAX_CLONES {
@@ -121,7 +135,8 @@ impl Request {
             return Err(Failure::of(ErrorKind::OutOfRange, "numjobs", message));
         }
         let layout = lay_out(&jobs, capacity_bytes, setup.arrangement)?;
-        let request = Self { setup, options, turns, facts, array, capacity_bytes, jobs, layout };
+        let request =
+            Self { setup, options, turns, facts, array, capacity_bytes, jobs, command, layout };
         request.refuse_what_cannot_be()?;
         Ok(request)
     }
@@ -167,6 +182,25 @@ impl Request {
             if self.options.driver == Driver::NullBlk {
                 let message = "only the driver ublk knows when the driver got a command";
                 return wrong("processors", message.to_owned());
+            }
+        }
+        if self.command.is_some() {
+            if self.options.filesystem.is_none() || self.options.driver == Driver::NullBlk {
+                let message = "a command needs a file system, on a disk that keeps its contents";
+                return wrong("filesystem", message.to_owned());
+            }
+            if self.options.generator == Load::Fio {
+                return wrong("generator", "fio is not a command's".to_owned());
+            }
+            if self.turns.is_some() {
+                let message = "schedulers cannot take turns within a command's run";
+                return wrong("switchback", message.to_owned());
+            }
+            if let Some(job) = self.jobs.iter().find(|job| job.stonewall || job.wait_for.is_some())
+            {
+                let message =
+                    format!("job {} would never begin: beside a command none ends", job.name);
+                return wrong("stonewall", message);
             }
         }
         if self.turns.is_some() && self.options.generator == Load::Fio {
@@ -226,6 +260,25 @@ mod tests {
         assert!(failure.unwrap_err().to_string().contains("no array"));
         let failure = Request::parse(&text.replace("\"10\"", "\"10\", \"members\": \"5\""));
         assert!(failure.unwrap_err().to_string().contains("even number"));
+    }
+
+    #[test]
+    fn a_command_needs_no_jobs_but_a_disk_that_keeps_it() {
+        let command = r#""scheduler": "none", "command": {"run": "true", "repeat_set_up": "",
+            "directory": "/d", "environment": {}, "cold": true, "time_limit_ns": 5, "lead_ns": 1}"#;
+        let alone = r#"{"device": {"kind": "fixed"}, "guest": {"filesystem": "ext4"}, COMMAND}"#
+            .replace("COMMAND", command);
+        let read = Request::parse(&alone).unwrap();
+        assert_eq!((read.jobs.len(), read.command.map(|command| command.cold)), (0, Some(true)));
+        let failure = Request::parse(&alone.replace(r#""filesystem": "ext4""#, "")).unwrap_err();
+        assert!(failure.to_string().contains("keeps its contents"), "{failure}");
+        let beside = request(r#""filesystem": "ext4""#)
+            .replace(r#""scheduler": "none""#, command)
+            .replace("stonewall\n", "number_ios=5\n");
+        let jobs = Request::parse(&beside).unwrap().jobs;
+        assert!(jobs.iter().all(|job| job.number_ios.is_none() && job.runtime_ns == Some(12)));
+        let failure = Request::parse(&beside.replace("number_ios=5", "stonewall")).unwrap_err();
+        assert!(failure.to_string().contains("would never begin"), "{failure}");
     }
 
     #[test]

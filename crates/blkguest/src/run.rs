@@ -1,6 +1,7 @@
 //! One run: the disks, their settings, the clones, the answer.
 
 use std::fs;
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
 
 use blksim::core::params::Values;
@@ -16,8 +17,9 @@ use serde_json::Value;
 use crate::answer::{self, Counters, Findings};
 use crate::cgroups::{self, Groups};
 use crate::clock;
+use crate::command;
 use crate::failure::Failure;
-use crate::filesystem;
+use crate::filesystem::{self, Filesystem};
 use crate::fio;
 use crate::load::{self, JobProcess, Timing};
 use crate::memory;
@@ -92,7 +94,11 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
     progress::report(&disks, shared)?;
     if let Some(kind) = request.options.filesystem {
         let array = request.array.as_ref();
-        filesystem::create(kind, array, &disks, &disk, &request.layout.files)?;
+        let filesystem = Filesystem::create(kind, array, &disks, &disk)?;
+        filesystem::lay_out(&request.layout.files)?;
+        if let Some(command) = &request.command {
+            command::prepare(command, &filesystem, request.options.time, shared)?;
+        }
     }
     let first_tag = alone.and_then(queue::first_tag);
     let memory_bytes = memory::shared_bytes(machine.get("dirty_ratio"));
@@ -104,7 +110,8 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
     }
     let (records, slots, fio_exit_code) = match request.options.generator {
         Load::Blkguest => {
-            let (records, slots) = run_clones(request, order, &disk, ring, &machine, shared)?;
+            let (records, slots) =
+                run_clones(request, order, &disks, &disk, ring, &machine, shared)?;
             (records, slots, None)
         }
         Load::Fio => {
@@ -136,6 +143,9 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
     if request.turns.is_some() {
         answer["slots"] = switchback::answer(&slots)?;
     }
+    if request.command.is_some() {
+        answer["command"] = command::answer()?;
+    }
     Ok(answer)
 }
 
@@ -143,6 +153,7 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
 fn run_clones(
     request: &Request,
     order: &JobOrder,
+    disks: &[Disk],
     disk: &Disk,
     ring: Option<Ring>,
     machine: &Values,
@@ -173,10 +184,12 @@ fn run_clones(
             0
         },
     };
-    let nr_clones = request.layout.regions.iter().map(Vec::len).sum();
-    let delays_ns = setup
-        .arrangement
-        .map_or_else(|| vec![0; nr_clones], |arrangement| arrangement.start_delays_ns(nr_clones));
+    let nr_clones: usize = request.layout.regions.iter().map(Vec::len).sum();
+    // The last is a command's.
+    let delays_ns = setup.arrangement.map_or_else(
+        || vec![0; nr_clones + 1],
+        |arrangement| arrangement.start_delays_ns(nr_clones + 1),
+    );
     let group_file = |job: &Job| job.cgroup.as_deref().map(cgroups::processes_file);
     let group_files: Vec<Option<String>> = request.jobs.iter().map(group_file).collect();
     let mut clones: Vec<JobProcess> = Vec::new();
@@ -196,12 +209,22 @@ fn run_clones(
                 start_delay_ns: delays_ns[clones.len()],
                 timing: timing(job.direct),
                 turns: request.turns.as_ref(),
+                beside_command: request.command.is_some(),
                 group_file: group_files[job_index].as_deref(),
             });
         }
     }
+    let lines_ended = shared.lines_ended.load(SeqCst);
+    if let Some(command) = &request.command {
+        let counted = if disks.contains(disk) { disks } else { std::slice::from_ref(disk) };
+        let delay_ns = command.lead_ns + delays_ns[nr_clones];
+        command::start(command, counted, delay_ns, setup.costly_processors().is_some(), shared)?;
+    }
     start_clones(request, disk, &clones, shared)?;
-    wait_for_end(request, clones.len() as u32, shared)?;
+    if request.command.is_some() {
+        wait_for_end(request, &shared.lines_ended, lines_ended + 1, shared)?;
+    }
+    wait_for_end(request, &shared.clones_ended, clones.len() as u32, shared)?;
     let mut records: Vec<JobRecord> =
         request.jobs.iter().map(|job| JobRecord::new(&job.name, job.numjobs)).collect();
     let mut slots =
@@ -264,9 +287,15 @@ fn start_clones(
     Ok(())
 }
 
-fn wait_for_end(request: &Request, clones: u32, shared: SharedMemory) -> Result<(), Failure> {
+/// Waits until `word` has reached `value`, at most as long as the request says.
+fn wait_for_end(
+    request: &Request,
+    word: &AtomicU32,
+    value: u32,
+    shared: SharedMemory,
+) -> Result<(), Failure> {
     let limit_ns = request.setup.limits.simulated_ns;
-    shared.wait_for(&shared.clones_ended, clones, || {
+    shared.wait_for(word, value, || {
         process::look(shared)?;
         let passed_ns = clock::now_ns().saturating_sub(shared.start_ns.load(SeqCst));
         if passed_ns > limit_ns {

@@ -49,6 +49,8 @@ pub struct SharedPage {
     /// Phases numbered below this may run.
     pub open_phases: AtomicU32,
     pub clones_ended: AtomicU32,
+    /// Lines of a command that have been run to their end, its set-ups included.
+    pub lines_ended: AtomicU32,
     /// Counts whatever a clone may wait for in files with `wait_for` or `exitall`.
     changes: AtomicU32,
     /// Set when the last scheduler of a switchback has had its turn.
@@ -222,6 +224,21 @@ impl SharedMemory {
     /// Another job's end ends this clone.
     pub fn terminated(&self, number: u32) -> bool {
         self.clones[number as usize].load(SeqCst) == TERMINATED
+    }
+
+    /// Lets every clone end.
+    pub fn terminate_clones(&self) {
+        for state in self.clones {
+            state.store(TERMINATED, SeqCst);
+        }
+        self.changes.fetch_add(1, SeqCst);
+        wake(&self.changes);
+    }
+
+    /// Records that a line of a command has ended.
+    pub fn line_ended(&self) {
+        self.lines_ended.fetch_add(1, SeqCst);
+        self.notify();
     }
 
     /// Starts a phase.

@@ -9,4 +9,6 @@ pub use answer::{checked, device_in_force, job_samples, outcome, slots, tell_mem
 pub use catalogue::{
     devices, job_file, job_options, job_transfers, profile, schedulers, settings, timeline_format,
 };
-pub use request::{Prepared, bad_request, partial_setup, setup, setup_of};
+pub use request::{
+    Prepared, bad_request, partial_setup, setup, setup_of, setup_with_optional_jobs,
+};

@@ -138,12 +138,21 @@ pub fn setup_of(value: Value) -> Result<Prepared, Error> {
     prepare(serde_json::from_value(value).map_err(|error| malformed(&error))?)
 }
 
-fn prepare(mut request: Request) -> Result<Prepared, Error> {
+/// As [`setup_of`], where something else than jobs may be the load.
+pub fn setup_with_optional_jobs(value: Value) -> Result<Prepared, Error> {
+    prepare_any(serde_json::from_value(value).map_err(|error| malformed(&error))?)
+}
+
+fn prepare(request: Request) -> Result<Prepared, Error> {
+    if request.scheduler.is_some() && request.jobs.is_none() {
+        return Err(bad_request("the request has no jobs".to_owned()));
+    }
+    prepare_any(request)
+}
+
+fn prepare_any(mut request: Request) -> Result<Prepared, Error> {
     if request.scheduler.is_none() {
         return Err(bad_request("the request names no scheduler".to_owned()));
-    }
-    if request.jobs.is_none() {
-        return Err(bad_request("the request has no jobs".to_owned()));
     }
     let limit_bytes = request.limits.timeline_bytes.unwrap_or(TIMELINE_BYTES);
     let timeline_bytes = request.timeline.then_some(limit_bytes);

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
-from blklab.errors import MissingToolError, RunFailedError, UsageError
+from blklab.errors import RunFailedError, UsageError
 from blklab.linux.journal.journal import Journal
 from blklab.linux.load.beside import beside_text, endless, load_beside
-from blklab.linux.load.command import SHELL, run_command
+from blklab.linux.load.command import SHELL, check_requirements, run_command
 from blklab.linux.load.fio import JOB_FILE, Fio, check_job_file
 from blklab.linux.load.fio_output import FioReport
 from blklab.linux.machine.kernel_files import text_or_empty
@@ -20,12 +19,11 @@ from blklab.linux.processes.exit_accounting import DELAY_ACCOUNTING
 from blklab.linux.scratch.command_space import BESIDE_FOLDER, CommandSpace
 from blklab.linux.scratch.layout import regions_in_directory
 from blklab.linux.scratch.space import Announce
-from blklab.spec.commands import DIRECTORY_VARIABLE, Command, in_directory, required_test
+from blklab.spec.commands import DIRECTORY_VARIABLE, Command, in_directory
 from blklab.spec.workloads import Workload
 
 DATA_LINK = "data"
 """Link in fio's working directory to a directory target's test files, so that paths need no quoting."""
-_TEST_LIMIT_S = 120
 
 GroupJoins = Callable[[Workload], Mapping[str, str]]
 Monitoring = Callable[[], AbstractContextManager[None]]
@@ -70,7 +68,7 @@ class CommandRuns:
                     f"precondition overwrites the files of jobs, and {workload.name} is a command",
                     hint="leave it out",
                 )
-            _check_requirements(workload.name, workload.command)
+            check_requirements(workload.name, workload.command)
             if workload.beside is not None:
                 check_job_file(self._fio, workload.beside, self._beside_text(workload, seed=0))
             if workload.command.cold and not self._space.on_device:
@@ -251,21 +249,6 @@ def _command_of(workload: Workload) -> Command:
 def _longest_ns(command: Command) -> int:
     """Time after which the load beside a command ends even if nobody ends it."""
     return 2 * command.time_limit_ns
-
-
-def _check_requirements(name: str, command: Command) -> None:
-    for requirement, package in command.requires.items():
-        test = subprocess.run(
-            [SHELL, "-c", required_test(requirement)],
-            check=False,
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            timeout=_TEST_LIMIT_S,
-        )
-        if test.returncode:
-            raise MissingToolError(
-                f"{name} needs {package}: `{required_test(requirement)}` fails", hint=f"apt install {package}"
-            )
 
 
 def _account_delays(journal: Journal) -> None:

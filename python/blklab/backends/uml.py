@@ -14,6 +14,7 @@ from blklab.backends.modelled_device import describe_disk, device_facts, require
 from blklab.backends.protocol import Session, SessionOptions
 from blklab.backends.uml_arrays import array_of, require_array
 from blklab.backends.uml_clocks import check_clocks
+from blklab.backends.uml_commands import GuestCommands
 from blklab.backends.uml_processor_time import check_processor_time, without_costs
 from blklab.backends.uml_session import UmlSession, summary_of
 from blklab.errors import RequirementError
@@ -38,7 +39,7 @@ class UmlBackend:
 
     NAME = "uml"
     TIMELINES = False
-    COMMANDS = False
+    COMMANDS = True
     GUESTS = True
     SWITCHBACK = False
 
@@ -74,13 +75,17 @@ class UmlBackend:
         programs = program_files(_programs(options))
         boot = Boot(options.guest.memory_bytes, virtual_time=options.guest.time == "virtual")
         device = device_request(model, load_profile(model.device))
-        session = UmlSession(description, device, options, kernels, init=init, programs=programs, boot=boot)
+        commands = GuestCommands(options.guest, rotational=bool(description.disks[0].rotational))
+        session = UmlSession(
+            description, device, options, kernels, init=init, programs=programs, boot=boot, commands=commands
+        )
         if options.dry_run:
             yield session
             return
         with ExitStack() as stack:
             for kernel in kernels.values():
                 stack.enter_context(kernel.in_use())
+            stack.enter_context(commands)
             session.guests = stack.enter_context(options.workers.guests(boot))
             session.parallel = session.guests.parallel
             yield session

@@ -18,6 +18,7 @@ from blklab.backends.modelled_device import check_with_core
 from blklab.backends.protocol import SessionOptions
 from blklab.backends.switchable import unswitchable_workload
 from blklab.backends.uml_clocks import bfq_idling_warning, clock_warnings
+from blklab.backends.uml_commands import GuestCommands, command_job
 from blklab.backends.uml_load import check_load
 from blklab.backends.uml_processor_time import is_costly, processor_notes, processors_request
 from blklab.backends.workers import GuestRuns
@@ -83,6 +84,7 @@ class UmlSession:
         init: Path,
         programs: Mapping[str, Path],
         boot: Boot,
+        commands: GuestCommands,
     ) -> None:
         self.target = target
         self.parallel = 1
@@ -93,6 +95,7 @@ class UmlSession:
         self._init = init
         self._programs = programs
         self._boot = boot
+        self._guest_commands = commands
         self._changes_queue = False
         """Whether a scheduler that was checked has attributes of the queue of its own."""
 
@@ -116,13 +119,17 @@ class UmlSession:
         self._changes_queue = any(choice.queue for choice in choices)
         notes = clock_warnings(list(self._kernels.values()), self._options.guest) + remarks_on(workloads)
         notes += processor_notes(self._options.machine, list(self._kernels.values()), self._options.guest)
+        notes += self._guest_commands.check(workloads, list(self._kernels.values()))
         for workload in workloads:
-            notes += check_load(workload, self._options.guest)
+            jobs = workload if workload.command is None else workload.beside
+            if jobs is None:
+                continue
+            notes += check_load(jobs, self._options.guest)
             # Jobs are valid or not regardless of scheduler and settings, so the core checks them without
             # these.
-            plain = {**self._device, "scheduler": "none", "jobs": _jobs(workload)}
-            plain["runtime_ns"] = self._runtime_ns(workload)
-            check_with_core(plain, source=workload.source)
+            plain = {**self._device, "scheduler": "none", "jobs": _jobs(jobs)}
+            plain["runtime_ns"] = self._runtime_ns(jobs)
+            check_with_core(plain, source=jobs.source)
         notes += self._bfq_warnings(choices) + self._notes_on_places(choices)
         if any(self._shortened(workload) for workload in workloads):
             notes.append(
@@ -165,7 +172,12 @@ class UmlSession:
         return self.run(Cell(key=key, scheduler=choice, workload=_PROBE))
 
     def prepare(self, workloads: Sequence[Workload], announce: Announce) -> None:
-        """Does nothing: each guest makes its own disk."""
+        """Collects the files of commands; each guest makes its own disk.
+
+        Raises:
+            BlklabError: if a set-up fails, or a command's files cannot be had.
+        """
+        self._guest_commands.prepare(workloads, announce)
 
     def run(self, cell: Cell) -> RunSample:
         """Boots a guest for one cell.
@@ -250,9 +262,13 @@ class UmlSession:
         kernel = self._kernel_of(cell.scheduler)
         files = {KERNEL: kernel.linux, INIT: self._init, **self._programs}
         lines = [f"# kernel {kernel.name}: {summary_of(kernel)}", 'cd "$(mktemp -d -p /dev/shm)"']
+        if cell.workload.command is not None:
+            files |= self._guest_commands.programs
         folders = sorted({str(Path(name).parent) for name in files} - {"."})
         lines.append(f"mkdir -p {' '.join([*MOUNT_POINTS, *folders])}")
         lines += [f"cp {path} {name}" for name, path in files.items()]
+        if cell.workload.command is not None:
+            lines += self._guest_commands.steps(cell.workload)
         request = json.dumps(asked, indent=1, ensure_ascii=False)
         for name, text in {**self._files(cell), REQUEST: request}.items():
             lines.append(f"cat > {name} <<'END'\n{text.rstrip()}\nEND")
@@ -260,12 +276,16 @@ class UmlSession:
 
     def _image(self, cell: Cell) -> GuestImage:
         kernel = self._kernel_of(cell.scheduler)
-        return GuestImage(kernel.linux, kernel.build_id, self._init, self._programs, kernel.boot_parameters)
+        programs = self._programs
+        if cell.workload.command is not None:
+            programs = {**programs, **self._guest_commands.files(cell.workload)}
+        return GuestImage(kernel.linux, kernel.build_id, self._init, programs, kernel.boot_parameters)
 
     def _engine(self, cell: Cell, answer: Mapping[str, Any]) -> dict[str, Any]:
         kernel = self._kernel_of(cell.scheduler)
         named = {"name": kernel.name, "version": kernel.version, "build_id": kernel.build_id}
-        return {**answer.get("engine", {}), "kernel": named}
+        of_command = {} if cell.workload.command is None else self._guest_commands.engine(cell.workload)
+        return {**answer.get("engine", {}), **of_command, "kernel": named}
 
     def _kernel_of(self, choice: SchedulerChoice) -> KernelBuild:
         name = choice.kernel or DEFAULT_NAME
@@ -274,6 +294,8 @@ class UmlSession:
     def _guest_for(self, cell: Cell) -> GuestOptions:
         """The requested guest; a trial of settings gets a minimal one."""
         asked = self._options.guest
+        if cell.workload.command is not None:
+            return asked.model_copy(update={"filesystem": self._guest_commands.filesystem})
         if cell.workload != _PROBE:
             return asked
         # Some arrays can be made only by their file system.
@@ -293,6 +315,10 @@ class UmlSession:
         guest = self._guest_for(cell)
         expected_ns = expected_runtime_ns(cell.workload, self._runtime_ns(cell.workload))
         limit_ns = _USUAL_LIMIT_NS if expected_ns is None else expected_ns + _SIMULATED_RESERVE_NS
+        command = None
+        if cell.workload.command is not None:
+            command = self._guest_commands.request(cell.workload)
+            limit_ns = self._guest_commands.longest_ns(cell.workload) + _SIMULATED_RESERVE_NS
         return {
             **self._device,
             "scheduler": cell.scheduler.name,
@@ -300,6 +326,7 @@ class UmlSession:
             "queue": self._options.queue | cell.scheduler.queue,
             "cgroups": self._options.cgroups,
             "jobs": _jobs(cell.workload),
+            **({} if command is None else {"command": command}),
             "runtime_ns": self._runtime_ns(cell.workload),
             "seed": cell.key.seed,
             "arrangement": self._options.arrangement_seed(cell.key.seed),
@@ -363,7 +390,11 @@ class UmlSession:
             )
             return report.jobs, report.error, report.warnings
         try:
-            return [JobSample.model_validate(job) for job in answer["jobs"]], None, []
+            jobs = [JobSample.model_validate(job) for job in answer["jobs"]]
+            if cell.workload.command is None:
+                return jobs, None, []
+            job, reason = command_job(answer, alone=cell.workload.beside is None)
+            return ([], reason, []) if job is None else ([job, *jobs], None, [])
         except (KeyError, TypeError, ValidationError) as error:
             return [], with_log_tail(f"the guest's answer is not as expected: {error}", end.log), []
 
@@ -377,5 +408,7 @@ def summary_of(kernel: KernelBuild) -> str:
     return f"Linux {kernel.version} {made_of}; instruments: {instruments}; build {kernel.build_id[:12]}"
 
 
-def _jobs(workload: Workload) -> dict[str, str]:
-    return {"text": workload.text, "source": workload.source}
+def _jobs(workload: Workload) -> dict[str, str] | None:
+    """The job file of a workload, or of the load beside a command; None for a command that runs alone."""
+    jobs = workload if workload.command is None else workload.beside
+    return None if jobs is None else {"text": jobs.text, "source": jobs.source}

@@ -268,7 +268,7 @@ def _backend_of(spec: ExperimentSpec) -> Backend:
     if commands and not backend.COMMANDS:
         raise UsageError(
             f"{spec.target} is a model without this machine's programs, so it cannot run {commands[0]}",
-            hint="name a directory, a block device or loop:4g; or a job file that stands for the program",
+            hint="name a directory, a block device, loop:4g, or uml:DEVICE, which copies programs",
         )
     if spec.machine is not None and backend.default_machine(spec, _kernels_of(spec)) is None:
         raise UsageError(

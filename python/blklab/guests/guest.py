@@ -107,7 +107,11 @@ class Guests:
             KERNEL: self._scratch.share(image.kernel, f"{KERNEL}-{image.kernel_id}"),
             INIT: self._scratch.share(image.init, INIT),
         }
-        files |= {name: self._scratch.share(path, f"root/{name}") for name, path in image.programs.items()}
+        # By their origin: guests of a session may have different files under one name.
+        files |= {
+            name: self._scratch.share(path, f"files{path.absolute()}")
+            for name, path in image.programs.items()
+        }
         folder = self._scratch.new_guest(files, {**texts, REQUEST: json.dumps(request)})
         try:
             code, given_up, log = self._boot_and_wait(folder, image.parameters)

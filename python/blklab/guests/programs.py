@@ -36,12 +36,16 @@ def program_files(names: Iterable[str]) -> dict[str, Path]:
             raise MissingToolError(f"{name} is not installed", hint=f"apt install {package}")
         files[f"bin/{name}"] = Path(path).resolve()
         files |= {file.lstrip("/"): Path(file) for file in _SETTINGS.get(name, ()) if Path(file).is_file()}
-        files |= {library.lstrip("/"): Path(library).resolve() for library in _libraries(path)}
+        files |= {library.lstrip("/"): Path(library).resolve() for library in libraries(path)}
     return files
 
 
-def _libraries(path: str) -> list[str]:
-    """A program's libraries and the loader, as the loader resolves them (ldd)."""
+def libraries(path: str) -> list[str]:
+    """A program's libraries and the loader, as the loader resolves them (ldd).
+
+    Raises:
+        MissingToolError: if one is missing.
+    """
     try:
         answer = subprocess.run(
             ["ldd", path], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False,

@@ -103,11 +103,13 @@ class RateWindows(_Record):
 class CommandSample(_Record):
     """One execution of a command, beside its times, which `JobSample` has: all of its processes together."""
 
-    read_bytes: int
-    """Bytes that its processes had fetched from disks (``ru_inblock``, getrusage(2))."""
-    written_bytes: int
+    read_bytes: int | None
+    """Bytes that its processes had fetched from disks (``ru_inblock``, getrusage(2)); in a guest, bytes that
+    the disk read meanwhile. None in a guest with a load beside it."""
+    written_bytes: int | None
     """Bytes that its processes dirtied in the page cache or wrote directly (``ru_oublock``). The kernel may
-    write them after the command has ended."""
+    write them after the command has ended. In a guest, bytes that the disk wrote meanwhile; None there with
+    a load beside it."""
     major_faults: int
     """Page faults that needed a disk."""
     io_delay_ns: int | None = None

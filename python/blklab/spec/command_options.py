@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from blklab.errors import SpecError
 from blklab.quantities.units import format_bytes, format_duration
 from blklab.spec.commands import DEFAULT_SPACE_BYTES, DEFAULT_TIME_LIMIT_NS, JOB
-from blklab.spec.forms import DURATION, SIZE, SWITCH, WORD
+from blklab.spec.forms import DURATION, PATHS, SIZE, SWITCH, WORD
 from blklab.spec.options import Option, Topic
 from blklab.spec.workloads import Workload, load_workload
 
@@ -83,6 +83,19 @@ class CommandOptions(BaseModel):
             commands=_TAKEN_BY,
         ),
     ] = None
+    guest_files: Annotated[
+        list[str],
+        Option(
+            PATHS,
+            "File or folder of this machine, also with wildcards, that --command needs in a guest, beside "
+            "the programs that it names and their libraries; other targets have all files.",
+            Topic.COMMANDS,
+            name="guest_file",
+            metavar="PATH",
+            see=_SEE,
+            commands=_TAKEN_BY,
+        ),
+    ] = []
     time_limit_ns: Annotated[
         int | None,
         Field(gt=0),
@@ -104,6 +117,7 @@ OF_INLINE = {
     "repeat_set_up": "repeat_set_up",
     "space_bytes": "space",
     "time_limit_ns": "time_limit",
+    "guest_files": "guest_file",
 }
 """Fields that change only commands given as such, which say nothing about these themselves; by option."""
 
@@ -133,7 +147,7 @@ def with_command_options(workloads: Sequence[Workload], given: dict[str, Any]) -
             )
     beside = _load_beside(given["beside"]) if given.get("beside") else None
     cold = {"cold": True} if given.get("cold") else {}
-    own = {field: given[field] for field in OF_INLINE if given.get(field) is not None}
+    own = {field: given[field] for field in OF_INLINE if given.get(field)}
     changed = []
     for workload in workloads:
         if workload.command is not None:

@@ -21,9 +21,10 @@ import re
 import shlex
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from blklab.errors import BlklabError, SpecError
 from blklab.quantities.units import parse_duration_ns, parse_size_bytes
@@ -64,8 +65,22 @@ class Command(BaseModel):
     """Most time for the command and for each of its set-ups."""
     requires: dict[str, str] = {}
     """Debian's packages, by a program in PATH or by a shell command that succeeds where all is there."""
+    guest_files: list[str] = []
+    """Files and folders of this machine that it needs in a guest, beside the programs that its lines name."""
     inline: bool = False
     """Whether it was given as a command, not in a file."""
+
+
+def guest_paths(paths: list[str]) -> list[str]:
+    """The same paths.
+
+    Raises:
+        SpecError: if one is not absolute, so that it would be another file from another directory.
+    """
+    for path in paths:
+        if not path.startswith("/"):
+            raise SpecError(f"{path!r} is not an absolute path", hint=f"write {Path.cwd() / path}")
+    return paths
 
 
 def in_directory(line: str, directory: str) -> str:
@@ -109,7 +124,13 @@ class CommandFile(BaseModel):
     space: Annotated[int, BeforeValidator(_text_only(parse_size_bytes))] = DEFAULT_SPACE_BYTES
     time_limit: Annotated[int, BeforeValidator(_text_only(parse_duration_ns))] = DEFAULT_TIME_LIMIT_NS
     decide_by: str = DECIDES
+    guest_file: list[str] = []
     requires: dict[str, str] = {}
+
+    @field_validator("guest_file")
+    @classmethod
+    def _absolute(cls, paths: list[str]) -> list[str]:
+        return guest_paths(paths)
 
     def as_command(self) -> Command:
         """The command that it describes."""
@@ -121,6 +142,7 @@ class CommandFile(BaseModel):
             space_bytes=self.space,
             time_limit_ns=self.time_limit,
             requires=self.requires,
+            guest_files=self.guest_file,
         )
 
 

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator
 
 from blklab.errors import SpecError, UsageError
 from blklab.quantities.units import parse_duration_ns, parse_fraction, parse_size_bytes
+from blklab.spec.commands import guest_paths
 from blklab.spec.goals import Goal, goal_from_weights, parse_goal
 from blklab.spec.machines import load_machine
 from blklab.spec.options import Form, Use
@@ -179,6 +180,8 @@ COMMANDS = Form(
     list[str],
 )
 """Commands among the workloads that are written as such."""
+PATHS = Form(Use.REPEATED, list, guest_paths, _listed, list[str])
+"""Absolute paths."""
 SCHEDULERS = Form(
     Use.REPEATED,
     lambda choices: [",".join(choice.canonical for choice in choices)],

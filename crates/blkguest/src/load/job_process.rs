@@ -40,6 +40,8 @@ pub struct JobProcess<'a> {
     pub start_delay_ns: u64,
     pub timing: Timing,
     pub turns: Option<&'a Switchback>,
+    /// Whether it ends with a command.
+    pub beside_command: bool,
     /// The file that takes the processes of its control group, if it has one.
     pub group_file: Option<&'a str>,
 }
@@ -175,7 +177,7 @@ pub fn run_clone(
         timing: clone.timing,
         slots: None,
         shared,
-        may_be_terminated: clone.order.exitall.then_some(clone.number),
+        may_be_terminated: (clone.order.exitall || clone.beside_command).then_some(clone.number),
     };
     if let Some(flow) = clone.flow {
         worker.generator.join_flow(job, shared.flow(flow));

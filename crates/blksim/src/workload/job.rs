@@ -286,6 +286,16 @@ impl Job {
         }
     }
 
+    /// Lets the job run until another process ends it, or else for a time.
+    pub fn run_without_end(&mut self, longest_ns: u64) {
+        self.time_based = true;
+        self.runtime_ns = Some(longest_ns);
+        self.ramp_time_ns = 0;
+        self.number_ios = None;
+        self.io_size = None;
+        self.loops = 1;
+    }
+
     /// The engine keeps several I/Os in flight.
     pub fn asynchronous(&self) -> bool {
         matches!(self.engine.as_str(), "libaio" | "io_uring" | "posixaio")

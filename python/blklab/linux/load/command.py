@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from blklab.errors import MissingToolError
 from blklab.linux.load import command_supervisor
 from blklab.linux.load.load_process import LoadProcess, load_process
 from blklab.linux.processes.exit_accounting import (
@@ -19,7 +21,7 @@ from blklab.linux.processes.exit_accounting import (
 )
 from blklab.quantities.units import format_duration
 from blklab.records.samples import NS_PER_SECOND, CommandSample, JobSample
-from blklab.spec.commands import DIRECTORY_VARIABLE, JOB, in_directory
+from blklab.spec.commands import DIRECTORY_VARIABLE, JOB, Command, in_directory, required_test
 
 SHELL = "/bin/sh"
 _OWN_PROC = ("unshare", "--mount-proc")
@@ -31,6 +33,7 @@ _GRACE_S = 60
 """Time for the processes of a command that took too long to disappear."""
 _POLL_S = 0.001
 _START_LIMIT_S = 30
+_TEST_LIMIT_S = 120
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,30 @@ class CommandOutcome:
 def shell_command(line: str, directory: Path) -> list[str]:
     """Program and arguments that run a command line."""
     return [SHELL, "-c", in_directory(line, str(directory))]
+
+
+def check_requirements(name: str, command: Command) -> None:
+    """Makes sure that this machine has what a command requires.
+
+    Args:
+        name: The command's, for messages.
+        command: With its requirements.
+
+    Raises:
+        MissingToolError: for the first that is missing, with the package that has it.
+    """
+    for requirement, package in command.requires.items():
+        test = subprocess.run(
+            [SHELL, "-c", required_test(requirement)],
+            check=False,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=_TEST_LIMIT_S,
+        )
+        if test.returncode:
+            raise MissingToolError(
+                f"{name} needs {package}: `{required_test(requirement)}` fails", hint=f"apt install {package}"
+            )
 
 
 def run_command(line: str, directory: Path, *, time_limit_ns: int) -> CommandOutcome:

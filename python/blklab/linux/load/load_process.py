@@ -104,7 +104,7 @@ def load_process(
         "-c",
         _ONLY_UNDER_PARENT,
         str(os.getpid()),
-        *_NAMESPACE,
+        *_namespace(),
     ]
     process: subprocess.Popen[str] | None = None
     try:
@@ -126,6 +126,12 @@ def load_process(
         if process is not None:
             with shielded():
                 _end(process, argv[0])
+
+
+def _namespace() -> tuple[str, ...]:
+    """The program that makes the namespace; an ordinary user needs a user namespace for that."""
+    first, *options = _NAMESPACE
+    return _NAMESPACE if os.geteuid() == 0 else (first, "--user", "--map-root-user", *options)
 
 
 def run_load_process(

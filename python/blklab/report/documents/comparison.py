@@ -167,8 +167,9 @@ class CommandPart(Part):
     cpu_system_seconds: float | None
     io_wait_seconds: float | None
     """Waits of its tasks for block I/O, added up; None if the kernel did not account them."""
-    bytes_read: int
-    bytes_written: int
+    bytes_read: int | None
+    bytes_written: int | None
+    """None in a guest with a load beside the command, which cannot tell their I/O apart."""
     major_faults: int
     context_switches: int | None
 

@@ -430,7 +430,7 @@ def _commands_table(commands: Sequence[CommandPart], printer: Printer) -> Table:
         waits = [None if value is None else 1e6 * value for value in (*times, command.io_wait_seconds)]
         moved = (command.bytes_read, command.bytes_written)
         cells = [_compact("us", value) for value in waits]
-        cells += [scale_for("B", [value]).quantity(value) for value in moved]
+        cells += ["-" if value is None else scale_for("B", [value]).quantity(value) for value in moved]
         table.add_row(*(printer.text(cell) for cell in (*cells, str(command.major_faults))))
     return table
 
