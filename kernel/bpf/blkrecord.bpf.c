@@ -4,8 +4,8 @@
  *
  * A bio is found by its address, so nothing has to be guessed from sectors: its entry is made when it is
  * queued (block_bio_queue) or split off (block_split), and goes to the ring buffer when the request that
- * holds it completes (block_rq_complete). Requests are found by their address too; drivers use the same
- * ones again and again, so their map has as many entries as the disks have tags.
+ * holds it completes (block_rq_complete). When a request is inserted and issued is noted in the entry of its
+ * first bio, from which the others take it: a second map, of requests, would cost as much as the first.
  *
  * Only the fields that are used are declared below; the loader adjusts their offsets to the running kernel
  * (CO-RE). Build with `scripts/build-bpf`.
@@ -84,6 +84,9 @@ struct entry {
 	u64 queued;
 	u64 split;
 	u64 merged;
+	/* Of its request, in the entry of the request's first bio. */
+	u64 inserted;
+	u64 issued;
 	u64 sector;
 	u64 cgroup;
 	u32 bytes;
@@ -91,13 +94,9 @@ struct entry {
 	u32 tgid;
 	u32 tid;
 	u32 device;
-	u32 unused;
+	/* Bytes of it that are complete, where a driver completes a request piece by piece. */
+	u32 done;
 	char comm[16];
-};
-
-struct times {
-	u64 inserted;
-	u64 issued;
 };
 
 enum kind { KIND_IO = 0, KIND_FORK = 1, KIND_EXIT = 2 };
@@ -105,15 +104,14 @@ enum kind { KIND_IO = 0, KIND_FORK = 1, KIND_EXIT = 2 };
 /* What goes to user space; crates/blkcapture/src/bpf/event.rs reads it. */
 struct event {
 	struct entry entry;
-	u64 inserted;
-	u64 issued;
 	u64 completed;
 	u32 kind;
 	u16 ioprio;
 	u16 error;
 };
 
-enum counter { LOST = 0, UNMATCHED = 1, COUNTERS = 2 };
+/* KEPT: entries that the kernel did not delete. */
+enum counter { LOST = 0, UNMATCHED = 1, KEPT = 2, COUNTERS = 3 };
 
 #define MAP(name, map_type, key_type, value_type, entries)                                             \
 	struct {                                                                                       \
@@ -124,7 +122,8 @@ enum counter { LOST = 0, UNMATCHED = 1, COUNTERS = 2 };
 	} name SEC(".maps")
 
 MAP(bios, MAP_HASH, u64, struct entry, 65536);
-MAP(requests, MAP_HASH, u64, struct times, 65536);
+/* The request that rq_complete is at, or was at last, on each processor. */
+MAP(current_request, MAP_PERCPU_ARRAY, u32, u64, 1);
 MAP(flushes, MAP_HASH, u32, u64, 64);
 MAP(counters, MAP_PERCPU_ARRAY, u32, u64, COUNTERS);
 
@@ -162,8 +161,6 @@ INLINE void give_unfinished(struct entry *entry)
 	if (!event)
 		return;
 	event->entry = *entry;
-	event->inserted = 0;
-	event->issued = 0;
 	event->completed = 0;
 	event->kind = KIND_IO;
 	event->ioprio = IOPRIO_UNKNOWN;
@@ -190,14 +187,11 @@ int bio_queue(u64 *ctx)
 	entry.tid = task;
 	current_comm(entry.comm, sizeof(entry.comm));
 	if (map_update(&bios, &key, &entry, BPF_NOEXIST)) {
-		/*
-		 * The map is full, or the end of the bio that had this address before was missed. That was seen while
-		 * other BPF programs ran. The cause is not proven: that completions are missed in interrupts of a
-		 * bpf() call is a guess, and 950,000 such calls on each processor during 27,243 I/Os lost none.
-		 */
-		count(LOST);
+		/* The map is full, or the end of the bio that had this address before was missed. */
 		stale = map_lookup(&bios, &key);
-		if (stale)
+		if (!stale || stale->queued)
+			count(LOST);
+		if (stale && stale->queued)
 			give_unfinished(stale);
 		map_update(&bios, &key, &entry, BPF_ANY);
 	}
@@ -250,13 +244,15 @@ SEC("tp_btf/block_rq_insert")
 int rq_insert(u64 *ctx)
 {
 	struct request *request = (struct request *)ctx[0];
-	u64 key = ctx[0];
-	struct times times = {};
+	struct entry *entry;
+	u64 key;
 
 	if (!recorded(request->q->disk))
 		return 0;
-	times.inserted = ktime_get_ns();
-	map_update(&requests, &key, &times, BPF_ANY);
+	key = (u64)request->bio;
+	entry = map_lookup(&bios, &key);
+	if (entry)
+		entry->inserted = ktime_get_ns();
 	return 0;
 }
 
@@ -264,31 +260,33 @@ SEC("tp_btf/block_rq_issue")
 int rq_issue(u64 *ctx)
 {
 	struct request *request = (struct request *)ctx[0];
-	u64 key = ctx[0], now;
+	u64 key, now;
 	u32 device = recorded(request->q->disk);
-	struct times *times, fresh = {};
+	struct entry *entry, *next;
 
 	if (!device)
 		return 0;
-	now = ktime_get_ns();
 	if ((request->cmd_flags & REQ_OP_MASK) == REQ_OP_FLUSH) {
+		now = ktime_get_ns();
 		map_update(&flushes, &device, &now, BPF_ANY);
 		return 0;
 	}
-	times = map_lookup(&requests, &key);
-	if (times) {
-		/* Of a request that used this address before. */
-		if (times->inserted < times->issued)
-			times->inserted = 0;
-		times->issued = now;
+	key = (u64)request->bio;
+	entry = map_lookup(&bios, &key);
+	if (!entry)
 		return 0;
+	entry->issued = ktime_get_ns();
+	if (!entry->inserted && entry->merged) {
+		/* A bio that was put in front of a request after the request's insertion. */
+		key = (u64)request->bio->bi_next;
+		next = map_lookup(&bios, &key);
+		if (next)
+			entry->inserted = next->inserted;
 	}
-	fresh.issued = now;
-	map_update(&requests, &key, &fresh, BPF_ANY);
 	return 0;
 }
 
-INLINE void give(struct entry *entry, u64 inserted, u64 issued, u16 ioprio, u16 error)
+INLINE void give(struct entry *entry, u16 ioprio, u16 error)
 {
 	struct event *event = ringbuf_reserve(&ring, sizeof(*event), 0);
 	u64 *flush;
@@ -297,25 +295,26 @@ INLINE void give(struct entry *entry, u64 inserted, u64 issued, u16 ioprio, u16 
 		count(LOST);
 		return;
 	}
-	/* Times from before are those of the request that used this address last; its own were missed. */
-	if (issued < entry->queued)
-		issued = 0;
-	if (inserted < entry->queued && !entry->merged)
-		inserted = 0;
-	if (!issued && !entry->bytes) {
+	if (!entry->issued && !entry->bytes) {
 		/* A flush without data is issued as a request of the flush machinery. */
 		flush = map_lookup(&flushes, &entry->device);
 		if (flush && *flush >= entry->queued)
-			issued = *flush;
+			entry->issued = *flush;
 	}
 	event->entry = *entry;
-	event->inserted = inserted;
-	event->issued = issued;
 	event->completed = ktime_get_ns();
 	event->kind = KIND_IO;
 	event->ioprio = ioprio;
 	event->error = error;
 	ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+}
+
+/* An entry without a beginning has been given, even where the kernel fails to delete it. */
+INLINE void forget(u64 key, struct entry *entry)
+{
+	entry->queued = 0;
+	if (map_delete(&bios, &key))
+		count(KEPT);
 }
 
 /* The bios of a request that complete. */
@@ -331,6 +330,19 @@ struct walk {
 	u8 first;
 };
 
+/* Takes the request's times from an entry that has them, and gives them to one that lacks them. */
+INLINE void share_times(struct walk *walk, struct entry *entry)
+{
+	if (entry->issued)
+		walk->issued = entry->issued;
+	else
+		entry->issued = walk->issued;
+	if (entry->inserted)
+		walk->inserted = entry->inserted;
+	else
+		entry->inserted = walk->inserted;
+}
+
 /* One bio; 1 ends the walk. */
 static long give_bio(u64 index, struct walk *walk)
 {
@@ -340,36 +352,36 @@ static long give_bio(u64 index, struct walk *walk)
 	u32 bytes = 0;
 
 	(void)index;
-	if (entry) {
-		bytes = entry->bytes;
+	if (entry && entry->queued) {
+		share_times(walk, entry);
+		bytes = entry->bytes - entry->done;
+		/* The rest of the request completes later. */
+		if (bytes > walk->left) {
+			entry->done += walk->left;
+			return 1;
+		}
+		if (!FIELD_EXISTS(((struct request *)0)->ioprio))
+			read_kernel(&ioprio, sizeof(ioprio), &bio->bi_ioprio);
+		give(entry, ioprio, walk->error);
+		forget(walk->bio, entry);
 	} else {
 		/* The first program has given it. */
 		if (!walk->first)
 			return 1;
 		read_kernel(&bytes, sizeof(bytes), &bio->bi_iter.bi_size);
-	}
-	/* The front part of a request may complete first. */
-	if (bytes > walk->left)
-		return 1;
-	walk->left -= bytes;
-	if (entry) {
-		if (!FIELD_EXISTS(((struct request *)0)->ioprio))
-			read_kernel(&ioprio, sizeof(ioprio), &bio->bi_ioprio);
-		give(entry, walk->inserted, walk->issued, ioprio, walk->error);
-		map_delete(&bios, &walk->bio);
-	} else {
+		if (bytes > walk->left)
+			return 1;
 		count(UNMATCHED);
 	}
+	walk->left -= bytes;
 	if (read_kernel(&walk->bio, sizeof(walk->bio), &bio->bi_next))
 		return 1;
-	return !walk->bio || !walk->left;
+	return !walk->bio;
 }
 
 INLINE int complete(u64 *ctx, u8 first)
 {
 	struct request *request = (struct request *)ctx[0];
-	u64 key = ctx[0];
-	struct times *times;
 	struct walk walk = {};
 
 	if (!recorded(request->q->disk))
@@ -385,28 +397,39 @@ INLINE int complete(u64 *ctx, u8 first)
 	walk.first = first;
 	if (FIELD_EXISTS(request->ioprio))
 		walk.ioprio = request->ioprio;
-	times = map_lookup(&requests, &key);
-	if (times) {
-		walk.inserted = times->inserted;
-		walk.issued = times->issued;
-	}
-	loop(MOST_BIOS, give_bio, &walk, 0);
+	/* Most requests have one bio, and the kernel's loop costs more than that one. */
+	if (!give_bio(0, &walk))
+		loop(MOST_BIOS, give_bio, &walk, 0);
 	return 0;
 }
 
 SEC("tp_btf/block_rq_complete")
 int rq_complete(u64 *ctx)
 {
+	u32 zero = 0;
+	u64 *current = map_lookup(&current_request, &zero);
+
+	if (current)
+		*current = ctx[0];
 	return complete(ctx, 1);
 }
 
 /*
  * The kernel does not run a program within itself. If an interrupt that completes a request comes while
- * rq_complete runs for another one, this program takes its place.
+ * rq_complete runs for another one, this program takes its place. Mostly it finds that rq_complete was at this very
+ * request.
  */
 SEC("tp_btf/block_rq_complete")
 int rq_complete_nested(u64 *ctx)
 {
+	u32 zero = 0;
+	u64 *current = map_lookup(&current_request, &zero);
+
+	if (current && *current == ctx[0]) {
+		/* The address may come again before rq_complete has noted another one. */
+		*current = 0;
+		return 0;
+	}
 	return complete(ctx, 0);
 }
 
@@ -418,11 +441,11 @@ int bio_complete(u64 *ctx)
 	u64 key = ctx[1];
 	struct entry *entry = map_lookup(&bios, &key);
 
-	if (!entry)
+	if (!entry || !entry->queued)
 		return 0;
 	if (bio->bi_status != BLK_STS_AGAIN)
-		give(entry, 0, 0, bio->bi_ioprio, bio->bi_status);
-	map_delete(&bios, &key);
+		give(entry, bio->bi_ioprio, bio->bi_status);
+	forget(key, entry);
 	return 0;
 }
 

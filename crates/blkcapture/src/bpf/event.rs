@@ -8,10 +8,10 @@ use blkrecord::task_event::{TaskEvent, TaskEventKind};
 use super::cgroups::CgroupPaths;
 
 /// Bytes of `struct entry`.
-pub const ENTRY_BYTES: usize = 80;
+pub const ENTRY_BYTES: usize = 96;
 /// Bytes of `struct event`.
 pub const EVENT_BYTES: usize = 112;
-const COMMAND: std::ops::Range<usize> = 64..80;
+const COMMAND: std::ops::Range<usize> = 80..96;
 
 /// The subject of an event.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ pub fn read(
     let kind = match word(event, 104) {
         0 => {
             let mut io = io_of(event, began_ns, names, cgroups)?;
-            (io.inserted, io.issued, io.completed) = (at(80), at(88), at(96));
+            io.completed = at(96);
             io.ioprio = word(event, 108) as u16;
             io.error = error_number((word(event, 108) >> 16) as u8);
             return Some(Kind::Io(io));
@@ -43,7 +43,7 @@ pub fn read(
         2 => TaskEventKind::Exit,
         _ => return None,
     };
-    let (parent, tid) = (word(event, 48), word(event, 52));
+    let (parent, tid) = (word(event, 64), word(event, 68));
     let command = names.number_of_bytes(&event[COMMAND]);
     Some(Kind::Task(TaskEvent { at: at(0), kind, tid, parent, command }))
 }
@@ -59,15 +59,16 @@ pub fn io_of(
         return None;
     }
     let at = |offset| moment(entry, offset, began_ns);
-    let bytes = word(entry, 40);
-    let (mut operation, flags) = operation(word(entry, 44));
+    let bytes = word(entry, 56);
+    let (mut operation, flags) = operation(word(entry, 60));
     if bytes == 0 && flags.contains(Flags::PREFLUSH) {
         operation = Operation::Flush;
     }
-    let mut io = Io::new(at(0), operation, long(entry, 24), u64::from(bytes));
+    let mut io = Io::new(at(0), operation, long(entry, 40), u64::from(bytes));
     (io.split, io.merged, io.flags) = (at(8), at(16), flags);
-    io.cgroup = cgroups.name_of(long(entry, 32), names);
-    (io.tgid, io.tid, io.device) = (word(entry, 48), word(entry, 52), word(entry, 56));
+    (io.inserted, io.issued) = (at(24), at(32));
+    io.cgroup = cgroups.name_of(long(entry, 48), names);
+    (io.tgid, io.tid, io.device) = (word(entry, 64), word(entry, 68), word(entry, 72));
     io.command = names.number_of_bytes(&entry[COMMAND]);
     Some(io)
 }
@@ -147,15 +148,15 @@ mod tests {
     #[test]
     fn an_event_of_the_kernel() {
         let mut event = [0_u8; EVENT_BYTES];
-        for (offset, value) in [(0, 1500_u64), (24, 2048), (80, 1600), (88, 1700), (96, 1800)] {
+        for (offset, value) in [(0, 1500_u64), (40, 2048), (24, 1600), (32, 1700), (96, 1800)] {
             event[offset..offset + 8].copy_from_slice(&value.to_ne_bytes());
         }
         for (offset, value) in
-            [(40, 4096_u32), (44, 1 | 1 << 11), (48, 7), (52, 8), (56, 9), (108, 10 << 16 | 0x4003)]
+            [(56, 4096_u32), (60, 1 | 1 << 11), (64, 7), (68, 8), (72, 9), (108, 10 << 16 | 0x4003)]
         {
             event[offset..offset + 4].copy_from_slice(&value.to_ne_bytes());
         }
-        event[64..68].copy_from_slice(b"dd\0x");
+        event[80..84].copy_from_slice(b"dd\0x");
         let mut names = Names::default();
         let mut cgroups = CgroupPaths::new(None);
         let Some(Kind::Io(io)) = read(&event, 1000, &mut names, &mut cgroups) else {
