@@ -365,8 +365,8 @@ static long give_bio(u64 index, struct walk *walk)
 		give(entry, ioprio, walk->error);
 		forget(walk->bio, entry);
 	} else {
-		/* The first program has given it. */
-		if (!walk->first)
+		/* The first program has given it, or the data of a write between flushes have completed before. */
+		if (!walk->first || !walk->left)
 			return 1;
 		read_kernel(&bytes, sizeof(bytes), &bio->bi_iter.bi_size);
 		if (bytes > walk->left)

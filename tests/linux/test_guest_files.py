@@ -22,7 +22,8 @@ pytestmark = pytest.mark.skipif(
 
 def _entries(archive: Path) -> dict[str, tuple[int, bytes]]:
     """Modes and contents in a cpio archive, by name."""
-    data, place, found = archive.read_bytes(), 0, {}
+    data, place = archive.read_bytes(), 0
+    found: dict[str, tuple[int, bytes]] = {}
     while True:
         assert data[place : place + 6] == b"070701"
         fields = [int(data[place + 6 + 8 * index : place + 14 + 8 * index], 16) for index in range(13)]

@@ -125,7 +125,9 @@ impl Request {
         let mut jobs = setup.timed_jobs()?;
         if let Some(command) = &command {
             let longest_ns = command.lead_ns.saturating_add(command.time_limit_ns);
-            jobs.iter_mut().for_each(|job| job.run_without_end(longest_ns.saturating_mul(2)));
+            for job in &mut jobs {
+                job.run_without_end(longest_ns.saturating_mul(2));
+            }
         }
         check_trims(&jobs, &facts)?;
         let clones: u64 = jobs.iter().map(|job| u64::from(job.numjobs)).sum();

@@ -49,7 +49,7 @@ class _Prepared:
 
 
 class _Report(BaseModel):
-    """What the guest says of a command."""
+    """The guest's report on a command."""
 
     wall_ns: int
     complaint: str | None
@@ -201,7 +201,7 @@ class GuestCommands:
         return facts
 
     def steps(self, workload: Workload) -> list[str]:
-        """What comes before the guest of a command, for people."""
+        """Steps before the guest of a command, for people."""
         command = _command_of(workload)
         set_up = f"{DIRECTORY}, as left by the set-up here: {command.set_up}" if command.set_up else DIRECTORY
         return [

@@ -77,7 +77,7 @@ def command_root(
 
 
 def _skeleton() -> FileTree:
-    """What every command finds: a shell, and the files and folders that programs expect."""
+    """A shell, and the files and folders that programs expect."""
     tree = FileTree()
     for name in _MOUNT_POINTS:
         tree.add_folder(name)

@@ -66,7 +66,7 @@ pub fn run(command: &Command, line: &str) -> Result<Ended, Failure> {
     Ok(Ended { start_ns, end_ns, exit_code, timed_out, errors: last_words() })
 }
 
-/// What the child needs, made before it exists.
+/// The shell's strings, made before its process exists.
 struct Shell {
     program: CString,
     arguments: Vec<CString>,

@@ -16,12 +16,12 @@ use crate::processor_time;
 use crate::shared_memory::SharedMemory;
 use crate::ublk::Disk;
 
-/// What the runner leaves.
+/// The runner's report.
 const REPORT: &str = "/run/command.json";
 
 /// Of a failed command's errors.
 const LAST_LINES: usize = 4;
-/// What programs say that want a socket: ENOSYS, and the resolver's words.
+/// Words of programs that want a socket: ENOSYS's, and the resolver's.
 const WITHOUT_NETWORK: [&str; 2] = ["Function not implemented", "name resolution"];
 
 /// Makes the process that waits for the start and runs the command; the load beside it ends with it.
