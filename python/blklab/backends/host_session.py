@@ -42,6 +42,8 @@ from blklab.linux.load.replay import (
 )
 from blklab.linux.machine.monitor import MachineMonitor
 from blklab.linux.processes.io_priority import ignores_priorities
+from blklab.linux.queue import grace_periods
+from blklab.linux.queue.grace_periods import GracePeriods
 from blklab.linux.queue.schedulers import unavailable_scheduler
 from blklab.linux.queue.settings import QueueSettings, settings_of_disk
 from blklab.linux.queue.snapshot import restore_snapshot
@@ -103,6 +105,7 @@ class HostSession:
         self._hdparm = hdparm
         self._journal_or_none = journal
         self._settings = QueueSettings(leaves, options.queue)
+        self._grace_periods = GracePeriods()
         self._groups: RunCgroups | None = None
         self._group_settings: list[CgroupSetting] = []
         self._work_folder: Path | None = None
@@ -140,6 +143,7 @@ class HostSession:
         text = self._job_file(stretch.workload, seed=stretch.seed, stretch_ns=runtime_ns)
         engine = {"name": "fio", "version": self._fio.version}
         with (
+            self._grace_periods.shortened(self._journal),
             self._monitor.monitoring(),
             started_fio(
                 self._fio, text, folder, read_only=self._space.read_only, runtime_ns=runtime_ns
@@ -358,10 +362,11 @@ class HostSession:
         text = self._job_file(stretch.workload, seed=stretch.seed, stretch_ns=load_ns(stretch))
         lines.append(f"cat > {JOB_FILE} <<'END'\n{text}END")
         lines.append(f"{shlex.join(self._fio.command(read_only=self._space.read_only))} &")
+        turns = []
         for slot in stretch.slots:
-            lines += self._settings.commands(slot.scheduler, self._target.schedulers)
-            lines.append(f"sleep {stretch.slot_ns / NS_PER_SECOND:g}")
-        return [*lines, "wait"]
+            turns += self._settings.commands(slot.scheduler, self._target.schedulers)
+            turns.append(f"sleep {stretch.slot_ns / NS_PER_SECOND:g}")
+        return [*lines, *grace_periods.commands([*turns, "wait"])]
 
     def _commands_before_load(self, workload: Workload, choice: SchedulerChoice) -> list[str]:
         if choice.name not in self._target.schedulers:

@@ -33,8 +33,9 @@ TAIL_NS = NS_PER_SECOND // 4
 """Load after the last slot: the log of a window is written when the next I/O completes."""
 _SHORTEST_KEPT = 4
 """A slot is lost if less than this part of its planned measurement is left, as a divisor."""
-_FINE_WINDOW_MS, _COARSE_WINDOW_MS = 25, 50
-_MANY_CLONES = 8
+_WINDOWS_MS = ((2, 10), (8, 25))
+"""Most clones, and the length of their logs' windows."""
+_COARSE_WINDOW_MS = 50
 _NS_PER_MS = 1_000_000
 
 
@@ -51,9 +52,9 @@ class Turn:
 
 
 def stretch_window_ms(workload: Workload) -> int:
-    """Length of the log's windows; each costs memory and text for each clone."""
+    """Length of the logs' windows: one is lost of each slot, but each takes memory and text per clone."""
     clones = sum(job.numjobs for job in workload.jobs)
-    return _FINE_WINDOW_MS if clones <= _MANY_CLONES else _COARSE_WINDOW_MS
+    return next((window_ms for most, window_ms in _WINDOWS_MS if clones <= most), _COARSE_WINDOW_MS)
 
 
 def load_ns(stretch: Stretch) -> int:
