@@ -69,15 +69,7 @@ test: $(STAMPS)/system-test $(STAMPS)/playground lint types contract rust-test k
 
 .PHONY: test-all
 test-all: $(STAMPS)/system-test $(STAMPS)/playground lint types contract rust-test kernel ## The same with the slow suites
-	$(call pytest,)
-
-# Tests that change settings of the machine run alone, one after the other; the rest on all processors.
-define pytest
-	status=0; \
-	$(PYTHON) -m pytest --numprocesses auto --dist loadfile -m "not root$(1)" || status=$$?; \
-	$(PYTHON) -m pytest -m "root$(1)" || status=$$?; \
-	exit $$status
-endef
+	VENV=$(VENV) scripts/python-tests
 
 # ---- single checks ----------------------------------------------------------------------------------
 
@@ -107,7 +99,7 @@ rust-test: build ## Tests of the Rust crates
 
 .PHONY: python-test
 python-test: build $(STAMPS)/playground ## Tests of the Python package
-	$(call pytest, and not slow)
+	VENV=$(VENV) scripts/python-tests quick
 
 .PHONY: stress-test
 stress-test: $(STAMPS)/system-test $(STAMPS)/playground build kernel ## ROUNDS (10) of the tests beside heavy load and other programs' disks; TESTS narrows
