@@ -9,6 +9,7 @@
 mod answer;
 mod array;
 mod cgroups;
+mod changes;
 mod clock;
 mod failure;
 mod filesystem;

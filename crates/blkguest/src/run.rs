@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::answer::{self, Counters, Findings};
 use crate::cgroups::{self, Groups};
+use crate::changes::{self, Subjects};
 use crate::clock;
 use crate::failure::Failure;
 use crate::filesystem;
@@ -88,6 +89,7 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
         queue::set_read_ahead(&disk, &setup.queue)?;
     }
     let groups = Groups::create(request, &disks)?;
+    let before_changes = request.changes.as_ref().map(|_| queue::read_all(&disks)).transpose()?;
     set_writeback(request)?;
     progress::report(&disks, shared)?;
     if let Some(kind) = request.options.filesystem {
@@ -104,7 +106,14 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
     }
     let (records, slots, fio_exit_code) = match request.options.generator {
         Load::Blkguest => {
-            let (records, slots) = run_clones(request, order, &disk, ring, &machine, shared)?;
+            let subjects = request.changes.as_ref().map(|_| Subjects {
+                request,
+                disks: &disks,
+                groups: groups.clone(),
+                processes: Vec::new(),
+            });
+            let grounds = Grounds { disk: &disk, ring, machine: &machine, subjects };
+            let (records, slots) = run_clones(request, order, grounds, shared)?;
             (records, slots, None)
         }
         Load::Fio => {
@@ -115,11 +124,11 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
         }
     };
     let processors = setup.costly_processors().map(|_| processor_time::figures()).transpose()?;
-    if request.turns.is_some() {
+    if request.turns.is_some() || request.changes.is_some() {
         shared.wait_for(&shared.turns_taken, 1, || process::look(shared))?;
     }
     let findings = Findings {
-        in_force: queue::read_all(&disks)?,
+        in_force: before_changes.map_or_else(|| queue::read_all(&disks), Ok)?,
         cgroups: groups.read(),
         first_tag,
         memory_bytes,
@@ -136,19 +145,31 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
     if request.turns.is_some() {
         answer["slots"] = switchback::answer(&slots)?;
     }
+    if request.changes.is_some() {
+        answer["changes_made_ns"] = changes::answer()?;
+        answer["phases"] = blksim_json::phases(&slots);
+    }
     Ok(answer)
 }
 
-/// Runs all clones; returns the jobs' records, and those of each slot of a switchback.
+/// What the clones work on, and with.
+struct Grounds<'a> {
+    disk: &'a Disk,
+    ring: Option<Ring>,
+    machine: &'a Values,
+    /// What planned changes act upon, if there are any.
+    subjects: Option<Subjects<'a>>,
+}
+
+/// Runs all clones; returns the jobs' records, and those of each slot.
 fn run_clones(
     request: &Request,
     order: &JobOrder,
-    disk: &Disk,
-    ring: Option<Ring>,
-    machine: &Values,
+    grounds: Grounds,
     shared: SharedMemory,
 ) -> Result<(Vec<JobRecord>, Vec<SlotRecord>), Failure> {
     let setup = &request.setup;
+    let Grounds { disk, ring, machine, subjects } = grounds;
     let virtual_time = request.options.time == TimeKind::Virtual;
     // These put tasks to sleep on timers of their own.
     let policies = ["io.cost.qos", "io.latency"];
@@ -162,6 +183,7 @@ fn run_clones(
                 && !slept_by_timers
                 && setup.costly_processors().is_none()
                 && request.turns.is_none()
+                && request.changes.is_none()
                 && request.array.is_none()
                 && request.options.filesystem.is_none()
         }),
@@ -195,17 +217,18 @@ fn run_clones(
                 seed: setup.seed,
                 start_delay_ns: delays_ns[clones.len()],
                 timing: timing(job.direct),
-                turns: request.turns.as_ref(),
+                slots: request.slots.as_ref(),
+                closes_slots: request.changes.is_some(),
                 group_file: group_files[job_index].as_deref(),
             });
         }
     }
-    start_clones(request, disk, &clones, shared)?;
+    start_clones(request, disk, &clones, subjects, shared)?;
     wait_for_end(request, clones.len() as u32, shared)?;
     let mut records: Vec<JobRecord> =
         request.jobs.iter().map(|job| JobRecord::new(&job.name, job.numjobs)).collect();
     let mut slots =
-        request.turns.as_ref().map_or_else(Vec::new, |turns| load::empty_slots(turns, &records));
+        request.slots.as_ref().map_or_else(Vec::new, |plan| load::empty_slots(plan, &records));
     let jobs = request
         .jobs
         .iter()
@@ -213,7 +236,7 @@ fn run_clones(
         .flat_map(|(index, job)| (0..job.numjobs).map(move |_| index));
     for (clone, job) in clones.iter().zip(jobs) {
         load::collect_record(clone.number, &mut records[job])?;
-        if request.turns.is_some() {
+        if request.slots.is_some() {
             load::collect_slots(clone.number, job, &mut slots)?;
         }
     }
@@ -242,17 +265,24 @@ fn start_clones(
     request: &Request,
     disk: &Disk,
     clones: &[JobProcess],
+    subjects: Option<Subjects>,
     shared: SharedMemory,
 ) -> Result<(), Failure> {
+    let mut processes = vec![Vec::new(); request.jobs.len()];
     for clone in clones {
         let file = clone.region.file as usize;
         let (path, start) = match request.options.filesystem {
             None => (disk.path(), 0),
             Some(_) => (filesystem::file_path(file), request.layout.files[file].start),
         };
-        process::spawn("a clone", shared, move || load::run_clone(clone, &path, start, shared))?;
+        let work = move || load::run_clone(clone, &path, start, shared);
+        processes[clone.job_index].push(process::spawn("a clone", shared, work)?);
         // One by one, so that they wait for the start in order.
         shared.wait_for(&shared.clones_ready, clone.number + 1, || process::look(shared))?;
+    }
+    if let (Some(subjects), Some(planned)) = (subjects, &request.changes) {
+        let subjects = Subjects { processes, ..subjects };
+        process::spawn("the changes", shared, || changes::make(subjects, planned, shared))?;
     }
     if let Some(table) = request.setup.costly_processors() {
         processor_time::begin(table)?;
