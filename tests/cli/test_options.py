@@ -21,7 +21,7 @@ from blklab.cli.reference.manual import manual_pages
 from blklab.errors import SpecError
 from blklab.report.summary.reproduce import repeat_command
 from blklab.spec.experiment import OPTIONS, ExperimentSpec, option_named
-from blklab.spec.forms import exact_duration
+from blklab.quantities.units import exact_duration
 from blklab.spec.goals import parse_goal
 from blklab.spec.machines import shipped_machines
 from blklab.spec.options import Option, Use
