@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from blklab.errors import RunFailedError, SettingsChangedError
-from blklab.linux.load.fio import wait_for_start
 from blklab.linux.load.fio_histograms import HistogramLog, histogram_log_path, read_histogram_log, total_ios
+from blklab.linux.load.fio_start import wait_for_start
 from blklab.linux.load.load_process import LoadProcess
 from blklab.linux.queue.settings import QueueSettings
 from blklab.records.machine_events import MachineEvents
@@ -142,7 +142,7 @@ def slot_samples(
     Raises:
         RunFailedError: if a log cannot be read.
     """
-    logs = _read_logs(stretch.workload, folder)
+    logs = read_logs(stretch.workload, folder)
     window_ns = stretch_window_ms(stretch.workload) * _NS_PER_MS
     ends = [*(turn.start_ns for turn in turns[1:]), end_ns]
     first_ns = turns[0].start_ns
@@ -174,7 +174,7 @@ def slot_samples(
             window_ns=window_ns,
             ios=[round(float(ios), 1) for ios in total_ios(focus, edges)],
         )
-        found = [_job_in_slot(job, clones, from_ns, to_ns) for job, clones in zip(jobs, logs, strict=True)]
+        found = [job_between(job, clones, from_ns, to_ns) for job, clones in zip(jobs, logs, strict=True)]
         samples.append(
             RunSample(
                 cell=turn.slot.key,
@@ -194,10 +194,10 @@ def slot_samples(
     return samples
 
 
-def _job_in_slot(
+def job_between(
     job: JobSample, clones: Sequence[Sequence[HistogramLog]], from_ns: int, to_ns: int
 ) -> JobSample:
-    """A job's part of a slot."""
+    """A job's part of a slot or a phase: between two moments of Unix time."""
     edges = np.array([from_ns, to_ns], dtype=np.int64)
     length_ns = to_ns - from_ns
     directions = []
@@ -228,7 +228,7 @@ def _job_in_slot(
     )
 
 
-def _read_logs(workload: Workload, folder: Path) -> list[list[list[HistogramLog]]]:
+def read_logs(workload: Workload, folder: Path) -> list[list[list[HistogramLog]]]:
     """The logs by job, clone and direction."""
     logs = []
     number = 0

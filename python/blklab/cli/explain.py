@@ -76,9 +76,12 @@ def command(
             processors=load_machine(given.get("machine") or DEFAULT_MACHINE),
             arrangement=given.get("arrangement") or DEFAULT_ARRANGEMENT,
             seed=DEFAULT_SEED if given.get("seed") is None else given.get("seed"),
+            changes=tuple(given.get("change") or ()),
             runtime=given.get("runtime"),
             timeline=True,
         )
+        for change in request.changes:
+            print_note(f"change: {change}")
         timeline = _simulate(request)
     else:
         if tunables or given.names or any(value is not None for value in (target, workload, scheduler)):
