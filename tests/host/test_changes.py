@@ -85,7 +85,9 @@ def test_phases_tell_what_the_jobs_did_between_changes(raw: LoopDevice) -> None:
 
 def test_every_thread_of_a_jobs_processes_gets_the_priority() -> None:
     """The namespace's numbers are translated, and only its own processes are taken."""
-    program = "import threading, time\n[threading.Thread(target=time.sleep, args=(60,)).start() for _ in range(2)]"
+    program = (
+        "import threading, time\n[threading.Thread(target=time.sleep, args=(60,)).start() for _ in range(2)]"
+    )
     with subprocess.Popen(
         ["unshare", "--pid", "--fork", "--kill-child", sys.executable, "-c", program]
     ) as outer:
@@ -139,7 +141,12 @@ def test_a_load_that_ends_too_early_fails_and_says_so(raw: LoopDevice) -> None:
         ("1s nobody: ionice=idle", JOBS, UnknownNameError, "no job 'nobody'"),
         ("1s lost: io.weight=3", JOBS, UnknownNameError, "no control group 'lost'"),
         ("2s nr_requests=32", JOBS, UsageError, "after the end"),
-        ("1s nr_requests=32", JOBS.replace("time_based\nruntime=1500ms", "number_ios=9"), UsageError, "no runtime"),
+        (
+            "1s nr_requests=32",
+            JOBS.replace("time_based\nruntime=1500ms", "number_ios=9"),
+            UsageError,
+            "no runtime",
+        ),
         ("1s reader: ionice=rt", JOBS.replace("direct=1", "direct=1\nthread"), SpecError, "thread"),
         ("1s slice_idle=0", JOBS, TunableError, "slice_idle"),
     ],
@@ -184,7 +191,9 @@ def test_a_run_that_is_killed_amid_its_changes_is_restored(raw: LoopDevice, stat
     wait_until_running(process, run_id)
     tunable = Path(f"/sys/block/{raw.name}/queue/iosched/read_lat_nsec")
     wait_until(
-        lambda: tunable.exists() and tunable.read_text() == "777\n", "the last change is made", process=process
+        lambda: tunable.exists() and tunable.read_text() == "777\n",
+        "the last change is made",
+        process=process,
     )
     process.kill()
     process.wait()

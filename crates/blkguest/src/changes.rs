@@ -18,7 +18,7 @@ use crate::request::Request;
 use crate::shared_memory::SharedMemory;
 use crate::ublk::Disk;
 
-/// What changes act upon.
+/// The machine that changes act upon.
 #[derive(Debug)]
 pub struct Subjects<'a> {
     pub request: &'a Request,

@@ -5,8 +5,8 @@ use std::fs;
 use blksim::block::request::SECTOR_BYTES;
 use blksim::core::error::{ErrorKind, SimulationError};
 use blksim::devices::device::Facts;
-use blksim::simulate::{Setup, check_trims};
 use blksim::live::planned::PlannedChanges;
+use blksim::simulate::{Setup, check_trims};
 use blksim::switchback::Switchback;
 use blksim::task::slots::SlotPlan;
 use blksim::workload::Job;
@@ -107,8 +107,7 @@ impl Request {
                 .map_err(|error| bad_request(format!("the request's guest: {error}")))?,
         };
         let prepared = setup_of(value)?;
-        let (mut setup, turns, changes) =
-            (prepared.setup, prepared.switchback, prepared.changes);
+        let (mut setup, turns, changes) = (prepared.setup, prepared.switchback, prepared.changes);
         let phases = changes.as_ref().map(|changes| changes.phases.clone());
         let slots = turns.as_ref().map(Switchback::slot_plan).or(phases);
         let slots = slots.filter(|slots| !slots.times.is_empty());

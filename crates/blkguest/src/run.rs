@@ -152,12 +152,12 @@ fn run_on(request: &Request, order: &JobOrder, shared: SharedMemory) -> Result<V
     Ok(answer)
 }
 
-/// What the clones work on, and with.
+/// The disk that clones work on, and all that they need beside it.
 struct Grounds<'a> {
     disk: &'a Disk,
     ring: Option<Ring>,
     machine: &'a Values,
-    /// What planned changes act upon, if there are any.
+    /// For planned changes, if there are any.
     subjects: Option<Subjects<'a>>,
 }
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from blklab.errors import SpecError, UsageError
 from blklab.quantities.units import exact_duration, parse_duration_ns
@@ -295,6 +295,16 @@ class ChangeTable(BaseModel):
         if not whats:
             raise SpecError(f"the change at {self.at} changes nothing", hint=HINT)
         return [parse_change(f"{self.at} {what}") for what in whats]
+
+
+def _form(written: Any) -> str:
+    return "text" if isinstance(written, str) else "table"
+
+
+WrittenChange = Annotated[
+    Annotated[str, Tag("text")] | Annotated[ChangeTable, Tag("table")], Discriminator(_form)
+]
+"""A change in a description."""
 
 
 def phases_of(changes: Sequence[Change], *, begins_ns: int, ends_ns: int) -> list[tuple[int, int]]:

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator
 
 from blklab.errors import SpecError, UsageError
 from blklab.quantities.units import exact_duration, parse_duration_ns, parse_fraction, parse_size_bytes
-from blklab.spec.changes import ChangeTable, parse_changes
+from blklab.spec.changes import WrittenChange, parse_changes
 from blklab.spec.goals import Goal, goal_from_weights, parse_goal
 from blklab.spec.machines import load_machine
 from blklab.spec.options import Form, Use
@@ -188,7 +188,7 @@ CHANGES = Form(
     lambda changes: [change.canonical for change in changes],
     parse_changes,
     _listed,
-    list[str | ChangeTable],
+    list[WrittenChange],
 )
 """On the command line a text, in a description a text or a table."""
 MACHINE = Form(Use.ONCE, lambda machine: [machine.source], load_machine, in_file=str)
