@@ -187,7 +187,7 @@ def test_a_run_that_is_killed_amid_its_changes_is_restored(raw: LoopDevice, stat
     """At the last planned change kyber is in force and another value in its tunable."""
     run_id = f"changing-{RUN_ID}"
     changes = ["100ms r: ionice=idle", "200ms nomerges=2", "300ms scheduler=kyber", "400ms read_lat_nsec=777"]
-    process = subprocess.Popen([sys.executable, "-c", SESSION, raw.device, run_id, *changes])
+    process = subprocess.Popen([sys.executable, "-c", SESSION, raw.device, run_id, *changes], text=True)
     wait_until_running(process, run_id)
     tunable = Path(f"/sys/block/{raw.name}/queue/iosched/read_lat_nsec")
     wait_until(

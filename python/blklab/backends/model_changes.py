@@ -10,7 +10,8 @@ from typing import Any
 
 from blklab.linux.load.fio import expected_runtime_ns, ramp_time_ns
 from blklab.quantities.units import format_duration
-from blklab.records.samples import ChangeSample, JobSample, PhaseSample, RunSample
+from blklab.records.samples import JobSample, PhaseSample, RunSample
+from blklab.simulator.core import changes_made
 from blklab.simulator.request import FREEZE_NS
 from blklab.spec.changes import Change, GroupChange, PriorityChange, phases_of
 from blklab.spec.experiment import Conditions
@@ -93,12 +94,7 @@ def with_changes(
         The sample; it has failed if the load ended before a change was in force.
     """
     end_ns = answer["engine"]["simulated_ns"]
-    made = answer["changes_made_ns"]
-    came_about = [
-        ChangeSample(change=change.canonical, planned_ns=change.at_ns, begun_ns=change.at_ns, made_ns=made_ns)
-        for change, made_ns in zip(changes, made, strict=False)
-        if made_ns is not None and made_ns <= end_ns
-    ]
+    came_about = changes_made(changes, answer)
     phases = [
         PhaseSample(
             from_ns=phase["from_ns"],

@@ -146,7 +146,12 @@ class SimSession:
         answer = json.loads(text)
         jobs = [JobSample.model_validate(job) for job in answer["jobs"]]
         if tables is not None:
-            facts = run_facts(answer, target=self.target.target, workload=cell.workload.name)
+            facts = run_facts(
+                answer,
+                target=self.target.target,
+                workload=cell.workload.name,
+                changes=self._options.changes,
+            )
             timeline = Timeline.from_rows(facts, *tables)
             if self._options.timeline_file is not None:
                 timeline.save(self._options.timeline_file)

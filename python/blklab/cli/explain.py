@@ -80,8 +80,6 @@ def command(
             runtime=given.get("runtime"),
             timeline=True,
         )
-        for change in request.changes:
-            print_note(f"change: {change}")
         timeline = _simulate(request)
     else:
         if tunables or given.names or any(value is not None for value in (target, workload, scheduler)):

@@ -12,7 +12,7 @@ from blklab import _core
 from blklab.errors import UsageError
 from blklab.quantities.units import parse_duration_ns
 from blklab.simulator.core import call_core, device_request
-from blklab.spec.changes import parse_changes
+from blklab.spec.changes import Change, parse_changes
 from blklab.spec.experiment import Arrangement
 from blklab.spec.machines import Machine
 from blklab.spec.profiles import load_profile
@@ -125,6 +125,7 @@ class CoreRequest:
         if request.seed < 0:
             raise UsageError(f"the seed must not be negative, but is {request.seed}")
         self.seed = request.seed
+        self.changes = parse_changes(request.changes)
         self.text = json.dumps(
             device
             | {
@@ -134,7 +135,7 @@ class CoreRequest:
                 "machine": _settings(request.machine),
                 "cgroups": {name: _settings(group) for name, group in request.cgroups.items()},
                 "jobs": {"text": self.workload.text, "source": self.workload.source},
-                "changes": _changes(request.changes),
+                "changes": _changes_request(self.changes),
                 "runtime_ns": None if request.runtime is None else parse_duration_ns(request.runtime),
                 "processors": None if request.processors is None else request.processors.request(),
                 "seed": request.seed,
@@ -149,8 +150,8 @@ class CoreRequest:
         )
 
 
-def _changes(written: Sequence[str]) -> dict[str, Any] | None:
-    planned = [change.request() for change in parse_changes(written)]
+def _changes_request(changes: Sequence[Change]) -> dict[str, Any] | None:
+    planned = [change.request() for change in changes]
     return {"planned": planned, "freeze_ns": FREEZE_NS} if planned else None
 
 

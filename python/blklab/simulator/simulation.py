@@ -144,7 +144,9 @@ def _result_of(request: CoreRequest, text: str, tables: tuple[bytes, bytes] | No
     answer = json.loads(text)
     timeline = None
     if tables is not None:
-        facts = run_facts(answer, target=request.target, workload=request.workload.name)
+        facts = run_facts(
+            answer, target=request.target, workload=request.workload.name, changes=request.changes
+        )
         timeline = Timeline.from_rows(facts, *tables)
     return SimulationResult(
         target=request.target,

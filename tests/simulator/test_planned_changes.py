@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import blklab
 from blklab.backends.protocol import SessionOptions
 from blklab.backends.sim import BACKEND
-from blklab.cli import main
+from blklab.cli import command_line
 from blklab.errors import SchedulerUnavailableError, SpecError, TunableError, UnknownNameError, UsageError
 from blklab.records.samples import JobSample, RunSample
 from blklab.spec.changes import parse_changes
@@ -113,13 +113,12 @@ def test_what_cannot_come_about_is_refused_before_the_first_run(
 
 
 def test_a_program_can_plan_changes_too() -> None:
-    request = {"device": "hdd-7200", "jobs": JOBS, "scheduler": "bfq"}
-    plain = blklab.simulate(**request)
-    changed = blklab.simulate(**request, changes=["1s a: io.bfq.weight=900"])
+    plain = blklab.simulate("hdd-7200", JOBS, scheduler="bfq")
+    changed = blklab.simulate("hdd-7200", JOBS, scheduler="bfq", changes=["1s a: io.bfq.weight=900"])
     assert changed.changes_made_ns == [S]
     assert plain.changes_made_ns == []
     assert _ios(changed.jobs)["a"] > 1.2 * _ios(plain.jobs)["a"]
-    late = blklab.simulate(**request, changes=["3s nr_requests=9"])
+    late = blklab.simulate("hdd-7200", JOBS, scheduler="bfq", changes=["3s nr_requests=9"])
     assert late.changes_made_ns == []
     assert late.jobs == plain.jobs
 
@@ -144,8 +143,18 @@ def test_reports_show_what_happened_between_the_changes(
     (tmp_path / "jobs.fio").write_text(JOBS)
     (tmp_path / "follow.toml").write_text(DESCRIPTION)
     store = ["--store", str(tmp_path / "runs.sqlite")]
-    arguments = ["compare", "--spec", "follow.toml", "-q", "--html", "report.html", *store]
-    answer = CliRunner().invoke(main, arguments)
+    arguments = [
+        "compare",
+        "--spec",
+        "follow.toml",
+        "-q",
+        "--html",
+        "report.html",
+        "--json",
+        "out.json",
+        *store,
+    ]
+    answer = CliRunner().invoke(command_line, arguments)
     assert answer.exit_code in (0, 3), answer.output
     assert "1s nr_requests=16; 1s a: ionice=rt/2" in " ".join(answer.output.split())
     assert "0 to 1.00 s" in answer.output
@@ -153,8 +162,7 @@ def test_reports_show_what_happened_between_the_changes(
     assert 'data-chart="changes"' in page
     assert page.count('class="change"') == 2  # the wide drawing and the narrow one
     assert "--change &#39;1s a: ionice=rt/2&#39;" in page
-    shown = CliRunner().invoke(main, ["report", "--json", "-", *store])
-    changes = json.loads(shown.output)["changes"]
+    changes = json.loads((tmp_path / "out.json").read_text())["changes"]
     assert changes["planned"] == ["1s nr_requests=16", "1s a: ionice=rt/2"]
     assert [(part["number"], part["from_seconds"], part["to_seconds"]) for part in changes["phases"]] == [
         (0, 0.0, 1.0),
@@ -171,8 +179,8 @@ def test_a_single_run_shows_its_phases(tmp_path: Path) -> None:
     job = tmp_path / "jobs.fio"
     job.write_text(JOBS)
     arguments = ["run", "sim:hdd-7200", str(job), "--scheduler", "bfq", "--change", "1s a: io.bfq.weight=900"]
-    answer = CliRunner().invoke(main, arguments)
+    answer = CliRunner().invoke(command_line, arguments)
     assert answer.exit_code == 0, answer.output
     assert "1s a: io.bfq.weight=900" in answer.output
-    planned = CliRunner().invoke(main, [*arguments, "--dry-run"])
+    planned = CliRunner().invoke(command_line, [*arguments, "--dry-run"])
     assert "--change '1s a: io.bfq.weight=900'" in planned.output
